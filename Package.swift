@@ -1,0 +1,83 @@
+// swift-tools-version: 6.0
+import Foundation
+import PackageDescription
+
+// The fuzz targets link libFuzzer's main, so they exist only when asked for: `make fuzz`.
+let fuzzing = ProcessInfo.processInfo.environment["TOUCHSTONE_FUZZ"] != nil
+
+let package = Package(
+  name: "Touchstone",
+  products: [
+    .library(name: "Touchstone", targets: ["Touchstone"]),
+    .executable(name: "touchstone", targets: ["touchstone"]),
+  ],
+  targets: [
+    // C libraries: module maps and thin shims, nothing else. SQLite and SQLCipher export the same
+    // symbols and are opened at run time: nothing may link either (docs/storage-sqlite.md).
+    .target(name: "CSQLite", path: "Sources/CSQLite", linkerSettings: [.linkedLibrary("dl")]),
+    .systemLibrary(
+      name: "CLMDB", path: "Sources/CLMDB", pkgConfig: "lmdb", providers: [.apt(["liblmdb-dev"])]),
+    .systemLibrary(
+      name: "CCrypto", path: "Sources/CCrypto", pkgConfig: "libcrypto",
+      providers: [.apt(["libssl-dev"])]),
+    .systemLibrary(
+      name: "CZlib", path: "Sources/CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+    .target(
+      name: "CSimdjson", path: "Sources/CSimdjson",
+      cxxSettings: [.unsafeFlags(["-O3"])], linkerSettings: [.linkedLibrary("simdjson")]),
+
+    // The library, bottom to top (docs/architecture.md).
+    .target(name: "Storage"),
+    .target(name: "SQLiteLibrary", dependencies: ["CSQLite"]),
+    .target(name: "StorageSQLite", dependencies: ["Storage", "SQLiteLibrary"]),
+    .target(name: "StorageLMDB", dependencies: ["Storage", "CLMDB"]),
+    .target(name: "Fleece", dependencies: ["CSimdjson"]),
+    .target(name: "Encryption", dependencies: ["CCrypto"]),
+    .target(name: "Documents", dependencies: ["Storage", "Fleece", "CCrypto"]),
+    .target(
+      name: "Touchstone",
+      dependencies: ["Documents", "Encryption", "StorageSQLite", "StorageLMDB"]),
+
+    // The bench. It depends on the library, never the reverse.
+    .target(name: "BenchmarkKit"),
+    .target(name: "Datasets", dependencies: ["CZlib", "CCrypto"], path: "Datasets"),
+    .target(
+      name: "Limits", dependencies: ["CSQLite", "CLMDB", "CSimdjson", "CCrypto"],
+      path: "Benchmarks/Limits", cSettings: [.unsafeFlags(["-O3"])]),
+    .target(
+      name: "Suites",
+      dependencies: ["Touchstone", "BenchmarkKit", "Datasets", "Limits"], path: "Benchmarks/Suites"),
+    .executableTarget(
+      name: "touchstone",
+      dependencies: ["Touchstone", "BenchmarkKit", "Datasets", "Suites"], path: "Sources/CLI"),
+
+    // Tests. StorageConformance is what an engine has to pass; StorageChild is the process it kills.
+    .target(
+      name: "StorageConformance", dependencies: ["Storage"], path: "Tests/StorageConformance"),
+    .executableTarget(
+      name: "storage-child", dependencies: ["Storage", "StorageSQLite", "StorageLMDB"],
+      path: "Tests/StorageChild"),
+    .testTarget(
+      name: "StorageTests",
+      dependencies: ["StorageConformance", "StorageSQLite", "StorageLMDB", "storage-child"]),
+    .testTarget(name: "FleeceTests", dependencies: ["Fleece"]),
+    .testTarget(name: "EncryptionTests", dependencies: ["Encryption"]),
+    .testTarget(name: "DocumentsTests", dependencies: ["Touchstone", "StorageConformance"]),
+    .testTarget(name: "TouchstoneTests", dependencies: ["Touchstone", "Datasets"]),
+    .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
+    .testTarget(name: "DatasetsTests", dependencies: ["Datasets"]),
+    .testTarget(name: "CLITests", dependencies: ["touchstone"]),
+  ]
+    + (fuzzing
+      ? [
+        .executableTarget(
+          name: "fuzz-fleece", dependencies: ["Fleece"], path: "Fuzz/Fleece",
+          swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
+          linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
+        .executableTarget(
+          name: "fuzz-json", dependencies: ["Fleece"], path: "Fuzz/JSON",
+          swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
+          linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
+      ] : []),
+  cxxLanguageStandard: .cxx17
+)

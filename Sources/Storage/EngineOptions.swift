@@ -1,0 +1,91 @@
+/// What a commit survives. The same meaning on every engine; docs/durability.md has what each level sets.
+public enum Durability: String, Sendable, CaseIterable, Codable {
+  /// A power loss: a commit is on the disk when it returns.
+  case full
+  /// The death of the process. A power loss may lose the last commits, never consistency.
+  case normal
+  /// The death of the process. A power loss may damage the file.
+  case none
+}
+
+/// How a file is opened.
+public struct EngineOptions: Sendable {
+  public enum Creation: Sendable {
+    case openOrCreate
+    case openExisting
+    case createNew
+  }
+
+  public var creation: Creation
+  public var isReadOnly: Bool
+  public var durability: Durability
+  /// 32 bytes for an engine that encrypts. Wiped by whoever made it; an engine keeps no copy of its own
+  /// beyond what the library below needs.
+  public var key: [UInt8]?
+  /// Memory for the engine's own cache of pages, in bytes; engines that use the system's ignore it.
+  public var cacheBytes: Int
+  /// The library to load instead of the system's, for engines that load one.
+  public var libraryPath: String?
+
+  public init(
+    creation: Creation = .openOrCreate, isReadOnly: Bool = false, durability: Durability = .normal,
+    key: [UInt8]? = nil, cacheBytes: Int = 16 << 20, libraryPath: String? = nil
+  ) {
+    self.creation = creation
+    self.isReadOnly = isReadOnly
+    self.durability = durability
+    self.key = key
+    self.cacheBytes = cacheBytes
+    self.libraryPath = libraryPath
+  }
+}
+
+/// A kind of engine that can be chosen by name. Adding an engine is one of these and a type that meets
+/// `StorageEngine`.
+public struct EngineType: Sendable {
+  /// The name it is chosen by: `sqlite`, `lmdb`, `sqlcipher`.
+  public let name: String
+  /// What its files end with, without the dot: `sqlite`, `mdb`.
+  public let fileExtension: String
+  /// Whether it takes a key. One that does requires it.
+  public let encrypts: Bool
+  /// Opens or creates the file at a path.
+  public let open: @Sendable (_ path: String, _ options: EngineOptions) throws -> any StorageEngine
+
+  public init(
+    name: String, fileExtension: String, encrypts: Bool,
+    open: @escaping @Sendable (_ path: String, _ options: EngineOptions) throws -> any StorageEngine
+  ) {
+    self.name = name
+    self.fileExtension = fileExtension
+    self.encrypts = encrypts
+    self.open = open
+  }
+}
+
+/// Sizes and counts of an engine's file.
+public struct EngineStatistics: Sendable {
+  /// Bytes of the file and of those the engine keeps beside it (a write-ahead log).
+  public var fileBytes: Int
+  /// Bytes a page.
+  public var pageBytes: Int
+  /// Pages in the file that hold nothing.
+  public var freePages: Int
+  public var totalPages: Int
+  /// Entries of each keyspace by name.
+  public var entries: [String: Int]
+  /// Snapshots open in this process.
+  public var openReaders: Int
+
+  public init(
+    fileBytes: Int, pageBytes: Int, freePages: Int, totalPages: Int, entries: [String: Int],
+    openReaders: Int
+  ) {
+    self.fileBytes = fileBytes
+    self.pageBytes = pageBytes
+    self.freePages = freePages
+    self.totalPages = totalPages
+    self.entries = entries
+    self.openReaders = openReaders
+  }
+}
