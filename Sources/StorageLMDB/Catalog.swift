@@ -78,6 +78,9 @@ struct HandleTable: @unchecked Sendable {
   private let slots: UnsafeMutablePointer<Slot>
   private let mask: Int
 
+  /// Of no keyspaces.
+  static let none = HandleTable([])
+
   init(_ items: some Collection<Catalog.Item>) {
     var capacity = 16
     while capacity < items.count * 2 { capacity *= 2 }
@@ -202,6 +205,15 @@ struct CatalogRecords {
         return mdb_put(transaction, handle, &key, &value, 0)
       }
     }
+  }
+}
+
+extension Keyspace {
+  /// Whether a key is one that this keyspace takes.
+  @inline(__always)
+  func takes(_ key: UnsafeRawBufferPointer) -> Bool {
+    if key.count == 0 || key.count > StorageLimits.maximumKeyBytes { return false }
+    return shape != .sequences || (key.count == 8 && key[0] < 0x80)
   }
 }
 

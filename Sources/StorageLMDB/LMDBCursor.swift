@@ -11,11 +11,11 @@ final class LMDBCursor: Cursor {
   }
 
   /// LMDB's cursor, or nil once its write transaction has ended.
-  private var handle: OpaquePointer?
+  @exclusivity(unchecked) private var handle: OpaquePointer?
   private let database: MDB_dbi
   private let lower: KeyBound
   private let upper: KeyBound
-  private var place = Place.beforeFirst
+  @exclusivity(unchecked) private var place = Place.beforeFirst
   /// Whose cursor it is: one of the two.
   private let reader: LMDBReadTransaction?
   private let writer: LMDBWriteTransaction?
