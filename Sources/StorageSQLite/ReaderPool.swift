@@ -1,7 +1,6 @@
 import CSQLite
 import SQLiteLibrary
 import Storage
-import Synchronization
 
 #if canImport(Glibc)
   import Glibc
@@ -27,7 +26,7 @@ final class ReaderPool: Sendable {
   private let file: SQLiteFile
   private let cacheBytes: Int
   private let forks: UInt64
-  private let state = Mutex(State())
+  private let state = Lock(State())
 
   init(_ file: SQLiteFile, cacheBytes: Int) {
     self.file = file
