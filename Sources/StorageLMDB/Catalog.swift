@@ -227,6 +227,10 @@ extension MDB_val {
 extension UnsafeRawBufferPointer {
   @inline(__always)
   init(_ value: MDB_val) { self.init(start: value.mv_data, count: value.mv_size) }
+
+  /// Of what LMDB has found, which always lies somewhere.
+  @inline(__always)
+  init(found value: MDB_val) { self.init(start: value.mv_data.unsafelyUnwrapped, count: value.mv_size) }
 }
 
 extension String {

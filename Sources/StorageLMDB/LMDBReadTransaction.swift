@@ -67,7 +67,7 @@ final class LMDBReadTransaction: ReadTransaction {
     var wanted = MDB_val(key)
     var value = MDB_val()
     let result = mdb_get(transaction, handle, &wanted, &value)
-    if result == 0 { return UnsafeRawBufferPointer(value) }
+    if result == 0 { return UnsafeRawBufferPointer(found: value) }
     if result == MDB_NOTFOUND { return nil }
     throw failed(result, "a value could not be read")
   }
@@ -79,7 +79,7 @@ final class LMDBReadTransaction: ReadTransaction {
     let handle = try handle(of: keyspace)
     let cursor = try takeCursor(handle)
     defer { slot.giveBack(cursor, handle) }
-    let result = try Scan.run(cursor, range, order, fetch, body)
+    let result = try Scan.run(cursor, range, order, fetch, fetchesAhead: true, body)
     if result != 0, result != MDB_NOTFOUND { throw failed(result, "a scan could not go on") }
   }
 

@@ -85,7 +85,7 @@ final class LMDBWriteTransaction: WriteTransaction {
     var wanted = MDB_val(key)
     var value = MDB_val()
     let result = mdb_get(transaction, handle, &wanted, &value)
-    if result == 0 { return UnsafeRawBufferPointer(value) }
+    if result == 0 { return UnsafeRawBufferPointer(found: value) }
     if result == MDB_NOTFOUND { return nil }
     throw failed(result, "a value could not be read")
   }
@@ -96,7 +96,7 @@ final class LMDBWriteTransaction: WriteTransaction {
   ) throws {
     let cursor = try openCursor(try handle(of: keyspace))
     defer { mdb_cursor_close(cursor) }
-    let result = try Scan.run(cursor, range, order, fetch, body)
+    let result = try Scan.run(cursor, range, order, fetch, fetchesAhead: false, body)
     if result != 0, result != MDB_NOTFOUND { throw failed(result, "a scan could not go on") }
   }
 
