@@ -2,6 +2,10 @@ import CSQLite
 import SQLiteLibrary
 import Storage
 
+#if canImport(Glibc)
+  import Glibc
+#endif
+
 /// What a file is found to be when it is opened.
 extension SQLiteFile {
   /// Opens the first connection and looks at what the file is.
@@ -15,13 +19,15 @@ extension SQLiteFile {
     do {
       try configure(connection, cacheBytes: cacheBytes)
       try identify(connection)
+      try checkLength()
       if access == .readWrite, try connection.string("PRAGMA journal_mode = WAL") != "wal" {
         throw StorageError(.ioError, "the file system has no shared memory for a write-ahead log", path: path)
       }
       return connection
     } catch let error as SQLiteError {
       defer { connection.close() }
-      throw error.code == SQLITE_NOTADB
+      // Old libraries give a plain error for some headers.
+      throw [SQLITE_NOTADB, SQLITE_ERROR].contains(error.code)
         ? unreadable(error, connection) : StorageError(error, "opening a database", path: path)
     } catch {
       connection.close()
@@ -48,6 +54,28 @@ extension SQLiteFile {
     guard try connection.integer("PRAGMA page_size") == SQLiteLayout.pageBytes else {
       throw StorageError(.damaged, "opening a database: its pages have an impossible size", path: path)
     }
+  }
+
+  /// Throws when there is no permission for what is to be done: the library tries more than one way, and then
+  /// tells of the last one.
+  func checkPermission(toWrite: Bool) throws {
+    guard Self.isAllowed(path, R_OK) else { throw Self.systemError("opening a database", path) }
+    guard toWrite else { return }
+    for needed in [path, Self.directory(of: path)] where !Self.isAllowed(needed, W_OK) {
+      throw Self.systemError("opening a database for writing", path)
+    }
+  }
+
+  /// Throws when the file ends within a page and there is no log to make it whole: the library would take
+  /// what is missing for zeros.
+  func checkLength() throws {
+    guard let size = Self.size(path), size % SQLiteLayout.pageBytes != 0 else { return }
+    if key == nil, size < 16 {
+      throw StorageError(.notADatabase, "opening a database: it is of \(size) bytes only", path: path)
+    }
+    guard Self.size(path + "-wal") ?? 0 <= Self.emptyLogBytes else { return }
+    throw StorageError(
+      .damaged, "opening a database: \(size) bytes are no whole number of pages: it was cut", path: path)
   }
 
   /// What a file is whose first page makes no sense.
