@@ -32,7 +32,7 @@ let package = Package(
     .target(name: "StorageSQLite", dependencies: ["Storage", "SQLiteLibrary"]),
     .target(name: "StorageLMDB", dependencies: ["Storage", "CLMDB"]),
     .target(name: "Fleece", dependencies: ["CSimdjson"]),
-    .target(name: "Encryption", dependencies: ["CCrypto"]),
+    .target(name: "Encryption", dependencies: ["Storage", "CCrypto"]),
     .target(name: "Documents", dependencies: ["Storage", "Fleece", "CCrypto"]),
     .target(
       name: "Touchstone",
@@ -55,13 +55,13 @@ let package = Package(
     .target(
       name: "StorageConformance", dependencies: ["Storage"], path: "Tests/StorageConformance"),
     .executableTarget(
-      name: "storage-child", dependencies: ["Storage", "StorageSQLite", "StorageLMDB"],
+      name: "storage-child", dependencies: ["StorageConformance", "StorageSQLite", "StorageLMDB"],
       path: "Tests/StorageChild"),
     .testTarget(
       name: "StorageTests",
       dependencies: ["StorageConformance", "StorageSQLite", "StorageLMDB", "storage-child"]),
     .testTarget(name: "FleeceTests", dependencies: ["Fleece"]),
-    .testTarget(name: "EncryptionTests", dependencies: ["Encryption"]),
+    .testTarget(name: "EncryptionTests", dependencies: ["Encryption", "Storage"]),
     .testTarget(name: "DocumentsTests", dependencies: ["Touchstone", "StorageConformance"]),
     .testTarget(name: "TouchstoneTests", dependencies: ["Touchstone", "Datasets"]),
     .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
