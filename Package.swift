@@ -24,7 +24,7 @@ let package = Package(
       name: "CZlib", path: "Sources/CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     .target(
       name: "CSimdjson", path: "Sources/CSimdjson",
-      cxxSettings: [.unsafeFlags(["-O3"])], linkerSettings: [.linkedLibrary("simdjson")]),
+      linkerSettings: [.linkedLibrary("simdjson")]),
 
     // The library, bottom to top (docs/architecture.md).
     .target(name: "Storage"),
@@ -43,7 +43,7 @@ let package = Package(
     .target(name: "Datasets", dependencies: ["CZlib", "CCrypto"], path: "Datasets"),
     .target(
       name: "Limits", dependencies: ["CSQLite", "CLMDB", "CSimdjson", "CCrypto"],
-      path: "Benchmarks/Limits", cSettings: [.unsafeFlags(["-O3"])]),
+      path: "Benchmarks/Limits"),
     .target(
       name: "Suites",
       dependencies: ["Touchstone", "BenchmarkKit", "Datasets", "Limits"], path: "Benchmarks/Suites"),
