@@ -17,8 +17,8 @@ SHELL := /bin/bash
 SANITIZE ?=
 # Seconds that `make fuzz` spends on each target.
 SECONDS ?= 60
-# More for `swift test`: make test TEST_FLAGS='--filter Revision'
-TEST_FLAGS ?=
+# The tests to run, all when empty, as a regular expression: make test FILTER='Revision|Fleece'
+FILTER ?=
 
 ifneq ($(SANITIZE),)
   ifeq ($(filter $(SANITIZE),thread address),)
@@ -26,6 +26,8 @@ ifneq ($(SANITIZE),)
   endif
   SCRATCH := .build/$(SANITIZE)
   SWIFT_FLAGS := -c release -Xswiftc -enable-testing --scratch-path $(SCRATCH) --sanitize $(SANITIZE)
+  # The default linker warns about each of the sanitizer's own symbols.
+  SWIFT_FLAGS += -Xswiftc -use-ld=lld
 else
   SCRATCH := .build
   SWIFT_FLAGS := -c release -Xswiftc -enable-testing
@@ -81,10 +83,10 @@ build: deps ## Builds the library and the touchstone command
 	@swift build $(SWIFT_FLAGS)
 
 test: build ## Runs the tests; SANITIZE=thread or address runs them under a sanitizer
-	@swift test $(SWIFT_FLAGS) --disable-xctest $(TEST_FLAGS)
+	@swift test $(SWIFT_FLAGS) --disable-xctest $(if $(FILTER),--filter '$(FILTER)')
 
 test-long: build ## Runs the tests with the long campaigns: kills by the hundred, gigabyte blobs, mutations
-	@TOUCHSTONE_LONG=1 swift test $(SWIFT_FLAGS) --disable-xctest $(TEST_FLAGS)
+	@TOUCHSTONE_LONG=1 swift test $(SWIFT_FLAGS) --disable-xctest $(if $(FILTER),--filter '$(FILTER)')
 
 bench: build ## Weighs SQLite, LMDB and SQLCipher on travel-sample, in under three minutes
 	@mkdir -p results/local
