@@ -63,4 +63,10 @@ public final class BodyEncoder {
 
   /// Whether the last value was an object, which is what a document must be.
   public var isObject: Bool { pass.pointee.json.bytes.first == UInt8(ascii: "{") }
+
+  /// The first top-level name of the last value that begins with an underscore, nil when there is none: the
+  /// names that databases keep for themselves do.
+  public var underscoredName: String? {
+    pass.pointee.underscoredName.map { String(decoding: $0, as: UTF8.self) }
+  }
 }

@@ -17,6 +17,7 @@ extension EncodingPass {
     guard depth < FleeceLimits.depth else { throw .tooDeep(limit: FleeceLimits.depth) }
     let firstMember = members.count
     let count = collectMembers(index)
+    if depth == 0 { findUnderscoredName(firstMember, count) }
     json.appendByte(UInt8(ascii: "{"))
     if count == 0 {
       json.appendByte(UInt8(ascii: "}"))
@@ -43,6 +44,14 @@ extension EncodingPass {
     members.count = firstMember
     if !inOrder { sortSlots(firstSlot, count) }
     return writeCollection(Tag.dict, first: firstSlot, count: count &* 2)
+  }
+
+  private mutating func findUnderscoredName(_ first: Int, _ count: Int) {
+    for index in first..<(first &+ count) where members.base[index].prefix &>> 56 == UInt8(ascii: "_") {
+      let start = tape.strings + Int(members.base[index].name)
+      underscoredName = UnsafeBufferPointer(start: start, count: Int(members.base[index].length))
+      return
+    }
   }
 
   /// Pushes the members of the object at a tape index in canonical order, the last of each name; returns how many.

@@ -22,6 +22,8 @@ struct EncodingPass {
   var strings = StringInterner()
   var shapes = ShapeCache()
   var highestKey = -1
+  /// A name at the top that begins with an underscore, on the tape.
+  var underscoredName: UnsafeBufferPointer<UInt8>?
   private(set) var tape: JSONTape
   private(set) var keys: UnsafeMutablePointer<SharedKeysBuilder.State>
 
@@ -56,6 +58,7 @@ struct EncodingPass {
     members.reset(kept: 1 << 17)
     strings.reset()
     highestKey = -1
+    underscoredName = nil
   }
 
   mutating func encode(

@@ -26,6 +26,12 @@ public struct JSONObject: Sendable {
     for (name, value) in members { self.members[Name(string: name)] = value }
   }
 
+  /// An object of these members; of those with one name the last wins.
+  public init(_ members: some Sequence<(String, JSONValue)>) {
+    self.init()
+    for (name, value) in members { self.members[Name(string: name)] = value }
+  }
+
   /// The number of members.
   public var count: Int { members.count }
 
@@ -78,10 +84,7 @@ extension JSONObject: Sequence {
 
 extension JSONObject: ExpressibleByDictionaryLiteral {
   /// An object of these members; of those with one name the last wins.
-  public init(dictionaryLiteral elements: (String, JSONValue)...) {
-    self.init()
-    for (name, value) in elements { members[Name(string: name)] = value }
-  }
+  public init(dictionaryLiteral elements: (String, JSONValue)...) { self.init(elements) }
 }
 
 extension String {
