@@ -55,7 +55,7 @@ let package = Package(
     .target(
       name: "StorageConformance", dependencies: ["Storage"], path: "Tests/StorageConformance"),
     .executableTarget(
-      name: "storage-child", dependencies: ["Storage", "StorageSQLite", "StorageLMDB"],
+      name: "storage-child", dependencies: ["StorageConformance", "StorageSQLite", "StorageLMDB"],
       path: "Tests/StorageChild"),
     .testTarget(
       name: "StorageTests",

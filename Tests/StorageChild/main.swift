@@ -1,1 +1,7 @@
-print("child")
+// The process that the conformance suite starts and kills. An engine is added by its name here.
+
+import StorageConformance
+import StorageLMDB
+import StorageSQLite
+
+ConformanceChild.main(CommandLine.arguments, engines: [])

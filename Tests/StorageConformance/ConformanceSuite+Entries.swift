@@ -1,0 +1,256 @@
+import Storage
+
+extension ConformanceSuite {
+  static let entryBehaviours: [Behaviour] = [
+    Behaviour("keys of 1 to 511 bytes are kept, and others refused") { suite in
+      try suite.withEngine { engine in
+        for shape in [KeyspaceShape.documents, .entries] {
+          try engine.write { transaction in
+            let keyspace = try transaction.createKeyspace("k\(shape.rawValue)", shape: shape)
+            let longest = [UInt8](repeating: 0xFF, count: StorageLimits.maximumKeyBytes)
+            for count in [1, 2, 8, 9, 255, 256, 510, 511] {
+              try transaction.put([UInt8](longest[..<count]), [UInt8(count & 0xFF)], in: keyspace)
+            }
+            for key in [[], longest + [0], longest + longest] {
+              try expectError(.invalidKey, from: "put of \(key.count) bytes") {
+                try transaction.put(key, [1], in: keyspace)
+              }
+              try expectError(.invalidKey, from: "insert of \(key.count) bytes") {
+                _ = try transaction.insert(key, [1], in: keyspace)
+              }
+              try expectError(.invalidKey, from: "append of \(key.count) bytes") {
+                try transaction.append(key, [1], in: keyspace)
+              }
+              try suite.expectAbsent(key, transaction, keyspace)
+            }
+            try expectEqual(
+              transaction.entries(of: keyspace).map(\.key.count), [1, 2, 8, 9, 255, 256, 510, 511],
+              "key sizes")
+            for count in [1, 2, 8, 9, 255, 256, 510, 511] {
+              try expectEqual(
+                transaction.bytes([UInt8](longest[..<count]), in: keyspace), [UInt8(count & 0xFF)], "value")
+            }
+          }
+        }
+      }
+    },
+
+    Behaviour("keys with any bytes are ordered unsigned, a prefix first") { suite in
+      try suite.withEngine { engine in
+        let keys: [[UInt8]] = [
+          [0], [0, 0], [0, 0, 0], [0, 1], [0, 0xFF], [1], [0x20], [0x41], [0x41, 0], [0x61], [0x7F],
+          [0x7F, 0xFF], [0x80], [0x80, 0], [0xC3, 0xA9], [0xFE, 0xFF], [0xFF], [0xFF, 0], [0xFF, 0xFF],
+        ]
+        for shape in [KeyspaceShape.documents, .entries] {
+          try engine.write { transaction in
+            let keyspace = try transaction.createKeyspace("k\(shape.rawValue)", shape: shape)
+            for key in keys.reversed() { try transaction.put(key, key, in: keyspace) }
+            try expectEqual(transaction.entries(of: keyspace).map(\.key), keys, "order of keys")
+            for key in keys { try expectEqual(transaction.bytes(key, in: keyspace), key, "value") }
+          }
+        }
+      }
+    },
+
+    Behaviour("empty values are kept and told from absent ones") { suite in
+      try suite.withEngine { engine in
+        for shape in KeyspaceShape.allCases {
+          let keyspace = try engine.write { transaction in
+            let keyspace = try transaction.createKeyspace("k\(shape.rawValue)", shape: shape)
+            try transaction.put(sequenceKey(1), [], in: keyspace)
+            try expect(transaction.insert(sequenceKey(2), [], in: keyspace), "insert found an entry")
+            try expect(!transaction.insert(sequenceKey(2), [9], in: keyspace), "insert over an empty value")
+            try transaction.append(sequenceKey(3), [], in: keyspace)
+            return keyspace
+          }
+          try engine.read { transaction in
+            for number in 1...3 {
+              try expectEqual(
+                transaction.bytes(sequenceKey(UInt64(number)), in: keyspace), [], "an empty value")
+            }
+            try expectEqual(transaction.bytes(sequenceKey(4), in: keyspace), nil, "an absent one")
+            try expectEqual(transaction.entries(of: keyspace).map(\.value), [[], [], []], "scanned values")
+            let cursor = try transaction.cursor(in: keyspace, .all)
+            try expectEqual(cursor.last().map { [UInt8]($0.value) }, [], "a cursor's value")
+          }
+        }
+      }
+    },
+
+    Behaviour("keys of sequences are 8 bytes, below 2^63") { suite in
+      try suite.withEngine { engine in
+        try engine.write { transaction in
+          let keyspace = try transaction.createKeyspace("s", shape: .sequences)
+          let sound: [UInt64] = [0, 1, 255, 256, 1 << 32, (1 << 53) + 1, UInt64(Int64.max)]
+          for number in sound { try transaction.append(sequenceKey(number), [1], in: keyspace) }
+          let unsound = [
+            [], [1], [UInt8](repeating: 0, count: 7), [UInt8](repeating: 0, count: 9),
+            sequenceKey(1 << 63), sequenceKey(UInt64.max),
+          ]
+          for key in unsound {
+            try expectError(.invalidKey, from: "put of \(hexadecimal(key))") {
+              try transaction.put(key, [1], in: keyspace)
+            }
+            try expectError(.invalidKey, from: "insert of \(hexadecimal(key))") {
+              _ = try transaction.insert(key, [1], in: keyspace)
+            }
+            try expectError(.invalidKey, from: "append of \(hexadecimal(key))") {
+              try transaction.append(key, [1], in: keyspace)
+            }
+            try suite.expectAbsent(key, transaction, keyspace)
+          }
+          try expectEqual(
+            transaction.entries(of: keyspace).map(\.key), sound.map { sequenceKey($0) }, "keys of sequences")
+        }
+      }
+    },
+
+    Behaviour("insert keeps what is there, put replaces it") { suite in
+      try suite.withEngine { engine in
+        for shape in KeyspaceShape.allCases {
+          try engine.write { transaction in
+            let keyspace = try transaction.createKeyspace("k\(shape.rawValue)", shape: shape)
+            try expect(transaction.insert(sequenceKey(1), [1], in: keyspace), "insert into nothing")
+            try expect(!transaction.insert(sequenceKey(1), [2, 2], in: keyspace), "insert over an entry")
+            try expectEqual(transaction.bytes(sequenceKey(1), in: keyspace), [1], "value after insert")
+            try transaction.put(sequenceKey(1), [3, 3, 3], in: keyspace)
+            try expectEqual(transaction.bytes(sequenceKey(1), in: keyspace), [3, 3, 3], "value after put")
+            try transaction.put(sequenceKey(1), [], in: keyspace)
+            try expectEqual(transaction.bytes(sequenceKey(1), in: keyspace), [], "value after an empty put")
+            try expectEqual(transaction.count(of: keyspace), 1, "count")
+            try expect(transaction.delete(sequenceKey(1), in: keyspace), "delete found nothing")
+            try expect(!transaction.delete(sequenceKey(1), in: keyspace), "delete found a deleted entry")
+            try expectEqual(transaction.count(of: keyspace), 0, "count at the end")
+          }
+        }
+      }
+    },
+
+    Behaviour("append takes greater keys only, and is as good as put afterwards") { suite in
+      try suite.withEngine { engine in
+        for shape in KeyspaceShape.allCases {
+          let keyspace = try engine.write { try $0.createKeyspace("k\(shape.rawValue)", shape: shape) }
+          try engine.write { transaction in
+            for number in 1..<2_000 {
+              try transaction.append(sequenceKey(UInt64(number * 2)), [1, 2, 3], in: keyspace)
+            }
+            for number: UInt64 in [0, 1, 2, 777, 3_997, 3_998] {
+              try expectError(.outOfOrder, from: "append of \(number)") {
+                try transaction.append(sequenceKey(number), [9], in: keyspace)
+              }
+            }
+          }
+          try engine.write { transaction in
+            try expectError(.outOfOrder, from: "append of the last key in another transaction") {
+              try transaction.append(sequenceKey(3_998), [9], in: keyspace)
+            }
+            try transaction.append(sequenceKey(3_999), [4], in: keyspace)
+            try transaction.put(sequenceKey(5), [5], in: keyspace)
+            try expect(transaction.delete(sequenceKey(3_999), in: keyspace), "delete of the last")
+            try transaction.append(sequenceKey(3_999), [6], in: keyspace)
+            _ = try transaction.deleteRange(.all, in: keyspace)
+            try transaction.append(sequenceKey(0), [7], in: keyspace)
+            try expectEqual(transaction.entries(of: keyspace).map(\.value), [[7]], "values at the end")
+          }
+        }
+      }
+    },
+
+    Behaviour("values of 64 MiB go in and out, and can be replaced and deleted") { suite in
+      try suite.withEngine { engine in
+        var generator = SeededGenerator(seed: suite.seed)
+        let block = generator.bytes(1 << 20)
+        var large: [UInt8] = []
+        large.reserveCapacity(64 << 20)
+        for _ in 0..<64 { large += block }
+        large[1] = 1
+        large[large.count - 2] = 2
+        let keyspace = try engine.write { try $0.createKeyspace("k", shape: .documents) }
+        try engine.write { transaction in
+          try transaction.put("large", "small", in: keyspace)
+          try transaction.put(Array("large".utf8), large, in: keyspace)
+          try transaction.put("other", "small", in: keyspace)
+        }
+        try engine.read { transaction in
+          let isEqual = try Array("large".utf8).withUnsafeBytes { key in
+            try transaction.get(key, in: keyspace).map { $0.elementsEqual(large) }
+          }
+          try expectEqual(isEqual, true, "the value of 64 MiB")
+          var sizes: [Int] = []
+          try transaction.scan(keyspace) { _, value in
+            sizes.append(value.count)
+            return true
+          }
+          try expectEqual(sizes, [64 << 20, 5], "sizes of values")
+        }
+        try engine.write { try $0.put("large", "small again", in: keyspace) }
+        try expectEqual(engine.read { try $0.text("large", in: keyspace) }, "small again", "the value")
+        try expectEqual(engine.checkIntegrity(), [], "faults")
+      }
+    },
+
+    Behaviour("values around the sizes of pages are kept") { suite in
+      try suite.withEngine { engine in
+        var generator = SeededGenerator(seed: suite.seed)
+        var sizes = [0, 1]
+        for page in [512, 1_024, 2_048, 4_096, 8_192, 16_384, 65_536] {
+          sizes += (-40...4).map { page + $0 * 4 }
+        }
+        for shape in KeyspaceShape.allCases {
+          var model = SortedMap()
+          let keyspace = try engine.write { transaction in
+            let keyspace = try transaction.createKeyspace("k\(shape.rawValue)", shape: shape)
+            for (number, size) in sizes.enumerated() {
+              let value = generator.bytes(size)
+              model.put(sequenceKey(UInt64(number)), value)
+              try transaction.put(sequenceKey(UInt64(number)), value, in: keyspace)
+            }
+            return keyspace
+          }
+          try expect(engine.read { try $0.entries(of: keyspace) } == model.entries, "values are other ones")
+        }
+      }
+    },
+
+    Behaviour("deleteRange says how many there were, and takes no more") { suite in
+      try suite.withEngine { engine in
+        for shape in KeyspaceShape.allCases {
+          try engine.write { transaction in
+            let keyspace = try transaction.createKeyspace("k\(shape.rawValue)", shape: shape)
+            for number in 0..<1_000 {
+              try transaction.put(
+                sequenceKey(UInt64(number)), [UInt8](repeating: 1, count: 100), in: keyspace)
+            }
+            func key(_ number: UInt64) -> [UInt8] { sequenceKey(number) }
+            let cases: [(KeyRange, Int)] = [
+              (KeyRange(lower: .inclusive(key(10)), upper: .exclusive(key(20))), 10),
+              (KeyRange(lower: .inclusive(key(10)), upper: .exclusive(key(20))), 0),
+              (KeyRange(lower: .exclusive(key(20)), upper: .inclusive(key(30))), 10),
+              (KeyRange(lower: .inclusive(key(500)), upper: .inclusive(key(400))), 0),
+              (KeyRange(upper: .exclusive(key(5))), 5),
+              (KeyRange(lower: .exclusive(key(989))), 10),
+              (KeyRange(lower: .inclusive(key(2_000))), 0),
+              (.all, 965),
+            ]
+            for (range, wanted) in cases {
+              try expectEqual(transaction.deleteRange(range, in: keyspace), wanted, "deleteRange \(range)")
+            }
+            try expectEqual(transaction.count(of: keyspace), 0, "count at the end")
+            try transaction.put(key(1), [1], in: keyspace)
+            try expectEqual(transaction.count(of: keyspace), 1, "count after a new start")
+          }
+        }
+      }
+    },
+  ]
+
+  /// A key that can't be there isn't found; an engine may say so by an error.
+  func expectAbsent(_ key: [UInt8], _ transaction: any WriteTransaction, _ keyspace: Keyspace) throws {
+    do {
+      try expectEqual(transaction.bytes(key, in: keyspace), nil, "get of an impossible key")
+    } catch let error as StorageError where error.code == .invalidKey {}
+    do {
+      try expect(!transaction.delete(key, in: keyspace), "delete of an impossible key")
+    } catch let error as StorageError where error.code == .invalidKey {}
+  }
+}

@@ -1,0 +1,176 @@
+import Storage
+import Synchronization
+
+/// An engine that keeps everything in memory: the least that meets `StorageEngine`, and the example of an
+/// engine brought from outside.
+///
+/// A path names a store for the life of the process: opening it again finds what was committed. Committed
+/// states are values that snapshots share, so reading never waits.
+public final class MemoryEngine: StorageEngine {
+  public static let type = EngineType(name: "memory", fileExtension: "memory", encrypts: false) {
+    try MemoryEngine(path: $0, options: $1)
+  }
+
+  /// How many snapshots one engine has at once.
+  static let maximumReaders = 8_192
+
+  public let path: String
+  public let durability: Durability
+  public let isReadOnly: Bool
+  private let store: MemoryStore
+  private let life = Mutex(Life())
+
+  private struct Life {
+    var readers = 0
+    var isClosed = false
+  }
+
+  init(path: String, options: EngineOptions) throws {
+    guard options.key == nil else {
+      throw StorageError(.notEncrypted, "an engine in memory takes no key", path: path)
+    }
+    store = try MemoryStore.find(path, creation: options.isReadOnly ? .openExisting : options.creation)
+    self.path = path
+    durability = options.durability
+    isReadOnly = options.isReadOnly
+  }
+
+  public var name: String { Self.type.name }
+  public var library: String { "memory 1" }
+  public var settings: [(name: String, value: String)] { [] }
+  public var compactsInPlace: Bool { false }
+
+  public func beginRead() throws -> any ReadTransaction {
+    try life.withLock { life in
+      try checkOpen(life)
+      guard life.readers < Self.maximumReaders else {
+        throw StorageError(
+          .tooManyReaders, "\(life.readers) snapshots are open, which is the limit", path: path)
+      }
+      life.readers += 1
+    }
+    return MemorySnapshot(state: store.state.withLock { $0 }) { [self] in
+      life.withLock { $0.readers -= 1 }
+    }
+  }
+
+  public func write(_ body: (any WriteTransaction) throws -> Void) throws {
+    try life.withLock { try checkOpen($0) }
+    guard !isReadOnly else { throw StorageError(.readOnly, "the engine is open for reading", path: path) }
+    try store.queue.run(MemoryWriteGroup(store: store), body)
+  }
+
+  public func statistics() throws -> EngineStatistics {
+    let readers = try life.withLock { life in
+      try checkOpen(life)
+      return life.readers
+    }
+    let tables = store.state.withLock { $0 }.tables.values
+    let bytes = tables.reduce(0) { $0 + $1.records.reduce(0) { $0 + $1.key.count + $1.value.count } }
+    return EngineStatistics(
+      fileBytes: bytes, pageBytes: 1, freePages: 0, totalPages: bytes,
+      entries: Dictionary(uniqueKeysWithValues: tables.map { ($0.name, $0.records.count) }),
+      openReaders: readers)
+  }
+
+  public func backup(to path: String) throws {
+    try life.withLock { try checkOpen($0) }
+    let copy = try MemoryStore.find(path, creation: .createNew)
+    let state = store.state.withLock { $0 }
+    copy.state.withLock { $0 = state }
+  }
+
+  public func compact() throws {
+    try life.withLock { try checkOpen($0) }
+    throw StorageError(.unsupported, "an engine in memory has no file to compact", path: path)
+  }
+
+  public func checkIntegrity() throws -> [String] {
+    try life.withLock { try checkOpen($0) }
+    return []
+  }
+
+  public func close() throws {
+    try store.queue.exclusively {
+      try life.withLock { life in
+        guard life.readers == 0 else {
+          throw StorageError(.inUse, "\(life.readers) snapshots are open", path: path)
+        }
+        life.isClosed = true
+      }
+    }
+  }
+
+  private func checkOpen(_ life: Life) throws {
+    if life.isClosed { throw StorageError(.closed, "the engine is closed", path: path) }
+  }
+}
+
+/// The data of one path.
+final class MemoryStore: Sendable {
+  private static let known = Mutex<[String: MemoryStore]>([:])
+
+  let state = Mutex(MemoryState())
+  let queue = WriteQueue()
+
+  static func find(_ path: String, creation: EngineOptions.Creation) throws -> MemoryStore {
+    try known.withLock { known in
+      if let store = known[path] {
+        guard creation != .createNew else {
+          throw StorageError(.alreadyExists, "there is such a store", path: path)
+        }
+        return store
+      }
+      guard creation != .openExisting else {
+        throw StorageError(.notFound, "there is no such store", path: path)
+      }
+      let store = MemoryStore()
+      known[path] = store
+      return store
+    }
+  }
+}
+
+/// One committed state, or the one that a writer works on.
+struct MemoryState: Sendable {
+  var tables: [Int: MemoryTable] = [:]
+  var numbers: [String: Int] = [:]
+  var lastNumber = 0
+}
+
+struct MemoryTable: Sendable {
+  let name: String
+  let shape: KeyspaceShape
+  /// By key.
+  var records: [MemoryRecord] = []
+}
+
+/// A key and a value where they stay while anything refers to them.
+final class MemoryRecord: @unchecked Sendable {
+  let key: UnsafeRawBufferPointer
+  let value: UnsafeRawBufferPointer
+
+  init(key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
+    self.key = Self.copy(key)
+    self.value = Self.copy(value)
+  }
+
+  deinit {
+    key.deallocate()
+    value.deallocate()
+  }
+
+  private static func copy(_ bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+    let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 1)
+    copy.copyMemory(from: bytes)
+    return UnsafeRawBufferPointer(copy)
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// Negative, zero or positive, as this is before, equal to or after `other`.
+  func compared(to other: UnsafeRawBufferPointer) -> Int {
+    for (left, right) in zip(self, other) where left != right { return Int(left) - Int(right) }
+    return count - other.count
+  }
+}

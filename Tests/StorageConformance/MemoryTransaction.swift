@@ -1,0 +1,241 @@
+import Storage
+
+/// A snapshot of a `MemoryEngine`.
+class MemorySnapshot: ReadTransaction {
+  fileprivate(set) var state: MemoryState
+  private var ended: (() -> Void)?
+
+  init(state: MemoryState, ended: (() -> Void)?) {
+    self.state = state
+    self.ended = ended
+  }
+
+  deinit { end() }
+
+  func end() {
+    ended?()
+    ended = nil
+  }
+
+  func keyspace(named name: String) throws -> Keyspace? {
+    guard let number = state.numbers[name], let table = state.tables[number] else { return nil }
+    return Keyspace(number: number, shape: table.shape)
+  }
+
+  func keyspaces() throws -> [String: Keyspace] {
+    var result: [String: Keyspace] = [:]
+    for (number, table) in state.tables { result[table.name] = Keyspace(number: number, shape: table.shape) }
+    return result
+  }
+
+  func get(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> UnsafeRawBufferPointer? {
+    try checkKey(key, in: keyspace)
+    let records = try records(of: keyspace)
+    let index = place(of: key, in: records)
+    guard index < records.count, records[index].key.compared(to: key) == 0 else { return nil }
+    return records[index].value
+  }
+
+  func scan(
+    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
+    _ body: (UnsafeRawBufferPointer, UnsafeRawBufferPointer) throws -> Bool
+  ) throws {
+    let records = try records(of: keyspace)
+    let places = placesOfRange(range, in: records)
+    for step in 0..<places.count {
+      let record = records[order == .descending ? places.upperBound - 1 - step : places.lowerBound + step]
+      let value = fetch == .keys ? UnsafeRawBufferPointer(start: nil, count: 0) : record.value
+      guard try body(record.key, value) else { return }
+    }
+  }
+
+  func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor {
+    let records = try records(of: keyspace)
+    return MemoryCursor(
+      transaction: self, keyspace: keyspace, range: range,
+      places: placesOfRange(range, in: records))
+  }
+
+  func count(of keyspace: Keyspace) throws -> Int { try records(of: keyspace).count }
+
+  func records(of keyspace: Keyspace) throws -> [MemoryRecord] {
+    guard let table = state.tables[keyspace.number] else {
+      throw StorageError(.noSuchKeyspace, "there is no keyspace of number \(keyspace.number)")
+    }
+    return table.records
+  }
+
+  func checkKey(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws {
+    let isSound =
+      keyspace.shape == .sequences
+      ? key.count == 8 && key[0] < 0x80 : 1...StorageLimits.maximumKeyBytes ~= key.count
+    guard isSound else {
+      throw StorageError(
+        .invalidKey, "a key of \(key.count) bytes is not one that a keyspace of \(keyspace.shape) takes")
+    }
+  }
+}
+
+/// The index of the first record whose key is `key` or greater.
+func place(of key: UnsafeRawBufferPointer, in records: [MemoryRecord]) -> Int {
+  var low = 0
+  var high = records.count
+  while low < high {
+    let middle = (low + high) / 2
+    if records[middle].key.compared(to: key) < 0 { low = middle + 1 } else { high = middle }
+  }
+  return low
+}
+
+/// The indexes of the records of a range.
+func placesOfRange(_ range: KeyRange, in records: [MemoryRecord]) -> Range<Int> {
+  func index(_ bound: [UInt8], isAfterEqual: Bool) -> Int {
+    bound.withUnsafeBytes { bound in
+      let index = place(of: bound, in: records)
+      let isThere = index < records.count && records[index].key.compared(to: bound) == 0
+      return isThere && isAfterEqual ? index + 1 : index
+    }
+  }
+  let lower =
+    switch range.lower {
+    case .unbounded: 0
+    case .inclusive(let bound): index(bound, isAfterEqual: false)
+    case .exclusive(let bound): index(bound, isAfterEqual: true)
+    }
+  let upper =
+    switch range.upper {
+    case .unbounded: records.count
+    case .inclusive(let bound): index(bound, isAfterEqual: true)
+    case .exclusive(let bound): index(bound, isAfterEqual: false)
+    }
+  return lower..<max(lower, upper)
+}
+
+/// The write transaction of a `MemoryEngine`.
+final class MemoryWriter: MemorySnapshot, WriteTransaction {
+  init(state: MemoryState) { super.init(state: state, ended: nil) }
+
+  func createKeyspace(_ name: String, shape: KeyspaceShape) throws -> Keyspace {
+    let allowed = name.utf8.allSatisfy { byte in
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
+        true
+      default: false
+      }
+    }
+    guard allowed, 1...StorageLimits.maximumKeyspaceNameBytes ~= name.utf8.count else {
+      throw StorageError(.invalidArgument, "“\(name)” can't be the name of a keyspace")
+    }
+    if let keyspace = try keyspace(named: name) {
+      guard keyspace.shape == shape else {
+        throw StorageError(.shapeMismatch, "keyspace “\(name)” has the shape \(keyspace.shape), not \(shape)")
+      }
+      return keyspace
+    }
+    guard state.tables.count < StorageLimits.maximumKeyspaces else {
+      throw StorageError(.tooManyKeyspaces, "there are \(state.tables.count) keyspaces, which is the limit")
+    }
+    state.lastNumber += 1
+    state.numbers[name] = state.lastNumber
+    state.tables[state.lastNumber] = MemoryTable(name: name, shape: shape)
+    return Keyspace(number: state.lastNumber, shape: shape)
+  }
+
+  func dropKeyspace(_ keyspace: Keyspace) throws {
+    _ = try records(of: keyspace)
+    if let table = state.tables.removeValue(forKey: keyspace.number) { state.numbers[table.name] = nil }
+  }
+
+  func put(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws {
+    _ = try set(key, value, in: keyspace) { _, _ in true }
+  }
+
+  func insert(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws
+    -> Bool
+  {
+    try set(key, value, in: keyspace) { _, isThere in !isThere }
+  }
+
+  func append(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws {
+    let count = try count(of: keyspace)
+    _ = try set(key, value, in: keyspace) { index, isThere in
+      guard index == count, !isThere else {
+        throw StorageError(.outOfOrder, "an appended key isn't greater than all others")
+      }
+      return true
+    }
+  }
+
+  func delete(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> Bool {
+    guard try get(key, in: keyspace) != nil else { return false }
+    let index = place(of: key, in: try records(of: keyspace))
+    state.tables[keyspace.number]?.records.remove(at: index)
+    return true
+  }
+
+  func deleteRange(_ range: KeyRange, in keyspace: Keyspace) throws -> Int {
+    let places = placesOfRange(range, in: try records(of: keyspace))
+    state.tables[keyspace.number]?.records.removeSubrange(places)
+    return places.count
+  }
+
+  func restore(_ state: MemoryState) { self.state = state }
+
+  /// Sets the value if `allows` says so of the place and of whether the key is there.
+  private func set(
+    _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace,
+    if allows: (_ index: Int, _ isThere: Bool) throws -> Bool
+  ) throws -> Bool {
+    try checkKey(key, in: keyspace)
+    guard value.count <= StorageLimits.maximumValueBytes else {
+      throw StorageError(.valueTooLarge, "a value of \(value.count) bytes is over the limit")
+    }
+    let (index, isThere) = try {
+      let records = try records(of: keyspace)
+      let index = place(of: key, in: records)
+      return (index, index < records.count && records[index].key.compared(to: key) == 0)
+    }()
+    guard try allows(index, isThere) else { return false }
+    let record = MemoryRecord(key: key, value: value)
+    if isThere {
+      state.tables[keyspace.number]?.records[index] = record
+    } else {
+      state.tables[keyspace.number]?.records.insert(record, at: index)
+    }
+    return true
+  }
+}
+
+/// How the `WriteQueue` drives a `MemoryEngine`.
+final class MemoryWriteGroup: WriteGroup {
+  private let store: MemoryStore
+  private let writer: MemoryWriter
+  private var beforeMember = MemoryState()
+
+  init(store: MemoryStore) {
+    self.store = store
+    writer = MemoryWriter(state: MemoryState())
+  }
+
+  func begin() throws -> any WriteTransaction {
+    writer.restore(store.state.withLock { $0 })
+    return writer
+  }
+
+  func commit() throws { store.state.withLock { $0 = writer.state } }
+
+  func abort() {}
+
+  func beginMember() throws -> any WriteTransaction {
+    beforeMember = writer.state
+    return writer
+  }
+
+  func keepMember() throws { beforeMember = MemoryState() }
+
+  func abortMember() {
+    writer.restore(beforeMember)
+    beforeMember = MemoryState()
+  }
+}

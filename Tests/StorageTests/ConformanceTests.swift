@@ -1,0 +1,68 @@
+import Foundation
+import StorageConformance
+import StorageLMDB
+import StorageSQLite
+import Testing
+
+/// The engines that have to pass. An engine is added by a line here and one in the child's `main.swift`.
+let subjects: [ConformanceSuite.Subject] = [
+  .init(engine: MemoryEngine.type, keepsFiles: false)
+]
+
+/// A behaviour with an engine that has to hold it.
+struct ConformanceCase: CustomTestStringConvertible, Sendable {
+  let subject: ConformanceSuite.Subject
+  let behaviour: ConformanceSuite.Behaviour
+
+  var testDescription: String { "\(subject.engine.name): \(behaviour.name)" }
+
+  /// All cases, or those whose description holds the text in TOUCHSTONE_ONLY.
+  static let all: [ConformanceCase] = {
+    let only = ProcessInfo.processInfo.environment["TOUCHSTONE_ONLY"]
+    return ConformanceSuite.behaviours.flatMap { behaviour in
+      subjects.map { ConformanceCase(subject: $0, behaviour: behaviour) }
+    }.filter { only == nil || $0.testDescription.contains(only ?? "") }
+  }()
+}
+
+@Suite(.serialized)
+struct ConformanceTests {
+  @Test(arguments: ConformanceCase.all)
+  func holds(_ conformanceCase: ConformanceCase) throws {
+    let directory = try TemporaryDirectory()
+    defer { directory.remove() }
+    let suite = ConformanceSuite(
+      subject: conformanceCase.subject, directory: directory.path, childPath: childPath,
+      isLong: isLong, seed: seed)
+    try suite.run(conformanceCase.behaviour)
+  }
+}
+
+/// Whether the long campaigns were asked for: TOUCHSTONE_LONG=1.
+let isLong = ProcessInfo.processInfo.environment["TOUCHSTONE_LONG"] == "1"
+
+/// A random seed, or that of TOUCHSTONE_SEED to repeat a failure.
+let seed =
+  ProcessInfo.processInfo.environment["TOUCHSTONE_SEED"].flatMap { UInt64($0) }
+  ?? UInt64.random(in: 0...UInt64.max)
+
+/// The executable `storage-child`, which is built beside the bundle of the tests.
+let childPath: String? = {
+  // The bundle is loaded by its runner, or is the running executable itself.
+  let candidates = Bundle.allBundles.map(\.bundlePath) + CommandLine.arguments
+  return candidates.lazy
+    .map { ($0 as NSString).deletingLastPathComponent + "/storage-child" }
+    .first { FileManager.default.isExecutableFile(atPath: $0) }
+}()
+
+/// A directory that is made empty and removed at the end.
+struct TemporaryDirectory {
+  let path: String
+
+  init() throws {
+    path = NSTemporaryDirectory() + "/touchstone-\(UUID().uuidString)"
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+  }
+
+  func remove() { try? FileManager.default.removeItem(atPath: path) }
+}
