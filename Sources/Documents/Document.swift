@@ -16,7 +16,7 @@ public struct Document: Sendable {
   init(id: String, record: UnsafeRawBufferPointer, sharedKeys: SharedKeys) throws {
     let parsed = try DocumentRecord(record)
     self.id = id
-    self.record = StoredBytes.copy(record)
+    self.record = StoredBytes(copying: record)
     self.sharedKeys = sharedKeys
     flags = parsed.flags
     sequence = parsed.sequence
@@ -62,7 +62,7 @@ public struct Document: Sendable {
   public subscript(key: Key) -> Property { Property(key, root: root, of: record, sharedKeys) }
 
   private var root: Value? {
-    record.withBytes { Fleece.root(of: UnsafeRawBufferPointer(rebasing: $0[bodyStart...])) }
+    record.withBytes { FleeceReader.root(of: UnsafeRawBufferPointer(rebasing: $0[bodyStart...])) }
   }
 
   /// The whole body as a value of its own.
@@ -124,20 +124,21 @@ public struct Property: @unchecked Sendable {
 }
 
 /// Bytes in one allocation that never change.
-final class StoredBytes: ManagedBuffer<Int, UInt8>, @unchecked Sendable {
-  static func copy(_ bytes: UnsafeRawBufferPointer) -> StoredBytes {
-    let buffer = StoredBytes.create(minimumCapacity: bytes.count) { _ in bytes.count }
+struct StoredBytes: @unchecked Sendable {
+  private let buffer: ManagedBuffer<Int, UInt8>
+
+  init(copying bytes: UnsafeRawBufferPointer) {
+    buffer = .create(minimumCapacity: bytes.count) { _ in bytes.count }
     buffer.withUnsafeMutablePointerToElements { elements in
       if let source = bytes.baseAddress, bytes.count > 0 {
         UnsafeMutableRawPointer(elements).copyMemory(from: source, byteCount: bytes.count)
       }
     }
-    return unsafeDowncast(buffer, to: StoredBytes.self)
   }
 
   @inline(__always)
   func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
-    try withUnsafeMutablePointers { count, elements in
+    try buffer.withUnsafeMutablePointers { count, elements in
       try body(UnsafeRawBufferPointer(start: elements, count: count.pointee))
     }
   }
@@ -152,7 +153,7 @@ public enum DocumentBody: Sendable, ExpressibleByDictionaryLiteral {
   public init(json: String) { self = .json(Array(json.utf8)) }
 
   public init(dictionaryLiteral elements: (String, JSONValue)...) {
-    self = .value(JSONValue(uniqueKeysWithValues: elements))
+    self = .value(.object(JSONObject(elements)))
   }
 }
 

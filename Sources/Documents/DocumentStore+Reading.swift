@@ -74,14 +74,14 @@ extension DocumentStore {
     of sequence: UInt64, in keyspace: Keyspace, _ transaction: any ReadTransaction, _ context: Context
   ) throws -> JSONValue? {
     let copy = try withSequenceKey(sequence) { key in
-      try transaction.get(key, in: keyspace).map { StoredBytes.copy($0) }
+      try transaction.get(key, in: keyspace).map { StoredBytes(copying: $0) }
     }
     return try copy?.withBytes { bytes in
       let record = try BodyRecord(bytes)
       let keys =
         record.keyCount > context.sharedKeys.count
         ? try laterSharedKeys(record.keyCount, transaction, context) : context.sharedKeys
-      guard let root = root(of: record.body) else { throw DocumentRecord.damaged }
+      guard let root = FleeceReader.root(of: record.body) else { throw DocumentRecord.damaged }
       return try root.jsonValue(sharedKeys: keys)
     }
   }
@@ -194,10 +194,10 @@ public struct DocumentView {
   public var isConflicted: Bool { record.flags.contains(.conflicted) }
 
   /// The body in place; nil when what is stored can't be read.
-  public var body: Value? { root(of: record.body) }
+  public var body: Value? { FleeceReader.root(of: record.body) }
 
   /// The property of a resolved name in place, or nil.
-  public subscript(key: Key) -> Value? { root(of: record.body)?[key] }
+  public subscript(key: Key) -> Value? { FleeceReader.root(of: record.body)?[key] }
 
   /// A document of its own, to keep.
   public func document() throws -> Document {

@@ -33,7 +33,7 @@ extension DocumentStore {
   ) throws -> SavedRevision {
     try DocumentID.withValidated(id) { key in
       try writing { writer in
-        try writer.encode(body)
+        try writer.encode(body, of: key)
         return try write(key, revision, deleted: false, control, writer)
       }
     }
@@ -46,7 +46,7 @@ extension DocumentStore {
   ) throws -> SavedRevision {
     try DocumentID.withValidated(id) { key in
       try writing { writer in
-        try writer.encode(json: json)
+        try writer.encode(json: json, of: key)
         return try write(key, nil, deleted: false, control, writer)
       }
     }
@@ -62,7 +62,7 @@ extension DocumentStore {
   ) throws -> SavedRevision {
     try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
       try writing { writer in
-        try writer.encode(body)
+        try writer.encode(body, of: key)
         return try write(key, revision, deleted: true, control, writer)
       }
     }
@@ -88,7 +88,7 @@ extension DocumentStore {
   public func apply(_ revision: PulledRevision) throws -> Bool {
     try DocumentID.withValidated(revision.id, maximum: DocumentID.maximumStoredBytes) { key in
       try writing { writer in
-        try writer.encode(revision.body)
+        try writer.encode(revision.body, of: key, isForeign: true)
         return try writer.apply(key, history: revision.history, deleted: revision.isDeleted)
       }
     }

@@ -122,23 +122,35 @@ final class DocumentWriter {
 
   // MARK: Encoding bodies
 
-  func encode(_ body: DocumentBody) throws {
+  /// Encodes a body. Names that begin with an underscore are the database's own: a user can't set them at the
+  /// top, what comes from another database may have them.
+  func encode(_ body: DocumentBody, of id: UnsafeRawBufferPointer, isForeign: Bool = false) throws {
     switch body {
-    case .json(let bytes): try bytes.withUnsafeBytes { try encode(json: $0) }
+    case .json(let bytes):
+      try bytes.withUnsafeBytes { try encode(json: $0, of: id, isForeign: isForeign) }
     case .value(let value):
-      try encoder.encode(value, keys: keys)
-      try checkBody()
+      do { try encoder.encode(value, keys: keys) } catch { throw refused(error, id) }
+      try checkBody(id, isForeign)
     }
   }
 
-  func encode(json: UnsafeRawBufferPointer) throws {
-    try encoder.encode(json: json, keys: keys)
-    try checkBody()
+  func encode(json: UnsafeRawBufferPointer, of id: UnsafeRawBufferPointer, isForeign: Bool = false) throws {
+    do { try encoder.encode(json: json, keys: keys) } catch { throw refused(error, id) }
+    try checkBody(id, isForeign)
   }
 
-  private func checkBody() throws {
-    guard let root = root(of: encoder.fleece), root.type == .dictionary else {
-      throw DocumentError(.invalidBody, "a document's body has to be a JSON object")
+  private func refused(_ error: FleeceError, _ id: UnsafeRawBufferPointer) -> DocumentError {
+    DocumentError(.invalidBody, error.description, documentID: idText(id))
+  }
+
+  private func checkBody(_ id: UnsafeRawBufferPointer, _ isForeign: Bool) throws {
+    guard encoder.isObject else {
+      throw DocumentError(.invalidBody, "a document's body has to be a JSON object", documentID: idText(id))
+    }
+    if !isForeign, let name = encoder.underscoredName {
+      throw DocumentError(
+        .reservedProperty, "the property \"\(name)\" is reserved: names at the top can't begin with an underscore",
+        documentID: idText(id))
     }
   }
 

@@ -228,7 +228,7 @@ import Touchstone
         try database.save("size\(size)", ["text": .string(text)])
         #expect(try database.document("size\(size)")?["text"].string == text)
       }
-      let many = JSONValue(uniqueKeysWithValues: (0..<5_000).map { ("property\($0)", .int(Int64($0))) })
+      let many = JSONValue.object(JSONObject((0..<5_000).map { ("property\($0)", .int(Int64($0))) }))
       try database.save("many", .value(many))
       #expect(try database.document("many")?.value() == many)
       #expect(try database.document("many")?["property4999"].int == 4_999)

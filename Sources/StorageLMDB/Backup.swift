@@ -1,0 +1,103 @@
+import CLMDB
+import Glibc
+import Storage
+
+/// A compacting copy to a new file: LMDB writes the pages of one snapshot in order, without free ones, under a
+/// name of its own; the copy takes its name when it is whole and on the disk.
+struct Backup {
+  let environment: Environment
+  let path: String
+
+  func run() throws {
+    if FilePath.exists(path) { throw exists() }
+    let partial = "\(path).partial-\(getpid())-\(UInt32.random(in: 0...(.max)))"
+    defer { unlink(partial) }
+    var result = mdb_env_copy2(environment.handle, partial, UInt32(MDB_CP_COMPACT))
+    if result != 0 {
+      throw failed(result == EIO && FilePath.isFull(FilePath.split(path).folder) ? ENOSPC : result)
+    }
+    try removeHusks(partial)
+    result = sync(partial)
+    if result == 0 { result = publish(partial) }
+    if result == EEXIST { throw exists() }
+    if result == 0 { result = FilePath.syncFolder(of: path) }
+    if result != 0 { throw failed(result) }
+  }
+
+  private func exists() -> StorageError {
+    StorageError(.alreadyExists, "a backup needs a new file, and there is one", path: path)
+  }
+
+  private func failed(_ result: Int32) -> StorageError {
+    // LMDB says "incompatible" when the pages in use and the free ones don't add up.
+    .lmdb(result == MDB_INCOMPATIBLE ? MDB_CORRUPTED : result, "the backup could not be written", path: path)
+  }
+
+  private func sync(_ file: String) -> Int32 {
+    let descriptor = open(file, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return errno }
+    defer { close(descriptor) }
+    return fsync(descriptor) == 0 ? 0 : errno
+  }
+
+  /// Gives the copy its name, unless there is a file of that name by now.
+  private func publish(_ partial: String) -> Int32 {
+    if link(partial, path) == 0 { return 0 }
+    let failure = errno
+    guard failure == EPERM || failure == EOPNOTSUPP || failure == ENOSYS else { return failure }
+    // A file system without hard links.
+    if FilePath.exists(path) { return EEXIST }
+    return rename(partial, path) == 0 ? 0 : errno
+  }
+
+  /// Removes from the copy what dropped keyspaces have left. Nobody else knows the file.
+  private func removeHusks(_ file: String) throws {
+    var created: OpaquePointer?
+    var result = mdb_env_create(&created)
+    guard result == 0, let copy = created else { throw failed(result) }
+    defer { mdb_env_close(copy) }
+    mdb_env_set_mapsize(copy, MapSize.current(of: environment.handle))
+    mdb_env_set_maxdbs(copy, 2)
+    result = mdb_env_open(copy, file, UInt32(MDB_NOSUBDIR | MDB_NOLOCK | MDB_NOSYNC), 0o644)
+    if result != 0 { throw failed(result) }
+    let husks = try husks(of: copy, file)
+    if husks.isEmpty { return }
+    var begun: OpaquePointer?
+    result = mdb_txn_begin(copy, nil, 0, &begun)
+    guard result == 0, let transaction = begun else { throw failed(result) }
+    for husk in husks where result == 0 {
+      var handle: MDB_dbi = 0
+      result = mdb_dbi_open(transaction, husk, 0, &handle)
+      if result == 0 { result = mdb_drop(transaction, handle, 1) }
+    }
+    if result == 0 { result = mdb_txn_commit(transaction) } else { mdb_txn_abort(transaction) }
+    if result != 0 { throw failed(result) }
+  }
+
+  private func husks(of copy: OpaquePointer, _ file: String) throws -> [String] {
+    var begun: OpaquePointer?
+    var result = mdb_txn_begin(copy, nil, UInt32(MDB_RDONLY), &begun)
+    guard result == 0, let transaction = begun else { throw failed(result) }
+    defer { mdb_txn_abort(transaction) }
+    var catalog: MDB_dbi = 0
+    result = mdb_dbi_open(transaction, Catalog.databaseName, 0, &catalog)
+    if result != 0 { throw failed(result) }
+    let records = CatalogRecords(transaction: transaction, handle: catalog, path: file)
+    let known = Set(try records.keyspaces().map(\.name) + [Catalog.databaseName])
+    let mainDatabase: MDB_dbi = 1
+    var cursor: OpaquePointer?
+    result = mdb_cursor_open(transaction, mainDatabase, &cursor)
+    guard result == 0, let cursor else { throw failed(result) }
+    defer { mdb_cursor_close(cursor) }
+    var found: [String] = []
+    var key = MDB_val()
+    result = mdb_cursor_get(cursor, &key, nil, MDB_FIRST)
+    while result == 0 {
+      let name = String(decoding: UnsafeRawBufferPointer(key), as: UTF8.self)
+      if !known.contains(name) { found.append(name) }
+      result = mdb_cursor_get(cursor, &key, nil, MDB_NEXT)
+    }
+    if result != MDB_NOTFOUND { throw failed(result) }
+    return found
+  }
+}

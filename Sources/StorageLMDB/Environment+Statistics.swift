@@ -1,0 +1,79 @@
+import CLMDB
+import Glibc
+import Storage
+
+extension Environment {
+  private static let freeDatabase: MDB_dbi = 0
+
+  func statistics(of snapshot: LMDBReadTransaction) throws -> EngineStatistics {
+    let transaction = snapshot.slot.transaction
+    var entries: [String: Int] = [:]
+    for (name, keyspace) in try snapshot.keyspaces() { entries[name] = try snapshot.count(of: keyspace) }
+    var free = MDB_stat()
+    let result = mdb_stat(transaction, Self.freeDatabase, &free)
+    if result != 0 { throw StorageError.lmdb(result, "statistics could not be read", path: path) }
+    var info = MDB_envinfo()
+    mdb_env_info(handle, &info)
+    var status = stat()
+    guard stat(path, &status) == 0 else {
+      throw StorageError.lmdb(errno, "the file's size could not be read", path: path)
+    }
+    return EngineStatistics(
+      fileBytes: Int(status.st_size), pageBytes: Int(free.ms_psize), freePages: try freePages(transaction),
+      totalPages: info.me_last_pgno + 1, entries: entries,
+      // Without the one this is read from.
+      openReaders: pool.openCount - 1)
+  }
+
+  /// Each record of the free list begins with how many pages it holds.
+  private func freePages(_ transaction: OpaquePointer) throws -> Int {
+    var cursor: OpaquePointer?
+    let opened = mdb_cursor_open(transaction, Self.freeDatabase, &cursor)
+    guard opened == 0, let cursor else {
+      throw StorageError.lmdb(opened, "the free list could not be read", path: path)
+    }
+    defer { mdb_cursor_close(cursor) }
+    var key = MDB_val()
+    var value = MDB_val()
+    var pages = 0
+    var result = mdb_cursor_get(cursor, &key, &value, MDB_FIRST)
+    while result == 0 {
+      pages += UnsafeRawBufferPointer(value).loadUnaligned(as: Int.self)
+      result = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)
+    }
+    if result != MDB_NOTFOUND { throw StorageError.lmdb(result, "the free list could not be read", path: path) }
+    return pages
+  }
+
+  func checkIntegrity(of snapshot: LMDBReadTransaction) throws -> [String] {
+    let file = try PageFile(path: path)
+    var check = PageCheck(file: file, meta: try file.meta(of: UInt64(mdb_txn_id(snapshot.slot.transaction))))
+    try check.run(.everything)
+    var faults = check.faults
+    if faults.isEmpty, check.lostPages != 0 {
+      faults.append("\(check.lostPages) pages are neither in use nor in the free list")
+    }
+    // A husk is what a dropped keyspace leaves: a tree without a catalog entry, and empty.
+    let known = Set(try snapshot.keyspaces().keys.map { Array($0.utf8) } + [Array(Catalog.databaseName.utf8)])
+    for tree in check.trees where !known.contains(tree.name) && !tree.record.isEmpty {
+      faults.append("\(PageCheck.describe(tree.name)) has entries and isn't in the catalog")
+    }
+    return faults
+  }
+
+  var settings: [(name: String, value: String)] {
+    let sync =
+      switch durability {
+      case .full: "none"
+      case .normal: "MDB_NOMETASYNC"
+      case .none: "MDB_NOSYNC"
+      }
+    return [
+      ("flags", "MDB_NOSUBDIR|MDB_NOTLS" + (usesLockFile ? "" : "|MDB_NOLOCK")),
+      ("durability flag", sync),
+      ("mapsize", String(MapSize.current(of: handle))),
+      ("maxreaders", String(Self.maximumReaders)),
+      ("maxdbs", String(Self.maximumHandles)),
+    ]
+  }
+}

@@ -1,0 +1,368 @@
+import CLMDB
+import Glibc
+import Storage
+import Synchronization
+
+/// An open file: LMDB's environment, the snapshots at rest, and the catalog as of the last known commit.
+///
+/// Handles of named databases (LMDB's `MDB_dbi`) follow LMDB's rule that no two transactions of a process open
+/// some at the same time. All keyspaces of the file are opened with it; those made here get theirs in the write
+/// transaction; those that another process made are opened when a snapshot first meets them, and never while a
+/// write transaction of this process is open: such a snapshot is taken again, and then is of a commit that the
+/// write transaction has met before.
+final class Environment: @unchecked Sendable {
+  /// Reader slots of the lock file, 64 bytes each, touched as they are used.
+  static let maximumReaders = 8_192
+  /// Handles: the keyspaces, the catalog, and husks that open snapshots may still read.
+  static let maximumHandles = StorageLimits.maximumKeyspaces + 250
+
+  let path: String
+  let durability: Durability
+  let isReadOnly: Bool
+  let handle: OpaquePointer
+  let usesLockFile: Bool
+  let catalogHandle: MDB_dbi
+  let queue = WriteQueue()
+  let pool = SnapshotPool()
+  private let forkGeneration: Int
+  private let catalogState: Mutex<CatalogState>
+  /// A transaction found the map full: the next one grows it, when nobody reads.
+  private let wantsLargerMap = Atomic<Bool>(false)
+
+  private struct CatalogState: @unchecked Sendable {
+    /// The newest commit whose catalog is known to be this one.
+    var transaction: Int
+    var catalog: Catalog
+    /// Of every named database that this process has opened, husks included.
+    var handles: [String: MDB_dbi]
+    /// Counts openings outside write transactions, which a write transaction begun meanwhile doesn't know.
+    var openings = 0
+    var isWriting = false
+  }
+
+  init(path: String, options: EngineOptions, forkGeneration: Int) throws {
+    let opened = try EnvironmentOpening(path: path, options: options).run()
+    self.path = path
+    self.forkGeneration = forkGeneration
+    durability = options.durability
+    isReadOnly = options.isReadOnly
+    handle = opened.handle
+    usesLockFile = opened.usesLockFile
+    catalogHandle = opened.catalogHandle
+    catalogState = Mutex(
+      CatalogState(transaction: opened.transaction, catalog: opened.catalog, handles: opened.handles))
+    pool.environment = self
+  }
+
+  // MARK: - Snapshots
+
+  @inline(__always)
+  func beginRead() throws -> LMDBReadTransaction {
+    if ForkGuard.generation != forkGeneration { throw forked() }
+    let snapshot = try pool.take()
+    let slot = snapshot.slot
+    let result = mdb_txn_renew(slot.transaction)
+    if result != 0 { try renewAgain(snapshot, result) }
+    if mdb_txn_id(slot.transaction) != slot.catalogTransaction {
+      do {
+        try resolveCatalog(slot)
+      } catch {
+        mdb_txn_reset(slot.transaction)
+        pool.giveBack(snapshot)
+        throw error
+      }
+    }
+    snapshot.open()
+    return snapshot
+  }
+
+  @inline(never)
+  private func renewAgain(_ snapshot: LMDBReadTransaction, _ failure: Int32) throws {
+    var result = failure
+    do {
+      if result == MDB_MAP_RESIZED {
+        try adoptLargerMap(inHand: 1)
+        result = mdb_txn_renew(snapshot.slot.transaction)
+      }
+      if result != 0 { throw StorageError.lmdb(result, "a snapshot could not be begun", path: path) }
+    } catch {
+      pool.giveBack(snapshot)
+      throw error
+    }
+  }
+
+  /// Finds the catalog of a slot's snapshot, taking the snapshot again when it lacks handles.
+  @inline(never)
+  private func resolveCatalog(_ slot: SnapshotSlot) throws {
+    // LMDB copies the handles at the beginning of a transaction, so a catalog is good for this snapshot only if
+    // it was known before the snapshot was taken.
+    var known = slot.catalog
+    while true {
+      let transaction = mdb_txn_id(slot.transaction)
+      let catalog = try catalogState.withLock { try currentCatalog(slot.transaction, transaction, &$0) }
+      if let catalog, catalog === known {
+        slot.catalog = catalog
+        slot.catalogTransaction = transaction
+        return
+      }
+      mdb_txn_reset(slot.transaction)
+      // A commit of this process that isn't published yet: its thread is about to.
+      if catalog == nil { sched_yield() }
+      known = catalog
+      let result = mdb_txn_renew(slot.transaction)
+      if result != 0 { throw StorageError.lmdb(result, "a snapshot could not be begun", path: path) }
+    }
+  }
+
+  /// The catalog of a snapshot if it is the current one; nil when the snapshot has to be taken again.
+  private func currentCatalog(
+    _ snapshot: OpaquePointer, _ transaction: Int, _ state: inout CatalogState
+  ) throws -> Catalog? {
+    if transaction == state.transaction { return state.catalog }
+    let records = CatalogRecords(transaction: snapshot, handle: catalogHandle, path: path)
+    guard let found = try records.state() else { throw lostCatalog() }
+    if found.version == state.catalog.version {
+      state.transaction = max(state.transaction, transaction)
+      return state.catalog
+    }
+    if transaction < state.transaction || state.isWriting { return nil }
+    guard let catalog = try catalog(of: records, found, state) else {
+      try openHandles(&state)
+      return nil
+    }
+    state.catalog = catalog
+    state.transaction = transaction
+    return catalog
+  }
+
+  private func catalog(
+    of records: CatalogRecords, _ found: CatalogRecords.State, _ state: CatalogState
+  ) throws -> Catalog? {
+    try EnvironmentOpening.catalog(try records.keyspaces(), found, state.handles)
+  }
+
+  /// Opens what another process has made. No write transaction of this process is open.
+  private func openHandles(_ state: inout CatalogState) throws {
+    state.openings += 1
+    var transaction: OpaquePointer?
+    let begun = mdb_txn_begin(handle, nil, UInt32(MDB_RDONLY), &transaction)
+    guard begun == 0, let transaction else {
+      throw StorageError.lmdb(begun, "new keyspaces could not be opened", path: path)
+    }
+    do {
+      let records = CatalogRecords(transaction: transaction, handle: catalogHandle, path: path)
+      let opened = try EnvironmentOpening.openHandles(
+        transaction, try records.keyspaces().map(\.name), besides: state.handles, path: path)
+      // Handles opened in a transaction are the environment's once it commits.
+      mdb_txn_commit(transaction)
+      state.handles.merge(opened) { $1 }
+    } catch {
+      mdb_txn_abort(transaction)
+      throw error
+    }
+  }
+
+  /// Ends the snapshot of a transaction object that went away without `end()`.
+  func recover(_ slot: SnapshotSlot) {
+    mdb_txn_reset(slot.transaction)
+    pool.giveBack(LMDBReadTransaction(slot, self))
+  }
+
+  // MARK: - Writing
+
+  func beginWrite() throws -> LMDBWriteTransaction {
+    if pool.isClosed { throw error(.closed, "the database is closed") }
+    if wantsLargerMap.load(ordering: .relaxed) { growMap() }
+    while true {
+      let openings = catalogState.withLock { $0.openings }
+      var transaction: OpaquePointer?
+      let result = mdb_txn_begin(handle, nil, 0, &transaction)
+      if result == MDB_MAP_RESIZED {
+        try adoptLargerMapWhileWriterIsOut(inHand: 0)
+        continue
+      }
+      guard result == 0, let transaction else { throw writeError(result, "a write could not be begun") }
+      do {
+        if let catalog = try catalogState.withLock({ try baseCatalog(transaction, openings, &$0) }) {
+          return LMDBWriteTransaction(transaction, self, catalog, [:])
+        }
+      } catch {
+        mdb_txn_abort(transaction)
+        throw error
+      }
+      mdb_txn_abort(transaction)
+      try catalogState.withLock { state in
+        if state.openings == openings { try openHandles(&state) }
+      }
+    }
+  }
+
+  /// The catalog that a write transaction begins with; nil when handles are to be opened before it.
+  private func baseCatalog(
+    _ transaction: OpaquePointer, _ openings: Int, _ state: inout CatalogState
+  ) throws -> Catalog? {
+    guard state.openings == openings else { return nil }
+    let base = mdb_txn_id(transaction) - 1
+    if base != state.transaction {
+      let records = CatalogRecords(transaction: transaction, handle: catalogHandle, path: path)
+      guard let found = try records.state() else { throw lostCatalog() }
+      if found.version != state.catalog.version {
+        guard let catalog = try catalog(of: records, found, state) else { return nil }
+        state.catalog = catalog
+      }
+      state.transaction = base
+    }
+    state.isWriting = true
+    return state.catalog
+  }
+
+  func commit(_ write: LMDBWriteTransaction) throws {
+    let number = mdb_txn_id(write.transaction)
+    let result = mdb_txn_commit(write.transaction)
+    catalogState.withLock { state in
+      state.isWriting = false
+      guard result == 0, write.hasWritten else { return }
+      state.transaction = number
+      if write.catalog !== state.catalog {
+        state.catalog = write.catalog
+        state.handles.merge(write.newHandles) { $1 }
+      }
+    }
+    if result != 0 { throw write.failed(result, "a commit could not be written") }
+  }
+
+  func abort(_ write: LMDBWriteTransaction) {
+    mdb_txn_abort(write.transaction)
+    catalogState.withLock { $0.isWriting = false }
+  }
+
+  func knownHandle(_ name: String) -> MDB_dbi? { catalogState.withLock { $0.handles[name] } }
+
+  /// Closes handles of husks, from within the write transaction, when no snapshot can read them.
+  func closeUnusedHandles(besides used: [String: MDB_dbi]) -> Bool {
+    let closed = pool.whenIdle {
+      catalogState.withLock { state in
+        let unused = state.handles.filter { state.catalog.items[$0.key] == nil && used[$0.key] == nil }
+        for (name, database) in unused {
+          mdb_dbi_close(handle, database)
+          state.handles[name] = nil
+        }
+        return !unused.isEmpty
+      }
+    }
+    return closed ?? false
+  }
+
+  // MARK: - The map
+
+  /// Doubles the map between transactions; not while a snapshot is open, whose map it would pull away.
+  private func growMap() {
+    _ = pool.whenIdle {
+      let size = MapSize.current(of: handle) * 2
+      guard MapSize.isAvailable(size), mdb_env_set_mapsize(handle, size) == 0 else { return }
+      wantsLargerMap.store(false, ordering: .relaxed)
+    }
+  }
+
+  /// Takes over the size that another process has grown the map to. `inHand` counts the caller's slots at rest.
+  func adoptLargerMap(inHand: Int) throws {
+    do {
+      try queue.exclusively { try adoptLargerMapWhileWriterIsOut(inHand: inHand) }
+    } catch let error as StorageError where error.code == .nestedWrite {
+      throw StorageError.lmdb(MDB_MAP_RESIZED, "a snapshot could not be begun", path: path)
+    }
+  }
+
+  private func adoptLargerMapWhileWriterIsOut(inHand: Int) throws {
+    let result = pool.whenIdle(inHand: inHand) { mdb_env_set_mapsize(handle, 0) } ?? MDB_MAP_RESIZED
+    if result != 0 { throw StorageError.lmdb(result, "the map could not be enlarged", path: path) }
+  }
+
+  // MARK: - Closing
+
+  func close() throws {
+    // A child has nothing to close: descriptors and locks are its parent's.
+    if ForkGuard.generation != forkGeneration { return }
+    try queue.exclusively {
+      if pool.isClosed { return }
+      guard pool.close() else {
+        throw error(.inUse, "\(pool.openCount) snapshots are open; end them before closing the database")
+      }
+      // The last commit's meta page reaches the disk with the next commit's sync, which won't come.
+      if durability == .normal, !isReadOnly { mdb_env_sync(handle, 1) }
+      mdb_env_close(handle)
+      EnvironmentRegistry.remove(self)
+    }
+  }
+
+  /// The engine is gone: closes, now or when the last snapshot ends.
+  func abandon() {
+    pool.isAbandoned.store(true, ordering: .relaxed)
+    closeWhenIdle()
+  }
+
+  func closeWhenIdle() { try? close() }
+
+  // MARK: - Checks and errors
+
+  func checkProcess() throws {
+    if ForkGuard.generation != forkGeneration { throw forked() }
+  }
+
+  @inline(__always)
+  func checkKey(_ key: UnsafeRawBufferPointer, _ keyspace: Keyspace) throws {
+    if key.count == 0 || key.count > StorageLimits.maximumKeyBytes { throw invalidKey(key, keyspace) }
+    if keyspace.shape == .sequences, key.count != 8 || key[0] >= 0x80 { throw invalidKey(key, keyspace) }
+  }
+
+  @inline(never)
+  func error(_ code: StorageError.Code, _ message: String) -> StorageError {
+    StorageError(code, message, path: path)
+  }
+
+  @inline(never)
+  private func invalidKey(_ key: UnsafeRawBufferPointer, _ keyspace: Keyspace) -> StorageError {
+    if keyspace.shape == .sequences {
+      return error(
+        .invalidKey,
+        "keys of a keyspace of sequences are 8 bytes, big-endian and below 2^63; this one has \(key.count)")
+    }
+    return error(.invalidKey, "keys are 1 to \(StorageLimits.maximumKeyBytes) bytes; this one has \(key.count)")
+  }
+
+  @inline(never)
+  func noSuchKeyspace(_ keyspace: Keyspace) -> StorageError {
+    error(.noSuchKeyspace, "there is no keyspace number \(keyspace.number) in this transaction")
+  }
+
+  @inline(never)
+  func valueTooLarge(_ count: Int) -> StorageError {
+    error(.valueTooLarge, "values are at most \(StorageLimits.maximumValueBytes) bytes; this one has \(count)")
+  }
+
+  @inline(never)
+  private func forked() -> StorageError {
+    error(.unsupported, "this database was opened before a fork; open it anew in the child process")
+  }
+
+  @inline(never)
+  private func lostCatalog() -> StorageError { error(.damaged, "the catalog has lost its state") }
+
+  /// What a failure of a write means; a full map is remembered.
+  func writeError(_ result: Int32, _ what: String) -> StorageError {
+    if result == MDB_MAP_FULL {
+      wantsLargerMap.store(true, ordering: .relaxed)
+      return StorageError(
+        .mapFull,
+        "\(what): the map of \(MapSize.current(of: handle)) bytes is full; it is doubled before the next "
+          + "write that no snapshot is open beside",
+        path: path, engineCode: Int(result), engineMessage: String(cString: mdb_strerror(result)))
+    }
+    if result == EIO, FilePath.isFull(path) {
+      return StorageError(
+        .diskFull, what, path: path, engineCode: Int(result),
+        engineMessage: "the write was cut short: no space is left, or the limit of file sizes is reached")
+    }
+    return .lmdb(result, what, path: path)
+  }
+}

@@ -1,0 +1,254 @@
+import CLMDB
+import Glibc
+import Storage
+
+/// The steps from a path to an environment whose file can be mapped without danger.
+struct EnvironmentOpening {
+  let path: String
+  let options: EngineOptions
+
+  struct Opened {
+    let handle: OpaquePointer
+    let usesLockFile: Bool
+    let catalogHandle: MDB_dbi
+    let transaction: Int
+    let catalog: Catalog
+    let handles: [String: MDB_dbi]
+  }
+
+  func run() throws -> Opened {
+    let isNew = try prepareFile()
+    let hadLockFile = FilePath.exists(path + "-lock")
+    do {
+      return try openPrepared()
+    } catch {
+      if isNew {
+        unlink(path)
+        if !hadLockFile { unlink(path + "-lock") }
+      }
+      throw error
+    }
+  }
+
+  /// Refuses what isn't LMDB's before LMDB maps it. True when a new file was made.
+  private func prepareFile() throws -> Bool {
+    var status = stat()
+    let exists = stat(path, &status) == 0
+    if exists, status.st_mode & S_IFMT != S_IFREG {
+      throw StorageError(.notADatabase, "this is a folder or a device, not a file", path: path)
+    }
+    if !exists, errno != ENOENT {
+      throw StorageError.lmdb(errno, "the database could not be opened", path: path)
+    }
+    if options.isReadOnly || options.creation == .openExisting {
+      if !exists { throw StorageError(.notFound, "there is no database", path: path) }
+    }
+    if options.creation == .createNew {
+      if exists { throw StorageError(.alreadyExists, "there is a file already", path: path) }
+      if options.isReadOnly {
+        throw StorageError(.invalidArgument, "a database can't be made for reading only", path: path)
+      }
+    }
+    if exists {
+      switch try FileHeader.inspect(path) {
+      case .lmdb: return false
+      case .empty:
+        // What is left when a process dies in the middle of making a file.
+        if !options.isReadOnly, options.creation == .openOrCreate { return false }
+        throw StorageError(.notADatabase, "the file is empty", path: path)
+      }
+    }
+    let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
+    guard descriptor >= 0 else {
+      // Made by another process meanwhile.
+      if errno == EEXIST, options.creation == .openOrCreate { return false }
+      throw StorageError.lmdb(errno, "the database could not be made", path: path)
+    }
+    close(descriptor)
+    return true
+  }
+
+  private func openPrepared() throws -> Opened {
+    let (environment, usesLockFile) = try openEnvironment()
+    do {
+      var dead: Int32 = 0
+      if usesLockFile { mdb_reader_check(environment, &dead) }
+      try checkStructure(environment)
+      return try openCatalog(environment, usesLockFile)
+    } catch {
+      mdb_env_close(environment)
+      throw error
+    }
+  }
+
+  private var flags: UInt32 {
+    var flags = MDB_NOSUBDIR | MDB_NOTLS
+    if options.isReadOnly { flags |= MDB_RDONLY }
+    switch options.durability {
+    case .full: break
+    case .normal: flags |= MDB_NOMETASYNC
+    case .none: flags |= MDB_NOSYNC
+    }
+    return UInt32(flags)
+  }
+
+  private func openEnvironment() throws -> (OpaquePointer, usesLockFile: Bool) {
+    var mapBytes = MapSize.wanted()
+    var usesLockFile = true
+    while true {
+      var created: OpaquePointer?
+      var result = mdb_env_create(&created)
+      guard result == 0, let environment = created else {
+        throw StorageError.lmdb(result, "the database could not be opened", path: path)
+      }
+      mdb_env_set_mapsize(environment, mapBytes)
+      mdb_env_set_maxreaders(environment, UInt32(Environment.maximumReaders))
+      mdb_env_set_maxdbs(environment, UInt32(Environment.maximumHandles))
+      result = mdb_env_open(environment, path, flags | (usesLockFile ? 0 : UInt32(MDB_NOLOCK)), 0o644)
+      if result == 0 { return (environment, usesLockFile) }
+      mdb_env_close(environment)
+      switch result {
+      case ENOMEM where mapBytes > 1 << 30:
+        // Address space is limited: take less of it.
+        mapBytes /= 2
+      case EACCES where options.isReadOnly && usesLockFile, EROFS where options.isReadOnly && usesLockFile:
+        // The folder can't be written, so there is no lock file to take a place in.
+        usesLockFile = false
+      default:
+        throw StorageError.lmdb(result, "the database could not be opened", path: path)
+      }
+    }
+  }
+
+  /// Looks at the pages that everything starts from, on a pinned snapshot, before LMDB follows any of them.
+  private func checkStructure(_ environment: OpaquePointer) throws {
+    let transaction = try beginRead(environment)
+    defer { mdb_txn_abort(transaction) }
+    let file = try PageFile(path: path)
+    let meta = try file.meta(of: UInt64(mdb_txn_id(transaction)))
+    var check = PageCheck(file: file, meta: meta)
+    // A file may end before its last page when the pages after its end are free ones, so only then is every
+    // page looked at.
+    try check.run(file.pages <= meta.lastPage ? .everything : .roots)
+    if let fault = check.faults.first {
+      throw StorageError(.damaged, "the file is damaged or cut short: \(fault)", path: path)
+    }
+  }
+
+  private func beginRead(_ environment: OpaquePointer) throws -> OpaquePointer {
+    var transaction: OpaquePointer?
+    let result = mdb_txn_begin(environment, nil, UInt32(MDB_RDONLY), &transaction)
+    guard result == 0, let transaction else {
+      throw StorageError.lmdb(result, "the database could not be read", path: path)
+    }
+    return transaction
+  }
+
+  private func openCatalog(_ environment: OpaquePointer, _ usesLockFile: Bool) throws -> Opened {
+    if let opened = try openExistingCatalog(environment, usesLockFile) { return opened }
+    try makeCatalog(environment)
+    guard let opened = try openExistingCatalog(environment, usesLockFile) else {
+      throw StorageError(.damaged, "the catalog was made and can't be found", path: path)
+    }
+    return opened
+  }
+
+  private func openExistingCatalog(_ environment: OpaquePointer, _ usesLockFile: Bool) throws -> Opened? {
+    let transaction = try beginRead(environment)
+    do {
+      var handle: MDB_dbi = 0
+      let result = mdb_dbi_open(transaction, Catalog.databaseName, 0, &handle)
+      if result == MDB_NOTFOUND {
+        try refuseForeign(transaction)
+        mdb_txn_abort(transaction)
+        return nil
+      }
+      if result != 0 { throw StorageError.lmdb(result, "the catalog could not be opened", path: path) }
+      let records = CatalogRecords(transaction: transaction, handle: handle, path: path)
+      guard let state = try records.state() else {
+        throw StorageError(.damaged, "the catalog has lost its state", path: path)
+      }
+      let keyspaces = try records.keyspaces()
+      let handles = try Self.openHandles(transaction, keyspaces.map(\.name), besides: [:], path: path)
+      guard let catalog = try Self.catalog(keyspaces, state, handles) else {
+        throw StorageError(.damaged, "the catalog names a keyspace that isn't there", path: path)
+      }
+      let number = mdb_txn_id(transaction)
+      mdb_txn_commit(transaction)
+      return Opened(
+        handle: environment, usesLockFile: usesLockFile, catalogHandle: handle, transaction: number,
+        catalog: catalog, handles: handles)
+    } catch {
+      mdb_txn_abort(transaction)
+      throw error
+    }
+  }
+
+  /// A file without a catalog is one that is just being made, or someone else's.
+  private func refuseForeign(_ transaction: OpaquePointer) throws {
+    var statistics = MDB_stat()
+    let mainDatabase: MDB_dbi = 1
+    let result = mdb_stat(transaction, mainDatabase, &statistics)
+    if result != 0 || statistics.ms_entries > 0 {
+      throw StorageError(
+        .notADatabase, "this is an LMDB file, but not one of this database: it has no catalog", path: path)
+    }
+    if options.isReadOnly {
+      throw StorageError(.notADatabase, "the database was never finished being made", path: path)
+    }
+  }
+
+  private func makeCatalog(_ environment: OpaquePointer) throws {
+    var begun: OpaquePointer?
+    var result = mdb_txn_begin(environment, nil, 0, &begun)
+    guard result == 0, let transaction = begun else {
+      throw StorageError.lmdb(result, "the catalog could not be made", path: path)
+    }
+    do {
+      var handle: MDB_dbi = 0
+      result = mdb_dbi_open(transaction, Catalog.databaseName, UInt32(MDB_CREATE), &handle)
+      let records = CatalogRecords(transaction: transaction, handle: handle, path: path)
+      // Another process may have come first.
+      if result == 0, try records.state() == nil {
+        result = records.put(Catalog(version: 1, nextNumber: 1, items: [:]))
+      }
+      if result != 0 { throw StorageError.lmdb(result, "the catalog could not be made", path: path) }
+    } catch {
+      mdb_txn_abort(transaction)
+      throw error
+    }
+    result = mdb_txn_commit(transaction)
+    if result != 0 {
+      let isFull = result == EIO && FilePath.isFull(path)
+      throw StorageError.lmdb(isFull ? ENOSPC : result, "the catalog could not be made", path: path)
+    }
+  }
+
+  /// Opens the named databases that have no handle yet. Those the transaction doesn't see are left out.
+  static func openHandles(
+    _ transaction: OpaquePointer, _ names: [String], besides known: [String: MDB_dbi], path: String
+  ) throws -> [String: MDB_dbi] {
+    var opened: [String: MDB_dbi] = [:]
+    for name in names where known[name] == nil {
+      var handle: MDB_dbi = 0
+      let result = mdb_dbi_open(transaction, name, 0, &handle)
+      if result == MDB_NOTFOUND { continue }
+      if result != 0 { throw StorageError.lmdb(result, "keyspace \(name) could not be opened", path: path) }
+      opened[name] = handle
+    }
+    return opened
+  }
+
+  /// The catalog of these keyspaces, or nil when one of them has no handle.
+  static func catalog(
+    _ keyspaces: [(name: String, keyspace: Keyspace)], _ state: CatalogRecords.State,
+    _ handles: [String: MDB_dbi]
+  ) throws -> Catalog? {
+    var items: [String: Catalog.Item] = [:]
+    for (name, keyspace) in keyspaces {
+      guard let handle = handles[name] else { return nil }
+      items[name] = Catalog.Item(name: name, keyspace: keyspace, handle: handle)
+    }
+    return Catalog(version: state.version, nextNumber: Int(clamping: state.nextNumber), items: items)
+  }
+}

@@ -1,0 +1,100 @@
+import CLMDB
+import Glibc
+import Storage
+
+/// One end of a range as the loops compare with it: no array, no enumeration, one branch when unbounded.
+struct KeyBound {
+  /// Nil when unbounded.
+  let bytes: UnsafeRawPointer?
+  let count: Int
+  let isInclusive: Bool
+
+  /// What an empty array points to: never read.
+  private static var nowhere: UnsafeRawPointer? { UnsafeRawPointer(bitPattern: 8) }
+
+  private init(_ bytes: UnsafeRawBufferPointer, isInclusive: Bool) {
+    self.bytes = bytes.baseAddress ?? Self.nowhere
+    self.count = bytes.count
+    self.isInclusive = isInclusive
+  }
+
+  private init() {
+    bytes = nil
+    count = 0
+    isInclusive = true
+  }
+
+  /// Calls `body` with the bound; its bytes last as long as the call.
+  @inline(__always)
+  static func with<Result>(_ bound: KeyRange.Bound, _ body: (KeyBound) throws -> Result) rethrows -> Result {
+    switch bound {
+    case .unbounded: try body(KeyBound())
+    case .inclusive(let key): try key.withUnsafeBytes { try body(KeyBound($0, isInclusive: true)) }
+    case .exclusive(let key): try key.withUnsafeBytes { try body(KeyBound($0, isInclusive: false)) }
+    }
+  }
+
+  /// The bound with bytes of its own, until `deallocate()`.
+  static func copying(_ bound: KeyRange.Bound) -> KeyBound {
+    with(bound) { bound in
+      guard let bytes = bound.bytes, bound.count > 0 else { return bound }
+      let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: bound.count, alignment: 8)
+      copy.copyMemory(from: UnsafeRawBufferPointer(start: bytes, count: bound.count))
+      return KeyBound(UnsafeRawBufferPointer(copy), isInclusive: bound.isInclusive)
+    }
+  }
+
+  func deallocate() {
+    if count > 0 { bytes?.deallocate() }
+  }
+
+  /// Whether `key` lies above this upper bound.
+  @inline(__always)
+  func isBelow(_ key: MDB_val) -> Bool {
+    guard let bytes else { return false }
+    let order = memcmp(key.mv_data, bytes, min(key.mv_size, count))
+    if order != 0 { return order > 0 }
+    return isInclusive ? key.mv_size > count : key.mv_size >= count
+  }
+
+  /// Whether `key` lies below this lower bound.
+  @inline(__always)
+  func isAbove(_ key: MDB_val) -> Bool {
+    guard let bytes else { return false }
+    let order = memcmp(key.mv_data, bytes, min(key.mv_size, count))
+    if order != 0 { return order < 0 }
+    return isInclusive ? key.mv_size < count : key.mv_size <= count
+  }
+
+  /// Whether `key` is the bound's own key.
+  @inline(__always)
+  func isEqual(_ key: MDB_val) -> Bool {
+    guard let bytes else { return false }
+    return key.mv_size == count && memcmp(key.mv_data, bytes, count) == 0
+  }
+}
+
+/// Moves of a bare cursor to the ends of a range. They give LMDB's result; the other end isn't looked at.
+enum CursorMove {
+  typealias Value = UnsafeMutablePointer<MDB_val>
+
+  static func first(_ cursor: OpaquePointer, from lower: KeyBound, _ key: Value, _ value: Value?) -> Int32 {
+    guard let bytes = lower.bytes, lower.count > 0 else { return mdb_cursor_get(cursor, key, value, MDB_FIRST) }
+    key.pointee = MDB_val(UnsafeRawBufferPointer(start: bytes, count: lower.count))
+    let result = mdb_cursor_get(cursor, key, value, MDB_SET_RANGE)
+    if result == 0, !lower.isInclusive, lower.isEqual(key.pointee) {
+      return mdb_cursor_get(cursor, key, value, MDB_NEXT)
+    }
+    return result
+  }
+
+  static func last(_ cursor: OpaquePointer, to upper: KeyBound, _ key: Value, _ value: Value?) -> Int32 {
+    guard let bytes = upper.bytes else { return mdb_cursor_get(cursor, key, value, MDB_LAST) }
+    guard upper.count > 0 else { return MDB_NOTFOUND }
+    key.pointee = MDB_val(UnsafeRawBufferPointer(start: bytes, count: upper.count))
+    let result = mdb_cursor_get(cursor, key, value, MDB_SET_RANGE)
+    if result == MDB_NOTFOUND { return mdb_cursor_get(cursor, key, value, MDB_LAST) }
+    if result == 0, upper.isBelow(key.pointee) { return mdb_cursor_get(cursor, key, value, MDB_PREV) }
+    return result
+  }
+}

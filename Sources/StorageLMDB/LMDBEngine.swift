@@ -1,0 +1,84 @@
+import CLMDB
+import Glibc
+import Storage
+
+/// LMDB behind the storage protocol: a copy-on-write B-tree in one memory-mapped file, with snapshot reads
+/// that take no lock and copy nothing.
+///
+/// One environment a path a process: a second open of the same file throws `inUse` until the first is closed
+/// (POSIX drops a process's locks on a file when any of its descriptors closes). Other processes may have it
+/// open at the same time. An engine isn't carried across `fork`: in the child everything throws `unsupported`,
+/// and the child opens the path anew. See docs/storage-lmdb.md.
+public final class LMDBEngine: StorageEngine {
+  private let environment: Environment
+  private let queue: WriteQueue
+  private let driver: WriteDriver
+
+  /// Opens or creates the file at `path`; its lock file is `path` with `-lock` appended.
+  ///
+  /// Throws `notEncrypted` when a key is given, `inUse` when this process has the file open, `notADatabase`,
+  /// `unsupportedVersion` or `damaged` for files that LMDB can't safely map.
+  public init(path: String, options: EngineOptions) throws {
+    guard options.key == nil else {
+      throw StorageError(.notEncrypted, "LMDB can't encrypt, and a key was given", path: path)
+    }
+    environment = try EnvironmentRegistry.open(path: path, options: options)
+    queue = environment.queue
+    driver = WriteDriver(environment)
+  }
+
+  deinit { environment.abandon() }
+
+  public var name: String { "lmdb" }
+  public var path: String { environment.path }
+  public var durability: Durability { environment.durability }
+  public var isReadOnly: Bool { environment.isReadOnly }
+  public var compactsInPlace: Bool { false }
+
+  public var library: String {
+    var major: Int32 = 0
+    var minor: Int32 = 0
+    var patch: Int32 = 0
+    _ = mdb_version(&major, &minor, &patch)
+    return "LMDB \(major).\(minor).\(patch)"
+  }
+
+  public var settings: [(name: String, value: String)] { environment.settings }
+
+  public func beginRead() throws -> any ReadTransaction {
+    try environment.beginRead()
+  }
+
+  public func write(_ body: (any WriteTransaction) throws -> Void) throws {
+    try environment.checkProcess()
+    if environment.isReadOnly { throw environment.error(.readOnly, "this database is open for reading only") }
+    try queue.run(driver, body)
+  }
+
+  public func statistics() throws -> EngineStatistics {
+    let snapshot = try environment.beginRead()
+    defer { snapshot.end() }
+    return try environment.statistics(of: snapshot)
+  }
+
+  public func backup(to path: String) throws {
+    // The snapshot keeps the environment from being closed under the copy.
+    let snapshot = try environment.beginRead()
+    defer { snapshot.end() }
+    try Backup(environment: environment, path: path).run()
+  }
+
+  public func compact() throws {
+    throw environment.error(.unsupported, "LMDB can't shrink a file in place: copy it with a backup")
+  }
+
+  public func checkIntegrity() throws -> [String] {
+    let snapshot = try environment.beginRead()
+    defer { snapshot.end() }
+    return try environment.checkIntegrity(of: snapshot)
+  }
+
+  public func close() throws {
+    try environment.close()
+  }
+}

@@ -1,0 +1,31 @@
+import CLMDB
+import Glibc
+
+/// How much address space a map takes. The file itself is as large as its data.
+enum MapSize {
+  static let standard = 1 << 40
+  static let smallest = 1 << 20
+  /// For valgrind and other places where address space is short.
+  static let variable = "TOUCHSTONE_LMDB_MAP_BYTES"
+
+  /// What to ask for at open: the variable's bytes, else 1 TiB.
+  static func wanted() -> Int {
+    guard let text = getenv(variable), let bytes = Int(String(cString: text)), bytes > 0 else { return standard }
+    let page = Int(sysconf(Int32(_SC_PAGESIZE)))
+    return max(smallest, bytes / page * page)
+  }
+
+  /// Whether the process can map so much more: asked before LMDB gives up the map it has.
+  static func isAvailable(_ bytes: Int) -> Bool {
+    let probe = mmap(nil, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+    guard let probe, probe != MAP_FAILED else { return false }
+    munmap(probe, bytes)
+    return true
+  }
+
+  static func current(of environment: OpaquePointer) -> Int {
+    var info = MDB_envinfo()
+    mdb_env_info(environment, &info)
+    return info.me_mapsize
+  }
+}

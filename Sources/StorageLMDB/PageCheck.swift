@@ -1,0 +1,349 @@
+import Storage
+
+/// Walks a snapshot's pages in the file itself and says what is wrong: numbers that lead out of the file or to a
+/// page twice, headers and nodes that don't fit, keys out of order, counts that differ.
+///
+/// LMDB has no check of its own, and following a bad page number through its map would end the process.
+struct PageCheck {
+  enum Extent {
+    /// The pages that everything starts from: the whole of the main tree and the root of every other one.
+    case roots
+    case everything
+  }
+
+  /// A named database of the main tree.
+  struct NamedTree {
+    let name: [UInt8]
+    let record: TreeRecord
+  }
+
+  /// Faults past this many are counted, not told.
+  static let maximumFaults = 100
+  /// LMDB's own limit of a tree's height.
+  private static let maximumDepth = 32
+
+  let file: PageFile
+  let meta: MetaPage
+  private(set) var faults: [String] = []
+  private(set) var trees: [NamedTree] = []
+  private var untold = 0
+  private var used: PageSet
+  private var free: PageSet
+
+  init(file: PageFile, meta: MetaPage) {
+    self.file = file
+    self.meta = meta
+    used = PageSet()
+    free = PageSet()
+  }
+
+  mutating func run(_ extent: Extent) throws {
+    check(tree: meta.main, name: "the main tree", kind: .main)
+    guard extent == .everything else {
+      checkRoot(meta.free, "the free list")
+      for tree in trees { checkRoot(tree.record, Self.describe(tree.name)) }
+      return
+    }
+    for tree in trees { check(tree: tree.record, name: Self.describe(tree.name), kind: .entries) }
+    check(tree: meta.free, name: "the free list", kind: .freeList)
+    for page in free.intersection(used) { report("page \(page) is in use and in the free list") }
+    if untold > 0 { faults.append("and \(untold) more faults") }
+  }
+
+  /// Pages of the snapshot that are neither used nor free. Not a fault that loses data, but LMDB's compacting
+  /// copy refuses such a file. Only after `run(.everything)`.
+  var lostPages: Int { Int(meta.lastPage) - 1 - used.count - free.count }
+
+  static func describe(_ name: [UInt8]) -> String {
+    "keyspace \(String(decoding: name, as: UTF8.self))"
+  }
+
+  mutating func report(_ fault: String) {
+    if faults.count < Self.maximumFaults { faults.append(fault) } else { untold += 1 }
+  }
+
+  // MARK: - Trees
+
+  private enum Kind {
+    case main
+    case entries
+    case freeList
+  }
+
+  private struct Totals {
+    var branchPages: UInt64 = 0
+    var leafPages: UInt64 = 0
+    var overflowPages: UInt64 = 0
+    var entries: UInt64 = 0
+  }
+
+  private struct Walk {
+    let name: String
+    let kind: Kind
+    let depth: Int
+    var totals = Totals()
+    /// The key of the last leaf node: those that follow are greater.
+    var previous: [UInt8]?
+  }
+
+  private mutating func checkRoot(_ record: TreeRecord, _ name: String) {
+    guard !record.isEmpty else { return }
+    let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: file.pageBytes, alignment: 8)
+    defer { bytes.deallocate() }
+    let isLeaf = record.depth == 1
+    _ = load(record.root, isLeaf ? PageFlags.leaf : PageFlags.branch, name, bytes)
+  }
+
+  private mutating func check(tree record: TreeRecord, name: String, kind: Kind) {
+    guard !record.isEmpty else {
+      if record.entries != 0 { report("\(name) has no pages and counts \(record.entries) entries") }
+      return
+    }
+    guard (1...Self.maximumDepth).contains(Int(record.depth)) else {
+      return report("\(name) has an impossible depth of \(record.depth)")
+    }
+    var walk = Walk(name: name, kind: kind, depth: Int(record.depth))
+    let before = faults.count + untold
+    visit(record.root, level: 1, &walk, lower: nil, upper: nil)
+    // Counts say nothing new about a tree whose pages could not all be read.
+    guard faults.count + untold == before else { return }
+    let totals = walk.totals
+    if totals.entries != record.entries {
+      report("\(name) counts \(record.entries) entries and has \(totals.entries)")
+    }
+    if totals.branchPages != record.branchPages || totals.leafPages != record.leafPages
+      || totals.overflowPages != record.overflowPages
+    {
+      report("\(name) counts other pages than it has")
+    }
+  }
+
+  /// Reads a page that some other page names, and checks what all pages have in common.
+  private mutating func load(
+    _ page: UInt64, _ flags: UInt16, _ name: String, _ bytes: UnsafeMutableRawBufferPointer
+  ) -> Bool {
+    guard page >= 2, page <= meta.lastPage else {
+      report("\(name) leads to page \(page), and the last one is \(meta.lastPage)")
+      return false
+    }
+    guard file.read(page, into: bytes) else {
+      report("\(name) leads to page \(page), which can't be read: the file has \(file.pages)")
+      return false
+    }
+    let number = bytes.loadUnaligned(as: UInt64.self)
+    let found = bytes.loadUnaligned(fromByteOffset: 10, as: UInt16.self) & ~PageFlags.dirty
+    guard number == page, found == flags else {
+      report("\(name): page \(page) has the header of page \(number) and flags \(found) instead of \(flags)")
+      return false
+    }
+    return true
+  }
+
+  private mutating func visit(
+    _ page: UInt64, level: Int, _ walk: inout Walk, lower: [UInt8]?, upper: [UInt8]?
+  ) {
+    let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: file.pageBytes, alignment: 8)
+    defer { bytes.deallocate() }
+    let isLeaf = level == walk.depth
+    guard load(page, isLeaf ? PageFlags.leaf : PageFlags.branch, walk.name, bytes) else { return }
+    guard used.insert(page) else { return report("\(walk.name): page \(page) is used twice") }
+    guard let nodes = nodes(of: page, UnsafeRawBufferPointer(bytes), walk.name) else { return }
+    if isLeaf {
+      walk.totals.leafPages += 1
+      for node in nodes { check(leafNode: node, UnsafeRawBufferPointer(bytes), page, &walk, lower, upper) }
+      return
+    }
+    walk.totals.branchPages += 1
+    // LMDB leaves a branch of one in the free list while it balances that tree; elsewhere it asserts.
+    if nodes.count < 2, walk.kind != .freeList { report("\(walk.name): branch page \(page) has one child") }
+    var keys: [[UInt8]?] = []
+    for (index, node) in nodes.enumerated() {
+      guard node.end <= bytes.count else { return report("\(walk.name): page \(page) has a node past its end") }
+      keys.append(index == 0 ? lower : [UInt8](bytes[(node.offset + 8)..<node.end]))
+    }
+    for (index, node) in nodes.enumerated() {
+      let next = index + 1 < keys.count ? keys[index + 1] : upper
+      if index > 0, let key = keys[index], let before = index > 1 ? keys[index - 1] : lower,
+        !isOrdered(before, key, walk.kind, orEqual: index == 1)
+      {
+        return report("\(walk.name): branch page \(page) has keys out of order")
+      }
+      visit(node.child, level: level + 1, &walk, lower: keys[index], upper: next)
+    }
+  }
+
+  // MARK: - Nodes
+
+  private struct Node {
+    let offset: Int
+    let keyBytes: Int
+    let flags: UInt16
+    let valueBytes: Int
+    /// Of a branch node.
+    let child: UInt64
+    /// Past the key.
+    var end: Int { offset + 8 + keyBytes }
+  }
+
+  private mutating func nodes(of page: UInt64, _ bytes: UnsafeRawBufferPointer, _ name: String) -> [Node]? {
+    let lower = Int(bytes.loadUnaligned(fromByteOffset: 12, as: UInt16.self))
+    let upper = Int(bytes.loadUnaligned(fromByteOffset: 14, as: UInt16.self))
+    guard lower > 16, lower % 2 == 0, lower <= upper, upper <= bytes.count else {
+      report("\(name): page \(page) has impossible bounds of its free space, \(lower) and \(upper)")
+      return nil
+    }
+    var nodes: [Node] = []
+    nodes.reserveCapacity((lower - 16) / 2)
+    for position in stride(from: 16, to: lower, by: 2) {
+      let offset = Int(bytes.loadUnaligned(fromByteOffset: position, as: UInt16.self))
+      guard offset >= upper, offset % 2 == 0, offset + 8 <= bytes.count else {
+        report("\(name): page \(page) has a node at impossible offset \(offset)")
+        return nil
+      }
+      let low = bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self)
+      let flags = bytes.loadUnaligned(fromByteOffset: offset + 4, as: UInt16.self)
+      nodes.append(
+        Node(
+          offset: offset, keyBytes: Int(bytes.loadUnaligned(fromByteOffset: offset + 6, as: UInt16.self)),
+          flags: flags, valueBytes: Int(low), child: UInt64(low) | UInt64(flags) << 32))
+    }
+    return nodes
+  }
+
+  private mutating func check(
+    leafNode node: Node, _ bytes: UnsafeRawBufferPointer, _ page: UInt64, _ walk: inout Walk,
+    _ lower: [UInt8]?, _ upper: [UInt8]?
+  ) {
+    let isOutside = node.flags & NodeFlags.overflow != 0
+    let stored = isOutside ? 8 : node.valueBytes
+    guard (1...StorageLimits.maximumKeyBytes).contains(node.keyBytes), node.end + stored <= bytes.count else {
+      return report("\(walk.name): page \(page) has a node past its end")
+    }
+    walk.totals.entries += 1
+    let key = [UInt8](bytes[(node.offset + 8)..<node.end])
+    if walk.kind == .freeList, key.count != 8 {
+      return report("\(walk.name): page \(page) has a key of \(key.count) bytes")
+    }
+    if let previous = walk.previous, !isOrdered(previous, key, walk.kind, orEqual: false) {
+      report("\(walk.name): page \(page) has keys out of order")
+    } else if let lower, !isOrdered(lower, key, walk.kind, orEqual: true) {
+      report("\(walk.name): page \(page) has a key below its branch's")
+    } else if let upper, !isOrdered(key, upper, walk.kind, orEqual: false) {
+      report("\(walk.name): page \(page) has a key above its branch's")
+    }
+    walk.previous = key
+    var value: [UInt8]?
+    if isOutside {
+      let first = bytes.loadUnaligned(fromByteOffset: node.end, as: UInt64.self)
+      value = checkOverflow(first, node.valueBytes, &walk)
+    } else if walk.kind != .entries {
+      value = [UInt8](bytes[node.end..<(node.end + node.valueBytes)])
+    }
+    let isTree = node.flags & NodeFlags.tree != 0
+    if isTree != (walk.kind == .main) || node.flags & ~(NodeFlags.overflow | NodeFlags.tree) != 0 {
+      return report("\(walk.name): page \(page) has a node with unexpected flags \(node.flags)")
+    }
+    guard let value else { return }
+    if walk.kind == .main { addTree(key, value, page) }
+    if walk.kind == .freeList { addFreePages(value, page) }
+  }
+
+  private mutating func addTree(_ name: [UInt8], _ value: [UInt8], _ page: UInt64) {
+    guard value.count == TreeRecord.size else {
+      return report("the main tree: page \(page) has a tree's record of \(value.count) bytes")
+    }
+    trees.append(NamedTree(name: name, record: value.withUnsafeBytes { TreeRecord($0) }))
+  }
+
+  /// Checks the pages of a value that fills pages of its own; gives the value when it is one of the free list.
+  private mutating func checkOverflow(_ first: UInt64, _ valueBytes: Int, _ walk: inout Walk) -> [UInt8]? {
+    let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: file.pageBytes, alignment: 8)
+    defer { bytes.deallocate() }
+    guard load(first, PageFlags.overflow, walk.name, bytes) else { return nil }
+    let needed = (16 + UInt64(valueBytes) + UInt64(file.pageBytes) - 1) / UInt64(file.pageBytes)
+    let count = UInt64(bytes.loadUnaligned(fromByteOffset: 12, as: UInt32.self))
+    guard count >= needed, count <= meta.lastPage, first + count - 1 <= meta.lastPage,
+      first + needed <= file.pages
+    else {
+      report("\(walk.name): the value on page \(first) has \(valueBytes) bytes, and \(count) pages of the file")
+      return nil
+    }
+    walk.totals.overflowPages += count
+    for page in first..<(first + count) where !used.insert(page) {
+      report("\(walk.name): page \(page) is used twice")
+    }
+    guard walk.kind == .freeList else { return nil }
+    var value = [UInt8](bytes[16...].prefix(valueBytes))
+    for page in (first + 1)..<(first + max(needed, 2)) where value.count < valueBytes {
+      guard file.read(page, into: bytes) else {
+        report("\(walk.name): page \(page) can't be read")
+        return nil
+      }
+      value += bytes.prefix(valueBytes - value.count)
+    }
+    return value
+  }
+
+  /// A record of the free list: how many pages, then their numbers, greatest first.
+  private mutating func addFreePages(_ value: [UInt8], _ page: UInt64) {
+    value.withUnsafeBytes { bytes in
+      let count = bytes.count >= 8 ? bytes.loadUnaligned(as: UInt64.self) : .max
+      guard count < UInt64(bytes.count / 8) else {
+        return report("the free list: page \(page) has a record of \(bytes.count) bytes for \(count) pages")
+      }
+      var previous = UInt64.max
+      for index in 0..<Int(count) {
+        let number = bytes.loadUnaligned(fromByteOffset: 8 + 8 * index, as: UInt64.self)
+        guard number >= 2, number <= meta.lastPage, number < previous else {
+          return report("the free list: page \(page) has the impossible page \(number)")
+        }
+        previous = number
+        if !free.insert(number) { report("the free list: page \(number) is in it twice") }
+      }
+    }
+  }
+
+  private func isOrdered(_ first: [UInt8], _ second: [UInt8], _ kind: Kind, orEqual: Bool) -> Bool {
+    if kind == .freeList {
+      // Transaction numbers in the machine's own order.
+      guard first.count == 8, second.count == 8 else { return false }
+      let numbers = (
+        first.withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) },
+        second.withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) }
+      )
+      return numbers.0 < numbers.1 || (orEqual && numbers.0 == numbers.1)
+    }
+    return first.lexicographicallyPrecedes(second) || (orEqual && first == second)
+  }
+}
+
+/// A set of page numbers, a bit each.
+struct PageSet {
+  private var words: [UInt64] = []
+  private(set) var count = 0
+
+  /// False when it was there already.
+  mutating func insert(_ page: UInt64) -> Bool {
+    let word = Int(page / 64)
+    if word >= words.count {
+      words.append(contentsOf: repeatElement(0, count: max(word + 1, words.count * 2) - words.count))
+    }
+    let bit = UInt64(1) << (page % 64)
+    if words[word] & bit != 0 { return false }
+    words[word] |= bit
+    count += 1
+    return true
+  }
+
+  func intersection(_ other: PageSet) -> [UInt64] {
+    var pages: [UInt64] = []
+    for word in 0..<min(words.count, other.words.count) {
+      var common = words[word] & other.words[word]
+      while common != 0 {
+        pages.append(UInt64(word) * 64 + UInt64(common.trailingZeroBitCount))
+        common &= common - 1
+      }
+    }
+    return pages
+  }
+}

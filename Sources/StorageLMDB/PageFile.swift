@@ -1,0 +1,174 @@
+// LMDB's file, as its version 0.9 writes it on a 64-bit little-endian machine: pages of one size, the first two
+// of which are meta pages written in turn.
+//
+//   page    := number:u64 pad:u16 flags:u16 (lower:u16 upper:u16 | overflowPages:u32) ...     16 bytes of header
+//   meta    := header magic:u32=0xBEEFC0DE version:u32=1 address:u64 mapBytes:u64
+//              free:tree main:tree lastPage:u64 transaction:u64
+//   tree    := pad:u32 flags:u16 depth:u16 branchPages:u64 leafPages:u64 overflowPages:u64 entries:u64 root:u64
+//              (`pad` of `free` is the page size; `root` is all ones in an empty tree)
+//   branch  := header offset:u16... node...      node := page:u48 keyBytes:u16 key   (the first node has no key)
+//   leaf    := header offset:u16... node...      node := bytes:u32 flags:u16 keyBytes:u16 key (value | page:u64)
+//
+// A leaf node's flags say whether its value lies on overflow pages (1) or is a tree (2). Everything is read with
+// `pread`, so that a damaged file can't crash the reader.
+
+import Glibc
+import Storage
+
+enum PageFlags {
+  static let branch: UInt16 = 0x01
+  static let leaf: UInt16 = 0x02
+  static let overflow: UInt16 = 0x04
+  static let meta: UInt16 = 0x08
+  static let dirty: UInt16 = 0x10
+}
+
+enum NodeFlags {
+  static let overflow: UInt16 = 0x01
+  static let tree: UInt16 = 0x02
+}
+
+/// The record of a B-tree.
+struct TreeRecord {
+  static let size = 48
+  let pad: UInt32
+  let flags: UInt16
+  let depth: UInt16
+  let branchPages: UInt64
+  let leafPages: UInt64
+  let overflowPages: UInt64
+  let entries: UInt64
+  let root: UInt64
+
+  init(_ bytes: UnsafeRawBufferPointer) {
+    pad = bytes.loadUnaligned(as: UInt32.self)
+    flags = bytes.loadUnaligned(fromByteOffset: 4, as: UInt16.self)
+    depth = bytes.loadUnaligned(fromByteOffset: 6, as: UInt16.self)
+    branchPages = bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
+    leafPages = bytes.loadUnaligned(fromByteOffset: 16, as: UInt64.self)
+    overflowPages = bytes.loadUnaligned(fromByteOffset: 24, as: UInt64.self)
+    entries = bytes.loadUnaligned(fromByteOffset: 32, as: UInt64.self)
+    root = bytes.loadUnaligned(fromByteOffset: 40, as: UInt64.self)
+  }
+
+  var isEmpty: Bool { root == .max }
+}
+
+struct MetaPage {
+  static let size = 152
+  static let magic: UInt32 = 0xBEEF_C0DE
+  static let version: UInt32 = 1
+
+  let free: TreeRecord
+  let main: TreeRecord
+  let lastPage: UInt64
+  let transaction: UInt64
+  var pageBytes: Int { Int(free.pad) }
+
+  /// Reads a meta page. Throws `notADatabase`, `unsupportedVersion` or `damaged`.
+  init(_ bytes: UnsafeRawBufferPointer, path: String) throws {
+    guard bytes.count >= Self.size, bytes.loadUnaligned(fromByteOffset: 16, as: UInt32.self) == Self.magic,
+      bytes.loadUnaligned(fromByteOffset: 10, as: UInt16.self) & PageFlags.meta != 0
+    else { throw StorageError(.notADatabase, "this isn't an LMDB file", path: path) }
+    let version = bytes.loadUnaligned(fromByteOffset: 20, as: UInt32.self)
+    guard version == Self.version else {
+      throw StorageError(
+        .unsupportedVersion, "the file is of LMDB's data version \(version), not \(Self.version)", path: path)
+    }
+    free = TreeRecord(UnsafeRawBufferPointer(rebasing: bytes[40..<88]))
+    main = TreeRecord(UnsafeRawBufferPointer(rebasing: bytes[88..<136]))
+    lastPage = bytes.loadUnaligned(fromByteOffset: 136, as: UInt64.self)
+    transaction = bytes.loadUnaligned(fromByteOffset: 144, as: UInt64.self)
+    guard (512...65_536).contains(pageBytes), pageBytes & (pageBytes - 1) == 0, lastPage >= 1,
+      lastPage < (1 << 47) / UInt64(pageBytes)
+    else {
+      throw StorageError(
+        .damaged, "a meta page is damaged: it gives \(pageBytes) bytes a page and \(lastPage) as the last page",
+        path: path)
+    }
+  }
+}
+
+/// What a file begins with.
+enum FileHeader {
+  case empty
+  case lmdb
+
+  /// Reads both meta pages, as LMDB does at open. Throws what `MetaPage` throws.
+  static func inspect(_ path: String) throws -> FileHeader {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw StorageError.lmdb(errno, "the database could not be opened", path: path) }
+    defer { close(descriptor) }
+    return try withUnsafeTemporaryAllocation(byteCount: MetaPage.size, alignment: 8) { bytes in
+      func read(_ offset: Int) throws -> UnsafeRawBufferPointer {
+        let count = pread(descriptor, bytes.baseAddress, MetaPage.size, off_t(offset))
+        guard count >= 0 else { throw StorageError.lmdb(errno, "the file could not be read", path: path) }
+        return UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(bytes)[..<count])
+      }
+      let header = try read(0)
+      if header.count == 0 { return .empty }
+      let first = try MetaPage(header, path: path)
+      do {
+        let second = try MetaPage(try read(first.pageBytes), path: path)
+        guard second.pageBytes == first.pageBytes else {
+          throw StorageError(.damaged, "the two meta pages disagree on the size of a page", path: path)
+        }
+      } catch let error as StorageError where error.code == .notADatabase {
+        throw StorageError(.damaged, "the second meta page is missing or damaged", path: path)
+      }
+      return .lmdb
+    }
+  }
+}
+
+/// Pages of a file, read without LMDB and without mapping.
+final class PageFile {
+  let path: String
+  let pageBytes: Int
+  /// Whole pages that the file has.
+  let pages: UInt64
+  private let descriptor: Int32
+
+  init(path: String) throws {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw StorageError.lmdb(errno, "the file could not be read", path: path) }
+    do {
+      var status = stat()
+      guard fstat(descriptor, &status) == 0 else {
+        throw StorageError.lmdb(errno, "the file could not be read", path: path)
+      }
+      var bytes = [UInt8](repeating: 0, count: MetaPage.size)
+      let count = bytes.withUnsafeMutableBytes { pread(descriptor, $0.baseAddress, $0.count, 0) }
+      guard count == MetaPage.size else { throw StorageError(.damaged, "the file is cut short", path: path) }
+      let meta = try bytes.withUnsafeBytes { try MetaPage($0, path: path) }
+      self.path = path
+      self.descriptor = descriptor
+      pageBytes = meta.pageBytes
+      pages = UInt64(status.st_size) / UInt64(meta.pageBytes)
+    } catch {
+      close(descriptor)
+      throw error
+    }
+  }
+
+  deinit { close(descriptor) }
+
+  /// Reads the page; false when the file has no such page or the system can't read it.
+  func read(_ page: UInt64, into bytes: UnsafeMutableRawBufferPointer) -> Bool {
+    guard page < pages else { return false }
+    return pread(descriptor, bytes.baseAddress, pageBytes, off_t(page) * off_t(pageBytes)) == pageBytes
+  }
+
+  /// The meta page of a transaction that a snapshot pins. Another commit but one overwrites it, so this is asked
+  /// right after the snapshot is taken.
+  func meta(of transaction: UInt64) throws -> MetaPage {
+    let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: pageBytes, alignment: 8)
+    defer { bytes.deallocate() }
+    var found: [MetaPage] = []
+    for page in [UInt64(0), 1] where read(page, into: bytes) {
+      found.append(try MetaPage(UnsafeRawBufferPointer(bytes), path: path))
+    }
+    if let meta = found.last(where: { $0.transaction == transaction }) { return meta }
+    throw StorageError(.busy, "other writers changed the file faster than it could be looked at", path: path)
+  }
+}

@@ -1,0 +1,63 @@
+import CLMDB
+import Storage
+
+/// LMDB's write transaction as the queue of writers drives it: members are child transactions.
+///
+/// `@unchecked Sendable`: the queue lets one thread in at a time.
+final class WriteDriver: WriteGroup, @unchecked Sendable {
+  private unowned(unsafe) let environment: Environment
+  private var leader: LMDBWriteTransaction?
+  private var member: LMDBWriteTransaction?
+
+  init(_ environment: Environment) { self.environment = environment }
+
+  func begin() throws -> any WriteTransaction {
+    let leader = try environment.beginWrite()
+    self.leader = leader
+    return leader
+  }
+
+  func commit() throws {
+    guard let leader else { return }
+    self.leader = nil
+    leader.bodyEnded()
+    try environment.commit(leader)
+  }
+
+  func abort() {
+    guard let leader else { return }
+    self.leader = nil
+    leader.bodyEnded()
+    environment.abort(leader)
+  }
+
+  func beginMember() throws -> any WriteTransaction {
+    guard let leader else { throw environment.error(.closed, "the write transaction has ended") }
+    leader.bodyEnded()
+    var child: OpaquePointer?
+    let result = mdb_txn_begin(environment.handle, leader.transaction, 0, &child)
+    guard result == 0, let child else {
+      throw leader.failed(result, "a write could not join the open transaction")
+    }
+    let member = LMDBWriteTransaction(child, environment, leader.catalog, leader.newHandles)
+    self.member = member
+    return member
+  }
+
+  func keepMember() throws {
+    guard let member, let leader else { return }
+    self.member = nil
+    member.bodyEnded()
+    // A failed commit has aborted the child.
+    let result = mdb_txn_commit(member.transaction)
+    if result != 0 { throw member.failed(result, "a write could not be kept") }
+    leader.adopt(member)
+  }
+
+  func abortMember() {
+    guard let member else { return }
+    self.member = nil
+    member.bodyEnded()
+    mdb_txn_abort(member.transaction)
+  }
+}
