@@ -66,7 +66,7 @@ let package = Package(
     .testTarget(name: "TouchstoneTests", dependencies: ["Touchstone", "Datasets"]),
     .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
     .testTarget(name: "DatasetsTests", dependencies: ["Datasets"]),
-    .testTarget(name: "CLITests", dependencies: ["touchstone"]),
+    .testTarget(name: "CLITests", dependencies: ["touchstone", "Datasets"]),
   ]
     + (fuzzing
       ? [

@@ -2,7 +2,8 @@ import Touchstone
 
 /// What the commands that work on one database have in common.
 struct DatabaseArguments {
-  static let database = Positional("DB", "The database: a NAME.touchstone directory, the suffix may be left out")
+  static let database = Positional(
+    "DB", "The database: a NAME.touchstone directory, the suffix may be left out")
   static let readOnly = Flag("read-only", "Writes nothing, not even a lock")
   static let json = Flag("json", "Prints JSON")
   /// For commands that only read.

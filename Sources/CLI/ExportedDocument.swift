@@ -18,7 +18,9 @@ struct ExportedDocument {
       return nil
     }
     self.body = body
-    guard members["_rev"] != nil || members["_sequence"] != nil || members["_deleted"] != nil else { return nil }
+    guard members["_rev"] != nil || members["_sequence"] != nil || members["_deleted"] != nil else {
+      return nil
+    }
     switch self.body.remove("_rev") {
     case nil: revision = nil
     case .string(let text)?:

@@ -7,7 +7,8 @@ import Touchstone
 /// Where the keys of a command come from: a file, a variable, or a prompt; never an argument.
 struct Keys {
   static let file = Option("key-file", "FILE", "The key of the database: 32 raw bytes, or a passphrase line")
-  static let newFile = Option("new-key-file", "FILE", "The key of what is made: 32 raw bytes, or a passphrase line")
+  static let newFile = Option(
+    "new-key-file", "FILE", "The key of what is made: 32 raw bytes, or a passphrase line")
   static let variable = "TOUCHSTONE_KEY"
   static let newVariable = "TOUCHSTONE_NEW_KEY"
 

@@ -42,7 +42,8 @@ extension Option where Value == Int {
     self.init(name, placeholder, help) { text in
       guard let number = Int(text), range.contains(number) else {
         let upper = range.upperBound == .max ? "up" : "\(range.upperBound)"
-        throw UsageError("'\(text)' is not an integer from \(range.lowerBound) \(upper == "up" ? "" : "to ")\(upper)")
+        throw UsageError(
+          "'\(text)' is not an integer from \(range.lowerBound) \(upper == "up" ? "" : "to ")\(upper)")
       }
       return number
     }

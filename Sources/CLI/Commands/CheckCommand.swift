@@ -2,7 +2,8 @@ import Touchstone
 
 /// `touchstone check`: whether a database is sound.
 struct CheckCommand: Subcommand {
-  private static let deep = Flag("deep", "Also reads every document, and compares documents with changes and counts")
+  private static let deep = Flag(
+    "deep", "Also reads every document, and compares documents with changes and counts")
 
   static let usage = Usage(
     "check", "Looks for faults; status 1 when there are any",
@@ -45,7 +46,8 @@ struct CheckCommand: Subcommand {
         _ = try document.revisionID()
       } catch { faults.append("document '\(document.id)': \(error)") }
       if document.isDeleted != isTombstone {
-        faults.append("document '\(document.id)': stored among the \(isTombstone ? "tombstones" : "live ones")")
+        faults.append(
+          "document '\(document.id)': stored among the \(isTombstone ? "tombstones" : "live ones")")
       }
       if let other = sequences.updateValue(document.id, forKey: document.sequence) {
         faults.append("documents '\(other)' and '\(document.id)': both have sequence \(document.sequence)")

@@ -35,7 +35,8 @@ struct CreateCommand: Subcommand {
     if try Engines.type(engine).encrypts {
       key = try key ?? keys.requiredNew(for: path)
       guard key != nil else {
-        throw UsageError("\(engine) needs a key: give --new-key-file FILE or the variable \(Keys.newVariable)")
+        throw UsageError(
+          "\(engine) needs a key: give --new-key-file FILE or the variable \(Keys.newVariable)")
       }
     } else if key != nil {
       throw UsageError("\(engine) can't encrypt, and a new key was given")

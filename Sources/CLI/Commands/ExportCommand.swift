@@ -8,14 +8,17 @@ import Touchstone
 /// `touchstone export`: all documents as JSON lines.
 struct ExportCommand: Subcommand {
   private static let file = Positional(
-    "FILE", "Where to; gzip when it ends with .gz; standard output when it is - or left out", count: .optional)
-  private static let metadata = Flag("metadata", "Adds _rev, _sequence and _deleted, and exports tombstones too")
+    "FILE", "Where to; gzip when it ends with .gz; standard output when it is - or left out", count: .optional
+  )
+  private static let metadata = Flag(
+    "metadata", "Adds _rev, _sequence and _deleted, and exports tombstones too")
 
   static let usage = Usage(
     "export", "Writes all documents as JSON lines, by ID",
     positionals: [DatabaseArguments.database, file], options: [metadata] + DatabaseArguments.readingOptions,
     examples: ["touchstone export travel travel.jsonl.gz", "touchstone export travel --metadata | wc -l"],
-    notes: "One object a document and line, _id first. What import takes back. A file appears when it is whole.")
+    notes:
+      "One object a document and line, _id first. What import takes back. A file appears when it is whole.")
 
   private let database: DatabaseArguments
   private let file: String
@@ -37,7 +40,9 @@ struct ExportCommand: Subcommand {
     let unfinished = file + ".part"
     do {
       let count = try write(
-        database, to: ByteWriter(path: unfinished, compression: file.hasSuffix(".gz") ? .gzip() : ByteWriter.Compression.none))
+        database,
+        to: ByteWriter(
+          path: unfinished, compression: file.hasSuffix(".gz") ? .gzip() : ByteWriter.Compression.none))
       guard rename(unfinished, file) == 0 else {
         throw DatasetError(.ioError, "can't be written: \(String(cString: strerror(errno)))", path: file)
       }

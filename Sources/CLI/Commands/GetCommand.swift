@@ -34,7 +34,8 @@ struct GetCommand: Subcommand {
     guard let revisions = try database.revisions(of: id) else {
       throw Refusal("there is no document '\(id)'")
     }
-    guard let chosen = revisionID.map({ wanted in revisions.first { $0.id == wanted } }) ?? revisions.first else {
+    guard let chosen = revisionID.map({ wanted in revisions.first { $0.id == wanted } }) ?? revisions.first
+    else {
       throw Refusal("the document '\(id)' has no revision \(revisionID.map(\.description) ?? "")")
     }
     if asJSON {

@@ -52,7 +52,9 @@ struct ImportCommand: Subcommand {
         }
       } catch {
         progress.end()
-        if imported > 0 { StandardError.line("touchstone import: \(imported) documents were imported before this:") }
+        if imported > 0 {
+          StandardError.line("touchstone import: \(imported) documents were imported before this:")
+        }
         throw error
       }
       progress.update(imported)
@@ -70,7 +72,7 @@ struct ImportCommand: Subcommand {
       } else {
         try database.save(id, json: record.json)
       }
-    } catch where ExitStatus(error) == .usage {
+    } catch  where ExitStatus(error) == .usage {
       throw UsageError("\(file == "-" ? "standard input" : file): line \(line): \(error)")
     }
   }

@@ -9,7 +9,8 @@ import Touchstone
 struct InfoCommand: Subcommand {
   static let usage = Usage(
     "info", "Tells what a database is: engine, counts, identifiers, files",
-    positionals: [DatabaseArguments.database], options: DatabaseArguments.readingOptions + [DatabaseArguments.json],
+    positionals: [DatabaseArguments.database],
+    options: DatabaseArguments.readingOptions + [DatabaseArguments.json],
     examples: ["touchstone info travel --json"])
 
   private let database: DatabaseArguments
@@ -69,7 +70,9 @@ struct InfoCommand: Subcommand {
     return names.compactMap { name in
       var status = stat()
       // A file that went meanwhile (a log that was checkpointed) is none.
-      guard lstat(directory + "/" + name, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+      guard lstat(directory + "/" + name, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+        return nil
+      }
       return (name, Int(status.st_size))
     }
   }

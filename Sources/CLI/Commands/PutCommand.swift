@@ -5,7 +5,8 @@ import Touchstone
 struct PutCommand: Subcommand {
   private static let id = Positional("ID", "The document's ID")
   private static let body = Positional("JSON", "The body, a JSON object; - reads it from standard input")
-  static let revision = Option("rev", "REV", "The revision it is based on: fails with status 1 when that isn't current")
+  static let revision = Option(
+    "rev", "REV", "The revision it is based on: fails with status 1 when that isn't current")
 
   static let usage = Usage(
     "put", "Saves a document and prints its new revision",

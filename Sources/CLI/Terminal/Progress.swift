@@ -19,7 +19,8 @@ struct Progress {
     let now = ContinuousClock.now
     guard now - start > .seconds(1), lastShown.map({ now - $0 > .milliseconds(200) }) ?? true else { return }
     lastShown = now
-    let seconds = Double((now - start).components.seconds) + 1e-18 * Double((now - start).components.attoseconds)
+    let seconds =
+      Double((now - start).components.seconds) + 1e-18 * Double((now - start).components.attoseconds)
     let rate = TextTable.grouped(Int(Double(count) / seconds))
     StandardError.write("\r\u{1B}[K\(label): \(TextTable.grouped(count)) \(unit), \(rate) a second")
   }

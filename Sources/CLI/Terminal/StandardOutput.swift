@@ -36,7 +36,8 @@ final class StandardOutput {
       }
       if count < 0 && errno == EINTR { continue }
       guard count > 0 else {
-        throw DatasetError(.ioError, "can't be written: \(String(cString: strerror(errno)))", path: "standard output")
+        throw DatasetError(
+          .ioError, "can't be written: \(String(cString: strerror(errno)))", path: "standard output")
       }
       written += count
     }
