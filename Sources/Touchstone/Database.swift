@@ -9,6 +9,7 @@ import Fleece
 @_exported import struct Storage.EngineStatistics
 @_exported import struct Storage.StorageError
 import Storage
+import Synchronization
 
 /// A database of JSON documents with revisions, in a directory of its own.
 ///

@@ -119,7 +119,7 @@ struct DatabaseDirectory {
   /// The names in the directory, sorted.
   func contents() throws -> [String] {
     guard let directory = opendir(path) else {
-      throw AtomicFile.system(errno, "can't read the directory", path)
+      throw StorageError.system(errno, "can't read the directory", path)
     }
     defer { closedir(directory) }
     var names: [String] = []

@@ -17,7 +17,7 @@ final class DirectoryLock: @unchecked Sendable {
     descriptor = open(path, O_RDWR | O_CLOEXEC | (creates ? O_CREAT : 0), 0o644)
     // In a directory that can't be written it can still be locked.
     if descriptor < 0 { descriptor = open(path, O_RDONLY | O_CLOEXEC) }
-    if descriptor < 0, creates { throw AtomicFile.system(errno, "can't make", path) }
+    if descriptor < 0, creates { throw StorageError.system(errno, "can't make", path) }
   }
 
   deinit { release() }
@@ -49,7 +49,7 @@ final class DirectoryLock: @unchecked Sendable {
     var waited = 0.0
     while flock(descriptor, kind | LOCK_NB) != 0 {
       guard errno == EWOULDBLOCK || errno == EINTR else {
-        throw AtomicFile.system(errno, "can't lock", path)
+        throw StorageError.system(errno, "can't lock", path)
       }
       guard waited < seconds else { throw DatabaseError(.inUse, refusal, path: path) }
       usleep(10_000)

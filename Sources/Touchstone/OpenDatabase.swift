@@ -69,7 +69,7 @@ final class OpenDatabase: Sendable {
           directory.exists ? .notADatabase : .notFound, "there is no database", path: directory.path)
       }
       guard mkdir(directory.path, 0o755) == 0 || errno == EEXIST else {
-        throw AtomicFile.system(errno, "can't make the directory", directory.path)
+        throw StorageError.system(errno, "can't make the directory", directory.path)
       }
     } else if options.creation == .createNew {
       throw DatabaseError(.alreadyExists, "there is a database already", path: directory.path)
@@ -83,7 +83,8 @@ final class OpenDatabase: Sendable {
     }
     try lock.share()
     if let created {
-      (store, description) = (created.0, Mutex(created.1))
+      store = created.0
+      description = Mutex(created.1)
     } else {
       let found = try directory.readDescription()
       store = try OpenDatabase.openStore(directory, found, options)
@@ -230,7 +231,7 @@ final class OpenDatabase: Sendable {
       try lock.takeAlone(orShare: false)
       // Without its description it is no database any more; then the rest goes.
       guard unlink(directory.descriptionPath) == 0 else {
-        throw AtomicFile.system(errno, "can't remove", directory.descriptionPath)
+        throw StorageError.system(errno, "can't remove", directory.descriptionPath)
       }
       try AtomicFile.syncDirectory(of: directory.descriptionPath)
       try removeTree(directory.path)
@@ -238,7 +239,7 @@ final class OpenDatabase: Sendable {
   }
 
   private static func removeTree(_ path: String) throws {
-    guard let stream = opendir(path) else { throw AtomicFile.system(errno, "can't read", path) }
+    guard let stream = opendir(path) else { throw StorageError.system(errno, "can't read", path) }
     var names: [String] = []
     while let entry = readdir(stream) {
       names.append(
@@ -254,9 +255,9 @@ final class OpenDatabase: Sendable {
       if status.st_mode & S_IFMT == S_IFDIR {
         try removeTree(inner)
       } else if unlink(inner) != 0 {
-        throw AtomicFile.system(errno, "can't remove", inner)
+        throw StorageError.system(errno, "can't remove", inner)
       }
     }
-    guard rmdir(path) == 0 else { throw AtomicFile.system(errno, "can't remove", path) }
+    guard rmdir(path) == 0 else { throw StorageError.system(errno, "can't remove", path) }
   }
 }
