@@ -56,8 +56,15 @@ struct ExportedDocument {
     }
   }
 
+  /// Whether a quote and an underscore stand side by side anywhere.
   private static func mayHaveMetadata(_ json: UnsafeRawBufferPointer) -> Bool {
-    let mark: StaticString = "\"_"
-    return memmem(json.baseAddress ?? UnsafeRawPointer(mark.utf8Start), json.count, mark.utf8Start, 2) != nil
+    guard let base = json.baseAddress else { return false }
+    var position = 0
+    while let found = memchr(base + position, 0x5F, json.count - position) {
+      let index = UnsafeRawPointer(found) - base
+      if index > 0, json[index - 1] == UInt8(ascii: "\"") { return true }
+      position = index + 1
+    }
+    return false
   }
 }

@@ -1,5 +1,5 @@
 /// One command of the tool. A new one is a type that meets this, and a line in `Subcommands.all`.
-protocol Subcommand {
+protocol Subcommand: SendableMetatype {
   static var usage: Usage { get }
 
   /// Takes what it needs from the arguments. Throws a `UsageError` before anything is done.
@@ -20,14 +20,9 @@ enum Subcommands {
     DatasetsCommand.self,
   ]
 
-  /// The command that `words` begin with, and its arguments. Throws a `UsageError` when there is none.
-  static func find(
-    _ words: ArraySlice<String>
-  ) throws -> (command: any Subcommand.Type, arguments: ArraySlice<String>) {
-    for command in all {
-      let name = command.usage.name.split(separator: " ").map(String.init)
-      if words.prefix(name.count).elementsEqual(name) { return (command, words.dropFirst(name.count)) }
-    }
+  /// The command that `words` begin with. Throws a `UsageError` when there is none.
+  static func find(_ words: ArraySlice<String>) throws -> any Subcommand.Type {
+    for command in all where words.starts(with: command.usage.words) { return command }
     let word = words.first ?? ""
     let continuations = all.map(\.usage.name).filter { $0.hasPrefix(word + " ") }
     guard continuations.isEmpty else {

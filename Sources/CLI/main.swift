@@ -14,11 +14,12 @@ func run(_ words: ArraySlice<String>) -> ExitStatus {
       StandardError.write(Subcommands.help)
       return .usage
     case "--help", "-h", "help":
-      let (command, _) = words.count > 1 ? try Subcommands.find(words.dropFirst()) : (nil, [])
-      try output.write(command?.usage.help ?? Subcommands.help)
+      try output.write(
+        words.count > 1 ? Subcommands.find(words.dropFirst()).usage.help : Subcommands.help)
     case "--version": try output.line("touchstone \(touchstoneVersion)")
     default:
-      let (command, arguments) = try Subcommands.find(words)
+      let command = try Subcommands.find(words)
+      let arguments = words.dropFirst(command.usage.words.count)
       name += " " + command.usage.name
       if arguments.prefix(while: { $0 != "--" }).contains(where: { $0 == "--help" || $0 == "-h" }) {
         try output.write(command.usage.help)

@@ -23,6 +23,8 @@ struct Usage: Sendable {
     self.notes = notes
   }
 
+  var words: [String] { name.split(separator: " ").map(String.init) }
+
   /// The call in a line: `touchstone get DB ID [options]`.
   var synopsis: String {
     var words = ["touchstone", name]
