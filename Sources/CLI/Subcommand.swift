@@ -12,19 +12,19 @@ protocol Subcommand: SendableMetatype {
 
 enum Subcommands {
   /// All of them, in the order of the help.
-  static let all: [any Subcommand.Type] = [
+  static var all: [any Subcommand.Type] { [
     CreateCommand.self, InfoCommand.self, DeleteCommand.self,
     ImportCommand.self, ExportCommand.self,
     GetCommand.self, PutCommand.self, RemoveCommand.self, ListCommand.self, ChangesCommand.self,
     CompactCommand.self, CheckCommand.self, KeyShowCommand.self,
     DatasetsCommand.self,
-  ]
+  ] }
 
   /// The command that `words` begin with. Throws a `UsageError` when there is none.
   static func find(_ words: ArraySlice<String>) throws -> any Subcommand.Type {
     for command in all where words.starts(with: command.usage.words) { return command }
     let word = words.first ?? ""
-    let continuations = all.map(\.usage.name).filter { $0.hasPrefix(word + " ") }
+    let continuations = all.map { $0.usage.name }.filter { $0.hasPrefix(word + " ") }
     guard continuations.isEmpty else {
       throw UsageError("'\(word)' is not complete: \(continuations.joined(separator: ", "))")
     }
