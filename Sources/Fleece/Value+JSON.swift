@@ -228,7 +228,9 @@ private struct ValueWriter {
       let (name, entry) = try value.entry(slots, index, sharedKeys)
       if entry.isUndefined { continue }
       members.push(
-        Member(name: name, value: entry, isShared: value.start > name.assumingStart || name.assumingStart >= value.limit))
+        Member(
+          name: name, value: entry,
+          isShared: value.start > name.assumingStart || name.assumingStart >= value.limit))
     }
     var count = members.count - first
     if canonical { count = sort(first, count) }

@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "json_block.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
