@@ -65,3 +65,20 @@ private func walk(_ value: Value, _ keys: SharedKeys, _ depth: Int, _ budget: in
   for index in [-1, 0, 1, 2047, Int.max] { _ = value[index]?.type }
   _ = value.value(of: "key1", sharedKeys: keys)?.type
 }
+
+// SwiftPM names an executable's entry point after the target; libFuzzer's driver runs from there.
+@_cdecl("fuzz_fleece_main")
+public func fuzzMain(
+  _ count: CInt, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
+) -> CInt {
+  var count = count
+  var arguments = arguments
+  return runDriver(&count, &arguments, fuzzFleece)
+}
+
+@_silgen_name("LLVMFuzzerRunDriver")
+private func runDriver(
+  _ count: UnsafeMutablePointer<CInt>,
+  _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>>,
+  _ test: @convention(c) (UnsafePointer<UInt8>, Int) -> CInt
+) -> CInt

@@ -2,8 +2,8 @@
 
 import Fleece
 
-private let encoder = BodyEncoder()
-private let again = BodyEncoder()
+nonisolated(unsafe) private let encoder = BodyEncoder()
+nonisolated(unsafe) private let again = BodyEncoder()
 
 /// Parses one input; a trap or a report of the sanitizer is a finding.
 @_cdecl("LLVMFuzzerTestOneInput")
@@ -36,3 +36,20 @@ public func fuzzJSON(_ data: UnsafePointer<UInt8>, _ size: Int) -> CInt {
   }
   return 0
 }
+
+// SwiftPM names an executable's entry point after the target; libFuzzer's driver runs from there.
+@_cdecl("fuzz_json_main")
+public func fuzzMain(
+  _ count: CInt, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
+) -> CInt {
+  var count = count
+  var arguments = arguments
+  return runDriver(&count, &arguments, fuzzJSON)
+}
+
+@_silgen_name("LLVMFuzzerRunDriver")
+private func runDriver(
+  _ count: UnsafeMutablePointer<CInt>,
+  _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>>,
+  _ test: @convention(c) (UnsafePointer<UInt8>, Int) -> CInt
+) -> CInt

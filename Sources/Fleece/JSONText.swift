@@ -39,7 +39,7 @@ extension ByteBuffer {
 
   /// The rest of a string, byte by byte where there is something to escape.
   @inline(never)
-  private mutating func appendJSONStringSlowly(
+  mutating func appendJSONStringSlowly(
     _ source: UnsafePointer<UInt8>, _ end: UnsafePointer<UInt8>, written: UnsafeMutablePointer<UInt8>
   ) {
     count = written - base

@@ -165,8 +165,10 @@ private struct ValueWriter {
     switch value.type {
     case .null:
       guard !value.isUndefined else { throw value.damaged("undefined has no JSON form") }
-      text.append("null")
-    case .bool: value.bool == true ? text.append("true") : text.append("false")
+      text.appendWord(0x6C6C_756E, count: 4)  // null
+    case .bool: 
+      // true, false
+      value.bool == true ? text.appendWord(0x6575_7274, count: 4) : text.appendWord(0x65_736C_6166, count: 5)
     case .int:
       guard let integer = value.integer else { throw value.damaged("the integer is cut off") }
       if integer.isUnsigned {

@@ -37,4 +37,11 @@ static inline __attribute__((always_inline)) unsigned json_copy_block(uint8_t *t
   return 16;
 #endif
 }
+
+/// The same into two targets.
+static inline __attribute__((always_inline)) unsigned json_copy_block2(
+    uint8_t *target, uint8_t *other, const uint8_t *source) {
+  memcpy(other, source, 16);
+  return json_copy_block(target, source);
+}
 #endif
