@@ -31,7 +31,9 @@ let package = Package(
     .target(name: "SQLiteLibrary", dependencies: ["CSQLite"]),
     .target(name: "StorageSQLite", dependencies: ["Storage", "SQLiteLibrary"]),
     .target(name: "StorageLMDB", dependencies: ["Storage", "CLMDB"]),
-    .target(name: "Fleece", dependencies: ["CSimdjson"]),
+    .target(
+      name: "Fleece", dependencies: ["CSimdjson"],
+      swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
     .target(name: "Encryption", dependencies: ["Storage", "CCrypto"]),
     .target(name: "Documents", dependencies: ["Storage", "Fleece", "CCrypto"]),
     .target(
