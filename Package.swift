@@ -60,6 +60,7 @@ let package = Package(
     .testTarget(
       name: "StorageTests",
       dependencies: ["StorageConformance", "StorageSQLite", "StorageLMDB", "storage-child"]),
+    .testTarget(name: "StorageSQLiteTests", dependencies: ["StorageConformance", "StorageSQLite"]),
     .testTarget(name: "FleeceTests", dependencies: ["Fleece"]),
     .testTarget(name: "EncryptionTests", dependencies: ["Encryption"]),
     .testTarget(name: "DocumentsTests", dependencies: ["Touchstone", "StorageConformance"]),

@@ -1,1 +1,102 @@
+#define _GNU_SOURCE
 #include "CSQLite.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const CSQLiteFunctions *load(const char *path, char *reason, size_t reasonBytes) {
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    snprintf(reason, reasonBytes, "%s", dlerror());
+    return NULL;
+  }
+  CSQLiteFunctions *functions = calloc(1, sizeof *functions);
+  if (!functions) {
+    snprintf(reason, reasonBytes, "out of memory");
+    return NULL;
+  }
+  const char *missing = NULL;
+#define FIND(name)                                                                                           \
+  *(void **)&functions->name = dlsym(library, "sqlite3_" #name);                                             \
+  if (!functions->name) missing = "sqlite3_" #name;
+#define X(result, name, arguments, ...) FIND(name)
+  CSQLITE_REQUIRED(X)
+#undef X
+  FIND(libversion)
+  FIND(initialize)
+  FIND(threadsafe)
+  FIND(config)
+  FIND(db_config)
+#define X(result, name, arguments, ...)                                                                      \
+  *(void **)&functions->name = dlsym(library, "sqlite3_" #name);
+  CSQLITE_OPTIONAL(X)
+#undef X
+  if (missing) {
+    snprintf(reason, reasonBytes, "it has no function %s", missing);
+    free(functions);
+    return NULL;
+  }
+  // Refused when somebody has used the library before, which is as well.
+  functions->config(SQLITE_CONFIG_MEMSTATUS, 0);
+  int code = functions->initialize();
+  if (code != SQLITE_OK || !functions->threadsafe()) {
+    snprintf(reason, reasonBytes, "%s", code ? functions->errstr(code) : "it is built for one thread only");
+    free(functions);
+    return NULL;
+  }
+  return functions;
+}
+
+// The libraries that are open, by path.
+typedef struct Loaded {
+  char *path;
+  const CSQLiteFunctions *functions;
+  struct Loaded *next;
+} Loaded;
+
+const CSQLiteFunctions *csqlite_load(const char *path, char *reason, size_t reasonBytes) {
+  static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  static Loaded *all = NULL;
+  pthread_mutex_lock(&mutex);
+  Loaded *found = all;
+  while (found && strcmp(found->path, path) != 0) found = found->next;
+  const CSQLiteFunctions *functions = found ? found->functions : load(path, reason, reasonBytes);
+  if (functions && !found) {
+    Loaded *entry = malloc(sizeof *entry);
+    char *copy = strdup(path);
+    if (entry && copy) {
+      *entry = (Loaded){copy, functions, all};
+      all = entry;
+    } else {
+      free(entry);
+      free(copy);
+    }
+  }
+  pthread_mutex_unlock(&mutex);
+  return functions;
+}
+
+int csqlite_read_file(
+    const CSQLiteFunctions *functions, sqlite3 *db, void *bytes, int count, sqlite3_int64 offset) {
+  sqlite3_file *file = NULL;
+  int code = functions->file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+  if (code != SQLITE_OK) return code;
+  if (!file || !file->pMethods) return SQLITE_CANTOPEN;
+  code = file->pMethods->xRead(file, bytes, count, offset);
+  return code == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : code;
+}
+
+void csqlite_wipe(void *memory, size_t count) { explicit_bzero(memory, count); }
+
+static uint64_t forks = 0;
+static void countFork(void) { forks++; }
+static void watchForks(void) { pthread_atfork(NULL, NULL, countFork); }
+
+uint64_t csqlite_forks(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, watchForks);
+  return __atomic_load_n(&forks, __ATOMIC_RELAXED);
+}

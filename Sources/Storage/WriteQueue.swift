@@ -1,4 +1,3 @@
-import Dispatch
 import Synchronization
 
 #if canImport(Glibc)
@@ -49,7 +48,7 @@ extension WriteGroup {
 public final class WriteQueue: Sendable {
   /// How many may share one commit, the leader included: bounds how long the first of them waits.
   private let maximumMembers: Int
-  private let state = Mutex(State())
+  private let state = Lock(State())
   /// The thread that runs a body now (0: none), to tell a nested call from one that has to wait. Relaxed
   /// access is enough: a thread finds its own number here only if it stored it itself and hasn't yet stored 0.
   private let bodyThread = Atomic<UInt>(0)
@@ -93,7 +92,7 @@ public final class WriteQueue: Sendable {
     }
     /// Needs the queue to itself and can't join a group.
     let isExclusive: Bool
-    private let semaphore = DispatchSemaphore(value: 0)
+    private let semaphore = Semaphore()
     /// Written before the semaphore is signalled and read after it: the semaphore orders the two.
     private var order: Order?
 
@@ -122,7 +121,7 @@ public final class WriteQueue: Sendable {
     /// What broke the whole transaction.
     var breakage: (any Error)?
     /// Signalled by the last of them: the leader goes on.
-    let returned = DispatchSemaphore(value: 0)
+    let returned = Semaphore()
 
     init(driver: any WriteGroup) { self.driver = driver }
   }

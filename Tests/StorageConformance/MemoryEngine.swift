@@ -1,5 +1,4 @@
 import Storage
-import Synchronization
 
 /// An engine that keeps everything in memory: the least that meets `StorageEngine`, and the example of an
 /// engine brought from outside.
@@ -18,7 +17,7 @@ public final class MemoryEngine: StorageEngine {
   public let durability: Durability
   public let isReadOnly: Bool
   private let store: MemoryStore
-  private let life = Mutex(Life())
+  private let life = Lock(Life())
 
   private struct Life {
     var readers = 0
@@ -108,9 +107,9 @@ public final class MemoryEngine: StorageEngine {
 
 /// The data of one path.
 final class MemoryStore: Sendable {
-  private static let known = Mutex<[String: MemoryStore]>([:])
+  private static let known = Lock<[String: MemoryStore]>([:])
 
-  let state = Mutex(MemoryState())
+  let state = Lock(MemoryState())
   let queue = WriteQueue()
 
   static func find(_ path: String, creation: EngineOptions.Creation) throws -> MemoryStore {

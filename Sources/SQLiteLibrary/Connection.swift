@@ -1,0 +1,157 @@
+import CSQLite
+
+/// A connection to one file, used by one thread at a time.
+///
+/// It is opened without the library's own mutex: whoever shares one between threads hands it over under a
+/// lock. Statements must be finalized before it is closed.
+public final class Connection {
+  public let library: Library
+  public let path: String
+  /// The library's functions, and its handle of the connection, for code that calls them itself.
+  public let functions: UnsafePointer<CSQLiteFunctions>
+  public let handle: OpaquePointer
+  private var isOpen = true
+  private var busyWait: UnsafeMutablePointer<BusyWait>?
+
+  /// Opens the file at `path`. `flags` are the library's (`SQLITE_OPEN_READWRITE`, …); `vfs` names another
+  /// of its ways to the file system than the default one. Nothing is read yet: a file that is no database
+  /// shows at the first statement.
+  public init(_ path: String, library: Library, flags: Int32, vfs: String? = nil) throws {
+    self.library = library
+    self.path = path
+    functions = library.functions
+    var handle: OpaquePointer?
+    let code = csqlite_open_v2(functions, path, &handle, flags | SQLITE_OPEN_NOMUTEX, vfs)
+    guard code == SQLITE_OK, let handle else {
+      var error = SQLiteError(
+        extendedCode: code, message: text(csqlite_errstr(functions, code)) ?? "", statement: "open")
+      if let handle {
+        error = SQLiteError(
+          extendedCode: csqlite_extended_errcode(functions, handle),
+          message: text(csqlite_errmsg(functions, handle)) ?? "", statement: "open",
+          systemError: csqlite_system_errno(functions, handle))
+        _ = csqlite_close_v2(functions, handle)
+      }
+      throw error
+    }
+    self.handle = handle
+    _ = csqlite_extended_result_codes(functions, handle, 1)
+  }
+
+  deinit { close() }
+
+  /// Closes it. A second call does nothing.
+  public func close() {
+    guard isOpen else { return }
+    isOpen = false
+    _ = csqlite_close_v2(functions, handle)
+    busyWait?.deallocate()
+    busyWait = nil
+  }
+
+  /// What the last call gave, as an error. `statement` is what was tried.
+  public func error(_ code: Int32, _ statement: String?) -> SQLiteError {
+    // The connection knows the extended code and the message of its last call only.
+    let last = csqlite_extended_errcode(functions, handle)
+    let isLast = last & 0xFF == code & 0xFF
+    let isSystem = [SQLITE_IOERR, SQLITE_CANTOPEN, SQLITE_FULL].contains(code & 0xFF)
+    return SQLiteError(
+      extendedCode: isLast ? last : code,
+      message: text(isLast ? csqlite_errmsg(functions, handle) : csqlite_errstr(functions, code)) ?? "",
+      statement: statement,
+      systemError: isSystem ? csqlite_system_errno(functions, handle) : 0)
+  }
+
+  /// Compiles one statement.
+  public func prepare(_ sql: String) throws -> Statement {
+    Statement(try prepareRaw(sql), of: self)
+  }
+
+  /// Compiles one statement for code that steps it itself. Whoever asks finalizes it.
+  public func prepareRaw(_ sql: String) throws -> OpaquePointer {
+    var statement: OpaquePointer?
+    let code = csqlite_prepare_v2(functions, handle, sql, -1, &statement, nil)
+    guard code == SQLITE_OK else { throw error(code, sql) }
+    guard let statement else {
+      throw SQLiteError(extendedCode: SQLITE_MISUSE, message: "the statement is empty", statement: sql)
+    }
+    return statement
+  }
+
+  /// Runs statements and drops their rows.
+  public func execute(_ sql: String) throws {
+    let code = csqlite_exec(functions, handle, sql, nil, nil, nil)
+    guard code == SQLITE_OK else { throw error(code, sql) }
+  }
+
+  /// The first column of the first row, or nil when there is no row or it is null.
+  public func integer(_ sql: String) throws -> Int? {
+    let statement = try prepare(sql)
+    defer { statement.finalize() }
+    return try statement.step() && !statement.isNull(0) ? statement.integer(0) : nil
+  }
+
+  /// The first column of the first row as text, or nil when there is no row or it is null.
+  public func string(_ sql: String) throws -> String? {
+    let statement = try prepare(sql)
+    defer { statement.finalize() }
+    return try statement.step() ? statement.string(0) : nil
+  }
+
+  /// The first column of all rows as text.
+  public func strings(_ sql: String) throws -> [String] {
+    let statement = try prepare(sql)
+    defer { statement.finalize() }
+    var strings: [String] = []
+    while try statement.step() { strings.append(statement.string(0) ?? "") }
+    return strings
+  }
+
+  /// Rows that the last statement changed.
+  public var changes: Int { Int(csqlite_changes(functions, handle)) }
+
+  /// Whether a transaction is open. The library ends one by itself when a disk is full.
+  public var isInTransaction: Bool { csqlite_get_autocommit(functions, handle) == 0 }
+
+  /// Gives the key of an encrypted file, in the text forms of SQLCipher. To be called before anything else
+  /// reads the file; it is checked when something does.
+  public func setKey(_ key: UnsafeRawBufferPointer) throws {
+    guard library.hasKeys else {
+      throw SQLiteError(
+        extendedCode: SQLITE_MISUSE, message: "the library has no encryption", statement: "key")
+    }
+    let code = csqlite_key(functions, handle, key.baseAddress, Int32(key.count))
+    guard code == SQLITE_OK else { throw error(code, "key") }
+  }
+
+  /// Reads bytes of the file through the library's own descriptor, decrypting nothing. Nil when they can't
+  /// be read; a file that ends sooner gives zeros.
+  public func readFile(count: Int, at offset: Int = 0) -> [UInt8]? {
+    var bytes = [UInt8](repeating: 0, count: count)
+    let code = csqlite_read_file(functions, handle, &bytes, Int32(count), sqlite3_int64(offset))
+    return code == SQLITE_OK ? bytes : nil
+  }
+
+  /// How long a call waits for another process before it gives SQLITE_BUSY. The waits between attempts grow
+  /// from a tenth of a millisecond to twenty.
+  public func waitWhenBusy(upTo limit: Duration) {
+    let wait = busyWait ?? .allocate(capacity: 1)
+    busyWait = wait
+    wait.initialize(to: BusyWait(limit: limit))
+    let handler: @convention(c) (UnsafeMutableRawPointer?, Int32) -> Int32 = { context, count in
+      guard let wait = context?.assumingMemoryBound(to: BusyWait.self) else { return 0 }
+      return wait.pointee.waitsAgain(count: count) ? 1 : 0
+    }
+    _ = csqlite_busy_handler(functions, handle, handler, wait)
+  }
+
+  /// A checkpoint of the write-ahead log. Returns the log's pages and how many of them are in the file now.
+  @discardableResult
+  public func checkpoint(_ mode: Int32) throws -> (log: Int, done: Int) {
+    var log: Int32 = 0
+    var done: Int32 = 0
+    let code = csqlite_wal_checkpoint_v2(functions, handle, "main", mode, &log, &done)
+    guard code == SQLITE_OK else { throw error(code, "checkpoint") }
+    return (Int(log), Int(done))
+  }
+}

@@ -1,0 +1,82 @@
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// A value that one thread at a time may touch.
+///
+/// Used as `Synchronization.Mutex` is, over a lock of the system's thread library, which the thread sanitizer
+/// knows: it takes every access under `Mutex`, whose waiting it can't see on Linux, for a race.
+public final class Lock<State>: @unchecked Sendable {
+  @usableFromInline let mutex: UnsafeMutablePointer<pthread_mutex_t>
+  @usableFromInline let state: UnsafeMutablePointer<State>
+
+  /// An unlocked lock of `state`.
+  public init(_ state: consuming State) {
+    mutex = .allocate(capacity: 1)
+    mutex.initialize(to: pthread_mutex_t())
+    let result = pthread_mutex_init(mutex, nil)
+    precondition(result == 0, "pthread_mutex_init: \(result)")
+    self.state = .allocate(capacity: 1)
+    self.state.initialize(to: state)
+  }
+
+  deinit {
+    pthread_mutex_destroy(mutex)
+    mutex.deallocate()
+    state.deinitialize(count: 1)
+    state.deallocate()
+  }
+
+  /// Runs `body` on the value while no other thread does. Must not be called in the body of the same lock.
+  @inlinable
+  public func withLock<Result: ~Copyable, Failure: Error>(
+    _ body: (inout State) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    pthread_mutex_lock(mutex)
+    defer { pthread_mutex_unlock(mutex) }
+    return try body(&state.pointee)
+  }
+}
+
+/// A counter that threads wait on until it is above zero, at first zero. Known to the thread sanitizer, as
+/// `DispatchSemaphore` is not.
+public final class Semaphore: @unchecked Sendable {
+  private let semaphore: UnsafeMutablePointer<sem_t>
+
+  /// A semaphore at zero.
+  public init() {
+    semaphore = .allocate(capacity: 1)
+    semaphore.initialize(to: sem_t())
+    let result = sem_init(semaphore, 0, 0)
+    precondition(result == 0, "sem_init: \(errno)")
+  }
+
+  deinit {
+    sem_destroy(semaphore)
+    semaphore.deallocate()
+  }
+
+  /// Counts up, and so lets one waiting thread go on.
+  public func signal() { sem_post(semaphore) }
+
+  /// Waits until the count is above zero, and counts down.
+  public func wait() {
+    while sem_wait(semaphore) != 0 {
+      precondition(errno == EINTR, "sem_wait: \(errno)")
+    }
+  }
+
+  /// Waits as `wait()` does, for so many seconds at most. False when the time was over first.
+  public func wait(seconds: Double) -> Bool {
+    var deadline = timespec()
+    clock_gettime(CLOCK_REALTIME, &deadline)
+    let nanoseconds = deadline.tv_nsec + Int(seconds * 1e9)
+    deadline.tv_sec += nanoseconds / 1_000_000_000
+    deadline.tv_nsec = nanoseconds % 1_000_000_000
+    while sem_timedwait(semaphore, &deadline) != 0 {
+      if errno == ETIMEDOUT { return false }
+      precondition(errno == EINTR, "sem_timedwait: \(errno)")
+    }
+    return true
+  }
+}

@@ -1,0 +1,159 @@
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// One step of reading a key.
+@frozen
+public enum OrderedKeyElement {
+  case missing
+  case null
+  case boolean(Bool)
+  case number(OrderedKeyNumber)
+  case string(OrderedKeyText)
+  case collationKey(OrderedKeyText)
+  case bytes(OrderedKeyText)
+  /// The items follow, then `end`.
+  case beginArray
+  /// Names and values follow in turn, then `end`.
+  case beginObject
+  case end
+}
+
+/// A string or bytes as they lie in a key, whose lifetime they share.
+@frozen
+public struct OrderedKeyText {
+  /// The bytes with escapes.
+  public let encoded: UnsafeRawBufferPointer
+  /// Whether there are any. If not, `encoded` is the text.
+  public let isEscaped: Bool
+
+  init(encoded: UnsafeRawBufferPointer, isEscaped: Bool) {
+    self.encoded = encoded
+    self.isEscaped = isEscaped
+  }
+
+  /// The text's own bytes, as an array of its own.
+  public var bytes: [UInt8] {
+    guard isEscaped else { return [UInt8](encoded) }
+    return [UInt8](unsafeUninitializedCapacity: encoded.count) { buffer, count in
+      count = copy(to: UnsafeMutableRawBufferPointer(buffer))
+    }
+  }
+
+  /// The text as a string; bytes that aren't UTF-8 are replaced.
+  public var string: String {
+    isEscaped ? String(decoding: bytes, as: UTF8.self) : String(decoding: encoded, as: UTF8.self)
+  }
+
+  /// Writes the text's own bytes to the start of `buffer`, which must have room for `encoded.count`. Returns
+  /// how many there are.
+  public func copy(to buffer: UnsafeMutableRawBufferPointer) -> Int {
+    guard isEscaped else {
+      buffer.copyMemory(from: encoded)
+      return encoded.count
+    }
+    var count = 0
+    var index = 0
+    while index < encoded.count {
+      var byte = encoded[index]
+      // The decoder has seen that a byte follows each escape.
+      if byte == OrderedKeyCode.escape {
+        index += 1
+        byte = encoded[index] - 1
+      }
+      buffer[count] = byte
+      count += 1
+      index += 1
+    }
+    return count
+  }
+}
+
+/// Reads the values of a key in turn, and the document ID at its end.
+///
+/// A key doesn't say how many values it has; whoever made it knows. Nothing is believed of the bytes: what no
+/// encoder writes throws an `OrderedKeyError`. Bytes handed out are the key's own and valid as long as it is.
+public struct OrderedKeyDecoder {
+  let bytes: UnsafeRawBufferPointer
+  private var depth = 0
+
+  /// How far the key is read, in bytes.
+  public internal(set) var offset = 0
+
+  /// Reads `key` from its start.
+  public init(_ key: UnsafeRawBufferPointer) { bytes = key }
+
+  /// What isn't read yet: after the last value, the document ID.
+  public var remainder: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: bytes[offset...]) }
+
+  /// Reads the next value, or a step into or out of one. After an error the decoder stays where it was.
+  public mutating func next() throws(OrderedKeyError) -> OrderedKeyElement {
+    guard offset < bytes.count else { throw OrderedKeyError(.truncated, at: offset) }
+    let start = offset
+    let code = bytes[start]
+    do throws(OrderedKeyError) {
+      switch code {
+      case OrderedKeyCode.hugeNegative...OrderedKeyCode.hugePositive: return .number(try number(code))
+      case OrderedKeyCode.string: return .string(try text())
+      case OrderedKeyCode.missing: return step(.missing)
+      case OrderedKeyCode.null: return step(.null)
+      case OrderedKeyCode.false: return step(.boolean(false))
+      case OrderedKeyCode.true: return step(.boolean(true))
+      case OrderedKeyCode.collationKey: return .collationKey(try text())
+      case OrderedKeyCode.bytes: return .bytes(try text())
+      case OrderedKeyCode.array:
+        depth += 1
+        return step(.beginArray)
+      case OrderedKeyCode.object:
+        depth += 1
+        return step(.beginObject)
+      case OrderedKeyCode.end:
+        guard depth > 0 else { throw OrderedKeyError(.unexpectedEnd, at: start) }
+        depth -= 1
+        return step(.end)
+      default: throw OrderedKeyError(.unknownCode, at: start)
+      }
+    } catch {
+      offset = start
+      throw error
+    }
+  }
+
+  /// Passes over `count` whole values, arrays and objects with all that is in them.
+  public mutating func skip(_ count: Int = 1) throws(OrderedKeyError) {
+    for _ in 0..<count {
+      let outside = depth
+      repeat { _ = try next() } while depth > outside
+    }
+  }
+
+  private mutating func step(_ element: OrderedKeyElement) -> OrderedKeyElement {
+    offset += 1
+    return element
+  }
+
+  /// Reads the text after the code at `offset`.
+  private mutating func text() throws(OrderedKeyError) -> OrderedKeyText {
+    let first = offset + 1
+    guard first < bytes.count, let base = bytes.baseAddress,
+      let end = memchr(base + first, Int32(OrderedKeyCode.end), bytes.count - first)
+    else { throw OrderedKeyError(.truncated, at: offset) }
+    let length = UnsafeRawPointer(end) - (base + first)
+    let encoded = UnsafeRawBufferPointer(start: base + first, count: length)
+    let isEscaped = length > 0 && memchr(base + first, Int32(OrderedKeyCode.escape), length) != nil
+    if isEscaped {
+      var index = 0
+      while index < length {
+        if encoded[index] == OrderedKeyCode.escape {
+          index += 1
+          guard index < length, encoded[index] == 1 || encoded[index] == 2 else {
+            throw OrderedKeyError(.notCanonical, at: offset)
+          }
+        }
+        index += 1
+      }
+    }
+    offset = first + length + 1
+    return OrderedKeyText(encoded: encoded, isEscaped: isEscaped)
+  }
+}

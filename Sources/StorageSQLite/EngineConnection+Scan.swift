@@ -1,0 +1,90 @@
+import CSQLite
+import SQLiteLibrary
+import Storage
+
+extension EngineConnection {
+  /// `ReadTransaction.scan`.
+  func scan(
+    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
+    _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
+  ) throws {
+    let slot = try slot(of: keyspace)
+    guard let bounds = ScanBounds(range, keyspace.shape) else { return }
+    let kind: ScanVariant.Kind
+    switch order {
+    case .ascending: kind = bounds.hasUpper ? .ascendingTo : .ascending
+    case .descending: kind = bounds.hasLower ? .descendingFrom : .descending
+    case .stored:
+      // Only a whole table of documents has another order than its keys'; keys alone come from the index.
+      let isWhole = !bounds.hasLower && !bounds.hasUpper
+      kind = isWhole ? .stored : bounds.hasUpper ? .ascendingTo : .ascending
+    }
+    let variant = ScanVariant(kind: kind, keysOnly: fetch == .keys)
+    let statement = try beginScan(variant, slot)
+    defer { endScan(statement, variant, slot) }
+    try bounds.bound(
+      to: statement, functions, lower: kind.bindsLower, upper: kind.bindsUpper
+    ) {
+      if keyspace.shape == .sequences {
+        try sequenceRows(statement, keysOnly: variant.keysOnly, slot, body)
+      } else {
+        try rows(statement, keysOnly: variant.keysOnly, slot, body)
+      }
+    }
+  }
+
+  @inline(__always)
+  private func rows(
+    _ statement: OpaquePointer, keysOnly: Bool, _ slot: Slot,
+    _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
+  ) throws {
+    let functions = functions
+    while true {
+      let code = csqlite_step(functions, statement)
+      guard code == SQLITE_ROW else {
+        if code == SQLITE_DONE { return }
+        throw failure(code, statement, slot)
+      }
+      let key = Self.column(functions, statement, 0)
+      let value =
+        keysOnly ? UnsafeRawBufferPointer(start: nil, count: 0) : Self.column(functions, statement, 1)
+      guard try body(key, value) else { return }
+    }
+  }
+
+  private func sequenceRows(
+    _ statement: OpaquePointer, keysOnly: Bool, _ slot: Slot,
+    _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
+  ) throws {
+    let functions = functions
+    try withUnsafeTemporaryAllocation(byteCount: 8, alignment: 8) { key in
+      while true {
+        let code = csqlite_step(functions, statement)
+        guard code == SQLITE_ROW else {
+          if code == SQLITE_DONE { return }
+          throw failure(code, statement, slot)
+        }
+        key.storeBytes(
+          of: UInt64(bitPattern: csqlite_column_int64(functions, statement, 0)).bigEndian, as: UInt64.self)
+        let value =
+          keysOnly ? UnsafeRawBufferPointer(start: nil, count: 0) : Self.column(functions, statement, 1)
+        guard try body(UnsafeRawBufferPointer(key), value) else { return }
+      }
+    }
+  }
+
+  /// A column's bytes where the library has them.
+  @inline(__always)
+  static func column(
+    _ functions: UnsafePointer<CSQLiteFunctions>, _ statement: OpaquePointer, _ index: Int32
+  ) -> UnsafeRawBufferPointer {
+    let start = csqlite_column_blob(functions, statement, index)
+    return UnsafeRawBufferPointer(
+      start: start, count: Int(truncatingIfNeeded: csqlite_column_bytes(functions, statement, index)))
+  }
+}
+
+extension ScanVariant.Kind {
+  var bindsLower: Bool { self != .stored && self != .descending }
+  var bindsUpper: Bool { self != .stored && self != .ascending }
+}

@@ -1,0 +1,355 @@
+import CSQLite
+import SQLiteLibrary
+import Storage
+
+/// A connection with its compiled statements, one slot a keyspace. One thread at a time.
+final class EngineConnection: @unchecked Sendable {
+  typealias Slot = UnsafeMutablePointer<KeyspaceSlot>
+
+  /// What changes in hot paths, in memory of its own: a class's stored properties would be checked for
+  /// exclusive access.
+  struct State {
+    var slots: UnsafeMutablePointer<Slot?>
+    var capacity = 0
+    /// The statement whose row the last `get` handed out.
+    var openGet: OpaquePointer?
+    /// Statements run on the snapshot since it began.
+    var uses = 0
+    /// Whether BEGIN was run for the snapshot.
+    var isExplicit = false
+    /// Whether the library has rolled the write transaction back by itself.
+    var isLost = false
+  }
+
+  /// Numbers index an array; a file reaches this one only when it is damaged.
+  static let highestNumber = 1 << 24
+
+  let connection: Connection
+  let functions: UnsafePointer<CSQLiteFunctions>
+  let path: String
+  let state: UnsafeMutablePointer<State>
+  /// Whether it belongs to those that have a large cache.
+  let isLarge: Bool
+  /// Cursors that hold a statement: ended with their transaction.
+  private var cursors: [Unmanaged<SQLiteCursor>] = []
+
+  /// The writer's: slots that hold something of the open transaction.
+  var touched: [Slot] = []
+  /// The writer's: whether a write transaction is open, and why the library ended it when it did.
+  var isWriting = false
+  private var lossReason: StorageError?
+
+  private let pin: OpaquePointer
+  private let begin: OpaquePointer
+  private let commit: OpaquePointer
+  private let countStatement: OpaquePointer
+
+  init(_ connection: Connection, path: String, isLarge: Bool) throws {
+    self.connection = connection
+    self.path = path
+    self.isLarge = isLarge
+    functions = connection.functions
+    var prepared: [OpaquePointer] = []
+    do {
+      for sql in [
+        "SELECT 1 FROM sqlite_master", "BEGIN", "COMMIT", "SELECT entries FROM keyspaces WHERE number = ?1",
+      ] {
+        prepared.append(try connection.prepareRaw(sql))
+      }
+    } catch {
+      for statement in prepared { _ = csqlite_finalize(functions, statement) }
+      connection.close()
+      throw error
+    }
+    pin = prepared[0]
+    begin = prepared[1]
+    commit = prepared[2]
+    countStatement = prepared[3]
+    state = .allocate(capacity: 1)
+    state.initialize(to: State(slots: .allocate(capacity: 0)))
+  }
+
+  deinit { close() }
+  private var isOpen = true
+
+  /// Closes it. A second call does nothing.
+  func close() {
+    guard isOpen else { return }
+    isOpen = false
+    endCursors()
+    for number in 0..<state.pointee.capacity {
+      guard let slot = state.pointee.slots[number] else { continue }
+      slot.pointee.finalizeStatements(functions)
+      slot.pointee.deallocate()
+      slot.deallocate()
+    }
+    state.pointee.slots.deallocate()
+    state.deallocate()
+    for statement in [pin, begin, commit, countStatement] { _ = csqlite_finalize(functions, statement) }
+    connection.close()
+  }
+
+  /// Leaves everything as it is, for a child process: SQLite must not be used over a fork.
+  func abandon() {
+    isOpen = false
+    _ = Unmanaged.passRetained(connection)
+  }
+
+  // MARK: Snapshots
+
+  /// Begins a snapshot: a statement that stands on a row holds the state of this moment, and costs less than
+  /// a transaction that is begun, read in once and committed.
+  func beginSnapshot() throws {
+    let code = csqlite_step(functions, pin)
+    guard code == SQLITE_ROW else {
+      let error = connection.error(code, "BEGIN")
+      _ = csqlite_reset(functions, pin)
+      throw error
+    }
+    state.pointee.uses = 0
+  }
+
+  func endSnapshot() {
+    closeGet()
+    endCursors()
+    _ = csqlite_reset(functions, pin)
+    if state.pointee.isExplicit {
+      state.pointee.isExplicit = false
+      _ = csqlite_step(functions, commit)
+      _ = csqlite_reset(functions, commit)
+    }
+  }
+
+  /// Counts a statement on the snapshot. From the second one on a transaction pays: without, each statement
+  /// ends one of its own.
+  @inline(__always)
+  private func countUse() {
+    if state.pointee.uses != 1 {
+      state.pointee.uses &+= 1
+    } else {
+      makeExplicit()
+    }
+  }
+
+  @inline(never)
+  private func makeExplicit() {
+    state.pointee.uses = 2
+    guard csqlite_get_autocommit(functions, connection.handle) != 0 else { return }
+    state.pointee.isExplicit = csqlite_step(functions, begin) == SQLITE_DONE
+    _ = csqlite_reset(functions, begin)
+  }
+
+  // MARK: Slots
+
+  /// The slot of a keyspace. Throws `noSuchKeyspace` when the transaction has none of that number and shape.
+  @inline(__always)
+  func slot(of keyspace: Keyspace) throws -> Slot {
+    let number = keyspace.number
+    if UInt(bitPattern: number) < UInt(bitPattern: state.pointee.capacity),
+      let slot = state.pointee.slots[number], slot.pointee.keyspace.shape == keyspace.shape
+    {
+      return slot
+    }
+    return try makeSlot(keyspace)
+  }
+
+  @inline(never)
+  private func makeSlot(_ keyspace: Keyspace) throws -> Slot {
+    guard try Catalog.shape(of: keyspace.number, in: connection, path) == keyspace.shape else {
+      throw noSuchKeyspace(keyspace)
+    }
+    let number = keyspace.number
+    guard number > 0, number <= Self.highestNumber else {
+      throw StorageError(.damaged, "a keyspace has the impossible number \(number)", path: path)
+    }
+    if number >= state.pointee.capacity {
+      let capacity = max(number + 1, state.pointee.capacity * 2, 32)
+      let slots = UnsafeMutablePointer<Slot?>.allocate(capacity: capacity)
+      slots.initialize(repeating: nil, count: capacity)
+      slots.update(from: state.pointee.slots, count: state.pointee.capacity)
+      state.pointee.slots.deallocate()
+      state.pointee.slots = slots
+      state.pointee.capacity = capacity
+    }
+    if let old = state.pointee.slots[number] {
+      // Left by a transaction that was rolled back, which had given the number to another shape.
+      old.pointee.finalizeStatements(functions)
+      old.pointee.deallocate()
+      old.deallocate()
+    }
+    let slot = Slot.allocate(capacity: 1)
+    slot.initialize(to: KeyspaceSlot(keyspace))
+    state.pointee.slots[number] = slot
+    return slot
+  }
+
+  func noSuchKeyspace(_ keyspace: Keyspace) -> StorageError {
+    StorageError(.noSuchKeyspace, "there is no keyspace of number \(keyspace.number)", path: path)
+  }
+
+  /// A statement of a keyspace, compiled at its first use.
+  @inline(__always)
+  func statement(_ which: KeyspaceStatement, _ slot: Slot) throws -> OpaquePointer {
+    if let statement = slot.pointee[which] { return statement }
+    return try prepare(which, slot)
+  }
+
+  @inline(never)
+  private func prepare(_ which: KeyspaceStatement, _ slot: Slot) throws -> OpaquePointer {
+    let statement = try prepare(which.sql(slot.pointee.keyspace), slot)
+    slot.pointee[which] = statement
+    return statement
+  }
+
+  private func prepare(_ sql: String, _ slot: Slot) throws -> OpaquePointer {
+    do {
+      return try connection.prepareRaw(sql)
+    } catch let error as SQLiteError {
+      throw failure(error, slot)
+    }
+  }
+
+  // MARK: Errors
+
+  /// What a failed step means. The statement is reset.
+  @inline(never)
+  func failure(_ code: Int32, _ statement: OpaquePointer, _ slot: Slot) -> StorageError {
+    let error = connection.error(code, csqlite_sql(functions, statement).map { String(cString: $0) })
+    _ = csqlite_reset(functions, statement)
+    let failure = failure(error, slot)
+    noteLoss(failure)
+    return failure
+  }
+
+  /// The library rolls a write transaction back by itself when a disk is full or fails.
+  func noteLoss(_ reason: StorageError) {
+    guard isWriting, !state.pointee.isLost, !connection.isInTransaction else { return }
+    state.pointee.isLost = true
+    lossReason = reason
+  }
+
+  func lostTransaction() -> StorageError {
+    lossReason ?? StorageError(.engineFailure, "the write transaction was rolled back", path: path)
+  }
+
+  private func failure(_ error: SQLiteError, _ slot: Slot) -> StorageError {
+    let keyspace = slot.pointee.keyspace
+    if error.code == SQLITE_ERROR,
+      let shape = try? Catalog.shape(of: keyspace.number, in: connection, path), shape != keyspace.shape
+    {
+      return noSuchKeyspace(keyspace)
+    }
+    return StorageError(error, "using keyspace \(keyspace.number)", path: path)
+  }
+
+  // MARK: Reading
+
+  /// Ends what the last `get` handed out.
+  @inline(__always)
+  func closeGet() {
+    if let open = state.pointee.openGet {
+      state.pointee.openGet = nil
+      _ = csqlite_reset(functions, open)
+    }
+  }
+
+  /// Binds a key, whose bytes must stay until the statement is reset.
+  @inline(__always)
+  func bind(
+    _ key: UnsafeRawBufferPointer, to statement: OpaquePointer, at index: Int32, _ shape: KeyspaceShape
+  )
+    -> Int32
+  {
+    if shape == .sequences {
+      return csqlite_bind_int64(functions, statement, index, SequenceKey.number(key))
+    }
+    return csqlite_bind_static_blob(
+      functions, statement, index, key.baseAddress, Int32(truncatingIfNeeded: key.count))
+  }
+
+  func get(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> UnsafeRawBufferPointer? {
+    closeGet()
+    let slot = try slot(of: keyspace)
+    try check(key, keyspace)
+    let statement = try statement(.get, slot)
+    countUse()
+    let functions = functions
+    _ = bind(key, to: statement, at: 1, keyspace.shape)
+    let code = csqlite_step(functions, statement)
+    if code == SQLITE_ROW {
+      state.pointee.openGet = statement
+      let start = csqlite_column_blob(functions, statement, 0)
+      return UnsafeRawBufferPointer(start: start, count: Int(csqlite_column_bytes(functions, statement, 0)))
+    }
+    guard code == SQLITE_DONE else { throw failure(code, statement, slot) }
+    _ = csqlite_reset(functions, statement)
+    return nil
+  }
+
+  /// Entries of a keyspace, as the last commit of the snapshot left them.
+  func count(of keyspace: Keyspace) throws -> Int {
+    countUse()
+    _ = csqlite_bind_int64(functions, countStatement, 1, sqlite3_int64(keyspace.number))
+    let code = csqlite_step(functions, countStatement)
+    guard code == SQLITE_ROW else {
+      let error = connection.error(code, "count")
+      _ = csqlite_reset(functions, countStatement)
+      if code == SQLITE_DONE { throw noSuchKeyspace(keyspace) }
+      throw StorageError(error, "counting a keyspace", path: path)
+    }
+    defer { _ = csqlite_reset(functions, countStatement) }
+    return Int(csqlite_column_int64(functions, countStatement, 0))
+  }
+
+  /// Throws `invalidKey` for a key that no keyspace, or none of that shape, can hold.
+  @inline(__always)
+  func check(_ key: UnsafeRawBufferPointer, _ keyspace: Keyspace) throws {
+    if keyspace.shape == .sequences {
+      guard SequenceKey.isValid(key) else { throw invalidKey(key, keyspace) }
+    } else {
+      guard UInt(bitPattern: key.count &- 1) < UInt(StorageLimits.maximumKeyBytes) else {
+        throw invalidKey(key, keyspace)
+      }
+    }
+  }
+
+  @inline(never)
+  private func invalidKey(_ key: UnsafeRawBufferPointer, _ keyspace: Keyspace) -> StorageError {
+    let rule =
+      keyspace.shape == .sequences
+      ? "8 bytes, big-endian, below 2^63" : "1 to \(StorageLimits.maximumKeyBytes) bytes"
+    return StorageError(.invalidKey, "a key of \(key.count) bytes, which must be \(rule)", path: path)
+  }
+
+  // MARK: Scans
+
+  /// A scan's statement, compiled or taken from those not in use. To be given back with `endScan`.
+  @inline(__always)
+  func beginScan(_ variant: ScanVariant, _ slot: Slot) throws -> OpaquePointer {
+    countUse()
+    if let statement = slot.pointee.takeScan(variant) { return statement }
+    return try prepare(variant.sql(slot.pointee.keyspace), slot)
+  }
+
+  @inline(__always)
+  func endScan(_ statement: OpaquePointer, _ variant: ScanVariant, _ slot: Slot) {
+    _ = csqlite_reset(functions, statement)
+    if !slot.pointee.giveScan(statement, variant) { _ = csqlite_finalize(functions, statement) }
+  }
+
+  func register(_ cursor: SQLiteCursor) { cursors.append(Unmanaged.passUnretained(cursor)) }
+
+  func unregister(_ cursor: SQLiteCursor) {
+    if let index = cursors.lastIndex(where: { $0.toOpaque() == Unmanaged.passUnretained(cursor).toOpaque() })
+    {
+      cursors.swapAt(index, cursors.count - 1)
+      cursors.removeLast()
+    }
+  }
+
+  /// Takes the statements of all cursors, which then stand nowhere.
+  func endCursors() {
+    for cursor in cursors { cursor._withUnsafeGuaranteedRef { $0.invalidate() } }
+    cursors.removeAll(keepingCapacity: true)
+  }
+}

@@ -1,0 +1,85 @@
+import CSQLite
+import Storage
+
+/// What a connection keeps of one keyspace: its compiled statements, and in the writer what it knows of it.
+///
+/// A slot lies in memory of its own and is reached by a pointer, so that the hot paths pay neither reference
+/// counts nor exclusivity checks.
+struct KeyspaceSlot {
+  let keyspace: Keyspace
+  /// By `KeyspaceStatement`. Nil until first used.
+  private let statements: UnsafeMutablePointer<OpaquePointer?>
+  /// By `ScanVariant`, `sparesPerScan` each: those not in use.
+  private let spareScans: UnsafeMutablePointer<OpaquePointer?>
+  /// Two scans of a kind may be under way in one transaction without compiling anew.
+  private static let sparesPerScan = 2
+
+  // MARK: The writer's
+
+  /// Whether the last put found an entry: what the next one will probably find.
+  var lastPutReplaced = false
+  /// Entries added by the transaction's parts that are kept, and by the part that runs now.
+  var keptDelta = 0
+  var delta = 0
+  var isTouched = false
+  /// The keyspace's last key, while appends are the only writes; its length, or -1 when it isn't known.
+  var lastKey: UnsafeMutableRawPointer
+  var lastKeyCount = -1
+
+  init(_ keyspace: Keyspace) {
+    self.keyspace = keyspace
+    statements = .allocate(capacity: KeyspaceStatement.allCases.count)
+    statements.initialize(repeating: nil, count: KeyspaceStatement.allCases.count)
+    spareScans = .allocate(capacity: ScanVariant.count * Self.sparesPerScan)
+    spareScans.initialize(repeating: nil, count: ScanVariant.count * Self.sparesPerScan)
+    lastKey = .allocate(byteCount: StorageLimits.maximumKeyBytes, alignment: 8)
+  }
+
+  /// Frees the statements; they are compiled anew when needed.
+  func finalizeStatements(_ functions: UnsafePointer<CSQLiteFunctions>) {
+    for index in 0..<KeyspaceStatement.allCases.count {
+      _ = csqlite_finalize(functions, statements[index])
+      statements[index] = nil
+    }
+    for index in 0..<ScanVariant.count * Self.sparesPerScan {
+      _ = csqlite_finalize(functions, spareScans[index])
+      spareScans[index] = nil
+    }
+  }
+
+  func deallocate() {
+    statements.deallocate()
+    spareScans.deallocate()
+    lastKey.deallocate()
+  }
+
+  @inline(__always)
+  subscript(statement: KeyspaceStatement) -> OpaquePointer? {
+    get { statements[statement.rawValue] }
+    nonmutating set { statements[statement.rawValue] = newValue }
+  }
+
+  /// Takes a compiled scan out, if there is one that isn't in use.
+  @inline(__always)
+  func takeScan(_ variant: ScanVariant) -> OpaquePointer? {
+    let spares = spareScans + variant.index * Self.sparesPerScan
+    for index in 0..<Self.sparesPerScan {
+      if let statement = spares[index] {
+        spares[index] = nil
+        return statement
+      }
+    }
+    return nil
+  }
+
+  /// Takes a scan back; false when there are enough.
+  @inline(__always)
+  func giveScan(_ statement: OpaquePointer, _ variant: ScanVariant) -> Bool {
+    let spares = spareScans + variant.index * Self.sparesPerScan
+    for index in 0..<Self.sparesPerScan where spares[index] == nil {
+      spares[index] = statement
+      return true
+    }
+    return false
+  }
+}

@@ -1,0 +1,52 @@
+import Storage
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// The files that this process has open, and through which library.
+///
+/// SQLite's locks belong to a process: two copies of its code over one file would not see each other's, and
+/// either would drop the other's when it closes the file. One library may open a file many times.
+enum OpenFiles {
+  fileprivate struct Identity: Hashable {
+    let device: UInt64
+    let inode: UInt64
+  }
+
+  private struct Use {
+    let library: String
+    var count: Int
+  }
+
+  private static let uses = Lock<[Identity: Use]>([:])
+
+  /// A file held for one library, until `release`.
+  struct Claim: Sendable {
+    fileprivate let identity: Identity
+    func release() {
+      OpenFiles.uses.withLock { uses in
+        guard var use = uses[identity] else { return }
+        use.count -= 1
+        uses[identity] = use.count == 0 ? nil : use
+      }
+    }
+  }
+
+  /// Notes that `library` opens the file at `path`. Throws `inUse` when another one has it open.
+  static func claim(_ path: String, library: String) throws -> Claim {
+    var status = stat()
+    guard stat(path, &status) == 0 else { throw SQLiteFile.systemError("opening a database", path) }
+    let identity = Identity(device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
+    try uses.withLock { uses in
+      var use = uses[identity] ?? Use(library: library, count: 0)
+      guard use.library == library else {
+        throw StorageError(
+          .inUse, "opening a database: this process has the file open through \(use.library)", path: path)
+      }
+      use.count += 1
+      uses[identity] = use
+    }
+    return Claim(identity: identity)
+  }
+}

@@ -1,0 +1,148 @@
+import CSQLite
+import SQLiteLibrary
+import Storage
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// The connections that hold snapshots: opened when none is idle, kept for the next snapshot.
+final class ReaderPool: Sendable {
+  /// Idle connections that are kept; more are closed when their snapshots end.
+  static let keptIdle = 16
+  /// So many have the whole cache that the options ask for; the others, opened when many snapshots are held
+  /// at once, an eighth.
+  static let largeOnes = 2
+
+  private struct State {
+    /// Those with a large cache last, where they are taken first.
+    var idle: [EngineConnection] = []
+    var snapshots = 0
+    var connections = 0
+    var large = 0
+    var isClosed = false
+  }
+
+  private let file: SQLiteFile
+  private let cacheBytes: Int
+  private let forks: UInt64
+  private let state = Lock(State())
+
+  init(_ file: SQLiteFile, cacheBytes: Int) {
+    self.file = file
+    self.cacheBytes = cacheBytes
+    forks = csqlite_forks()
+  }
+
+  var snapshots: Int { state.withLock { $0.snapshots } }
+
+  /// A connection on a snapshot of this moment. To be given back.
+  func take() throws -> EngineConnection {
+    let (idle, isLarge): (EngineConnection?, Bool) = try state.withLock { state in
+      guard !state.isClosed else { throw StorageError(.closed, "reading a closed database", path: file.path) }
+      state.snapshots += 1
+      if let connection = state.idle.popLast() { return (connection, false) }
+      state.connections += 1
+      let isLarge = state.large < Self.largeOnes
+      if isLarge { state.large += 1 }
+      return (nil, isLarge)
+    }
+    let connection: EngineConnection
+    if let idle {
+      connection = idle
+    } else {
+      do {
+        connection = try open(isLarge: isLarge)
+      } catch {
+        state.withLock { state in
+          state.snapshots -= 1
+          state.connections -= 1
+          if isLarge { state.large -= 1 }
+        }
+        throw error
+      }
+    }
+    do {
+      try storing("beginning a snapshot", file.path) { try connection.beginSnapshot() }
+      return connection
+    } catch {
+      give(connection)
+      throw error
+    }
+  }
+
+  /// Ends a connection's snapshot.
+  func give(_ connection: EngineConnection) {
+    guard csqlite_forks() == forks else { return connection.abandon() }
+    connection.endSnapshot()
+    let isKept = state.withLock { state in
+      state.snapshots -= 1
+      guard !state.isClosed, state.idle.count < Self.keptIdle || connection.isLarge else {
+        state.connections -= 1
+        if connection.isLarge { state.large -= 1 }
+        return false
+      }
+      if connection.isLarge {
+        state.idle.append(connection)
+      } else {
+        state.idle.insert(connection, at: 0)
+      }
+      return true
+    }
+    if !isKept { connection.close() }
+  }
+
+  /// Closes the idle connections, and keeps new snapshots out. Throws `inUse` while there are snapshots.
+  func close() throws {
+    let idle = try state.withLock { state in
+      guard state.snapshots == 0 else {
+        throw StorageError(
+          .inUse, "closing a database: \(state.snapshots) snapshots are open", path: file.path)
+      }
+      state.isClosed = true
+      defer { state.idle = [] }
+      return state.idle
+    }
+    for connection in idle { connection.close() }
+  }
+
+  /// For an engine that nobody holds any more: snapshots that are left close their connections themselves.
+  func abandon() {
+    let idle = state.withLock { state in
+      state.isClosed = true
+      defer { state.idle = [] }
+      return state.idle
+    }
+    let isForked = csqlite_forks() != forks
+    for connection in idle { isForked ? connection.abandon() : connection.close() }
+  }
+
+  private func open(isLarge: Bool) throws -> EngineConnection {
+    do {
+      return try storing("opening a reader", file.path) { try connect(isLarge: isLarge) }
+    } catch let error as StorageError where error.code == .tooManyReaders && Self.raiseFileLimit() {
+      return try storing("opening a reader", file.path) { try connect(isLarge: isLarge) }
+    }
+  }
+
+  private func connect(isLarge: Bool) throws -> EngineConnection {
+    let connection = try file.connect(cacheBytes: isLarge ? cacheBytes : cacheBytes / 8)
+    do {
+      try connection.execute("PRAGMA query_only = 1")
+      return try EngineConnection(connection, path: file.path, isLarge: isLarge)
+    } catch {
+      connection.close()
+      throw error
+    }
+  }
+
+  /// A snapshot has two files open. When the process has as many as it may, its limit is raised to what the
+  /// system allows it. False when that is reached.
+  private static func raiseFileLimit() -> Bool {
+    var limit = rlimit()
+    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur < limit.rlim_max
+    else { return false }
+    limit.rlim_cur = limit.rlim_max
+    return setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0
+  }
+}

@@ -1,0 +1,205 @@
+import CSQLite
+import Storage
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// A place in a keyspace: a scan's statement that is stepped by and by, and replaced by one of the other
+/// direction when the cursor turns.
+final class SQLiteCursor: Cursor {
+  private enum Place {
+    case before, entry, after
+  }
+
+  private let connection: EngineConnection
+  private let functions: UnsafePointer<CSQLiteFunctions>
+  private let slot: EngineConnection.Slot
+  private let bounds: ScanBounds
+  /// Whether no key can be in the range.
+  private let isEmpty: Bool
+  private var place = Place.before
+  private var statement: OpaquePointer?
+  private var variant = ScanVariant(kind: .ascending, keysOnly: false)
+  private var isValid = true
+
+  /// The key of a sequence, then the bounds as statements have them bound: the range's lower, its upper, and
+  /// where to begin when that is neither.
+  private let memory: UnsafeMutableRawPointer
+  private let lower: UnsafeRawBufferPointer
+  private let upper: UnsafeRawBufferPointer
+  private static let keyBytes = 8
+  /// A bound is cut to one byte more than a key can have: that compares with every key as the whole does.
+  private static let boundBytes = StorageLimits.maximumKeyBytes + 1
+
+  init(_ connection: EngineConnection, _ keyspace: Keyspace, _ range: KeyRange) throws {
+    self.connection = connection
+    functions = connection.functions
+    slot = try connection.slot(of: keyspace)
+    let bounds = ScanBounds(range, keyspace.shape)
+    isEmpty = bounds == nil
+    self.bounds = bounds ?? ScanBounds(isSequence: keyspace.shape == .sequences)
+    memory = .allocate(byteCount: Self.keyBytes + 3 * Self.boundBytes, alignment: 8)
+    lower = self.bounds.lower.withUnsafeBytes { [memory] in Self.copy($0, to: memory + Self.keyBytes) }
+    upper =
+      self.bounds.upper?.withUnsafeBytes { [memory] in
+        Self.copy($0, to: memory + Self.keyBytes + Self.boundBytes)
+      } ?? ScanBounds.aboveAll
+    connection.register(self)
+  }
+
+  deinit {
+    if isValid {
+      release()
+      connection.unregister(self)
+    }
+    memory.deallocate()
+  }
+
+  /// Gives the statement back for good: the transaction ends.
+  func invalidate() {
+    release()
+    isValid = false
+  }
+
+  private func release() {
+    guard let statement else { return }
+    self.statement = nil
+    connection.endScan(statement, variant, slot)
+  }
+
+  // MARK: Cursor
+
+  func first() throws -> Entry? { try begin(ascending: true) }
+
+  func last() throws -> Entry? { try begin(ascending: false) }
+
+  func seek(_ key: UnsafeRawBufferPointer) throws -> Entry? {
+    if bounds.isSequence {
+      guard let sought = SequenceKey.ceiling(key) else { return end(ascending: true) }
+      return try begin(ascending: true, at: max(bounds.lowest, sought))
+    }
+    return try begin(ascending: true, from: Self.precedes(lower, key) ? start(key) : nil)
+  }
+
+  func next() throws -> Entry? {
+    switch place {
+    case .before: try begin(ascending: true)
+    case .after: nil
+    case .entry: variant.isAscending ? try advance() : try turn(ascending: true)
+    }
+  }
+
+  func previous() throws -> Entry? {
+    switch place {
+    case .after: try begin(ascending: false)
+    case .before: nil
+    case .entry: variant.isAscending ? try turn(ascending: false) : try advance()
+    }
+  }
+
+  // MARK: Statements
+
+  /// Goes on from the entry it stands on in the other direction.
+  private func turn(ascending: Bool) throws -> Entry? {
+    guard let statement else { return nil }
+    if bounds.isSequence {
+      let key = csqlite_column_int64(functions, statement, 0)
+      if key == (ascending ? bounds.highest : bounds.lowest) { return end(ascending: ascending) }
+      return try begin(ascending: ascending, at: ascending ? key + 1 : key - 1)
+    }
+    let key = EngineConnection.column(functions, statement, 0)
+    return try begin(ascending: ascending, from: start(key, isExclusive: ascending))
+  }
+
+  /// Copies a key to where a statement that begins there has it bound; the least key after it when it is
+  /// exclusive.
+  private func start(_ key: UnsafeRawBufferPointer, isExclusive: Bool = false) -> UnsafeRawBufferPointer {
+    let target = memory + Self.keyBytes + 2 * Self.boundBytes
+    let copy = Self.copy(key, to: target)
+    guard isExclusive, copy.count < Self.boundBytes else { return copy }
+    target.storeBytes(of: 0, toByteOffset: copy.count, as: UInt8.self)
+    return UnsafeRawBufferPointer(start: target, count: copy.count + 1)
+  }
+
+  /// Runs a statement from the range's own end, or from `start`, or of sequences from `number`.
+  private func begin(
+    ascending: Bool, from start: UnsafeRawBufferPointer? = nil, at number: sqlite3_int64? = nil
+  ) throws -> Entry? {
+    release()
+    precondition(isValid, "a cursor is used after its transaction")
+    if isEmpty { return end(ascending: ascending) }
+    variant.kind =
+      ascending
+      ? (bounds.hasUpper ? .ascendingTo : .ascending) : (bounds.hasLower ? .descendingFrom : .descending)
+    let statement = try connection.beginScan(variant, slot)
+    self.statement = statement
+    let (bindsLower, bindsUpper) = (variant.kind.bindsLower, variant.kind.bindsUpper)
+    if bounds.isSequence {
+      let (lowest, highest) = ascending ? (number, nil) : (nil, number)
+      if bindsLower { _ = csqlite_bind_int64(functions, statement, 1, lowest ?? bounds.lowest) }
+      if bindsUpper { _ = csqlite_bind_int64(functions, statement, 2, highest ?? bounds.highest) }
+    } else {
+      if bindsLower { bind(ascending ? start ?? lower : lower, statement, 1) }
+      if bindsUpper { bind(ascending ? upper : start ?? upper, statement, 2) }
+    }
+    return try advance()
+  }
+
+  private func bind(_ bound: UnsafeRawBufferPointer, _ statement: OpaquePointer, _ index: Int32) {
+    // Never a null pointer, which would bind NULL: an empty bound points into `memory`.
+    _ = csqlite_bind_static_blob(
+      functions, statement, index, bound.baseAddress, Int32(truncatingIfNeeded: bound.count))
+  }
+
+  private func advance() throws -> Entry? {
+    guard let statement else { preconditionFailure("a cursor is used after its transaction") }
+    let functions = functions
+    let code = csqlite_step(functions, statement)
+    guard code == SQLITE_ROW else {
+      let isAscending = variant.isAscending
+      if code == SQLITE_DONE { return end(ascending: isAscending) }
+      let failure = connection.failure(code, statement, slot)
+      _ = end(ascending: isAscending)
+      throw failure
+    }
+    place = .entry
+    let value = EngineConnection.column(functions, statement, 1)
+    if bounds.isSequence {
+      memory.storeBytes(
+        of: UInt64(bitPattern: csqlite_column_int64(functions, statement, 0)).bigEndian, as: UInt64.self)
+      return Entry(key: UnsafeRawBufferPointer(start: memory, count: Self.keyBytes), value: value)
+    }
+    return Entry(key: EngineConnection.column(functions, statement, 0), value: value)
+  }
+
+  private func end(ascending: Bool) -> Entry? {
+    release()
+    place = ascending ? .after : .before
+    return nil
+  }
+
+  // MARK: Bytes
+
+  private static func copy(_ bytes: UnsafeRawBufferPointer, to target: UnsafeMutableRawPointer)
+    -> UnsafeRawBufferPointer
+  {
+    let count = min(bytes.count, boundBytes)
+    if count > 0, let start = bytes.baseAddress { target.copyMemory(from: start, byteCount: count) }
+    return UnsafeRawBufferPointer(start: target, count: count)
+  }
+
+  /// Whether `bound` sorts before `key`.
+  private static func precedes(_ bound: UnsafeRawBufferPointer, _ key: UnsafeRawBufferPointer) -> Bool {
+    let count = min(bound.count, key.count)
+    if count > 0, let left = bound.baseAddress, let right = key.baseAddress {
+      let order = memcmp(left, right, count)
+      if order != 0 { return order < 0 }
+    }
+    return bound.count < key.count
+  }
+}
+
+extension ScanVariant {
+  var isAscending: Bool { kind == .ascending || kind == .ascendingTo }
+}

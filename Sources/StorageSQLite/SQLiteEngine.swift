@@ -1,0 +1,217 @@
+import CSQLite
+import SQLiteLibrary
+import Storage
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// A file of SQLite or SQLCipher as a storage engine (docs/storage-sqlite.md).
+///
+/// One connection writes, a pool of others reads; all are handed from thread to thread under locks.
+public final class SQLiteEngine: StorageEngine, @unchecked Sendable {
+  public let name: String
+  public let library: String
+  public let path: String
+  public let durability: Durability
+  public let isReadOnly: Bool
+  public let settings: [(name: String, value: String)]
+
+  let file: SQLiteFile
+  let queue = WriteQueue()
+  let readers: ReaderPool
+  /// Nil when it was opened for reading only.
+  let writer: SQLiteWriter?
+  private let claim: OpenFiles.Claim
+  private let forks: UInt64
+  /// In the queue.
+  private var isClosed = false
+
+  /// Opens or creates a file. `SQLiteEngines` has the kinds to choose from.
+  ///
+  /// - Parameters:
+  ///   - name: the name it is chosen by.
+  ///   - encrypts: whether it takes a key, and requires it.
+  ///   - libraryPath: a library, as dlopen finds it.
+  public init(name: String, encrypts: Bool, libraryPath: String, path: String, options: EngineOptions) throws
+  {
+    let path = try SQLiteFile.absolute(path)
+    let library = try Self.library(libraryPath, encrypts: encrypts, path)
+    var file = SQLiteFile(
+      path: path, library: library, key: try Self.key(options.key, encrypts: encrypts, name: name, path),
+      durability: options.durability)
+    try Self.ensureExists(file, options)
+    claim = try OpenFiles.claim(path, library: libraryPath)
+    do {
+      if options.isReadOnly { file.access = Self.readAccess(path) }
+      let first = try file.open(cacheBytes: options.cacheBytes)
+      do {
+        settings = try storing("reading settings", path) { try Self.settings(of: first, file) }
+        self.library = try storing("reading settings", path) { try Self.libraryName(first) }
+        if options.isReadOnly {
+          writer = nil
+          first.close()
+        } else {
+          writer = try storing("opening a database", path) {
+            try SQLiteWriter(EngineConnection(first, path: path, isLarge: true))
+          }
+        }
+      } catch {
+        first.close()
+        throw error
+      }
+    } catch {
+      claim.release()
+      throw error
+    }
+    self.name = name
+    self.path = path
+    self.file = file
+    durability = options.durability
+    isReadOnly = options.isReadOnly
+    forks = csqlite_forks()
+    readers = ReaderPool(file, cacheBytes: options.cacheBytes)
+  }
+
+  deinit {
+    guard !isClosed else { return }
+    readers.abandon()
+    if csqlite_forks() == forks {
+      writer?.close()
+      claim.release()
+    } else {
+      writer?.abandon()
+    }
+  }
+
+  public func close() throws {
+    try checkFork()
+    try queue.exclusively {
+      guard !isClosed else { return }
+      try readers.close()
+      isClosed = true
+      // The last connection copies what is in the log into the file, and removes the log.
+      writer?.close()
+      claim.release()
+    }
+  }
+
+  // MARK: Transactions
+
+  public func beginRead() throws -> any ReadTransaction {
+    try checkFork()
+    return SQLiteReadTransaction(try readers.take(), readers)
+  }
+
+  public func write(_ body: (any WriteTransaction) throws -> Void) throws {
+    try checkFork()
+    guard let writer else { throw readOnlyError("writing") }
+    try queue.run(writer, body)
+  }
+
+  /// A connection and its locks belong to the process that opened it.
+  func checkFork() throws {
+    guard csqlite_forks() == forks else {
+      throw StorageError(
+        .closed, "the database was opened before this process was forked: open it anew", path: path)
+    }
+  }
+
+  func readOnlyError(_ tried: String) -> StorageError {
+    StorageError(.readOnly, "\(tried): the database was opened for reading only", path: path)
+  }
+
+  /// Throws `closed` when it is. To be called in the queue.
+  func checkOpen() throws {
+    if isClosed { throw StorageError(.closed, "using a closed database", path: path) }
+  }
+
+  // MARK: Opening
+
+  private static func library(_ libraryPath: String, encrypts: Bool, _ path: String) throws -> Library {
+    do {
+      let library = try Library.load(libraryPath)
+      guard library.hasKeys || !encrypts else {
+        throw StorageError(.unsupported, "the library \(libraryPath) doesn't encrypt", path: path)
+      }
+      return library
+    } catch let error as LibraryError {
+      throw StorageError(.unsupported, "opening a database: \(error)", path: path)
+    }
+  }
+
+  private static func key(_ key: [UInt8]?, encrypts: Bool, name: String, _ path: String) throws -> SecretKey?
+  {
+    guard let key else {
+      guard !encrypts else {
+        throw StorageError(.keyRequired, "the engine \(name) needs a key", path: path)
+      }
+      return nil
+    }
+    guard encrypts else {
+      throw StorageError(.notEncrypted, "a key was given, and the engine \(name) doesn't encrypt", path: path)
+    }
+    guard let secret = SecretKey(key) else {
+      throw StorageError(
+        .invalidArgument, "a key is \(SecretKey.count) bytes, not \(key.count)", path: path)
+    }
+    return secret
+  }
+
+  /// Makes the file when that is asked for; throws when what is there isn't what is asked for.
+  private static func ensureExists(_ file: SQLiteFile, _ options: EngineOptions) throws {
+    let path = file.path
+    var status = stat()
+    if stat(path, &status) == 0 {
+      if options.creation == .createNew {
+        throw StorageError(.alreadyExists, "creating a database: there is a file", path: path)
+      }
+      guard status.st_mode & S_IFMT == S_IFREG else {
+        throw StorageError(.notADatabase, "opening a database: it is not a regular file", path: path)
+      }
+      guard status.st_size > 0 else {
+        throw StorageError(.notADatabase, "opening a database: the file is empty", path: path)
+      }
+      return
+    }
+    guard errno == ENOENT else { throw SQLiteFile.systemError("opening a database", path) }
+    guard options.creation != .openExisting, !options.isReadOnly else {
+      throw StorageError(.notFound, "opening a database: there is no file", path: path)
+    }
+    let isNew = try file.create()
+    if !isNew && options.creation == .createNew {
+      throw StorageError(.alreadyExists, "creating a database: there is a file", path: path)
+    }
+  }
+
+  /// How a file is read when it isn't to be written. A log of 32 bytes holds its header only.
+  private static func readAccess(_ path: String) -> SQLiteFile.Access {
+    if access(SQLiteFile.directory(of: path), W_OK) == 0 { return .readOnly }
+    return SQLiteFile.size(path + "-wal") ?? 0 > 32 ? .withoutLocks : .immutable
+  }
+
+  // MARK: Settings
+
+  private static func libraryName(_ connection: Connection) throws -> String {
+    let version = "SQLite \(connection.library.version)"
+    guard let cipher = try connection.string("PRAGMA cipher_version") else { return version }
+    return "SQLCipher \(cipher) (\(version))"
+  }
+
+  private static func settings(of connection: Connection, _ file: SQLiteFile) throws -> [(
+    name: String, value: String
+  )] {
+    var names = [
+      "page_size", "journal_mode", "synchronous", "cache_size", "mmap_size", "secure_delete", "temp_store",
+      "auto_vacuum", "journal_size_limit",
+    ]
+    if file.key != nil { names += ["cipher_page_size", "cipher_provider", "cipher"] }
+    var settings: [(name: String, value: String)] = []
+    for name in names {
+      if let value = try connection.string("PRAGMA \(name)") { settings.append((name, value)) }
+    }
+    settings.append(("wal_autocheckpoint", "\(SQLiteLayout.checkpointPages)"))
+    if file.access != .readWrite { settings.append(("access", file.access.rawValue)) }
+    return settings
+  }
+}

@@ -1,0 +1,72 @@
+import CSQLite
+import SQLiteLibrary
+import Storage
+
+/// What a file is found to be when it is opened.
+extension SQLiteFile {
+  /// Opens the first connection and looks at what the file is.
+  func open(cacheBytes: Int) throws -> Connection {
+    let connection: Connection
+    do {
+      connection = try connect(cacheBytes: cacheBytes)
+    } catch let error as SQLiteError {
+      throw StorageError(error, "opening a database", path: path)
+    }
+    do {
+      try identify(connection)
+      if access == .readWrite, try connection.string("PRAGMA journal_mode = WAL") != "wal" {
+        throw StorageError(.ioError, "the file system has no shared memory for a write-ahead log", path: path)
+      }
+      return connection
+    } catch let error as SQLiteError {
+      defer { connection.close() }
+      throw error.code == SQLITE_NOTADB
+        ? unreadable(error, connection) : StorageError(error, "opening a database", path: path)
+    } catch {
+      connection.close()
+      throw error
+    }
+  }
+
+  /// Throws when it is another program's database, or of a version that isn't known.
+  private func identify(_ connection: Connection) throws {
+    // Reads the first page and all of the schema.
+    _ = try connection.integer("SELECT count(*) FROM sqlite_master")
+    let identity = try connection.integer("PRAGMA application_id") ?? 0
+    guard identity == SQLiteLayout.applicationID else {
+      throw StorageError(
+        .notADatabase, "opening a database: it is the SQLite file of another program", path: path)
+    }
+    let version = try connection.integer("PRAGMA user_version") ?? 0
+    guard version == SQLiteLayout.version else {
+      throw StorageError(
+        .unsupportedVersion,
+        "opening a database: its layout is of version \(version), and this release knows \(SQLiteLayout.version)",
+        path: path)
+    }
+    guard try connection.integer("PRAGMA page_size") == SQLiteLayout.pageBytes else {
+      throw StorageError(.damaged, "opening a database: its pages have an impossible size", path: path)
+    }
+  }
+
+  /// What a file is whose first page makes no sense.
+  private func unreadable(_ error: SQLiteError, _ connection: Connection) -> StorageError {
+    let magic = Array("SQLite format 3\0".utf8)
+    let isPlain = connection.readFile(count: magic.count) == magic
+    func failure(_ code: StorageError.Code, _ found: String) -> StorageError {
+      StorageError(
+        code, "opening a database: \(found)", path: path, engineCode: Int(error.extendedCode),
+        engineMessage: error.message)
+    }
+    guard key != nil else {
+      return isPlain
+        ? failure(.damaged, "the file's header is damaged")
+        : failure(.notADatabase, "the file is no SQLite database, or is encrypted")
+    }
+    if isPlain { return failure(.notEncrypted, "a key was given, and the file isn't encrypted") }
+    if let size = Self.size(path), size % SQLiteLayout.pageBytes != 0 {
+      return failure(.damaged, "the file is no whole number of pages: it was cut, or isn't a database")
+    }
+    return failure(.wrongKey, "the key isn't the file's, or its first page is damaged")
+  }
+}

@@ -1,0 +1,104 @@
+// What a file of this engine holds.
+//
+//   application_id   0x546F5374 ("ToSt")
+//   user_version     1
+//   layout           one row: next, the number that the next keyspace gets
+//   keyspaces        a row each: number, name, shape (KeyspaceShape's raw value), entries
+//   kN               the entries of keyspace N, by its shape:
+//
+//   documents   CREATE TABLE kN (key BLOB NOT NULL UNIQUE, value BLOB)
+//   entries     CREATE TABLE kN (key BLOB NOT NULL PRIMARY KEY, value BLOB) WITHOUT ROWID
+//   sequences   CREATE TABLE kN (key INTEGER PRIMARY KEY, value BLOB)      the 8-byte key as the integer
+//
+// Pages are of 4,096 bytes. The file is in WAL mode. docs/storage-sqlite.md has the reasons.
+
+import Storage
+
+/// The tables of a file, and the statements over a keyspace's table.
+enum SQLiteLayout {
+  static let applicationID = 0x546F_5374
+  static let version = 1
+  static let pageBytes = 4096
+  /// Pages in the write-ahead log after which a commit is followed by a checkpoint: the library's default.
+  static let checkpointPages = 1000
+  /// What the log file is cut to when it starts anew.
+  static let logBytes = 64 << 20
+
+  /// The statements that make an empty file's tables in `schema`.
+  static func creation(in schema: String) -> String {
+    """
+    CREATE TABLE \(schema).layout (next INTEGER NOT NULL);
+    CREATE TABLE \(schema).keyspaces (
+      number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, shape INTEGER NOT NULL,
+      entries INTEGER NOT NULL);
+    """
+  }
+
+  /// How a key is compared with an upper bound: those of `sequences` are inclusive, so that the last
+  /// possible key has one.
+  static func below(_ shape: KeyspaceShape) -> String { shape == .sequences ? "<=" : "<" }
+
+  static func table(_ number: Int) -> String { "k\(number)" }
+
+  static func tableCreation(_ number: Int, shape: KeyspaceShape, in schema: String = "main") -> String {
+    let columns =
+      switch shape {
+      case .documents: "(key BLOB NOT NULL UNIQUE, value BLOB)"
+      case .entries: "(key BLOB NOT NULL PRIMARY KEY, value BLOB) WITHOUT ROWID"
+      case .sequences: "(key INTEGER PRIMARY KEY, value BLOB)"
+      }
+    return "CREATE TABLE \(schema).\(table(number)) \(columns)"
+  }
+}
+
+/// Which of a keyspace's statements: `?1` is the key or the lower bound, `?2` the value or the upper bound
+/// (`ScanBounds`).
+enum KeyspaceStatement: Int, CaseIterable {
+  case get, insert, update, delete, last
+  case deleteAll, deleteFrom, deleteTo, deleteBetween
+
+  func sql(_ keyspace: Keyspace) -> String {
+    let table = SQLiteLayout.table(keyspace.number)
+    let below = SQLiteLayout.below(keyspace.shape)
+    return switch self {
+    case .get: "SELECT value FROM \(table) WHERE key = ?1"
+    case .insert: "INSERT OR IGNORE INTO \(table) (key, value) VALUES (?1, ?2)"
+    case .update: "UPDATE \(table) SET value = ?2 WHERE key = ?1"
+    case .delete: "DELETE FROM \(table) WHERE key = ?1"
+    case .last: "SELECT key FROM \(table) ORDER BY key DESC LIMIT 1"
+    case .deleteAll: "DELETE FROM \(table)"
+    case .deleteFrom: "DELETE FROM \(table) WHERE key >= ?1"
+    case .deleteTo: "DELETE FROM \(table) WHERE key \(below) ?2"
+    case .deleteBetween: "DELETE FROM \(table) WHERE key >= ?1 AND key \(below) ?2"
+    }
+  }
+}
+
+/// Which way a scan of a keyspace goes, and which bounds it checks.
+struct ScanVariant {
+  /// Unbounded on the side it starts from is a bound that every key meets, which costs nothing a row; on
+  /// the other side it is left out, which saves a comparison a row.
+  enum Kind: Int, CaseIterable {
+    case ascending, ascendingTo, descending, descendingFrom, stored
+  }
+  var kind: Kind
+  var keysOnly: Bool
+
+  static let count = Kind.allCases.count * 2
+  var index: Int { kind.rawValue * 2 + (keysOnly ? 1 : 0) }
+
+  func sql(_ keyspace: Keyspace) -> String {
+    let table = SQLiteLayout.table(keyspace.number)
+    let below = SQLiteLayout.below(keyspace.shape)
+    let columns = keysOnly ? "key" : "key, value"
+    let rest =
+      switch kind {
+      case .ascending: " WHERE key >= ?1 ORDER BY key"
+      case .ascendingTo: " WHERE key >= ?1 AND key \(below) ?2 ORDER BY key"
+      case .descending: " WHERE key \(below) ?2 ORDER BY key DESC"
+      case .descendingFrom: " WHERE key >= ?1 AND key \(below) ?2 ORDER BY key DESC"
+      case .stored: ""
+      }
+    return "SELECT \(columns) FROM \(table)\(rest)"
+  }
+}

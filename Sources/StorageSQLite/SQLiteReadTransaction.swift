@@ -1,0 +1,56 @@
+import Storage
+
+/// A snapshot: a connection of the readers' pool until it ends.
+final class SQLiteReadTransaction: ReadTransaction {
+  private let connection: EngineConnection
+  private let pool: ReaderPool
+  private var isOpen = true
+
+  init(_ connection: EngineConnection, _ pool: ReaderPool) {
+    self.connection = connection
+    self.pool = pool
+  }
+
+  deinit { end() }
+
+  func end() {
+    guard isOpen else { return }
+    isOpen = false
+    pool.give(connection)
+  }
+
+  @inline(__always)
+  private func open() throws -> EngineConnection {
+    guard isOpen else {
+      throw StorageError(.closed, "a snapshot is used after its end", path: connection.path)
+    }
+    return connection
+  }
+
+  func keyspace(named name: String) throws -> Keyspace? {
+    let connection = try open()
+    return try Catalog.keyspace(named: name, in: connection.connection, connection.path)?.keyspace
+  }
+
+  func keyspaces() throws -> [String: Keyspace] {
+    let connection = try open()
+    return try Catalog.keyspaces(in: connection)
+  }
+
+  func get(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> UnsafeRawBufferPointer? {
+    try open().get(key, in: keyspace)
+  }
+
+  func scan(
+    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
+    _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
+  ) throws {
+    try open().scan(keyspace, range, order: order, fetch: fetch, body)
+  }
+
+  func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor {
+    try SQLiteCursor(open(), keyspace, range)
+  }
+
+  func count(of keyspace: Keyspace) throws -> Int { try open().count(of: keyspace) }
+}

@@ -1,0 +1,93 @@
+import Storage
+
+/// A part of the open write transaction: all of it, or one writer's among those who share a commit.
+final class SQLiteWriteTransaction: WriteTransaction {
+  private let writer: SQLiteWriter
+  private let connection: EngineConnection
+  private var isOpen = true
+
+  init(_ writer: SQLiteWriter) {
+    self.writer = writer
+    connection = writer.connection
+  }
+
+  /// Called by the writer when the part is over.
+  func invalidate() { isOpen = false }
+
+  /// Ended by the engine, not by its user.
+  func end() {}
+
+  @inline(__always)
+  private func open() throws -> EngineConnection {
+    guard isOpen else {
+      throw StorageError(.closed, "a write transaction is used after its end", path: connection.path)
+    }
+    return connection
+  }
+
+  // MARK: Reading
+
+  func keyspace(named name: String) throws -> Keyspace? {
+    let connection = try open()
+    return try Catalog.keyspace(named: name, in: connection.connection, connection.path)?.keyspace
+  }
+
+  func keyspaces() throws -> [String: Keyspace] {
+    let connection = try open()
+    return try Catalog.keyspaces(in: connection)
+  }
+
+  func get(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> UnsafeRawBufferPointer? {
+    try open().get(key, in: keyspace)
+  }
+
+  func scan(
+    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
+    _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
+  ) throws {
+    try open().scan(keyspace, range, order: order, fetch: fetch, body)
+  }
+
+  func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor {
+    try SQLiteCursor(open(), keyspace, range)
+  }
+
+  func count(of keyspace: Keyspace) throws -> Int {
+    let connection = try open()
+    return try connection.count(of: keyspace) + connection.addedEntries(keyspace)
+  }
+
+  // MARK: Writing
+
+  func createKeyspace(_ name: String, shape: KeyspaceShape) throws -> Keyspace {
+    _ = try open()
+    return try writer.createKeyspace(name, shape: shape)
+  }
+
+  func dropKeyspace(_ keyspace: Keyspace) throws {
+    _ = try open()
+    try writer.dropKeyspace(keyspace)
+  }
+
+  func put(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws {
+    try open().put(key, value, in: keyspace)
+  }
+
+  func insert(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws
+    -> Bool
+  {
+    try open().insert(key, value, in: keyspace)
+  }
+
+  func append(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws {
+    try open().append(key, value, in: keyspace)
+  }
+
+  func delete(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> Bool {
+    try open().delete(key, in: keyspace)
+  }
+
+  func deleteRange(_ range: KeyRange, in keyspace: Keyspace) throws -> Int {
+    try open().deleteRange(range, in: keyspace)
+  }
+}

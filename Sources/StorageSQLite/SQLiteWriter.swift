@@ -1,0 +1,252 @@
+import CSQLite
+import SQLiteLibrary
+import Storage
+
+/// The one connection that writes, driven by the `WriteQueue`.
+final class SQLiteWriter: WriteGroup, @unchecked Sendable {
+  private enum Control: String, CaseIterable {
+    case begin = "BEGIN IMMEDIATE"
+    case commit = "COMMIT"
+    case rollback = "ROLLBACK"
+    case savepoint = "SAVEPOINT part"
+    case release = "RELEASE part"
+    case rollbackPart = "ROLLBACK TO part"
+    case addEntries = "UPDATE keyspaces SET entries = entries + ?1 WHERE number = ?2"
+  }
+
+  let connection: EngineConnection
+  private let functions: UnsafePointer<CSQLiteFunctions>
+  private let statements: [Control: OpaquePointer]
+  private let beginStatement: OpaquePointer
+  private let commitStatement: OpaquePointer
+  private let checkpoints: Checkpoints
+  private var transaction: SQLiteWriteTransaction?
+  private var isClosed = false
+  /// The least number that a keyspace may get: above those of transactions that were rolled back, whose
+  /// handles somebody may still hold.
+  private var nextNumber = 1
+
+  init(_ connection: EngineConnection) throws {
+    self.connection = connection
+    functions = connection.functions
+    var statements: [Control: OpaquePointer] = [:]
+    for control in Control.allCases {
+      statements[control] = try connection.connection.prepareRaw(control.rawValue)
+    }
+    self.statements = statements
+    guard let begin = statements[.begin], let commit = statements[.commit] else {
+      preconditionFailure("all control statements were compiled")
+    }
+    beginStatement = begin
+    commitStatement = commit
+    checkpoints = Checkpoints(connection.connection)
+  }
+
+  /// To be called in the queue, when no writer is in.
+  func close() {
+    isClosed = true
+    for statement in statements.values { _ = csqlite_finalize(functions, statement) }
+    connection.close()
+    checkpoints.deallocate()
+  }
+
+  /// Leaves everything as it is, for a child process.
+  func abandon() { connection.abandon() }
+
+  private func run(_ control: Control, _ tried: String) throws {
+    guard let statement = statements[control] else { return }
+    try run(statement, tried)
+  }
+
+  @inline(__always)
+  private func run(_ statement: OpaquePointer, _ tried: String) throws {
+    let code = csqlite_step(functions, statement)
+    guard code == SQLITE_DONE else { throw failed(code, statement, tried) }
+    _ = csqlite_reset(functions, statement)
+  }
+
+  private func failed(_ code: Int32, _ statement: OpaquePointer, _ tried: String) -> StorageError {
+    let error = connection.connection.error(
+      code, csqlite_sql(functions, statement).map { String(cString: $0) })
+    _ = csqlite_reset(functions, statement)
+    let failure = StorageError(error, tried, path: connection.path)
+    connection.noteLoss(failure)
+    return failure
+  }
+
+  // MARK: WriteGroup
+
+  func begin() throws -> any WriteTransaction {
+    guard !isClosed else {
+      throw StorageError(.closed, "writing to a closed database", path: connection.path)
+    }
+    try run(beginStatement, "beginning to write")
+    connection.state.pointee.isLost = false
+    connection.isWriting = true
+    let transaction = SQLiteWriteTransaction(self)
+    self.transaction = transaction
+    return transaction
+  }
+
+  func commit() throws {
+    endPart()
+    do {
+      if connection.state.pointee.isLost { throw connection.lostTransaction() }
+      connection.keepCounts()
+      if let statement = statements[.addEntries] { try connection.writeCounts(statement) }
+      try run(commitStatement, "committing")
+    } catch {
+      rollBack()
+      throw error
+    }
+    finish()
+    checkpoints.afterCommit()
+  }
+
+  func abort() {
+    endPart()
+    rollBack()
+  }
+
+  private func rollBack() {
+    if connection.connection.isInTransaction { try? run(.rollback, "rolling back") }
+    finish()
+  }
+
+  private func finish() {
+    connection.isWriting = false
+    connection.clearCounts()
+  }
+
+  /// Ends what the running part has handed out.
+  private func endPart() {
+    transaction?.invalidate()
+    transaction = nil
+    connection.closeGet()
+    connection.endCursors()
+  }
+
+  func beginMember() throws -> any WriteTransaction {
+    endPart()
+    if connection.state.pointee.isLost { throw connection.lostTransaction() }
+    connection.keepCounts()
+    try run(.savepoint, "beginning to write")
+    let transaction = SQLiteWriteTransaction(self)
+    self.transaction = transaction
+    return transaction
+  }
+
+  func keepMember() throws {
+    endPart()
+    if connection.state.pointee.isLost { throw connection.lostTransaction() }
+    try run(.release, "writing")
+    connection.keepCounts()
+  }
+
+  func abortMember() {
+    endPart()
+    connection.dropPartCounts()
+    // When the library has ended the whole transaction, there is no part left, and the commit will say so.
+    guard !connection.state.pointee.isLost else { return }
+    do {
+      try run(.rollbackPart, "rolling back")
+      try run(.release, "rolling back")
+    } catch {
+      // What can't be undone must not be committed.
+      giveUp(error as? StorageError)
+    }
+  }
+
+  /// Whether the library, or a failure here, has ended the whole transaction.
+  var isBroken: Bool { connection.state.pointee.isLost }
+
+  private func giveUp(_ reason: StorageError?) {
+    if connection.connection.isInTransaction { try? run(.rollback, "rolling back") }
+    connection.noteLoss(reason ?? StorageError(.engineFailure, "rolling back failed", path: connection.path))
+  }
+
+  // MARK: Keyspaces
+
+  func createKeyspace(_ name: String, shape: KeyspaceShape) throws -> Keyspace {
+    try connection.beginWrite()
+    guard Self.isValid(name: name) else {
+      throw StorageError(
+        .invalidArgument,
+        "a keyspace's name is 1 to \(StorageLimits.maximumKeyspaceNameBytes) ASCII letters, digits, “.”, “-” and “_”",
+        path: connection.path)
+    }
+    let database = connection.connection
+    if let row = try Catalog.keyspace(named: name, in: database, connection.path) {
+      guard row.shape == shape else {
+        throw StorageError(
+          .shapeMismatch, "the keyspace “\(name)” has the shape \(row.shape), not \(shape)",
+          path: connection.path)
+      }
+      return row.keyspace
+    }
+    return try changing("making a keyspace") {
+      guard try database.integer("SELECT count(*) FROM keyspaces") ?? 0 < StorageLimits.maximumKeyspaces
+      else {
+        throw StorageError(
+          .tooManyKeyspaces, "there are \(StorageLimits.maximumKeyspaces) keyspaces already",
+          path: connection.path)
+      }
+      let number = max(nextNumber, try database.integer("SELECT next FROM layout") ?? 1)
+      guard number <= EngineConnection.highestNumber else {
+        throw StorageError(.tooManyKeyspaces, "no number is left for a keyspace", path: connection.path)
+      }
+      nextNumber = number + 1
+      let insert = try database.prepare("INSERT INTO keyspaces VALUES (?1, ?2, ?3, 0)")
+      defer { insert.finalize() }
+      try insert.bind(1, number)
+      try insert.bind(2, name)
+      try insert.bind(3, Int(shape.rawValue))
+      try insert.run()
+      try database.execute(
+        """
+        UPDATE layout SET next = \(number + 1);
+        \(SQLiteLayout.tableCreation(number, shape: shape));
+        """)
+      return Keyspace(number: number, shape: shape)
+    }
+  }
+
+  func dropKeyspace(_ keyspace: Keyspace) throws {
+    try connection.beginWrite()
+    // A table can't be dropped while a statement stands in it.
+    connection.endCursors()
+    let slot = try connection.slot(of: keyspace)
+    slot.pointee.finalizeStatements(functions)
+    slot.pointee.lastKeyCount = -1
+    let database = connection.connection
+    try changing("dropping a keyspace") {
+      try database.execute("DELETE FROM keyspaces WHERE number = \(keyspace.number)")
+      guard database.changes == 1 else { throw connection.noSuchKeyspace(keyspace) }
+      try database.execute("DROP TABLE \(SQLiteLayout.table(keyspace.number))")
+    }
+  }
+
+  /// Several statements that belong together: when one of them fails the whole transaction is given up.
+  private func changing<Result>(_ tried: String, _ body: () throws -> Result) throws -> Result {
+    do {
+      return try body()
+    } catch let error as SQLiteError {
+      let failure = StorageError(error, tried, path: connection.path)
+      giveUp(failure)
+      throw failure
+    }
+  }
+
+  private static func isValid(name: String) -> Bool {
+    let utf8 = name.utf8
+    return !utf8.isEmpty && utf8.count <= StorageLimits.maximumKeyspaceNameBytes
+      && utf8.allSatisfy { byte in
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+          UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
+          true
+        default: false
+        }
+      }
+  }
+}

@@ -1,0 +1,51 @@
+import CSQLite
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// The 32 bytes of a file's key, kept because readers are opened on demand: in memory that is not swapped
+/// out, overwritten when the engine closes.
+final class SecretKey: @unchecked Sendable {
+  static let count = 32
+  private let memory: UnsafeMutableRawPointer
+
+  /// Copies the key. Nil when it isn't 32 bytes.
+  init?(_ key: [UInt8]) {
+    guard key.count == Self.count else { return nil }
+    memory = .allocate(byteCount: Self.count, alignment: 16)
+    mlock(memory, Self.count)
+    key.withUnsafeBytes {
+      memory.copyMemory(from: $0.baseAddress ?? UnsafeRawPointer(memory), byteCount: $0.count)
+    }
+  }
+
+  deinit {
+    csqlite_wipe(memory, Self.count)
+    munlock(memory, Self.count)
+    memory.deallocate()
+  }
+
+  /// The bytes themselves.
+  func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+    try body(UnsafeRawBufferPointer(start: memory, count: Self.count))
+  }
+
+  /// The key in SQLCipher's form for keys that need no derivation, `x'hex'`, wiped afterwards.
+  func withText<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+    let count = Self.count * 2 + 3
+    return try withUnsafeTemporaryAllocation(byteCount: count, alignment: 1) { text in
+      defer { csqlite_wipe(text.baseAddress, count) }
+      let digits: StaticString = "0123456789abcdef"
+      text[0] = UInt8(ascii: "x")
+      text[1] = UInt8(ascii: "'")
+      text[count - 1] = UInt8(ascii: "'")
+      for index in 0..<Self.count {
+        let byte = memory.load(fromByteOffset: index, as: UInt8.self)
+        text[2 + 2 * index] = digits.utf8Start[Int(byte >> 4)]
+        text[3 + 2 * index] = digits.utf8Start[Int(byte & 15)]
+      }
+      return try body(UnsafeRawBufferPointer(text))
+    }
+  }
+}

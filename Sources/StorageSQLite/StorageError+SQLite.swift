@@ -1,0 +1,55 @@
+import CSQLite
+import SQLiteLibrary
+import Storage
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+extension StorageError {
+  /// What the library gave, as an error of storage: `tried` is what was tried, for people.
+  init(_ error: SQLiteError, _ tried: String, path: String) {
+    let isNoSpace = [ENOSPC, EDQUOT, EFBIG].contains(error.systemError)
+    let (code, found): (Code, String) =
+      switch error.code {
+      case SQLITE_FULL: (.diskFull, "the disk or the file's size limit is full")
+      case SQLITE_IOERR where isNoSpace: (.diskFull, "the disk or the file's size limit is full")
+      case SQLITE_IOERR, SQLITE_NOLFS: (.ioError, "the system refused a read or a write")
+      case SQLITE_BUSY, SQLITE_PROTOCOL, SQLITE_LOCKED: (.busy, "another process holds the file")
+      case SQLITE_CORRUPT: (.damaged, "the file is damaged")
+      case SQLITE_NOTADB: (.notADatabase, "the file is no database of this engine")
+      case SQLITE_READONLY: (.readOnly, "the file can't be written")
+      case SQLITE_PERM, SQLITE_AUTH: (.permissionDenied, "there is no permission")
+      case SQLITE_TOOBIG: (.valueTooLarge, "the value is too large")
+      case SQLITE_CANTOPEN:
+        switch error.systemError {
+        case ENOENT, ENOTDIR: (.notFound, "there is no such file or directory")
+        case EACCES, EPERM, EROFS: (.permissionDenied, "there is no permission")
+        case EMFILE, ENFILE: (.tooManyReaders, "the process has as many files open as it may")
+        case let system where [ENOSPC, EDQUOT].contains(system):
+          (.diskFull, "the disk or the file's size limit is full")
+        default: (.ioError, "the file can't be opened")
+        }
+      default: (.engineFailure, "the library failed")
+      }
+    var message = "\(tried): \(found)"
+    if error.systemError != 0, let reason = strerror(error.systemError) {
+      message += " (\(String(cString: reason)))"
+    }
+    if let statement = error.statement { message += ", at “\(statement)”" }
+    self.init(
+      code, message, path: path, engineCode: Int(error.extendedCode), engineMessage: error.message)
+  }
+}
+
+/// Runs `body`; what the library throws becomes an error of storage that says what was tried on which file.
+@inline(__always)
+func storing<Result>(_ tried: @autoclosure () -> String, _ path: String, _ body: () throws -> Result) throws
+  -> Result
+{
+  do {
+    return try body()
+  } catch let error as SQLiteError {
+    throw StorageError(error, tried(), path: path)
+  }
+}
