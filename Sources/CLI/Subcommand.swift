@@ -24,7 +24,7 @@ enum Subcommands {
   static func find(_ words: ArraySlice<String>) throws -> any Subcommand.Type {
     for command in all where words.starts(with: command.usage.words) { return command }
     let word = words.first ?? ""
-    let continuations = all.map(\.usage.name).filter { $0.hasPrefix(word + " ") }
+    let continuations = all.map { $0.usage.name }.filter { $0.hasPrefix(word + " ") }
     guard continuations.isEmpty else {
       throw UsageError("'\(word)' is not complete: \(continuations.joined(separator: ", "))")
     }
