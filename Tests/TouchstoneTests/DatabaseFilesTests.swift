@@ -89,13 +89,13 @@ private func code(of body: () throws -> Void) -> DatabaseError.Code? {
     let directory = TemporaryDirectory()
     let path = directory.path + "/a.touchstone"
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    FileManager.default.createFile(atPath: path + "/thesis.txt", contents: Data([1]))
+    _ = FileManager.default.createFile(atPath: path + "/thesis.txt", contents: Data([1]))
     #expect(code { _ = try Database.open("a", in: directory.path) } == .notADatabase)
     #expect(code { try Database.delete("a", in: directory.path) } == .notADatabase)
     #expect(FileManager.default.fileExists(atPath: path + "/thesis.txt"))
     // What a creation that didn't end left is made anew.
     try FileManager.default.removeItem(atPath: path + "/thesis.txt")
-    FileManager.default.createFile(atPath: path + "/data-1.sqlite", contents: Data([1, 2, 3]))
+    _ = FileManager.default.createFile(atPath: path + "/data-1.sqlite", contents: Data([1, 2, 3]))
     let database = try Database.open("a", in: directory.path)
     try database.save("a", [:])
     try database.close()
