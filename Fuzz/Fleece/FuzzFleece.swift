@@ -66,7 +66,7 @@ private func walk(_ value: Value, _ keys: SharedKeys, _ depth: Int, _ budget: in
   _ = value.value(of: "key1", sharedKeys: keys)?.type
 }
 
-// SwiftPM names an executable's entry point after the target; libFuzzer's driver runs from there.
+/// The entry point, which SwiftPM names after the target: libFuzzer's driver runs from here.
 @_cdecl("fuzz_fleece_main")
 public func fuzzMain(
   _ count: CInt, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>

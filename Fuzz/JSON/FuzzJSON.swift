@@ -22,7 +22,8 @@ public func fuzzJSON(_ data: UnsafePointer<UInt8>, _ size: Int) -> CInt {
     let table = keys.snapshot()
     guard let root = FleeceReader.root(of: encoder.fleece) else { preconditionFailure("no root") }
     let written = try root.json(sharedKeys: table)
-    precondition(encoder.canonicalJSON.elementsEqual(written.utf8), "the body's text is not the canonical one")
+    precondition(
+      encoder.canonicalJSON.elementsEqual(written.utf8), "the body's text is not the canonical one")
     let value = try JSONValue(json: text)
     let read = try root.jsonValue(sharedKeys: table)
     precondition(value == read, "the body is not the text's value")
@@ -37,7 +38,7 @@ public func fuzzJSON(_ data: UnsafePointer<UInt8>, _ size: Int) -> CInt {
   return 0
 }
 
-// SwiftPM names an executable's entry point after the target; libFuzzer's driver runs from there.
+/// The entry point, which SwiftPM names after the target: libFuzzer's driver runs from here.
 @_cdecl("fuzz_json_main")
 public func fuzzMain(
   _ count: CInt, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>

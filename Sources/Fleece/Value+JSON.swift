@@ -166,7 +166,7 @@ private struct ValueWriter {
     case .null:
       guard !value.isUndefined else { throw value.damaged("undefined has no JSON form") }
       text.appendWord(0x6C6C_756E, count: 4)  // null
-    case .bool: 
+    case .bool:
       // true, false
       value.bool == true ? text.appendWord(0x6575_7274, count: 4) : text.appendWord(0x65_736C_6166, count: 5)
     case .int:

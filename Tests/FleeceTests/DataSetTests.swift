@@ -20,7 +20,8 @@ struct DataSetTests {
     let encoder = BodyEncoder()
     var texts: [Data] = []
     let names = [
-      "1000people.json", "iTunesMusicLibrary_s.json", "nested.json", "mars.json", "paths.json", "names_100.json",
+      "1000people.json", "iTunesMusicLibrary_s.json", "nested.json", "mars.json", "paths.json",
+      "names_100.json",
       "profiles_100.json", "sentences.json", "join.json", "rick_morty.json", "states_titlecase.json",
     ]
     for name in names {

@@ -65,7 +65,7 @@ extension ConformanceSuite {
         let lines = try suite.runChild("fill", [path, "\(suite.seed)", "\(threads)", "\(limit)"])
         let last = lines.last?.split(separator: " ").compactMap { Int($0) } ?? []
         try suite.withEngine("full\(round)") { engine in
-          let found = try NumberedCommits(seed: suite.seed).verify(engine, acknowledged: last)
+          let found = try NumberedCommits(seed: suite.seed, keptLog: .max).verify(engine, acknowledged: last)
           try expectEqual(found, last, "commits after reopening, limit \(limit)")
           try expectEqual(engine.checkIntegrity(), [], "faults")
         }
