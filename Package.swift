@@ -29,7 +29,7 @@ let package = Package(
     // The library, bottom to top (docs/architecture.md).
     .target(name: "Storage"),
     .target(name: "SQLiteLibrary", dependencies: ["CSQLite"]),
-    .target(name: "StorageSQLite", dependencies: ["Storage", "SQLiteLibrary"]),
+    .target(name: "StorageSQLite", dependencies: ["Storage", "SQLiteLibrary", "CCrypto"]),
     .target(name: "StorageLMDB", dependencies: ["Storage", "CLMDB"]),
     .target(
       name: "Fleece", dependencies: ["CSimdjson"],

@@ -37,6 +37,7 @@ struct ConformanceTests {
     defer { directory.remove() }
     let suite = ConformanceSuite(
       subject: conformanceCase.subject, directory: directory.path, childPath: childPath,
+      others: subjects.filter(\.keepsFiles).map(\.engine),
       isLong: isLong, seed: seed)
     let start = ContinuousClock.now
     defer {
