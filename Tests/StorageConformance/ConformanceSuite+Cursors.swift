@@ -111,8 +111,13 @@ extension ConformanceSuite {
                 keys.append([UInt8](key))
                 return true
               }
-              try expect(
-                keys == transaction.entries(of: keyspace, order: order).map(\.key), "keys differ (\(order))")
+              var wanted = try transaction.entries(of: keyspace, order: order).map(\.key)
+              if order == .stored {
+                // An engine may have the keys alone in another order than the entries.
+                keys.sort { $0.lexicographicallyPrecedes($1) }
+                wanted.sort { $0.lexicographicallyPrecedes($1) }
+              }
+              try expect(keys == wanted, "keys differ (\(order))")
             }
           }
         }
