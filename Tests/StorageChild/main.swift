@@ -4,4 +4,4 @@ import StorageConformance
 import StorageLMDB
 import StorageSQLite
 
-ConformanceChild.main(CommandLine.arguments, engines: [])
+ConformanceChild.main(CommandLine.arguments, engines: [LMDBEngines.lmdb])

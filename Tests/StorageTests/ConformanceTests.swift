@@ -6,7 +6,8 @@ import Testing
 
 /// The engines that have to pass. An engine is added by a line here and one in the child's `main.swift`.
 let subjects: [ConformanceSuite.Subject] = [
-  .init(engine: MemoryEngine.type, keepsFiles: false)
+  .init(engine: MemoryEngine.type, keepsFiles: false),
+  .init(engine: LMDBEngines.lmdb, survivesAnyDamage: false),
 ]
 
 /// A behaviour with an engine that has to hold it.

@@ -1,0 +1,5 @@
+import Storage
+
+extension ConformanceSuite {
+  static let encryptionBehaviours: [Behaviour] = []
+}
