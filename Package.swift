@@ -48,7 +48,10 @@ let package = Package(
       path: "Benchmarks/Limits"),
     .target(
       name: "Suites",
-      dependencies: ["Touchstone", "BenchmarkKit", "Datasets", "Limits"], path: "Benchmarks/Suites"),
+      dependencies: [
+        "Touchstone", "Storage", "SQLiteLibrary", "StorageSQLite", "StorageLMDB", "BenchmarkKit", "Datasets",
+        "Limits", "CSQLite", "CLMDB",
+      ], path: "Benchmarks/Suites"),
     .executableTarget(
       name: "touchstone",
       dependencies: ["Touchstone", "BenchmarkKit", "Datasets", "Suites"], path: "Sources/CLI"),
@@ -69,6 +72,7 @@ let package = Package(
     .testTarget(name: "TouchstoneTests", dependencies: ["Touchstone", "Datasets"]),
     .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
     .testTarget(name: "DatasetsTests", dependencies: ["Datasets"]),
+    .testTarget(name: "SuitesTests", dependencies: ["Suites"]),
     .testTarget(name: "CLITests", dependencies: ["touchstone", "Datasets"]),
   ]
     + (fuzzing
