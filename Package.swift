@@ -29,9 +29,11 @@ let package = Package(
     // The library, bottom to top (docs/architecture.md).
     .target(name: "Storage"),
     .target(name: "SQLiteLibrary", dependencies: ["CSQLite"]),
-    .target(name: "StorageSQLite", dependencies: ["Storage", "SQLiteLibrary"]),
+    .target(name: "StorageSQLite", dependencies: ["Storage", "SQLiteLibrary", "CCrypto"]),
     .target(name: "StorageLMDB", dependencies: ["Storage", "CLMDB"]),
-    .target(name: "Fleece", dependencies: ["CSimdjson"]),
+    .target(
+      name: "Fleece", dependencies: ["CSimdjson"],
+      swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
     .target(name: "Encryption", dependencies: ["Storage", "CCrypto"]),
     .target(name: "Documents", dependencies: ["Storage", "Fleece", "CCrypto"]),
     .target(
@@ -46,7 +48,10 @@ let package = Package(
       path: "Benchmarks/Limits"),
     .target(
       name: "Suites",
-      dependencies: ["Touchstone", "BenchmarkKit", "Datasets", "Limits"], path: "Benchmarks/Suites"),
+      dependencies: [
+        "Touchstone", "Storage", "SQLiteLibrary", "StorageSQLite", "StorageLMDB", "BenchmarkKit", "Datasets",
+        "Limits", "CSQLite", "CLMDB",
+      ], path: "Benchmarks/Suites"),
     .executableTarget(
       name: "touchstone",
       dependencies: ["Touchstone", "BenchmarkKit", "Datasets", "Suites"], path: "Sources/CLI"),
@@ -60,12 +65,14 @@ let package = Package(
     .testTarget(
       name: "StorageTests",
       dependencies: ["StorageConformance", "StorageSQLite", "StorageLMDB", "storage-child"]),
+    .testTarget(name: "StorageSQLiteTests", dependencies: ["StorageConformance", "StorageSQLite"]),
     .testTarget(name: "FleeceTests", dependencies: ["Fleece"]),
     .testTarget(name: "EncryptionTests", dependencies: ["Encryption", "Storage"]),
     .testTarget(name: "DocumentsTests", dependencies: ["Touchstone", "StorageConformance"]),
     .testTarget(name: "TouchstoneTests", dependencies: ["Touchstone", "Datasets"]),
     .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
     .testTarget(name: "DatasetsTests", dependencies: ["Datasets"]),
+    .testTarget(name: "SuitesTests", dependencies: ["Suites"]),
     .testTarget(name: "CLITests", dependencies: ["touchstone", "Datasets"]),
   ]
     + (fuzzing

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const CSQLiteFunctions *csqlite_load(const char *path, char *reason, size_t reasonBytes) {
+static const CSQLiteFunctions *load(const char *path, char *reason, size_t reasonBytes) {
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     snprintf(reason, reasonBytes, "%s", dlerror());
@@ -41,12 +41,44 @@ const CSQLiteFunctions *csqlite_load(const char *path, char *reason, size_t reas
   }
   // Refused when somebody has used the library before, which is as well.
   functions->config(SQLITE_CONFIG_MEMSTATUS, 0);
+  // Pages that a connection allocates at once when it is opened: old libraries take 100, and there may be
+  // thousands of connections.
+  functions->config(SQLITE_CONFIG_PAGECACHE, NULL, 0, 8);
   int code = functions->initialize();
   if (code != SQLITE_OK || !functions->threadsafe()) {
     snprintf(reason, reasonBytes, "%s", code ? functions->errstr(code) : "it is built for one thread only");
     free(functions);
     return NULL;
   }
+  return functions;
+}
+
+// The libraries that are open, by path.
+typedef struct Loaded {
+  char *path;
+  const CSQLiteFunctions *functions;
+  struct Loaded *next;
+} Loaded;
+
+const CSQLiteFunctions *csqlite_load(const char *path, char *reason, size_t reasonBytes) {
+  static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  static Loaded *all = NULL;
+  pthread_mutex_lock(&mutex);
+  Loaded *found = all;
+  while (found && strcmp(found->path, path) != 0) found = found->next;
+  const CSQLiteFunctions *functions = found ? found->functions : load(path, reason, reasonBytes);
+  if (functions && !found) {
+    Loaded *entry = malloc(sizeof *entry);
+    char *copy = strdup(path);
+    if (entry && copy) {
+      *entry = (Loaded){copy, functions, all};
+      all = entry;
+    } else {
+      free(entry);
+      free(copy);
+    }
+  }
+  pthread_mutex_unlock(&mutex);
   return functions;
 }
 

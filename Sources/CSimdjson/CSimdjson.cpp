@@ -51,7 +51,9 @@ void json_parser_destroy(json_parser *parser) { delete parser; }
 
 json_parse_result json_parser_parse(json_parser *parser, const uint8_t *text, size_t length) {
   json_parse_result result = {JSON_ERROR_MEMORY, nullptr, nullptr};
-  if (length > parser->capacity || (parser->capacity > kept_capacity && length < parser->capacity / 4)) {
+  bool too_small = parser->capacity == 0 || length > parser->capacity;
+  bool too_large = parser->capacity > kept_capacity && length < parser->capacity / 4;
+  if (too_small || too_large) {
     size_t capacity = smallest_capacity;
     while (capacity < length) capacity *= 2;
     if (!set_capacity(*parser, capacity)) return result;
@@ -72,7 +74,7 @@ const char *json_error_message(int error) {
 
 size_t json_format_double(double value, char *buffer) {
   double magnitude = std::fabs(value);
-  bool fixed = magnitude == 0 || (magnitude >= 1e-4 && magnitude <= 0x1p54);
+  bool fixed = magnitude == 0 || (magnitude >= 1e-4 && magnitude <= 0x1p53);
   auto format = fixed ? std::chars_format::fixed : std::chars_format::scientific;
   char *end = std::to_chars(buffer, buffer + 30, value, format).ptr;
   if (fixed && !std::memchr(buffer, '.', static_cast<size_t>(end - buffer))) {

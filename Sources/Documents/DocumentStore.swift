@@ -150,7 +150,10 @@ public final class DocumentStore: Sendable {
   public var engine: any StorageEngine { context.engine }
 
   /// The names of properties that are stored as numbers, as known now.
-  public var sharedKeys: SharedKeys { context.sharedKeys }
+  public var sharedKeys: SharedKeys {
+    if isInBatch, let context = writer.contextOfNow { return context.sharedKeys }
+    return context.sharedKeys
+  }
 
   /// Makes later operations use `engine`, which holds the same data (after a compaction into a new file).
   public func replaceEngine(_ engine: any StorageEngine) throws {
@@ -173,8 +176,8 @@ public final class DocumentStore: Sendable {
   /// Runs `body` with the transaction to read in: the batch of this thread when one is open, else a
   /// snapshot.
   func reading<Result>(_ body: (any ReadTransaction, Context) throws -> Result) throws -> Result {
-    if isInBatch, let transaction = writer.transaction {
-      return try body(transaction, writer.context ?? context)
+    if isInBatch, let transaction = writer.transaction, let context = writer.contextOfNow {
+      return try body(transaction, context)
     }
     let context = context
     let transaction = try context.engine.beginRead()
@@ -225,6 +228,7 @@ public final class DocumentStore: Sendable {
   /// Runs `body` in one transaction, all or nothing. What is read inside on the same thread sees what was
   /// written. Nested calls join it; one that throws makes the whole batch fail, also where its error is
   /// caught, for what it did can't be undone alone.
+  @discardableResult
   public func inBatch<Result>(_ body: () throws -> Result) throws -> Result {
     let isNested = isInBatch
     return try writing { writer in
@@ -254,7 +258,8 @@ public final class DocumentStore: Sendable {
   /// The sequence of the latest change, 0 when there was none.
   public var lastSequence: UInt64 {
     get throws {
-      try reading { transaction, context in
+      if isInBatch, let sequence = writer.lastSequence { return sequence }
+      return try reading { transaction, context in
         try State(transaction, context.keyspaces.meta).lastSequence
       }
     }

@@ -70,6 +70,16 @@ final class DocumentWriter {
     failure = nil
   }
 
+  /// The sequence of the latest change, those of this transaction included.
+  var lastSequence: UInt64? { state?.lastSequence }
+
+  /// What reading inside the transaction needs: the shared keys that it added are known to nobody else yet.
+  var contextOfNow: DocumentStore.Context? {
+    guard let context, keys.hasAdditions else { return context }
+    return DocumentStore.Context(
+      engine: context.engine, keyspaces: context.keyspaces, sharedKeys: keys.snapshot())
+  }
+
   /// Writes what the transaction owes; returns the shared keys when some were added.
   func finish() throws -> SharedKeys? {
     if let failure {

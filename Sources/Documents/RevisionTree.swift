@@ -4,8 +4,8 @@
 //   node   := flags:u8  parent:varint  sequence:varint  revision ID
 //   parent := 0 none (a root, or cut off by pruning), else the parent's index minus this node's index
 //
-// Nodes stand in order of priority, the current revision first: leaves before others, live before deleted,
-// open before closed, higher revision ID first. So a parent always stands after its children, and the same
+// Nodes stand in order of priority, the current revision first: leaves before others, live leaves before deleted
+// ones, open before closed, higher revision ID first. So a parent always stands after its children, and the same
 // set of revisions has the same bytes whatever order it arrived in. (The revision ID is in RevisionID.swift.)
 
 /// What is known of a revision besides its ID.
@@ -159,9 +159,11 @@ final class RevisionTree {
     let left = nodes[a]
     let right = nodes[b]
     if left.isLeaf != right.isLeaf { return left.isLeaf }
-    if left.isDeleted != right.isDeleted { return right.isDeleted }
-    let leftClosed = left.flags.contains(.closed)
-    if leftClosed != right.flags.contains(.closed) { return !leftClosed }
+    if left.isLeaf {
+      if left.isDeleted != right.isDeleted { return right.isDeleted }
+      let leftClosed = left.flags.contains(.closed)
+      if leftClosed != right.flags.contains(.closed) { return !leftClosed }
+    }
     if left.generation != right.generation { return left.generation > right.generation }
     return suffix(of: left).compare(suffix(of: right)) > 0
   }

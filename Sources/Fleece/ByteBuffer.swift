@@ -56,15 +56,20 @@ struct ByteBuffer {
     count &+= 1
   }
 
+  /// Appends the low `count` (at most 8) bytes of a word.
+  @inline(__always)
+  mutating func appendWord(_ word: UInt64, count length: Int) {
+    reserve(8)
+    UnsafeMutableRawPointer(base + count).storeBytes(of: word, as: UInt64.self)
+    count &+= length
+  }
+
   mutating func append(_ source: UnsafePointer<UInt8>, _ length: Int) {
     reserve(length)
     memcpy(base + count, source, length)
     count &+= length
   }
 
-  mutating func append(_ text: StaticString) {
-    append(text.utf8Start, text.utf8CodeUnitCount)
-  }
 }
 
 /// A stack of trivial elements in raw memory, read and written by index. Whoever holds it calls `free()`.

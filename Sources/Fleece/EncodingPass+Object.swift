@@ -12,6 +12,29 @@ struct Member: BitwiseCopyable {
   var value: UInt32
 }
 
+extension Member {
+  /// Whether a name comes strictly before another by its bytes; `strings` are the tape's.
+  @inline(__always)
+  func precedes(_ other: Member, _ strings: UnsafePointer<UInt8>) -> Bool {
+    if prefix != other.prefix { return prefix < other.prefix }
+    if suffix != other.suffix { return suffix < other.suffix }
+    return precedesSlowly(other, strings)
+  }
+
+  /// The first 16 bytes are the same, but for zeros that may be padding.
+  @inline(never)
+  private func precedesSlowly(_ other: Member, _ strings: UnsafePointer<UInt8>) -> Bool {
+    if length > 16, other.length > 16 {
+      let rest = Int(min(length, other.length)) - 16
+      let order = compareBytes(
+        UnsafeRawBufferPointer(start: strings + Int(name) + 16, count: rest),
+        UnsafeRawBufferPointer(start: strings + Int(other.name) + 16, count: rest))
+      if order != 0 { return order < 0 }
+    }
+    return length < other.length
+  }
+}
+
 extension EncodingPass {
   mutating func encodeObject(_ index: Int, depth: Int) throws(FleeceError) -> Slot {
     guard depth < FleeceLimits.depth else { throw .tooDeep(limit: FleeceLimits.depth) }
@@ -73,7 +96,7 @@ extension EncodingPass {
         name: UInt32(truncatingIfNeeded: JSONTape.payload(word) &+ 4),
         length: UInt32(truncatingIfNeeded: name.count), value: UInt32(truncatingIfNeeded: position &+ 1))
       shape = (shape &<< 5 | shape &>> 59) ^ short.hash
-      inOrder = inOrder && (members.count == first || precedes(last, member))
+      inOrder = inOrder && (members.count == first || last.precedes(member, tape.strings))
       members.push(member)
       last = member
       position = tape.next(position &+ 1)
@@ -82,35 +105,15 @@ extension EncodingPass {
     return inOrder ? count : sortMembers(first, count, shape: shape)
   }
 
-  /// Whether a name comes strictly before another by its bytes.
-  @inline(__always)
-  func precedes(_ left: Member, _ right: Member) -> Bool {
-    if left.prefix != right.prefix { return left.prefix < right.prefix }
-    if left.suffix != right.suffix { return left.suffix < right.suffix }
-    return precedesSlowly(left, right)
-  }
-
-  @inline(never)
-  private func precedesSlowly(_ left: Member, _ right: Member) -> Bool {
-    // The first 16 bytes are the same, but for zeros that may be padding.
-    if left.length > 16, right.length > 16 {
-      let rest = Int(min(left.length, right.length)) - 16
-      let leftRest = UnsafeBufferPointer(start: tape.strings + Int(left.name) + 16, count: rest)
-      let rightRest = UnsafeBufferPointer(start: tape.strings + Int(right.name) + 16, count: rest)
-      let order = compareBytes(UnsafeRawBufferPointer(leftRest), UnsafeRawBufferPointer(rightRest))
-      if order != 0 { return order < 0 }
-    }
-    return left.length < right.length
-  }
-
   /// Sorts the members on top of the stack and drops all but the last of each name; returns how many are left.
   private mutating func sortMembers(_ first: Int, _ count: Int, shape: UInt64) -> Int {
     members.reserve(count)
+    let strings = tape.strings
     let base = members.base + first
     let spare = base + count
     if count <= ShapeCache.largest, shapes.apply(shape, base, into: spare, count) {
       var inOrder = true
-      for index in 1..<count { inOrder = inOrder && precedes(spare[index &- 1], spare[index]) }
+      for index in 1..<count { inOrder = inOrder && spare[index &- 1].precedes(spare[index], strings) }
       if inOrder {
         base.update(from: spare, count: count)
         return count
@@ -120,7 +123,7 @@ extension EncodingPass {
       for index in 1..<count {
         let member = base[index]
         var hole = index
-        while hole > 0, precedes(member, base[hole &- 1]) {
+        while hole > 0, member.precedes(base[hole &- 1], strings) {
           base[hole] = base[hole &- 1]
           hole &-= 1
         }
@@ -130,12 +133,12 @@ extension EncodingPass {
       // Tape order breaks ties, so that the last of a name is the last.
       var unsorted = UnsafeMutableBufferPointer(start: base, count: count)
       unsorted.sort {
-        precedes($0, $1) || (!precedes($1, $0) && $0.value < $1.value)
+        $0.precedes($1, strings) || (!$1.precedes($0, strings) && $0.value < $1.value)
       }
     }
     var kept = 0
     for index in 1..<count {
-      if precedes(base[kept], base[index]) { kept &+= 1 }
+      if base[kept].precedes(base[index], strings) { kept &+= 1 }
       base[kept] = base[index]
     }
     kept &+= 1

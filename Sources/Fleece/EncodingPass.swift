@@ -9,6 +9,16 @@
 // A collection's pointers are narrow (2 bytes) when all its targets are within 32,766 bytes, else its slots are
 // wide (4 bytes). The root is the last value, pointed to by the last two bytes.
 
+import CSimdjson
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
 typealias Slot = UInt32
 
 /// The state of the encoder, in raw memory: no exclusivity checks, no bounds checks.
@@ -114,17 +124,17 @@ struct EncodingPass {
       json.appendDouble(value)
       return writeDouble(value)
     case TapeTag.true:
-      json.append("true")
+      json.appendWord(0x6575_7274, count: 4)  // true
       return Inline.true
     case TapeTag.false:
-      json.append("false")
+      json.appendWord(0x65_736C_6166, count: 5)  // false
       return Inline.false
     case TapeTag.data:
       let bytes = tape.string(word)
       json.appendBase64String(bytes)
       return writeData(bytes)
     default:
-      json.append("null")
+      json.appendWord(0x6C6C_756E, count: 4)  // null
       return Inline.null
     }
   }
@@ -206,8 +216,41 @@ struct EncodingPass {
   private mutating func encodeString(_ word: UInt64) -> Slot {
     let bytes = tape.string(word)
     let start = bytes.baseAddress.unsafelyUnwrapped
+    if bytes.count > 15 { return encodeLongString(start, bytes.count) }
     json.appendJSONString(start, bytes.count, readable: EncodingPass.everywhere)
     return writeString(start, bytes.count)
+  }
+
+  /// A string that is never shared: each block of it is read once and goes to both outputs.
+  private mutating func encodeLongString(_ start: UnsafePointer<UInt8>, _ length: Int) -> Slot {
+    let slot = here
+    out.reserve(length &+ 32)
+    out.base[out.count] = Tag.string &<< 4 | 15
+    out.count &+= 1
+    writeVarint(length)
+    json.reserve(length &+ 34)
+    json.base[json.count] = UInt8(ascii: "\"")
+    let body = out.base + out.count
+    let text = json.base + (json.count &+ 1)
+    out.count &+= length
+    pad()
+    var offset = 0
+    while offset < length {
+      let position = Int(json_copy_block2(text + offset, body + offset, start + offset))
+      if position < 16, offset &+ position < length {
+        memcpy(body + offset, start + offset, length &- offset)
+        json.appendJSONStringSlowly(
+          start + (offset &+ position), start + length, written: text + (offset &+ position))
+        // The last block ran over the padding.
+        body[length] = 0
+        return slot
+      }
+      offset &+= 16
+    }
+    body[length] = 0
+    json.count &+= length &+ 2
+    json.base[json.count &- 1] = UInt8(ascii: "\"")
+    return slot
   }
 
   @inline(__always)

@@ -74,7 +74,9 @@ final class JSONParser {
           changed = true
         }
       }
-      while end < text.count, isDigit(text[end]) || [".", "e", "E", "+", "-"].contains(Unicode.Scalar(text[end])) {
+      while end < text.count,
+        isDigit(text[end]) || [".", "e", "E", "+", "-"].contains(Unicode.Scalar(text[end]))
+      {
         output.append(text[end])
         end += 1
       }

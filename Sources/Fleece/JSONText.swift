@@ -23,14 +23,8 @@ extension ByteBuffer {
       if _slowPath(UInt(bitPattern: readable) &- UInt(bitPattern: from) < 16) {
         return appendJSONStringSlowly(from, end, written: target)
       }
-      let block = UnsafeRawPointer(from).loadUnaligned(as: SIMD16<UInt8>.self)
-      UnsafeMutableRawPointer(target).storeBytes(of: block, as: SIMD16<UInt8>.self)
-      let special = (block .< 0x20) .| (block .== 0x22) .| (block .== 0x5C) .| (block .== 0x7F)
-      let words = unsafeBitCast(special, to: SIMD2<UInt64>.self)
-      if words[0] | words[1] != 0 {
-        let position =
-          words[0] != 0
-          ? words[0].trailingZeroBitCount &>> 3 : 8 &+ (words[1].trailingZeroBitCount &>> 3)
+      let position = Int(json_copy_block(target, from))
+      if position < 16 {
         if from + position < end {
           return appendJSONStringSlowly(from + position, end, written: target + position)
         }
@@ -45,7 +39,7 @@ extension ByteBuffer {
 
   /// The rest of a string, byte by byte where there is something to escape.
   @inline(never)
-  private mutating func appendJSONStringSlowly(
+  mutating func appendJSONStringSlowly(
     _ source: UnsafePointer<UInt8>, _ end: UnsafePointer<UInt8>, written: UnsafeMutablePointer<UInt8>
   ) {
     count = written - base
@@ -119,7 +113,8 @@ extension ByteBuffer {
   @inline(__always)
   mutating func appendDouble(_ value: Double) {
     reserve(32)
-    count &+= json_format_double(value, UnsafeMutableRawPointer(base + count).assumingMemoryBound(to: CChar.self))
+    count &+= json_format_double(
+      value, UnsafeMutableRawPointer(base + count).assumingMemoryBound(to: CChar.self))
   }
 
   /// Appends bytes as a base64 string with its quotes.

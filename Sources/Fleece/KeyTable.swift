@@ -7,7 +7,7 @@
 struct KeyTable {
   private(set) var names: UnsafeMutablePointer<ShortName>
   private(set) var lengths: UnsafeMutablePointer<UInt8>
-  /// Number + 1, or 0 when empty; a power of two, at least twice the capacity.
+  /// Number + 1, or 0 when empty; four times the capacity, so that most searches end at once.
   private var slots: UnsafeMutablePointer<UInt16>
   private var shift: UInt64
   private(set) var capacity: Int
@@ -19,9 +19,9 @@ struct KeyTable {
     capacity = size
     names = .allocate(capacity: size)
     lengths = .allocate(capacity: size)
-    slots = .allocate(capacity: size * 2)
-    slots.initialize(repeating: 0, count: size * 2)
-    shift = UInt64(64 - (size * 2).trailingZeroBitCount)
+    slots = .allocate(capacity: size * 4)
+    slots.initialize(repeating: 0, count: size * 4)
+    shift = UInt64(64 - (size * 4).trailingZeroBitCount)
   }
 
   /// A copy with memory of its own, of the first `kept` names, with room for `capacity`.
@@ -41,7 +41,7 @@ struct KeyTable {
   /// The number of a name, or -1.
   @inline(__always)
   func find(_ name: ShortName, length: Int) -> Int {
-    let mask = capacity &* 2 &- 1
+    let mask = capacity &* 4 &- 1
     var index = Int(truncatingIfNeeded: name.hash >> shift)
     while true {
       let number = Int(slots[index]) &- 1
@@ -56,7 +56,7 @@ struct KeyTable {
   /// Adds a name that is not in the table, which must have room (`count < capacity`); returns its number.
   mutating func add(_ name: ShortName, length: Int) -> Int {
     precondition(count < capacity)
-    let mask = capacity * 2 - 1
+    let mask = capacity * 4 - 1
     var index = Int(truncatingIfNeeded: name.hash >> shift)
     while slots[index] != 0 { index = (index + 1) & mask }
     slots[index] = UInt16(count + 1)

@@ -20,8 +20,25 @@ public struct PropertyPath: Sendable, Hashable {
   /// The steps, outermost first.
   public let steps: [Step]
 
+  /// What evaluation goes by: the steps without their names, so that nothing is retained on the way.
+  fileprivate struct Move: BitwiseCopyable, Hashable {
+    /// A shared key's number, or an index.
+    var number: Int
+    var isIndex: Bool
+  }
+
+  fileprivate let moves: [Move]
+
   /// A path of given steps.
-  public init(steps: [Step]) { self.steps = steps }
+  public init(steps: [Step]) {
+    self.steps = steps
+    moves = steps.map {
+      switch $0 {
+      case .key(let key): Move(number: key.number, isIndex: false)
+      case .index(let index): Move(number: index, isIndex: true)
+      }
+    }
+  }
 
   /// Reads a path and resolves its names.
   ///
@@ -61,7 +78,7 @@ public struct PropertyPath: Sendable, Hashable {
         steps.append(.key(Key(String(decoding: name, as: UTF8.self), in: sharedKeys)))
       }
     }
-    self.steps = steps
+    self.init(steps: steps)
   }
 
   /// Whether the table had every name of the path.
@@ -74,15 +91,18 @@ extension Value {
   /// The value a path leads to, or nil when a step finds nothing. Allocates nothing.
   public subscript(path: PropertyPath) -> Value? {
     var value = self
-    for step in path.steps {
-      switch step {
-      case .key(let key):
-        guard let next = value[key] else { return nil }
-        value = next
-      case .index(let index):
-        guard let next = value[index < 0 ? value.count &+ index : index] else { return nil }
-        value = next
+    for position in path.moves.indices {
+      let move = path.moves[position]
+      var next: Value?
+      if move.isIndex {
+        next = value[move.number < 0 ? value.count &+ move.number : move.number]
+      } else {
+        var mayBeString = true
+        if move.number >= 0 { (next, mayBeString) = value.member(number: move.number) }
+        if mayBeString, case .key(let key) = path.steps[position] { next = value[key] }
       }
+      guard let next else { return nil }
+      value = next
     }
     return value
   }

@@ -106,7 +106,9 @@ private struct Validator {
         throw .unknownSharedKey(number: Int(number), count: sharedKeyCount)
       }
       if let last {
-        guard let previous = last.int, previous < number else { throw key.damaged("the keys are not in order") }
+        guard let previous = last.int, previous < number else {
+          throw key.damaged("the keys are not in order")
+        }
       }
       return
     }

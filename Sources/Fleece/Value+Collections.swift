@@ -98,18 +98,20 @@ extension Value {
   /// The entry of a resolved key; nil when there is none (or `undefined`), and for other kinds of value.
   public subscript(key: Key) -> Value? {
     guard let slots = slots(Tag.dict), slots.count > 0 else { return nil }
-    var entry: UnsafePointer<UInt8>?
     if key.number >= 0 {
-      entry = slots.find(number: key.number)
+      if let entry = slots.find(number: key.number) { return slots.member(entry) }
       // Where not all names are shared, a name may stand as a string although the table has it.
-      if entry == nil, slots.endsInStringKey { entry = slots.find(name: key.utf8) }
-    } else {
-      entry = slots.find(name: key.utf8)
+      guard slots.endsInStringKey else { return nil }
     }
-    guard let entry,
-      let value = Value(slot: entry + slots.width, isWide: slots.isWide, start: start), !value.isUndefined
-    else { return nil }
-    return value
+    return key.utf8.withUnsafeBytes { slots.find(name: $0) }.flatMap { slots.member($0) }
+  }
+
+  /// The entry of a shared key's number, for dictionaries in which no name stands as a string.
+  @inline(__always)
+  func member(number: Int) -> (value: Value?, mayBeString: Bool) {
+    guard let slots = slots(Tag.dict), slots.count > 0 else { return (nil, false) }
+    if let entry = slots.find(number: number) { return (slots.member(entry), false) }
+    return (nil, slots.endsInStringKey)
   }
 
   /// The entry of a name; resolve a `Key` once instead where the same name is looked up again.
@@ -142,6 +144,13 @@ extension Value.Slots {
     return Value.Slots.load(base) == number ? base : nil
   }
 
+  /// The value of an entry, by its key slot.
+  @inline(__always)
+  func member(_ key: UnsafePointer<UInt8>) -> Value? {
+    let value = Value(slot: key + width, isWide: isWide, start: start)
+    return value?.isUndefined == true ? nil : value
+  }
+
   @inline(__always)
   var endsInStringKey: Bool {
     Value.Slots.load(first + (count &- 1) &* (isWide ? 8 : 4)) >= FleeceLimits.sharedKeys
@@ -149,25 +158,23 @@ extension Value.Slots {
 
   /// The key slot of a name that stands as a string.
   @inline(never)
-  func find(name: [UInt8]) -> UnsafePointer<UInt8>? {
-    name.withUnsafeBytes { name in
-      var low = 0
-      var high = count
-      while low < high {
-        let middle = (low + high) / 2
-        guard let key = value(middle * 2) else { return nil }
-        // Integers come before strings.
-        var order = 1
-        if let string = key.utf8 {
-          order = compareBytes(name, string)
-        } else if key.type != .int {
-          return nil
-        }
-        if order == 0 { return first + middle * 2 * width }
-        if order < 0 { high = middle } else { low = middle + 1 }
+  func find(name: UnsafeRawBufferPointer) -> UnsafePointer<UInt8>? {
+    var low = 0
+    var high = count
+    while low < high {
+      let middle = (low + high) / 2
+      guard let key = value(middle * 2) else { return nil }
+      // Integers come before strings.
+      var order = 1
+      if let string = key.utf8 {
+        order = compareBytes(name, string)
+      } else if key.type != .int {
+        return nil
       }
-      return nil
+      if order == 0 { return first + middle * 2 * width }
+      if order < 0 { high = middle } else { low = middle + 1 }
     }
+    return nil
   }
 }
 

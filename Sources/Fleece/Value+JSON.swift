@@ -165,8 +165,10 @@ private struct ValueWriter {
     switch value.type {
     case .null:
       guard !value.isUndefined else { throw value.damaged("undefined has no JSON form") }
-      text.append("null")
-    case .bool: value.bool == true ? text.append("true") : text.append("false")
+      text.appendWord(0x6C6C_756E, count: 4)  // null
+    case .bool:
+      // true, false
+      value.bool == true ? text.appendWord(0x6575_7274, count: 4) : text.appendWord(0x65_736C_6166, count: 5)
     case .int:
       guard let integer = value.integer else { throw value.damaged("the integer is cut off") }
       if integer.isUnsigned {
@@ -228,7 +230,9 @@ private struct ValueWriter {
       let (name, entry) = try value.entry(slots, index, sharedKeys)
       if entry.isUndefined { continue }
       members.push(
-        Member(name: name, value: entry, isShared: value.start > name.assumingStart || name.assumingStart >= value.limit))
+        Member(
+          name: name, value: entry,
+          isShared: value.start > name.assumingStart || name.assumingStart >= value.limit))
     }
     var count = members.count - first
     if canonical { count = sort(first, count) }

@@ -1,5 +1,4 @@
 import CSQLite
-import Synchronization
 
 /// A SQLite-family library, opened at run time and called through a table of its functions.
 ///
@@ -15,8 +14,6 @@ public final class Library: Sendable {
   /// Its functions, for as long as the process lives. They may be called from any thread.
   public nonisolated(unsafe) let functions: UnsafePointer<CSQLiteFunctions>
 
-  private static let loaded = Mutex<[String: Library]>([:])
-
   private init(path: String, functions: UnsafePointer<CSQLiteFunctions>) {
     self.path = path
     self.functions = functions
@@ -25,20 +22,13 @@ public final class Library: Sendable {
   /// The library at `path`, a file or a name that dlopen finds. Throws `LibraryError` when it can't be
   /// opened or lacks a function. Any thread may call this.
   public static func load(_ path: String) throws -> Library {
-    try loaded.withLock { loaded in
-      if let library = loaded[path] { return library }
-      let size = 512
-      let functions = withUnsafeTemporaryAllocation(of: CChar.self, capacity: size) { reason in
-        reason.initialize(repeating: 0)
-        guard let functions = csqlite_load(path, reason.baseAddress, size) else {
-          return Result<UnsafePointer<CSQLiteFunctions>, LibraryError>.failure(
-            LibraryError(path: path, reason: text(reason.baseAddress) ?? ""))
-        }
-        return .success(functions)
+    let size = 512
+    return try withUnsafeTemporaryAllocation(of: CChar.self, capacity: size) { reason in
+      reason.initialize(repeating: 0)
+      guard let functions = csqlite_load(path, reason.baseAddress, size) else {
+        throw LibraryError(path: path, reason: text(reason.baseAddress) ?? "")
       }
-      let library = Library(path: path, functions: try functions.get())
-      loaded[path] = library
-      return library
+      return Library(path: path, functions: functions)
     }
   }
 

@@ -40,7 +40,7 @@ public final class Lock<State>: @unchecked Sendable {
 
 /// A counter that threads wait on until it is above zero, at first zero. Known to the thread sanitizer, as
 /// `DispatchSemaphore` is not.
-public final class Semaphore: @unchecked Sendable {
+public final class CountingSemaphore: @unchecked Sendable {
   private let semaphore: UnsafeMutablePointer<sem_t>
 
   /// A semaphore at zero.

@@ -92,7 +92,7 @@ public final class WriteQueue: Sendable {
     }
     /// Needs the queue to itself and can't join a group.
     let isExclusive: Bool
-    private let semaphore = Semaphore()
+    private let semaphore = CountingSemaphore()
     /// Written before the semaphore is signalled and read after it: the semaphore orders the two.
     private var order: Order?
 
@@ -121,7 +121,7 @@ public final class WriteQueue: Sendable {
     /// What broke the whole transaction.
     var breakage: (any Error)?
     /// Signalled by the last of them: the leader goes on.
-    let returned = Semaphore()
+    let returned = CountingSemaphore()
 
     init(driver: any WriteGroup) { self.driver = driver }
   }

@@ -78,6 +78,9 @@ struct HandleTable: @unchecked Sendable {
   private let slots: UnsafeMutablePointer<Slot>
   private let mask: Int
 
+  /// Of no keyspaces.
+  static let none = HandleTable([])
+
   init(_ items: some Collection<Catalog.Item>) {
     var capacity = 16
     while capacity < items.count * 2 { capacity *= 2 }
@@ -205,6 +208,15 @@ struct CatalogRecords {
   }
 }
 
+extension Keyspace {
+  /// Whether a key is one that this keyspace takes.
+  @inline(__always)
+  func takes(_ key: UnsafeRawBufferPointer) -> Bool {
+    if key.count == 0 || key.count > StorageLimits.maximumKeyBytes { return false }
+    return shape != .sequences || (key.count == 8 && key[0] < 0x80)
+  }
+}
+
 extension MDB_val {
   @inline(__always)
   init(_ bytes: UnsafeRawBufferPointer) {
@@ -215,6 +227,10 @@ extension MDB_val {
 extension UnsafeRawBufferPointer {
   @inline(__always)
   init(_ value: MDB_val) { self.init(start: value.mv_data, count: value.mv_size) }
+
+  /// Of what LMDB has found, which always lies somewhere.
+  @inline(__always)
+  init(found value: MDB_val) { self.init(start: value.mv_data.unsafelyUnwrapped, count: value.mv_size) }
 }
 
 extension String {

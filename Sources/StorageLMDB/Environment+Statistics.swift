@@ -72,7 +72,7 @@ extension Environment {
       ("flags", "MDB_NOSUBDIR|MDB_NOTLS" + (usesLockFile ? "" : "|MDB_NOLOCK")),
       ("durability flag", sync),
       ("mapsize", String(MapSize.current(of: handle))),
-      ("maxreaders", String(Self.maximumReaders)),
+      ("maxreaders", String(Self.maximumReaders + 2 * Self.reservedReaders)),
       ("maxdbs", String(Self.maximumHandles)),
     ]
   }

@@ -11,8 +11,11 @@ import Synchronization
 /// write transaction of this process is open: such a snapshot is taken again, and then is of a commit that the
 /// write transaction has met before.
 final class Environment: @unchecked Sendable {
-  /// Reader slots of the lock file, 64 bytes each, touched as they are used.
+  /// Snapshots that may be open at once. Each takes a reader slot of the lock file, 64 bytes that are touched
+  /// when they are first used.
   static let maximumReaders = 8_192
+  /// Slots beyond those, for what the engine itself reads.
+  static let reservedReaders = 16
   /// Handles: the keyspaces, the catalog, and husks that open snapshots may still read.
   static let maximumHandles = StorageLimits.maximumKeyspaces + 250
 
@@ -57,9 +60,9 @@ final class Environment: @unchecked Sendable {
   // MARK: - Snapshots
 
   @inline(__always)
-  func beginRead() throws -> LMDBReadTransaction {
+  func beginRead(upTo limit: Int = maximumReaders) throws -> LMDBReadTransaction {
     if ForkGuard.generation != forkGeneration { throw forked() }
-    let snapshot = try pool.take()
+    let snapshot = try pool.take(upTo: limit)
     let slot = snapshot.slot
     let result = mdb_txn_renew(slot.transaction)
     if result != 0 { try renewAgain(snapshot, result) }
@@ -74,6 +77,11 @@ final class Environment: @unchecked Sendable {
     }
     snapshot.open()
     return snapshot
+  }
+
+  /// A snapshot for the engine's own use, also when all others are taken.
+  func beginOwnRead() throws -> LMDBReadTransaction {
+    try beginRead(upTo: Self.maximumReaders + Self.reservedReaders)
   }
 
   @inline(never)
@@ -101,8 +109,7 @@ final class Environment: @unchecked Sendable {
       let transaction = mdb_txn_id(slot.transaction)
       let catalog = try catalogState.withLock { try currentCatalog(slot.transaction, transaction, &$0) }
       if let catalog, catalog === known {
-        slot.catalog = catalog
-        slot.catalogTransaction = transaction
+        slot.found(catalog, for: transaction)
         return
       }
       mdb_txn_reset(slot.transaction)
@@ -309,19 +316,13 @@ final class Environment: @unchecked Sendable {
     if ForkGuard.generation != forkGeneration { throw forked() }
   }
 
-  @inline(__always)
-  func checkKey(_ key: UnsafeRawBufferPointer, _ keyspace: Keyspace) throws {
-    if key.count == 0 || key.count > StorageLimits.maximumKeyBytes { throw invalidKey(key, keyspace) }
-    if keyspace.shape == .sequences, key.count != 8 || key[0] >= 0x80 { throw invalidKey(key, keyspace) }
-  }
-
   @inline(never)
   func error(_ code: StorageError.Code, _ message: String) -> StorageError {
     StorageError(code, message, path: path)
   }
 
   @inline(never)
-  private func invalidKey(_ key: UnsafeRawBufferPointer, _ keyspace: Keyspace) -> StorageError {
+  func invalidKey(_ key: UnsafeRawBufferPointer, _ keyspace: Keyspace) -> StorageError {
     if keyspace.shape == .sequences {
       return error(
         .invalidKey,

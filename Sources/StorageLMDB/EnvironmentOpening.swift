@@ -102,7 +102,8 @@ struct EnvironmentOpening {
         throw StorageError.lmdb(result, "the database could not be opened", path: path)
       }
       mdb_env_set_mapsize(environment, mapBytes)
-      mdb_env_set_maxreaders(environment, UInt32(Environment.maximumReaders))
+      let slots = Environment.maximumReaders + 2 * Environment.reservedReaders
+      mdb_env_set_maxreaders(environment, UInt32(slots))
       mdb_env_set_maxdbs(environment, UInt32(Environment.maximumHandles))
       result = mdb_env_open(environment, path, flags | (usesLockFile ? 0 : UInt32(MDB_NOLOCK)), 0o644)
       if result == 0 { return (environment, usesLockFile) }

@@ -52,7 +52,7 @@ struct KeyBound {
   @inline(__always)
   func isBelow(_ key: MDB_val) -> Bool {
     guard let bytes else { return false }
-    let order = memcmp(key.mv_data, bytes, min(key.mv_size, count))
+    let order = memcmp(key.mv_data.unsafelyUnwrapped, bytes, min(key.mv_size, count))
     if order != 0 { return order > 0 }
     return isInclusive ? key.mv_size > count : key.mv_size >= count
   }
@@ -61,7 +61,7 @@ struct KeyBound {
   @inline(__always)
   func isAbove(_ key: MDB_val) -> Bool {
     guard let bytes else { return false }
-    let order = memcmp(key.mv_data, bytes, min(key.mv_size, count))
+    let order = memcmp(key.mv_data.unsafelyUnwrapped, bytes, min(key.mv_size, count))
     if order != 0 { return order < 0 }
     return isInclusive ? key.mv_size < count : key.mv_size <= count
   }
@@ -70,7 +70,7 @@ struct KeyBound {
   @inline(__always)
   func isEqual(_ key: MDB_val) -> Bool {
     guard let bytes else { return false }
-    return key.mv_size == count && memcmp(key.mv_data, bytes, count) == 0
+    return key.mv_size == count && memcmp(key.mv_data.unsafelyUnwrapped, bytes, count) == 0
   }
 }
 

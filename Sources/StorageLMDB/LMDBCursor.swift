@@ -11,11 +11,11 @@ final class LMDBCursor: Cursor {
   }
 
   /// LMDB's cursor, or nil once its write transaction has ended.
-  private var handle: OpaquePointer?
+  @exclusivity(unchecked) private var handle: OpaquePointer?
   private let database: MDB_dbi
   private let lower: KeyBound
   private let upper: KeyBound
-  private var place = Place.beforeFirst
+  @exclusivity(unchecked) private var place = Place.beforeFirst
   /// Whose cursor it is: one of the two.
   private let reader: LMDBReadTransaction?
   private let writer: LMDBWriteTransaction?
@@ -56,6 +56,7 @@ final class LMDBCursor: Cursor {
     return handle
   }
 
+  @inline(__always)
   func seek(_ target: UnsafeRawBufferPointer) throws -> Entry? {
     if target.count == 0 || lower.isAbove(MDB_val(target)) { return try first() }
     var key = MDB_val(target)
@@ -64,6 +65,7 @@ final class LMDBCursor: Cursor {
     return try arrive(result, key, value, otherwise: .afterLast)
   }
 
+  @inline(__always)
   func first() throws -> Entry? {
     var key = MDB_val()
     var value = MDB_val()
@@ -71,6 +73,7 @@ final class LMDBCursor: Cursor {
     return try arrive(result, key, value, otherwise: .afterLast)
   }
 
+  @inline(__always)
   func last() throws -> Entry? {
     var key = MDB_val()
     var value = MDB_val()
@@ -78,6 +81,7 @@ final class LMDBCursor: Cursor {
     return try arrive(result, key, value, otherwise: .beforeFirst)
   }
 
+  @inline(__always)
   func next() throws -> Entry? {
     switch place {
     case .beforeFirst: return try first()
@@ -90,6 +94,7 @@ final class LMDBCursor: Cursor {
     }
   }
 
+  @inline(__always)
   func previous() throws -> Entry? {
     switch place {
     case .beforeFirst: return nil
@@ -114,7 +119,7 @@ final class LMDBCursor: Cursor {
       return nil
     }
     place = .onEntry
-    return Entry(key: UnsafeRawBufferPointer(key), value: UnsafeRawBufferPointer(value))
+    return Entry(key: UnsafeRawBufferPointer(found: key), value: UnsafeRawBufferPointer(found: value))
   }
 
   @inline(never)

@@ -56,24 +56,25 @@ public final class LMDBEngine: StorageEngine {
   }
 
   public func statistics() throws -> EngineStatistics {
-    let snapshot = try environment.beginRead()
+    let snapshot = try environment.beginOwnRead()
     defer { snapshot.end() }
     return try environment.statistics(of: snapshot)
   }
 
   public func backup(to path: String) throws {
     // The snapshot keeps the environment from being closed under the copy.
-    let snapshot = try environment.beginRead()
+    let snapshot = try environment.beginOwnRead()
     defer { snapshot.end() }
     try Backup(environment: environment, path: path).run()
   }
 
   public func compact() throws {
+    if environment.pool.isClosed { throw environment.error(.closed, "the database is closed") }
     throw environment.error(.unsupported, "LMDB can't shrink a file in place: copy it with a backup")
   }
 
   public func checkIntegrity() throws -> [String] {
-    let snapshot = try environment.beginRead()
+    let snapshot = try environment.beginOwnRead()
     defer { snapshot.end() }
     return try environment.checkIntegrity(of: snapshot)
   }

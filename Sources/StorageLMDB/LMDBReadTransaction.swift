@@ -5,10 +5,19 @@ import Storage
 final class LMDBReadTransaction: ReadTransaction {
   let slot: SnapshotSlot
   unowned(unsafe) let environment: Environment
-  private(set) var isOpen = false
+  /// The slot's, to have it in one load.
+  private let transaction: OpaquePointer
+  // Read in every call, written at the beginning and the end; a check of exclusive access costs as much as the
+  // rest of a call.
+  @exclusivity(unchecked) private(set) var isOpen = false
+  /// Of the slot's catalog.
+  @exclusivity(unchecked) private var table: HandleTable
 
+  /// Over a slot at rest.
   init(_ slot: SnapshotSlot, _ environment: Environment) {
     self.slot = slot
+    transaction = slot.transaction
+    table = slot.table
     self.environment = environment
   }
 
@@ -20,26 +29,26 @@ final class LMDBReadTransaction: ReadTransaction {
   @inline(__always)
   func open() {
     slot.serial &+= 1
+    table = slot.table
     isOpen = true
   }
 
   func end() {
     guard isOpen else { return }
     isOpen = false
-    mdb_txn_reset(slot.transaction)
+    mdb_txn_reset(transaction)
     environment.pool.giveBack(self)
   }
 
   @inline(__always)
   private func handle(of keyspace: Keyspace) throws -> MDB_dbi {
     precondition(isOpen, "a snapshot was used after its end")
-    let handle = catalog.table.handle(of: keyspace.number)
-    if handle == 0 { throw environment.noSuchKeyspace(keyspace) }
+    let handle = table.handle(of: keyspace.number)
+    if handle == 0 { throw noSuchKeyspace(keyspace) }
     return handle
   }
 
   /// Set since the snapshot was taken.
-  @inline(__always)
   private var catalog: Catalog { slot.catalog.unsafelyUnwrapped }
 
   func keyspace(named name: String) throws -> Keyspace? {
@@ -54,13 +63,13 @@ final class LMDBReadTransaction: ReadTransaction {
 
   func get(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> UnsafeRawBufferPointer? {
     let handle = try handle(of: keyspace)
-    try environment.checkKey(key, keyspace)
+    if !keyspace.takes(key) { throw invalidKey(key, keyspace) }
     var wanted = MDB_val(key)
     var value = MDB_val()
-    let result = mdb_get(slot.transaction, handle, &wanted, &value)
-    if result == 0 { return UnsafeRawBufferPointer(value) }
+    let result = mdb_get(transaction, handle, &wanted, &value)
+    if result == 0 { return UnsafeRawBufferPointer(found: value) }
     if result == MDB_NOTFOUND { return nil }
-    throw StorageError.lmdb(result, "a value could not be read", path: environment.path)
+    throw failed(result, "a value could not be read")
   }
 
   func scan(
@@ -70,10 +79,8 @@ final class LMDBReadTransaction: ReadTransaction {
     let handle = try handle(of: keyspace)
     let cursor = try takeCursor(handle)
     defer { slot.giveBack(cursor, handle) }
-    let result = try Scan.run(cursor, range, order, fetch, body)
-    if result != 0, result != MDB_NOTFOUND {
-      throw StorageError.lmdb(result, "a scan could not go on", path: environment.path)
-    }
+    let result = try Scan.run(cursor, range, order, fetch, fetchesAhead: true, body)
+    if result != 0, result != MDB_NOTFOUND { throw failed(result, "a scan could not go on") }
   }
 
   func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor {
@@ -83,22 +90,35 @@ final class LMDBReadTransaction: ReadTransaction {
 
   func count(of keyspace: Keyspace) throws -> Int {
     var statistics = MDB_stat()
-    let result = mdb_stat(slot.transaction, try handle(of: keyspace), &statistics)
-    if result != 0 { throw StorageError.lmdb(result, "entries could not be counted", path: environment.path) }
+    let result = mdb_stat(transaction, try handle(of: keyspace), &statistics)
+    if result != 0 { throw failed(result, "entries could not be counted") }
     return statistics.ms_entries
   }
 
   private func takeCursor(_ database: MDB_dbi) throws -> OpaquePointer {
     var cursor: OpaquePointer?
     let result = slot.takeCursor(database, &cursor)
-    guard result == 0, let cursor else {
-      throw StorageError.lmdb(result, "a cursor could not be opened", path: environment.path)
-    }
+    guard result == 0, let cursor else { throw failed(result, "a cursor could not be opened") }
     return cursor
   }
 
   /// Takes back LMDB's cursor of a cursor object that has gone.
   func giveBack(_ cursor: OpaquePointer, _ database: MDB_dbi) {
     if isOpen { slot.giveBack(cursor, database) } else { mdb_cursor_close(cursor) }
+  }
+
+  // Out of line, so that the paths that succeed hold no references.
+
+  @inline(never)
+  private func failed(_ result: Int32, _ what: String) -> StorageError {
+    .lmdb(result, what, path: environment.path)
+  }
+
+  @inline(never)
+  private func noSuchKeyspace(_ keyspace: Keyspace) -> StorageError { environment.noSuchKeyspace(keyspace) }
+
+  @inline(never)
+  private func invalidKey(_ key: UnsafeRawBufferPointer, _ keyspace: Keyspace) -> StorageError {
+    environment.invalidKey(key, keyspace)
   }
 }

@@ -6,20 +6,25 @@ final class LMDBWriteTransaction: WriteTransaction {
   let transaction: OpaquePointer
   unowned(unsafe) let environment: Environment
   /// As this transaction sees and changes it.
-  private(set) var catalog: Catalog
+  private(set) var catalog: Catalog {
+    didSet { table = catalog.table }
+  }
+  // Touched in every call: a check of exclusive access costs as much as the rest of a call.
+  @exclusivity(unchecked) private var table: HandleTable
   /// Handles that keyspaces made here use. Those that LMDB gave this transaction end with it unless it commits.
   var newHandles: [String: MDB_dbi]
   /// Whether anything was written: LMDB gives a commit of nothing no number.
-  var hasWritten = false
+  @exclusivity(unchecked) var hasWritten = false
   /// The first failure that broke the transaction: LMDB only says so afterwards.
   private(set) var failure: StorageError?
-  private var isOpen = true
+  @exclusivity(unchecked) private var isOpen = true
   private var openCursors: [Unmanaged<LMDBCursor>] = []
 
   init(_ transaction: OpaquePointer, _ environment: Environment, _ catalog: Catalog, _ handles: [String: MDB_dbi]) {
     self.transaction = transaction
     self.environment = environment
     self.catalog = catalog
+    table = catalog.table
     newHandles = handles
   }
 
@@ -32,6 +37,13 @@ final class LMDBWriteTransaction: WriteTransaction {
   }
 
   func end() {}
+
+  /// Whether a failure has made the transaction impossible to commit: LMDB then refuses its every use.
+  var isBroken: Bool {
+    guard failure != nil else { return false }
+    var statistics = MDB_stat()
+    return mdb_stat(transaction, 0, &statistics) == MDB_BAD_TXN
+  }
 
   /// Takes over what a member kept.
   func adopt(_ member: LMDBWriteTransaction) {
@@ -52,8 +64,8 @@ final class LMDBWriteTransaction: WriteTransaction {
   @inline(__always)
   private func handle(of keyspace: Keyspace) throws -> MDB_dbi {
     precondition(isOpen, "a write transaction was used after its body had returned")
-    let handle = catalog.table.handle(of: keyspace.number)
-    if handle == 0 { throw environment.noSuchKeyspace(keyspace) }
+    let handle = table.handle(of: keyspace.number)
+    if handle == 0 { throw noSuchKeyspace(keyspace) }
     return handle
   }
 
@@ -69,11 +81,11 @@ final class LMDBWriteTransaction: WriteTransaction {
 
   func get(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> UnsafeRawBufferPointer? {
     let handle = try handle(of: keyspace)
-    try environment.checkKey(key, keyspace)
+    if !keyspace.takes(key) { throw invalidKey(key, keyspace) }
     var wanted = MDB_val(key)
     var value = MDB_val()
     let result = mdb_get(transaction, handle, &wanted, &value)
-    if result == 0 { return UnsafeRawBufferPointer(value) }
+    if result == 0 { return UnsafeRawBufferPointer(found: value) }
     if result == MDB_NOTFOUND { return nil }
     throw failed(result, "a value could not be read")
   }
@@ -84,7 +96,7 @@ final class LMDBWriteTransaction: WriteTransaction {
   ) throws {
     let cursor = try openCursor(try handle(of: keyspace))
     defer { mdb_cursor_close(cursor) }
-    let result = try Scan.run(cursor, range, order, fetch, body)
+    let result = try Scan.run(cursor, range, order, fetch, fetchesAhead: false, body)
     if result != 0, result != MDB_NOTFOUND { throw failed(result, "a scan could not go on") }
   }
 
@@ -115,8 +127,8 @@ final class LMDBWriteTransaction: WriteTransaction {
     _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ keyspace: Keyspace, _ flags: UInt32
   ) throws -> Int32 {
     let handle = try handle(of: keyspace)
-    try environment.checkKey(key, keyspace)
-    if value.count > StorageLimits.maximumValueBytes { throw environment.valueTooLarge(value.count) }
+    if !keyspace.takes(key) { throw invalidKey(key, keyspace) }
+    if value.count > StorageLimits.maximumValueBytes { throw valueTooLarge(value) }
     var storedKey = MDB_val(key)
     var storedValue = MDB_val(value)
     let result = mdb_put(transaction, handle, &storedKey, &storedValue, flags)
@@ -146,7 +158,7 @@ final class LMDBWriteTransaction: WriteTransaction {
   @discardableResult
   func delete(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> Bool {
     let handle = try handle(of: keyspace)
-    try environment.checkKey(key, keyspace)
+    if !keyspace.takes(key) { throw invalidKey(key, keyspace) }
     var removedKey = MDB_val(key)
     let result = mdb_del(transaction, handle, &removedKey, nil)
     if result == 0 {
@@ -279,6 +291,19 @@ final class LMDBWriteTransaction: WriteTransaction {
     let error = environment.writeError(result, what)
     if failure == nil { failure = error }
     return error
+  }
+
+  @inline(never)
+  private func noSuchKeyspace(_ keyspace: Keyspace) -> StorageError { environment.noSuchKeyspace(keyspace) }
+
+  @inline(never)
+  private func invalidKey(_ key: UnsafeRawBufferPointer, _ keyspace: Keyspace) -> StorageError {
+    environment.invalidKey(key, keyspace)
+  }
+
+  @inline(never)
+  private func valueTooLarge(_ value: UnsafeRawBufferPointer) -> StorageError {
+    environment.valueTooLarge(value.count)
   }
 
   @inline(never)

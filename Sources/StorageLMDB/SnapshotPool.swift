@@ -10,10 +10,12 @@ final class SnapshotSlot {
   let transaction: OpaquePointer
   /// The catalog of the snapshot, and the transaction it was found for: LMDB's numbers start at 1 with the
   /// catalog's own making.
-  var catalog: Catalog?
-  var catalogTransaction = -1
+  private(set) var catalog: Catalog?
+  @exclusivity(unchecked) private(set) var catalogTransaction = -1
+  /// The catalog's, or an empty one.
+  @exclusivity(unchecked) private(set) var table = HandleTable.none
   /// Counts the snapshots taken with this slot: a cached cursor of an earlier one has to be renewed.
-  var serial: UInt = 0
+  @exclusivity(unchecked) var serial: UInt = 0
 
   private struct CachedCursor {
     var handle: OpaquePointer?
@@ -31,6 +33,12 @@ final class SnapshotSlot {
   }
 
   deinit { cache.deallocate() }
+
+  func found(_ catalog: Catalog, for transaction: Int) {
+    self.catalog = catalog
+    table = catalog.table
+    catalogTransaction = transaction
+  }
 
   /// Ends LMDB's transaction and frees its reader slot.
   func destroy() {
@@ -121,8 +129,10 @@ final class SnapshotPool: @unchecked Sendable {
 
   /// A transaction that nobody else has a reference to, at rest.
   @inline(__always)
-  func take() throws -> LMDBReadTransaction {
-    guard let resting = place.pointee.resting.exchange(nil, ordering: .acquiring) else { return try takeSlowly() }
+  func take(upTo limit: Int) throws -> LMDBReadTransaction {
+    guard let resting = place.pointee.resting.exchange(nil, ordering: .acquiring) else {
+      return try takeSlowly(upTo: limit)
+    }
     return Self.alone(Unmanaged<LMDBReadTransaction>.fromOpaque(resting).takeRetainedValue())
   }
 
@@ -136,10 +146,15 @@ final class SnapshotPool: @unchecked Sendable {
   }
 
   @inline(never)
-  private func takeSlowly() throws -> LMDBReadTransaction {
+  private func takeSlowly(upTo limit: Int) throws -> LMDBReadTransaction {
     let resting: LMDBReadTransaction? = try state.withLock { state in
       if state.isClosed { throw environment.error(.closed, "the database is closed") }
       if let resting = state.resting.popLast() { return resting }
+      if state.total >= limit {
+        gather(&state)
+        guard let resting = state.resting.popLast() else { throw tooManyReaders(MDB_READERS_FULL) }
+        return resting
+      }
       state.total += 1
       return nil
     }
@@ -167,16 +182,18 @@ final class SnapshotPool: @unchecked Sendable {
       result = mdb_txn_begin(environment.handle, nil, UInt32(MDB_RDONLY), &transaction)
     }
     guard result == 0, let transaction else {
-      if result == MDB_READERS_FULL {
-        throw StorageError(
-          .tooManyReaders,
-          "all \(Environment.maximumReaders) snapshots of this file are taken; end some before beginning others",
-          path: environment.path, engineCode: Int(result), engineMessage: String(cString: mdb_strerror(result)))
-      }
+      if result == MDB_READERS_FULL { throw tooManyReaders(result) }
       throw StorageError.lmdb(result, "a snapshot could not be begun", path: environment.path)
     }
     mdb_txn_reset(transaction)
     return SnapshotSlot(transaction)
+  }
+
+  private func tooManyReaders(_ result: Int32) -> StorageError {
+    StorageError(
+      .tooManyReaders,
+      "all \(Environment.maximumReaders) snapshots of this file are taken; end some before beginning others",
+      path: environment.path, engineCode: Int(result), engineMessage: String(cString: mdb_strerror(result)))
   }
 
   /// Takes back an ended transaction; its slot is at rest.

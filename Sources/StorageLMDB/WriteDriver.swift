@@ -60,4 +60,6 @@ final class WriteDriver: WriteGroup, @unchecked Sendable {
     member.bodyEnded()
     mdb_txn_abort(member.transaction)
   }
+
+  var isBroken: Bool { leader?.isBroken ?? false }
 }

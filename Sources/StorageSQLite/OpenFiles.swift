@@ -1,5 +1,4 @@
 import Storage
-import Synchronization
 
 #if canImport(Glibc)
   import Glibc
@@ -20,7 +19,7 @@ enum OpenFiles {
     var count: Int
   }
 
-  private static let uses = Mutex<[Identity: Use]>([:])
+  private static let uses = Lock<[Identity: Use]>([:])
 
   /// A file held for one library, until `release`.
   struct Claim: Sendable {

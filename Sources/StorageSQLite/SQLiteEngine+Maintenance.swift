@@ -175,7 +175,7 @@ extension SQLiteEngine {
 
   private func withSnapshot<Result>(_ body: (EngineConnection) throws -> Result) throws -> Result {
     try checkFork()
-    let connection = try readers.take()
+    let connection = try readers.take(isOwn: true)
     defer { readers.give(connection) }
     return try body(connection)
   }

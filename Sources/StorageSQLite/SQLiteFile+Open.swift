@@ -8,11 +8,12 @@ extension SQLiteFile {
   func open(cacheBytes: Int) throws -> Connection {
     let connection: Connection
     do {
-      connection = try connect(cacheBytes: cacheBytes)
+      connection = try connectOnly()
     } catch let error as SQLiteError {
       throw StorageError(error, "opening a database", path: path)
     }
     do {
+      try configure(connection, cacheBytes: cacheBytes)
       try identify(connection)
       if access == .readWrite, try connection.string("PRAGMA journal_mode = WAL") != "wal" {
         throw StorageError(.ioError, "the file system has no shared memory for a write-ahead log", path: path)
@@ -58,15 +59,19 @@ extension SQLiteFile {
         code, "opening a database: \(found)", path: path, engineCode: Int(error.extendedCode),
         engineMessage: error.message)
     }
-    guard key != nil else {
+    guard let key else {
       return isPlain
         ? failure(.damaged, "the file's header is damaged")
         : failure(.notADatabase, "the file is no SQLite database, or is encrypted")
     }
     if isPlain { return failure(.notEncrypted, "a key was given, and the file isn't encrypted") }
-    if let size = Self.size(path), size % SQLiteLayout.pageBytes != 0 {
+    let size = Self.size(path) ?? 0
+    if size % SQLiteLayout.pageBytes != 0 {
       return failure(.damaged, "the file is no whole number of pages: it was cut, or isn't a database")
     }
-    return failure(.wrongKey, "the key isn't the file's, or its first page is damaged")
+    if PageAuthentication.fits(key, connection, fileBytes: size) {
+      return failure(.damaged, "the key is the file's, but the first page is damaged")
+    }
+    return failure(.wrongKey, "the key isn't the file's, or the file's beginning is damaged")
   }
 }

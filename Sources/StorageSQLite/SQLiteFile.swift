@@ -36,26 +36,11 @@ struct SQLiteFile: Sendable {
     }
   }
 
-  /// Opens a connection with what every connection needs, and reads the file's first page with it. Throws
-  /// `SQLiteError`.
+  /// Opens a connection with what every connection needs. Throws `SQLiteError`.
   func connect(cacheBytes: Int, mayCreate: Bool = false) throws -> Connection {
-    // The flags are what an attached file may be opened with; the URI says how this one is.
-    let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI
-    let connection = try Connection(uri(mayCreate: mayCreate), library: library, flags: flags)
+    let connection = try connectOnly(mayCreate: mayCreate)
     do {
-      connection.waitWhenBusy(upTo: Self.longestWait)
-      try unlock(connection, schema: "main")
-      if access == .withoutLocks { try connection.execute("PRAGMA locking_mode = EXCLUSIVE") }
-      try connection.execute(
-        """
-        PRAGMA cache_size = -\(max(cacheBytes, 256 << 10) >> 10);
-        PRAGMA temp_store = MEMORY;
-        PRAGMA synchronous = \(synchronous);
-        PRAGMA secure_delete = OFF;
-        PRAGMA journal_size_limit = \(SQLiteLayout.logBytes);
-        """)
-      // Checkpoints are the writer's own business, outside of the library's commit.
-      _ = csqlite_wal_autocheckpoint(connection.functions, connection.handle, 0)
+      try configure(connection, cacheBytes: cacheBytes)
       return connection
     } catch {
       connection.close()
@@ -63,8 +48,33 @@ struct SQLiteFile: Sendable {
     }
   }
 
+  /// Opens a connection that has read nothing yet.
+  func connectOnly(mayCreate: Bool = false) throws -> Connection {
+    // The flags are what an attached file may be opened with; the URI says how this one is.
+    let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI
+    let connection = try Connection(uri(mayCreate: mayCreate), library: library, flags: flags)
+    connection.waitWhenBusy(upTo: Self.longestWait)
+    return connection
+  }
+
+  /// Gives the key, reads the file's first page with it, and sets what every connection has set.
+  func configure(_ connection: Connection, cacheBytes: Int) throws {
+    try unlock(connection)
+    if access == .withoutLocks { try connection.execute("PRAGMA locking_mode = EXCLUSIVE") }
+    try connection.execute(
+      """
+      PRAGMA cache_size = -\(max(cacheBytes, 256 << 10) >> 10);
+      PRAGMA temp_store = MEMORY;
+      PRAGMA synchronous = \(synchronous);
+      PRAGMA secure_delete = OFF;
+      PRAGMA journal_size_limit = \(SQLiteLayout.logBytes);
+      """)
+    // Checkpoints are the writer's own business, outside of the library's commit.
+    _ = csqlite_wal_autocheckpoint(connection.functions, connection.handle, 0)
+  }
+
   /// Gives the key and the page size, which SQLCipher needs before anything is read.
-  private func unlock(_ connection: Connection, schema: String) throws {
+  private func unlock(_ connection: Connection) throws {
     guard let key else { return try connection.execute("PRAGMA page_size = \(SQLiteLayout.pageBytes)") }
     try key.withText { try connection.setKey($0) }
     try connection.execute("PRAGMA cipher_page_size = \(SQLiteLayout.pageBytes)")

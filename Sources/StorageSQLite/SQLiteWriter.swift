@@ -153,9 +153,16 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
       try run(.release, "rolling back")
     } catch {
       // What can't be undone must not be committed.
-      if connection.connection.isInTransaction { try? run(.rollback, "rolling back") }
-      connection.state.pointee.isLost = true
+      giveUp(error as? StorageError)
     }
+  }
+
+  /// Whether the library, or a failure here, has ended the whole transaction.
+  var isBroken: Bool { connection.state.pointee.isLost }
+
+  private func giveUp(_ reason: StorageError?) {
+    if connection.connection.isInTransaction { try? run(.rollback, "rolling back") }
+    connection.noteLoss(reason ?? StorageError(.engineFailure, "rolling back failed", path: connection.path))
   }
 
   // MARK: Keyspaces
@@ -219,12 +226,14 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
     }
   }
 
+  /// Several statements that belong together: when one of them fails the whole transaction is given up.
   private func changing<Result>(_ tried: String, _ body: () throws -> Result) throws -> Result {
     do {
-      return try storing(tried, connection.path, body)
-    } catch let error as StorageError {
-      connection.noteLoss(error)
-      throw error
+      return try body()
+    } catch let error as SQLiteError {
+      let failure = StorageError(error, tried, path: connection.path)
+      giveUp(failure)
+      throw failure
     }
   }
 

@@ -45,6 +45,7 @@ extension Database {
 
   /// Runs `body` in one transaction, all or nothing. What is read inside on the same thread sees what was
   /// written. Nested calls join it; one that throws makes the whole batch fail, also where its error is caught.
+  @discardableResult
   public func inBatch<Result>(_ body: () throws -> Result) throws -> Result { try store.inBatch(body) }
 
   /// Saves the document as a new revision, and notes that revision in it.

@@ -1,8 +1,6 @@
 @_exported import Documents
 @_exported import Encryption
-import Fleece
-@_exported import struct Fleece.Key
-@_exported import enum Fleece.JSONValue
+@_exported import Fleece
 @_exported import enum Storage.Durability
 @_exported import struct Storage.EngineOptions
 @_exported import struct Storage.EngineType

@@ -71,13 +71,13 @@ import Touchstone
       try database.apply(pulled("a", ["9-cccc", "8-cccc"], 5))
       #expect(try database.document("a")?["n"].int == 5)
       #expect(try database.document("a")?.isConflicted == true)
-      let bodies = try #require(try database.revisions(of: "a")).reduce(into: [:]) { bodies, revision in
-        bodies[revision.id.description] = revision.body?["n"]
-      }
+      let known = try #require(try database.revisions(of: "a"))
+      var bodies: [String: JSONValue] = [:]
+      for revision in known { bodies[revision.id.description] = revision.body?["n"] }
       #expect(bodies == ["9-cccc": 5, "3-aaaa": 3, "3-bbbb": 4, "2-bbbb": 1, "2-aaaa": 2])
       try database.compact()
       let leaves = try #require(try database.revisions(of: "a")).filter { $0.body != nil }
-      #expect(leaves.allSatisfy(\.isLeaf))
+      #expect(!leaves.contains { !$0.isLeaf })
       #expect(leaves.count == 3)
     }
   }
@@ -92,20 +92,25 @@ import Touchstone
       #expect(try database.revisions(of: "b")?.map(\.id.description) == odd)
       // A local save goes on top of it.
       #expect(try database.save("b", ["n": 2]).generation == 4)
-      #expect(try database.apply(pulled(String(repeating: "i", count: 480), ["1-a"], 1)))
+      let longest = String(repeating: "i", count: 480)
+      #expect(try database.apply(pulled(longest, ["1-a"], 1)))
     }
   }
 
   @Test("what can't be a history is refused", arguments: allEngines)
   func refusals(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
-      #expect(code { try database.apply(pulled("a", [], 1)) } == .invalidHistory)
-      #expect(code { try database.apply(pulled("a", ["2-a", "3-b"], 1)) } == .invalidHistory)
-      #expect(code { try database.apply(pulled("a", ["2-a", "2-b"], 1)) } == .invalidHistory)
-      #expect(code { try database.apply(pulled("a", ["x"], 1)) } == .invalidRevisionID)
-      #expect(code { try database.apply(pulled("a", ["0-a"], 1)) } == .invalidRevisionID)
-      #expect(code { try database.apply(pulled("", ["1-a"], 1)) } == .invalidDocumentID)
-      #expect(try database.lastSequence == 0)
+      let refused: [(id: String, history: [String], code: DocumentError.Code)] = [
+        ("a", [], .invalidHistory), ("a", ["2-a", "3-b"], .invalidHistory),
+        ("a", ["2-a", "2-b"], .invalidHistory), ("a", ["x"], .invalidRevisionID),
+        ("a", ["0-a"], .invalidRevisionID), ("", ["1-a"], .invalidDocumentID),
+      ]
+      for (id, history, expected) in refused {
+        let found = code { try database.apply(pulled(id, history, 1)) }
+        #expect(found == expected)
+      }
+      let last = try database.lastSequence
+      #expect(last == 0)
     }
   }
 

@@ -8,13 +8,13 @@ import Testing
     _ text: String, to tree: RevisionTree, parent: String? = nil, deleted: Bool = false
   ) throws -> Int {
     let id = try #require(RevisionID(text))
-    let parentIndex = try parent.map { parent in
-      try #require(try #require(RevisionID(parent)).withStored { tree.index(of: $0) })
-    }
+    let parentID = try parent.map { try #require(RevisionID($0)) }
+    let parentIndex = parentID?.withStored { tree.index(of: $0) }
+    #expect((parent == nil) == (parentIndex == nil))
     var flags: RevisionFlags = [.leaf, .hasBody]
     if deleted { flags.insert(.deleted) }
     return id.withStored {
-      tree.addChild($0, of: parentIndex ?? -1, sequence: id.generation, flags: flags)
+      tree.addChild($0, of: (parentIndex ?? nil) ?? -1, sequence: id.generation, flags: flags)
     }
   }
 

@@ -205,7 +205,7 @@ import Touchstone
   @Test("a purged document leaves nothing", arguments: allEngines)
   func purge(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
-      for number in 0..<5 { try database.save("a", ["n": .int(number)]) }
+      for number in 0..<5 { try database.save("a", ["n": .int(Int64(number))]) }
       try database.save("b", [:])
       try database.purge("a")
       #expect(try database.document("a", includeDeleted: true) == nil)

@@ -1,10 +1,180 @@
+import Foundation
 import Storage
+
+#if canImport(Glibc)
+  import Glibc
+#endif
 
 /// The program that the suite starts for what is done in a process of its own: writing beside the parent,
 /// being killed, running out of space, and reading broken files.
+///
+/// Its arguments are a command, the name of an engine, the key in hexadecimal or `-`, and the command's own.
 public enum ConformanceChild {
-  /// Runs the command in `arguments` with one of `engines`, which is found by its name, and ends the process.
+  /// Runs the command in `arguments` (the first being the program) with one of `engines`, and ends the process.
   public static func main(_ arguments: [String], engines: [EngineType]) -> Never {
-    fatalError("no commands yet")
+    do {
+      guard arguments.count >= 4, let engine = engines.first(where: { $0.name == arguments[2] }) else {
+        throw ConformanceFailure("usage: storage-child COMMAND ENGINE KEY|- …, not \(arguments)")
+      }
+      let child = Child(
+        engine: engine, key: arguments[3] == "-" ? nil : bytes(hexadecimal: arguments[3]),
+        arguments: Array(arguments[4...]))
+      switch arguments[1] {
+      case "probe": try child.probe()
+      case "commit": try child.commit()
+      case "increment": try child.increment()
+      case "fill": try child.fill()
+      case "nobody": try child.readAsNobody()
+      default: throw ConformanceFailure("unknown command “\(arguments[1])”")
+      }
+      exit(0)
+    } catch {
+      say("failed: \(error)")
+      exit(1)
+    }
+  }
+
+  private static func bytes(hexadecimal text: String) -> [UInt8] {
+    let digits = Array(text.utf8).map { UInt8($0 < 0x61 ? $0 - 0x30 : $0 - 0x61 + 10) }
+    return stride(from: 0, to: digits.count - 1, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
+  }
+
+  /// Writes a line at once: what was said before a crash is known.
+  static func say(_ line: String) {
+    let bytes = Array(line.replacingOccurrences(of: "\n", with: " ").utf8) + [0x0A]
+    _ = Glibc.write(1, bytes, bytes.count)
+  }
+}
+
+/// One run of the program.
+struct Child {
+  let engine: EngineType
+  let key: [UInt8]?
+  let arguments: [String]
+
+  func options(isReadOnly: Bool = false, creation: EngineOptions.Creation = .openOrCreate) -> EngineOptions {
+    EngineOptions(creation: creation, isReadOnly: isReadOnly, durability: .normal, key: key)
+  }
+
+  func say(_ line: String) { ConformanceChild.say(line) }
+
+  /// The number at a place of the arguments.
+  func number(_ index: Int) throws -> Int {
+    guard arguments.indices.contains(index), let number = Int(arguments[index]) else {
+      throw ConformanceFailure("argument \(index) is no number: \(arguments)")
+    }
+    return number
+  }
+
+  /// `probe MODE PATH…` opens each file, checks it, reads all of it and writes to it, and says a line about it:
+  /// `error CODE STEP MESSAGE`, `faults FAULT` or `content CONTENT`. The mode `blind` leaves the check out, so that
+  /// reading meets the damage.
+  func probe() throws {
+    for path in arguments.dropFirst() {
+      say(try probe(path, isBlind: arguments[0] == "blind"))
+    }
+  }
+
+  private func probe(_ path: String, isBlind: Bool) throws -> String {
+    var step = "open"
+    do {
+      let opened = try engine.open(path, options(creation: .openExisting))
+      defer { try? opened.close() }
+      step = "check"
+      let faults = isBlind ? [] : try opened.checkIntegrity()
+      guard faults.isEmpty else { return "faults \(faults[0])" }
+      step = "read"
+      let content: Content
+      do {
+        content = try Content(opened)
+      } catch let failure as ConformanceFailure {
+        // Reading in different ways gave different answers: damage that no check of a library without checksums
+        // has to find.
+        return "faults \(failure)"
+      }
+      step = "write"
+      try opened.write { transaction in
+        let keyspace = try transaction.createKeyspace("probe", shape: .documents)
+        for number in 0..<50 { try transaction.put("\(number)", "probe", in: keyspace) }
+        for keyspace in try transaction.keyspaces().values where keyspace.shape != .sequences {
+          try transaction.put("probe", "probe", in: keyspace)
+        }
+      }
+      return "content \(content)"
+    } catch let error as StorageError {
+      return "error \(error.code.rawValue) \(step) \(error)"
+    }
+  }
+
+  /// `increment PATH COUNT` adds one to a counter in each of two keyspaces, as often as said, and reads in between.
+  func increment() throws {
+    let opened = try engine.open(arguments[0], options())
+    for _ in 0..<(try number(1)) { try Counters.increment(opened) }
+    try opened.close()
+    say("done")
+  }
+
+  /// `nobody PATH CLOSED` becomes another user, reads the file at PATH, tries to write it, and tries to read CLOSED.
+  func readAsNobody() throws {
+    if geteuid() == 0 {
+      guard setgroups(0, nil) == 0, setgid(65_534) == 0, setuid(65_534) == 0 else {
+        throw ConformanceFailure("can't become nobody: errno \(errno)")
+      }
+    }
+    let opened = try engine.open(arguments[0], options(isReadOnly: true, creation: .openExisting))
+    say("content \(try Content(opened))")
+    try expectError(.readOnly, from: "write to an engine open for reading") {
+      try opened.write { (_: any WriteTransaction) in }
+    }
+    try expectEqual(opened.checkIntegrity(), [], "faults")
+    try opened.close()
+    for isReadOnly in [true, false] {
+      try expectError(.permissionDenied, from: "opening a file that can't be read") {
+        _ = try engine.open(arguments[1], options(isReadOnly: isReadOnly, creation: .openExisting))
+      }
+    }
+    try expectError(.permissionDenied, .readOnly, from: "opening a file for writing that can't be written") {
+      let opened = try engine.open(arguments[0], options(creation: .openExisting))
+      defer { try? opened.close() }
+      try opened.write { try $0.put("a", "b", in: $0.createKeyspace("other", shape: .documents)) }
+    }
+    try expectError(.permissionDenied, .readOnly, .ioError, from: "creating a file where none can be") {
+      let opened = try engine.open(arguments[0] + ".new", options(creation: .createNew))
+      defer { try? opened.close() }
+      try opened.write { (_: any WriteTransaction) in }
+    }
+    say("done")
+  }
+}
+
+/// Two counters in two keyspaces that every transaction leaves equal.
+enum Counters {
+  static func make(_ engine: any StorageEngine) throws {
+    try engine.write { transaction in
+      for name in ["left", "right"] {
+        try transaction.put("counter", "0", in: transaction.createKeyspace(name, shape: .documents))
+      }
+    }
+  }
+
+  static func increment(_ engine: any StorageEngine) throws {
+    try engine.write { transaction in
+      for name in ["left", "right"] {
+        let keyspace = try transaction.known(name)
+        let count = try transaction.text("counter", in: keyspace).flatMap { Int($0) } ?? 0
+        try transaction.put("counter", "\(count + 1)", in: keyspace)
+      }
+    }
+    _ = try count(engine)
+  }
+
+  /// The count, which has to be the same in both.
+  @discardableResult
+  static func count(_ engine: any StorageEngine) throws -> Int {
+    try engine.read { transaction in
+      let left = try transaction.text("counter", in: transaction.known("left"))
+      try expectEqual(transaction.text("counter", in: transaction.known("right")), left, "the right counter")
+      return left.flatMap { Int($0) } ?? -1
+    }
   }
 }

@@ -227,7 +227,7 @@ func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
 /// Threads that are waited for.
 final class ThreadGroup: Sendable {
   private let count = Lock(0)
-  private let ended = Semaphore()
+  private let ended = CountingSemaphore()
 
   func start(_ body: @escaping @Sendable () -> Void) {
     count.withLock { $0 += 1 }

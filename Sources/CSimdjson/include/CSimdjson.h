@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "json_block.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -41,7 +43,7 @@ json_parse_result json_parser_parse(json_parser *parser, const uint8_t *text, si
 const char *json_error_message(int error);
 
 /// Writes the shortest decimal form that reads back as `value` (finite), at most 32 bytes, and returns its
-/// length: fixed notation from 1e-4 up to 2^54 with at least one digit after the point, otherwise
+/// length: fixed notation from 1e-4 up to 2^53 with at least one digit after the point, otherwise
 /// `1.5e+20`. No NUL is written.
 size_t json_format_double(double value, char *buffer);
 

@@ -1,0 +1,157 @@
+import Foundation
+import Storage
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// A process running a command of `ConformanceChild`. Its output is read as it comes.
+final class ChildProcess: Sendable {
+  /// How a process ended.
+  enum Ending: Equatable, CustomStringConvertible {
+    case exited(Int32)
+    case signalled(Int32)
+
+    var description: String {
+      switch self {
+      case .exited(let status): "exited with status \(status)"
+      case .signalled(let signal): "ended by signal \(signal)"
+      }
+    }
+  }
+
+  private struct Pipe {
+    var reading: Int32
+    var writing: Int32
+
+    init() throws {
+      var ends: [Int32] = [0, 0]
+      guard pipe(&ends) == 0 else { throw ConformanceFailure("pipe: errno \(errno)") }
+      // Closed in every other child, or it would hold our pipe open.
+      for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+      (reading, writing) = (ends[0], ends[1])
+    }
+  }
+
+  private let identifier: pid_t
+  private let output = Lock<[UInt8]>([])
+  private let errors = Lock<[UInt8]>([])
+  private let outputEnded = CountingSemaphore()
+  private let errorsEnded = CountingSemaphore()
+  private let ending = Lock<Ending?>(nil)
+
+  /// Keeps a child from being started between another's pipes and the flags that close them in it.
+  private static let starting = Lock(())
+
+  /// Starts the executable at `path`.
+  static func start(_ path: String, _ arguments: [String]) throws -> ChildProcess {
+    try starting.withLock { _ in try ChildProcess(path, arguments) }
+  }
+
+  private init(_ path: String, _ arguments: [String]) throws {
+    let outputPipe = try Pipe()
+    let errorPipe = try Pipe()
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+    posix_spawn_file_actions_adddup2(&actions, outputPipe.writing, 1)
+    posix_spawn_file_actions_adddup2(&actions, errorPipe.writing, 2)
+    var environment = ProcessInfo.processInfo.environment
+    // A crash is to end the child at once, not after a minute of symbols.
+    environment["SWIFT_BACKTRACE"] = "enable=no"
+    var argv: [UnsafeMutablePointer<CChar>?] = ([path] + arguments).map { strdup($0) }
+    var envp: [UnsafeMutablePointer<CChar>?] = environment.map { strdup("\($0.key)=\($0.value)") }
+    argv.append(nil)
+    envp.append(nil)
+    defer { for text in argv + envp { free(text) } }
+    var identifier: pid_t = 0
+    let result = posix_spawn(&identifier, path, &actions, nil, argv, envp)
+    Glibc.close(outputPipe.writing)
+    Glibc.close(errorPipe.writing)
+    self.identifier = identifier
+    guard result == 0 else {
+      Glibc.close(outputPipe.reading)
+      Glibc.close(errorPipe.reading)
+      ending.withLock { $0 = .exited(-1) }
+      throw ConformanceFailure("\(path) can't be started: errno \(result)")
+    }
+    Self.collect(outputPipe.reading, in: output, outputEnded)
+    Self.collect(errorPipe.reading, in: errors, errorsEnded)
+  }
+
+  deinit {
+    if ending.withLock({ $0 }) == nil {
+      Glibc.kill(identifier, SIGKILL)
+      var status: Int32 = 0
+      waitpid(identifier, &status, 0)
+    }
+  }
+
+  private static func collect(_ descriptor: Int32, in bytes: Lock<[UInt8]>, _ ended: CountingSemaphore) {
+    Thread.detachNewThread {
+      var buffer = [UInt8](repeating: 0, count: 65_536)
+      while true {
+        let count = read(descriptor, &buffer, buffer.count)
+        if count < 0, errno == EINTR { continue }
+        guard count > 0 else { break }
+        bytes.withLock { $0 += buffer[..<count] }
+      }
+      Glibc.close(descriptor)
+      ended.signal()
+    }
+  }
+
+  /// What it wrote to standard output so far.
+  var outputSoFar: [UInt8] { output.withLock { $0 } }
+
+  /// Waits until there is any output, for so many seconds at most.
+  func waitForOutput(seconds: Double = 60) throws {
+    let end = Date() + seconds
+    while output.withLock({ $0.isEmpty }) {
+      guard Date() < end else { throw ConformanceFailure("the child says nothing: \(errorText)") }
+      usleep(200)
+    }
+  }
+
+  func kill() { Glibc.kill(identifier, SIGKILL) }
+
+  /// Waits for its end. Kills it and throws after so many seconds.
+  @discardableResult
+  func wait(seconds: Double = 120) throws -> Ending {
+    guard outputEnded.wait(seconds: seconds), errorsEnded.wait(seconds: seconds) else {
+      kill()
+      throw ConformanceFailure("the child hangs; it said “\(outputText)” and “\(errorText)”")
+    }
+    var status: Int32 = 0
+    while waitpid(identifier, &status, 0) < 0, errno == EINTR {}
+    let signal = status & 0x7F
+    let found: Ending = signal == 0 ? .exited((status >> 8) & 0xFF) : .signalled(signal)
+    ending.withLock { $0 = found }
+    return found
+  }
+
+  var outputText: String { String(decoding: output.withLock { $0 }, as: UTF8.self) }
+  var errorText: String { String(decoding: errors.withLock { $0 }.suffix(2_000), as: UTF8.self) }
+}
+
+extension ConformanceSuite {
+  /// Starts a command of `ConformanceChild` on the suite's engine.
+  func startChild(_ command: String, _ arguments: [String], key: [UInt8]?? = nil) throws -> ChildProcess {
+    guard let childPath else { throw ConformanceFailure("there is no child to start") }
+    let key = key ?? self.key
+    return try ChildProcess.start(
+      childPath, [command, subject.engine.name, key.map { hexadecimal($0) } ?? "-"] + arguments)
+  }
+
+  /// Runs a command to its end, which has to be a good one, and returns the lines it wrote.
+  func runChild(_ command: String, _ arguments: [String], key: [UInt8]?? = nil) throws -> [String] {
+    let child = try startChild(command, arguments, key: key)
+    let ending = try child.wait()
+    guard ending == .exited(0) else {
+      throw ConformanceFailure(
+        "the child of “\(command)” \(ending), after “\(child.outputText)” and “\(child.errorText)”")
+    }
+    return child.outputText.split(separator: "\n").map(String.init)
+  }
+}

@@ -1,0 +1,131 @@
+import Foundation
+import Storage
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+extension ConformanceSuite {
+  static let processBehaviours: [Behaviour] = [
+    Behaviour("two processes write and read one path, and no increment is lost", needs: [.child]) { suite in
+      let rounds = suite.isLong ? 5_000 : 300
+      try suite.withEngine { engine in
+        try Counters.make(engine)
+        let children = try (0..<2).map { _ in
+          try suite.startChild("increment", [suite.path("main"), "\(rounds)"])
+        }
+        var seen = 0
+        for _ in 0..<rounds {
+          try Counters.increment(engine)
+          let count = try Counters.count(engine)
+          try expect(count > seen, "the counter went from \(seen) to \(count)")
+          seen = count
+        }
+        for child in children {
+          let ending = try child.wait()
+          try expect(ending == .exited(0), "the child \(ending): \(child.outputText) \(child.errorText)")
+        }
+        try expectEqual(Counters.count(engine), rounds * 3, "the sum of all increments")
+        try expectEqual(engine.checkIntegrity(), [], "faults")
+      }
+    },
+
+    Behaviour("another process sees keyspaces made, dropped and made again", needs: [.child]) { suite in
+      try suite.withEngine { engine in
+        let path = suite.path("main")
+        for round in 0..<4 {
+          try engine.write { transaction in
+            if let keyspace = try transaction.keyspace(named: "k") { try transaction.dropKeyspace(keyspace) }
+            let keyspace = try transaction.createKeyspace("k", shape: KeyspaceShape.allCases[round % 3])
+            try transaction.put(sequenceKey(UInt64(round)), [1], in: keyspace)
+          }
+          let line = try suite.runChild("probe", ["checked", path])
+          try expectEqual(line.first?.contains("k:\(KeyspaceShape.allCases[round % 3]):1:"), true, "\(line)")
+          try engine.write { transaction in
+            // The child has written too.
+            let probe = try transaction.known("probe")
+            try expectEqual(transaction.count(of: probe), 51, "entries that the child made")
+            try transaction.dropKeyspace(probe)
+          }
+        }
+      }
+    },
+
+    Behaviour("a killed process loses no acknowledged commit and leaves none in part", needs: [.child]) {
+      suite in
+      try suite.killAgainAndAgain(rounds: suite.isLong ? 2_000 : 100)
+    },
+
+    Behaviour("a full disk is a typed error that loses nothing, and passes", needs: [.child]) { suite in
+      var generator = SeededGenerator(seed: suite.seed)
+      for round in 0..<(suite.isLong ? 100 : 8) {
+        let limit = 300_000 + generator.below(1_500_000)
+        let threads = round % 2 == 0 ? 1 : 4
+        let path = suite.path("full\(round)")
+        let lines = try suite.runChild("fill", [path, "\(suite.seed)", "\(threads)", "\(limit)"])
+        let last = lines.last?.split(separator: " ").compactMap { Int($0) } ?? []
+        try suite.withEngine("full\(round)") { engine in
+          let found = try NumberedCommits(seed: suite.seed, keptLog: .max).verify(engine, acknowledged: last)
+          try expectEqual(found, last, "commits after reopening, limit \(limit)")
+          try expectEqual(engine.checkIntegrity(), [], "faults")
+        }
+      }
+    },
+
+    Behaviour("a directory that can't be written serves readers of another user", needs: [.child]) { suite in
+      let path = suite.path("main")
+      let content = try suite.withEngine { try suite.fill($0) }
+      try suite.withEngine("closed") { _ = try suite.fill($0) }
+      for name in try FileManager.default.contentsOfDirectory(atPath: suite.directory) {
+        chmod("\(suite.directory)/\(name)", 0o444)
+      }
+      chmod(suite.path("closed"), 0)
+      chmod(suite.directory, 0o555)
+      defer { chmod(suite.directory, 0o755) }
+      try expectEqual(
+        suite.runChild("nobody", [path, suite.path("closed")]), ["content \(content)", "done"],
+        "what another user reads")
+    },
+  ]
+
+  /// Kills a child that commits at random moments, and looks what it has left.
+  private func killAgainAndAgain(rounds: Int) throws {
+    let commits = NumberedCommits(seed: seed)
+    var generator = SeededGenerator(seed: seed)
+    var label = ""
+    var acknowledged: [Int] = []
+    var total = 0
+    for round in 0..<rounds {
+      if round % 20 == 0 {
+        // A new file, by one writer or by several that share commits.
+        label = "killed\(round)"
+        acknowledged = [Int](repeating: 0, count: round % 40 == 0 ? 1 : 4)
+        try withEngine(label) { try NumberedCommits.make($0) }
+      }
+      let child = try startChild("commit", [path(label), "\(seed)"] + acknowledged.map(String.init))
+      // Now and then while it opens the file.
+      if generator.once(in: 6) {
+        usleep(UInt32(generator.below(20_000)))
+      } else {
+        try child.waitForOutput()
+        usleep(UInt32(generator.below(generator.once(in: 8) ? 100_000 : 12_000)))
+      }
+      child.kill()
+      let ending = try child.wait()
+      try expect(ending == .signalled(SIGKILL), "round \(round): the child \(ending): \(child.errorText)")
+      acknowledged = try Acknowledgement.last(in: child.outputSoFar, after: acknowledged)
+      // Sometimes the next child is the first to see the file again.
+      if generator.once(in: 4), round % 20 != 19 { continue }
+      do {
+        try withEngine(label) { engine in
+          acknowledged = try commits.verify(engine, acknowledged: acknowledged)
+          if round % 5 == 4 { try expectEqual(engine.checkIntegrity(), [], "faults") }
+        }
+      } catch {
+        throw ConformanceFailure("after kill \(round): \(error)")
+      }
+      if round % 20 == 19 { total += acknowledged.reduce(0, +) }
+    }
+    try expect(total > rounds, "only \(total) commits in \(rounds) rounds: nothing was tested")
+  }
+}
