@@ -44,6 +44,7 @@ public final class SQLiteEngine: StorageEngine, @unchecked Sendable {
     claim = try OpenFiles.claim(path, library: libraryPath)
     do {
       let first: Connection
+      try file.checkPermission(toWrite: !options.isReadOnly)
       if options.isReadOnly {
         (first, file.access) = try Self.openReadOnly(file, options)
       } else {
@@ -205,13 +206,13 @@ public final class SQLiteEngine: StorageEngine, @unchecked Sendable {
     }
   }
 
-  /// Opens a file that isn't to be written. A log of 32 bytes holds its header only.
+  /// Opens a file that isn't to be written.
   private static func openReadOnly(_ file: SQLiteFile, _ options: EngineOptions) throws -> (
     Connection, SQLiteFile.Access
   ) {
     var ways = [SQLiteFile.Access.readOnly]
-    if access(SQLiteFile.directory(of: file.path), W_OK) != 0 {
-      let isLogLeft = SQLiteFile.size(file.path + "-wal") ?? 0 > 32
+    if !SQLiteFile.isAllowed(SQLiteFile.directory(of: file.path), W_OK) {
+      let isLogLeft = SQLiteFile.size(file.path + "-wal") ?? 0 > SQLiteFile.emptyLogBytes
       // New libraries can read beside a log and its shared memory without writing, when they may open both.
       ways = isLogLeft ? [.readOnly, .withoutLocks] : [.immutable]
     }
