@@ -17,7 +17,7 @@ enum Subcommands {
     ImportCommand.self, ExportCommand.self,
     GetCommand.self, PutCommand.self, RemoveCommand.self, ListCommand.self, ChangesCommand.self,
     CompactCommand.self, CheckCommand.self, KeyShowCommand.self,
-    DatasetsCommand.self,
+    DatasetsCommand.self, BenchCommand.self,
   ] }
 
   /// The command that `words` begin with. Throws a `UsageError` when there is none.

@@ -1,3 +1,4 @@
+import Datasets
 import Documents
 import Limits
 import Storage
@@ -43,7 +44,7 @@ final class TravelReplay: @unchecked Sendable {
           }
         operations.append(
           limit_operation(
-            kind: UInt8(kind.rawValue), table: place,
+            kind: UInt8(kind), table: place,
             record: limit_record(key: keep(operation.key), value: keep(operation.value))))
       }
       steps.append(limit_step(text: texts[index], first: first, end: operations.count))
@@ -59,27 +60,28 @@ final class TravelReplay: @unchecked Sendable {
   }
 
   /// Does the workloads once on databases in `directory`, and writes down what that takes.
-  static func record(_ corpus: TravelCorpus, in directory: String) throws -> All {
-    let dataset = corpus.dataset
-    let all = Array(0..<dataset.count)
+  static func record(
+    _ dataset: LoadedDataset, ids: [String], singles: [Int], pulled: [PulledRevision], in directory: String
+  ) throws -> All {
+    let all = Array(ids.indices)
     func text(_ number: Int) -> limit_bytes {
       let json = dataset.json(number)
       return limit_bytes(bytes: json.baseAddress, count: json.count)
     }
-    func session(_ name: String) throws -> Session { try Session(directory + "/" + name) }
+    func noText(_ number: Int) -> limit_bytes { limit_bytes() }
 
-    let local = try session("local")
-    let insert = try local.record(all, text) { try local.store.save(corpus.ids[$0], json: dataset.json($0)) }
-    let update = try local.record(all, text) { try local.store.save(corpus.ids[$0], json: dataset.json($0)) }
-    let delete = try local.record(all, { _ in limit_bytes() }) { try local.store.delete(corpus.ids[$0]) }
+    let local = try Session(directory + "/local")
+    let insert = try local.record(all, text) { try local.store.save(ids[$0], json: dataset.json($0)) }
+    let update = try local.record(all, text) { try local.store.save(ids[$0], json: dataset.json($0)) }
+    let delete = try local.record(all, noText) { try local.store.delete(ids[$0]) }
     try local.engine.close()
-    let single = try session("single")
-    let insertSingle = try single.record(corpus.singles, text) {
-      try single.store.save(corpus.ids[$0], json: dataset.json($0))
+    let single = try Session(directory + "/single")
+    let insertSingle = try single.record(singles, text) {
+      try single.store.save(ids[$0], json: dataset.json($0))
     }
     try single.engine.close()
-    let remote = try session("remote")
-    let pull = try remote.record(all, text) { try remote.store.apply(corpus.pulled[$0]) }
+    let remote = try Session(directory + "/remote")
+    let pull = try remote.record(all, text) { try remote.store.apply(pulled[$0]) }
     try remote.engine.close()
     return All(insert: insert, insertSingle: insertSingle, update: update, pull: pull, delete: delete)
   }
