@@ -39,7 +39,7 @@ import Testing
     ),
     (
       ["create", "db", "--engine", "oracle"],
-      "touchstone create: --engine: there is no engine \"oracle\"; known are"
+      "touchstone create: there is no engine \"oracle\"; known are"
     ),
   ]) func wrongUsageIsOneLineAndStatus2(arguments: [String], message: String) throws {
     try Tool.run { tool in
