@@ -24,15 +24,17 @@ let package = Package(
       name: "CZlib", path: "Sources/CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     .target(
       name: "CSimdjson", path: "Sources/CSimdjson",
-      cxxSettings: [.unsafeFlags(["-O3"])], linkerSettings: [.linkedLibrary("simdjson")]),
+      linkerSettings: [.linkedLibrary("simdjson")]),
 
     // The library, bottom to top (docs/architecture.md).
     .target(name: "Storage"),
     .target(name: "SQLiteLibrary", dependencies: ["CSQLite"]),
-    .target(name: "StorageSQLite", dependencies: ["Storage", "SQLiteLibrary"]),
+    .target(name: "StorageSQLite", dependencies: ["Storage", "SQLiteLibrary", "CCrypto"]),
     .target(name: "StorageLMDB", dependencies: ["Storage", "CLMDB"]),
-    .target(name: "Fleece", dependencies: ["CSimdjson"]),
-    .target(name: "Encryption", dependencies: ["CCrypto"]),
+    .target(
+      name: "Fleece", dependencies: ["CSimdjson"],
+      swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
+    .target(name: "Encryption", dependencies: ["Storage", "CCrypto"]),
     .target(name: "Documents", dependencies: ["Storage", "Fleece", "CCrypto"]),
     .target(
       name: "Touchstone",
@@ -43,10 +45,13 @@ let package = Package(
     .target(name: "Datasets", dependencies: ["CZlib", "CCrypto"], path: "Datasets"),
     .target(
       name: "Limits", dependencies: ["CSQLite", "CLMDB", "CSimdjson", "CCrypto"],
-      path: "Benchmarks/Limits", cSettings: [.unsafeFlags(["-O3"])]),
+      path: "Benchmarks/Limits"),
     .target(
       name: "Suites",
-      dependencies: ["Touchstone", "BenchmarkKit", "Datasets", "Limits"], path: "Benchmarks/Suites"),
+      dependencies: [
+        "Touchstone", "Storage", "SQLiteLibrary", "StorageSQLite", "StorageLMDB", "BenchmarkKit", "Datasets",
+        "Limits", "CSQLite", "CLMDB",
+      ], path: "Benchmarks/Suites"),
     .executableTarget(
       name: "touchstone",
       dependencies: ["Touchstone", "BenchmarkKit", "Datasets", "Suites"], path: "Sources/CLI"),
@@ -60,17 +65,18 @@ let package = Package(
     .testTarget(
       name: "StorageTests",
       dependencies: ["StorageConformance", "StorageSQLite", "StorageLMDB", "storage-child"]),
-    .testTarget(name: "StorageSQLiteTests", dependencies: ["StorageConformance", "StorageSQLite"]),
+    .testTarget(name: "StorageSQLiteTests", dependencies: ["StorageSQLite"]),
     .executableTarget(
       name: "lmdb-child", dependencies: ["Storage", "StorageLMDB"], path: "Tests/LMDBChild"),
     .testTarget(name: "StorageLMDBTests", dependencies: ["StorageLMDB", "CLMDB", "lmdb-child"]),
     .testTarget(name: "FleeceTests", dependencies: ["Fleece"]),
-    .testTarget(name: "EncryptionTests", dependencies: ["Encryption"]),
+    .testTarget(name: "EncryptionTests", dependencies: ["Encryption", "Storage"]),
     .testTarget(name: "DocumentsTests", dependencies: ["Touchstone", "StorageConformance"]),
     .testTarget(name: "TouchstoneTests", dependencies: ["Touchstone", "Datasets"]),
     .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
     .testTarget(name: "DatasetsTests", dependencies: ["Datasets"]),
-    .testTarget(name: "CLITests", dependencies: ["touchstone"]),
+    .testTarget(name: "SuitesTests", dependencies: ["Suites"]),
+    .testTarget(name: "CLITests", dependencies: ["touchstone", "Datasets"]),
   ]
     + (fuzzing
       ? [

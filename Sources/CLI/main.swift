@@ -1,1 +1,43 @@
-print("touchstone")
+import Touchstone
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// Runs the command that the words name, and returns the process's status.
+func run(_ words: ArraySlice<String>) -> ExitStatus {
+  let output = StandardOutput()
+  var name = "touchstone"
+  do {
+    switch words.first {
+    case nil:
+      StandardError.write(Subcommands.help)
+      return .usage
+    case "--help", "-h", "help":
+      try output.write(
+        words.count > 1 ? Subcommands.find(words.dropFirst()).usage.help : Subcommands.help)
+    case "--version": try output.line("touchstone \(touchstoneVersion)")
+    default:
+      let command = try Subcommands.find(words)
+      let arguments = words.dropFirst(command.usage.words.count)
+      name += " " + command.usage.name
+      if arguments.prefix(while: { $0 != "--" }).contains(where: { $0 == "--help" || $0 == "-h" }) {
+        try output.write(command.usage.help)
+      } else {
+        do { try command.init(Arguments(arguments, usage: command.usage)).run(output) } catch {
+          // What was printed before belongs to the answer: the faults that a check found.
+          try output.flush()
+          throw error
+        }
+      }
+    }
+    try output.flush()
+    return .done
+  } catch {
+    let message = (error as? UsageError)?.message ?? "\(error)"
+    StandardError.line("\(name): \(message)")
+    return ExitStatus(error)
+  }
+}
+
+exit(run(CommandLine.arguments.dropFirst()).rawValue)

@@ -78,9 +78,12 @@ extension EngineConnection {
       case (true, true): .deleteBetween
       }
     let statement = try statement(which, slot)
-    let count = try bounds.bound(to: statement, functions, lower: bounds.hasLower, upper: bounds.hasUpper) {
+    // Old libraries don't say how many rows a whole table had.
+    let whole = which == .deleteAll ? try count(of: keyspace) + addedEntries(keyspace) : nil
+    let changed = try bounds.bound(to: statement, functions, lower: bounds.hasLower, upper: bounds.hasUpper) {
       try finish(statement, slot)
     }
+    let count = whole ?? changed
     addEntries(-count, slot)
     return count
   }

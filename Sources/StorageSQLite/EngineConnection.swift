@@ -234,12 +234,22 @@ final class EngineConnection: @unchecked Sendable {
 
   private func failure(_ error: SQLiteError, _ slot: Slot) -> StorageError {
     let keyspace = slot.pointee.keyspace
-    if error.code == SQLITE_ERROR,
-      let shape = try? Catalog.shape(of: keyspace.number, in: connection, path), shape != keyspace.shape
-    {
-      return noSuchKeyspace(keyspace)
+    if error.code == SQLITE_ERROR, !isKnown(keyspace) { return noSuchKeyspace(keyspace) }
+    if error.code == SQLITE_TOOBIG, error.statement?.hasPrefix("SELECT") == true {
+      return StorageError(
+        .damaged, "reading keyspace \(keyspace.number): a value is longer than there can be", path: path,
+        engineCode: Int(error.extendedCode), engineMessage: error.message)
     }
     return StorageError(error, "using keyspace \(keyspace.number)", path: path)
+  }
+
+  /// Whether the file has the keyspace, or can't say.
+  private func isKnown(_ keyspace: Keyspace) -> Bool {
+    do {
+      return try Catalog.shape(of: keyspace.number, in: connection, path) == keyspace.shape
+    } catch {
+      return true
+    }
   }
 
   // MARK: Reading

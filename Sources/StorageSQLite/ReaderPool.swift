@@ -8,6 +8,8 @@ import Storage
 
 /// The connections that hold snapshots: opened when none is idle, kept for the next snapshot.
 final class ReaderPool: Sendable {
+  /// Snapshots that may be open at once. Each has a connection with two open files.
+  static let maximumSnapshots = 2_500
   /// Idle connections that are kept; more are closed when their snapshots end.
   static let keptIdle = 16
   /// So many have the whole cache that the options ask for; the others, opened when many snapshots are held
@@ -36,10 +38,15 @@ final class ReaderPool: Sendable {
 
   var snapshots: Int { state.withLock { $0.snapshots } }
 
-  /// A connection on a snapshot of this moment. To be given back.
-  func take() throws -> EngineConnection {
+  /// A connection on a snapshot of this moment. To be given back. `isOwn` is for the engine's own needs, which
+  /// are met also when there are as many snapshots as there may be.
+  func take(isOwn: Bool = false) throws -> EngineConnection {
     let (idle, isLarge): (EngineConnection?, Bool) = try state.withLock { state in
       guard !state.isClosed else { throw StorageError(.closed, "reading a closed database", path: file.path) }
+      guard state.snapshots < Self.maximumSnapshots || isOwn else {
+        throw StorageError(
+          .tooManyReaders, "\(state.snapshots) snapshots are open, as many as may be", path: file.path)
+      }
       state.snapshots += 1
       if let connection = state.idle.popLast() { return (connection, false) }
       state.connections += 1

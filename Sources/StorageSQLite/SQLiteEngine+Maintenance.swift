@@ -75,7 +75,7 @@ extension SQLiteEngine {
   }
 
   private func attach(_ target: String, to source: Connection) throws {
-    let uri = "file://\(SQLiteFile.percentEncoded(target))?mode=rwc"
+    let uri = SQLiteFile(path: target, library: file.library, key: nil, durability: .none).uri
     if let key = file.key {
       let statement = try source.prepare("ATTACH ?1 AS copy KEY ?2")
       defer { statement.finalize() }
@@ -128,6 +128,11 @@ extension SQLiteEngine {
       do {
         faults = try database.strings("PRAGMA integrity_check(1000)").filter { $0 != "ok" }
         faults += try countFaults(database)
+        if let size = SQLiteFile.size(path), size % SQLiteLayout.pageBytes != 0,
+          SQLiteFile.size(path + "-wal") ?? 0 <= SQLiteFile.emptyLogBytes
+        {
+          faults.append("the file's \(size) bytes are no whole number of pages")
+        }
       } catch let error as SQLiteError {
         guard Self.isDamage(error) else { throw StorageError(error, "checking a database", path: path) }
         faults.append("a page can't be read: \(error.message)")
@@ -138,9 +143,14 @@ extension SQLiteEngine {
     }
   }
 
-  /// SQLCipher gives a plain error for a page whose authentication code is wrong.
+  /// Whether a check that fails has found damage: SQLCipher gives a plain error for a page whose
+  /// authentication code is wrong, and old libraries take an impossible size of the file for a full disk.
   private static func isDamage(_ error: SQLiteError) -> Bool {
-    [SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_ERROR, SQLITE_IOERR].contains(error.code) && error.systemError == 0
+    switch error.code {
+    case SQLITE_BUSY, SQLITE_LOCKED, SQLITE_PROTOCOL, SQLITE_NOMEM, SQLITE_INTERRUPT, SQLITE_CANTOPEN: false
+    case SQLITE_IOERR: error.systemError == 0
+    default: true
+    }
   }
 
   /// Holds the table of keyspaces against the tables that there are and what is in them.
@@ -175,7 +185,7 @@ extension SQLiteEngine {
 
   private func withSnapshot<Result>(_ body: (EngineConnection) throws -> Result) throws -> Result {
     try checkFork()
-    let connection = try readers.take()
+    let connection = try readers.take(isOwn: true)
     defer { readers.give(connection) }
     return try body(connection)
   }

@@ -1,7 +1,7 @@
-// The process that the conformance suite starts and kills. An engine is added by its name here.
+// The process that the conformance suite starts and kills. An engine is added by its type here.
 
 import StorageConformance
 import StorageLMDB
 import StorageSQLite
 
-ConformanceChild.main(CommandLine.arguments, engines: [LMDBEngines.lmdb])
+ConformanceChild.main(CommandLine.arguments, engines: SQLiteEngines.all + [LMDBEngines.lmdb])

@@ -1,5 +1,203 @@
+import Foundation
 import Storage
 
 extension ConformanceSuite {
-  static let damageBehaviours: [Behaviour] = []
+  static let damageBehaviours: [Behaviour] = [
+    Behaviour("files that are no database are a typed error, and stay as they are", needs: [.child]) {
+      suite in
+      var generator = SeededGenerator(seed: suite.seed)
+      var files: [Variant] = [
+        Variant("empty", []), Variant("one byte", [0]), Variant("text", Array("This is no database.\n".utf8)),
+        Variant("long text", Array(String(repeating: "no database ", count: 5_000).utf8)),
+        Variant("zeros", [UInt8](repeating: 0, count: 65_536)),
+        Variant("ones", [UInt8](repeating: 0xFF, count: 65_536)),
+        Variant("JSON", Array("{\"a\": 1}".utf8)),
+        Variant("SQLite's first bytes", Array("SQLite format 3\0".utf8) + generator.bytes(8_000)),
+        Variant("SQLite's first bytes alone", Array("SQLite format 3\0".utf8)),
+      ]
+      for size in [16, 100, 511, 512, 1_024, 4_096, 8_192, 100_000] {
+        files.append(Variant("\(size) random bytes", generator.bytes(size)))
+      }
+      for (variant, line) in try suite.probe(files, "checked") + suite.probe(files, "blind") {
+        if variant.bytes.isEmpty, line.hasPrefix("content ") { continue }
+        let codes: [StorageError.Code] = [
+          .notADatabase, .damaged, .unsupportedVersion, .wrongKey, .notEncrypted,
+        ]
+        try expect(
+          codes.contains { line.hasPrefix("error \($0.rawValue) open ") },
+          "\(variant.name): “\(line)”, wanted \(codes) from open")
+      }
+    },
+
+    Behaviour("another engine's file is a typed error, and stays as it is", needs: [.files]) { suite in
+      // Engines that share a format share the ending of its name.
+      for other in suite.others where other.fileExtension != suite.subject.engine.fileExtension {
+        let path = suite.path("of-\(other.name)")
+        var options = EngineOptions()
+        if other.encrypts { options.key = suite.key ?? [UInt8](repeating: 3, count: 32) }
+        let opened = try other.open(path, options)
+        let content = try suite.fill(opened)
+        try opened.close()
+        for creation in [EngineOptions.Creation.openExisting, .openOrCreate] {
+          try expectError(
+            .notADatabase, .wrongKey, .keyRequired, .notEncrypted, from: "opening a file of \(other.name)"
+          ) { _ = try suite.open(path, suite.options(creation: creation)) }
+        }
+        let again = try other.open(path, options)
+        try expectEqual(Content(again), content, "content of the other engine's file")
+        try again.close()
+      }
+    },
+
+    Behaviour("truncated files are an error, faults, or what they were", needs: [.child]) { suite in
+      let (bytes, content) = try suite.soundFile()
+      var generator = SeededGenerator(seed: suite.seed)
+      let page = try suite.withEngine { try $0.statistics().pageBytes }
+      var sizes = [
+        1, 15, 16, 99, 100, 511, 512, 513, 1_000, page - 1, page, page + 1, 2 * page - 1, 2 * page,
+        2 * page + 1,
+        3 * page, bytes.count / 4, bytes.count / 2, bytes.count * 3 / 4, bytes.count - page - 1,
+        bytes.count - page,
+        bytes.count - page + 1, bytes.count - 1,
+      ]
+      sizes += (0..<(suite.isLong ? 500 : 15)).map { _ in 1 + generator.below(bytes.count - 1) }
+      let files = sizes.map { Variant("the first \($0) of \(bytes.count) bytes", Array(bytes[..<$0])) }
+      var found = try suite.probe(files, "checked")
+      if suite.subject.survivesAnyDamage { found += try suite.probe(files, "blind") }
+      for (variant, line) in found { try suite.expectNoticed(variant, line, content) }
+      let noticed = found.count { !$0.1.hasPrefix("content ") }
+      try expect(noticed * 2 > found.count, "only \(noticed) of \(found.count) truncated files were noticed")
+    },
+
+    Behaviour("overwritten pages are found by the check", needs: [.child]) { suite in
+      let (bytes, content) = try suite.soundFile()
+      var generator = SeededGenerator(seed: suite.seed)
+      let page = try suite.withEngine { try $0.statistics().pageBytes }
+      var files: [Variant] = []
+      for _ in 0..<(suite.isLong ? 300 : 25) {
+        let number = generator.below(bytes.count / page)
+        var damaged = bytes
+        let (name, filling) = generator.pick([
+          ("ones", [UInt8](repeating: 0xFF, count: page)), ("zeros", [UInt8](repeating: 0, count: page)),
+          ("random bytes", generator.bytes(page)),
+          ("another page", Array(bytes[..<(bytes.count / page * page)].suffix(page))),
+        ])
+        damaged.replaceSubrange(number * page..<(number + 1) * page, with: filling)
+        files.append(Variant("page \(number) overwritten with \(name)", damaged))
+      }
+      let found = try suite.probe(files, "checked")
+      for (variant, line) in found { try suite.expectNoticed(variant, line, content) }
+      let noticed = found.count { !$0.1.hasPrefix("content ") }
+      try expect(
+        noticed * 2 > found.count, "only \(noticed) of \(found.count) overwritten pages were noticed")
+    },
+
+    Behaviour(
+      "flipped bytes never crash a check, nor what reads after a check found nothing", needs: [.child]
+    ) {
+      suite in
+      let (bytes, _) = try suite.soundFile()
+      var generator = SeededGenerator(seed: suite.seed)
+      let page = try suite.withEngine { try $0.statistics().pageBytes }
+      var files: [Variant] = []
+      for round in 0..<(suite.isLong ? 5_000 : 150) {
+        var damaged = bytes
+        var places: [Int] = []
+        for _ in 0...generator.below(4) {
+          // The heads of pages are where structure is.
+          let place =
+            switch round % 3 {
+            case 0: generator.below(bytes.count)
+            case 1: generator.below(min(bytes.count, 3 * page))
+            default: generator.below(bytes.count / page) * page + generator.below(100)
+            }
+          damaged[place] ^= UInt8(1 << generator.below(8))
+          places.append(place)
+        }
+        files.append(Variant("flipped bits at \(places)", damaged))
+      }
+      var found = try suite.probe(files, "checked")
+      if suite.subject.survivesAnyDamage { found += try suite.probe(files, "blind") }
+      for (variant, line) in found {
+        try expect(
+          line.hasPrefix("content ") || line.hasPrefix("faults ") || line.hasPrefix("error "),
+          "\(variant.name): “\(line)”")
+      }
+    },
+  ]
+
+  /// A file that is not as it should be.
+  struct Variant {
+    let name: String
+    let bytes: [UInt8]
+    init(_ name: String, _ bytes: [UInt8]) {
+      self.name = name
+      self.bytes = bytes
+    }
+  }
+
+  /// The bytes of a closed file of a few hundred pages, of which each holds entries, and its content.
+  private func soundFile() throws -> (bytes: [UInt8], content: String) {
+    let content = try withEngine { engine in
+      try engine.write { transaction in
+        var generator = SeededGenerator(seed: seed)
+        for shape in KeyspaceShape.allCases {
+          let keyspace = try transaction.createKeyspace("k\(shape.rawValue)", shape: shape)
+          for number in 0..<500 {
+            try transaction.put(sequenceKey(UInt64(number * 7)), generator.bytes(150), in: keyspace)
+          }
+        }
+      }
+      return try Content(engine).description
+    }
+    let file = try Data(contentsOf: URL(fileURLWithPath: path("main")))
+    return ([UInt8](file), content)
+  }
+
+  /// Lets children open, check, read and write each file. A child that crashes fails the suite, by the name of the
+  /// file.
+  private func probe(_ variants: [Variant], _ mode: String) throws -> [(Variant, String)] {
+    var result: [(Variant, String)] = []
+    for start in stride(from: 0, to: variants.count, by: 25) {
+      let batch = Array(variants[start..<min(start + 25, variants.count)])
+      var paths: [String] = []
+      for (index, variant) in batch.enumerated() {
+        let path = path("\(mode)\(start + index)")
+        try Data(variant.bytes).write(to: URL(fileURLWithPath: path))
+        paths.append(path)
+      }
+      let child = try startChild("probe", [mode] + paths)
+      let ending = try child.wait()
+      let lines = child.outputText.split(separator: "\n").map(String.init)
+      if ending != .exited(0) || lines.count != batch.count {
+        let culprit = lines.count < batch.count ? batch[lines.count].name : "?"
+        throw ConformanceFailure(
+          "the child \(ending) at “\(culprit)” (\(mode)): \(lines.last ?? "") \(child.errorText)")
+      }
+      result += zip(batch, lines)
+      for name in try FileManager.default.contentsOfDirectory(atPath: directory)
+      where name.hasPrefix(mode) {
+        try FileManager.default.removeItem(atPath: "\(directory)/\(name)")
+      }
+    }
+    return result
+  }
+
+  /// Damage to what holds entries was noticed, or hit nothing that counts.
+  private func expectNoticed(_ variant: Variant, _ line: String, _ content: String) throws {
+    if line.hasPrefix("content ") {
+      return try expectEqual(line, "content \(content)", "\(variant.name): content of a damaged file")
+    }
+    try expectSensible(variant, line)
+  }
+
+  private func expectSensible(_ variant: Variant, _ line: String) throws {
+    guard line.hasPrefix("error ") else { return }
+    let codes: [StorageError.Code] = [
+      .notADatabase, .damaged, .unsupportedVersion, .wrongKey, .notEncrypted, .ioError,
+    ]
+    try expect(
+      codes.contains { line.hasPrefix("error \($0.rawValue) ") },
+      "\(variant.name): “\(line)”, wanted \(codes)")
+  }
 }

@@ -11,11 +11,13 @@ import Storage
 /// Commit N of thread T puts an entry into three keyspaces of all shapes, and deletes from two of them what an
 /// older commit put. So a commit that is there in part, twice or out of order shows.
 struct NumberedCommits {
-  /// How many commits of a thread keep their entry in `log` and in `index`.
-  static let kept = (log: 400, index: 30)
+  /// How many commits of a thread keep their entry in `index`.
+  static let keptIndex = 30
   static let slots = 40
 
   let seed: UInt64
+  /// How many commits of a thread keep their entry in `log`.
+  var keptLog = 400
 
   static func make(_ engine: any StorageEngine) throws {
     try engine.write { transaction in
@@ -29,13 +31,13 @@ struct NumberedCommits {
     let log = try transaction.known("log")
     let index = try transaction.known("index")
     try transaction.put(logKey(number, thread), payload(number, thread), in: log)
-    if number > Self.kept.log { try remove(logKey(number - Self.kept.log, thread), log, transaction) }
+    if number > keptLog { try remove(logKey(number - keptLog, thread), log, transaction) }
     try transaction.put(
       stateKey(number, thread), Array("\(number)/".utf8) + payload(number, thread),
       in: transaction.known("state"))
     let isNew = try transaction.insert(indexKey(number, thread), [], in: index)
     try expect(isNew, "the index has commit \(number) of thread \(thread) already")
-    if number > Self.kept.index { try remove(indexKey(number - Self.kept.index, thread), index, transaction) }
+    if number > Self.keptIndex { try remove(indexKey(number - Self.keptIndex, thread), index, transaction) }
   }
 
   private func remove(_ key: [UInt8], _ keyspace: Keyspace, _ transaction: any WriteTransaction) throws {
@@ -57,7 +59,7 @@ struct NumberedCommits {
         try expect(
           number == acknowledged || number == acknowledged + 1,
           "thread \(thread) was told of commit \(acknowledged), and the last one found is \(number)")
-        let first = max(1, number - Self.kept.log + 1)
+        let first = number > keptLog ? number - keptLog + 1 : 1
         try expectEqual(
           logged.count, number < first ? 0 : number - first + 1, "commits of thread \(thread) in the log")
         for (offset, entry) in logged.enumerated() {
@@ -71,14 +73,14 @@ struct NumberedCommits {
               == Array("\(number)/".utf8) + payload(number, thread),
             "the state of commit \(number) of thread \(thread) is another")
         }
-        for number in stride(from: number, to: max(0, number - Self.kept.index), by: -1) {
+        for number in stride(from: number, to: max(0, number - Self.keptIndex), by: -1) {
           try expect(
             transaction.bytes(indexKey(number, thread), in: index) != nil,
             "commit \(number) of thread \(thread) isn't in the index")
         }
         counts.log += logged.count
         counts.state += min(number, Self.slots)
-        counts.index += min(number, Self.kept.index)
+        counts.index += min(number, Self.keptIndex)
         last.append(number)
       }
       try expectEqual(transaction.count(of: log), counts.log, "count of the log")
@@ -169,7 +171,7 @@ extension Child {
   /// with room again.
   func fill() throws {
     signal(SIGXFSZ, SIG_IGN)
-    let commits = NumberedCommits(seed: UInt64(arguments[1]) ?? 0)
+    let commits = NumberedCommits(seed: UInt64(arguments[1]) ?? 0, keptLog: .max)
     let threads = try number(2)
     let opened = try engine.open(arguments[0], options())
     try NumberedCommits.make(opened)

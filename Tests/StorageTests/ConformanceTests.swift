@@ -8,6 +8,9 @@ import Testing
 let subjects: [ConformanceSuite.Subject] = [
   .init(engine: MemoryEngine.type, keepsFiles: false),
   .init(engine: LMDBEngines.lmdb, survivesAnyDamage: false),
+  .init(engine: SQLiteEngines.sqlite),
+  .init(engine: SQLiteEngines.sqlcipher, plainCounterpart: SQLiteEngines.sqlcipherPlain),
+  .init(engine: SQLiteEngines.sqlcipherPlain),
 ]
 
 /// A behaviour with an engine that has to hold it.
@@ -34,13 +37,22 @@ struct ConformanceTests {
     defer { directory.remove() }
     let suite = ConformanceSuite(
       subject: conformanceCase.subject, directory: directory.path, childPath: childPath,
+      others: subjects.filter(\.keepsFiles).map(\.engine),
       isLong: isLong, seed: seed)
+    let start = ContinuousClock.now
+    defer {
+      let duration = ContinuousClock.now - start
+      if showsTimes, duration > .seconds(1) { print("\(duration) \(conformanceCase.testDescription)") }
+    }
     try suite.run(conformanceCase.behaviour)
   }
 }
 
 /// Whether the long campaigns were asked for: TOUCHSTONE_LONG=1.
 let isLong = ProcessInfo.processInfo.environment["TOUCHSTONE_LONG"] == "1"
+
+/// Whether to print which behaviours take longer than a second: TOUCHSTONE_TIMES=1.
+let showsTimes = ProcessInfo.processInfo.environment["TOUCHSTONE_TIMES"] == "1"
 
 /// A random seed, or that of TOUCHSTONE_SEED to repeat a failure.
 let seed =

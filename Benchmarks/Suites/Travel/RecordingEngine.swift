@@ -1,0 +1,113 @@
+import Storage
+
+/// An engine that hands everything on to another and writes down what is asked of it: what the documents'
+/// layer does with an engine, to be done again by the bare loops.
+final class RecordingEngine: StorageEngine, @unchecked Sendable {
+  /// One operation on a keyspace.
+  struct Operation {
+    enum Kind { case get, insert, update, delete }
+    let kind: Kind
+    let keyspace: Keyspace
+    let key: [UInt8]
+    let value: [UInt8]
+  }
+
+  private let engine: any StorageEngine
+  /// What was asked since it was last taken. Written by the one writer, taken between its calls.
+  private var operations: [Operation] = []
+
+  init(_ engine: any StorageEngine) { self.engine = engine }
+
+  /// The operations since the last call.
+  func take() -> [Operation] {
+    defer { operations = [] }
+    return operations
+  }
+
+  fileprivate func record(
+    _ kind: Operation.Kind, _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer,
+    _ keyspace: Keyspace
+  ) {
+    operations.append(Operation(kind: kind, keyspace: keyspace, key: Array(key), value: Array(value)))
+  }
+
+  var name: String { engine.name }
+  var library: String { engine.library }
+  var path: String { engine.path }
+  var durability: Durability { engine.durability }
+  var isReadOnly: Bool { engine.isReadOnly }
+  var settings: [(name: String, value: String)] { engine.settings }
+  var compactsInPlace: Bool { engine.compactsInPlace }
+  func beginRead() throws -> any ReadTransaction { try engine.beginRead() }
+  func statistics() throws -> EngineStatistics { try engine.statistics() }
+  func backup(to path: String) throws { try engine.backup(to: path) }
+  func compact() throws { try engine.compact() }
+  func checkIntegrity() throws -> [String] { try engine.checkIntegrity() }
+  func close() throws { try engine.close() }
+
+  func write(_ body: (any WriteTransaction) throws -> Void) throws {
+    try engine.write { (transaction: any WriteTransaction) throws -> Void in
+      try body(RecordingTransaction(transaction, self))
+    }
+  }
+}
+
+/// The write transaction of a `RecordingEngine`.
+private final class RecordingTransaction: WriteTransaction {
+  private let transaction: any WriteTransaction
+  private let recorder: RecordingEngine
+
+  init(_ transaction: any WriteTransaction, _ recorder: RecordingEngine) {
+    self.transaction = transaction
+    self.recorder = recorder
+  }
+
+  func keyspace(named name: String) throws -> Keyspace? { try transaction.keyspace(named: name) }
+  func keyspaces() throws -> [String: Keyspace] { try transaction.keyspaces() }
+  func count(of keyspace: Keyspace) throws -> Int { try transaction.count(of: keyspace) }
+  func end() {}
+  func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor {
+    try transaction.cursor(in: keyspace, range)
+  }
+  func scan(
+    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
+    _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
+  ) throws {
+    try transaction.scan(keyspace, range, order: order, fetch: fetch, body)
+  }
+  func createKeyspace(_ name: String, shape: KeyspaceShape) throws -> Keyspace {
+    try transaction.createKeyspace(name, shape: shape)
+  }
+  func dropKeyspace(_ keyspace: Keyspace) throws { try transaction.dropKeyspace(keyspace) }
+  func deleteRange(_ range: KeyRange, in keyspace: Keyspace) throws -> Int {
+    try transaction.deleteRange(range, in: keyspace)
+  }
+
+  func get(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> UnsafeRawBufferPointer? {
+    recorder.record(.get, key, UnsafeRawBufferPointer(start: nil, count: 0), keyspace)
+    return try transaction.get(key, in: keyspace)
+  }
+
+  func put(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws {
+    recorder.record(try transaction.get(key, in: keyspace) == nil ? .insert : .update, key, value, keyspace)
+    try transaction.put(key, value, in: keyspace)
+  }
+
+  func insert(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws
+    -> Bool
+  {
+    let isNew = try transaction.insert(key, value, in: keyspace)
+    if isNew { recorder.record(.insert, key, value, keyspace) }
+    return isNew
+  }
+
+  func append(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws {
+    recorder.record(.insert, key, value, keyspace)
+    try transaction.append(key, value, in: keyspace)
+  }
+
+  func delete(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> Bool {
+    recorder.record(.delete, key, UnsafeRawBufferPointer(start: nil, count: 0), keyspace)
+    return try transaction.delete(key, in: keyspace)
+  }
+}

@@ -1,0 +1,24 @@
+import CCrypto
+
+/// SHA-256 of bytes as they go by.
+final class Digest {
+  private let context = EVP_MD_CTX_new()
+  private let isReady: Bool
+
+  init() { isReady = EVP_DigestInit_ex(context, EVP_sha256(), nil) == 1 }
+
+  deinit { EVP_MD_CTX_free(context) }
+
+  func update(_ bytes: UnsafeRawBufferPointer) {
+    EVP_DigestUpdate(context, bytes.baseAddress, bytes.count)
+  }
+
+  /// Lower-case hex. Nothing may be added afterwards.
+  func finish() -> String {
+    guard isReady else { return "" }
+    var bytes = [UInt8](repeating: 0, count: 32)
+    EVP_DigestFinal_ex(context, &bytes, nil)
+    let digits = Array("0123456789abcdef".utf8)
+    return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+  }
+}

@@ -1,0 +1,166 @@
+import CZlib
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// Bytes from a file descriptor, inflated when they are gzip, in pieces of the caller's choosing.
+///
+/// Gzip (RFC 1952) is told by its first two bytes, `1F 8B`. Several members one after another are one
+/// stream, as `cat a.gz b.gz` makes them; zero bytes after the last member are padding and left out, anything
+/// else there is an error. Memory is two fixed buffers, whatever the file's size.
+final class ByteInput {
+  /// Compressed bytes read at once.
+  private static let bufferBytes = 128 << 10
+
+  private let descriptor: Int32
+  private let closesDescriptor: Bool
+  private let path: String?
+  private let buffer: UnsafeMutablePointer<UInt8>
+  private var available = 0
+  private var position = 0
+  private var isAtEnd = false
+  private var format = Format.unknown
+  private let stream: UnsafeMutablePointer<z_stream>
+
+  private enum Format {
+    case unknown
+    case plain
+    /// Inside a member, or before the first.
+    case gzip
+    /// After a member's end.
+    case gzipBetweenMembers
+  }
+
+  /// Reads `path`, or standard input when it is `-`.
+  convenience init(path: String) throws {
+    if path == "-" {
+      self.init(descriptor: STDIN_FILENO, closesDescriptor: false, path: "standard input")
+      return
+    }
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else {
+      throw DatasetError(.ioError, "can't be opened: \(String(cString: strerror(errno)))", path: path)
+    }
+    posix_fadvise(descriptor, 0, 0, POSIX_FADV_SEQUENTIAL)
+    self.init(descriptor: descriptor, closesDescriptor: true, path: path)
+  }
+
+  init(descriptor: Int32, closesDescriptor: Bool, path: String?) {
+    self.descriptor = descriptor
+    self.closesDescriptor = closesDescriptor
+    self.path = path
+    buffer = .allocate(capacity: ByteInput.bufferBytes)
+    stream = .allocate(capacity: 1)
+    stream.initialize(to: z_stream())
+  }
+
+  deinit {
+    if format == .gzip || format == .gzipBetweenMembers { inflateEnd(stream) }
+    stream.deallocate()
+    buffer.deallocate()
+    if closesDescriptor { close(descriptor) }
+  }
+
+  /// Fills some or all of `target`. 0 at the end of the data.
+  func read(into target: UnsafeMutableRawBufferPointer) throws -> Int {
+    while true {
+      switch format {
+      case .unknown:
+        try recogniseFormat()
+      case .plain:
+        if position == available, try !refill() { return 0 }
+        let count = min(target.count, available - position)
+        target.copyMemory(from: UnsafeRawBufferPointer(start: buffer + position, count: count))
+        position += count
+        return count
+      case .gzip:
+        let count = try inflateSome(into: target)
+        if count > 0 { return count }
+      case .gzipBetweenMembers:
+        if try !beginNextMember() { return 0 }
+      }
+    }
+  }
+
+  /// Reads anew into the empty buffer. False at the end of the file.
+  private func refill() throws -> Bool {
+    if isAtEnd { return false }
+    position = 0
+    available = 0
+    return try readMore()
+  }
+
+  private func readMore() throws -> Bool {
+    while true {
+      let count = Glibc.read(descriptor, buffer + available, ByteInput.bufferBytes - available)
+      if count > 0 {
+        available += count
+        return true
+      }
+      if count == 0 {
+        isAtEnd = true
+        return false
+      }
+      if errno == EINTR { continue }
+      throw DatasetError(.ioError, "can't be read: \(String(cString: strerror(errno)))", path: path)
+    }
+  }
+
+  private func recogniseFormat() throws {
+    while available < 2, try readMore() {}
+    guard available >= 2, buffer[0] == 0x1F, buffer[1] == 0x8B else {
+      format = .plain
+      return
+    }
+    // 16 asks for the gzip wrapper alone, 15 is the largest window.
+    guard inflateInit2_(stream, 16 + 15, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size)) == Z_OK else {
+      throw DatasetError(.ioError, "zlib \(String(cString: zlibVersion())) can't be set up", path: path)
+    }
+    format = .gzip
+  }
+
+  private func inflateSome(into target: UnsafeMutableRawBufferPointer) throws -> Int {
+    let stream = stream
+    stream.pointee.next_out = target.baseAddress?.assumingMemoryBound(to: UInt8.self)
+    stream.pointee.avail_out = UInt32(clamping: target.count)
+    let wanted = Int(stream.pointee.avail_out)
+    while true {
+      if position == available, try !refill() {
+        throw DatasetError(.truncated, "the gzip data breaks off", path: path)
+      }
+      stream.pointee.next_in = buffer + position
+      stream.pointee.avail_in = UInt32(available - position)
+      let status = inflate(stream, Z_NO_FLUSH)
+      position = available - Int(stream.pointee.avail_in)
+      let count = wanted - Int(stream.pointee.avail_out)
+      switch status {
+      case Z_STREAM_END:
+        format = .gzipBetweenMembers
+        return count
+      case Z_OK, Z_BUF_ERROR:
+        if count > 0 { return count }
+      default:
+        let reason = stream.pointee.msg.map { String(cString: $0) } ?? "zlib error \(status)"
+        throw DatasetError(.corrupt, "the gzip data is damaged: \(reason)", path: path)
+      }
+    }
+  }
+
+  /// Goes to the next member; false when there is none.
+  private func beginNextMember() throws -> Bool {
+    while true {
+      if position == available, try !refill() { return false }
+      if buffer[position] == 0 {
+        position += 1
+        continue
+      }
+      guard buffer[position] == 0x1F else {
+        throw DatasetError(.corrupt, "there is something else after the end of the gzip data", path: path)
+      }
+      inflateReset(stream)
+      format = .gzip
+      return true
+    }
+  }
+}

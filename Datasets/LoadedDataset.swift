@@ -1,0 +1,127 @@
+/// A data set in memory, for workloads that go over it again and again: IDs and JSON one after another in one
+/// piece of memory.
+public final class LoadedDataset: @unchecked Sendable {
+  // Written by `load` alone, before anybody else has it.
+  private var storage: UnsafeMutableRawBufferPointer
+  private var used = 0
+  private var spans: [(id: Range<Int>, json: Range<Int>)] = []
+
+  /// The name it was asked for by, or the file's.
+  public let name: String
+  /// Bytes of the lines that are in it, line ends included, before the ID was taken out.
+  public private(set) var jsonBytes = 0
+  /// SHA-256 of those bytes.
+  public private(set) var sha256 = ""
+
+  public var count: Int { spans.count }
+
+  private init(name: String) {
+    self.name = name
+    storage = .allocate(byteCount: 1 << 20, alignment: 16)
+  }
+
+  deinit { storage.deallocate() }
+
+  /// The ID of a document; documents without one have `row-` and their number instead. Valid as long as this
+  /// object.
+  public func id(_ index: Int) -> UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(rebasing: storage[spans[index].id])
+  }
+
+  /// The JSON of a document without its ID. Valid as long as this object.
+  public func json(_ index: Int) -> UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(rebasing: storage[spans[index].json])
+  }
+
+  /// Loads a data set by its name in the manifest, or a file of JSON lines by its path.
+  ///
+  /// `documents` is how many to take: generated sets have any number, of others they are taken evenly from
+  /// the whole, and all when there are fewer. `seed` matters to generated sets alone. A whole set of the
+  /// manifest is checked against its checksum. Throws `DatasetError`.
+  public static func load(
+    _ nameOrPath: String, documents: Int? = nil, seed: UInt64 = SyntheticTravel.defaultSeed,
+    environment: DataDirectory = .fromEnvironment
+  ) throws -> LoadedDataset {
+    if let documents, documents < 1 {
+      throw DatasetError(.invalidArgument, "\(documents) documents are not a data set")
+    }
+    let known = Manifest.dataset(named: nameOrPath)
+    if let known, case .generated = known.origin {
+      return try generate(documents ?? known.documents, seed: seed)
+    }
+    let path = try DatasetLookup.path(of: nameOrPath, environment: environment)
+    let loaded = try read(path, name: nameOrPath, documents: documents)
+    if let known, loaded.count == known.documents, loaded.sha256 != known.sha256 {
+      throw DatasetError(
+        .corrupt, "its SHA-256 is \(loaded.sha256), that of \(known.name) is \(known.sha256)", path: path)
+    }
+    return loaded
+  }
+
+  private static func generate(_ documents: Int, seed: UInt64) throws -> LoadedDataset {
+    let loaded = LoadedDataset(name: Manifest.syntheticTravel.name)
+    let source = try SyntheticTravel(documentCount: documents, seed: seed)
+    let digest = Digest()
+    while let line = source.nextLine() {
+      loaded.note(line, digest)
+      // Taking the ID out changes the line, so this comes after the digest.
+      if let record = source.currentRecord { loaded.append(record) }
+    }
+    loaded.sha256 = digest.finish()
+    return loaded
+  }
+
+  private static func read(_ path: String, name: String, documents: Int?) throws -> LoadedDataset {
+    let total = try documents.map { _ in try countLines(path) } ?? 0
+    let loaded = LoadedDataset(name: name)
+    let digest = Digest()
+    let source = try JSONLinesSource(path: path)
+    var index = 0
+    var isWanted = true
+    source.lineObserver = { line in
+      // Evenly: line `index` is taken when the share so far passes a whole number there.
+      if let documents, documents < total {
+        isWanted = (index + 1) * documents / total > index * documents / total
+      }
+      if isWanted { loaded.note(line, digest) }
+      index += 1
+    }
+    while let record = try source.next() {
+      if isWanted { loaded.append(record) }
+    }
+    loaded.sha256 = digest.finish()
+    return loaded
+  }
+
+  private static func countLines(_ path: String) throws -> Int {
+    let reader = try LineReader(path: path)
+    var count = 0
+    while try reader.next() != nil { count += 1 }
+    return count
+  }
+
+  private func note(_ line: UnsafeRawBufferPointer, _ digest: Digest) {
+    jsonBytes += line.count + 1
+    digest.update(line)
+    withUnsafeBytes(of: 0x0A as UInt8) { digest.update($0) }
+  }
+
+  private func append(_ record: Record) {
+    let id = record.id.map { hold($0) } ?? Array("row-\(spans.count + 1)".utf8).withUnsafeBytes { hold($0) }
+    spans.append((id: id, json: hold(record.json)))
+  }
+
+  private func hold(_ bytes: UnsafeRawBufferPointer) -> Range<Int> {
+    if used + bytes.count > storage.count {
+      let larger = UnsafeMutableRawBufferPointer.allocate(
+        byteCount: max(storage.count * 2, used + bytes.count), alignment: 16)
+      larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: storage[..<used]))
+      storage.deallocate()
+      storage = larger
+    }
+    let range = used..<used + bytes.count
+    UnsafeMutableRawBufferPointer(rebasing: storage[range]).copyMemory(from: bytes)
+    used = range.upperBound
+    return range
+  }
+}

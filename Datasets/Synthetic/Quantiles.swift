@@ -1,0 +1,22 @@
+/// A distribution given by its quantiles, drawn from with a straight line between neighbours.
+struct Quantiles: Sendable {
+  /// The shares below, in 1/65,536: 0, 10, 25, 50, 75, 90, 95, 99 and 100 percent.
+  private static let shares = [0, 6_554, 16_384, 32_768, 49_152, 58_982, 62_259, 64_881, 65_536]
+
+  private let values: [Int]
+
+  /// The values at the nine shares, in ascending order.
+  init(_ values: [Int]) {
+    precondition(values.count == Quantiles.shares.count)
+    self.values = values
+  }
+
+  func draw(_ random: inout SeededRandom) -> Int {
+    let share = Int(random.next() >> 48)
+    var index = 0
+    while share >= Quantiles.shares[index + 1] { index += 1 }
+    let low = values[index]
+    let width = Quantiles.shares[index + 1] - Quantiles.shares[index]
+    return low + (values[index + 1] - low) * (share - Quantiles.shares[index]) / width
+  }
+}

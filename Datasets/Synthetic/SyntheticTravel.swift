@@ -1,0 +1,109 @@
+/// Documents like those of travel-sample, made up: its five types in the published proportions, with its
+/// property names and sizes, text from a skewed vocabulary of made-up words, and references that join.
+///
+/// The same seed and number give the same bytes on every machine: everything comes from `SeededRandom` and
+/// integers. A document depends on the seed, the number of documents and its own index alone. Every route's
+/// `airlineid` is the ID of an airline, and its airports are the `faa` of airports. Documents come sorted by
+/// ID.
+///
+/// Memory is constant. Not `Sendable`: one thread at a time.
+public final class SyntheticTravel: RecordSource {
+  /// The number of documents that travel-sample is published with.
+  public static let publishedCount = TravelType.publishedTotal
+  public static let defaultSeed: UInt64 = 1
+
+  /// No document is longer: nine reviews of the greatest length and the rest.
+  static let maximumLineBytes = 256 << 10
+
+  /// How many documents come in all.
+  public let documentCount: Int
+  public let seed: UInt64
+
+  let vocabulary: Vocabulary
+  let counts: [Int]
+  let cityCount: Int
+  private let numberings: [TravelNumbering]
+  private let buffer: UnsafeMutablePointer<UInt8>
+  var text: JSONText
+  private var type = TravelType.airline
+  private var index = 0
+  private var idRange = 0..<0
+
+  /// Makes ready to give `documentCount` documents, 0 or more.
+  public init(documentCount: Int = publishedCount, seed: UInt64 = defaultSeed) throws {
+    guard documentCount >= 0, documentCount <= 1_000_000_000 else {
+      throw DatasetError(.invalidArgument, "\(documentCount) documents can't be generated")
+    }
+    self.documentCount = documentCount
+    self.seed = seed
+    vocabulary = Vocabulary(seed: seed, wordCount: 6_000)
+    counts = TravelType.counts(for: documentCount)
+    cityCount = max(8, min(1_500, documentCount / 20))
+    numberings = zip(TravelType.allCases, counts).map { $0.numbering(count: $1) }
+    buffer = .allocate(capacity: SyntheticTravel.maximumLineBytes)
+    text = JSONText(base: buffer, capacity: SyntheticTravel.maximumLineBytes)
+  }
+
+  deinit { buffer.deallocate() }
+
+  /// How many documents of each type there are, in the order in which they come.
+  public var countsByType: [(type: String, count: Int)] {
+    zip(TravelType.allCases, counts).map { ($0.name, $1) }
+  }
+
+  /// The next document as a line of JSON that begins with `{"_id":"…",`. Valid until the next call.
+  public func nextLine() -> UnsafeRawBufferPointer? {
+    while index == counts[type.rawValue] {
+      guard let following = TravelType(rawValue: type.rawValue + 1) else { return nil }
+      type = following
+      index = 0
+    }
+    var random = SeededRandom(
+      seed: seed, stream: UInt64(type.rawValue) + 1, index: UInt64(truncatingIfNeeded: index))
+    text.clear()
+    text.raw(#"{"_id":""#)
+    let idStart = text.count
+    writeID(type, index)
+    idRange = idStart..<text.count
+    text.raw(#"","id":"#)
+    text.integer(numberings[type.rawValue].number(index, seed: seed))
+    switch type {
+    case .airline: writeAirline(index, &random)
+    case .airport: writeAirport(index, &random)
+    case .hotel: writeHotel(&random)
+    case .landmark: writeLandmark(&random)
+    case .route: writeRoute(&random)
+    }
+    text.byte(0x7D)
+    index += 1
+    return UnsafeRawBufferPointer(start: buffer, count: text.count)
+  }
+
+  public func next() throws -> Record? {
+    guard nextLine() != nil else { return nil }
+    return currentRecord
+  }
+
+  /// The document that `nextLine()` gave last, its ID apart. Changes the line.
+  var currentRecord: Record? {
+    guard text.count > 0 else { return nil }
+    // The comma after the ID becomes the opening brace.
+    let start = idRange.upperBound + 1
+    buffer[start] = 0x7B
+    return Record(
+      id: UnsafeRawBufferPointer(start: buffer + idRange.lowerBound, count: idRange.count),
+      json: UnsafeRawBufferPointer(start: buffer + start, count: text.count - start))
+  }
+
+  /// Writes the ID of a document, `airline_1000`, without quotes.
+  func writeID(_ type: TravelType, _ index: Int) {
+    switch type {
+    case .airline: text.raw("airline_")
+    case .airport: text.raw("airport_")
+    case .hotel: text.raw("hotel_")
+    case .landmark: text.raw("landmark_")
+    case .route: text.raw("route_")
+    }
+    text.integer(numberings[type.rawValue].number(index, seed: seed))
+  }
+}

@@ -1,0 +1,127 @@
+# Touchstone's tools. `make` alone lists them.
+#
+#   make test                    builds, and runs the tests
+#   make test SANITIZE=thread    the same under the thread sanitizer (or: address), in a build of its own
+#   make bench                   builds, weighs the engines against each other, prints who won what
+#
+# Everything is built in release mode: a debug build is tens of times slower. `-enable-testing` is given to
+# every build, so that the tests and the bench share one.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.ONESHELL:
+.DEFAULT_GOAL := help
+.PHONY: help deps build test test-long bench lint fuzz clean
+
+# thread or address: builds and tests under that sanitizer.
+SANITIZE ?=
+# Seconds that `make fuzz` spends on each target.
+SECONDS ?= 60
+# The tests to run, all when empty, as a regular expression: make test FILTER='Revision|Fleece'
+FILTER ?=
+
+ifneq ($(SANITIZE),)
+  ifeq ($(filter $(SANITIZE),thread address),)
+    $(error SANITIZE is 'thread' or 'address', not '$(SANITIZE)')
+  endif
+  SCRATCH := .build/$(SANITIZE)
+  SWIFT_FLAGS := -c release -Xswiftc -enable-testing --scratch-path $(SCRATCH) --sanitize $(SANITIZE)
+  # The default linker warns about each of the sanitizer's own symbols.
+  SWIFT_FLAGS += -Xswiftc -use-ld=lld
+else
+  SCRATCH := .build
+  SWIFT_FLAGS := -c release -Xswiftc -enable-testing
+endif
+
+# Debian's packages: what pkg-config knows, as NAME.pc:package, and what only dpkg knows.
+PC_PACKAGES := sqlite3:libsqlite3-dev lmdb:liblmdb-dev libcrypto:libssl-dev zlib:zlib1g-dev \
+  simdjson:libsimdjson-dev
+DPKG_PACKAGES := libsqlcipher0 sqlite3 sqlcipher lmdb-utils
+
+# The interactive backtracer holds a crashed child for seconds; tests that kill children on purpose are many.
+export SWIFT_BACKTRACE := enable=no
+
+help: ## Lists these targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1|/' | column -t -s '|'
+
+deps: ## Installs the missing Debian packages; does nothing when none is missing
+	@missing=()
+	if ! command -v swift >/dev/null; then
+	  echo "deps: there is no 'swift' on the PATH; Swift 6.3 is needed (https://www.swift.org/install)" >&2
+	  exit 2
+	fi
+	command -v pkg-config >/dev/null || missing+=(pkg-config)
+	installed() { [ "$$(dpkg-query -W -f '$${db:Status-Status}' "$$1" 2>/dev/null)" = installed ]; }
+	for entry in $(PC_PACKAGES); do
+	  if command -v pkg-config >/dev/null; then
+	    pkg-config --exists "$${entry%%:*}" || missing+=("$${entry#*:}")
+	  else
+	    installed "$${entry#*:}" || missing+=("$${entry#*:}")
+	  fi
+	done
+	for package in $(DPKG_PACKAGES); do installed "$$package" || missing+=("$$package"); done
+	[ "$${#missing[@]}" -gt 0 ] || exit 0
+	echo "deps: missing: $${missing[*]}"
+	install=(apt-get install -y -qq --no-install-recommends "$${missing[@]}")
+	if ! command -v apt-get >/dev/null; then
+	  echo "deps: this is no Debian (no apt-get); install what these packages hold by hand" >&2
+	  exit 2
+	elif [ "$$(id -u)" = 0 ]; then
+	  as_root=(env DEBIAN_FRONTEND=noninteractive)
+	elif command -v sudo >/dev/null; then
+	  as_root=(sudo DEBIAN_FRONTEND=noninteractive)
+	else
+	  echo "deps: neither root nor sudo here; as root, run: apt-get update && $${install[*]}" >&2
+	  exit 2
+	fi
+	echo "deps: $${as_root[*]} apt-get update"
+	"$${as_root[@]}" apt-get update -qq
+	echo "deps: $${as_root[*]} $${install[*]}"
+	"$${as_root[@]}" "$${install[@]}"
+
+build: deps ## Builds the library and the touchstone command
+	@swift build $(SWIFT_FLAGS)
+
+test: build ## Runs the tests; SANITIZE=thread or address runs them under a sanitizer
+	@swift test $(SWIFT_FLAGS) --disable-xctest $(if $(FILTER),--filter '$(FILTER)')
+
+test-long: build ## Runs the tests with the long campaigns: kills by the hundred, gigabyte blobs, mutations
+	@TOUCHSTONE_LONG=1 swift test $(SWIFT_FLAGS) --disable-xctest $(if $(FILTER),--filter '$(FILTER)')
+
+bench: build ## Weighs SQLite, LMDB and SQLCipher on travel-sample, in under three minutes
+	@mkdir -p results/local
+	$(SCRATCH)/release/touchstone bench travel --engines sqlite,lmdb,sqlcipher --output results/local/bench.json
+
+lint: ## Checks the formatting of Swift and what else is cheap to check
+	@paths=(Package.swift Sources Tests Benchmarks Datasets)
+	[ ! -d Fuzz ] || paths+=(Fuzz)
+	swift format lint --strict --parallel --recursive --configuration .swift-format "$${paths[@]}"
+	bash -n .ci/run
+	# Trailing blanks and tabs, in what swift-format doesn't read.
+	if grep -rnIE --include='*.[ch]' --include='*.cpp' --include='*.md' --exclude-dir=.build \
+	  '[[:blank:]]+$$|	' .; then echo "lint: trailing blanks or tabs" >&2; exit 1; fi
+	# Neither has a place where data or a user can reach it.
+	if grep -rnE --include='*.swift' 'try!|fatalError\(' Sources Datasets Benchmarks; then
+	  echo "lint: throw a typed error instead" >&2; exit 1
+	fi
+	# Links between the project's own pages lead somewhere.
+	git ls-files '*.md' | while read -r page; do
+	  { grep -oE '\]\([^)#: ]+' "$$page" || true; } | sed 's/^](//' | while read -r link; do
+	    [ -e "$$(dirname "$$page")/$$link" ] || { echo "$$page: a link leads nowhere: $$link" >&2; exit 1; }
+	  done
+	done
+
+fuzz: deps ## Runs each fuzz target for SECONDS (60) seconds
+	@TOUCHSTONE_FUZZ=1 swift build -c release --scratch-path .build/fuzz
+	for target in fuzz-fleece fuzz-json; do
+	  corpus=.build/fuzz/corpus/$$target
+	  mkdir -p "$$corpus" .build/fuzz/found
+	  seeds=(); [ ! -d "Fuzz/Seeds/$$target" ] || seeds=("Fuzz/Seeds/$$target")
+	  echo "fuzz: $$target for $(SECONDS) s"
+	  .build/fuzz/release/$$target "$$corpus" "$${seeds[@]}" -max_total_time=$(SECONDS) -timeout=10 \
+	    -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix=.build/fuzz/found/$$target- \
+	    2> >(grep -vE '^#[0-9]+' >&2)
+	done
+
+clean: ## Removes what was built, and local results
+	@rm -rf .build results/local

@@ -1,0 +1,28 @@
+/// Numbers as people read them in tables.
+enum Format {
+  /// A time with three digits that count and its unit: `1.04 µs`.
+  static func duration(_ seconds: Double) -> String {
+    let units: [(scale: Double, name: String)] = [(1, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")]
+    // 999.5 µs is 1.00 ms: the unit is chosen after rounding.
+    let unit = units.first { seconds >= $0.scale * 0.9995 } ?? units[units.count - 1]
+    return "\(threeDigits(seconds / unit.scale)) \(unit.name)"
+  }
+
+  /// A ratio with two decimals, or three digits from 10 on.
+  static func ratio(_ value: Double) -> String { value < 9.995 ? decimals(value, 2) : threeDigits(value) }
+
+  static func threeDigits(_ value: Double) -> String {
+    decimals(value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0)
+  }
+
+  static func decimals(_ value: Double, _ count: Int) -> String {
+    guard value.isFinite, value.magnitude < 1e15 else { return "\(value)" }
+    let scale = count == 0 ? 1 : count == 1 ? 10 : 100
+    let scaled = Int((value.magnitude * Double(scale)).rounded())
+    let sign = value < 0 && scaled > 0 ? "-" : ""
+    guard count > 0 else { return "\(sign)\(scaled)" }
+    let fraction = String(scaled % scale)
+    let zeros = String(repeating: "0", count: count - fraction.count)
+    return "\(sign)\(scaled / scale).\(zeros)\(fraction)"
+  }
+}

@@ -1,0 +1,159 @@
+import Foundation
+
+/// What a results file must look like, checked on the JSON itself rather than on what this project reads of it.
+public enum ResultsSchema {
+  /// Everything that is wrong with a results file, a line each: where, and what. Empty when it follows schema 1.
+  /// Members that the schema doesn't know are allowed.
+  public static func faults(in data: Data) -> [String] {
+    guard let parsed = try? JSONSerialization.jsonObject(with: data), let file = parsed as? [String: Any]
+    else {
+      return ["it is not a JSON object"]
+    }
+    var check = Check()
+    check.file(file)
+    return check.faults
+  }
+
+  private struct Check {
+    var faults: [String] = []
+
+    mutating func file(_ file: [String: Any]) {
+      let schema = number(file, "schema", "")
+      if let schema, schema != Double(ResultsFile.currentSchema) {
+        faults.append("schema: it is \(schema), this is \(ResultsFile.currentSchema)")
+      }
+      _ = string(file, "touchstone", "")
+      if let started = string(file, "started", ""),
+        started.wholeMatch(of: /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/) == nil
+      {
+        faults.append("started: '\(started)' is not a moment in UTC like 2026-11-20T10:00:00Z")
+      }
+      if let machine = object(file, "machine", "") {
+        for name in ["cpu", "os", "filesystem"] { _ = string(machine, name, "machine.") }
+        for name in ["cores", "memory_bytes"] { _ = count(machine, name, "machine.") }
+      }
+      let engines = object(file, "engines", "") ?? [:]
+      for (name, value) in engines.sorted(by: { $0.key < $1.key }) {
+        guard let engine = value as? [String: Any] else {
+          faults.append("engines.\(name): it is not an object")
+          continue
+        }
+        _ = string(engine, "library", "engines.\(name).")
+        _ = object(engine, "settings", "engines.\(name).")
+      }
+      if file["dataset"] != nil, let dataset = object(file, "dataset", "") {
+        _ = string(dataset, "name", "dataset.")
+        for name in ["documents", "json_bytes"] { _ = count(dataset, name, "dataset.") }
+        if let digest = string(dataset, "sha256", "dataset."), digest.wholeMatch(of: /[0-9a-f]{64}/) == nil {
+          faults.append("dataset.sha256: '\(digest)' is not 64 digits of lower-case hex")
+        }
+      }
+      guard let results = file["results"] as? [Any] else {
+        faults.append("results: it is missing or not an array")
+        return
+      }
+      var identities: Set<String> = []
+      for (index, value) in results.enumerated() {
+        let place = "results[\(index)]."
+        guard let result = value as? [String: Any] else {
+          faults.append("results[\(index)]: it is not an object")
+          continue
+        }
+        if let identity = self.result(result, place, engines), !identities.insert(identity).inserted {
+          faults.append("\(place.dropLast()): \(identity) is there twice")
+        }
+      }
+    }
+
+    /// Checks one result, and returns what must be unique of it.
+    private mutating func result(
+      _ result: [String: Any], _ place: String, _ engines: [String: Any]
+    ) -> String? {
+      let suite = string(result, "suite", place)
+      let workload = string(result, "workload", place)
+      let engine = string(result, "engine", place)
+      if let engine, engines[engine] == nil {
+        faults.append("\(place)engine: '\(engine)' is not among the engines")
+      }
+      let parameters = object(result, "parameters", place)
+      if let operations = count(result, "operations", place), operations < 1 {
+        faults.append("\(place)operations: there are none")
+      }
+      var medianSeconds: Double?
+      if let metrics = object(result, "metrics", place) {
+        var counts: Set<Int> = []
+        for name in WorkloadResult.Metrics.names {
+          guard let metric = object(metrics, name, "\(place)metrics.") else { continue }
+          if let found = distribution(metric, "\(place)metrics.\(name).") {
+            counts.insert(found.count)
+            if name == "seconds" { medianSeconds = found.median }
+          }
+        }
+        if counts.count > 1 { faults.append("\(place)metrics: they have different numbers of samples") }
+      }
+      if result["limit"] != nil, let limit = object(result, "limit", place) {
+        _ = string(limit, "name", "\(place)limit.")
+        let normalized = number(limit, "normalized", "\(place)limit.")
+        if let seconds = object(limit, "seconds", "\(place)limit."),
+          let median = number(seconds, "median", "\(place)limit.seconds."), let normalized, let medianSeconds,
+          median > 0, abs(normalized * median / medianSeconds - 1) > 1e-6
+        {
+          faults.append("\(place)limit.normalized: it is not the ratio of the medians")
+        }
+      }
+      guard let suite, let workload, let engine, let parameters else { return nil }
+      let text = parameters.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
+      return "\(suite) \(workload) \(engine) {\(text.joined(separator: ", "))}"
+    }
+
+    private mutating func distribution(
+      _ metric: [String: Any], _ place: String
+    ) -> (count: Int, median: Double)? {
+      guard let samples = metric["samples"] as? [NSNumber], !samples.isEmpty else {
+        faults.append("\(place)samples: it is missing, empty, or not an array of numbers")
+        return nil
+      }
+      let values = samples.map(\.doubleValue)
+      let median = number(metric, "median", place)
+      let p95 = number(metric, "p95", place)
+      let p99 = number(metric, "p99", place)
+      if let median, let p95, let p99, !(median <= p95 && p95 <= p99 && p99 <= (values.max() ?? 0)) {
+        faults.append("\(place.dropLast()): median, p95, p99 and the greatest sample are out of order")
+      }
+      let interval = (metric["ci95"] as? [NSNumber])?.map(\.doubleValue)
+      if let interval, interval.count == 2 {
+        if let median, !(interval[0] <= median && median <= interval[1]) {
+          faults.append("\(place)ci95: the median is outside")
+        }
+      } else {
+        faults.append("\(place)ci95: it is missing or not two numbers")
+      }
+      return median.map { (values.count, $0) }
+    }
+
+    private mutating func string(_ object: [String: Any], _ name: String, _ place: String) -> String? {
+      if let value = object[name] as? String, !value.isEmpty { return value }
+      faults.append("\(place)\(name): it is missing, empty, or not a string")
+      return nil
+    }
+
+    private mutating func number(_ object: [String: Any], _ name: String, _ place: String) -> Double? {
+      if let value = object[name] as? NSNumber { return value.doubleValue }
+      faults.append("\(place)\(name): it is missing or not a number")
+      return nil
+    }
+
+    private mutating func count(_ object: [String: Any], _ name: String, _ place: String) -> Int? {
+      guard let value = number(object, name, place) else { return nil }
+      if value >= 0, value == value.rounded() { return Int(value) }
+      faults.append("\(place)\(name): \(value) is not a count")
+      return nil
+    }
+
+    private mutating func object(_ object: [String: Any], _ name: String, _ place: String) -> [String: Any]? {
+      if let value = object[name] as? [String: Any] { return value }
+      faults.append("\(place)\(name): it is missing or not an object")
+      return nil
+    }
+  }
+}

@@ -1,0 +1,100 @@
+/// A run in a few sentences: who was fastest at what, by how much, and how far from the limits.
+public struct ResultsSummary {
+  private let results: [WorkloadResult]
+  private let engines: [String]
+  private let durability: String
+
+  /// A summary of `results`, where the first of `engines` is what the others are compared with.
+  public init(_ results: [WorkloadResult], engines: [String], durability: String) {
+    self.results = results
+    self.engines = engines
+    self.durability = durability
+  }
+
+  /// The sentences, a line each.
+  public func text() -> String {
+    var suites: [String] = []
+    for result in results where !suites.contains(result.suite) { suites.append(result.suite) }
+    return suites.flatMap { sentences(suite: $0) }.joined(separator: "\n")
+  }
+
+  private func sentences(suite: String) -> [String] {
+    let rows = rows(suite)
+    var sentences: [String] = []
+    if engines.count > 1 {
+      sentences.append(
+        "Suite \(suite) at durability \(durability), \(rows.count) workloads: \(winners(rows)).")
+      for engine in engines.dropFirst() {
+        if let sentence = comparison(engine, rows) { sentences.append(sentence) }
+      }
+    } else {
+      sentences.append("Suite \(suite) at durability \(durability), \(rows.count) workloads.")
+    }
+    for engine in engines {
+      if let sentence = limits(engine, rows) { sentences.append(sentence) }
+    }
+    return sentences
+  }
+
+  /// The results of each workload, in order.
+  private func rows(_ suite: String) -> [[WorkloadResult]] {
+    var labels: [String] = []
+    var rows: [String: [WorkloadResult]] = [:]
+    for result in results where result.suite == suite {
+      if rows[result.label] == nil { labels.append(result.label) }
+      rows[result.label, default: []].append(result)
+    }
+    return labels.compactMap { rows[$0] }
+  }
+
+  /// Who has the least median in how many. The best two are level when their confidence intervals overlap.
+  private func winners(_ rows: [[WorkloadResult]]) -> String {
+    var wins: [String: Int] = [:]
+    var level = 0
+    for row in rows {
+      let ranked = row.sorted { $0.metrics.seconds.median < $1.metrics.seconds.median }
+      guard ranked.count > 1 else { continue }
+      if ranked[0].metrics.seconds.ci95[1] >= ranked[1].metrics.seconds.ci95[0] {
+        level += 1
+      } else {
+        wins[ranked[0].engine, default: 0] += 1
+      }
+    }
+    var parts = engines.map { "\($0) was fastest in \(wins[$0] ?? 0)" }
+    if level > 0 { parts.append("the best two were level in \(level)") }
+    return parts.joined(separator: ", ")
+  }
+
+  /// How much faster or slower than the first engine: over all, at best and at worst.
+  private func comparison(_ engine: String, _ rows: [[WorkloadResult]]) -> String? {
+    let ratios = rows.compactMap { row -> (label: String, ratio: Double)? in
+      guard let first = row.first(where: { $0.engine == engines[0] }),
+        let other = row.first(where: { $0.engine == engine }), other.metrics.seconds.median > 0,
+        first.metrics.seconds.median > 0
+      else { return nil }
+      return (first.label, first.metrics.seconds.median / other.metrics.seconds.median)
+    }
+    guard let best = ratios.max(by: { $0.ratio < $1.ratio }),
+      let worst = ratios.min(by: { $0.ratio < $1.ratio })
+    else { return nil }
+    let mean = Statistics.geometricMean(ratios.map(\.ratio))
+    return
+      "\(engine) was \(speed(mean)) than \(engines[0]) over all (geometric mean), from \(speed(worst.ratio)) "
+      + "in \(worst.label) to \(speed(best.ratio)) in \(best.label)."
+  }
+
+  private func speed(_ ratio: Double) -> String {
+    ratio >= 1 ? "\(Format.ratio(ratio))x faster" : "\(Format.ratio(1 / ratio))x slower"
+  }
+
+  private func limits(_ engine: String, _ rows: [[WorkloadResult]]) -> String? {
+    let found = rows.compactMap { row in row.first { $0.engine == engine && $0.limit != nil } }
+    let ratios = found.compactMap { $0.limit?.normalized }
+    guard let worst = found.max(by: { ($0.limit?.normalized ?? 0) < ($1.limit?.normalized ?? 0) }),
+      let most = worst.limit?.normalized
+    else { return nil }
+    return
+      "\(engine) took \(Format.ratio(Statistics.median(ratios)))x its limits' time in the middle, at most "
+      + "\(Format.ratio(most))x (\(worst.label))."
+  }
+}

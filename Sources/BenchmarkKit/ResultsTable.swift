@@ -1,0 +1,65 @@
+/// Results for a terminal: workloads as rows, an engine a column.
+///
+/// A cell has the median time an operation, in parentheses how many times that of its limit, and from the second
+/// column on how many times that of the first engine.
+public struct ResultsTable {
+  private let results: [WorkloadResult]
+  private let engines: [String]
+
+  /// A table of `results` with a column for each of `engines`.
+  public init(_ results: [WorkloadResult], engines: [String]) {
+    self.results = results
+    self.engines = engines
+  }
+
+  /// The lines of the table. Columns are aligned by characters.
+  public func text() -> String {
+    var lines: [String] = []
+    for suite in ordered(results.map(\.suite)) {
+      let rows = results.filter { $0.suite == suite }
+      var cells = [["\(suite)", ""] + engines]
+      for label in ordered(rows.map(\.label)) {
+        let row = rows.filter { $0.label == label }
+        guard let any = row.first else { continue }
+        cells.append([any.workload, any.parameters.text] + engines.map { cell($0, row) })
+      }
+      if !lines.isEmpty { lines.append("") }
+      lines += aligned(cells)
+    }
+    let first = engines.first ?? ""
+    lines.append("")
+    lines.append(
+      "Median time an operation (times its limit, the same work in bare C)"
+        + (engines.count > 1 ? ", times \(first)'s." : "."))
+    return lines.joined(separator: "\n")
+  }
+
+  private func cell(_ engine: String, _ row: [WorkloadResult]) -> String {
+    guard let result = row.first(where: { $0.engine == engine }) else { return "-" }
+    var text = Format.duration(result.secondsPerOperation)
+    if let limit = result.limit { text += " (\(Format.ratio(limit.normalized)))" }
+    if let first = row.first(where: { $0.engine == engines.first }), engine != engines.first,
+      first.metrics.seconds.median > 0
+    {
+      text += " ×\(Format.ratio(result.metrics.seconds.median / first.metrics.seconds.median))"
+    }
+    return text
+  }
+
+  private func ordered(_ values: [String]) -> [String] {
+    var seen: Set<String> = []
+    return values.filter { seen.insert($0).inserted }
+  }
+
+  private func aligned(_ rows: [[String]]) -> [String] {
+    let count = rows.map(\.count).max() ?? 0
+    let widths = (0..<count).map { column in rows.map { $0[column].count }.max() ?? 0 }
+    return rows.map { row in
+      var line = ""
+      for (column, text) in row.enumerated() where widths[column] > 0 {
+        line += text + String(repeating: " ", count: widths[column] - text.count + 2)
+      }
+      return String(line.reversed().drop { $0 == " " }.reversed())
+    }
+  }
+}

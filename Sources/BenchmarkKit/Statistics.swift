@@ -1,0 +1,80 @@
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// Order statistics of samples.
+public enum Statistics {
+  /// The value below which a share `quantile` (0 to 1) of the samples lies, with a straight line between
+  /// neighbours: position `quantile * (count - 1)` in ascending order. 0 when there are no samples.
+  public static func quantile(_ quantile: Double, of samples: [Double]) -> Double {
+    self.quantile(quantile, ofSorted: samples.sorted())
+  }
+
+  static func quantile(_ quantile: Double, ofSorted sorted: [Double]) -> Double {
+    guard let last = sorted.last else { return 0 }
+    let position = quantile * Double(sorted.count - 1)
+    let index = Int(position)
+    guard index + 1 < sorted.count else { return last }
+    return sorted[index] + (sorted[index + 1] - sorted[index]) * (position - Double(index))
+  }
+
+  /// The middle sample, or the mean of the two in the middle. 0 when there are none.
+  public static func median(_ samples: [Double]) -> Double { quantile(0.5, of: samples) }
+
+  /// The 95% confidence interval of the median by the bootstrap: of 2,000 medians of samples drawn with
+  /// replacement, those at 2.5% and 97.5%. The draws have a fixed seed, so the same samples give the same
+  /// interval.
+  public static func medianInterval(_ samples: [Double]) -> ClosedRange<Double> {
+    interval(rounds: samples.count) { drawn in median(drawn.map { samples[$0] }) }
+  }
+
+  /// The ratio of two medians and its 95% confidence interval, from samples taken in pairs: the bootstrap
+  /// draws rounds, so that what disturbed both of a round cancels. Both have the same number of samples.
+  public static func ratio(_ numerator: [Double], over denominator: [Double]) -> (
+    ratio: Double, interval: ClosedRange<Double>
+  ) {
+    let count = min(numerator.count, denominator.count)
+    let interval = interval(rounds: count) { drawn in
+      median(drawn.map { numerator[$0] }) / median(drawn.map { denominator[$0] })
+    }
+    return (median(numerator) / median(denominator), interval)
+  }
+
+  /// The mean of ratios: the count-th root of their product. 1 when there are none.
+  public static func geometricMean(_ ratios: [Double]) -> Double {
+    guard !ratios.isEmpty else { return 1 }
+    return exp(ratios.reduce(0) { $0 + log($1) } / Double(ratios.count))
+  }
+
+  private static let resamples = 2_000
+
+  private static func interval(
+    rounds: Int, _ statistic: ([Int]) -> Double
+  ) -> ClosedRange<Double> {
+    guard rounds > 0 else { return 0...0 }
+    var random = ResamplingRandom()
+    var drawn = [Int](repeating: 0, count: rounds)
+    var values: [Double] = []
+    values.reserveCapacity(resamples)
+    for _ in 0..<resamples {
+      for index in drawn.indices { drawn[index] = random.below(rounds) }
+      values.append(statistic(drawn))
+    }
+    values.sort()
+    let low = quantile(0.025, ofSorted: values)
+    return low...max(low, quantile(0.975, ofSorted: values))
+  }
+}
+
+/// The draws of the bootstrap: xorshift64* (Vigna 2016) from a fixed seed.
+struct ResamplingRandom {
+  private var state: UInt64 = 0x2545_F491_4F6C_DD1D
+
+  mutating func below(_ bound: Int) -> Int {
+    state ^= state >> 12
+    state ^= state << 25
+    state ^= state >> 27
+    let value = state &* 0x2545_F491_4F6C_DD1D
+    return Int(((value >> 32) &* UInt64(bound)) >> 32)
+  }
+}

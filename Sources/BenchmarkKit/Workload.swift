@@ -1,0 +1,96 @@
+/// Something to be measured on several engines: what it does, not how it is timed.
+///
+/// An engine is a name here; what it stands for is known to who declares the workload. `(suite, name, engine,
+/// parameters)` is unique in a run.
+public struct Workload: Sendable {
+  /// The suite that it is part of: `engine`, `travel`.
+  public let suite: String
+  /// A short name of the field: `fillseq`.
+  public let name: String
+  /// What it does, in a sentence.
+  public let summary: String
+  /// What else varies: `value_bytes`, `threads`.
+  public let parameters: Parameters
+  /// Operations of one run, by which times are divided.
+  public let operations: Int
+  /// Makes everything ready for one run. Not timed.
+  public let prepare: @Sendable (TrialContext) throws -> Trial
+  /// The loop that shows how fast it could be.
+  public let limit: Limit?
+
+  /// The bare loop over the same library that a workload is held against, run in the same rounds.
+  public struct Limit: Sendable {
+    /// What it is on an engine: `LMDB puts, bare C`. Nil when there is none on that engine.
+    public let name: @Sendable (_ engine: String) -> String?
+    /// Makes everything ready for one run. Not timed.
+    public let prepare: @Sendable (TrialContext) throws -> Trial
+
+    /// A limit of that name, made ready by `prepare`.
+    public init(
+      name: @escaping @Sendable (_ engine: String) -> String?,
+      prepare: @escaping @Sendable (TrialContext) throws -> Trial
+    ) {
+      self.name = name
+      self.prepare = prepare
+    }
+  }
+
+  /// Declares a workload; see the properties.
+  public init(
+    suite: String, name: String, summary: String, parameters: Parameters = [:], operations: Int,
+    limit: Limit? = nil, prepare: @escaping @Sendable (TrialContext) throws -> Trial
+  ) {
+    self.suite = suite
+    self.name = name
+    self.summary = summary
+    self.parameters = parameters
+    self.operations = operations
+    self.prepare = prepare
+    self.limit = limit
+  }
+}
+
+/// For whom and where a run is made ready.
+public struct TrialContext: Sendable {
+  /// The engine by its name.
+  public let engine: String
+  /// An empty directory for this run alone, removed after it.
+  public let directory: String
+  /// The round of samples, from 0.
+  public let round: Int
+
+  /// The context of one run.
+  public init(engine: String, directory: String, round: Int) {
+    self.engine = engine
+    self.directory = directory
+    self.round = round
+  }
+}
+
+/// One run that is ready to begin.
+public struct Trial {
+  /// How long a run took.
+  public enum Duration: Sendable {
+    /// From the call of `run` to its return.
+    case whole
+    /// What `run` measured itself: for what has a beginning or an end that doesn't count.
+    case seconds(Double)
+  }
+
+  /// Does the work once.
+  public let run: () throws -> Duration
+  /// Size of its files in bytes after the run. Not timed.
+  public let fileBytes: () throws -> Int
+  /// Closes what was opened. Called also when `run` threw.
+  public let finish: () throws -> Void
+
+  /// A run; see the properties.
+  public init(
+    run: @escaping () throws -> Duration, fileBytes: @escaping () throws -> Int = { 0 },
+    finish: @escaping () throws -> Void = {}
+  ) {
+    self.run = run
+    self.fileBytes = fileBytes
+    self.finish = finish
+  }
+}

@@ -1,0 +1,108 @@
+/// What a workload took on one engine.
+public struct WorkloadResult: Codable, Equatable, Sendable {
+  /// The suite that the workload is part of.
+  public var suite: String
+  /// The workload's name.
+  public var workload: String
+  /// The engine's name.
+  public var engine: String
+  /// What else varies.
+  public var parameters: Parameters
+  /// Operations of one run.
+  public var operations: Int
+  /// What was measured.
+  public var metrics: Metrics
+  /// What the bare loop took, when there is one.
+  public var limit: LimitResult?
+
+  /// Everything that is measured of a run.
+  public struct Metrics: Codable, Equatable, Sendable {
+    /// Wall clock, in seconds a run.
+    public var seconds: Distribution
+    /// Operations a second: of each sample, `operations` over its seconds.
+    public var opsPerSecond: Distribution
+    /// Processor time of all threads, user and system, in seconds a run.
+    public var cpuSeconds: Distribution
+    /// Bytes handed to the kernel to write.
+    public var bytesWritten: Distribution
+    /// Greatest resident memory of the process during the run, in bytes.
+    public var peakMemoryBytes: Distribution
+    /// Size of the engine's files after the run, in bytes.
+    public var fileBytes: Distribution
+
+    private enum CodingKeys: String, CodingKey, CaseIterable {
+      case seconds
+      case opsPerSecond = "ops_per_second"
+      case cpuSeconds = "cpu_seconds"
+      case bytesWritten = "bytes_written"
+      case peakMemoryBytes = "peak_rss_bytes"
+      case fileBytes = "file_bytes"
+    }
+
+    /// The members' names in a results file.
+    public static var names: [String] { CodingKeys.allCases.map(\.rawValue) }
+  }
+
+  /// The bare loop that a workload is held against.
+  public struct LimitResult: Codable, Equatable, Sendable {
+    /// What it is: `LMDB puts, bare C`.
+    public var name: String
+    /// Wall clock, in seconds a run; sample for sample of the same rounds as the workload's.
+    public var seconds: Distribution
+    /// The workload's median seconds over the limit's.
+    public var normalized: Double
+  }
+
+  init(_ workload: Workload, engine: String, samples: SampleSeries, limit: (String, SampleSeries)?) {
+    suite = workload.suite
+    self.workload = workload.name
+    self.engine = engine
+    parameters = workload.parameters
+    operations = workload.operations
+    let operations = Double(workload.operations)
+    metrics = Metrics(
+      seconds: Distribution(samples.seconds),
+      opsPerSecond: Distribution(samples.seconds.map { $0 > 0 ? operations / $0 : 0 }),
+      cpuSeconds: Distribution(samples.cpuSeconds),
+      bytesWritten: Distribution(samples.bytesWritten),
+      peakMemoryBytes: Distribution(samples.peakMemoryBytes),
+      fileBytes: Distribution(samples.fileBytes))
+    self.limit = limit.map { name, samples in
+      let seconds = Distribution(samples.seconds)
+      return LimitResult(
+        name: name, seconds: seconds,
+        normalized: seconds.median > 0 ? metrics.seconds.median / seconds.median : 0)
+    }
+  }
+
+  /// Median seconds an operation.
+  public var secondsPerOperation: Double { metrics.seconds.median / Double(max(1, operations)) }
+
+  /// The workload's name with its parameters: `fillseq (value_bytes=150)`.
+  public var label: String { parameters.isEmpty ? workload : "\(workload) (\(parameters.text))" }
+}
+
+/// Samples in the order they were taken, and their order statistics.
+public struct Distribution: Codable, Equatable, Sendable {
+  /// One for each round.
+  public var samples: [Double]
+  /// The middle one.
+  public var median: Double
+  /// 95% of the samples are at most this, with a straight line between neighbours.
+  public var p95: Double
+  /// 99% of the samples are at most this.
+  public var p99: Double
+  /// The 95% confidence interval of the median: its low end and its high end.
+  public var ci95: [Double]
+
+  /// The distribution of these samples.
+  public init(_ samples: [Double]) {
+    let sorted = samples.sorted()
+    self.samples = samples
+    median = Statistics.quantile(0.5, ofSorted: sorted)
+    p95 = Statistics.quantile(0.95, ofSorted: sorted)
+    p99 = Statistics.quantile(0.99, ofSorted: sorted)
+    let interval = Statistics.medianInterval(samples)
+    ci95 = [interval.lowerBound, interval.upperBound]
+  }
+}

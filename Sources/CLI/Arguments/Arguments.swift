@@ -1,0 +1,84 @@
+/// The arguments of one command, checked against its usage.
+///
+/// Options may stand anywhere, as `--name value` or `--name=value`; `--` ends them, `-` alone is a positional.
+struct Arguments {
+  private var flags: Set<String> = []
+  private var values: [String: [String]] = [:]
+  private var positionals: [String: [String]] = [:]
+
+  /// Throws a `UsageError` for an option that `usage` doesn't have, a value that is missing or no good, and too
+  /// many or too few positionals.
+  init(_ texts: some Sequence<String>, usage: Usage) throws {
+    let options = Dictionary(uniqueKeysWithValues: usage.options.map { ($0.name, $0) })
+    var places: [String] = []
+    var rest = Array(texts).makeIterator()
+    var optionsEnded = false
+    while let text = rest.next() {
+      guard !optionsEnded, text.hasPrefix("-"), text != "-" else {
+        places.append(text)
+        continue
+      }
+      guard text != "--" else {
+        optionsEnded = true
+        continue
+      }
+      let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+      guard text.hasPrefix("--"), let option = options[String(parts[0].dropFirst(2))] else {
+        throw UsageError("unknown option '\(parts[0])'")
+      }
+      if option.valuePlaceholder == nil {
+        guard parts.count == 1 else { throw UsageError("--\(option.name) takes no value") }
+        flags.insert(option.name)
+      } else {
+        guard let value = parts.count == 2 ? parts[1] : rest.next() else {
+          throw UsageError("--\(option.name) needs a value (\(option.valuePlaceholder ?? ""))")
+        }
+        do { try option.check(value) } catch let error as UsageError {
+          throw UsageError("--\(option.name): \(error.message)")
+        }
+        values[option.name, default: []].append(value)
+      }
+    }
+    try assign(places, to: usage.positionals)
+  }
+
+  private mutating func assign(_ texts: [String], to definitions: [Positional]) throws {
+    var texts = texts[...]
+    for definition in definitions {
+      switch definition.count {
+      case .one:
+        guard let text = texts.popFirst() else { throw UsageError("\(definition.name) is missing") }
+        positionals[definition.name] = [text]
+      case .optional: positionals[definition.name] = texts.popFirst().map { [$0] } ?? []
+      case .any:
+        positionals[definition.name] = Array(texts)
+        texts = []
+      }
+    }
+    if let extra = texts.first { throw UsageError("unexpected argument '\(extra)'") }
+  }
+
+  subscript(flag: Flag) -> Bool { flags.contains(flag.name) }
+
+  /// The option's value, the last one when it is given more than once.
+  func value<Value>(_ option: Option<Value>) throws -> Value? {
+    try values[option.name]?.last.map(option.parse)
+  }
+
+  /// The values of an option that may be given more than once.
+  func allValues<Value>(_ option: Option<Value>) throws -> [Value] {
+    try (values[option.name] ?? []).map(option.parse)
+  }
+
+  /// The text of a positional that has to be there.
+  func required(_ positional: Positional) throws -> String {
+    guard let text = positionals[positional.name]?.first else {
+      throw UsageError("\(positional.name) is missing")
+    }
+    return text
+  }
+
+  func optional(_ positional: Positional) -> String? { positionals[positional.name]?.first }
+
+  func all(_ positional: Positional) -> [String] { positionals[positional.name] ?? [] }
+}

@@ -1,0 +1,97 @@
+/// An option without a value: `--json`.
+struct Flag: Sendable {
+  let name: String
+  let help: String
+
+  init(_ name: String, _ help: String) {
+    self.name = name
+    self.help = help
+  }
+}
+
+/// An option with a value: `--rev 1-feb9`, `--rev=1-feb9`.
+struct Option<Value: Sendable>: Sendable {
+  let name: String
+  /// What stands for the value in the help: `REV`.
+  let placeholder: String
+  let help: String
+  /// Throws a `UsageError` that says what is wrong with the text.
+  let parse: @Sendable (String) throws -> Value
+
+  init(
+    _ name: String, _ placeholder: String, _ help: String, parse: @escaping @Sendable (String) throws -> Value
+  ) {
+    self.name = name
+    self.placeholder = placeholder
+    self.help = help
+    self.parse = parse
+  }
+}
+
+extension Option where Value == String {
+  init(_ name: String, _ placeholder: String, _ help: String) {
+    self.init(name, placeholder, help) { text in
+      guard !text.isEmpty else { throw UsageError("it is empty") }
+      return text
+    }
+  }
+}
+
+extension Option where Value == Int {
+  init(_ name: String, _ placeholder: String, in range: ClosedRange<Int>, _ help: String) {
+    self.init(name, placeholder, help) { text in
+      guard let number = Int(text), range.contains(number) else {
+        let upper = range.upperBound == .max ? "up" : "\(range.upperBound)"
+        throw UsageError(
+          "'\(text)' is not an integer from \(range.lowerBound) \(upper == "up" ? "" : "to ")\(upper)")
+      }
+      return number
+    }
+  }
+}
+
+/// An argument that is told by its place: `DB`.
+struct Positional: Sendable {
+  enum Count: Sendable {
+    case one
+    case optional
+    /// Any number, none too. Only as the last.
+    case any
+  }
+
+  let name: String
+  let count: Count
+  let help: String
+
+  init(_ name: String, _ help: String, count: Count = .one) {
+    self.name = name
+    self.count = count
+    self.help = help
+  }
+}
+
+/// What the usage of a command says of an option, whatever its value's type.
+protocol NamedOption: Sendable {
+  var name: String { get }
+  var help: String { get }
+  /// Nil of an option without a value.
+  var valuePlaceholder: String? { get }
+  /// Throws a `UsageError` when `text` can't be its value.
+  func check(_ text: String) throws
+}
+
+extension Flag: NamedOption {
+  var valuePlaceholder: String? { nil }
+  func check(_ text: String) throws {}
+}
+
+extension Option: NamedOption {
+  var valuePlaceholder: String? { placeholder }
+  func check(_ text: String) throws { _ = try parse(text) }
+}
+
+/// Wrong usage or bad input: one line that says what and where. Ends with status 2.
+struct UsageError: Error {
+  let message: String
+  init(_ message: String) { self.message = message }
+}

@@ -1,0 +1,52 @@
+/// What a command is called with: declared once, for parsing and for the help.
+struct Usage: Sendable {
+  /// How it is called, of one or two words: `get`, `key show`.
+  let name: String
+  /// What it does, in a line.
+  let summary: String
+  let positionals: [Positional]
+  let options: [any NamedOption]
+  /// Calls that work as they stand.
+  let examples: [String]
+  /// What else is to be known, in lines of up to 90 columns.
+  let notes: String
+
+  init(
+    _ name: String, _ summary: String, positionals: [Positional] = [], options: [any NamedOption] = [],
+    examples: [String], notes: String = ""
+  ) {
+    self.name = name
+    self.summary = summary
+    self.positionals = positionals
+    self.options = options
+    self.examples = examples
+    self.notes = notes
+  }
+
+  var words: [String] { name.split(separator: " ").map(String.init) }
+
+  /// The call in a line: `touchstone get DB ID [options]`.
+  var synopsis: String {
+    var words = ["touchstone", name]
+    for positional in positionals {
+      switch positional.count {
+      case .one: words.append(positional.name)
+      case .optional: words.append("[\(positional.name)]")
+      case .any: words.append("[\(positional.name)…]")
+      }
+    }
+    return (words + (options.isEmpty ? [] : ["[options]"])).joined(separator: " ")
+  }
+
+  var help: String {
+    var text = "\(summary)\n\nUsage: \(synopsis)\n"
+    let optionRows = options.map { option in
+      ["--\(option.name)" + (option.valuePlaceholder.map { " \($0)" } ?? ""), option.help]
+    }
+    let rows = positionals.map { [$0.name, $0.help] } + optionRows + [["--help", "Shows this"]]
+    text += "\n" + rows.map { "  " + TextTable.padded($0[0], to: 24) + $0[1] + "\n" }.joined()
+    if !notes.isEmpty { text += "\n\(notes)\n" }
+    text += "\nExample:\n" + examples.map { "  \($0)\n" }.joined()
+    return text
+  }
+}

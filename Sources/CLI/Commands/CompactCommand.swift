@@ -1,0 +1,21 @@
+import Touchstone
+
+/// `touchstone compact`: gives back the space that nothing needs.
+struct CompactCommand: Subcommand {
+  static let usage = Usage(
+    "compact", "Drops the bodies of replaced revisions and gives unused space back",
+    positionals: [DatabaseArguments.database], options: [Keys.file], examples: ["touchstone compact travel"])
+
+  private let database: DatabaseArguments
+
+  init(_ arguments: Arguments) throws { database = try DatabaseArguments(arguments) }
+
+  func run(_ output: StandardOutput) throws {
+    let database = try database.open()
+    let before = try database.engine.statistics().fileBytes
+    try database.compact()
+    let after = try database.engine.statistics().fileBytes
+    try output.line("\(TextTable.grouped(before)) bytes before, \(TextTable.grouped(after)) after")
+    try database.close()
+  }
+}

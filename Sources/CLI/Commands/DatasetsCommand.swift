@@ -1,0 +1,61 @@
+import Datasets
+
+/// `touchstone datasets`: the data sets that the bench knows by name.
+struct DatasetsCommand: Subcommand {
+  static let usage = Usage(
+    "datasets", "Lists the known data sets, where they come from, and which are here",
+    options: [DatabaseArguments.json], examples: ["touchstone datasets"],
+    notes: "Data sets that are files are looked for below the directory that TOUCHSTONE_DATA names.")
+
+  private let asJSON: Bool
+
+  init(_ arguments: Arguments) throws { asJSON = arguments[DatabaseArguments.json] }
+
+  func run(_ output: StandardOutput) throws {
+    if asJSON {
+      for dataset in Manifest.datasets { try output.line(Self.json(dataset).text) }
+      return
+    }
+    var table = TextTable([("NAME", .left), ("DOCUMENTS", .right), ("BYTES", .right), ("HERE", .left)])
+    for dataset in Manifest.datasets {
+      table.add(
+        dataset.name, TextTable.grouped(dataset.documents), TextTable.grouped(dataset.jsonBytes),
+        Self.place(dataset))
+    }
+    for line in table.lines { try output.line(line) }
+    for dataset in Manifest.datasets {
+      try output.line("\n\(dataset.name): \(dataset.summary)")
+      if !dataset.types.isEmpty {
+        let types = dataset.types.map { "\(TextTable.grouped($0.documents)) \($0.name)" }
+        try output.line("  types    \(types.joined(separator: ", "))")
+      }
+      try output.line("  licence  \(dataset.license)")
+      try output.line("  source   \(dataset.source)")
+      if !dataset.sha256.isEmpty { try output.line("  SHA-256  \(dataset.sha256)") }
+    }
+  }
+
+  private static func place(_ dataset: Dataset) -> String {
+    switch dataset.origin {
+    case .generated: "generated"
+    case .file: dataset.path() ?? "no"
+    }
+  }
+
+  private static func json(_ dataset: Dataset) -> JSONObject {
+    var object = JSONObject()
+    object.add("name", dataset.name)
+    object.add("summary", dataset.summary)
+    object.add("documents", dataset.documents)
+    object.add("jsonBytes", dataset.jsonBytes)
+    object.add("sha256", dataset.sha256)
+    var types = JSONObject()
+    for type in dataset.types { types.add(type.name, type.documents) }
+    object.add("types", types)
+    object.add("available", dataset.isAvailable())
+    if let path = dataset.path() { object.add("path", path) }
+    object.add("license", dataset.license)
+    object.add("source", dataset.source)
+    return object
+  }
+}

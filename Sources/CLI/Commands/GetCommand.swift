@@ -1,0 +1,96 @@
+import Touchstone
+
+/// `touchstone get`: one document, one of its revisions, or all of them.
+struct GetCommand: Subcommand {
+  private static let id = Positional("ID", "The document's ID")
+  private static let revision = Option("rev", "REV", "That revision instead of the current one")
+  private static let history = Flag("history", "All known revisions, the current one first")
+
+  static let usage = Usage(
+    "get", "Prints a document",
+    positionals: [DatabaseArguments.database, id],
+    options: [revision, history, DatabaseArguments.json] + DatabaseArguments.readingOptions,
+    examples: ["touchstone get travel airline_10", "touchstone get travel airline_10 --json --history"],
+    notes: """
+      Without --json it prints the body alone, and a document that was deleted ends with status 1.
+      """)
+
+  private let database: DatabaseArguments
+  private let id: String
+  private let revisionID: RevisionID?
+  private let showsHistory: Bool
+  private let asJSON: Bool
+
+  init(_ arguments: Arguments) throws {
+    database = try DatabaseArguments(arguments)
+    id = try arguments.required(Self.id)
+    revisionID = try arguments.value(Self.revision).map(parseRevisionID)
+    showsHistory = arguments[Self.history]
+    asJSON = arguments[DatabaseArguments.json]
+  }
+
+  func run(_ output: StandardOutput) throws {
+    let database = try database.open()
+    guard let revisions = try database.revisions(of: id) else {
+      throw Refusal("there is no document '\(id)'")
+    }
+    guard let chosen = revisionID.map({ wanted in revisions.first { $0.id == wanted } }) ?? revisions.first
+    else {
+      throw Refusal("the document '\(id)' has no revision \(revisionID.map(\.description) ?? "")")
+    }
+    if asJSON {
+      try output.line(try json(chosen, revisions).text)
+    } else if showsHistory {
+      var table = TextTable([("REVISION", .left), ("PARENT", .left), ("STATE", .left), ("BODY", .left)])
+      for revision in revisions {
+        var state = revision.isDeleted ? ["deleted"] : []
+        if revision.isCurrent { state.append("current") } else if revision.isLeaf { state.append("leaf") }
+        table.add(
+          revision.id.description, revision.parent?.description ?? "", state.joined(separator: " "),
+          revision.body == nil ? "" : "yes")
+      }
+      for line in table.lines { try output.line(line) }
+    } else {
+      guard !chosen.isDeleted || revisionID != nil else {
+        throw Refusal("the document '\(id)' was deleted (revision \(chosen.id))")
+      }
+      guard let body = chosen.body else {
+        throw Refusal("the body of revision \(chosen.id) of '\(id)' is not kept")
+      }
+      try output.line(try body.canonicalJSON())
+    }
+    try database.close()
+  }
+
+  private func json(_ chosen: Revision, _ revisions: [Revision]) throws -> JSONObject {
+    var object = JSONObject()
+    object.add("id", id)
+    object.add("rev", chosen.id.description)
+    object.add("sequence", chosen.sequence)
+    object.add("deleted", chosen.isDeleted)
+    if let body = chosen.body { object.add("body", json: try body.canonicalJSON()) }
+    guard showsHistory else { return object }
+    object.add(
+      "revisions",
+      try revisions.map { revision in
+        var object = JSONObject()
+        object.add("rev", revision.id.description)
+        if let parent = revision.parent {
+          object.add("parent", parent.description)
+        } else {
+          object.add("parent", json: "null")
+        }
+        object.add("deleted", revision.isDeleted)
+        object.add("leaf", revision.isLeaf)
+        if let body = revision.body { object.add("body", json: try body.canonicalJSON()) }
+        return object
+      })
+    return object
+  }
+}
+
+/// The revision ID that `text` is. Throws a `UsageError` when it is none.
+func parseRevisionID(_ text: String) throws -> RevisionID {
+  guard let revision = RevisionID(text) else { throw UsageError("--rev: '\(text)' is no revision ID") }
+  return revision
+}

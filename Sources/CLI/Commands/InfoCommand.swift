@@ -1,0 +1,99 @@
+import FoundationEssentials
+import Touchstone
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// `touchstone info`: what a database is and how large.
+struct InfoCommand: Subcommand {
+  static let usage = Usage(
+    "info", "Tells what a database is: engine, counts, identifiers, files",
+    positionals: [DatabaseArguments.database],
+    options: DatabaseArguments.readingOptions + [DatabaseArguments.json],
+    examples: ["touchstone info travel --json"])
+
+  private let database: DatabaseArguments
+  private let asJSON: Bool
+
+  init(_ arguments: Arguments) throws {
+    database = try DatabaseArguments(arguments)
+    asJSON = arguments[DatabaseArguments.json]
+  }
+
+  /// What the open database says of itself.
+  private struct Facts {
+    let path, engine, library: String
+    let isEncrypted: Bool
+    let documents, tombstones: Int
+    let lastSequence: UInt64
+    let publicUUID, privateUUID: String
+
+    init(_ database: Database) throws {
+      path = database.path
+      engine = database.engineName.rawValue
+      library = database.engine.library
+      isEncrypted = database.isEncrypted
+      documents = try database.documentCount
+      tombstones = try database.tombstoneCount
+      lastSequence = try database.lastSequence
+      publicUUID = database.publicUUID
+      privateUUID = database.privateUUID
+    }
+  }
+
+  func run(_ output: StandardOutput) throws {
+    let database = try database.open()
+    let facts = try Facts(database)
+    // Closed before its files are looked at: what an engine keeps only while it is open would be listed.
+    try database.close()
+    let files = try Self.files(in: facts.path)
+    guard !asJSON else { return try output.line(Self.json(facts, files).text) }
+    var table = TextTable([("", .left), ("", .left)])
+    table.add("path", facts.path)
+    table.add("engine", facts.engine)
+    table.add("library", facts.library)
+    table.add("encrypted", facts.isEncrypted ? "yes" : "no")
+    table.add("documents", TextTable.grouped(facts.documents))
+    table.add("tombstones", TextTable.grouped(facts.tombstones))
+    table.add("last sequence", TextTable.grouped(facts.lastSequence))
+    table.add("public UUID", facts.publicUUID)
+    table.add("private UUID", facts.privateUUID)
+    for file in files { table.add(file.name, TextTable.grouped(file.bytes) + " bytes") }
+    for line in table.lines { try output.line(line) }
+  }
+
+  private static func json(_ facts: Facts, _ files: [(name: String, bytes: Int)]) -> JSONObject {
+    var object = JSONObject()
+    object.add("engine", facts.engine)
+    object.add("library", facts.library)
+    object.add("encrypted", facts.isEncrypted)
+    object.add("documents", facts.documents)
+    object.add("lastSequence", facts.lastSequence)
+    object.add("publicUUID", facts.publicUUID)
+    object.add("privateUUID", facts.privateUUID)
+    object.add(
+      "files",
+      files.map { file in
+        var object = JSONObject()
+        object.add("name", file.name)
+        object.add("bytes", file.bytes)
+        return object
+      })
+    object.add("indexes", [])
+    return object
+  }
+
+  /// The regular files in a directory and below, by name.
+  private static func files(in directory: String) throws -> [(name: String, bytes: Int)] {
+    let names = try FileManager.default.subpathsOfDirectory(atPath: directory).sorted()
+    return names.compactMap { name in
+      var status = stat()
+      // A file that went meanwhile (a log that was checkpointed) is none.
+      guard lstat(directory + "/" + name, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+        return nil
+      }
+      return (name, Int(status.st_size))
+    }
+  }
+}

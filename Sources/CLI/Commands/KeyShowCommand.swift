@@ -1,0 +1,49 @@
+import Touchstone
+
+/// `touchstone key show`: what the tools of an engine need to open the file of an encrypted database.
+struct KeyShowCommand: Subcommand {
+  static let usage = Usage(
+    "key show", "Prints the raw data key of an encrypted database",
+    positionals: [DatabaseArguments.database],
+    options: [Keys.file, DatabaseArguments.readOnly, DatabaseArguments.json],
+    examples: ["touchstone key show secret --key-file my.key"],
+    notes: """
+      Whoever has the raw key can read the database, also after the user's key was changed. The two PRAGMA
+      lines open the file with the sqlcipher tool, which wants them before anything else.
+      """)
+
+  private let database: DatabaseArguments
+  private let asJSON: Bool
+
+  init(_ arguments: Arguments) throws {
+    database = try DatabaseArguments(arguments)
+    asJSON = arguments[DatabaseArguments.json]
+  }
+
+  func run(_ output: StandardOutput) throws {
+    guard try Database.isEncrypted(database.path) else {
+      throw Refusal("the database is not encrypted: \(database.path)")
+    }
+    let opened = try database.open()
+    guard let secret = try opened.dataKey(database.key()) else {
+      throw Refusal("the database is not encrypted: \(database.path)")
+    }
+    let digits = Array("0123456789abcdef".utf8)
+    let key = secret.withUnsafeBytes { bytes in
+      String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    }
+    let pageBytes = try opened.engine.statistics().pageBytes
+    if asJSON {
+      var object = JSONObject()
+      object.add("key", key)
+      object.add("pageBytes", pageBytes)
+      object.add("file", opened.engineFile)
+      try output.line(object.text)
+    } else {
+      try output.line("-- \(opened.engineFile)")
+      try output.line("PRAGMA key = \"x'\(key)'\";")
+      try output.line("PRAGMA cipher_page_size = \(pageBytes);")
+    }
+    try opened.close()
+  }
+}

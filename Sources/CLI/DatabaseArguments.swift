@@ -1,0 +1,38 @@
+import Touchstone
+
+/// What the commands that work on one database have in common.
+struct DatabaseArguments {
+  static let database = Positional(
+    "DB", "The database: a NAME.touchstone directory, the suffix may be left out")
+  static let readOnly = Flag("read-only", "Writes nothing, not even a lock")
+  static let json = Flag("json", "Prints JSON")
+  /// For commands that only read.
+  static let readingOptions: [any NamedOption] = [Keys.file, readOnly]
+
+  let path: String
+  private let keys: Keys
+  private let isReadOnly: Bool
+
+  init(_ arguments: Arguments) throws {
+    path = try arguments.required(Self.database)
+    keys = try Keys(arguments)
+    isReadOnly = arguments[Self.readOnly]
+  }
+
+  /// Opens the database, which has to exist. Its key is looked for only when it is encrypted.
+  func open() throws -> Database {
+    var options = DatabaseOptions(creation: .openExisting, isReadOnly: isReadOnly)
+    if try Database.isEncrypted(path) { options.key = try key() }
+    return try Database.open(path, options: options)
+  }
+
+  /// The key. Throws `keyRequired` when there is none to be had.
+  func key() throws -> UserKey {
+    guard let key = try keys.existing(for: path) else {
+      throw DatabaseError(
+        .keyRequired, "the database is encrypted: give --key-file FILE or the variable \(Keys.variable)",
+        path: path)
+    }
+    return key
+  }
+}

@@ -1,0 +1,49 @@
+import Datasets
+import Touchstone
+
+/// What the process ends with.
+enum ExitStatus: Int32 {
+  case done = 0
+  /// The answer is no: a document that isn't there, a conflict, a check that finds faults.
+  case no = 1
+  /// Wrong usage or bad input.
+  case usage = 2
+  /// The database could not be opened, or failed, or is damaged.
+  case database = 3
+  /// Ctrl-C, by the shell's convention.
+  case interrupted = 130
+
+  /// The status that an error ends with.
+  init(_ error: any Error) {
+    switch error {
+    case is Refusal: self = .no
+    case is Interrupted: self = .interrupted
+    case is UsageError, is DatasetError: self = .usage
+    case let error as EncryptionError: self = error.code == .invalidKey ? .usage : .database
+    case let error as DocumentError:
+      switch error.code {
+      case .conflict, .notFound: self = .no
+      case .damaged, .unsupportedVersion, .batchFailed: self = .database
+      default: self = .usage
+      }
+    case let error as DatabaseError:
+      switch error.code {
+      case .alreadyExists, .invalidName, .unknownEngine, .notEncrypted: self = .usage
+      default: self = .database
+      }
+    default: self = .database
+    }
+  }
+}
+
+/// The answer is no, and why.
+struct Refusal: Error, CustomStringConvertible {
+  let description: String
+  init(_ description: String) { self.description = description }
+}
+
+/// Ctrl-C was heard, and what had been done by then.
+struct Interrupted: Error, CustomStringConvertible {
+  let description: String
+  init(_ description: String) { self.description = "stopped: " + description }
+}

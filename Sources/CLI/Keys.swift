@@ -1,0 +1,52 @@
+import Touchstone
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// Where the keys of a command come from: a file, a variable, or a prompt; never an argument.
+struct Keys {
+  static let file = Option("key-file", "FILE", "The key of the database: 32 raw bytes, or a passphrase line")
+  static let newFile = Option(
+    "new-key-file", "FILE", "The key of what is made: 32 raw bytes, or a passphrase line")
+  static let variable = "TOUCHSTONE_KEY"
+  static let newVariable = "TOUCHSTONE_NEW_KEY"
+
+  private let path: String?
+  private let newPath: String?
+
+  init(_ arguments: Arguments) throws {
+    path = try arguments.value(Self.file)
+    newPath = try arguments.value(Self.newFile)
+  }
+
+  /// The key of what is there already; asks for it on a terminal. Nil when there is none to be had.
+  func existing(for database: String) throws -> UserKey? {
+    if let path { return try UserKey(contentsOfFile: path) }
+    if let key = try Self.key(inVariable: Self.variable) { return key }
+    return try Passphrase.ask("Key of \(database)").map { try .passphrase($0) }
+  }
+
+  /// The key that something new was said to get, or nil.
+  func new() throws -> UserKey? {
+    if let newPath { return try UserKey(contentsOfFile: newPath) }
+    return try Self.key(inVariable: Self.newVariable)
+  }
+
+  /// The key of something new that can't be without one: the new key, else the key, else it is asked for twice.
+  func requiredNew(for database: String) throws -> UserKey? {
+    if let key = try new() { return key }
+    if let path { return try UserKey(contentsOfFile: path) }
+    if let key = try Self.key(inVariable: Self.variable) { return key }
+    guard let first = try Passphrase.ask("New key of \(database)") else { return nil }
+    guard try Passphrase.ask("The same again") == first else { throw UsageError("the two keys differ") }
+    return try .passphrase(first)
+  }
+
+  private static func key(inVariable name: String) throws -> UserKey? {
+    guard let text = getenv(name).map({ String(cString: $0) }), !text.isEmpty else { return nil }
+    do { return try .passphrase(text) } catch let error as EncryptionError {
+      throw EncryptionError(error.code, "\(name): \(error.message)")
+    }
+  }
+}

@@ -1,0 +1,56 @@
+/// One command of the tool. A new one is a type that meets this, and a line in `Subcommands.all`.
+protocol Subcommand: SendableMetatype {
+  static var usage: Usage { get }
+
+  /// Takes what it needs from the arguments. Throws a `UsageError` before anything is done.
+  init(_ arguments: Arguments) throws
+
+  /// Does it. Results go to `output`; what is thrown becomes a line on standard error and the status
+  /// (`ExitStatus`).
+  func run(_ output: StandardOutput) throws
+}
+
+enum Subcommands {
+  /// All of them, in the order of the help.
+  static var all: [any Subcommand.Type] { [
+    CreateCommand.self, InfoCommand.self, DeleteCommand.self,
+    ImportCommand.self, ExportCommand.self,
+    GetCommand.self, PutCommand.self, RemoveCommand.self, ListCommand.self, ChangesCommand.self,
+    CompactCommand.self, CheckCommand.self, KeyShowCommand.self,
+    DatasetsCommand.self, BenchCommand.self,
+  ] }
+
+  /// The command that `words` begin with. Throws a `UsageError` when there is none.
+  static func find(_ words: ArraySlice<String>) throws -> any Subcommand.Type {
+    for command in all where words.starts(with: command.usage.words) { return command }
+    let word = words.first ?? ""
+    let continuations = all.map { $0.usage.name }.filter { $0.hasPrefix(word + " ") }
+    guard continuations.isEmpty else {
+      throw UsageError("'\(word)' is not complete: \(continuations.joined(separator: ", "))")
+    }
+    throw UsageError("unknown command '\(word)'; touchstone --help lists them")
+  }
+
+  static var help: String {
+    var text = """
+      touchstone: a document database whose storage engine can be swapped, and the bench that weighs the engines.
+
+      Usage: touchstone COMMAND …
+
+
+      """
+    for command in all {
+      text += "  " + TextTable.padded(command.usage.name, to: 12) + command.usage.summary + "\n"
+    }
+    return text + """
+
+      touchstone COMMAND --help shows a command's options and an example. DB is the path of a NAME.touchstone
+      directory; the suffix may be left out. A key is never an argument: --key-file FILE, or the variable
+      TOUCHSTONE_KEY, or a prompt on a terminal.
+
+      Status: 0 done · 1 the answer is no · 2 wrong usage or bad input · 3 the database could not be opened or is
+      damaged.
+
+      """
+  }
+}

@@ -1,0 +1,65 @@
+import Datasets
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// Standard output, for results: buffered, and written out by `flush()`.
+final class StandardOutput {
+  private var buffer: [UInt8] = []
+  private static let bufferBytes = 64 << 10
+
+  init() { buffer.reserveCapacity(Self.bufferBytes + 4_096) }
+
+  /// Whether a person reads it.
+  static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
+
+  /// Adds `text` and a line end.
+  func line(_ text: some StringProtocol) throws {
+    buffer.append(contentsOf: text.utf8)
+    buffer.append(UInt8(ascii: "\n"))
+    if buffer.count >= Self.bufferBytes { try flush() }
+  }
+
+  /// Adds `text` as it is.
+  func write(_ text: some StringProtocol) throws {
+    buffer.append(contentsOf: text.utf8)
+    if buffer.count >= Self.bufferBytes { try flush() }
+  }
+
+  func flush() throws {
+    var written = 0
+    defer { buffer.removeAll(keepingCapacity: true) }
+    while written < buffer.count {
+      let count = buffer.withUnsafeBytes {
+        Glibc.write(STDOUT_FILENO, $0.baseAddress.map { $0 + written }, $0.count - written)
+      }
+      if count < 0 && errno == EINTR { continue }
+      guard count > 0 else {
+        throw DatasetError(
+          .ioError, "can't be written: \(String(cString: strerror(errno)))", path: "standard output")
+      }
+      written += count
+    }
+  }
+}
+
+/// Standard error, for messages.
+enum StandardError {
+  static var isTerminal: Bool { isatty(STDERR_FILENO) == 1 }
+
+  static func line(_ text: String) { write(text + "\n") }
+
+  static func write(_ text: String) {
+    let bytes = Array(text.utf8)
+    var written = 0
+    while written < bytes.count {
+      let count = bytes.withUnsafeBytes {
+        Glibc.write(STDERR_FILENO, $0.baseAddress.map { $0 + written }, $0.count - written)
+      }
+      if count < 0 && errno == EINTR { continue }
+      guard count > 0 else { return }
+      written += count
+    }
+  }
+}

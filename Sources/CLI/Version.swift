@@ -1,0 +1,2 @@
+/// The release of the tool.
+let touchstoneVersion = "0.1.0"

@@ -1,0 +1,58 @@
+/// What may be a document's ID.
+public enum DocumentID {
+  /// The longest that a user may choose, in bytes of UTF-8.
+  public static let maximumBytes = 240
+  /// The longest that is stored: IDs of older databases may be longer than a user's.
+  public static let maximumStoredBytes = 480
+
+  /// Calls `body` with the UTF-8 of a valid ID; throws `invalidDocumentID` for another.
+  ///
+  /// Valid are 1 to 240 bytes (`maximumBytes`) without control characters that don't begin with `_`.
+  @inline(__always)
+  static func withValidated<Result>(
+    _ id: String, maximum: Int = maximumBytes, _ body: (UnsafeRawBufferPointer) throws -> Result
+  ) throws -> Result {
+    var id = id
+    return try id.withUTF8 { utf8 in
+      if let reason = reasonAgainst(utf8, maximum: maximum) {
+        throw DocumentError(
+          .invalidDocumentID, reason, documentID: String(decoding: utf8.prefix(100), as: UTF8.self))
+      }
+      return try body(UnsafeRawBufferPointer(utf8))
+    }
+  }
+
+  private static func reasonAgainst(_ utf8: UnsafeBufferPointer<UInt8>, maximum: Int) -> String? {
+    if utf8.isEmpty { return "a document ID can't be empty" }
+    if utf8.count > maximum {
+      return "a document ID has at most \(maximum) bytes of UTF-8, this one \(utf8.count)"
+    }
+    if utf8[0] == UInt8(ascii: "_") { return "a document ID can't begin with an underscore" }
+    var hasControls = false
+    for byte in utf8 { hasControls = hasControls || byte < 0x20 || byte == 0x7F }
+    return hasControls ? "a document ID can't have control characters" : nil
+  }
+
+  /// A new random ID: a UUID of version 4 in lower case.
+  public static func random() -> String {
+    var generator = SystemRandomNumberGenerator()
+    return random(using: &generator)
+  }
+
+  static func random(using generator: inout some RandomNumberGenerator) -> String {
+    var bytes = (0..<16).map { _ in UInt8.random(in: 0...255, using: &generator) }
+    bytes[6] = bytes[6] & 0x0F | 0x40
+    bytes[8] = bytes[8] & 0x3F | 0x80
+    return uuidText(bytes)
+  }
+
+  /// 16 bytes in the form 8-4-4-4-12.
+  public static func uuidText(_ bytes: [UInt8]) -> String {
+    var text = ""
+    for (index, byte) in bytes.enumerated() {
+      if [4, 6, 8, 10].contains(index) { text += "-" }
+      text += byte < 16 ? "0" + String(byte, radix: 16) : String(byte, radix: 16)
+    }
+    return text
+  }
+}

@@ -1,0 +1,73 @@
+// A document as it is stored in the keyspaces `docs` (live) and `deleted` (tombstones), under its ID.
+//
+//   record := version:u8  flags:u8  sequence:varint  keyCount:varint  treeLength:varint  tree  body
+//
+//   version   1
+//   flags     1 deleted, 2 conflicted: of the document as a whole
+//   sequence  of the latest change to the document
+//   keyCount  how many shared keys a reader has to know for this body
+//   tree      RevisionTree.swift; its first node is the current revision
+//   body      Fleece of the current revision, an object; to the end of the record
+//
+// Bodies of other revisions are in the keyspaces `conflicts` (of leaves that lost) and `bodies` (of replaced
+// revisions, until compaction), under the revision's sequence:
+//
+//   body of another revision := keyCount:varint  body
+
+/// A stored document in place: valid as long as its bytes.
+struct DocumentRecord {
+  static let version: UInt8 = 1
+
+  struct Flags: OptionSet {
+    let rawValue: UInt8
+    static let deleted = Flags(rawValue: 1)
+    static let conflicted = Flags(rawValue: 2)
+  }
+
+  let flags: Flags
+  let sequence: UInt64
+  let keyCount: Int
+  let tree: UnsafeRawBufferPointer
+  let body: UnsafeRawBufferPointer
+
+  @inline(__always)
+  init(_ bytes: UnsafeRawBufferPointer) throws {
+    var reader = ByteReader(bytes)
+    guard let version = reader.byte(), let flags = reader.byte(), let sequence = reader.varint(),
+      let keyCount = reader.varint(), keyCount <= 2048, let treeLength = reader.varint(),
+      treeLength <= UInt64(bytes.count), let tree = reader.bytes(Int(treeLength))
+    else { throw DocumentRecord.damaged }
+    guard version == DocumentRecord.version else { throw DocumentRecord.unsupported }
+    self.flags = Flags(rawValue: flags)
+    self.sequence = sequence
+    self.keyCount = Int(keyCount)
+    self.tree = tree
+    body = reader.rest
+  }
+
+  static let damaged = DocumentError(.damaged, "a stored document can't be read")
+  static let unsupported = DocumentError(
+    .unsupportedVersion, "a stored document is of a version that this release doesn't know")
+
+  /// The current revision, the first of the tree, without looking at the others.
+  func currentRevision() throws -> (id: StoredRevisionID, flags: RevisionFlags) {
+    var reader = ByteReader(tree)
+    guard reader.varint() != nil, let flags = reader.byte(), reader.varint() != nil,
+      reader.varint() != nil, let id = StoredRevisionID(&reader)
+    else { throw RevisionTree.damaged }
+    return (id, RevisionFlags(rawValue: flags))
+  }
+}
+
+/// The body of a revision that isn't the current one, in place.
+struct BodyRecord {
+  let keyCount: Int
+  let body: UnsafeRawBufferPointer
+
+  init(_ bytes: UnsafeRawBufferPointer) throws {
+    var reader = ByteReader(bytes)
+    guard let keyCount = reader.varint(), keyCount <= 2048 else { throw DocumentRecord.damaged }
+    self.keyCount = Int(keyCount)
+    body = reader.rest
+  }
+}

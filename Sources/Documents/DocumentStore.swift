@@ -1,0 +1,294 @@
+import Fleece
+import Storage
+import Synchronization
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+// The keyspaces of a database:
+//
+//   meta       name → value                        see below
+//   docs       document ID → DocumentRecord        live documents
+//   deleted    document ID → DocumentRecord        tombstones
+//   changes    sequence → flags:u8 document ID     the latest change of each document (flags as in the record)
+//   bodies     sequence → BodyRecord               bodies of replaced revisions, until compaction
+//   conflicts  sequence → BodyRecord               bodies of leaves that aren't current
+//
+//   meta/format       version:u8 = 1
+//   meta/publicUUID   16 bytes
+//   meta/privateUUID  16 bytes
+//   meta/state        last sequence:u64 big-endian  number of shared keys:u16 big-endian
+//   meta/sharedKeys   Fleece array of strings
+
+/// Documents with their revisions over any engine: what `Database` is a face of.
+///
+/// Thread safe: any number of readers beside one writer.
+public final class DocumentStore: Sendable {
+  /// How documents are kept.
+  public struct Options: Sendable {
+    /// How many revisions of each branch are remembered (1 or more).
+    public var maximumTreeDepth: Int
+    /// Whether the bodies of replaced revisions stay until `compact()`.
+    public var keepsReplacedBodies: Bool
+
+    public init(maximumTreeDepth: Int = 20, keepsReplacedBodies: Bool = true) {
+      self.maximumTreeDepth = max(1, maximumTreeDepth)
+      self.keepsReplacedBodies = keepsReplacedBodies
+    }
+  }
+
+  struct Keyspaces: Sendable {
+    let meta, docs, deleted, changes, bodies, conflicts: Keyspace
+  }
+
+  /// What an operation needs, taken once at its start.
+  final class Context: Sendable {
+    let engine: any StorageEngine
+    let keyspaces: Keyspaces
+    let sharedKeys: SharedKeys
+
+    init(engine: any StorageEngine, keyspaces: Keyspaces, sharedKeys: SharedKeys) {
+      self.engine = engine
+      self.keyspaces = keyspaces
+      self.sharedKeys = sharedKeys
+    }
+  }
+
+  public let options: Options
+  public let publicUUID: [UInt8]
+  public let privateUUID: [UInt8]
+  private let current: Mutex<Context>
+  /// The thread whose batch is open (0: none).
+  private let batchThread = Atomic<UInt>(0)
+  /// Used by one thread at a time: the one that is in a write transaction.
+  private nonisolated(unsafe) let writer: DocumentWriter
+
+  static let formatVersion: UInt8 = 1
+
+  /// Opens the documents in `engine`, or makes an empty set of them.
+  ///
+  /// Throws `unsupportedVersion` for a format of a later release and `damaged` for one that can't be read.
+  public init(engine: any StorageEngine, options: Options = Options()) throws {
+    self.options = options
+    let format = try engine.read { transaction in
+      try transaction.keyspace(named: "meta").flatMap { try transaction.bytes(Array("format".utf8), in: $0) }
+    }
+    if format == nil {
+      guard !engine.isReadOnly else {
+        throw DocumentError(.notFound, "there is no database in \(engine.path)")
+      }
+      try engine.write { transaction in try DocumentStore.create(in: transaction) }
+    }
+    let opened = try engine.read { transaction in
+      try DocumentStore.load(from: transaction, engine: engine)
+    }
+    publicUUID = opened.publicUUID
+    privateUUID = opened.privateUUID
+    current = Mutex(opened.context)
+    writer = try DocumentWriter(options: options)
+  }
+
+  private static func create(in transaction: any WriteTransaction) throws {
+    let meta = try transaction.createKeyspace("meta", shape: .entries)
+    // Another process may have been first.
+    guard try transaction.bytes(Array("format".utf8), in: meta) == nil else { return }
+    for name in ["docs", "deleted"] { _ = try transaction.createKeyspace(name, shape: .documents) }
+    for name in ["changes", "bodies", "conflicts"] {
+      _ = try transaction.createKeyspace(name, shape: .sequences)
+    }
+    try transaction.put(Array("format".utf8), [formatVersion], in: meta)
+    for name in ["publicUUID", "privateUUID"] {
+      var generator = SystemRandomNumberGenerator()
+      var uuid = (0..<16).map { _ in UInt8.random(in: 0...255, using: &generator) }
+      // RFC 4122, version 4.
+      uuid[6] = uuid[6] & 0x0F | 0x40
+      uuid[8] = uuid[8] & 0x3F | 0x80
+      try transaction.put(Array(name.utf8), uuid, in: meta)
+    }
+  }
+
+  private static func load(from transaction: any ReadTransaction, engine: any StorageEngine) throws -> (
+    context: Context, publicUUID: [UInt8], privateUUID: [UInt8]
+  ) {
+    func keyspace(_ name: String) throws -> Keyspace {
+      guard let keyspace = try transaction.keyspace(named: name) else {
+        throw DocumentError(.damaged, "the keyspace \(name) is missing in \(engine.path)")
+      }
+      return keyspace
+    }
+    let keyspaces = Keyspaces(
+      meta: try keyspace("meta"), docs: try keyspace("docs"), deleted: try keyspace("deleted"),
+      changes: try keyspace("changes"), bodies: try keyspace("bodies"), conflicts: try keyspace("conflicts"))
+    func meta(_ name: String) throws -> [UInt8]? {
+      try transaction.bytes(Array(name.utf8), in: keyspaces.meta)
+    }
+    guard let format = try meta("format"), format.count == 1,
+      let publicUUID = try meta("publicUUID"), publicUUID.count == 16,
+      let privateUUID = try meta("privateUUID"), privateUUID.count == 16
+    else { throw DocumentError(.damaged, "the database's own records can't be read in \(engine.path)") }
+    guard format[0] == formatVersion else {
+      throw DocumentError(
+        .unsupportedVersion,
+        "the documents in \(engine.path) are of format \(format[0]); this release knows \(formatVersion)")
+    }
+    let sharedKeys = try loadSharedKeys(transaction, keyspaces.meta)
+    return (
+      Context(engine: engine, keyspaces: keyspaces, sharedKeys: sharedKeys), publicUUID, privateUUID
+    )
+  }
+
+  static func loadSharedKeys(_ transaction: any ReadTransaction, _ meta: Keyspace) throws -> SharedKeys {
+    guard let bytes = try transaction.bytes(Array("sharedKeys".utf8), in: meta) else { return .empty }
+    return try bytes.withUnsafeBytes { try SharedKeys(fleece: $0) }
+  }
+
+  // MARK: The current context
+
+  var context: Context { current.withLock { $0 } }
+
+  public var engine: any StorageEngine { context.engine }
+
+  /// The names of properties that are stored as numbers, as known now.
+  public var sharedKeys: SharedKeys {
+    if isInBatch, let context = writer.contextOfNow { return context.sharedKeys }
+    return context.sharedKeys
+  }
+
+  /// Makes later operations use `engine`, which holds the same data (after a compaction into a new file).
+  public func replaceEngine(_ engine: any StorageEngine) throws {
+    let opened = try engine.read { transaction in
+      try DocumentStore.load(from: transaction, engine: engine)
+    }
+    current.withLock { $0 = opened.context }
+  }
+
+  /// Remembers shared keys that a committed transaction added, or that a reader found.
+  func publish(_ sharedKeys: SharedKeys) {
+    current.withLock { context in
+      guard sharedKeys.count > context.sharedKeys.count else { return }
+      context = Context(engine: context.engine, keyspaces: context.keyspaces, sharedKeys: sharedKeys)
+    }
+  }
+
+  // MARK: Transactions
+
+  /// Runs `body` with the transaction to read in: the batch of this thread when one is open, else a
+  /// snapshot.
+  func reading<Result>(_ body: (any ReadTransaction, Context) throws -> Result) throws -> Result {
+    if isInBatch, let transaction = writer.transaction, let context = writer.contextOfNow {
+      return try body(transaction, context)
+    }
+    let context = context
+    let transaction = try context.engine.beginRead()
+    defer { transaction.end() }
+    return try body(transaction, context)
+  }
+
+  private struct EngineReplaced: Error {}
+
+  /// Runs `body` while nothing is written, without a transaction of documents: for who replaces the engine.
+  /// Throws `nestedWrite` inside a batch.
+  public func exclusively(_ body: () throws -> Void) throws {
+    try context.engine.write { (_: any WriteTransaction) throws -> Void in try body() }
+  }
+
+  private var isInBatch: Bool { batchThread.load(ordering: .relaxed) == UInt(pthread_self()) }
+
+  /// Runs `body` in one write transaction, all or nothing; inside a batch of the same thread it joins that.
+  func writing<Result>(_ body: (DocumentWriter) throws -> Result) throws -> Result {
+    if isInBatch { return try body(writer) }
+    let thread = UInt(pthread_self())
+    while true {
+      let context = context
+      var added: SharedKeys?
+      var result: Result?
+      do {
+        try context.engine.write { (transaction: any WriteTransaction) throws -> Void in
+          // A compaction put another file in this one's place while this write waited.
+          guard self.context.engine === context.engine else { throw EngineReplaced() }
+          try writer.begin(transaction, context)
+          batchThread.store(thread, ordering: .relaxed)
+          defer {
+            batchThread.store(0, ordering: .relaxed)
+            writer.end()
+          }
+          result = try body(writer)
+          added = try writer.finish()
+        }
+      } catch is EngineReplaced {
+        continue
+      }
+      if let added { publish(added) }
+      // The body ran and did not throw, so it gave a result.
+      return result.unsafelyUnwrapped
+    }
+  }
+
+  /// Runs `body` in one transaction, all or nothing. What is read inside on the same thread sees what was
+  /// written. Nested calls join it; one that throws makes the whole batch fail, also where its error is
+  /// caught, for what it did can't be undone alone.
+  @discardableResult
+  public func inBatch<Result>(_ body: () throws -> Result) throws -> Result {
+    let isNested = isInBatch
+    return try writing { writer in
+      do { return try body() } catch {
+        if isNested { writer.fail(error) }
+        throw error
+      }
+    }
+  }
+
+  // MARK: Counting
+
+  /// How many live documents there are. Constant time.
+  public var documentCount: Int {
+    get throws {
+      try reading { transaction, context in try transaction.count(of: context.keyspaces.docs) }
+    }
+  }
+
+  /// How many tombstones there are. Constant time.
+  public var tombstoneCount: Int {
+    get throws {
+      try reading { transaction, context in try transaction.count(of: context.keyspaces.deleted) }
+    }
+  }
+
+  /// The sequence of the latest change, 0 when there was none.
+  public var lastSequence: UInt64 {
+    get throws {
+      if isInBatch, let sequence = writer.lastSequence { return sequence }
+      return try reading { transaction, context in
+        try State(transaction, context.keyspaces.meta).lastSequence
+      }
+    }
+  }
+
+  /// The record `meta/state`.
+  struct State {
+    static let key = Array("state".utf8)
+    var lastSequence: UInt64 = 0
+    var sharedKeyCount = 0
+
+    init(_ transaction: any ReadTransaction, _ meta: Keyspace) throws {
+      let bytes = try State.key.withUnsafeBytes { try transaction.get($0, in: meta) }
+      guard let bytes else { return }
+      guard bytes.count == 10 else {
+        throw DocumentError(.damaged, "the record of the last sequence can't be read")
+      }
+      lastSequence = UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self))
+      sharedKeyCount = Int(UInt16(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt16.self)))
+    }
+
+    func write(_ transaction: any WriteTransaction, _ meta: Keyspace) throws {
+      try withUnsafeTemporaryAllocation(byteCount: 10, alignment: 8) { bytes in
+        bytes.storeBytes(of: lastSequence.bigEndian, as: UInt64.self)
+        bytes.storeBytes(of: UInt16(sharedKeyCount).bigEndian, toByteOffset: 8, as: UInt16.self)
+        try State.key.withUnsafeBytes {
+          try transaction.put($0, UnsafeRawBufferPointer(bytes), in: meta)
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,57 @@
+import CCrypto
+import Storage
+
+/// Makes the IDs of new revisions: SHA-1 over the parent's ID, the deleted flag and the canonical body, so
+/// that the same parent and body give the same ID in every database on every engine.
+///
+///   digest := SHA1( min(length of parent ID, 255):u8  parent ID as text  deleted:u8  canonical JSON )
+///
+/// The recipe of LiteCore since 3.3. One thread at a time.
+final class RevisionDigest {
+  static let byteCount = 20
+
+  private let context: OpaquePointer
+  private let algorithm: OpaquePointer
+  private let result: UnsafeMutablePointer<UInt8>
+
+  init() throws {
+    guard let context = EVP_MD_CTX_new() else {
+      throw StorageError(.engineFailure, "no digest context can be made")
+    }
+    guard let algorithm = EVP_MD_fetch(nil, "SHA1", nil) else {
+      EVP_MD_CTX_free(context)
+      throw StorageError(.engineFailure, "libcrypto offers no SHA-1")
+    }
+    self.context = context
+    self.algorithm = algorithm
+    result = .allocate(capacity: RevisionDigest.byteCount)
+  }
+
+  deinit {
+    EVP_MD_CTX_free(context)
+    EVP_MD_free(algorithm)
+    result.deallocate()
+  }
+
+  /// 20 bytes, valid until the next call. `parent` is the parent's ID as text, empty when there is none.
+  func digest(parent: UnsafeRawBufferPointer, deleted: Bool, body: UnsafeRawBufferPointer) throws
+    -> UnsafeRawBufferPointer
+  {
+    // One update for what comes before the body: length, parent, flag.
+    let head = withUnsafeTemporaryAllocation(byteCount: 257, alignment: 1) { head in
+      let length = min(parent.count, 255)
+      head[0] = UInt8(length)
+      if length > 0 {
+        UnsafeMutableRawBufferPointer(rebasing: head[1...]).copyMemory(
+          from: UnsafeRawBufferPointer(rebasing: parent[..<length]))
+      }
+      head[1 + length] = deleted ? 1 : 0
+      return EVP_DigestInit_ex2(context, algorithm, nil) == 1
+        && EVP_DigestUpdate(context, head.baseAddress, length + 2) == 1
+    }
+    guard head, EVP_DigestUpdate(context, body.baseAddress, body.count) == 1,
+      EVP_DigestFinal_ex(context, result, nil) == 1
+    else { throw StorageError(.engineFailure, "SHA-1 failed in libcrypto") }
+    return UnsafeRawBufferPointer(start: result, count: RevisionDigest.byteCount)
+  }
+}

@@ -1,0 +1,107 @@
+// The ID of a revision, as text and as it is stored.
+//
+//   text   := generation "-" suffix          generation: decimal, 1 or more, no leading zero
+//   stored := generation:varint  length:varint  suffix
+//   length := bytes << 1 | isText            isText 0: lower-case hex of even length, two digits a byte
+//
+// varint is little-endian base 128, the high bit meaning that more follows.
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// The ID of a revision: `generation-suffix`, such as `2-448bebaeae6f31e130bfc0477a807910781a688c`.
+///
+/// Any suffix of 1 to 250 bytes of visible ASCII is kept as it is, so that the IDs of 1.x databases (`3-foo`,
+/// UUIDs) survive. IDs are ordered by generation, then by the bytes of the suffix.
+public struct RevisionID: Hashable, Sendable, Comparable, LosslessStringConvertible {
+  public static let maximumSuffixBytes = 250
+
+  public let generation: UInt64
+  public let suffix: String
+
+  /// Nil when the text is no revision ID.
+  public init?(_ text: String) {
+    guard let dash = text.utf8.firstIndex(of: UInt8(ascii: "-")) else { return nil }
+    let digits = text.utf8[..<dash]
+    guard let first = digits.first, first != UInt8(ascii: "0"), digits.count <= 20,
+      digits.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }), let generation = UInt64(text[..<dash])
+    else { return nil }
+    let suffix = text[text.utf8.index(after: dash)...]
+    guard RevisionID.isValid(suffix: suffix.utf8) else { return nil }
+    self.generation = generation
+    self.suffix = String(suffix)
+  }
+
+  init(generation: UInt64, suffix: String) {
+    self.generation = generation
+    self.suffix = suffix
+  }
+
+  static func isValid(suffix: some Collection<UInt8>) -> Bool {
+    !suffix.isEmpty && suffix.count <= maximumSuffixBytes && suffix.allSatisfy { $0 > 0x20 && $0 < 0x7F }
+  }
+
+  public var description: String { "\(generation)-\(suffix)" }
+
+  public static func < (a: RevisionID, b: RevisionID) -> Bool {
+    if a.generation != b.generation { return a.generation < b.generation }
+    return a.suffix.utf8.lexicographicallyPrecedes(b.suffix.utf8)
+  }
+}
+
+/// A suffix where it is stored.
+struct StoredSuffix {
+  let bytes: UnsafeRawBufferPointer
+  let isText: Bool
+
+  var text: String {
+    if isText { return String(decoding: bytes, as: UTF8.self) }
+    return String(unsafeUninitializedCapacity: bytes.count * 2) { buffer in
+      hex(bytes, into: UnsafeMutableRawPointer(buffer.baseAddress ?? UnsafeMutablePointer(bitPattern: 1)!))
+      return bytes.count * 2
+    }
+  }
+
+  /// The order of the texts: that of the bytes, when both are packed hex.
+  func compare(_ other: StoredSuffix) -> Int {
+    if isText == other.isText { return compareBytes(bytes, other.bytes) }
+    return compareBytes(Array(text.utf8), Array(other.text.utf8))
+  }
+}
+
+private let hexDigits: StaticString = "0123456789abcdef"
+
+/// Writes `bytes` as lower-case hex, two bytes a byte.
+func hex(_ bytes: UnsafeRawBufferPointer, into target: UnsafeMutableRawPointer) {
+  let digits = hexDigits.utf8Start
+  for index in 0..<bytes.count {
+    target.storeBytes(of: digits[Int(bytes[index] >> 4)], toByteOffset: index * 2, as: UInt8.self)
+    target.storeBytes(of: digits[Int(bytes[index] & 15)], toByteOffset: index * 2 + 1, as: UInt8.self)
+  }
+}
+
+/// What a lower-case hex digit stands for.
+@inline(__always)
+func hexValue(_ byte: UInt8) -> UInt8? {
+  switch byte {
+  case 0x30...0x39: byte - 0x30
+  case 0x61...0x66: byte - 0x61 + 10
+  default: nil
+  }
+}
+
+/// memcmp, then the shorter first.
+@inline(__always)
+func compareBytes(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Int {
+  let common = min(a.count, b.count)
+  if common > 0, let left = a.baseAddress, let right = b.baseAddress {
+    let order = memcmp(left, right, common)
+    if order != 0 { return Int(order) }
+  }
+  return a.count - b.count
+}
+
+private func compareBytes(_ a: [UInt8], _ b: [UInt8]) -> Int {
+  a.withUnsafeBytes { a in b.withUnsafeBytes { compareBytes(a, $0) } }
+}

@@ -1,0 +1,211 @@
+// key.json: the data key of an encrypted database, wrapped under the user's key (docs/encryption.md).
+//
+//   file     = head checksum
+//   head     = "{\n" member ",\n" member … (JSON, two blanks before each member, without the last one's comma)
+//   checksum = ",\n  \"checksum\": \"" base64(SHA-256(head)) "\"\n}\n"
+//   members  = "version": 1
+//              "cipher": "AES-256-GCM"
+//              "kdf": {"name": "scrypt", "n": n, "r": r, "p": p, "salt": base64(32 bytes)}
+//                   | {"name": "HKDF-SHA256", "salt": base64(32 bytes)}
+//              "nonce": base64(12 bytes)
+//              "wrappedKey": base64(32 bytes of ciphertext, 16 bytes of tag)
+//
+// The tag also authenticates "touchstone data key", version, cipher, derivation, its parameters and salt
+// (`WrappedKey.additionalData`). The checksum is there to tell a damaged file from a wrong key, and is the same
+// in every version.
+
+import Storage
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// The file that holds a database's data key, wrapped under the user's key.
+///
+/// Everything written is encrypted with the data key; the user's key only unwraps it. So changing the user's key
+/// is one atomic replacement of this small file, and no data is encrypted anew.
+///
+/// Concurrency: the file is replaced whole, so that a reader sees the old or the new one. Two writers at a
+/// time are for the caller to keep apart: the later one wins.
+///
+/// Errors: `EncryptionError` for what is wrong with a key or with the file's contents, `StorageError` for what
+/// the file system refuses. Both name the file.
+public enum KeyFile {
+  /// The name it has in a database's directory.
+  public static let name = "key.json"
+
+  static let dataKeyBytes = 32
+  private static let maximumFileBytes = 16_384
+
+  /// Makes a random data key and a file at `path` that wraps it under `key`, and returns it. Throws
+  /// `alreadyExists` when there is a file.
+  public static func create(at path: String, key: UserKey) throws -> SecretBytes {
+    let dataKey = try SecretBytes.random(count: dataKeyBytes)
+    try write(dataKey, to: path, key: key, replacement: .refused)
+    return dataKey
+  }
+
+  /// The data key in the file at `path`. With a passphrase it takes about 0.1 s.
+  ///
+  /// Throws `wrongKey` when the file is whole and `key` isn't its own, `damaged` when it was changed since it
+  /// was written, `unsupportedVersion` when a later release made it.
+  public static func open(at path: String, key: UserKey) throws -> SecretBytes {
+    let bytes: [UInt8]
+    do { bytes = try AtomicFile.read(path, limit: maximumFileBytes) } catch let error as StorageError {
+      guard error.code == .invalidArgument else { throw error }
+      throw EncryptionError(.damaged, "this is no key file: \(error.message)", path: path)
+    }
+    do { return try WrappedKey(fileContents: bytes).unwrap(with: key) } catch let error as EncryptionError {
+      throw error.at(path)
+    }
+  }
+
+  /// Wraps the data key under another user's key: what was encrypted stays as it is, and opens with `newKey`
+  /// alone once this returns. Whatever happens on the way, the file is the old one or the new one.
+  public static func change(at path: String, from oldKey: UserKey, to newKey: UserKey) throws {
+    try write(try open(at: path, key: oldKey), to: path, key: newKey, replacement: .allowed)
+  }
+
+  /// Writes a file at `path` that wraps `dataKey` under `key`: for a new data key, or for a copy of a database
+  /// that has the data key of its original.
+  public static func write(
+    _ dataKey: SecretBytes, to path: String, key: UserKey, replacement: AtomicFile.Replacement
+  ) throws {
+    let wrapped = try WrappedKey(dataKey, key: key, derivation: .standard(for: key.kind))
+    try AtomicFile.write(try wrapped.fileContents(), to: path, replacement: replacement)
+  }
+}
+
+/// What a key file says.
+struct WrappedKey {
+  var derivation: KeyDerivation
+  var salt: [UInt8]
+  var nonce: [UInt8]
+  /// Ciphertext and tag.
+  var sealed: [UInt8]
+
+  static let version = 1
+  static let cipher = "AES-256-GCM"
+
+  /// Wraps a data key, with a fresh salt and nonce.
+  init(_ dataKey: SecretBytes, key: UserKey, derivation: KeyDerivation) throws {
+    guard dataKey.count == KeyFile.dataKeyBytes else {
+      throw EncryptionError(.invalidKey, "a data key has \(KeyFile.dataKeyBytes) bytes, not \(dataKey.count)")
+    }
+    self.derivation = derivation
+    salt = [UInt8](repeating: 0, count: KeyDerivation.saltBytes)
+    nonce = [UInt8](repeating: 0, count: AES256GCM.nonceBytes)
+    sealed = []
+    try salt.withUnsafeMutableBytes { try fillRandomly($0) }
+    try nonce.withUnsafeMutableBytes { try fillRandomly($0) }
+    sealed = try AES256GCM.seal(
+      dataKey, key: try wrappingKey(from: key), nonce: nonce, additionalData: additionalData)
+  }
+
+  /// The data key. Throws `wrongKey` when `key` isn't the one it was wrapped under.
+  func unwrap(with key: UserKey) throws -> SecretBytes {
+    // A key of the other kind can't be right; the derivation would refuse or take it without a reason.
+    guard (key.kind == .raw) == (derivation == .hkdfSHA256),
+      let dataKey = try AES256GCM.open(
+        sealed, key: try wrappingKey(from: key), nonce: nonce, additionalData: additionalData)
+    else { throw EncryptionError(.wrongKey, "this is not the key of this database") }
+    return dataKey
+  }
+
+  private func wrappingKey(from key: UserKey) throws -> SecretBytes {
+    try derivation.derive(key.secret, salt: salt, info: Array("touchstone wrapping key".utf8))
+  }
+
+  /// What the tag authenticates besides the data key: all that decides how it is unwrapped.
+  var additionalData: [UInt8] {
+    Array("touchstone data key|\(Self.version)|\(Self.cipher)|\(derivationText)".utf8)
+  }
+
+  private var derivationText: String {
+    let salt = Data(salt).base64EncodedString()
+    return switch derivation {
+    case .scrypt(let n, let r, let p):
+      "{\"name\": \"scrypt\", \"n\": \(n), \"r\": \(r), \"p\": \(p), \"salt\": \"\(salt)\"}"
+    case .hkdfSHA256: "{\"name\": \"HKDF-SHA256\", \"salt\": \"\(salt)\"}"
+    }
+  }
+}
+
+// The file.
+extension WrappedKey {
+  func fileContents() throws -> [UInt8] {
+    let head = """
+      {
+        "version": \(Self.version),
+        "cipher": "\(Self.cipher)",
+        "kdf": \(derivationText),
+        "nonce": "\(Data(nonce).base64EncodedString())",
+        "wrappedKey": "\(Data(sealed).base64EncodedString())"
+      """
+    return try Self.withChecksum(Array(head.utf8))
+  }
+
+  static func withChecksum(_ head: [UInt8]) throws -> [UInt8] {
+    head + Array(",\n  \"checksum\": \"\(Data(try sha256(head)).base64EncodedString())\"\n}\n".utf8)
+  }
+
+  /// Reads a file's contents. Throws `damaged` or `unsupportedVersion`.
+  init(fileContents: [UInt8]) throws {
+    let checksumBytes = try Self.withChecksum([]).count
+    guard fileContents.count > checksumBytes,
+      try fileContents == Self.withChecksum(Array(fileContents.dropLast(checksumBytes)))
+    else { throw Self.damaged("its checksum does not fit its contents") }
+
+    struct Version: Decodable { var version: Int }
+    struct Contents: Decodable {
+      struct Derivation: Decodable {
+        var name: String
+        var n, r, p: UInt64?
+        var salt: String
+      }
+      var cipher: String
+      var kdf: Derivation
+      var nonce: String
+      var wrappedKey: String
+    }
+    let contents: Contents
+    do {
+      let version = try JSONDecoder().decode(Version.self, from: Data(fileContents)).version
+      guard version == Self.version else { throw Self.unsupported("version \(version)") }
+      contents = try JSONDecoder().decode(Contents.self, from: Data(fileContents))
+    } catch is DecodingError { throw Self.damaged("it is not the JSON it should be") }
+
+    guard contents.cipher == Self.cipher else { throw Self.unsupported("the cipher '\(contents.cipher)'") }
+    switch (contents.kdf.name, contents.kdf.n, contents.kdf.r, contents.kdf.p) {
+    case ("scrypt", let n?, let r?, let p?): derivation = .scrypt(n: n, r: r, p: p)
+    case ("HKDF-SHA256", nil, nil, nil): derivation = .hkdfSHA256
+    case ("scrypt", _, _, _), ("HKDF-SHA256", _, _, _):
+      throw Self.damaged("the parameters of its key derivation are not those of \(contents.kdf.name)")
+    default: throw Self.unsupported("the key derivation '\(contents.kdf.name)'")
+    }
+    guard derivation.isAcceptable else {
+      throw Self.damaged("its key derivation is out of bounds (\(derivation))")
+    }
+    salt = try Self.decode(contents.kdf.salt, count: KeyDerivation.saltBytes, name: "salt")
+    nonce = try Self.decode(contents.nonce, count: AES256GCM.nonceBytes, name: "nonce")
+    sealed = try Self.decode(
+      contents.wrappedKey, count: KeyFile.dataKeyBytes + AES256GCM.tagBytes, name: "wrapped key")
+  }
+
+  private static func decode(_ text: String, count: Int, name: String) throws -> [UInt8] {
+    guard let data = Data(base64Encoded: text), data.count == count else {
+      throw damaged("its \(name) is not \(count) bytes in base64")
+    }
+    return [UInt8](data)
+  }
+
+  private static func damaged(_ what: String) -> EncryptionError {
+    EncryptionError(.damaged, "the key file is damaged: \(what)")
+  }
+
+  private static func unsupported(_ what: String) -> EncryptionError {
+    EncryptionError(.unsupportedVersion, "the key file has \(what), which this release does not know")
+  }
+}

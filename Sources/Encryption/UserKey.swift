@@ -1,0 +1,100 @@
+import Storage
+
+/// What a user opens an encrypted database with: a passphrase, or 32 bytes.
+///
+/// It never encrypts data: it unwraps the database's data key (`KeyFile`).
+public struct UserKey: Sendable, CustomStringConvertible {
+  enum Kind: Sendable {
+    /// Guessable, so it is stretched before use.
+    case passphrase
+    /// 32 bytes from a random generator, used without stretching.
+    case raw
+  }
+
+  let kind: Kind
+  let secret: SecretBytes
+
+  /// A raw key's length in bytes.
+  public static let rawKeyBytes = 32
+  /// A passphrase's greatest length in bytes of UTF-8.
+  public static let maximumPassphraseBytes = 1_024
+
+  /// A passphrase of 1 to 1,024 bytes of UTF-8, taken as they are: nothing is trimmed or normalised. Throws
+  /// `invalidKey` otherwise.
+  public static func passphrase(_ text: String) throws -> UserKey {
+    var bytes = Array(text.utf8)
+    defer { SecretBytes.wipe(&bytes) }
+    return try passphrase(bytes[...])
+  }
+
+  /// 32 random bytes. Throws `invalidKey` for another number of them.
+  public static func raw(_ bytes: some Collection<UInt8>) throws -> UserKey {
+    guard bytes.count == rawKeyBytes else {
+      throw EncryptionError(.invalidKey, "a raw key has \(rawKeyBytes) bytes, not \(bytes.count)")
+    }
+    return UserKey(kind: .raw, secret: SecretBytes(bytes))
+  }
+
+  /// A random raw key.
+  public static func random() throws -> UserKey {
+    UserKey(kind: .raw, secret: try .random(count: rawKeyBytes))
+  }
+
+  /// The key that the contents of a file are, by these rules:
+  ///
+  /// 1. A line of text that ends with a newline is a passphrase without that newline (`\n` or `\r\n`).
+  /// 2. Exactly 32 bytes, text or not, are a raw key.
+  /// 3. A line of text without a newline is a passphrase.
+  ///
+  /// So a passphrase of 32 bytes needs its newline. Text is UTF-8 without control characters; a random raw key
+  /// is text by chance once in 10^16. Anything else throws `invalidKey`.
+  public init(fileContents: some Collection<UInt8>) throws {
+    var bytes = Array(fileContents)
+    defer { SecretBytes.wipe(&bytes) }
+    let newline = UInt8(ascii: "\n")
+    var line = bytes[...]
+    if line.last == newline {
+      line.removeLast()
+      if line.last == UInt8(ascii: "\r") { line.removeLast() }
+    }
+    let isText = Self.isText(line)
+    if bytes.count == Self.rawKeyBytes && !(isText && bytes.last == newline) {
+      self = try .raw(bytes)
+    } else if isText {
+      self = try .passphrase(line)
+    } else {
+      throw EncryptionError(
+        .invalidKey, "neither \(Self.rawKeyBytes) bytes nor one line of text (\(bytes.count) bytes)")
+    }
+  }
+
+  /// The key in the file at `path`, by the rules of `init(fileContents:)`. Throws `invalidKey`, or a
+  /// `StorageError` when the file can't be read.
+  public init(contentsOfFile path: String) throws {
+    var bytes = try AtomicFile.read(path, limit: 4_096)
+    defer { SecretBytes.wipe(&bytes) }
+    do { self = try UserKey(fileContents: bytes) } catch let error as EncryptionError { throw error.at(path) }
+  }
+
+  private init(kind: Kind, secret: SecretBytes) {
+    self.kind = kind
+    self.secret = secret
+  }
+
+  private static func passphrase(_ bytes: ArraySlice<UInt8>) throws -> UserKey {
+    guard !bytes.isEmpty else { throw EncryptionError(.invalidKey, "the passphrase is empty") }
+    guard bytes.count <= maximumPassphraseBytes else {
+      throw EncryptionError(
+        .invalidKey, "a passphrase has at most \(maximumPassphraseBytes) bytes, not \(bytes.count)")
+    }
+    return UserKey(kind: .passphrase, secret: SecretBytes(bytes))
+  }
+
+  private static func isText(_ bytes: ArraySlice<UInt8>) -> Bool {
+    !bytes.contains { $0 < 0x20 || $0 == 0x7F }
+      && bytes.withUnsafeBufferPointer { String(validating: $0, as: UTF8.self) != nil }
+  }
+
+  /// The kind of key, and nothing of it.
+  public var description: String { kind == .raw ? "UserKey(raw)" : "UserKey(passphrase)" }
+}

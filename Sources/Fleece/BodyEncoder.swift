@@ -1,0 +1,72 @@
+// The encoder's public face: JSON or a JSONValue in; the Fleece body and the canonical JSON out.
+
+/// Encodes values to Fleece and canonical JSON in one pass.
+///
+/// Reuse one for many documents: in the steady state nothing is allocated. For one thread at a time.
+public final class BodyEncoder {
+  private let pass: UnsafeMutablePointer<EncodingPass>
+  private let parser = JSONParser()
+  private var builder: JSONTapeBuilder
+
+  /// An encoder with empty results.
+  public init() {
+    pass = .allocate(capacity: 1)
+    pass.initialize(to: EncodingPass())
+    builder = JSONTapeBuilder()
+  }
+
+  deinit {
+    pass.pointee.free()
+    pass.deallocate()
+    builder.free()
+  }
+
+  /// Encodes a JSON text; eligible property names become shared keys in `keys`.
+  ///
+  /// Of members with one name the last wins. Integers beyond 64 bits become doubles. Any value may be at the top.
+  /// - Throws: `FleeceError.invalidJSON` with the offset of the fault, `.tooDeep`, `.tooLarge`; `keys` are then
+  ///   as before, and the results are empty.
+  public func encode(json: UnsafeRawBufferPointer, keys: SharedKeysBuilder) throws(FleeceError) {
+    pass.pointee.clear()
+    try run(parser.parse(json), keys)
+  }
+
+  /// Encodes a value; eligible property names become shared keys in `keys`.
+  ///
+  /// - Throws: `FleeceError.notFinite`, `.tooDeep`, `.tooLarge`; `keys` are then as before, and the results are
+  ///   empty.
+  public func encode(_ value: JSONValue, keys: SharedKeysBuilder) throws(FleeceError) {
+    pass.pointee.clear()
+    try run(builder.build(value), keys)
+  }
+
+  private func run(_ tape: JSONTape, _ keys: SharedKeysBuilder) throws(FleeceError) {
+    let count = keys.count
+    do throws(FleeceError) {
+      try pass.pointee.encode(tape, keys: keys.state)
+    } catch {
+      keys.rollBack(to: count)
+      pass.pointee.clear()
+      throw error
+    }
+  }
+
+  /// The Fleece body of the last value, valid until the next call of `encode`.
+  public var fleece: UnsafeRawBufferPointer { pass.pointee.out.bytes }
+
+  /// The canonical JSON of the last value, valid until the next call of `encode`.
+  public var canonicalJSON: UnsafeRawBufferPointer { pass.pointee.json.bytes }
+
+  /// One more than the highest shared key number in the last body, 0 when it uses none: a reader needs a table
+  /// at least this long.
+  public var sharedKeyCount: Int { pass.pointee.highestKey + 1 }
+
+  /// Whether the last value was an object, which is what a document must be.
+  public var isObject: Bool { pass.pointee.json.bytes.first == UInt8(ascii: "{") }
+
+  /// The first top-level name of the last value that begins with an underscore, nil when there is none: the
+  /// names that databases keep for themselves do.
+  public var underscoredName: String? {
+    pass.pointee.underscoredName.map { String(decoding: $0, as: UTF8.self) }
+  }
+}

@@ -1,0 +1,260 @@
+// One pass over a tape that writes the Fleece body and the canonical JSON together.
+//
+// Fleece is written bottom up: a value goes out before the collection that holds it, and what it leaves behind
+// is its slot, which the collection writes when it closes:
+//
+//   slot = 0iiiiiii 0000.... value of two bytes that stands in the slot itself (low 16 bits)
+//        | 1uuuuuuu uuuu.... unit (offset in the body / 2) of a value that the slot points to
+//
+// A collection's pointers are narrow (2 bytes) when all its targets are within 32,766 bytes, else its slots are
+// wide (4 bytes). The root is the last value, pointed to by the last two bytes.
+
+import CSimdjson
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+typealias Slot = UInt32
+
+/// The state of the encoder, in raw memory: no exclusivity checks, no bounds checks.
+struct EncodingPass {
+  var out = ByteBuffer()
+  var json = ByteBuffer()
+  /// Slots of the open collections, the innermost on top.
+  var slots = RawStack<Slot>()
+  /// Members of the open objects, the innermost on top.
+  var members = RawStack<Member>()
+  var strings = StringInterner()
+  var shapes = ShapeCache()
+  var highestKey = -1
+  /// A name at the top that begins with an underscore, on the tape.
+  var underscoredName: UnsafeBufferPointer<UInt8>?
+  private(set) var tape: JSONTape
+  private(set) var keys: UnsafeMutablePointer<SharedKeysBuilder.State>
+
+  static let isPointer: Slot = 0x8000_0000
+  /// No string buffer ends here: strings on a tape may be read past their end.
+  private static var everywhere: UnsafePointer<UInt8> {
+    UnsafePointer(bitPattern: UInt.max).unsafelyUnwrapped
+  }
+
+  init() {
+    let nowhere = UnsafeMutableRawPointer(bitPattern: 8).unsafelyUnwrapped
+    tape = JSONTape(
+      words: UnsafePointer(nowhere.assumingMemoryBound(to: UInt64.self)),
+      strings: UnsafePointer(nowhere.assumingMemoryBound(to: UInt8.self)))
+    keys = nowhere.assumingMemoryBound(to: SharedKeysBuilder.State.self)
+  }
+
+  func free() {
+    out.free()
+    json.free()
+    slots.free()
+    members.free()
+    strings.free()
+    shapes.free()
+  }
+
+  /// Empties the results, and gives back memory that only a huge document needed.
+  mutating func clear() {
+    out.reset(kept: 1 << 22)
+    json.reset(kept: 1 << 22)
+    slots.reset(kept: 1 << 20)
+    members.reset(kept: 1 << 17)
+    strings.reset()
+    highestKey = -1
+    underscoredName = nil
+  }
+
+  mutating func encode(
+    _ tape: JSONTape, keys: UnsafeMutablePointer<SharedKeysBuilder.State>
+  ) throws(FleeceError) {
+    self.tape = tape
+    self.keys = keys
+    let root = try encodeValue(1, depth: 0)
+    // The farthest a wide pointer reaches is also the largest body.
+    guard out.count <= FleeceLimits.body else { throw .tooLarge(limit: FleeceLimits.body) }
+    writeRoot(root)
+  }
+
+  private mutating func writeRoot(_ root: Slot) {
+    out.reserve(6)
+    guard root & EncodingPass.isPointer != 0 else { return writeBigEndian(UInt16(root)) }
+    let distance = UInt32(out.count / 2) - (root & ~EncodingPass.isPointer)
+    if distance <= narrowReach {
+      writeBigEndian(UInt16(0x8000 | distance))
+    } else {
+      writeBigEndian(UInt16(0x8000 | distance >> 16))
+      writeBigEndian(UInt16(truncatingIfNeeded: distance))
+      writeBigEndian(0x8002)
+    }
+  }
+
+  @inline(__always)
+  private mutating func writeBigEndian(_ value: UInt16) {
+    UnsafeMutableRawPointer(out.base + out.count).storeBytes(of: value.bigEndian, as: UInt16.self)
+    out.count &+= 2
+  }
+
+  /// The slot for a value that begins at the end of what is written.
+  @inline(__always)
+  var here: Slot { EncodingPass.isPointer | UInt32(truncatingIfNeeded: out.count &>> 1) }
+
+  /// Writes the value at a tape index (what it needs of it) and returns its slot.
+  mutating func encodeValue(_ index: Int, depth: Int) throws(FleeceError) -> Slot {
+    let word = tape.words[index]
+    switch JSONTape.tag(word) {
+    case TapeTag.string: return encodeString(word)
+    case TapeTag.object: return try encodeObject(index, depth: depth)
+    case TapeTag.array: return try encodeArray(index, depth: depth)
+    case TapeTag.int:
+      let value = Int64(bitPattern: tape.words[index &+ 1])
+      json.appendInteger(value)
+      return value < 0 ? writeNegative(value) : writePositive(UInt64(bitPattern: value))
+    case TapeTag.uint:
+      json.appendInteger(tape.words[index &+ 1])
+      return writePositive(tape.words[index &+ 1])
+    case TapeTag.double:
+      let value = Double(bitPattern: tape.words[index &+ 1])
+      json.appendDouble(value)
+      return writeDouble(value)
+    case TapeTag.true:
+      json.appendWord(0x6575_7274, count: 4)  // true
+      return Inline.true
+    case TapeTag.false:
+      json.appendWord(0x65_736C_6166, count: 5)  // false
+      return Inline.false
+    case TapeTag.data:
+      let bytes = tape.string(word)
+      json.appendBase64String(bytes)
+      return writeData(bytes)
+    default:
+      json.appendWord(0x6C6C_756E, count: 4)  // null
+      return Inline.null
+    }
+  }
+
+  private mutating func encodeArray(_ index: Int, depth: Int) throws(FleeceError) -> Slot {
+    guard depth < FleeceLimits.depth else { throw .tooDeep(limit: FleeceLimits.depth) }
+    json.appendByte(UInt8(ascii: "["))
+    let first = slots.count
+    let end = JSONTape.end(tape.words[index]) &- 1
+    var item = index &+ 1
+    while item < end {
+      let slot = try encodeValue(item, depth: depth &+ 1)
+      slots.push(slot)
+      json.appendByte(UInt8(ascii: ","))
+      item = tape.next(item)
+    }
+    if slots.count == first {
+      json.appendByte(UInt8(ascii: "]"))
+      return Inline.emptyArray
+    }
+    json.base[json.count &- 1] = UInt8(ascii: "]")
+    return writeCollection(Tag.array, first: first, count: slots.count &- first)
+  }
+
+  /// Writes a collection of the slots from `first` on, and takes them off the stack.
+  mutating func writeCollection(_ tag: UInt8, first: Int, count: Int) -> Slot {
+    let items = tag == Tag.dict ? count &>> 1 : count
+    let slot = here
+    out.reserve(count &* 4 &+ 16)
+    let header = out.count
+    out.base[header] = tag &<< 4 | UInt8(truncatingIfNeeded: min(items, longCount) &>> 8)
+    out.base[header &+ 1] = UInt8(truncatingIfNeeded: min(items, longCount))
+    out.count &+= 2
+    if items >= longCount {
+      writeVarint(items &- longCount)
+      pad()
+    }
+    let source = slots.base + first
+    // Narrow slots first; when a target turns out to be too far, they are written again as wide ones.
+    let start = out.count
+    var unit = UInt32(truncatingIfNeeded: start &>> 1)
+    var farthest: UInt32 = 0
+    var target = UnsafeMutableRawPointer(out.base + start)
+    for index in 0..<count {
+      let slot = source[index]
+      let mask = UInt32(bitPattern: Int32(bitPattern: slot) &>> 31)
+      let distance = (unit &- slot) & mask & ~EncodingPass.isPointer
+      farthest = max(farthest, distance)
+      let bits = (mask & (0x8000 | distance)) | (~mask & slot)
+      target.storeBytes(of: UInt16(truncatingIfNeeded: bits).bigEndian, as: UInt16.self)
+      target += 2
+      unit &+= 1
+    }
+    out.count = start &+ count &* 2
+    if _slowPath(farthest > narrowReach) {
+      out.base[header] |= 0x08
+      writeWideSlots(source, count, at: start)
+    }
+    slots.count = first
+    return slot
+  }
+
+  private mutating func writeWideSlots(_ source: UnsafeMutablePointer<Slot>, _ count: Int, at start: Int) {
+    var unit = UInt32(start / 2)
+    var target = UnsafeMutableRawPointer(out.base + start)
+    for index in 0..<count {
+      let slot = source[index]
+      let bits =
+        slot & EncodingPass.isPointer != 0
+        ? EncodingPass.isPointer | (unit &- slot) & ~EncodingPass.isPointer : slot << 16
+      target.storeBytes(of: bits.bigEndian, as: UInt32.self)
+      target += 4
+      unit += 2
+    }
+    out.count = start + count * 4
+  }
+
+  @inline(__always)
+  private mutating func encodeString(_ word: UInt64) -> Slot {
+    let bytes = tape.string(word)
+    let start = bytes.baseAddress.unsafelyUnwrapped
+    if bytes.count > 15 { return encodeLongString(start, bytes.count) }
+    json.appendJSONString(start, bytes.count, readable: EncodingPass.everywhere)
+    return writeString(start, bytes.count)
+  }
+
+  /// A string that is never shared: each block of it is read once and goes to both outputs.
+  private mutating func encodeLongString(_ start: UnsafePointer<UInt8>, _ length: Int) -> Slot {
+    let slot = here
+    out.reserve(length &+ 32)
+    out.base[out.count] = Tag.string &<< 4 | 15
+    out.count &+= 1
+    writeVarint(length)
+    json.reserve(length &+ 34)
+    json.base[json.count] = UInt8(ascii: "\"")
+    let body = out.base + out.count
+    let text = json.base + (json.count &+ 1)
+    out.count &+= length
+    pad()
+    var offset = 0
+    while offset < length {
+      let position = Int(json_copy_block2(text + offset, body + offset, start + offset))
+      if position < 16, offset &+ position < length {
+        memcpy(body + offset, start + offset, length &- offset)
+        json.appendJSONStringSlowly(
+          start + (offset &+ position), start + length, written: text + (offset &+ position))
+        // The last block ran over the padding.
+        body[length] = 0
+        return slot
+      }
+      offset &+= 16
+    }
+    body[length] = 0
+    json.count &+= length &+ 2
+    json.base[json.count &- 1] = UInt8(ascii: "\"")
+    return slot
+  }
+
+  @inline(__always)
+  mutating func appendEscapedName(_ start: UnsafePointer<UInt8>, _ length: Int) {
+    json.appendJSONString(start, length, readable: EncodingPass.everywhere)
+  }
+}

@@ -1,0 +1,63 @@
+// The constants of the Fleece format, as docs/fleece.md lays it out.
+//
+//   value    = header byte (tag in the high nibble) ...; values start at even offsets
+//   tag 0    0000iiii iiiiiiii                 integer -2048...2047
+//   tag 1    0001uccc, c+1 bytes               little-endian integer, u = unsigned
+//   tag 2    0010sx00 00, 4 or 8 bytes         little-endian float (s=0) or double (s=1)
+//   tag 3    0011ss00 00                       null, false, true, undefined
+//   tag 4, 5 0100cccc / 0101cccc, bytes        string, data; c = 15: a varint length follows
+//   tag 6, 7 0110wccc cc, slots                array, dict; c = 2047: a varint of count - 2047 follows;
+//                                              w = 1: slots are 4 bytes, else 2
+//   tag 8+   1ooooooo oooooooo                 pointer: distance back in units of 2 bytes
+
+#if _endian(big)
+  #error("The Fleece reader and encoder are written for little-endian machines.")
+#endif
+
+/// Limits of the format and of this implementation.
+public enum FleeceLimits {
+  /// Arrays and objects may be nested this deep; one level more is an error everywhere.
+  public static let depth = 200
+  /// Names in a shared key table.
+  public static let sharedKeys = 2048
+  /// Bytes in a shared key's name.
+  public static let sharedKeyLength = 16
+  /// Bytes of one JSON text or of the strings of one value: 1 GiB.
+  public static let text = 1 << 30
+  /// Bytes of one encoded body, bounded by the reach of a wide pointer: 2 GiB - 2.
+  public static let body = (1 << 31) - 2
+}
+
+@usableFromInline
+enum Tag {
+  @usableFromInline static let smallInt: UInt8 = 0
+  @usableFromInline static let int: UInt8 = 1
+  @usableFromInline static let float: UInt8 = 2
+  @usableFromInline static let special: UInt8 = 3
+  @usableFromInline static let string: UInt8 = 4
+  @usableFromInline static let data: UInt8 = 5
+  @usableFromInline static let array: UInt8 = 6
+  @usableFromInline static let dict: UInt8 = 7
+}
+
+/// Values of two bytes, as they stand in a slot.
+enum Inline {
+  static let null: UInt32 = 0x3000
+  static let `false`: UInt32 = 0x3400
+  static let `true`: UInt32 = 0x3800
+  static let emptyString: UInt32 = 0x4000
+  static let emptyData: UInt32 = 0x5000
+  static let emptyArray: UInt32 = 0x6000
+  static let emptyDict: UInt32 = 0x7000
+}
+
+/// The largest count that fits a collection's header; from it on a varint holds the rest.
+@usableFromInline let longCount = 2047
+/// The farthest a narrow pointer reaches, in units of 2 bytes: 32,766 bytes, valid in both variants.
+let narrowReach: UInt32 = 16383
+
+/// Bytes that a varint of `value` takes.
+@inline(__always)
+func varintLength(_ value: Int) -> Int {
+  (UInt64(truncatingIfNeeded: value | 1).leadingZeroBitCount ^ 63) / 7 + 1
+}

@@ -1,0 +1,139 @@
+// JSON text out: strings, numbers, base64, as canonical JSON has them (docs/fleece.md).
+//
+//   string  = '"' with \" \\ \n \r \t, other controls and DEL as \u00xx in lower-case hex, the rest raw
+//   integer = decimal digits; double = shortest that reads back, always with a point or an exponent
+//   data    = base64 string, standard alphabet, padded
+
+import CSimdjson
+
+extension ByteBuffer {
+  /// Appends a string with its quotes. Bytes up to `readable` may be read, which lets whole blocks be copied.
+  ///
+  /// Sixteen bytes at a time are copied and looked at together; only what needs an escape leaves the loop.
+  @inline(__always)
+  mutating func appendJSONString(
+    _ source: UnsafePointer<UInt8>, _ length: Int, readable: UnsafePointer<UInt8>
+  ) {
+    reserve(length &+ 34)
+    base[count] = UInt8(ascii: "\"")
+    var target = base + (count &+ 1)
+    var from = source
+    let end = source + length
+    while from < end {
+      if _slowPath(UInt(bitPattern: readable) &- UInt(bitPattern: from) < 16) {
+        return appendJSONStringSlowly(from, end, written: target)
+      }
+      let position = Int(json_copy_block(target, from))
+      if position < 16 {
+        if from + position < end {
+          return appendJSONStringSlowly(from + position, end, written: target + position)
+        }
+        break
+      }
+      from += 16
+      target += 16
+    }
+    count = count &+ length &+ 2
+    base[count &- 1] = UInt8(ascii: "\"")
+  }
+
+  /// The rest of a string, byte by byte where there is something to escape.
+  @inline(never)
+  mutating func appendJSONStringSlowly(
+    _ source: UnsafePointer<UInt8>, _ end: UnsafePointer<UInt8>, written: UnsafeMutablePointer<UInt8>
+  ) {
+    count = written - base
+    var from = source
+    while from < end {
+      // Room for the largest escape for each byte of a run, so that the inner loop needs no checks.
+      let run = min(end - from, 64)
+      reserve(run * 6 + 1)
+      var target = base + count
+      for byte in UnsafeBufferPointer(start: from, count: run) {
+        if byte >= 0x20, byte != 0x22, byte != 0x5C, byte != 0x7F {
+          target[0] = byte
+          target += 1
+          continue
+        }
+        target[0] = UInt8(ascii: "\\")
+        switch byte {
+        case 0x22, 0x5C: target[1] = byte
+        case 0x0A: target[1] = UInt8(ascii: "n")
+        case 0x0D: target[1] = UInt8(ascii: "r")
+        case 0x09: target[1] = UInt8(ascii: "t")
+        default:
+          target[1] = UInt8(ascii: "u")
+          target[2] = UInt8(ascii: "0")
+          target[3] = UInt8(ascii: "0")
+          target[4] = UInt8(ascii: "0") + byte >> 4
+          let digit = byte & 0xF
+          target[5] = digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10
+          target += 4
+        }
+        target += 2
+      }
+      count = target - base
+      from += run
+    }
+    appendByte(UInt8(ascii: "\""))
+  }
+
+  /// Appends an integer in decimal.
+  @inline(__always)
+  mutating func appendInteger(_ value: Int64) {
+    reserve(24)
+    if value < 0 {
+      base[count] = UInt8(ascii: "-")
+      count &+= 1
+    }
+    appendInteger(value.magnitude)
+  }
+
+  /// Appends an integer in decimal.
+  @inline(__always)
+  mutating func appendInteger(_ value: UInt64) {
+    reserve(24)
+    var digits = 1
+    var bound: UInt64 = 10
+    while digits < 20, value >= bound {
+      digits &+= 1
+      bound = digits < 20 ? bound &* 10 : .max
+    }
+    var rest = value
+    var target = base + (count &+ digits)
+    repeat {
+      target -= 1
+      target[0] = UInt8(truncatingIfNeeded: rest % 10) &+ UInt8(ascii: "0")
+      rest /= 10
+    } while rest != 0
+    count &+= digits
+  }
+
+  /// Appends a finite double: the shortest digits that read back, never without a point or an exponent.
+  @inline(__always)
+  mutating func appendDouble(_ value: Double) {
+    reserve(32)
+    count &+= json_format_double(
+      value, UnsafeMutableRawPointer(base + count).assumingMemoryBound(to: CChar.self))
+  }
+
+  /// Appends bytes as a base64 string with its quotes.
+  mutating func appendBase64String(_ bytes: UnsafeBufferPointer<UInt8>) {
+    reserve((bytes.count + 2) / 3 * 4 + 2)
+    let alphabet: StaticString = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+    appendByte(UInt8(ascii: "\""))
+    var index = 0
+    while index < bytes.count {
+      let left = min(bytes.count - index, 3)
+      var group = UInt32(bytes[index]) << 16
+      if left > 1 { group |= UInt32(bytes[index + 1]) << 8 }
+      if left > 2 { group |= UInt32(bytes[index + 2]) }
+      for digit in 0..<4 {
+        let sextet = Int(group >> UInt32(18 - 6 * digit)) & 63
+        appendByte(digit <= left ? alphabet.utf8Start[sextet] : UInt8(ascii: "="))
+      }
+      index += 3
+    }
+    appendByte(UInt8(ascii: "\""))
+  }
+}

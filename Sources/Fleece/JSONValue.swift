@@ -1,0 +1,278 @@
+// The value that users build documents from.
+
+/// A JSON value in memory, plus binary data.
+///
+/// Members of an object are unordered: a body doesn't keep an order either. Values are equal when their bodies
+/// are: integers and doubles are different values (`1` is not `1.0`), and strings are compared by their bytes.
+public enum JSONValue: Sendable {
+  /// JSON null.
+  case null
+  /// True or false.
+  case bool(Bool)
+  /// An integer that 64 signed bits hold.
+  case int(Int64)
+  /// An integer above `Int64.max`; smaller ones are encoded, and read back, as `int`.
+  case uint(UInt64)
+  /// A finite double; NaN and infinities are refused when encoded.
+  case double(Double)
+  /// Text.
+  case string(String)
+  /// Binary data; in JSON text a base64 string.
+  case data([UInt8])
+  /// Values in order.
+  case array([JSONValue])
+  /// Values by name.
+  case object(JSONObject)
+}
+
+extension JSONValue: Hashable {
+  /// Whether both have the same canonical form; `0.0` and `-0.0` differ.
+  public static func == (left: JSONValue, right: JSONValue) -> Bool {
+    switch (left, right) {
+    case (.null, .null): true
+    case (.bool(let left), .bool(let right)): left == right
+    case (.int(let left), .int(let right)): left == right
+    case (.uint(let left), .uint(let right)): left == right
+    case (.int(let int), .uint(let uint)), (.uint(let uint), .int(let int)): Int64(exactly: uint) == int
+    case (.double(let left), .double(let right)): left.bitPattern == right.bitPattern
+    case (.string(let left), .string(let right)): left.hasSameBytes(as: right)
+    case (.data(let left), .data(let right)): left == right
+    case (.array(let left), .array(let right)): left == right
+    case (.object(let left), .object(let right)): left == right
+    default: false
+    }
+  }
+
+  /// Hashes what `==` compares.
+  public func hash(into hasher: inout Hasher) {
+    switch self {
+    case .null: hasher.combine(0)
+    case .bool(let value): hasher.combine(value)
+    case .int(let value): hasher.combine(value)
+    case .uint(let value):
+      if let int = Int64(exactly: value) { hasher.combine(int) } else { hasher.combine(value) }
+    case .double(let value): hasher.combine(value.bitPattern)
+    case .string(let value): value.hashBytes(into: &hasher)
+    case .data(let value): hasher.combine(value)
+    case .array(let items): hasher.combine(items)
+    case .object(let members): hasher.combine(members)
+    }
+  }
+}
+
+extension JSONValue: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral,
+  ExpressibleByFloatLiteral, ExpressibleByStringInterpolation, ExpressibleByArrayLiteral,
+  ExpressibleByDictionaryLiteral
+{
+  /// `nil` is null.
+  public init(nilLiteral: ()) { self = .null }
+  /// `true` and `false`.
+  public init(booleanLiteral value: Bool) { self = .bool(value) }
+  /// An integer.
+  public init(integerLiteral value: Int64) { self = .int(value) }
+  /// A double.
+  public init(floatLiteral value: Double) { self = .double(value) }
+  /// A string.
+  public init(stringLiteral value: String) { self = .string(value) }
+  /// An array.
+  public init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
+  /// An object; of members with one name the last wins.
+  public init(dictionaryLiteral elements: (String, JSONValue)...) {
+    var members = JSONObject()
+    for (name, value) in elements { members[name] = value }
+    self = .object(members)
+  }
+
+  /// An integer of any sign that 64 bits hold: `int` when it fits, else `uint`.
+  public init(_ value: some BinaryInteger) {
+    if let int = Int64(exactly: value) {
+      self = .int(int)
+    } else {
+      self = .uint(UInt64(truncatingIfNeeded: value))
+    }
+  }
+
+  /// A double.
+  public init(_ value: Double) { self = .double(value) }
+  /// A string.
+  public init(_ value: String) { self = .string(value) }
+  /// A boolean.
+  public init(_ value: Bool) { self = .bool(value) }
+  /// An object.
+  public init(_ members: [String: JSONValue]) { self = .object(JSONObject(members)) }
+}
+
+extension JSONValue {
+  /// Whether this is null, which is also what a missing member or item reads as.
+  public var isNull: Bool { self == .null }
+
+  /// The boolean, or nil for another kind of value.
+  public var bool: Bool? { if case .bool(let value) = self { value } else { nil } }
+
+  /// The integer, or nil for doubles, other kinds of value and integers above `Int64.max`.
+  public var int: Int64? {
+    switch self {
+    case .int(let value): value
+    case .uint(let value): Int64(exactly: value)
+    default: nil
+    }
+  }
+
+  /// The integer when it isn't negative, or nil.
+  public var uint: UInt64? {
+    switch self {
+    case .int(let value): UInt64(exactly: value)
+    case .uint(let value): value
+    default: nil
+    }
+  }
+
+  /// The number, an integer converted, or nil for another kind of value.
+  public var double: Double? {
+    switch self {
+    case .double(let value): value
+    case .int(let value): Double(value)
+    case .uint(let value): Double(value)
+    default: nil
+    }
+  }
+
+  /// The string, or nil for another kind of value.
+  public var string: String? { if case .string(let value) = self { value } else { nil } }
+
+  /// The binary data, or nil for another kind of value.
+  public var data: [UInt8]? { if case .data(let value) = self { value } else { nil } }
+
+  /// The items, or nil for another kind of value.
+  public var array: [JSONValue]? { if case .array(let value) = self { value } else { nil } }
+
+  /// The members, or nil for another kind of value.
+  public var object: JSONObject? { if case .object(let value) = self { value } else { nil } }
+
+  /// The number of items or members; 0 for scalars.
+  public var count: Int {
+    switch self {
+    case .array(let items): items.count
+    case .object(let members): members.count
+    default: 0
+    }
+  }
+
+  /// The member of a name; a missing one reads as null.
+  ///
+  /// Setting makes anything but an object into one first, so that `value["geo"]["lat"] = 51.5` works on an
+  /// empty value. Setting null stores null: `remove` takes a member out.
+  public subscript(name: String) -> JSONValue {
+    get {
+      if case .object(let members) = self { members[name] ?? .null } else { .null }
+    }
+    _modify {
+      // The members leave `self` while they change, so that they are not copied.
+      var members = JSONObject()
+      if case .object(let existing) = self {
+        members = existing
+        self = .null
+      }
+      defer { self = .object(members) }
+      yield &members[name, default: .null]
+    }
+  }
+
+  /// The item at an index; one out of bounds reads as null.
+  ///
+  /// Setting at the count appends; setting elsewhere out of bounds, or on anything but an array, does nothing.
+  public subscript(index: Int) -> JSONValue {
+    get {
+      if case .array(let items) = self, items.indices.contains(index) { items[index] } else { .null }
+    }
+    _modify {
+      guard case .array(var items) = self, index >= 0, index <= items.count else {
+        var discarded = JSONValue.null
+        yield &discarded
+        return
+      }
+      self = .null
+      if index == items.count { items.append(.null) }
+      defer { self = .array(items) }
+      yield &items[index]
+    }
+  }
+
+  /// Takes a member out of an object and returns it, or nil when there is none.
+  @discardableResult
+  public mutating func remove(_ name: String) -> JSONValue? {
+    guard case .object(var members) = self else { return nil }
+    self = .null
+    defer { self = .object(members) }
+    return members.removeValue(forKey: name)
+  }
+}
+
+extension JSONValue {
+  /// The value of a JSON text; of members with one name the last wins.
+  ///
+  /// - Throws: `FleeceError.invalidJSON` with the offset of the fault, `.tooDeep`, `.tooLarge`.
+  public init(json: UnsafeRawBufferPointer) throws(FleeceError) {
+    let parser = JSONParser()
+    self = try JSONValue(parser.parse(json), at: 1, depth: 0)
+    withExtendedLifetime(parser) {}
+  }
+
+  /// The value of a JSON text; of members with one name the last wins.
+  ///
+  /// - Throws: `FleeceError.invalidJSON` with the offset of the fault, `.tooDeep`, `.tooLarge`.
+  public init(json: String) throws(FleeceError) {
+    var result = Result<JSONValue, FleeceError>.success(.null)
+    var json = json
+    json.withUTF8 { utf8 in
+      do throws(FleeceError) {
+        result = .success(try JSONValue(json: UnsafeRawBufferPointer(utf8)))
+      } catch {
+        result = .failure(error)
+      }
+    }
+    self = try result.get()
+  }
+
+  private init(_ tape: JSONTape, at index: Int, depth: Int) throws(FleeceError) {
+    let word = tape.words[index]
+    let end = JSONTape.end(word) - 1
+    switch JSONTape.tag(word) {
+    case TapeTag.true: self = .bool(true)
+    case TapeTag.false: self = .bool(false)
+    case TapeTag.int: self = .int(Int64(bitPattern: tape.words[index + 1]))
+    case TapeTag.uint: self = .uint(tape.words[index + 1])
+    case TapeTag.double: self = .double(Double(bitPattern: tape.words[index + 1]))
+    case TapeTag.string: self = .string(String(decoding: tape.string(word), as: UTF8.self))
+    case TapeTag.array:
+      guard depth < FleeceLimits.depth else { throw .tooDeep(limit: FleeceLimits.depth) }
+      var items: [JSONValue] = []
+      var item = index + 1
+      while item < end {
+        items.append(try JSONValue(tape, at: item, depth: depth + 1))
+        item = tape.next(item)
+      }
+      self = .array(items)
+    case TapeTag.object:
+      guard depth < FleeceLimits.depth else { throw .tooDeep(limit: FleeceLimits.depth) }
+      var members = JSONObject()
+      var name = index + 1
+      while name < end {
+        let key = String(decoding: tape.string(tape.words[name]), as: UTF8.self)
+        members[key] = try JSONValue(tape, at: name + 1, depth: depth + 1)
+        name = tape.next(name + 1)
+      }
+      self = .object(members)
+    default: self = .null
+    }
+  }
+
+  /// The canonical JSON text of this value: names sorted by their bytes, no spaces.
+  ///
+  /// - Throws: `FleeceError.tooDeep`, `.notFinite`, `.tooLarge`.
+  public func canonicalJSON() throws(FleeceError) -> String {
+    let encoder = BodyEncoder()
+    try encoder.encode(self, keys: SharedKeysBuilder(.empty))
+    return String(decoding: encoder.canonicalJSON, as: UTF8.self)
+  }
+}

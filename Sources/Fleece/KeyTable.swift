@@ -1,0 +1,88 @@
+// The table behind shared keys: names by number, and open addressing from name to number.
+//
+// A name is at most 16 bytes, so it is kept, hashed and compared as two words; no String is made to look
+// one up. Plain memory behind pointers: the encoder goes through it for every property.
+
+/// Names and their numbers in raw memory. Copies share the memory; exactly one holder frees it.
+struct KeyTable {
+  private(set) var names: UnsafeMutablePointer<ShortName>
+  private(set) var lengths: UnsafeMutablePointer<UInt8>
+  /// Number + 1, or 0 when empty; four times the capacity, so that most searches end at once.
+  private var slots: UnsafeMutablePointer<UInt16>
+  private var shift: UInt64
+  private(set) var capacity: Int
+  private(set) var count = 0
+
+  init(capacity wanted: Int) {
+    var size = 16
+    while size < wanted { size *= 2 }
+    capacity = size
+    names = .allocate(capacity: size)
+    lengths = .allocate(capacity: size)
+    slots = .allocate(capacity: size * 4)
+    slots.initialize(repeating: 0, count: size * 4)
+    shift = UInt64(64 - (size * 4).trailingZeroBitCount)
+  }
+
+  /// A copy with memory of its own, of the first `kept` names, with room for `capacity`.
+  init(copying other: KeyTable, first kept: Int, capacity: Int) {
+    self.init(capacity: max(capacity, kept))
+    for number in 0..<kept {
+      _ = add(other.names[number], length: Int(other.lengths[number]))
+    }
+  }
+
+  func free() {
+    names.deallocate()
+    lengths.deallocate()
+    slots.deallocate()
+  }
+
+  /// The number of a name, or -1.
+  @inline(__always)
+  func find(_ name: ShortName, length: Int) -> Int {
+    let mask = capacity &* 4 &- 1
+    var index = Int(truncatingIfNeeded: name.hash >> shift)
+    while true {
+      let number = Int(slots[index]) &- 1
+      if number < 0 { return -1 }
+      if names[number].low == name.low, names[number].high == name.high, lengths[number] == length {
+        return number
+      }
+      index = (index &+ 1) & mask
+    }
+  }
+
+  /// Adds a name that is not in the table, which must have room (`count < capacity`); returns its number.
+  mutating func add(_ name: ShortName, length: Int) -> Int {
+    precondition(count < capacity)
+    let mask = capacity * 4 - 1
+    var index = Int(truncatingIfNeeded: name.hash >> shift)
+    while slots[index] != 0 { index = (index + 1) & mask }
+    slots[index] = UInt16(count + 1)
+    names[count] = name
+    lengths[count] = UInt8(length)
+    count += 1
+    return count - 1
+  }
+
+  func utf8(of number: Int) -> UnsafeBufferPointer<UInt8> {
+    UnsafeRawPointer(names + number).withMemoryRebound(to: UInt8.self, capacity: 16) {
+      UnsafeBufferPointer(start: $0, count: Int(lengths[number]))
+    }
+  }
+
+  /// Whether a name may become a shared key: at most 16 bytes of `A-Z a-z 0-9 _ -`.
+  static func isEligible(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+    guard bytes.count <= FleeceLimits.sharedKeyLength else { return false }
+    for byte in bytes {
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "-"):
+        continue
+      default: return false
+      }
+    }
+    return true
+  }
+}

@@ -1,0 +1,111 @@
+// The table of property names that bodies refer to by number.
+//
+// Persistent form: a Fleece array of strings; a name's index is its number.
+
+/// An immutable table of shared keys, numbered in order of first use.
+///
+/// A body needs a table at least as long as its encoder's `sharedKeyCount`; tables only ever grow, so a
+/// longer one of the same database serves as well. Instances are safe to use from any thread.
+public final class SharedKeys: @unchecked Sendable {
+  /// The table of no names.
+  public static let empty = SharedKeys(taking: KeyTable(capacity: 0))
+
+  let table: KeyTable
+
+  init(taking table: KeyTable) {
+    self.table = table
+    count = table.count
+  }
+
+  deinit { table.free() }
+
+  /// The number of names, 0...2048.
+  public let count: Int
+
+  /// A table of these names in this order.
+  ///
+  /// - Throws: `FleeceError.invalidSharedKeys` when there are over 2048, one occurs twice, or one is not
+  ///   eligible (at most 16 bytes of `A-Z a-z 0-9 _ -`).
+  public convenience init(keys: [String]) throws(FleeceError) {
+    var table = KeyTable(capacity: min(keys.count, FleeceLimits.sharedKeys))
+    var failure: FleeceError?
+    for var key in keys where failure == nil {
+      failure = key.withUTF8 { SharedKeys.append($0, to: &table) }
+    }
+    if let failure {
+      table.free()
+      throw failure
+    }
+    self.init(taking: table)
+  }
+
+  /// Reads the persistent form: a Fleece array of strings. The bytes are trusted in nothing.
+  ///
+  /// - Throws: `FleeceError.invalidFleece` or, for names that can't be shared keys, `.invalidSharedKeys`.
+  public convenience init(fleece: UnsafeRawBufferPointer) throws(FleeceError) {
+    guard let root = FleeceReader.root(of: fleece), root.type == .array else {
+      throw .invalidFleece(reason: "a shared key table must be an array of strings", offset: 0)
+    }
+    var table = KeyTable(capacity: min(root.count, FleeceLimits.sharedKeys))
+    for item in root.items {
+      let failure =
+        item.utf8.map { SharedKeys.append($0.assumingMemoryBound(to: UInt8.self), to: &table) }
+        ?? .invalidSharedKeys(reason: "name \(table.count) is not a string")
+      if let failure {
+        table.free()
+        throw failure
+      }
+    }
+    self.init(taking: table)
+  }
+
+  private static func append(_ name: UnsafeBufferPointer<UInt8>, to table: inout KeyTable) -> FleeceError? {
+    guard table.count < FleeceLimits.sharedKeys else {
+      return .invalidSharedKeys(reason: "more than \(FleeceLimits.sharedKeys) names")
+    }
+    guard KeyTable.isEligible(name) else {
+      return .invalidSharedKeys(
+        reason: "name \(table.count) has over 16 bytes or other characters than A-Z a-z 0-9 _ -")
+    }
+    let short = ShortName(exactly: name)
+    guard table.find(short, length: name.count) < 0 else {
+      return .invalidSharedKeys(
+        reason: "name \(table.count), \"\(String(decoding: name, as: UTF8.self))\", occurs twice")
+    }
+    _ = table.add(short, length: name.count)
+    return nil
+  }
+
+  /// The persistent form: a Fleece array of the names.
+  public func encoded() -> [UInt8] {
+    let encoder = BodyEncoder()
+    let names = (0..<count).map { JSONValue.string(String(decoding: table.utf8(of: $0), as: UTF8.self)) }
+    do {
+      try encoder.encode(.array(names), keys: SharedKeysBuilder(.empty))
+    } catch {
+      preconditionFailure("an array of 2048 short strings always has an encoding: \(error)")
+    }
+    return Array(encoder.fleece)
+  }
+
+  /// The number of a name, or nil when the table doesn't have it.
+  public func number(of name: String) -> Int? {
+    var name = name
+    let number = name.withUTF8 { utf8 in
+      utf8.count > FleeceLimits.sharedKeyLength
+        ? -1 : table.find(ShortName(exactly: utf8), length: utf8.count)
+    }
+    return number < 0 ? nil : number
+  }
+
+  /// The name of a number, or nil when the table doesn't have it.
+  public func name(of number: Int) -> String? {
+    utf8(of: number).map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  /// The UTF-8 bytes of a number's name, valid while this table lives; it needs no escaping in JSON.
+  public func utf8(of number: Int) -> UnsafeRawBufferPointer? {
+    guard number >= 0, number < count else { return nil }
+    return UnsafeRawBufferPointer(table.utf8(of: number))
+  }
+}

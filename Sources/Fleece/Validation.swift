@@ -1,0 +1,134 @@
+// Full validation of bytes from outside, before anything is stored.
+//
+// Beyond what reading in place checks: every value is well formed and ends where it must, strings are UTF-8,
+// numbers finite, keys are numbers below the table's count or strings, sorted and unique, and nesting has a limit.
+// Long encodings of small numbers, set reserved bits and padding that isn't zero are legal.
+
+/// Checks bytes that came from outside against the whole format.
+///
+/// Takes time linear in the data: what is referred to many times is checked once.
+/// - Parameter sharedKeyCount: how many shared keys the body may refer to.
+/// - Throws: `FleeceError.invalidFleece` with the offset of the fault, `.unknownSharedKey`, `.notFinite`, `.tooDeep`.
+public func validate(_ bytes: UnsafeRawBufferPointer, sharedKeyCount: Int) throws(FleeceError) {
+  guard bytes.count >= 2, let start = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self) else {
+    throw .invalidFleece(reason: "there are fewer than 2 bytes", offset: 0)
+  }
+  guard bytes.count & 1 == 0 else {
+    throw .invalidFleece(reason: "the length is odd", offset: bytes.count)
+  }
+  guard let root = FleeceReader.root(of: bytes) else {
+    throw .invalidFleece(reason: "the last two bytes don't lead to a root value", offset: bytes.count - 2)
+  }
+  let validator = Validator(start: start, size: bytes.count, sharedKeyCount: sharedKeyCount)
+  defer { validator.heights.deallocate() }
+  _ = try validator.validate(root, depth: 0)
+}
+
+private struct Validator {
+  let start: UnsafePointer<UInt8>
+  let sharedKeyCount: Int
+  /// For each unit of 2 bytes: 0, or 1 + the levels of nesting of the valid value that begins there.
+  let heights: UnsafeMutablePointer<UInt8>
+
+  init(start: UnsafePointer<UInt8>, size: Int, sharedKeyCount: Int) {
+    self.start = start
+    self.sharedKeyCount = sharedKeyCount
+    heights = .allocate(capacity: size / 2)
+    heights.initialize(repeating: 0, count: size / 2)
+  }
+
+  /// Checks a value at a depth; returns its levels of nesting (0 for a scalar).
+  func validate(_ value: Value, depth: Int) throws(FleeceError) -> Int {
+    switch value.type {
+    case .null:
+      if value.isUndefined { throw value.damaged("undefined can't be stored") }
+    case .bool: break
+    case .int:
+      if value.integer == nil { throw value.damaged("the integer ends after its place") }
+    case .double:
+      guard let double = value.double else { throw value.damaged("the double ends after its place") }
+      guard double.isFinite else { throw .notFinite }
+    case .string:
+      guard let utf8 = value.utf8 else { throw value.damaged("the string ends after its place") }
+      let unit = value.offset / 2
+      if heights[unit] == 0 {
+        guard isUTF8(utf8) else { throw value.damaged("the string is not UTF-8") }
+        heights[unit] = 1
+      }
+    case .data:
+      if value.data == nil { throw value.damaged("the data end after their place") }
+    case .array, .dict: return try validateCollection(value, depth: depth)
+    }
+    return 0
+  }
+
+  private func validateCollection(_ value: Value, depth: Int) throws(FleeceError) -> Int {
+    // Where it ends depends on who refers to it, and is checked each time; what it holds doesn't.
+    guard let slots = value.slots(value.tag) else { throw value.damaged("the slots end after their place") }
+    let unit = value.offset / 2
+    if heights[unit] != 0 {
+      let height = Int(heights[unit]) - 1
+      guard depth + height <= FleeceLimits.depth else { throw .tooDeep(limit: FleeceLimits.depth) }
+      return height
+    }
+    guard depth < FleeceLimits.depth else { throw .tooDeep(limit: FleeceLimits.depth) }
+    var height = 0
+    if value.tag == Tag.array {
+      for index in 0..<slots.count {
+        guard let item = slots.value(index) else { throw outside(slots, index) }
+        height = max(height, try validate(item, depth: depth + 1))
+      }
+    } else {
+      var last: Value?
+      for index in 0..<slots.count {
+        guard let key = slots.value(index * 2) else { throw outside(slots, index * 2) }
+        guard let item = slots.value(index * 2 + 1) else { throw outside(slots, index * 2 + 1) }
+        try validateKey(key, after: last)
+        last = key
+        height = max(height, try validate(item, depth: depth + 1))
+      }
+    }
+    heights[unit] = UInt8(height + 2)
+    return height + 1
+  }
+
+  private func outside(_ slots: Value.Slots, _ index: Int) -> FleeceError {
+    .invalidFleece(
+      reason: "the pointer leads outside the data", offset: slots.first + index * slots.width - start)
+  }
+
+  private func validateKey(_ key: Value, after last: Value?) throws(FleeceError) {
+    if key.tag == Tag.smallInt {
+      guard let number = key.int, number >= 0 else {
+        throw key.damaged("a key can't be a negative number (inheritance)")
+      }
+      guard number < sharedKeyCount else {
+        throw .unknownSharedKey(number: Int(number), count: sharedKeyCount)
+      }
+      if let last {
+        guard let previous = last.int, previous < number else {
+          throw key.damaged("the keys are not in order")
+        }
+      }
+      return
+    }
+    guard key.type == .string else { throw key.damaged("a key must be a number or a string") }
+    _ = try validate(key, depth: 0)
+    if let last = last?.utf8, let utf8 = key.utf8, compareBytes(last, utf8) >= 0 {
+      throw key.damaged("the keys are not in order")
+    }
+  }
+
+  private func isUTF8(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    var index = 0
+    // Eight ASCII bytes at a time; most strings are nothing else.
+    while bytes.count - index >= 8,
+      bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self) & 0x8080_8080_8080_8080 == 0
+    {
+      index += 8
+    }
+    while index < bytes.count, bytes[index] < 0x80 { index += 1 }
+    if index == bytes.count { return true }
+    return String(validating: UnsafeRawBufferPointer(rebasing: bytes[index...]), as: UTF8.self) != nil
+  }
+}

@@ -1,0 +1,287 @@
+// From a body back to JSON text and to values in memory.
+//
+// Shared values let small data stand for large output, so the work is bounded: at most four values for each two
+// bytes of data, and at most 64 bytes of text for each byte, which no honest body reaches.
+
+extension Value {
+  /// Appends this value's JSON text.
+  ///
+  /// Canonical: names sorted by their bytes at every level. Otherwise members come in the body's own order, which
+  /// is quicker. Spaces are never written. Data become base64 strings.
+  /// - Throws: `FleeceError.invalidFleece` where the body is damaged, `.unknownSharedKey`, `.notFinite`, `.tooDeep`,
+  ///   `.tooLarge`; nothing is appended then.
+  public func writeJSON(
+    sharedKeys: SharedKeys, canonical: Bool = true, into output: inout [UInt8]
+  ) throws(FleeceError) {
+    var writer = ValueWriter(self, sharedKeys: sharedKeys, canonical: canonical)
+    defer { writer.free() }
+    try writer.write(self, depth: 0)
+    output.append(contentsOf: writer.text.bytes)
+  }
+
+  /// This value's JSON text.
+  ///
+  /// - Throws: as `writeJSON`.
+  public func json(sharedKeys: SharedKeys, canonical: Bool = true) throws(FleeceError) -> String {
+    var writer = ValueWriter(self, sharedKeys: sharedKeys, canonical: canonical)
+    defer { writer.free() }
+    try writer.write(self, depth: 0)
+    return String(decoding: writer.text.bytes, as: UTF8.self)
+  }
+
+  /// This value in memory.
+  ///
+  /// - Throws: as `writeJSON`.
+  public func jsonValue(sharedKeys: SharedKeys) throws(FleeceError) -> JSONValue {
+    var budget = Budget(self)
+    return try jsonValue(sharedKeys, &budget, depth: 0)
+  }
+
+  func damaged(_ reason: String) -> FleeceError { .invalidFleece(reason: reason, offset: offset) }
+
+  private func jsonValue(
+    _ sharedKeys: SharedKeys, _ budget: inout Budget, depth: Int
+  ) throws(FleeceError) -> JSONValue {
+    try budget.spend(bytes: 0)
+    switch type {
+    case .null:
+      guard !isUndefined else { throw damaged("undefined has no JSON form") }
+      return .null
+    case .bool: return .bool(bool == true)
+    case .int:
+      guard let integer else { throw damaged("the integer is cut off") }
+      let isBig = integer.isUnsigned && integer.bits > UInt64(Int64.max)
+      return isBig ? .uint(integer.bits) : .int(Int64(bitPattern: integer.bits))
+    case .double:
+      guard let double else { throw damaged("the double is cut off") }
+      guard double.isFinite else { throw .notFinite }
+      return .double(double)
+    case .string:
+      guard let utf8 else { throw damaged("the string is cut off") }
+      try budget.spend(bytes: utf8.count)
+      guard let string else { throw damaged("the string is not UTF-8") }
+      return .string(string)
+    case .data:
+      guard let data else { throw damaged("the data are cut off") }
+      try budget.spend(bytes: data.count)
+      return .data(Array(data))
+    case .array:
+      guard depth < FleeceLimits.depth else { throw .tooDeep(limit: FleeceLimits.depth) }
+      guard let slots = slots(Tag.array) else { throw damaged("the array is cut off") }
+      var items: [JSONValue] = []
+      items.reserveCapacity(slots.count)
+      for index in 0..<slots.count {
+        guard let item = slots.value(index) else { throw damaged("item \(index) points outside the data") }
+        items.append(try item.jsonValue(sharedKeys, &budget, depth: depth + 1))
+      }
+      return .array(items)
+    case .dict:
+      guard depth < FleeceLimits.depth else { throw .tooDeep(limit: FleeceLimits.depth) }
+      guard let slots = slots(Tag.dict) else { throw damaged("the dictionary is cut off") }
+      var members = JSONObject()
+      members.reserveCapacity(slots.count)
+      for index in 0..<slots.count {
+        let (utf8, value) = try entry(slots, index, sharedKeys)
+        if value.isUndefined { continue }
+        try budget.spend(bytes: utf8.count)
+        guard let name = String(validating: utf8, as: UTF8.self) else {
+          throw damaged("the name of entry \(index) is not UTF-8")
+        }
+        let member = try value.jsonValue(sharedKeys, &budget, depth: depth + 1)
+        // A shared key comes first and is found first: a string of the same name is never seen.
+        if members[name] == nil { members[name] = member }
+      }
+      return .object(members)
+    }
+  }
+
+  /// An entry of this dictionary: its name and its value.
+  @inline(__always)
+  func entry(
+    _ slots: Slots, _ index: Int, _ sharedKeys: SharedKeys
+  ) throws(FleeceError) -> (utf8: UnsafeRawBufferPointer, value: Value) {
+    guard let key = slots.value(index &* 2), let value = slots.value(index &* 2 &+ 1) else {
+      throw damaged("entry \(index) points outside the data")
+    }
+    if let number = key.int {
+      guard let name = sharedKeys.utf8(of: Int(number)) else {
+        throw .unknownSharedKey(number: Int(number), count: sharedKeys.count)
+      }
+      return (name, value)
+    }
+    guard let name = key.utf8 else { throw damaged("the key of entry \(index) is neither number nor string") }
+    return (name, value)
+  }
+
+  /// What may still be made out of a value's data.
+  fileprivate struct Budget {
+    private let limit: Int
+    private var values: Int
+    private var bytes: Int
+
+    init(_ value: Value) {
+      let size = value.limit - value.start
+      limit = size * 64 + 1024
+      values = size * 2 + 16
+      bytes = limit
+    }
+
+    @inline(__always)
+    mutating func spend(bytes count: Int) throws(FleeceError) {
+      values &-= 1
+      bytes &-= count
+      if _slowPath(values < 0 || bytes < 0) { throw .tooLarge(limit: limit) }
+    }
+  }
+}
+
+/// Writes values as JSON text into memory of its own. Whoever makes one calls `free()`.
+private struct ValueWriter {
+  private struct Member: BitwiseCopyable {
+    var name: UnsafeRawBufferPointer
+    var value: Value
+    var isShared: Bool
+  }
+
+  var text = ByteBuffer(capacity: 2048)
+  private var members = RawStack<Member>(capacity: 64)
+  private var budget: Value.Budget
+  private let sharedKeys: SharedKeys
+  private let canonical: Bool
+
+  init(_ root: Value, sharedKeys: SharedKeys, canonical: Bool) {
+    budget = Value.Budget(root)
+    self.sharedKeys = sharedKeys
+    self.canonical = canonical
+  }
+
+  func free() {
+    text.free()
+    members.free()
+  }
+
+  mutating func write(_ value: Value, depth: Int) throws(FleeceError) {
+    try budget.spend(bytes: 0)
+    switch value.type {
+    case .null:
+      guard !value.isUndefined else { throw value.damaged("undefined has no JSON form") }
+      text.appendWord(0x6C6C_756E, count: 4)  // null
+    case .bool:
+      // true, false
+      value.bool == true ? text.appendWord(0x6575_7274, count: 4) : text.appendWord(0x65_736C_6166, count: 5)
+    case .int:
+      guard let integer = value.integer else { throw value.damaged("the integer is cut off") }
+      if integer.isUnsigned {
+        text.appendInteger(integer.bits)
+      } else {
+        text.appendInteger(Int64(bitPattern: integer.bits))
+      }
+    case .double:
+      guard let double = value.double else { throw value.damaged("the double is cut off") }
+      guard double.isFinite else { throw .notFinite }
+      text.appendDouble(double)
+    case .string:
+      guard let utf8 = value.utf8 else { throw value.damaged("the string is cut off") }
+      try append(utf8, readable: value.limit)
+    case .data:
+      guard let data = value.data else { throw value.damaged("the data are cut off") }
+      try budget.spend(bytes: data.count)
+      text.appendBase64String(data.bindMemory(to: UInt8.self))
+    case .array:
+      guard depth < FleeceLimits.depth else { throw .tooDeep(limit: FleeceLimits.depth) }
+      guard let slots = value.slots(Tag.array) else { throw value.damaged("the array is cut off") }
+      text.appendByte(UInt8(ascii: "["))
+      for index in 0..<slots.count {
+        guard let item = slots.value(index) else {
+          throw value.damaged("item \(index) points outside the data")
+        }
+        try write(item, depth: depth + 1)
+        text.appendByte(UInt8(ascii: ","))
+      }
+      close(isEmpty: slots.count == 0, UInt8(ascii: "]"))
+    case .dict:
+      guard depth < FleeceLimits.depth else { throw .tooDeep(limit: FleeceLimits.depth) }
+      try writeDict(value, depth: depth)
+    }
+  }
+
+  /// Appends a string; bytes up to `readable` belong to the data.
+  @inline(__always)
+  private mutating func append(
+    _ utf8: UnsafeRawBufferPointer, readable: UnsafePointer<UInt8>
+  ) throws(FleeceError) {
+    try budget.spend(bytes: utf8.count)
+    let bytes = utf8.assumingMemoryBound(to: UInt8.self)
+    text.appendJSONString(bytes.baseAddress.unsafelyUnwrapped, bytes.count, readable: readable)
+  }
+
+  /// Ends a collection in place of the last comma.
+  @inline(__always)
+  private mutating func close(isEmpty: Bool, _ byte: UInt8) {
+    if isEmpty { return text.appendByte(byte) }
+    text.base[text.count - 1] = byte
+  }
+
+  private mutating func writeDict(_ value: Value, depth: Int) throws(FleeceError) {
+    guard let slots = value.slots(Tag.dict) else { throw value.damaged("the dictionary is cut off") }
+    text.appendByte(UInt8(ascii: "{"))
+    let first = members.count
+    for index in 0..<slots.count {
+      let (name, entry) = try value.entry(slots, index, sharedKeys)
+      if entry.isUndefined { continue }
+      members.push(
+        Member(
+          name: name, value: entry,
+          isShared: value.start > name.assumingStart || name.assumingStart >= value.limit))
+    }
+    var count = members.count - first
+    if canonical { count = sort(first, count) }
+    for index in first..<(first + count) {
+      let member = members.base[index]
+      let start = member.name.assumingStart
+      // Names of the shared key table stand in 16 bytes of their own; the others within the data.
+      try append(member.name, readable: member.isShared ? start + 16 : value.limit)
+      text.appendByte(UInt8(ascii: ":"))
+      try write(member.value, depth: depth + 1)
+      text.appendByte(UInt8(ascii: ","))
+    }
+    members.count = first
+    close(isEmpty: count == 0, UInt8(ascii: "}"))
+  }
+
+  /// Sorts members by their names and keeps the first of each, which is the shared key; returns how many are left.
+  private mutating func sort(_ first: Int, _ count: Int) -> Int {
+    guard count > 1 else { return count }
+    let base = members.base + first
+    if count <= 32 {
+      for index in 1..<count {
+        let member = base[index]
+        var hole = index
+        while hole > 0, compareBytes(member.name, base[hole - 1].name) < 0 {
+          base[hole] = base[hole - 1]
+          hole -= 1
+        }
+        base[hole] = member
+      }
+    } else {
+      var unsorted = UnsafeMutableBufferPointer(start: base, count: count)
+      unsorted.sort {
+        let order = compareBytes($0.name, $1.name)
+        return order < 0 || (order == 0 && $0.isShared && !$1.isShared)
+      }
+    }
+    var kept = 0
+    for index in 1..<count where compareBytes(base[kept].name, base[index].name) != 0 {
+      kept += 1
+      base[kept] = base[index]
+    }
+    return kept + 1
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// Where a string of a body or a table begins; these are never without an address.
+  fileprivate var assumingStart: UnsafePointer<UInt8> {
+    baseAddress.unsafelyUnwrapped.assumingMemoryBound(to: UInt8.self)
+  }
+}

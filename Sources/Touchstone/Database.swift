@@ -1,0 +1,126 @@
+@_exported import Documents
+@_exported import Encryption
+@_exported import Fleece
+@_exported import enum Storage.Durability
+@_exported import struct Storage.EngineOptions
+@_exported import struct Storage.EngineType
+@_exported import struct Storage.EngineStatistics
+@_exported import struct Storage.StorageError
+import Storage
+import Synchronization
+
+/// A database of JSON documents with revisions, in a directory of its own.
+///
+/// ```swift
+/// let travel = try Database.open("travel", options: .init(engine: .lmdb))
+/// var hotel = MutableDocument(id: "hotel_1", ["type": "hotel", "name": "Apple Droid"])
+/// try travel.save(&hotel)
+/// print(try travel.document("hotel_1")?["name"].string ?? "-")
+/// ```
+///
+/// May be used from any thread. Opens of one path in a process share the engine; another process may have it
+/// open as well.
+public final class Database: Sendable {
+  let open: OpenDatabase
+  /// Closing gives up this open once.
+  private let isClosed = Atomic<Bool>(false)
+
+  private init(_ open: OpenDatabase) { self.open = open }
+
+  deinit { try? close() }
+
+  /// Opens the database at `path` (a directory `NAME.touchstone`; the suffix may be left out), and makes it
+  /// when there is none and the options allow that.
+  ///
+  /// Throws a `DatabaseError` for what concerns the database as a whole (`notFound`, `wrongKey`, `inUse`, …)
+  /// and a `StorageError` for what concerns its file.
+  public static func open(
+    _ path: String, in directory: String? = nil, options: DatabaseOptions = DatabaseOptions()
+  ) throws -> Database {
+    Database(try OpenDatabase.open(try DatabaseDirectory(path, in: directory), options))
+  }
+
+  /// Whether there is a database at `path`.
+  public static func exists(_ path: String, in directory: String? = nil) -> Bool {
+    (try? DatabaseDirectory(path, in: directory))?.isComplete ?? false
+  }
+
+  /// Whether the database at `path` is encrypted.
+  public static func isEncrypted(_ path: String, in directory: String? = nil) throws -> Bool {
+    let directory = try DatabaseDirectory(path, in: directory)
+    guard directory.isComplete else {
+      throw DatabaseError(.notFound, "there is no database", path: directory.path)
+    }
+    return directory.isEncrypted
+  }
+
+  /// Removes the database at `path` with all its files. Throws `inUse` when somebody has it open.
+  public static func delete(_ path: String, in directory: String? = nil) throws {
+    try OpenDatabase.delete(try DatabaseDirectory(path, in: directory))
+  }
+
+  /// Closes the database; the last close of a path in a process closes its file. Throws `inUse` while it is
+  /// being read. A second call does nothing.
+  public func close() throws {
+    guard isClosed.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged
+    else { return }
+    do { try open.close() } catch {
+      isClosed.store(false, ordering: .releasing)
+      throw error
+    }
+  }
+
+  /// Closes the database and removes it. Throws `inUse` when somebody else has it open.
+  public func delete() throws {
+    try close()
+    try OpenDatabase.delete(open.directory)
+  }
+
+  /// The documents below. Throws `closed` after `close()`.
+  var store: DocumentStore {
+    get throws {
+      guard !isClosed.load(ordering: .relaxed) else {
+        throw DatabaseError(.closed, "the database was closed", path: path)
+      }
+      return open.store
+    }
+  }
+
+  // MARK: What it is
+
+  /// The directory.
+  public var path: String { open.directory.path }
+  public var name: String { open.directory.name }
+  public var engineName: EngineName { EngineName(rawValue: open.store.engine.name) }
+  public var isEncrypted: Bool { open.isEncrypted }
+  public var isReadOnly: Bool { open.options.isReadOnly }
+
+  /// The engine below, for those who measure and look into it.
+  public var engine: any StorageEngine { open.store.engine }
+
+  /// The engine's file now: a compaction may change it.
+  public var engineFile: String { open.engineFile }
+
+  /// Identifies the database to others it syncs with.
+  public var publicUUID: String { DocumentID.uuidText(open.store.publicUUID) }
+
+  /// Part of the IDs of sync checkpoints; never leaves the device.
+  public var privateUUID: String { DocumentID.uuidText(open.store.privateUUID) }
+
+  /// The raw key of the data, for tools that open the engine's file; nil when the database isn't encrypted.
+  public func dataKey(_ key: UserKey) throws -> SecretBytes? { try open.dataKey(key) }
+
+  // MARK: Housekeeping
+
+  /// Drops the bodies of replaced revisions and gives unused space back to the file system.
+  ///
+  /// Readers may go on. On an engine that compacts into a new file (LMDB), writers wait meanwhile, and it
+  /// throws `inUse` when another process has the database open.
+  public func compact() throws {
+    _ = try store
+    try open.compact()
+  }
+
+  /// The engine's own check of its file: empty when it is sound, else a line for each fault.
+  public func checkIntegrity() throws -> [String] { try store.engine.checkIntegrity() }
+}

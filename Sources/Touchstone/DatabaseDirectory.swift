@@ -1,0 +1,141 @@
+import FoundationEssentials
+import Storage
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+// A database is a directory, NAME.touchstone:
+//
+//   database.json   {"engine":"lmdb","file":"data-1.mdb","version":1}: which engine, and which of its files
+//                   is the data. Replaced whole, by a rename; written last when a database is made.
+//   key.json        the wrapped data key, when the database is encrypted (docs/encryption.md)
+//   lock            empty; every open holds a shared flock on it, who changes files an exclusive one
+//   data-N.EXT      the engine's file; engines may have others whose names begin with it
+//   Attachments/    blobs
+
+/// The directory of a database and its `database.json`.
+struct DatabaseDirectory {
+  static let suffix = ".touchstone"
+  static let version = 1
+
+  /// Absolute, without a symbolic link above the last part.
+  let path: String
+
+  /// What `database.json` says.
+  struct Description: Codable, Equatable {
+    var version: Int
+    var engine: String
+    var file: String
+  }
+
+  /// `name` with the suffix or without, absolute, relative, or in `directory`.
+  init(_ name: String, in directory: String? = nil) throws {
+    guard !name.isEmpty, !name.utf8.contains(0) else {
+      throw DatabaseError(.invalidName, "a database needs a name")
+    }
+    var path = name
+    while path.count > 1, path.hasSuffix("/") { path.removeLast() }
+    if !path.hasSuffix(DatabaseDirectory.suffix) { path += DatabaseDirectory.suffix }
+    if let directory, !path.hasPrefix("/") { path = directory + "/" + path }
+    let last = path.split(separator: "/").last ?? ""
+    guard last.utf8.count > DatabaseDirectory.suffix.utf8.count, last.utf8.count <= 255 else {
+      throw DatabaseError(
+        .invalidName, "a database's name has 1 to \(255 - DatabaseDirectory.suffix.utf8.count) bytes",
+        path: path)
+    }
+    // The same directory has the same path, however it is reached.
+    if let resolved = realpath(path, nil) {
+      path = String(cString: resolved)
+      free(resolved)
+    } else {
+      let slash = path.lastIndex(of: "/")
+      let parent = slash.map { String(path[..<$0]) } ?? "."
+      if let resolved = realpath(parent.isEmpty ? "/" : parent, nil) {
+        path = String(cString: resolved) + "/" + last
+        free(resolved)
+      }
+    }
+    self.path = path
+  }
+
+  /// The database's name: the directory's without the suffix.
+  var name: String {
+    String((path.split(separator: "/").last ?? "").dropLast(DatabaseDirectory.suffix.count))
+  }
+
+  func file(_ name: String) -> String { path + "/" + name }
+  var descriptionPath: String { file("database.json") }
+  var keyPath: String { file("key.json") }
+
+  var exists: Bool { isThere(path) }
+  /// Whether there is a whole database: `database.json` is written last.
+  var isComplete: Bool { isThere(descriptionPath) }
+  var isEncrypted: Bool { isThere(keyPath) }
+
+  private func isThere(_ path: String) -> Bool {
+    var status = stat()
+    return stat(path, &status) == 0
+  }
+
+  func readDescription() throws -> Description {
+    let bytes = try AtomicFile.read(descriptionPath, limit: 65_536)
+    struct Version: Codable { var version: Int }
+    guard let version = try? JSONDecoder().decode(Version.self, from: Data(bytes)) else {
+      throw DatabaseError(.damaged, "this isn't a database's description", path: descriptionPath)
+    }
+    guard version.version == DatabaseDirectory.version else {
+      throw DatabaseError(
+        .unsupportedVersion,
+        "the database is of version \(version.version); this release knows \(DatabaseDirectory.version)",
+        path: descriptionPath)
+    }
+    guard let description = try? JSONDecoder().decode(Description.self, from: Data(bytes)),
+      !description.file.isEmpty, !description.file.contains("/"), description.file.hasPrefix("data-")
+    else {
+      throw DatabaseError(.damaged, "the database's description lacks its engine or file", path: descriptionPath)
+    }
+    return description
+  }
+
+  func write(_ description: Description) throws {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys]
+    try AtomicFile.write(try encoder.encode(description), to: descriptionPath, permissions: 0o644)
+  }
+
+  /// What stands beside a description that isn't there: nothing but what a creation leaves that didn't end.
+  func checkIsUnfinished() throws {
+    let names = try contents()
+    let isOurs = names.allSatisfy { name in
+      name == "lock" || name.hasPrefix("key.json") || name.hasPrefix("data-")
+        || name.hasPrefix("database.json")
+    }
+    guard isOurs else {
+      throw DatabaseError(.notADatabase, "the directory holds other things and no database", path: path)
+    }
+  }
+
+  /// The names in the directory, sorted.
+  func contents() throws -> [String] {
+    guard let directory = opendir(path) else {
+      throw StorageError.system(errno, "can't read the directory", path)
+    }
+    defer { closedir(directory) }
+    var names: [String] = []
+    while let entry = readdir(directory) {
+      let name = withUnsafePointer(to: &entry.pointee.d_name) {
+        $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+      }
+      if name != ".", name != ".." { names.append(name) }
+    }
+    return names.sorted()
+  }
+
+  /// Removes the engine's file and those beside it whose names begin with its name.
+  func removeData(_ file: String) throws {
+    for name in try contents() where name == file || name.hasPrefix(file + "-") {
+      unlink(self.file(name))
+    }
+  }
+}

@@ -1,0 +1,39 @@
+import Encryption
+import Storage
+
+/// How a database is opened or made.
+public struct DatabaseOptions: Sendable {
+  /// The engine of a new database; one that exists opens with the engine that made it. Without a name it is
+  /// SQLite, or SQLCipher when there is a key.
+  public var engine: EngineName?
+  public var creation: EngineOptions.Creation
+  /// Nothing is written, not even in the directory; writes throw `readOnly`.
+  public var isReadOnly: Bool
+  public var durability: Durability
+  /// The key of an encrypted database; for a new one it makes the database encrypted.
+  public var key: UserKey?
+  /// How many revisions of each branch are remembered: 1 or more.
+  public var maximumTreeDepth: Int
+  /// Whether the bodies of replaced revisions stay until `compact()`.
+  public var keepsReplacedBodies: Bool
+  /// Memory for the engine's own cache of pages, in bytes.
+  public var cacheBytes: Int
+  /// The library to load in place of the system's SQLite or SQLCipher.
+  public var libraryPath: String?
+
+  public init(
+    engine: EngineName? = nil, creation: EngineOptions.Creation = .openOrCreate, isReadOnly: Bool = false,
+    durability: Durability = .normal, key: UserKey? = nil, maximumTreeDepth: Int = 20,
+    keepsReplacedBodies: Bool = true, cacheBytes: Int = 16 << 20, libraryPath: String? = nil
+  ) {
+    self.engine = engine
+    self.creation = creation
+    self.isReadOnly = isReadOnly
+    self.durability = durability
+    self.key = key
+    self.maximumTreeDepth = maximumTreeDepth
+    self.keepsReplacedBodies = keepsReplacedBodies
+    self.cacheBytes = cacheBytes
+    self.libraryPath = libraryPath
+  }
+}

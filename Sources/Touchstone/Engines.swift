@@ -1,0 +1,49 @@
+import Storage
+import StorageLMDB
+import StorageSQLite
+import Synchronization
+
+/// The name of a storage engine, by which it is chosen and remembered.
+public struct EngineName: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral,
+  CustomStringConvertible
+{
+  public let rawValue: String
+  public init(rawValue: String) { self.rawValue = rawValue }
+  public init(stringLiteral value: String) { rawValue = value }
+  public var description: String { rawValue }
+
+  public static let sqlite: EngineName = "sqlite"
+  public static let lmdb: EngineName = "lmdb"
+  /// SQLite with encryption, by the SQLCipher library: needs a key.
+  public static let sqlcipher: EngineName = "sqlcipher"
+  /// The SQLCipher library without a key: to tell the cost of the cipher from that of the library's age.
+  public static let sqlcipherPlain: EngineName = "sqlcipher-plain"
+}
+
+/// The engines that can be chosen.
+public enum Engines {
+  private static let types = Mutex<[EngineName: EngineType]>(
+    Dictionary(
+      uniqueKeysWithValues: [
+        SQLiteEngines.sqlite, LMDBEngines.lmdb, SQLiteEngines.sqlcipher, SQLiteEngines.sqlcipherPlain,
+      ].map { (EngineName(rawValue: $0.name), $0) }))
+
+  /// Makes another engine known, under its type's name; one of that name is replaced.
+  public static func register(_ type: EngineType) {
+    types.withLock { $0[EngineName(rawValue: type.name)] = type }
+  }
+
+  /// The engine of that name. Throws `unknownEngine`, with the names that are known.
+  public static func type(_ name: EngineName) throws -> EngineType {
+    guard let type = types.withLock({ $0[name] }) else {
+      let known = names.map(\.rawValue).joined(separator: ", ")
+      throw DatabaseError(.unknownEngine, "there is no engine \"\(name)\"; known are \(known)")
+    }
+    return type
+  }
+
+  /// The names of all engines, sorted.
+  public static var names: [EngineName] {
+    types.withLock { Array($0.keys) }.sorted { $0.rawValue < $1.rawValue }
+  }
+}

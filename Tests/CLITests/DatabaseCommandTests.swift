@@ -1,0 +1,114 @@
+import Foundation
+import Testing
+
+/// The commands on a whole database, over every engine.
+@Suite struct DatabaseCommandTests {
+  @Test(arguments: TestEngine.allCases) func infoTellsWhatItIs(engine: TestEngine) throws {
+    try engine.withDatabase { tool in
+      try tool.succeed("put", "db", "a", "{}")
+      try tool.succeed("rm", "db", "a")
+      try tool.succeed("put", "db", "b", "{}")
+      let json = try tool.succeed("info", "db", "--json").json()
+      #expect(
+        Set(json.keys) == [
+          "engine", "library", "encrypted", "documents", "lastSequence", "publicUUID", "privateUUID", "files",
+          "indexes",
+        ])
+      #expect(json["engine"] as? String == engine.rawValue)
+      #expect(json["encrypted"] as? Bool == (engine == .sqlcipher))
+      #expect(json["documents"] as? Int == 1)
+      #expect(json["lastSequence"] as? Int == 3)
+      let uuid = try #require(json["publicUUID"] as? String)
+      #expect(UUID(uuidString: uuid) != nil)
+      #expect(json["privateUUID"] as? String != uuid)
+      let files = try #require(json["files"] as? [[String: Any]])
+      let names = files.compactMap { $0["name"] as? String }
+      #expect(names.contains("database.json"))
+      #expect(names.contains("key.json") == (engine == .sqlcipher))
+      for file in files {
+        let name = try #require(file["name"] as? String)
+        let size = try FileManager.default.attributesOfItem(atPath: tool.path("db.touchstone/\(name)"))[.size]
+        #expect(file["bytes"] as? Int == size as? Int, "\(name)")
+      }
+      let again = try tool.succeed("info", "db.touchstone", "--read-only", "--json").json()
+      #expect(again["publicUUID"] as? String == uuid)
+      #expect(try tool.succeed("info", "db").output.contains(uuid))
+    }
+  }
+
+  @Test(arguments: TestEngine.allCases) func whatIsThereIsNotMadeAgain(engine: TestEngine) throws {
+    try engine.withDatabase { tool in
+      try tool.succeed("put", "db", "a", "{}")
+      #expect(try tool("create", "db", "--engine", engine.rawValue).status == 2)
+      #expect(try tool.succeed("ls", "db").lines == ["a"])
+    }
+  }
+
+  @Test(arguments: TestEngine.allCases) func deletingLeavesNothing(engine: TestEngine) throws {
+    try engine.withDatabase { tool in
+      try tool.succeed("delete", "db")
+      #expect(!FileManager.default.fileExists(atPath: tool.path("db.touchstone")))
+      #expect(try tool("delete", "db").status == 3)
+    }
+  }
+
+  @Test(arguments: TestEngine.allCases) func compactionKeepsTheDocumentsAndDropsOldBodies(
+    engine: TestEngine
+  ) throws {
+    try engine.withDatabase { tool in
+      let filler = String(repeating: "lorem ipsum ", count: 40)
+      let lines = (0..<500).map { #"{"_id":"d\#($0)","text":"\#(filler)"}"# }.joined(separator: "\n")
+      try tool.succeed("import", "db", "-", input: lines)
+      let old = try tool.succeed("get", "db", "d7", "--json").json()["rev"] as? String ?? ""
+      try tool.succeed("import", "db", "-", input: lines)
+      let before = try tool.succeed("export", "db", "--metadata").output
+      #expect(try tool.succeed("get", "db", "d7", "--rev", old).output.contains("lorem"))
+      try tool.succeed("compact", "db")
+      #expect(try tool.succeed("export", "db", "--metadata").output == before)
+      #expect(try tool("get", "db", "d7", "--rev", old).status == 1)
+      #expect(try tool.succeed("check", "db", "--deep").output == "")
+    }
+  }
+
+  @Test(arguments: TestEngine.allCases) func aSoundDatabaseHasNoFaultsAndABrokenOneHas(engine: TestEngine)
+    throws
+  {
+    try engine.withDatabase { tool in
+      let filler = String(repeating: "lorem ipsum ", count: 40)
+      let lines = (0..<2_000).map { #"{"_id":"d\#($0)","text":"\#(filler)"}"# }.joined(separator: "\n")
+      try tool.succeed("import", "db", "-", input: lines)
+      try tool.succeed("rm", "db", "d5")
+      for arguments in [
+        ["check", "db"], ["check", "db", "--deep"], ["check", "db", "--deep", "--read-only"],
+      ] {
+        let result = try tool.run(Tool.executable, arguments)
+        #expect(result.status == 0, "\(arguments): \(result.output)\(result.errors)")
+        #expect(result.output == "")
+      }
+      let name = try #require(
+        FileManager.default.contentsOfDirectory(atPath: tool.path("db.touchstone")).filter {
+          $0.hasPrefix("data-") && !$0.hasSuffix("-wal") && !$0.hasSuffix("-shm") && !$0.hasSuffix("-lock")
+        }.sorted().first)
+      let file = try #require(FileHandle(forUpdatingAtPath: tool.path("db.touchstone/\(name)")))
+      let size = try file.seekToEnd()
+      try file.seek(toOffset: size / 2)
+      try file.write(contentsOf: Data((0..<65_536).map { UInt8(truncatingIfNeeded: $0 &* 37 >> 3) }))
+      try file.close()
+      let broken = try tool("check", "db", "--deep")
+      #expect(broken.status == 1 || broken.status == 3, "\(broken.output)\(broken.errors)")
+      #expect(!broken.errors.isEmpty)
+    }
+  }
+
+  @Test func datasetsAreListed() throws {
+    try Tool.run { tool in
+      let table = try tool.succeed("datasets").output
+      #expect(table.contains("travel-sample"))
+      #expect(table.contains("synthetic-travel"))
+      for line in try tool.succeed("datasets", "--json").lines {
+        let dataset = try #require(JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+        #expect(dataset["license"] as? String != "")
+      }
+    }
+  }
+}

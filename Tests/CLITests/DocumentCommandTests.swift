@@ -1,0 +1,95 @@
+import Foundation
+import Testing
+
+/// The commands on single documents, over every engine.
+@Suite struct DocumentCommandTests {
+  @Test(arguments: TestEngine.allCases) func aDocumentIsPutReadReplacedAndRemoved(engine: TestEngine) throws {
+    try engine.withDatabase { tool in
+      let first = try tool.succeed("put", "db", "airline_1", #"{"name":"Paper Planes","fleet":2}"#).lines[0]
+      #expect(first.hasPrefix("1-"))
+      #expect(
+        try tool.succeed("get", "db", "airline_1").output == #"{"fleet":2,"name":"Paper Planes"}"# + "\n")
+
+      let second = try tool.succeed("put", "db", "airline_1", "-", "--rev", first, input: #"{"fleet": 3}"#)
+        .lines[0]
+      let json = try tool.succeed("get", "db", "airline_1", "--json").json()
+      #expect(Set(json.keys) == ["id", "rev", "sequence", "deleted", "body"])
+      #expect(json["id"] as? String == "airline_1")
+      #expect(json["rev"] as? String == second)
+      #expect(json["sequence"] as? Int == 2)
+      #expect(json["deleted"] as? Bool == false)
+      #expect(json["body"] as? [String: Int] == ["fleet": 3])
+      #expect(try tool.succeed("get", "db", "airline_1", "--rev", first).output.contains("Paper Planes"))
+
+      let third = try tool.succeed("rm", "db", "airline_1").lines[0]
+      #expect(third.hasPrefix("3-"))
+      #expect(try tool("get", "db", "airline_1").status == 1)
+      let tombstone = try tool.succeed("get", "db", "airline_1", "--json", "--history").json()
+      #expect(tombstone["deleted"] as? Bool == true)
+      #expect(tombstone["rev"] as? String == third)
+      let revisions = try #require(tombstone["revisions"] as? [[String: Any]])
+      #expect(revisions.map { $0["rev"] as? String } == [third, second, first])
+      #expect(revisions.map { $0["parent"] as? String } == [second, first, nil])
+      #expect(revisions.map { $0["deleted"] as? Bool } == [true, false, false])
+      #expect(revisions.map { $0["leaf"] as? Bool } == [true, false, false])
+      #expect(revisions[1]["body"] as? [String: Int] == ["fleet": 3])
+    }
+  }
+
+  @Test(arguments: TestEngine.allCases) func aRevisionThatIsNotCurrentIsAConflict(engine: TestEngine) throws {
+    try engine.withDatabase { tool in
+      let first = try tool.succeed("put", "db", "a", "{}").lines[0]
+      let second = try tool.succeed("put", "db", "a", #"{"n":2}"#).lines[0]
+      #expect(try tool("put", "db", "a", #"{"n":3}"#, "--rev", first).status == 1)
+      #expect(try tool("rm", "db", "a", "--rev", first).status == 1)
+      #expect(try tool.succeed("get", "db", "a", "--json").json()["rev"] as? String == second)
+      #expect(try tool("rm", "db", "a", "--rev", second).status == 0)
+      #expect(try tool("rm", "db", "nothing").status == 1)
+    }
+  }
+
+  @Test func badBodiesAndIDsAreStatus2() throws {
+    try TestEngine.sqlite.withDatabase { tool in
+      for body in ["", "[1]", "{", "{\"a\":1} x", "3"] {
+        let result = try tool("put", "db", "a", body)
+        #expect(result.status == 2, "\(body)")
+        #expect(result.errors.filter(\.isNewline).count == 1, "\(body)")
+      }
+      #expect(try tool("put", "db", "_a", "{}").status == 2)
+      #expect(try tool("get", "db", "a").status == 1)
+    }
+  }
+
+  @Test(arguments: TestEngine.allCases) func listAndChangesShowWhatIsThere(engine: TestEngine) throws {
+    try engine.withDatabase { tool in
+      for id in ["b_2", "a_1", "b_1", "c%"] { try tool.succeed("put", "db", id, "{}") }
+      try tool.succeed("rm", "db", "a_1")
+      #expect(try tool.succeed("ls", "db").lines == ["b_1", "b_2", "c%"])
+      #expect(try tool.succeed("ls", "db", "b_*").lines == ["b_1", "b_2"])
+      #expect(try tool.succeed("ls", "db", "*2").lines == ["b_2"])
+      #expect(try tool.succeed("ls", "db", "[bc]?*", "--limit", "2").lines == ["b_1", "b_2"])
+      #expect(try tool.succeed("ls", "db", "x*").lines == [])
+      let listed = try tool.succeed("ls", "db", "b_2", "--json").json()
+      #expect(listed["id"] as? String == "b_2")
+      #expect(listed["sequence"] as? Int == 1)
+
+      #expect(try tool.succeed("changes", "db").lines == ["1 b_2", "3 b_1", "4 c%", "5 a_1 deleted"])
+      #expect(try tool.succeed("changes", "db", "--since", "4").lines == ["5 a_1 deleted"])
+      let change = try tool.succeed("changes", "db", "--since", "4", "--json").json()
+      #expect(change["id"] as? String == "a_1")
+      #expect(change["deleted"] as? Bool == true)
+    }
+  }
+
+  @Test(arguments: TestEngine.allCases) func followedChangesComeUntilCtrlC(engine: TestEngine) throws {
+    try engine.withDatabase { tool in
+      try tool.succeed("put", "db", "before", "{}")
+      let child = try Child(tool, Tool.executable, ["changes", "db", "--follow"], input: "/dev/null")
+      try child.wait { child.output == "1 before\n" }
+      try tool.succeed("put", "db", "after", "{}")
+      try child.wait { child.output == "1 before\n2 after\n" }
+      kill(child.pid, SIGINT)
+      #expect(try child.wait().status == 0)
+    }
+  }
+}

@@ -1,0 +1,157 @@
+import Foundation
+import Testing
+
+@testable import touchstone
+
+/// How the command is called, and what it says when it is called wrongly.
+@Suite struct UsageTests {
+  @Test func everyCommandHasHelpWithAnExample() throws {
+    try Tool.run { tool in
+      let overview = try tool.succeed("--help")
+      for command in Subcommands.all {
+        let words = command.usage.name.split(separator: " ").map(String.init)
+        #expect(overview.output.contains("  \(command.usage.name) "))
+        let help = try tool.run(Tool.executable, words + ["--help"])
+        #expect(help.status == 0)
+        #expect(help.errors == "")
+        let example = try #require(help.output.range(of: "\nExample:\n"))
+        #expect(help.output[example.upperBound...].contains("touchstone \(command.usage.name)"))
+        for option in command.usage.options { #expect(help.output.contains("--\(option.name)")) }
+        #expect(help.lines.allSatisfy { $0.count <= 110 }, "\(command.usage.name)")
+        #expect(try tool.run(Tool.executable, ["help"] + words).output == help.output)
+      }
+    }
+  }
+
+  @Test(arguments: [
+    (["frobnicate"], "touchstone: unknown command 'frobnicate'; touchstone --help lists them"),
+    (["key"], "touchstone: 'key' is not complete: key show"),
+    (["get", "--frob", "db", "id"], "touchstone get: unknown option '--frob'"),
+    (["get", "-j", "db", "id"], "touchstone get: unknown option '-j'"),
+    (["get", "db"], "touchstone get: ID is missing"),
+    (["get", "db", "id", "other"], "touchstone get: unexpected argument 'other'"),
+    (["get", "db", "id", "--rev"], "touchstone get: --rev needs a value (REV)"),
+    (["get", "db", "id", "--json=yes"], "touchstone get: --json takes no value"),
+    (["get", "db", "id", "--rev", "x"], "touchstone get: --rev: 'x' is no revision ID"),
+    (["changes", "db", "--since", "-1"], "touchstone changes: --since: '-1' is not an integer from 0 up"),
+    (
+      ["import", "db", "f", "--batch=0"], "touchstone import: --batch: '0' is not an integer from 1 to 100000"
+    ),
+    (
+      ["create", "db", "--engine", "oracle"],
+      "touchstone create: --engine: there is no engine \"oracle\"; known are"
+    ),
+  ]) func wrongUsageIsOneLineAndStatus2(arguments: [String], message: String) throws {
+    try Tool.run { tool in
+      let result = try tool.run(Tool.executable, arguments)
+      #expect(result.status == 2)
+      #expect(result.output == "")
+      #expect(result.errors.hasPrefix(message))
+      #expect(result.errors.filter(\.isNewline).count == 1)
+    }
+  }
+
+  @Test func withoutACommandTheHelpGoesToStandardError() throws {
+    try Tool.run { tool in
+      let result = try tool()
+      #expect(result.status == 2)
+      #expect(result.output == "")
+      #expect(result.errors.contains("Usage: touchstone COMMAND"))
+    }
+  }
+
+  @Test func aDatabaseThatIsNotThereIsStatus3() throws {
+    try Tool.run { tool in
+      for arguments in [["info", "db"], ["get", "db", "id"], ["delete", "db"], ["import", "db", "-"]] {
+        let result = try tool.run(Tool.executable, arguments)
+        #expect(result.status == 3, "\(arguments)")
+        #expect(result.errors.contains(tool.directory + "/db.touchstone"))
+        #expect(result.errors.filter(\.isNewline).count == 1)
+      }
+      #expect(!FileManager.default.fileExists(atPath: tool.path("db.touchstone")))
+    }
+  }
+}
+
+/// The parser, without a process.
+@Suite struct ArgumentsTests {
+  private static let flag = Flag("flag", "")
+  private static let text = Option("text", "TEXT", "")
+  private static let number = Option("number", "N", in: 1...9, "")
+  private static let first = Positional("FIRST", "")
+  private static let second = Positional("SECOND", "", count: .optional)
+  private static let rest = Positional("REST", "", count: .any)
+
+  private func parse(_ words: String...) throws -> Arguments {
+    try Arguments(
+      words,
+      usage: Usage(
+        "test", "", positionals: [Self.first, Self.second, Self.rest],
+        options: [Self.flag, Self.text, Self.number], examples: []))
+  }
+
+  @Test func optionsMayStandAnywhereAndHaveTheirValueAfterABlankOrAnEqualsSign() throws {
+    for arguments in [
+      try parse("a", "--flag", "--text", "x=y", "b", "--number=3"),
+      try parse("--number", "3", "--text=x=y", "--flag", "a", "b"),
+    ] {
+      #expect(arguments[Self.flag])
+      #expect(try arguments.value(Self.text) == "x=y")
+      #expect(try arguments.value(Self.number) == 3)
+      #expect(try arguments.required(Self.first) == "a")
+      #expect(arguments.optional(Self.second) == "b")
+      #expect(arguments.all(Self.rest) == [])
+    }
+  }
+
+  @Test func whatIsNotGivenIsNil() throws {
+    let arguments = try parse("a")
+    #expect(!arguments[Self.flag])
+    #expect(try arguments.value(Self.text) == nil)
+    #expect(arguments.optional(Self.second) == nil)
+  }
+
+  @Test func twoDashesEndTheOptionsAndOneIsAPositional() throws {
+    let arguments = try parse("-", "--", "--flag", "-x", "y")
+    #expect(try arguments.required(Self.first) == "-")
+    #expect(arguments.optional(Self.second) == "--flag")
+    #expect(arguments.all(Self.rest) == ["-x", "y"])
+    #expect(!arguments[Self.flag])
+  }
+
+  @Test func ofAnOptionGivenTwiceTheLastValueCountsOrAllDo() throws {
+    let arguments = try parse("a", "--text", "x", "--text", "y")
+    #expect(try arguments.value(Self.text) == "y")
+    #expect(try arguments.allValues(Self.text) == ["x", "y"])
+  }
+
+  @Test func badValuesAreRefusedWhileParsing() {
+    #expect(throws: UsageError.self) { try parse("a", "--number", "10") }
+    #expect(throws: UsageError.self) { try parse("a", "--text", "") }
+    #expect(throws: UsageError.self) { try parse() }
+  }
+}
+
+@Suite struct TextTests {
+  @Test func tablesAlignTheirColumns() {
+    var table = TextTable([("NAME", .left), ("COUNT", .right)])
+    table.add("a", "1,000")
+    table.add("longer", "1")
+    #expect(table.lines == ["NAME    COUNT", "a       1,000", "longer      1"])
+  }
+
+  @Test func thousandsAreSetApart() {
+    let numbers = [0, 999, 1_000, 31_591, 1_000_000, -1_234]
+    #expect(numbers.map { TextTable.grouped($0) } == ["0", "999", "1,000", "31,591", "1,000,000", "-1,234"])
+  }
+
+  @Test func jsonObjectsKeepTheirOrderAndEscapeTheirStrings() throws {
+    var object = JSONObject()
+    object.add("b", "\"\\\n\t\r\u{1}\u{7F}ö\u{1F600}")
+    object.add("a", 1)
+    object.add("c", true)
+    #expect(object.text == "{\"b\":\"\\\"\\\\\\n\\t\\r\\u0001\\u007fö\u{1F600}\",\"a\":1,\"c\":true}")
+    let parsed = try JSONSerialization.jsonObject(with: Data(object.text.utf8)) as? [String: Any]
+    #expect(parsed?["b"] as? String == "\"\\\n\t\r\u{1}\u{7F}ö\u{1F600}")
+  }
+}

@@ -1,0 +1,68 @@
+import Foundation
+import Testing
+
+@testable import Datasets
+
+/// Data sets are found by name or path, and what isn't there is said so.
+struct LookupTests {
+  private let nowhere = DataDirectory(path: nil)
+
+  @Test func unknownNameListsTheKnownOnes() {
+    let error = #expect(throws: DatasetError.self) { try LoadedDataset.load("no-such-set") }
+    #expect(error?.code == .unknownDataset)
+    #expect(error?.message.contains("synthetic-travel") == true)
+  }
+
+  @Test func knownSetThatIsNotHereSaysWhereItIsLookedFor() {
+    let error = #expect(throws: DatasetError.self) {
+      try LoadedDataset.load("travel-sample", environment: nowhere)
+    }
+    #expect(error?.code == .notHere)
+    #expect(error?.message.contains("TOUCHSTONE_DATA") == true)
+  }
+
+  @Test func withoutTheRealSetTheGeneratedOneIsStandard() {
+    #expect(Manifest.standard(environment: nowhere).name == "synthetic-travel")
+  }
+
+  @Test func namesAreUniqueAndTypesAddUp() {
+    #expect(Set(Manifest.datasets.map(\.name)).count == Manifest.datasets.count)
+    for dataset in Manifest.datasets {
+      #expect(dataset.types.reduce(0) { $0 + $1.documents } == dataset.documents, "\(dataset.name)")
+      #expect(dataset.sha256.count == 64, "\(dataset.name)")
+    }
+  }
+
+  /// Those that are on this machine; none may be.
+  @Test(arguments: Manifest.datasets.filter { $0.path() != nil }.map(\.name))
+  func fileSetsAreAsTheManifestSays(_ name: String) throws {
+    let dataset = try #require(Manifest.dataset(named: name))
+    let loaded = try LoadedDataset.load(name)
+    #expect(loaded.count == dataset.documents)
+    #expect(loaded.jsonBytes == dataset.jsonBytes)
+    #expect(loaded.sha256 == dataset.sha256)
+  }
+
+  @Test func fewerDocumentsAreTakenEvenlyFromTheWhole() throws {
+    let text = (0..<100).map { "{\"_id\":\"\($0)\",\"n\":\($0)}\n" }.joined()
+    try withFile(Array(text.utf8)) { path in
+      let loaded = try LoadedDataset.load(path, documents: 4)
+      let ids = (0..<loaded.count).map { String(decoding: loaded.id($0), as: UTF8.self) }
+      #expect(ids == ["24", "49", "74", "99"])
+      #expect(String(decoding: loaded.json(0), as: UTF8.self) == "{\"n\":24}")
+      #expect(try LoadedDataset.load(path, documents: 1_000).count == 100)
+    }
+  }
+
+  @Test func lineWithoutIDStreamsWithoutOne() throws {
+    try withFile(Array("{\"a\":1}\n".utf8)) { path in
+      let source = try DatasetLookup.open(path)
+      let record = try #require(try source.next())
+      #expect(record.id == nil)
+    }
+  }
+
+  @Test func zeroDocumentsAreRefused() {
+    #expect(throws: DatasetError.self) { try LoadedDataset.load("synthetic-travel", documents: 0) }
+  }
+}

@@ -1,0 +1,130 @@
+// JSON text out: the canonical form's escapes, numbers and order.
+
+import Fleece
+import Foundation
+import Testing
+
+@Suite struct JSONOutTests {
+  @Test func escapesAreTheCanonicalOnes() throws {
+    let all = String(String.UnicodeScalarView((0..<0x80).compactMap(Unicode.Scalar.init)))
+    var expected = "\""
+    for scalar in all.unicodeScalars {
+      switch scalar {
+      case "\"": expected += "\\\""
+      case "\\": expected += "\\\\"
+      case "\n": expected += "\\n"
+      case "\r": expected += "\\r"
+      case "\t": expected += "\\t"
+      case "\0"..<" ", "\u{7F}": expected += String(format: "\\u%04x", scalar.value)
+      default: expected.unicodeScalars.append(scalar)
+      }
+    }
+    expected += "\""
+    #expect(try encode(.string(all)).json == expected)
+    #expect(try text(of: encode(.string(all)).fleece) == expected)
+    #expect(try encode(json: #""a\/b\u00e9\ud83d\ude00""#).json == "\"a/bé😀\"")
+  }
+
+  /// The block-wise scan must see an escape at every place of a block, in the last block, and none after the end.
+  @Test func escapesAreFoundAtEveryPosition() throws {
+    for length in 0...50 {
+      for position in 0..<length {
+        for special in ["\"", "\\", "\u{1}", "\u{7F}", "\u{80}", "\u{1F}", " "] {
+          let string =
+            String(repeating: "a", count: position) + special
+            + String(repeating: "b", count: length - position - 1)
+          let foundation = try #require(
+            String(data: JSONEncoder().encode([string]), encoding: .utf8)
+          ).replacingOccurrences(of: "\u{7F}", with: "\\u007f")
+          let encoded = try encode([.string(string), "\n"])
+          #expect(encoded.json == foundation.dropLast() + #","\n"]"#)
+          #expect(try text(of: encoded.fleece) == encoded.json)
+        }
+      }
+    }
+  }
+
+  @Test func doublesAreTheShortestThatReadBack() throws {
+    var random = SeededGenerator(state: 1)
+    var doubles: [Double] = [
+      0, -0.0, 1, -1, 0.1, 1e15, 1e16, 1e17, 9007199254740992, 18014398509481984, 18014398509481988, 1e-4,
+      9.999e-5, 1e-5, .leastNonzeroMagnitude, .greatestFiniteMagnitude, .leastNormalMagnitude, 123456789.125,
+      1e21, 1e22,
+      1e23,
+    ]
+    for _ in 0..<50_000 {
+      doubles.append(Double(bitPattern: random.next()))
+      doubles.append(Double(Int64(bitPattern: random.next()) >> Int64(random.next() % 60)) / 1000)
+      doubles.append(Double(random.next() >> (random.next() % 64)))
+    }
+    for double in doubles where double.isFinite {
+      let json = try JSONValue.double(double).canonicalJSON()
+      // Swift's own description is the reference: the same digits in the same form.
+      #expect(json == double.description)
+      #expect(Double(json)?.bitPattern == double.bitPattern)
+    }
+  }
+
+  @Test func integersAreDecimal() throws {
+    var random = SeededGenerator(state: 2)
+    for _ in 0..<20_000 {
+      let bits = random.next() >> (random.next() % 64)
+      #expect(try JSONValue(bits).canonicalJSON() == "\(bits)")
+      #expect(try JSONValue(Int64(bitPattern: bits)).canonicalJSON() == "\(Int64(bitPattern: bits))")
+    }
+    var power: UInt64 = 1
+    for _ in 0..<20 {
+      for value in [power &- 1, power, power &+ 1] {
+        #expect(try JSONValue(value).canonicalJSON() == "\(value)")
+      }
+      power = power &* 10
+    }
+  }
+
+  @Test func dataAreBase64() throws {
+    for count in 0..<20 {
+      let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ 200) }
+      let expected = "\"\(Data(bytes).base64EncodedString())\""
+      let encoded = try encode(.data(bytes))
+      #expect(encoded.json == expected)
+      #expect(try text(of: encoded.fleece) == expected)
+      #expect(try decode(encoded.fleece) == .data(bytes))
+    }
+  }
+
+  @Test func outputIsBoundedWhateverTheBytesSay() throws {
+    // Arrays of two pointers to the array before: 2^100 values in 600 bytes.
+    var doubling = hex("6002 0001 0001")
+    for _ in 0..<100 { doubling += hex("6002 8004 8005") }
+    doubling += hex("8003")
+    try check(doubling)
+    #expect(throws: FleeceError.self) { try text(of: doubling) }
+    #expect(throws: FleeceError.self) { try decode(doubling) }
+    // One long string, pointed to a thousand times.
+    var repeated = hex("4FF8 07") + Array(repeating: 0x61, count: 1016) + [0] + hex("63E8")
+    for index in 0..<1000 {
+      let units = 510 + 1 + index
+      repeated += [0x80 | UInt8(units >> 8), UInt8(units & 0xFF)]
+    }
+    repeated += hex("83E9")
+    try check(repeated)
+    #expect(throws: FleeceError.self) { try text(of: repeated) }
+  }
+
+  @Test func nonCanonicalOutputKeepsTheBodysOrder() throws {
+    let keys = SharedKeysBuilder(try SharedKeys(keys: ["z", "a"]))
+    let encoded = try encode(json: #"{"a":1,"z":2,"b.c":3}"#, keys)
+    #expect(try text(of: encoded.fleece, keys.snapshot(), canonical: false) == #"{"z":2,"a":1,"b.c":3}"#)
+    #expect(try text(of: encoded.fleece, keys.snapshot()) == encoded.json)
+  }
+
+  @Test func unknownSharedKeysAreNamed() throws {
+    let keys = SharedKeysBuilder(.empty)
+    let encoded = try encode(json: #"{"a":{"b":1}}"#, keys)
+    let error = FleeceError.unknownSharedKey(number: 1, count: 1)
+    let short = try SharedKeys(keys: ["a"])
+    #expect(throws: error) { try text(of: encoded.fleece, short) }
+    #expect(throws: error) { try decode(encoded.fleece, short) }
+    #expect(throws: error) { try check(encoded.fleece, keys: 1) }
+  }
+}

@@ -1,0 +1,109 @@
+// Properties and paths looked up in place, checked against a dictionary.
+
+import Fleece
+import Testing
+
+@Suite struct LookupTests {
+  @Test(arguments: [0, 1, 2, 3, 7, 20, 100, 2046, 2047, 2048, 5000], [false, true])
+  func everyPropertyIsFound(count: Int, wide: Bool) throws {
+    let names = (0..<count).map { $0 % 3 == 0 ? "not.shared.\($0)" : "k\($0)" }
+    var members = JSONObject()
+    for (index, name) in names.enumerated() { members[name] = JSONValue(index) }
+    // A long string makes the dictionary wide.
+    if wide { members["k-long"] = .string(String(repeating: "x", count: 40_000)) }
+    let keys = SharedKeysBuilder(.empty)
+    let encoded = try encode(.object(members), keys)
+    let table = keys.snapshot()
+    encoded.fleece.withUnsafeBytes { bytes in
+      guard let root = FleeceReader.root(of: bytes) else {
+        Issue.record("no root")
+        return
+      }
+      #expect(root.count == members.count)
+      for (index, name) in names.enumerated() {
+        #expect(root[Key(name, in: table)]?.int == Int64(index))
+        #expect(root.value(of: name, sharedKeys: table)?.int == Int64(index))
+      }
+      for name in ["", "k", "k-1", "k1.", "not.shared.1", "not", "zzz", "\u{10FFFF}", "missing-shared"] {
+        #expect(root[Key(name, in: table)] == nil)
+      }
+      #expect(Set(root.entries.compactMap { $0.name(in: table) }) == Set(members.keys))
+    }
+  }
+
+  @Test func aNameThatStandsAsAStringIsFoundThoughTheTableHasIt() throws {
+    let bytes = try encode(json: #"{"name":"Jim","age":30}"#, fullTable()).fleece
+    let table = try SharedKeys(keys: ["age", "name"])
+    bytes.withUnsafeBytes {
+      #expect(FleeceReader.root(of: $0)?[Key("name", in: table)]?.string == "Jim")
+    }
+  }
+
+  @Test func undefinedReadsAsAbsent() throws {
+    let bytes = hex("7002 4161 3C00 4162 0001 8005")
+    bytes.withUnsafeBytes {
+      let root = FleeceReader.root(of: $0)
+      #expect(root?.value(of: "a", sharedKeys: .empty) == nil)
+      #expect(root?.value(of: "b", sharedKeys: .empty)?.int == 1)
+      #expect(root.map { Array($0.entries).count } == 1)
+    }
+    #expect(try text(of: bytes) == #"{"b":1}"#)
+  }
+
+  @Test func pathsLeadToNestedValues() throws {
+    let keys = SharedKeysBuilder(.empty)
+    let json =
+      #"{"geo":{"lat":51.5,"a.b":{"[x]":7}},"reviews":[{"author":"Ann"},{"author":"Bob"}],"m":[[1,2],[3]]}"#
+    let bytes = try encode(json: json, keys).fleece
+    let table = keys.snapshot()
+    try bytes.withUnsafeBytes {
+      let root = try #require(FleeceReader.root(of: $0))
+      func find(_ path: String) throws -> Value? { root[try PropertyPath(path, in: table)] }
+      #expect(try find("geo.lat")?.double == 51.5)
+      #expect(try find(#"geo.a\.b.\[x\]"#)?.int == 7)
+      #expect(try find("reviews[0].author")?.string == "Ann")
+      #expect(try find("reviews[-1].author")?.string == "Bob")
+      #expect(try find("m[0][1]")?.int == 2)
+      #expect(try find("")?.type == .dict)
+      for missing in [
+        "geo.lon", "reviews[2]", "reviews[-3]", "geo[0]", "reviews.author", "geo.lat.x", "m[1][1]",
+      ] {
+        #expect(try find(missing) == nil, "\(missing)")
+      }
+    }
+    for bad in [".a", "a.", "a..b", "a[", "a[x]", "a[]", "a]", "a[1", "a[1]b", #"a\"#, "[1]x"] {
+      #expect(throws: FleeceError.self, "\(bad)") { try PropertyPath(bad, in: table) }
+    }
+  }
+
+  @Test func valuesAnswerForTheirKindOnly() throws {
+    let keys = SharedKeysBuilder(.empty)
+    let value: JSONValue = [nil, true, 7, -7, .uint(.max), 2.5, "s", .data([1]), [1], ["a": 1]]
+    let bytes = try encode(value, keys).fleece
+    try bytes.withUnsafeBytes {
+      let items = Array(try #require(FleeceReader.root(of: $0)).items)
+      #expect(items.map(\.type) == [.null, .bool, .int, .int, .int, .double, .string, .data, .array, .dict])
+      #expect(items.map(\.int) == [nil, nil, 7, -7, nil, nil, nil, nil, nil, nil])
+      #expect(items.map(\.uint) == [nil, nil, 7, nil, .max, nil, nil, nil, nil, nil])
+      #expect(items.map(\.double) == [nil, nil, 7, -7, 0x1p64, 2.5, nil, nil, nil, nil])
+      #expect(items.map(\.bool) == [nil, true] + Array(repeating: nil, count: 8))
+      #expect(items.map(\.string) == Array(repeating: nil, count: 6) + ["s", nil, nil, nil])
+      #expect(items.map(\.count) == [0, 0, 0, 0, 0, 0, 0, 0, 1, 1])
+    }
+  }
+
+  @Test func valuesInMemoryAreEditedInPlace() throws {
+    var hotel: JSONValue = ["type": "hotel"]
+    hotel["geo"]["lat"] = 51.5
+    hotel["reviews"] = []
+    hotel["reviews"][0]["author"] = "Ann"
+    hotel["reviews"][1] = "second"
+    hotel["reviews"][9] = "nowhere"
+    #expect(hotel == ["type": "hotel", "geo": ["lat": 51.5], "reviews": [["author": "Ann"], "second"]])
+    #expect(hotel["geo"]["lat"].double == 51.5 && hotel["none"]["deeper"][3].isNull)
+    #expect(hotel.remove("geo") == ["lat": 51.5])
+    #expect(hotel.remove("geo") == nil)
+    #expect(hotel.count == 2)
+    #expect(JSONValue.int(1) != 1.0 && JSONValue.uint(5) == 5 && JSONValue.string("\u{E9}") != "e\u{301}")
+  }
+}

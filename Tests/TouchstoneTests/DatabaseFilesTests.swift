@@ -1,0 +1,208 @@
+import Foundation
+import Testing
+import Touchstone
+
+private let engines: [EngineName] = [.sqlite, .lmdb, .sqlcipher, .sqlcipherPlain]
+
+/// A directory of its own for one test, removed afterwards.
+private final class TemporaryDirectory {
+  let path = NSTemporaryDirectory() + "touchstone-" + UUID().uuidString
+  init() { try? FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true) }
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+}
+
+private func options(_ engine: EngineName) throws -> DatabaseOptions {
+  DatabaseOptions(engine: engine, key: engine == .sqlcipher ? try .passphrase("open sesame") : nil)
+}
+
+private func code(of body: () throws -> Void) -> DatabaseError.Code? {
+  do {
+    try body()
+    return nil
+  } catch let error as DatabaseError { return error.code } catch {
+    Issue.record("threw \(error), which is no DatabaseError")
+    return nil
+  }
+}
+
+@Suite("A database's files") struct DatabaseFilesTests {
+  @Test("what was saved is there after reopening, with the engine that made it", arguments: engines)
+  func reopening(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    var options = try options(engine)
+    var database = try Database.open("travel", in: directory.path, options: options)
+    let (publicUUID, privateUUID) = (database.publicUUID, database.privateUUID)
+    try database.save("a", ["n": 1])
+    try database.delete("a")
+    try database.save("b", ["n": 2])
+    try database.close()
+    // Another engine in the options is for new databases only.
+    options.engine = nil
+    database = try Database.open(directory.path + "/travel.touchstone", options: options)
+    #expect(database.engineName == engine)
+    #expect(database.name == "travel")
+    #expect(database.publicUUID == publicUUID)
+    #expect(database.privateUUID == privateUUID)
+    #expect(try database.document("b")?["n"].int == 2)
+    #expect(try database.lastSequence == 3)
+    #expect(try database.checkIntegrity() == [])
+    try database.delete()
+    #expect(!Database.exists("travel", in: directory.path))
+    #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == [])
+  }
+
+  @Test("two opens of a path share one engine", arguments: engines)
+  func sharing(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    let first = try Database.open("a", in: directory.path, options: try options(engine))
+    let second = try Database.open(directory.path + "/a", options: try options(engine))
+    #expect(first.engine === second.engine)
+    try first.save("x", ["n": 1])
+    #expect(try second.document("x")?["n"].int == 1)
+    #expect(code { try Database.delete("a", in: directory.path) } == .inUse)
+    try first.close()
+    #expect(code { _ = try first.document("x") } == .closed)
+    try first.close()
+    #expect(try second.document("x")?["n"].int == 1)
+    try second.close()
+    try Database.delete("a", in: directory.path)
+  }
+
+  @Test("open existing, create new, and what isn't there", arguments: engines)
+  func creation(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    var options = try options(engine)
+    options.creation = .openExisting
+    #expect(code { _ = try Database.open("a", in: directory.path, options: options) } == .notFound)
+    #expect(!FileManager.default.fileExists(atPath: directory.path + "/a.touchstone"))
+    options.creation = .createNew
+    try Database.open("a", in: directory.path, options: options).close()
+    #expect(code { _ = try Database.open("a", in: directory.path, options: options) } == .alreadyExists)
+    #expect(code { try Database.delete("b", in: directory.path) } == .notFound)
+    #expect(code { _ = try Database.open("", in: directory.path, options: options) } == .invalidName)
+    options.engine = "no such engine"
+    #expect(code { _ = try Database.open("c", in: directory.path, options: options) } == .unknownEngine)
+  }
+
+  @Test("another directory's contents are never taken for a database, nor removed")
+  func foreignDirectory() throws {
+    let directory = TemporaryDirectory()
+    let path = directory.path + "/a.touchstone"
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    _ = FileManager.default.createFile(atPath: path + "/thesis.txt", contents: Data([1]))
+    #expect(code { _ = try Database.open("a", in: directory.path) } == .notADatabase)
+    #expect(code { try Database.delete("a", in: directory.path) } == .notADatabase)
+    #expect(FileManager.default.fileExists(atPath: path + "/thesis.txt"))
+    // What a creation that didn't end left is made anew.
+    try FileManager.default.removeItem(atPath: path + "/thesis.txt")
+    _ = FileManager.default.createFile(atPath: path + "/data-1.sqlite", contents: Data([1, 2, 3]))
+    let database = try Database.open("a", in: directory.path)
+    try database.save("a", [:])
+    try database.close()
+  }
+
+  @Test("a description that can't be read, or is of a later version, is told apart")
+  func description() throws {
+    let directory = TemporaryDirectory()
+    try Database.open("a", in: directory.path).close()
+    let path = directory.path + "/a.touchstone/database.json"
+    for (text, expected) in [
+      ("", DatabaseError.Code.damaged), ("{}", .damaged), ("[1]", .damaged),
+      (#"{"version":2}"#, .unsupportedVersion), (#"{"version":1,"engine":"sqlite"}"#, .damaged),
+      (#"{"version":1,"engine":"sqlite","file":"../x"}"#, .damaged),
+      (#"{"version":1,"engine":"forestdb","file":"data-1.x"}"#, .unknownEngine),
+    ] {
+      try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+      #expect(code { _ = try Database.open("a", in: directory.path) } == expected, "\(text)")
+    }
+  }
+
+  @Test("wrong key, no key, key for a plain database, damaged key file")
+  func keys() throws {
+    let directory = TemporaryDirectory()
+    let secret = try options(.sqlcipher)
+    try Database.open("secret", in: directory.path, options: secret).close()
+    try Database.open("plain", in: directory.path).close()
+    #expect(try Database.isEncrypted("secret", in: directory.path))
+    #expect(try !Database.isEncrypted("plain", in: directory.path))
+    var options = secret
+    options.key = try .passphrase("open barley")
+    #expect(code { _ = try Database.open("secret", in: directory.path, options: options) } == .wrongKey)
+    options.key = nil
+    #expect(code { _ = try Database.open("secret", in: directory.path, options: options) } == .keyRequired)
+    #expect(code { _ = try Database.open("plain", in: directory.path, options: secret) } == .notEncrypted)
+    #expect(code { _ = try Database.open("new", in: directory.path, options: options) } == .keyRequired)
+    options.engine = .lmdb
+    options.key = secret.key
+    #expect(code { _ = try Database.open("new2", in: directory.path, options: options) } == .notEncrypted)
+    // A second open in the same process needs the key as well.
+    let open = try Database.open("secret", in: directory.path, options: secret)
+    options.key = try .passphrase("open barley")
+    #expect(code { _ = try Database.open("secret", in: directory.path, options: options) } == .wrongKey)
+    try open.close()
+    let path = directory.path + "/secret.touchstone/key.json"
+    try Data("{}".utf8).write(to: URL(fileURLWithPath: path))
+    #expect(code { _ = try Database.open("secret", in: directory.path, options: secret) } == .damaged)
+  }
+
+  @Test("a database open for reading only refuses writes", arguments: engines)
+  func readOnly(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    var options = try options(engine)
+    var database = try Database.open("a", in: directory.path, options: options)
+    try database.save("x", ["n": 1])
+    try database.close()
+    options.isReadOnly = true
+    database = try Database.open("a", in: directory.path, options: options)
+    #expect(try database.document("x")?["n"].int == 1)
+    do {
+      try database.save("y", [:])
+      Issue.record("a write went through")
+    } catch let error as StorageError { #expect(error.code == .readOnly) }
+    #expect(code { try database.compact() } == .readOnly)
+    try database.close()
+    #expect(code { _ = try Database.open("b", in: directory.path, options: options) } == .notFound)
+  }
+
+  @Test("compaction gives space back, and writers go on afterwards", arguments: engines)
+  func compaction(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    let database = try Database.open("a", in: directory.path, options: try options(engine))
+    let text = String(repeating: "some text ", count: 100)
+    try database.inBatch { for n in 0..<2_000 { try database.save("doc\(n)", ["text": .string(text)]) } }
+    try database.inBatch { for n in 0..<1_900 { try database.purge("doc\(n)") } }
+    let before = try database.engine.statistics().fileBytes
+    try database.compact()
+    let after = try database.engine.statistics().fileBytes
+    #expect(after < before / 2, "\(before) bytes, then \(after)")
+    try database.save("more", ["n": 1])
+    #expect(try database.documentCount == 101)
+    try database.close()
+    let again = try Database.open("a", in: directory.path, options: try options(engine))
+    #expect(try again.document("more")?["n"].int == 1)
+    #expect(try again.document("doc1950")?["text"].string == text)
+    #expect(try again.checkIntegrity() == [])
+    try again.close()
+  }
+
+  @Test("an encrypted database's files hold no readable string of it")
+  func nothingReadable() throws {
+    let directory = TemporaryDirectory()
+    let database = try Database.open("a", in: directory.path, options: try options(.sqlcipher))
+    try database.inBatch {
+      for n in 0..<500 { try database.save("document-id-\(n)", ["property": "readable text of it \(n)"]) }
+    }
+    let path = directory.path + "/a.touchstone"
+    func search() throws {
+      for name in try FileManager.default.contentsOfDirectory(atPath: path) {
+        let data = try Data(contentsOf: URL(fileURLWithPath: path + "/" + name))
+        for text in ["document-id-", "readable text", "property", "SQLite format"] {
+          #expect(data.range(of: Data(text.utf8)) == nil, "\"\(text)\" in \(name)")
+        }
+      }
+    }
+    try search()
+    try database.close()
+    try search()
+  }
+}
