@@ -73,7 +73,7 @@ let package = Package(
     .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
     .testTarget(name: "DatasetsTests", dependencies: ["Datasets"]),
     .testTarget(name: "SuitesTests", dependencies: ["Suites"]),
-    .testTarget(name: "CLITests", dependencies: ["touchstone", "Datasets"]),
+    .testTarget(name: "CLITests", dependencies: ["touchstone", "Touchstone", "Datasets"]),
   ]
     + (fuzzing
       ? [

@@ -37,8 +37,8 @@ void limit_run_threads(unsigned threads, limit_body *body, void *context, limit_
 typedef struct limit_text_work limit_text_work;
 limit_text_work *limit_text_work_create(void);
 void limit_text_work_destroy(limit_text_work *work);
-// Parses and digests. 0 when the text is not JSON or the digest failed.
-int limit_text_work_run(limit_text_work *work, limit_bytes text, limit_outcome *outcome);
+// Parses, and digests when the step wants it. 0 when the text is not JSON or the digest failed.
+int limit_text_work_run(limit_text_work *work, const limit_step *step, limit_outcome *outcome);
 
 // The C++ part: simdjson's DOM parser.
 #ifdef __cplusplus

@@ -275,7 +275,7 @@ void limit_lmdb_replay(
     TRY(mdb_txn_begin(database->environment, NULL, 0, &transaction), "mdb_txn_begin");
     for (; next < end; next++) {
       const limit_step *step = &steps[next];
-      if (step->text.count && !limit_text_work_run(text_work, step->text, outcome))
+      if (step->text.count && !limit_text_work_run(text_work, step, outcome))
         TRY(EINVAL, "parsing a document");
       for (size_t i = step->first; i < step->end; i++) {
         const limit_operation *operation = &operations[i];

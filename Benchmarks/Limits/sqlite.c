@@ -350,7 +350,7 @@ void limit_sqlite_replay(
     TRY(run(f, database->begin_write), "BEGIN");
     for (; next < end; next++) {
       const limit_step *step = &steps[next];
-      if (step->text.count && !limit_text_work_run(text_work, step->text, outcome))
+      if (step->text.count && !limit_text_work_run(text_work, step, outcome))
         TRY(SQLITE_ERROR, "parsing a document");
       for (size_t i = step->first; i < step->end; i++) {
         const limit_operation *operation = &operations[i];

@@ -14,6 +14,9 @@
 //
 //   body of another revision := keyCount:varint  body
 
+/// The highest sequence: the keys of a keyspace of sequences are below 2^63.
+let maximumSequence = UInt64(Int64.max)
+
 /// A stored document in place: valid as long as its bytes.
 struct DocumentRecord {
   static let version: UInt8 = 1
@@ -34,15 +37,21 @@ struct DocumentRecord {
   init(_ bytes: UnsafeRawBufferPointer) throws {
     var reader = ByteReader(bytes)
     guard let version = reader.byte(), let flags = reader.byte(), let sequence = reader.varint(),
-      let keyCount = reader.varint(), keyCount <= 2048, let treeLength = reader.varint(),
+      sequence > 0, sequence <= maximumSequence, let keyCount = reader.varint(), keyCount <= 2048,
+      let treeLength = reader.varint(),
       treeLength <= UInt64(bytes.count), let tree = reader.bytes(Int(treeLength))
-    else { throw DocumentRecord.damaged }
+    else { throw DocumentRecord.unreadable(bytes) }
     guard version == DocumentRecord.version else { throw DocumentRecord.unsupported }
     self.flags = Flags(rawValue: flags)
     self.sequence = sequence
     self.keyCount = Int(keyCount)
     self.tree = tree
     body = reader.rest
+  }
+
+  /// Why bytes aren't a record: those of a later version may not read as one at all.
+  private static func unreadable(_ bytes: UnsafeRawBufferPointer) -> DocumentError {
+    bytes.first.map { $0 > version } ?? false ? unsupported : damaged
   }
 
   static let damaged = DocumentError(.damaged, "a stored document can't be read")

@@ -26,6 +26,9 @@ extension DocumentStore {
   }
 
   /// Saves a body under an ID as a new revision. `revision` is what it is based on, nil for a new document.
+  ///
+  /// It goes on top of `revision` while that is a leaf. Otherwise it goes on top of what is current, or throws
+  /// `conflict` when `control` says so; what else it throws, see `save(_:onConflict:)`.
   @discardableResult
   public func save(
     _ id: String, _ body: DocumentBody, basedOn revision: RevisionID? = nil,
@@ -54,7 +57,8 @@ extension DocumentStore {
 
   /// Deletes the document: a tombstone becomes its current revision. `body` is what the tombstone keeps.
   ///
-  /// Throws `notFound` when there is no such document, and `conflict` when `control` says so.
+  /// Throws `notFound` when there is no such document or it has been deleted already, and `conflict` when
+  /// `control` says so. A tombstone's own ID as `revision` adds another on top of it.
   @discardableResult
   public func delete(
     _ id: String, basedOn revision: RevisionID? = nil, keeping body: DocumentBody = [:],
@@ -75,7 +79,7 @@ extension DocumentStore {
     switch control {
     case .fail: return try writer.save(key, deleted: deleted, .based(on: revision))
     case .lastWriteWins:
-      return try writer.save(key, deleted: deleted, .lastWriteWins(expectsNone: revision == nil))
+      return try writer.save(key, deleted: deleted, .lastWriteWins(basedOn: revision))
     }
   }
 

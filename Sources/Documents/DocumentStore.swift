@@ -32,6 +32,7 @@ public final class DocumentStore: Sendable {
     /// Whether the bodies of replaced revisions stay until `compact()`.
     public var keepsReplacedBodies: Bool
 
+    /// A depth below 1 is taken for 1.
     public init(maximumTreeDepth: Int = 20, keepsReplacedBodies: Bool = true) {
       self.maximumTreeDepth = max(1, maximumTreeDepth)
       self.keepsReplacedBodies = keepsReplacedBodies
@@ -55,14 +56,17 @@ public final class DocumentStore: Sendable {
     }
   }
 
+  /// How documents are kept, as it was said at the opening.
   public let options: Options
+  /// Identifies the database to others: 16 bytes.
   public let publicUUID: [UInt8]
+  /// Never leaves the device: 16 bytes.
   public let privateUUID: [UInt8]
-  private let current: Mutex<Context>
+  private let current: Lock<Context>
   /// The thread whose batch is open (0: none).
   private let batchThread = Atomic<UInt>(0)
   /// Used by one thread at a time: the one that is in a write transaction.
-  private nonisolated(unsafe) let writer: DocumentWriter
+  nonisolated(unsafe) let writer: DocumentWriter
 
   static let formatVersion: UInt8 = 1
 
@@ -85,9 +89,11 @@ public final class DocumentStore: Sendable {
     }
     publicUUID = opened.publicUUID
     privateUUID = opened.privateUUID
-    current = Mutex(opened.context)
+    current = Lock(opened.context)
     writer = try DocumentWriter(options: options)
   }
+
+  private struct EngineReplaced: Error {}
 
   private static func create(in transaction: any WriteTransaction) throws {
     let meta = try transaction.createKeyspace("meta", shape: .entries)
@@ -123,15 +129,14 @@ public final class DocumentStore: Sendable {
     func meta(_ name: String) throws -> [UInt8]? {
       try transaction.bytes(Array(name.utf8), in: keyspaces.meta)
     }
-    guard let format = try meta("format"), format.count == 1,
-      let publicUUID = try meta("publicUUID"), publicUUID.count == 16,
-      let privateUUID = try meta("privateUUID"), privateUUID.count == 16
-    else { throw DocumentError(.damaged, "the database's own records can't be read in \(engine.path)") }
-    guard format[0] == formatVersion else {
+    if let version = try meta("format")?.first, version > formatVersion {
       throw DocumentError(
         .unsupportedVersion,
-        "the documents in \(engine.path) are of format \(format[0]); this release knows \(formatVersion)")
+        "the documents in \(engine.path) are of format \(version); this release knows \(formatVersion)")
     }
+    guard try meta("format") == [formatVersion], let publicUUID = try meta("publicUUID"), publicUUID.count == 16,
+      let privateUUID = try meta("privateUUID"), privateUUID.count == 16
+    else { throw DocumentError(.damaged, "the database's own records can't be read in \(engine.path)") }
     let sharedKeys = try loadSharedKeys(transaction, keyspaces.meta)
     return (
       Context(engine: engine, keyspaces: keyspaces, sharedKeys: sharedKeys), publicUUID, privateUUID
@@ -140,13 +145,16 @@ public final class DocumentStore: Sendable {
 
   static func loadSharedKeys(_ transaction: any ReadTransaction, _ meta: Keyspace) throws -> SharedKeys {
     guard let bytes = try transaction.bytes(Array("sharedKeys".utf8), in: meta) else { return .empty }
-    return try bytes.withUnsafeBytes { try SharedKeys(fleece: $0) }
+    do { return try bytes.withUnsafeBytes { try SharedKeys(fleece: $0) } } catch {
+      throw DocumentError(.damaged, "the table of shared keys can't be read: \(error)")
+    }
   }
 
   // MARK: The current context
 
   var context: Context { current.withLock { $0 } }
 
+  /// The engine below, as of now: a compaction may put another in its place.
   public var engine: any StorageEngine { context.engine }
 
   /// The names of properties that are stored as numbers, as known now.
@@ -185,19 +193,28 @@ public final class DocumentStore: Sendable {
     return try body(transaction, context)
   }
 
-  private struct EngineReplaced: Error {}
-
   /// Runs `body` while nothing is written, without a transaction of documents: for who replaces the engine.
   /// Throws `nestedWrite` inside a batch.
   public func exclusively(_ body: () throws -> Void) throws {
-    try context.engine.write { (_: any WriteTransaction) throws -> Void in try body() }
+    while true {
+      let context = context
+      do {
+        return try context.engine.write { (_: any WriteTransaction) throws -> Void in
+          guard self.context.engine === context.engine else { throw EngineReplaced() }
+          try body()
+        }
+      } catch is EngineReplaced {
+        continue
+      }
+    }
   }
 
-  private var isInBatch: Bool { batchThread.load(ordering: .relaxed) == UInt(pthread_self()) }
+  /// Whether the calling thread is inside a batch of this store.
+  public var isInBatch: Bool { batchThread.load(ordering: .relaxed) == UInt(pthread_self()) }
 
   /// Runs `body` in one write transaction, all or nothing; inside a batch of the same thread it joins that.
   func writing<Result>(_ body: (DocumentWriter) throws -> Result) throws -> Result {
-    if isInBatch { return try body(writer) }
+    if isInBatch { return try writer.joined(body) }
     let thread = UInt(pthread_self())
     while true {
       let context = context
@@ -279,6 +296,9 @@ public final class DocumentStore: Sendable {
       }
       lastSequence = UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self))
       sharedKeyCount = Int(UInt16(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt16.self)))
+      guard lastSequence <= maximumSequence, sharedKeyCount <= 2048 else {
+        throw DocumentError(.damaged, "the record of the last sequence can't be right")
+      }
     }
 
     func write(_ transaction: any WriteTransaction, _ meta: Keyspace) throws {

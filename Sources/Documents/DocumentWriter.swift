@@ -15,9 +15,9 @@ public struct SavedRevision: Sendable {
 
 /// What a local write demands of the document that is stored.
 enum Precondition {
-  /// None: the write becomes a child of what is current. `expectsNone` is a guess that there is no such
-  /// document, which saves looking; a wrong guess costs time only.
-  case lastWriteWins(expectsNone: Bool)
+  /// None: the write becomes a child of the revision it is based on while that is a leaf, else of what is
+  /// current. Based on none, it is taken for a new document, which saves looking for an old one first.
+  case lastWriteWins(basedOn: RevisionID?)
   /// The revision it is based on is still a leaf; none: there is no live document.
   case based(on: RevisionID?)
 }
@@ -43,6 +43,9 @@ final class DocumentWriter {
   private var stateAtBegin: UInt64 = 0
   private var mayHaveTombstones = true
   private var failure: (any Error)?
+  private var scans = 0
+  /// What `contextOfNow` answered last.
+  private var lastContext: DocumentStore.Context?
 
   init(options: DocumentStore.Options) throws {
     self.options = options
@@ -68,6 +71,8 @@ final class DocumentWriter {
     self.transaction = transaction
     self.context = context
     failure = nil
+    scans = 0
+    lastContext = nil
   }
 
   /// The sequence of the latest change, those of this transaction included.
@@ -76,8 +81,28 @@ final class DocumentWriter {
   /// What reading inside the transaction needs: the shared keys that it added are known to nobody else yet.
   var contextOfNow: DocumentStore.Context? {
     guard let context, keys.hasAdditions else { return context }
-    return DocumentStore.Context(
+    if let lastContext, lastContext.sharedKeys.count == keys.count { return lastContext }
+    let now = DocumentStore.Context(
       engine: context.engine, keyspaces: context.keyspaces, sharedKeys: keys.snapshot())
+    lastContext = now
+    return now
+  }
+
+  /// While one scans the batch, nothing can be written: the engine's bytes end at the next write.
+  func beginScan() { scans += 1 }
+  func endScan() { scans -= 1 }
+
+  /// An operation inside a batch. When it is refused, the shared keys of its body go as well.
+  func joined<Result>(_ body: (DocumentWriter) throws -> Result) throws -> Result {
+    let count = keys.count
+    do { return try body(self) } catch {
+      // In a batch that has failed nothing matters any more.
+      if failure == nil, keys.count > count {
+        keys.rollBack(to: count)
+        lastContext = nil
+      }
+      throw error
+    }
   }
 
   /// Writes what the transaction owes; returns the shared keys when some were added.
@@ -99,6 +124,7 @@ final class DocumentWriter {
     transaction = nil
     context = nil
     state = nil
+    lastContext = nil
   }
 
   /// Makes the transaction's end fail: something half done can't be undone alone.
@@ -121,13 +147,20 @@ final class DocumentWriter {
     guard let transaction, let context else {
       throw DocumentError(.batchFailed, "there is no open transaction")
     }
+    guard scans == 0 else {
+      throw DocumentError(
+        .writeInScan, "nothing can be written inside a scan of the same batch: collect first, then write")
+    }
     return (transaction, context.keyspaces)
   }
 
-  private func nextSequence() -> UInt64 {
-    let next = (state?.lastSequence ?? 0) + 1
-    state?.lastSequence = next
-    return next
+  private func nextSequence() throws -> UInt64 {
+    let last = state?.lastSequence ?? 0
+    guard last < maximumSequence else {
+      throw DocumentError(.damaged, "the last sequence is \(last): there are no more")
+    }
+    state?.lastSequence = last + 1
+    return last + 1
   }
 
   // MARK: Encoding bodies
@@ -171,7 +204,7 @@ final class DocumentWriter {
     -> SavedRevision
   {
     let (transaction, keyspaces) = try open()
-    if case .lastWriteWins(expectsNone: true) = precondition, !mayHaveTombstones, !deleted,
+    if case .lastWriteWins(basedOn: nil) = precondition, !mayHaveTombstones, !deleted,
       let saved = try insertNew(id, transaction, keyspaces)
     {
       return saved
@@ -179,7 +212,7 @@ final class DocumentWriter {
     let isStored = try load(id, transaction, keyspaces)
     var parent = -1
     if isStored != nil {
-      parent = try self.parent(for: precondition, id: id, tree: tree)
+      parent = try self.parent(for: precondition, deleting: deleted, id: id)
     } else if deleted {
       throw DocumentError(.notFound, "there is no such document to delete", documentID: idText(id))
     }
@@ -188,11 +221,16 @@ final class DocumentWriter {
     if parent >= 0 {
       let node = tree.nodes[parent]
       generation = node.generation + 1
+      guard generation <= RevisionID.maximumGeneration else {
+        throw DocumentError(
+          .invalidRevisionID, "there is no generation above that of \(tree.revisionID(of: parent))",
+          documentID: idText(id))
+      }
       StoredRevisionID(generation: node.generation, suffix: tree.suffix(of: node)).appendText(to: &text)
     }
     let suffix = try digest.digest(parent: text.bytes, deleted: deleted, body: encoder.canonicalJSON)
     let new = StoredRevisionID(generation: generation, suffix: StoredSuffix(bytes: suffix, isText: false))
-    let sequence = nextSequence()
+    let sequence = try nextSequence()
     var flags: RevisionFlags = [.leaf, .hasBody]
     if deleted { flags.insert(.deleted) }
     return try mutating {
@@ -217,7 +255,9 @@ final class DocumentWriter {
   ) throws -> SavedRevision? {
     let suffix = try digest.digest(
       parent: UnsafeRawBufferPointer(start: nil, count: 0), deleted: false, body: encoder.canonicalJSON)
-    let sequence = (state?.lastSequence ?? 0) + 1
+    let last = state?.lastSequence ?? 0
+    guard last < maximumSequence else { return nil }
+    let sequence = last + 1
     treeBytes.removeAll()
     treeBytes.append(1)
     treeBytes.append((RevisionFlags.leaf.union(.hasBody)).rawValue)
@@ -229,27 +269,51 @@ final class DocumentWriter {
     return try mutating {
       guard try transaction.insert(id, record.bytes, in: keyspaces.docs) else { return nil }
       try addChange(id, flags: [], sequence, transaction, keyspaces)
-      _ = nextSequence()
+      state?.lastSequence = sequence
       return saved(sequence, 1, suffix)
     }
   }
 
   /// The node that a local write goes on top of.
-  private func parent(for precondition: Precondition, id: UnsafeRawBufferPointer, tree: RevisionTree) throws
-    -> Int
-  {
-    guard case .based(let base) = precondition else { return 0 }
-    guard let base else {
-      // A tombstone may be written over, a live document not.
-      if tree.nodes[0].isDeleted { return 0 }
-      throw DocumentError(.conflict, "there is a document of this ID already", documentID: idText(id))
+  private func parent(for precondition: Precondition, deleting: Bool, id: UnsafeRawBufferPointer) throws -> Int {
+    let base: RevisionID?
+    let canFail: Bool
+    switch precondition {
+    case .lastWriteWins(let revision): (base, canFail) = (revision, false)
+    case .based(let revision): (base, canFail) = (revision, true)
     }
-    guard let index = base.withStored({ tree.index(of: $0) }), tree.nodes[index].isLeaf else {
-      throw DocumentError(
-        .conflict,
-        "the revision \(base) that the change is based on isn't current any more, \(tree.revisionID(of: 0)) is",
-        documentID: idText(id))
+    if let base {
+      if let index = leaf(base) { return index }
+      if canFail {
+        throw DocumentError(
+          .conflict,
+          "the revision \(base) that the change is based on isn't current any more, \(tree.revisionID(of: 0)) is:"
+            + " read the document again, or let the last write win", documentID: idText(id))
+      }
     }
+    if tree.nodes[0].isDeleted {
+      // A tombstone may be written over, but there is nothing more to delete.
+      guard deleting else { return 0 }
+      throw DocumentError(.notFound, "the document to delete has been deleted", documentID: idText(id))
+    }
+    guard canFail else { return 0 }
+    throw DocumentError(
+      .conflict, "there is a document of this ID already: read it and change it, or let the last write win",
+      documentID: idText(id))
+  }
+
+  /// The index of the revision when it is a leaf of the document in `tree`.
+  private func leaf(_ revision: RevisionID) -> Int? {
+    var suffix = revision.suffix
+    text.removeAll()
+    let isText = suffix.withUTF8 { utf8 in
+      let bytes = UnsafeRawBufferPointer(utf8)
+      if text.append(hex: bytes) { return false }
+      text.append(bytes)
+      return true
+    }
+    let stored = self.suffix(revision.generation, 0, isText)
+    guard let index = tree.index(of: stored), tree.nodes[index].isLeaf else { return nil }
     return index
   }
 
@@ -298,7 +362,7 @@ final class DocumentWriter {
     if ancestor < 0, ids.count > options.maximumTreeDepth {
       ids.removeLast(ids.count - options.maximumTreeDepth)
     }
-    let sequence = nextSequence()
+    let sequence = try nextSequence()
     return try mutating {
       var parent = ancestor
       for (position, id) in ids.enumerated().reversed() {
@@ -328,11 +392,12 @@ final class DocumentWriter {
       var index = 0
       while index < utf8.count, utf8[index] != UInt8(ascii: "-") {
         let digit = utf8[index] &- 0x30
+        // 19 digits are less than 2^64.
         guard digit < 10, index < 19, index > 0 || digit > 0 else { return nil }
         generation = generation * 10 + UInt64(digit)
         index += 1
       }
-      guard index > 0, index < utf8.count else { return nil }
+      guard index > 0, index < utf8.count, generation <= RevisionID.maximumGeneration else { return nil }
       let suffix = UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(utf8)[(index + 1)...])
       guard RevisionID.isValid(suffix: suffix) else { return nil }
       let start = text.count
@@ -387,12 +452,16 @@ final class DocumentWriter {
     _ id: UnsafeRawBufferPointer, _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
   ) throws -> Stored? {
     var found = try transaction.get(id, in: keyspaces.docs)
-    if found == nil, mayHaveTombstones { found = try transaction.get(id, in: keyspaces.deleted) }
+    let isDeleted = found == nil
+    if isDeleted, mayHaveTombstones { found = try transaction.get(id, in: keyspaces.deleted) }
     guard let found else { return nil }
     stored.removeAll()
     stored.append(found)
     let record = try DocumentRecord(stored.bytes)
     try tree.decode(record.tree)
+    guard record.flags.contains(.deleted) == isDeleted, tree.nodes[0].isDeleted == isDeleted else {
+      throw DocumentRecord.damaged
+    }
     return Stored(
       isDeleted: record.flags.contains(.deleted), sequence: record.sequence, keyCount: record.keyCount,
       bodyStart: stored.count - record.body.count)
@@ -408,10 +477,14 @@ final class DocumentWriter {
     let oldCurrent = old == nil ? nil : tree.nodes[0]
     let parentNode = parent > 0 ? tree.nodes[parent] : nil
     var forgetsOldCurrent = false
+    var forgetsParent = false
     var index = tree.sort(watching: newRevision)
     index = try tree.prune(depth: options.maximumTreeDepth, watching: index) { sequence in
       if sequence == oldCurrent?.sequence {
         forgetsOldCurrent = true
+      } else if sequence == parentNode?.sequence {
+        // To a depth of 1: it was a leaf until now, so its body is where those of leaves are.
+        forgetsParent = true
       } else {
         // What a branch loses to pruning is no leaf.
         try deleteBody(sequence, isLeaf: false, transaction, keyspaces)
@@ -419,7 +492,7 @@ final class DocumentWriter {
     }
     // A leaf that lost is replaced: its body is no leaf's any more.
     if let parentNode, parentNode.flags.contains(.hasBody) {
-      try moveToReplaced(parentNode.sequence, transaction, keyspaces)
+      try moveToReplaced(parentNode.sequence, keeps: !forgetsParent, transaction, keyspaces)
     }
     var flags: DocumentRecord.Flags = tree.nodes[0].isDeleted ? .deleted : []
     if tree.isConflicted { flags.insert(.conflicted) }
@@ -500,15 +573,16 @@ final class DocumentWriter {
   }
 
   private func moveToReplaced(
-    _ sequence: UInt64, _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
+    _ sequence: UInt64, keeps: Bool, _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
   ) throws {
     try withSequenceKey(sequence) { key in
-      if options.keepsReplacedBodies, let bytes = try transaction.get(key, in: keyspaces.conflicts) {
+      if keeps, options.keepsReplacedBodies, let bytes = try transaction.get(key, in: keyspaces.conflicts) {
         other.removeAll()
         other.append(bytes)
         try transaction.put(key, other.bytes, in: keyspaces.bodies)
       }
       try transaction.delete(key, in: keyspaces.conflicts)
+      if !keeps { try transaction.delete(key, in: keyspaces.bodies) }
     }
   }
 

@@ -15,17 +15,23 @@
 /// Any suffix of 1 to 250 bytes of visible ASCII is kept as it is, so that the IDs of 1.x databases (`3-foo`,
 /// UUIDs) survive. IDs are ordered by generation, then by the bytes of the suffix.
 public struct RevisionID: Hashable, Sendable, Comparable, LosslessStringConvertible {
+  /// The longest suffix, in bytes.
   public static let maximumSuffixBytes = 250
 
+  /// The highest generation: 2^63 - 1. A local save on top of it is refused.
+  public static let maximumGeneration = UInt64(Int64.max)
+
+  /// How many revisions led here, this one included: 1 of a document's first.
   public let generation: UInt64
+  /// What tells it from others of the generation: 40 lower-case hex digits of a revision that was saved here.
   public let suffix: String
 
-  /// Nil when the text is no revision ID.
+  /// Parses the text form. Nil when the text is no revision ID.
   public init?(_ text: String) {
     guard let dash = text.utf8.firstIndex(of: UInt8(ascii: "-")) else { return nil }
     let digits = text.utf8[..<dash]
-    guard let first = digits.first, first != UInt8(ascii: "0"), digits.count <= 20,
-      digits.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }), let generation = UInt64(text[..<dash])
+    guard let first = digits.first, first != UInt8(ascii: "0"), digits.count <= 19,
+      digits.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }), let generation = UInt64(text[..<dash]), generation <= RevisionID.maximumGeneration
     else { return nil }
     let suffix = text[text.utf8.index(after: dash)...]
     guard RevisionID.isValid(suffix: suffix.utf8) else { return nil }
@@ -42,8 +48,10 @@ public struct RevisionID: Hashable, Sendable, Comparable, LosslessStringConverti
     !suffix.isEmpty && suffix.count <= maximumSuffixBytes && suffix.allSatisfy { $0 > 0x20 && $0 < 0x7F }
   }
 
+  /// The text form: `generation-suffix`.
   public var description: String { "\(generation)-\(suffix)" }
 
+  /// The order of the winner's rule: by generation, then by the bytes of the suffix.
   public static func < (a: RevisionID, b: RevisionID) -> Bool {
     if a.generation != b.generation { return a.generation < b.generation }
     return a.suffix.utf8.lexicographicallyPrecedes(b.suffix.utf8)
@@ -58,7 +66,8 @@ struct StoredSuffix {
   var text: String {
     if isText { return String(decoding: bytes, as: UTF8.self) }
     return String(unsafeUninitializedCapacity: bytes.count * 2) { buffer in
-      hex(bytes, into: UnsafeMutableRawPointer(buffer.baseAddress ?? UnsafeMutablePointer(bitPattern: 1)!))
+      guard let start = buffer.baseAddress else { return 0 }
+      hex(bytes, into: UnsafeMutableRawPointer(start))
       return bytes.count * 2
     }
   }

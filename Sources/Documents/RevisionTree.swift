@@ -56,13 +56,42 @@ final class RevisionTree {
     }
     for index in 0..<Int(count) {
       guard let flags = reader.byte(), let distance = reader.varint(), let sequence = reader.varint(),
-        distance < count - UInt64(index), let id = StoredRevisionID(&reader)
+        distance < count - UInt64(index), sequence > 0, sequence <= maximumSequence,
+        let id = StoredRevisionID(&reader)
       else { throw RevisionTree.damaged }
       add(
         id, parent: distance == 0 ? -1 : index + Int(distance), sequence: sequence,
         flags: RevisionFlags(rawValue: flags))
     }
-    guard reader.rest.isEmpty else { throw RevisionTree.damaged }
+    guard reader.rest.isEmpty, isSound else { throw RevisionTree.damaged }
+  }
+
+  /// Whether the nodes are in order, each once, leaves are leaves, and parents are older than their children:
+  /// what all changes of a tree rely on.
+  private var isSound: Bool {
+    guard nodes[0].isLeaf else { return false }
+    for index in 1..<max(nodes.count, 1) where !precedes(index - 1, index) { return false }
+    // Leaves stand first, so a node that isn't one has to be met as a parent before.
+    var next = nodes.firstIndex { !$0.isLeaf } ?? nodes.count
+    guard next < nodes.count else { return nodes.allSatisfy { $0.parent < 0 } }
+    // One branch, the common case: each node's parent is the next.
+    if next == 1, nodes.indices.allSatisfy({ isChainLink($0) }) { return true }
+    var isParent = ContiguousArray(repeating: false, count: nodes.count)
+    for node in nodes where node.parent >= 0 {
+      let parent = nodes[Int(node.parent)]
+      guard !parent.isLeaf, parent.generation < node.generation else { return false }
+      isParent[Int(node.parent)] = true
+    }
+    while next < nodes.count, isParent[next] { next += 1 }
+    return next == nodes.count
+  }
+
+  /// Whether the node's parent is the next node and older, or it is the last and has none.
+  @inline(__always)
+  private func isChainLink(_ index: Int) -> Bool {
+    let node = nodes[index]
+    if index + 1 == nodes.count { return node.parent < 0 }
+    return Int(node.parent) == index + 1 && nodes[index + 1].generation < node.generation
   }
 
   static let damaged = DocumentError(.damaged, "a revision tree can't be read")
@@ -217,33 +246,6 @@ final class RevisionTree {
     return Int(places[watched])
   }
 
-  /// Removes the leaf at `leaf` and its ancestors up to one that has another child. Indices change.
-  func removeBranch(_ leaf: Int, removed: (UInt64) throws -> Void) rethrows {
-    var gone: Set<Int> = []
-    var index = leaf
-    while index >= 0 {
-      gone.insert(index)
-      if nodes[index].flags.contains(.hasBody) { try removed(nodes[index].sequence) }
-      let parent = Int(nodes[index].parent)
-      let hasOthers = nodes.indices.contains { !gone.contains($0) && Int(nodes[$0].parent) == parent }
-      if parent >= 0, hasOthers { break }
-      index = parent
-    }
-    var places: [Int32] = []
-    var kept: Int32 = 0
-    for index in nodes.indices {
-      places.append(gone.contains(index) ? -1 : kept)
-      if !gone.contains(index) { kept += 1 }
-    }
-    let before = nodes
-    for index in before.indices where places[index] >= 0 {
-      let place = Int(places[index])
-      nodes[place] = before[index]
-      if before[index].parent >= 0 { nodes[place].parent = places[Int(before[index].parent)] }
-    }
-    nodes.removeLast(nodes.count - Int(kept))
-  }
-
   /// More than one live leaf.
   var isConflicted: Bool {
     nodes.count > 1 && nodes[1].isLeaf && !nodes[1].isDeleted && !nodes[0].isDeleted
@@ -262,8 +264,8 @@ struct StoredRevisionID {
 
   /// Nil when the bytes are no stored revision ID.
   init?(_ reader: inout ByteReader) {
-    guard let generation = reader.varint(), generation > 0, let length = reader.varint(),
-      length >= 2, length <= UInt64(RevisionID.maximumSuffixBytes) << 1 | 1,
+    guard let generation = reader.varint(), generation > 0, generation <= RevisionID.maximumGeneration,
+      let length = reader.varint(), length >= 2, length <= UInt64(RevisionID.maximumSuffixBytes) << 1 | 1,
       let bytes = reader.bytes(Int(length >> 1))
     else { return nil }
     self.generation = generation
@@ -290,21 +292,6 @@ struct StoredRevisionID {
     } else {
       buffer.reserve(suffix.bytes.count * 2)
       hex(suffix.bytes, into: buffer.appendUninitialized(suffix.bytes.count * 2))
-    }
-  }
-}
-
-extension RevisionID {
-  /// Calls `body` with the ID as it is stored.
-  func withStored<Result>(_ body: (StoredRevisionID) throws -> Result) rethrows -> Result {
-    var packed = ByteBuffer(capacity: 256)
-    let text = Array(suffix.utf8)
-    return try text.withUnsafeBytes { text in
-      let isText = !packed.append(hex: text)
-      return try body(
-        StoredRevisionID(
-          generation: generation,
-          suffix: StoredSuffix(bytes: isText ? text : packed.bytes, isText: isText)))
     }
   }
 }

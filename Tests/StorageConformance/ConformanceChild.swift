@@ -76,7 +76,10 @@ struct Child {
   }
 
   private func probe(_ path: String, isBlind: Bool) throws -> String {
-    var step = "open"
+    // What a crash interrupts is told by the last line here.
+    var step = "open" {
+      didSet { FileHandle.standardError.write(Data("\(step) \(path)\n".utf8)) }
+    }
     do {
       let opened = try engine.open(path, options(creation: .openExisting))
       defer { try? opened.close() }

@@ -58,8 +58,8 @@ extension ConformanceSuite {
 
     Behaviour("a full disk is a typed error that loses nothing, and passes", needs: [.child]) { suite in
       var generator = SeededGenerator(seed: suite.seed)
-      for round in 0..<(suite.isLong ? 100 : 8) {
-        let limit = 300_000 + generator.below(1_500_000)
+      for round in 0..<(suite.isLong ? 100 : 4) {
+        let limit = 300_000 + generator.below(900_000)
         let threads = round % 2 == 0 ? 1 : 4
         let path = suite.path("full\(round)")
         let lines = try suite.runChild("fill", [path, "\(suite.seed)", "\(threads)", "\(limit)"])

@@ -61,10 +61,11 @@ typedef struct limit_operation {
   limit_record record;
 } limit_operation;
 
-// What is done for one document: parse its JSON with simdjson and take the SHA-1 of it (when there is a
-// `text`), then operations[first ..< end]. simdjson reads up to 64 bytes past a text: they must be readable.
+// What is done for one document: parse its JSON with simdjson (when there is a `text`) and take the SHA-1 of it (when
+// it `digests`, as a local save does and a revision from elsewhere doesn't), then operations[first ..< end]. simdjson reads up to 64 bytes past a text: they must be readable.
 typedef struct limit_step {
   limit_bytes text;
+  bool digests;
   size_t first;
   size_t end;
 } limit_step;

@@ -67,7 +67,9 @@ final class TravelData: Sendable {
   }
 
   /// The directory of the database that a run begins with.
-  func directory(_ engine: ProbedEngine, _ start: TravelWorkload.Start, _ trial: TrialContext) throws -> String {
+  func directory(_ engine: ProbedEngine, _ start: TravelWorkload.Start, _ trial: TrialContext) throws
+    -> String
+  {
     let isUpdated = start == .updated
     let name = "travel \(engine.type.name) \(start == .empty ? "empty" : isUpdated ? "updated" : "loaded")"
     let fixture = try context.fixtures.directory(name) { directory in

@@ -18,7 +18,9 @@ final class TravelReplay: @unchecked Sendable {
   /// The keyspaces that operations name by their place in this list.
   static let keyspaces = ["docs", "deleted", "changes", "bodies", "conflicts", "meta"]
 
-  private init(_ recorded: [[RecordingEngine.Operation]], places: [Int: UInt8], texts: [limit_bytes]) {
+  private init(
+    _ recorded: [[RecordingEngine.Operation]], places: [Int: UInt8], texts: [limit_bytes], digests: Bool
+  ) {
     let total = recorded.joined().reduce(0) { $0 + $1.key.count + $1.value.count }
     let bytes = UnsafeMutableRawPointer.allocate(byteCount: max(total, 1), alignment: 16)
     var end = 0
@@ -47,7 +49,8 @@ final class TravelReplay: @unchecked Sendable {
             kind: UInt8(kind), table: place,
             record: limit_record(key: keep(operation.key), value: keep(operation.value))))
       }
-      steps.append(limit_step(text: texts[index], first: first, end: operations.count))
+      steps.append(
+        limit_step(text: texts[index], digests: digests, first: first, end: operations.count))
     }
     self.steps = steps
     self.operations = operations
@@ -81,7 +84,7 @@ final class TravelReplay: @unchecked Sendable {
     }
     try single.engine.close()
     let remote = try Session(directory + "/remote")
-    let pull = try remote.record(all, text) { try remote.store.apply(pulled[$0]) }
+    let pull = try remote.record(all, text, digests: false) { try remote.store.apply(pulled[$0]) }
     try remote.engine.close()
     return All(insert: insert, insertSingle: insertSingle, update: update, pull: pull, delete: delete)
   }
@@ -104,7 +107,7 @@ final class TravelReplay: @unchecked Sendable {
     }
 
     func record<Ignored>(
-      _ numbers: [Int], _ text: (Int) -> limit_bytes, _ body: (Int) throws -> Ignored
+      _ numbers: [Int], _ text: (Int) -> limit_bytes, digests: Bool = true, _ body: (Int) throws -> Ignored
     ) throws -> TravelReplay {
       var recorded: [[RecordingEngine.Operation]] = []
       try store.inBatch {
@@ -115,7 +118,7 @@ final class TravelReplay: @unchecked Sendable {
           recorded.append(engine.take())
         }
       }
-      return TravelReplay(recorded, places: places, texts: numbers.map(text))
+      return TravelReplay(recorded, places: places, texts: numbers.map(text), digests: digests)
     }
   }
 }

@@ -29,7 +29,8 @@ struct BenchCommand: Subcommand {
     }
     return level
   }
-  private static let samples = Option("samples", "N", in: 1...1_000, "Runs of each workload on each engine (5)")
+  private static let samples = Option(
+    "samples", "N", in: 1...1_000, "Runs of each workload on each engine (5)")
   private static let seed = Option("seed", "N", in: 0...Int.max, "Of everything that is drawn (1)")
   private static let keys = Option(
     "keys", "N", in: 200...100_000_000, "Keys of the engine suite (100,000)")

@@ -1,0 +1,93 @@
+import Fleece
+import Storage
+
+/// One snapshot of a database's documents. After the closure it was handed to, its use throws `snapshotEnded`.
+///
+/// One thread at a time. In a batch it is the batch's own transaction: it sees what the batch has written, also
+/// what is written while it is used, but not inside a scan, where a write throws `writeInScan`.
+public final class DocumentSnapshot {
+  private let store: DocumentStore
+  private var transaction: (any ReadTransaction)?
+  private let begun: DocumentStore.Context
+  private let isOfBatch: Bool
+
+  init(
+    _ store: DocumentStore, _ transaction: any ReadTransaction, _ context: DocumentStore.Context,
+    isOfBatch: Bool
+  ) {
+    self.store = store
+    self.transaction = transaction
+    begun = context
+    self.isOfBatch = isOfBatch
+  }
+
+  func end() { transaction = nil }
+
+  private func open() throws -> (any ReadTransaction, DocumentStore.Context) {
+    guard let transaction else {
+      throw DocumentError(.snapshotEnded, "a snapshot can't be used after the closure that it was handed to")
+    }
+    // A batch may have added shared keys since.
+    return (transaction, isOfBatch ? store.writer.contextOfNow ?? begun : begun)
+  }
+
+  /// The live document of that ID, or nil. With `includeDeleted`, a tombstone as well.
+  public func document(_ id: String, includeDeleted: Bool = false) throws -> Document? {
+    let (transaction, context) = try open()
+    return try store.document(id, includeDeleted: includeDeleted, in: transaction, context)
+  }
+
+  /// How many live documents there are. Constant time.
+  public var documentCount: Int {
+    get throws {
+      let (transaction, context) = try open()
+      return try transaction.count(of: context.keyspaces.docs)
+    }
+  }
+
+  /// The sequence of the latest change, 0 when there was none.
+  public var lastSequence: UInt64 {
+    get throws {
+      let (transaction, context) = try open()
+      if isOfBatch, let sequence = store.writer.lastSequence { return sequence }
+      return try DocumentStore.State(transaction, context.keyspaces.meta).lastSequence
+    }
+  }
+
+  /// A property's name resolved once. It is right for every document of this snapshot.
+  public func key(_ name: String) throws -> Key {
+    let (transaction, context) = try open()
+    return Key(name, in: try store.currentSharedKeys(transaction, context))
+  }
+
+  /// Calls `body` with each live document until it returns false. The view ends when `body` returns.
+  ///
+  /// In the order of the engine (`.stored`) this is the fastest way over all documents; `.ascending` and
+  /// `.descending` go by ID. `range` is of IDs.
+  public func forEachDocument(
+    in range: KeyRange = .all, order: ScanOrder = .stored, _ body: (DocumentView) throws -> Bool
+  ) throws {
+    let (transaction, context) = try open()
+    try scan(transaction, context, context.keyspaces.docs, range, order, body)
+  }
+
+  /// The same for tombstones, by ID.
+  public func forEachTombstone(_ body: (DocumentView) throws -> Bool) throws {
+    let (transaction, context) = try open()
+    try scan(transaction, context, context.keyspaces.deleted, .all, .ascending, body)
+  }
+
+  @inline(__always)
+  private func scan(
+    _ transaction: any ReadTransaction, _ context: DocumentStore.Context, _ keyspace: Keyspace,
+    _ range: KeyRange, _ order: ScanOrder, _ body: (DocumentView) throws -> Bool
+  ) throws {
+    let sharedKeys = try store.currentSharedKeys(transaction, context)
+    if isOfBatch { store.writer.beginScan() }
+    defer { if isOfBatch { store.writer.endScan() } }
+    try transaction.scan(keyspace, range, order: order, fetch: .entries) { key, value in
+      let record = try DocumentRecord(value)
+      return try body(DocumentView(idBytes: key, bytes: value, record: record, sharedKeys: sharedKeys))
+    }
+  }
+}

@@ -1,0 +1,55 @@
+import Fleece
+import Storage
+
+/// A document of a snapshot where it lies: valid inside the closure it is handed to, and not to be kept.
+public struct DocumentView {
+  let idBytes: UnsafeRawBufferPointer
+  private let bytes: UnsafeRawBufferPointer
+  let record: DocumentRecord
+  private unowned(unsafe) let sharedKeys: SharedKeys
+
+  @inline(__always)
+  init(
+    idBytes: UnsafeRawBufferPointer, bytes: UnsafeRawBufferPointer, record: DocumentRecord,
+    sharedKeys: SharedKeys
+  ) {
+    self.idBytes = idBytes
+    self.bytes = bytes
+    self.record = record
+    self.sharedKeys = sharedKeys
+  }
+
+  /// The document's ID.
+  public var id: String { String(decoding: idBytes, as: UTF8.self) }
+  /// The sequence of the document's latest change.
+  public var sequence: UInt64 { record.sequence }
+  /// A tombstone.
+  public var isDeleted: Bool { record.flags.contains(.deleted) }
+  /// Whether there is more than one live leaf revision.
+  public var isConflicted: Bool { record.flags.contains(.conflicted) }
+
+  /// The body in place; nil when what is stored can't be read.
+  public var body: Value? { FleeceReader.root(of: record.body) }
+
+  /// The property of a resolved name in place, or nil.
+  public subscript(key: Key) -> Value? { FleeceReader.root(of: record.body)?[key] }
+
+  /// A document of its own, to keep.
+  public func document() throws -> Document {
+    try Document(id: id, record: bytes, sharedKeys: sharedKeys)
+  }
+
+  /// Appends the body as JSON; `canonical` with sorted keys.
+  public func writeJSON(canonical: Bool = true, into json: inout [UInt8]) throws {
+    guard let body else { throw DocumentRecord.damaged }
+    do { try body.writeJSON(sharedKeys: sharedKeys, canonical: canonical, into: &json) } catch {
+      throw DocumentError(.damaged, "a stored body can't be read: \(error)", documentID: id)
+    }
+  }
+
+  /// The current revision's ID. Throws `damaged` when it can't be read.
+  public func revisionID() throws -> RevisionID {
+    let id = try record.currentRevision().id
+    return RevisionID(generation: id.generation, suffix: id.suffix.text)
+  }
+}

@@ -1,0 +1,22 @@
+/// Bytes in one allocation that never change.
+struct StoredBytes: @unchecked Sendable {
+  /// A class of its own: making one looks up no generic type.
+  private final class Buffer: ManagedBuffer<Int, UInt8> {}
+  private let buffer: ManagedBuffer<Int, UInt8>
+
+  init(copying bytes: UnsafeRawBufferPointer) {
+    buffer = Buffer.create(minimumCapacity: bytes.count) { _ in bytes.count }
+    buffer.withUnsafeMutablePointerToElements { elements in
+      if let source = bytes.baseAddress, bytes.count > 0 {
+        UnsafeMutableRawPointer(elements).copyMemory(from: source, byteCount: bytes.count)
+      }
+    }
+  }
+
+  @inline(__always)
+  func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+    try buffer.withUnsafeMutablePointers { count, elements in
+      try body(UnsafeRawBufferPointer(start: elements, count: count.pointee))
+    }
+  }
+}
