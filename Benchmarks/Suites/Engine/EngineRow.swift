@@ -41,18 +41,11 @@ struct EngineRow: Sendable {
 
   private var operations: Int {
     switch kind {
-    case .readrange: ranges.count * EngineWorkload.rangeLength
+    case .readrange: data.rangeStarts.count * EngineWorkload.rangeLength
     case .open: EngineWorkload.opens
     case .commitsync: min(context.settings.commits, data.shuffled.count)
     default: data.sequential.count
     }
-  }
-
-  /// The keys at which ranges start: so far from the end that each range is whole.
-  private var ranges: Records {
-    let count = data.sequential.count
-    let length = EngineWorkload.rangeLength
-    return Records(rebasing: data.sequential[..<max(0, min(count / length, count - length))])
   }
 }
 
@@ -196,7 +189,7 @@ extension EngineRow {
   private func readRanges(_ engine: any StorageEngine, _ keyspace: Keyspace) throws {
     var seen = Seen()
     try engine.read { transaction in
-      for record in ranges {
+      for record in data.rangeStarts {
         var left = EngineWorkload.rangeLength
         try transaction.scan(keyspace, KeyRange(lower: .inclusive([UInt8](record.keyBytes)))) { _, value in
           seen.see(value)
@@ -341,7 +334,7 @@ extension EngineRow {
     case .readmissing: try database.get(data.missing)
     case .readseq: try database.scan(.ascending)
     case .readreverse: try database.scan(.descending)
-    case .readrange: try database.ranges(ranges, length: EngineWorkload.rangeLength)
+    case .readrange: try database.ranges(data.rangeStarts, length: EngineWorkload.rangeLength)
     case .readwhilewriting:
       try database.readWhileWriting(
         data.shuffled, writer: writer, writes: data.reshuffled,

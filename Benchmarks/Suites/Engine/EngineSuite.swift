@@ -12,7 +12,8 @@ extension Suite {
   ) { context in
     [150, 1_000].flatMap { valueBytes in
       let data = KeyValueData(
-        count: context.settings.keys, valueBytes: valueBytes, seed: context.settings.seed)
+        count: context.settings.keys, valueBytes: valueBytes, rangeLength: EngineWorkload.rangeLength,
+        seed: context.settings.seed)
       return EngineWorkload.allCases.flatMap { workload in
         workload.threads.map { EngineRow(workload, data, context, threads: $0).workload() }
       }

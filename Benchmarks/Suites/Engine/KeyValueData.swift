@@ -23,11 +23,14 @@ final class KeyValueData: @unchecked Sendable {
   let reshuffled: Records
   /// Keys between those that are there, in random order.
   let missing: Records
+  /// Keys in random order that `rangeLength` entries follow, so many that their ranges hold as many entries as
+  /// there are.
+  let rangeStarts: Records
 
   private let keys: UnsafeMutablePointer<UInt8>
   private let pool: UnsafeMutablePointer<UInt8>
 
-  init(count: Int, valueBytes: Int, seed: UInt64) {
+  init(count: Int, valueBytes: Int, rangeLength: Int, seed: UInt64) {
     self.valueBytes = valueBytes
     let keyBytes = KeyValueData.keyBytes
     keys = .allocate(capacity: 2 * count * keyBytes)
@@ -46,7 +49,7 @@ final class KeyValueData: @unchecked Sendable {
     let keys = keys
     let pool = pool
     func records(_ order: [Int], isMissing: Bool = false) -> Records {
-      let records = UnsafeMutableBufferPointer<limit_record>.allocate(capacity: count)
+      let records = UnsafeMutableBufferPointer<limit_record>.allocate(capacity: order.count)
       for (index, number) in order.enumerated() {
         records[index] = limit_record(
           key: limit_bytes(bytes: keys + (2 * number + (isMissing ? 1 : 0)) * keyBytes, count: keyBytes),
@@ -63,10 +66,12 @@ final class KeyValueData: @unchecked Sendable {
     shuffled = records(shuffle())
     reshuffled = records(shuffle())
     missing = records(shuffle(), isMissing: true)
+    rangeStarts = records(
+      Array(shuffle().filter { $0 + rangeLength <= count }.prefix(count / rangeLength)))
   }
 
   deinit {
-    for records in [sequential, shuffled, reshuffled, missing] { records.deallocate() }
+    for records in [sequential, shuffled, reshuffled, missing, rangeStarts] { records.deallocate() }
     keys.deallocate()
     pool.deallocate()
   }
