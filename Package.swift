@@ -65,7 +65,10 @@ let package = Package(
     .testTarget(name: "StorageSQLiteTests", dependencies: ["StorageConformance", "StorageSQLite"]),
     .testTarget(name: "FleeceTests", dependencies: ["Fleece"]),
     .testTarget(name: "EncryptionTests", dependencies: ["Encryption", "Storage"]),
-    .testTarget(name: "DocumentsTests", dependencies: ["Touchstone", "StorageConformance"]),
+    .executableTarget(
+      name: "documents-child", dependencies: ["Touchstone"], path: "Tests/DocumentsChild"),
+    .testTarget(
+      name: "DocumentsTests", dependencies: ["Touchstone", "StorageConformance", "documents-child"]),
     .testTarget(name: "TouchstoneTests", dependencies: ["Touchstone", "Datasets"]),
     .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
     .testTarget(name: "DatasetsTests", dependencies: ["Datasets"]),
