@@ -66,6 +66,9 @@ let package = Package(
       name: "StorageTests",
       dependencies: ["StorageConformance", "StorageSQLite", "StorageLMDB", "storage-child"]),
     .testTarget(name: "StorageSQLiteTests", dependencies: ["StorageSQLite"]),
+    .executableTarget(
+      name: "lmdb-child", dependencies: ["Storage", "StorageLMDB"], path: "Tests/LMDBChild"),
+    .testTarget(name: "StorageLMDBTests", dependencies: ["StorageLMDB", "CLMDB", "lmdb-child"]),
     .testTarget(name: "FleeceTests", dependencies: ["Fleece"]),
     .testTarget(name: "EncryptionTests", dependencies: ["Encryption", "Storage"]),
     .testTarget(name: "DocumentsTests", dependencies: ["Touchstone", "StorageConformance"]),
