@@ -65,7 +65,10 @@ let package = Package(
     .testTarget(
       name: "StorageTests",
       dependencies: ["StorageConformance", "StorageSQLite", "StorageLMDB", "storage-child"]),
-    .testTarget(name: "StorageSQLiteTests", dependencies: ["StorageSQLite"]),
+    .testTarget(name: "StorageSQLiteTests", dependencies: ["StorageConformance", "StorageSQLite"]),
+    .executableTarget(
+      name: "lmdb-child", dependencies: ["Storage", "StorageLMDB"], path: "Tests/LMDBChild"),
+    .testTarget(name: "StorageLMDBTests", dependencies: ["StorageLMDB", "CLMDB", "lmdb-child"]),
     .testTarget(name: "FleeceTests", dependencies: ["Fleece"]),
     .testTarget(name: "EncryptionTests", dependencies: ["Encryption", "Storage"]),
     .testTarget(name: "DocumentsTests", dependencies: ["Touchstone", "StorageConformance"]),

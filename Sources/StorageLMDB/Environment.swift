@@ -28,7 +28,7 @@ final class Environment: @unchecked Sendable {
   let queue = WriteQueue()
   let pool = SnapshotPool()
   private let forkGeneration: Int
-  private let catalogState: Mutex<CatalogState>
+  private let catalogState: Lock<CatalogState>
   /// A transaction found the map full: the next one grows it, when nobody reads.
   private let wantsLargerMap = Atomic<Bool>(false)
 
@@ -43,8 +43,8 @@ final class Environment: @unchecked Sendable {
     var isWriting = false
   }
 
-  init(path: String, options: EngineOptions, forkGeneration: Int) throws {
-    let opened = try EnvironmentOpening(path: path, options: options).run()
+  init(path: String, options: EngineOptions, mapBytes: Int, forkGeneration: Int) throws {
+    let opened = try EnvironmentOpening(path: path, options: options, mapBytes: mapBytes).run()
     self.path = path
     self.forkGeneration = forkGeneration
     durability = options.durability
@@ -52,7 +52,7 @@ final class Environment: @unchecked Sendable {
     handle = opened.handle
     usesLockFile = opened.usesLockFile
     catalogHandle = opened.catalogHandle
-    catalogState = Mutex(
+    catalogState = Lock(
       CatalogState(transaction: opened.transaction, catalog: opened.catalog, handles: opened.handles))
     pool.environment = self
   }
@@ -328,7 +328,8 @@ final class Environment: @unchecked Sendable {
         .invalidKey,
         "keys of a keyspace of sequences are 8 bytes, big-endian and below 2^63; this one has \(key.count)")
     }
-    return error(.invalidKey, "keys are 1 to \(StorageLimits.maximumKeyBytes) bytes; this one has \(key.count)")
+    return error(
+      .invalidKey, "keys are 1 to \(StorageLimits.maximumKeyBytes) bytes; this one has \(key.count)")
   }
 
   @inline(never)
@@ -338,7 +339,8 @@ final class Environment: @unchecked Sendable {
 
   @inline(never)
   func valueTooLarge(_ count: Int) -> StorageError {
-    error(.valueTooLarge, "values are at most \(StorageLimits.maximumValueBytes) bytes; this one has \(count)")
+    error(
+      .valueTooLarge, "values are at most \(StorageLimits.maximumValueBytes) bytes; this one has \(count)")
   }
 
   @inline(never)

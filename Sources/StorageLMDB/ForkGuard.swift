@@ -7,7 +7,12 @@ import Synchronization
 /// be used in a child. `getpid` is a system call; a handler that the C library runs in the child counts instead.
 enum ForkGuard {
   private static let count = Atomic<Int>(0)
-  private static let registration: Int32 = pthread_atfork(nil, nil, { ForkGuard.count.add(1, ordering: .relaxed) })
+  private static let registration: Int32 = pthread_atfork(
+    nil, nil,
+    {
+      ForkGuard.count.add(1, ordering: .relaxed)
+      EnvironmentRegistry.renew()
+    })
 
   /// How many forks lie between this process and the one that registered. Registers at the first call.
   static func register() -> Int {

@@ -108,7 +108,9 @@ final class LMDBCursor: Cursor {
   }
 
   @inline(__always)
-  private func arrive(_ result: Int32, _ key: MDB_val, _ value: MDB_val, otherwise side: Place) throws -> Entry? {
+  private func arrive(_ result: Int32, _ key: MDB_val, _ value: MDB_val, otherwise side: Place) throws
+    -> Entry?
+  {
     guard result == 0 else {
       place = side
       if result == MDB_NOTFOUND { return nil }

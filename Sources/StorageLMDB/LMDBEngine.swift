@@ -10,7 +10,7 @@ import Storage
 /// open at the same time. An engine isn't carried across `fork`: in the child everything throws `unsupported`,
 /// and the child opens the path anew. See docs/storage-lmdb.md.
 public final class LMDBEngine: StorageEngine {
-  private let environment: Environment
+  let environment: Environment
   private let queue: WriteQueue
   private let driver: WriteDriver
 
@@ -18,11 +18,15 @@ public final class LMDBEngine: StorageEngine {
   ///
   /// Throws `notEncrypted` when a key is given, `inUse` when this process has the file open, `notADatabase`,
   /// `unsupportedVersion` or `damaged` for files that LMDB can't safely map.
-  public init(path: String, options: EngineOptions) throws {
+  public convenience init(path: String, options: EngineOptions) throws {
+    try self.init(path: path, options: options, mapBytes: MapSize.wanted())
+  }
+
+  init(path: String, options: EngineOptions, mapBytes: Int) throws {
     guard options.key == nil else {
       throw StorageError(.notEncrypted, "LMDB can't encrypt, and a key was given", path: path)
     }
-    environment = try EnvironmentRegistry.open(path: path, options: options)
+    environment = try EnvironmentRegistry.open(path: path, options: options, mapBytes: mapBytes)
     queue = environment.queue
     driver = WriteDriver(environment)
   }

@@ -20,7 +20,9 @@ final class LMDBWriteTransaction: WriteTransaction {
   @exclusivity(unchecked) private var isOpen = true
   private var openCursors: [Unmanaged<LMDBCursor>] = []
 
-  init(_ transaction: OpaquePointer, _ environment: Environment, _ catalog: Catalog, _ handles: [String: MDB_dbi]) {
+  init(
+    _ transaction: OpaquePointer, _ environment: Environment, _ catalog: Catalog, _ handles: [String: MDB_dbi]
+  ) {
     self.transaction = transaction
     self.environment = environment
     self.catalog = catalog
@@ -152,7 +154,9 @@ final class LMDBWriteTransaction: WriteTransaction {
 
   func append(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws {
     let result = try store(key, value, keyspace, UInt32(MDB_APPEND))
-    if result != 0 { throw result == MDB_KEYEXIST ? outOfOrder() : failed(result, "a value could not be appended") }
+    if result != 0 {
+      throw result == MDB_KEYEXIST ? outOfOrder() : failed(result, "a value could not be appended")
+    }
   }
 
   @discardableResult

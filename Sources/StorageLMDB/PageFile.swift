@@ -83,7 +83,8 @@ struct MetaPage {
       lastPage < (1 << 47) / UInt64(pageBytes)
     else {
       throw StorageError(
-        .damaged, "a meta page is damaged: it gives \(pageBytes) bytes a page and \(lastPage) as the last page",
+        .damaged,
+        "a meta page is damaged: it gives \(pageBytes) bytes a page and \(lastPage) as the last page",
         path: path)
     }
   }
@@ -97,7 +98,9 @@ enum FileHeader {
   /// Reads both meta pages, as LMDB does at open. Throws what `MetaPage` throws.
   static func inspect(_ path: String) throws -> FileHeader {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { throw StorageError.lmdb(errno, "the database could not be opened", path: path) }
+    guard descriptor >= 0 else {
+      throw StorageError.lmdb(errno, "the database could not be opened", path: path)
+    }
     defer { close(descriptor) }
     return try withUnsafeTemporaryAllocation(byteCount: MetaPage.size, alignment: 8) { bytes in
       func read(_ offset: Int) throws -> UnsafeRawBufferPointer {
@@ -115,6 +118,10 @@ enum FileHeader {
         }
       } catch let error as StorageError where error.code == .notADatabase {
         throw StorageError(.damaged, "the second meta page is missing or damaged", path: path)
+      }
+      var status = stat()
+      guard fstat(descriptor, &status) == 0, status.st_size >= 2 * first.pageBytes else {
+        throw StorageError(.damaged, "the file is cut short: it ends within its meta pages", path: path)
       }
       return .lmdb
     }

@@ -54,7 +54,8 @@ enum Scan {
           if upper.isBelow(entry.pointee.key) { return 0 }
           guard
             try body(
-              UnsafeRawBufferPointer(found: entry.pointee.key), UnsafeRawBufferPointer(found: entry.pointee.value))
+              UnsafeRawBufferPointer(found: entry.pointee.key),
+              UnsafeRawBufferPointer(found: entry.pointee.value))
           else { return 0 }
         }
         if result != 0 { return result }
@@ -86,7 +87,8 @@ enum Scan {
           if lower.isAbove(entry.pointee.key) { return 0 }
           guard
             try body(
-              UnsafeRawBufferPointer(found: entry.pointee.key), UnsafeRawBufferPointer(found: entry.pointee.value))
+              UnsafeRawBufferPointer(found: entry.pointee.key),
+              UnsafeRawBufferPointer(found: entry.pointee.value))
           else { return 0 }
         }
         if result != 0 { return result }
@@ -112,7 +114,9 @@ enum Scan {
     var result = CursorMove.first(cursor, from: lower, &key, &value)
     while result == 0 {
       if upper.isBelow(key) { return 0 }
-      guard try body(UnsafeRawBufferPointer(found: key), UnsafeRawBufferPointer(found: value)) else { return 0 }
+      guard try body(UnsafeRawBufferPointer(found: key), UnsafeRawBufferPointer(found: value)) else {
+        return 0
+      }
       result = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)
     }
     return result
@@ -126,7 +130,9 @@ enum Scan {
     var result = CursorMove.last(cursor, to: upper, &key, &value)
     while result == 0 {
       if lower.isAbove(key) { return 0 }
-      guard try body(UnsafeRawBufferPointer(found: key), UnsafeRawBufferPointer(found: value)) else { return 0 }
+      guard try body(UnsafeRawBufferPointer(found: key), UnsafeRawBufferPointer(found: value)) else {
+        return 0
+      }
       result = mdb_cursor_get(cursor, &key, &value, MDB_PREV)
     }
     return result

@@ -106,7 +106,7 @@ final class SnapshotPool: @unchecked Sendable {
   }
 
   private let places: UnsafeMutablePointer<Place>
-  private let state = Mutex(State())
+  private let state = Lock(State())
   /// Set once, before anybody else has the environment.
   unowned(unsafe) var environment: Environment!
   let isAbandoned = Atomic<Bool>(false)
@@ -226,7 +226,9 @@ final class SnapshotPool: @unchecked Sendable {
   var openCount: Int {
     state.withLock { state in
       var open = state.total - state.resting.count
-      for index in 0..<Self.placeCount where places[index].resting.load(ordering: .relaxed) != nil { open -= 1 }
+      for index in 0..<Self.placeCount where places[index].resting.load(ordering: .relaxed) != nil {
+        open -= 1
+      }
       return max(0, open)
     }
   }
