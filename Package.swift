@@ -65,13 +65,16 @@ let package = Package(
     .testTarget(
       name: "StorageTests",
       dependencies: ["StorageConformance", "StorageSQLite", "StorageLMDB", "storage-child"]),
-    .testTarget(name: "StorageSQLiteTests", dependencies: ["StorageConformance", "StorageSQLite"]),
+    .testTarget(name: "StorageSQLiteTests", dependencies: ["StorageSQLite"]),
     .executableTarget(
       name: "lmdb-child", dependencies: ["Storage", "StorageLMDB"], path: "Tests/LMDBChild"),
     .testTarget(name: "StorageLMDBTests", dependencies: ["StorageLMDB", "CLMDB", "lmdb-child"]),
     .testTarget(name: "FleeceTests", dependencies: ["Fleece"]),
     .testTarget(name: "EncryptionTests", dependencies: ["Encryption", "Storage"]),
-    .testTarget(name: "DocumentsTests", dependencies: ["Touchstone", "StorageConformance"]),
+    .executableTarget(
+      name: "documents-child", dependencies: ["Touchstone"], path: "Tests/DocumentsChild"),
+    .testTarget(
+      name: "DocumentsTests", dependencies: ["Touchstone", "StorageConformance", "documents-child"]),
     .testTarget(name: "TouchstoneTests", dependencies: ["Touchstone", "Datasets"]),
     .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
     .testTarget(name: "DatasetsTests", dependencies: ["Datasets"]),

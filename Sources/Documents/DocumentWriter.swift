@@ -230,6 +230,10 @@ final class DocumentWriter {
     }
     let suffix = try digest.digest(parent: text.bytes, deleted: deleted, body: encoder.canonicalJSON)
     let new = StoredRevisionID(generation: generation, suffix: StoredSuffix(bytes: suffix, isText: false))
+    if isStored != nil, let known = tree.index(of: new) {
+      return try saveKnown(
+        known, on: parent, id, stored: isStored, generation, suffix, transaction, keyspaces)
+    }
     let sequence = try nextSequence()
     var flags: RevisionFlags = [.leaf, .hasBody]
     if deleted { flags.insert(.deleted) }
@@ -237,6 +241,23 @@ final class DocumentWriter {
       if isStored == nil { tree.removeAll() }
       let index = tree.addChild(new, of: parent, sequence: sequence, flags: flags)
       try write(id, stored: isStored, newRevision: index, parent: parent, sequence, transaction, keyspaces)
+      return saved(sequence, generation, suffix)
+    }
+  }
+
+  /// A local save of a revision that came from elsewhere before, without its parent: the same parent and body
+  /// give the same ID everywhere. Then the two are joined; when it has another parent, nothing changes.
+  private func saveKnown(
+    _ known: Int, on parent: Int, _ id: UnsafeRawBufferPointer, stored: Stored?, _ generation: UInt64,
+    _ suffix: UnsafeRawBufferPointer, _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
+  ) throws -> SavedRevision {
+    guard tree.nodes[known].parent < 0 else { return saved(stored?.sequence ?? 0, generation, suffix) }
+    let sequence = try nextSequence()
+    return try mutating {
+      tree.join(known, to: parent)
+      try write(
+        id, stored: stored, newRevision: known, hasNewBody: false, parent: parent, sequence, transaction,
+        keyspaces)
       return saved(sequence, generation, suffix)
     }
   }
@@ -468,10 +489,11 @@ final class DocumentWriter {
   }
 
   /// Writes the document after a revision was added to `tree`: bodies to where they belong now, record, change.
-  /// `newRevision` is its index, `parent` the index it had when it was added on top of.
+  /// `newRevision` is its index, `parent` the index it had when it was added on top of. Without `hasNewBody` it was
+  /// known with its body, and only got a parent.
   private func write(
-    _ id: UnsafeRawBufferPointer, stored old: Stored?, newRevision: Int, parent: Int, _ sequence: UInt64,
-    _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
+    _ id: UnsafeRawBufferPointer, stored old: Stored?, newRevision: Int, hasNewBody: Bool = true, parent: Int,
+    _ sequence: UInt64, _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
   ) throws {
     // The old current revision and the parent, by the sequences of their bodies, before indices change.
     let oldCurrent = old == nil ? nil : tree.nodes[0]
@@ -496,7 +518,7 @@ final class DocumentWriter {
     }
     var flags: DocumentRecord.Flags = tree.nodes[0].isDeleted ? .deleted : []
     if tree.isConflicted { flags.insert(.conflicted) }
-    if index == 0 {
+    if index == 0, hasNewBody {
       // The new revision is current; what was goes aside.
       if let old, let oldCurrent, oldCurrent.flags.contains(.hasBody), !forgetsOldCurrent {
         try keepOldCurrent(old, oldCurrent, becameParent: parent == 0, transaction, keyspaces)
@@ -505,8 +527,10 @@ final class DocumentWriter {
       tree.encode(into: &treeBytes)
       compose(flags: flags, sequence, keyCount: encoder.sharedKeyCount, body: encoder.fleece)
     } else {
-      try putBody(
-        encoder.fleece, keyCount: encoder.sharedKeyCount, at: sequence, in: keyspaces.conflicts, transaction)
+      if hasNewBody {
+        try putBody(
+          encoder.fleece, keyCount: encoder.sharedKeyCount, at: sequence, in: keyspaces.conflicts, transaction)
+      }
       treeBytes.removeAll()
       tree.encode(into: &treeBytes)
       if let old, let oldCurrent, tree.nodes[0].sequence == oldCurrent.sequence, parent != 0 {

@@ -142,6 +142,12 @@ final class RevisionTree {
     return add(id, parent: parent, sequence: sequence, flags: flags)
   }
 
+  /// Makes `parent`, a leaf of a lower generation, the parent of a node that had none.
+  func join(_ node: Int, to parent: Int) {
+    nodes[node].parent = Int32(parent)
+    nodes[parent].flags.remove(.leaf)
+  }
+
   func index(of id: StoredRevisionID) -> Int? {
     for index in nodes.indices {
       let node = nodes[index]

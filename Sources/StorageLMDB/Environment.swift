@@ -5,11 +5,11 @@ import Synchronization
 
 /// An open file: LMDB's environment, the snapshots at rest, and the catalog as of the last known commit.
 ///
-/// Handles of named databases (LMDB's `MDB_dbi`) follow LMDB's rule that no two transactions of a process open
-/// some at the same time. All keyspaces of the file are opened with it; those made here get theirs in the write
-/// transaction; those that another process made are opened when a snapshot first meets them, and never while a
-/// write transaction of this process is open: such a snapshot is taken again, and then is of a commit that the
-/// write transaction has met before.
+/// Handles of named databases (LMDB's `MDB_dbi`) follow LMDB's rule that no two transactions of a process
+/// open some at the same time. All keyspaces of the file are opened with it; those made here get theirs in
+/// the write transaction; those that another process made are opened when a snapshot first meets them, and
+/// never while a write transaction of this process is open: such a snapshot is taken again, and then is of a
+/// commit that the write transaction has met before.
 final class Environment: @unchecked Sendable {
   /// Snapshots that may be open at once. Each takes a reader slot of the lock file, 64 bytes that are touched
   /// when they are first used.
@@ -102,8 +102,8 @@ final class Environment: @unchecked Sendable {
   /// Finds the catalog of a slot's snapshot, taking the snapshot again when it lacks handles.
   @inline(never)
   private func resolveCatalog(_ slot: SnapshotSlot) throws {
-    // LMDB copies the handles at the beginning of a transaction, so a catalog is good for this snapshot only if
-    // it was known before the snapshot was taken.
+    // LMDB copies the handles at the beginning of a transaction, so a catalog is good for this snapshot only
+    // if it was known before the snapshot was taken.
     var known = slot.catalog
     while true {
       let transaction = mdb_txn_id(slot.transaction)
@@ -271,7 +271,8 @@ final class Environment: @unchecked Sendable {
     }
   }
 
-  /// Takes over the size that another process has grown the map to. `inHand` counts the caller's slots at rest.
+  /// Takes over the size that another process has grown the map to. `inHand` counts the caller's slots at
+  /// rest.
   func adoptLargerMap(inHand: Int) throws {
     do {
       try queue.exclusively { try adoptLargerMapWhileWriterIsOut(inHand: inHand) }

@@ -18,6 +18,7 @@ enum EnvironmentRegistry {
   /// `remove`.
   static func open(path: String, options: EngineOptions, mapBytes: Int) throws -> Environment {
     let forkGeneration = ForkGuard.register()
+    let path = FilePath.absolute(path)
     return try entries.withLock { entries in
       let canonical = FilePath.canonical(path)
       let identity = FilePath.identity(of: path)

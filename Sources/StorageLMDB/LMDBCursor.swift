@@ -1,8 +1,8 @@
 import CLMDB
 import Storage
 
-/// A cursor over a range. Each move fills locals: keeping LMDB's key and value in stored properties would cost
-/// an exclusivity check an access.
+/// A cursor over a range. Each move fills locals: keeping LMDB's key and value in stored properties would
+/// cost an exclusivity check an access.
 final class LMDBCursor: Cursor {
   private enum Place {
     case beforeFirst

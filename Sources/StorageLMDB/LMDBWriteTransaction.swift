@@ -11,7 +11,8 @@ final class LMDBWriteTransaction: WriteTransaction {
   }
   // Touched in every call: a check of exclusive access costs as much as the rest of a call.
   @exclusivity(unchecked) private var table: HandleTable
-  /// Handles that keyspaces made here use. Those that LMDB gave this transaction end with it unless it commits.
+  /// Handles that keyspaces made here use. Those that LMDB gave this transaction end with it unless it
+  /// commits.
   var newHandles: [String: MDB_dbi]
   /// Whether anything was written: LMDB gives a commit of nothing no number.
   @exclusivity(unchecked) var hasWritten = false
@@ -287,8 +288,8 @@ final class LMDBWriteTransaction: WriteTransaction {
 
   // MARK: - Errors
 
-  /// What LMDB's result means here. It only says "bad transaction" after the first failure, so that one is kept
-  /// and told again.
+  /// What LMDB's result means here. It only says "bad transaction" after the first failure, so that one is
+  /// kept and told again.
   @inline(never)
   func failed(_ result: Int32, _ what: String) -> StorageError {
     if result == MDB_BAD_TXN, let failure { return failure }

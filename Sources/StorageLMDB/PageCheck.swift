@@ -1,12 +1,13 @@
 import Storage
 
-/// Walks a snapshot's pages in the file itself and says what is wrong: numbers that lead out of the file or to a
-/// page twice, headers and nodes that don't fit, keys out of order, counts that differ.
+/// Walks a snapshot's pages in the file itself and says what is wrong: numbers that lead out of the file or
+/// to a page twice, headers and nodes that don't fit, keys out of order, counts that differ.
 ///
 /// LMDB has no check of its own, and following a bad page number through its map would end the process.
 struct PageCheck {
   enum Extent {
-    /// The pages that everything starts from: all of the main tree and the catalog, and the root of the others.
+    /// The pages that everything starts from: all of the main tree and the catalog, and the root of the
+    /// others.
     case roots
     case everything
   }
@@ -271,7 +272,8 @@ struct PageCheck {
     trees.append(NamedTree(name: name, record: value.withUnsafeBytes { TreeRecord($0) }))
   }
 
-  /// Checks the pages of a value that fills pages of its own; gives the value when it is one of the free list.
+  /// Checks the pages of a value that fills pages of its own; gives the value when it is one of the free
+  /// list.
   private mutating func checkOverflow(_ first: UInt64, _ valueBytes: Int, _ walk: inout Walk) -> [UInt8]? {
     let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: file.pageBytes, alignment: 8)
     defer { bytes.deallocate() }

@@ -7,8 +7,9 @@ enum Scan {
 
   /// LMDB's result: 0 when the body or a bound ended the scan, `MDB_NOTFOUND` at the end of the keyspace.
   ///
-  /// In a snapshot entries are fetched some ahead of the body (`fetchesAhead`): what they point to stays. Then
-  /// LMDB's walk from page to page doesn't wait for the memory that the body reads, nor the body for the walk.
+  /// In a snapshot entries are fetched some ahead of the body (`fetchesAhead`): what they point to stays.
+  /// Then LMDB's walk from page to page doesn't wait for the memory that the body reads, nor the body for the
+  /// walk.
   static func run(
     _ cursor: OpaquePointer, _ range: KeyRange, _ order: ScanOrder, _ fetch: ScanFetch, fetchesAhead: Bool,
     _ body: Body
@@ -29,8 +30,8 @@ enum Scan {
 
   // MARK: - Ahead
 
-  /// How many entries are fetched at a time, at most. It begins with one and doubles, so that a body that wants
-  /// few costs few.
+  /// How many entries are fetched at a time, at most. It begins with one and doubles, so that a body that
+  /// wants few costs few.
   private static let maximumBatch = 16
 
   private struct Fetched {

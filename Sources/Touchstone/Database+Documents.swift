@@ -21,6 +21,9 @@ extension Database {
   }
 
   /// A property's name resolved once, for reading it from many documents.
+  ///
+  /// It is right for documents that were stored before; resolve it again for those saved later when no document
+  /// had the name yet (`isShared` is false).
   public func key(_ name: String) throws -> Key { try store.key(name) }
 
   /// Runs `body` on one snapshot: what it reads belongs together, whatever is written meanwhile.
@@ -36,7 +39,8 @@ extension Database {
     try store.changes(since: sequence, limit: limit)
   }
 
-  /// Calls `body` with each change after `sequence`, oldest first, until it returns false.
+  /// Calls `body` with each change after `sequence`, oldest first, until it returns false. In a batch, a write
+  /// inside `body` throws `writeInScan`.
   public func forEachChange(since sequence: UInt64 = 0, _ body: (Change) throws -> Bool) throws {
     try store.forEachChange(since: sequence, body)
   }
@@ -78,7 +82,8 @@ extension Database {
 
   /// Deletes the document: a tombstone becomes its current revision. `body` is what the tombstone keeps.
   ///
-  /// Throws `notFound` when there is no such document, and `conflict` when `control` says so.
+  /// Throws `notFound` when there is no such document or it has been deleted already, and `conflict` when
+  /// `control` says so.
   @discardableResult
   public func delete(
     _ id: String, basedOn revision: RevisionID? = nil, keeping body: DocumentBody = [:],

@@ -60,7 +60,7 @@ public final class Database: Sendable {
   }
 
   /// Closes the database; the last close of a path in a process closes its file. Throws `inUse` while it is
-  /// being read. A second call does nothing.
+  /// being read, and inside a batch of the same thread. A second call does nothing.
   public func close() throws {
     guard isClosed.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged
     else { return }
@@ -88,11 +88,15 @@ public final class Database: Sendable {
 
   // MARK: What it is
 
-  /// The directory.
+  /// The directory, absolute.
   public var path: String { open.directory.path }
+  /// The directory's name without the suffix.
   public var name: String { open.directory.name }
+  /// The engine that made it.
   public var engineName: EngineName { EngineName(rawValue: open.store.engine.name) }
+  /// Whether its files are encrypted.
   public var isEncrypted: Bool { open.isEncrypted }
+  /// Whether it was opened for reading only.
   public var isReadOnly: Bool { open.options.isReadOnly }
 
   /// The engine below, for those who measure and look into it.
@@ -115,7 +119,7 @@ public final class Database: Sendable {
   /// Drops the bodies of replaced revisions and gives unused space back to the file system.
   ///
   /// Readers may go on. On an engine that compacts into a new file (LMDB), writers wait meanwhile, and it
-  /// throws `inUse` when another process has the database open.
+  /// throws `inUse` when another process has the database open. Throws `nestedWrite` inside a batch.
   public func compact() throws {
     _ = try store
     try open.compact()

@@ -116,8 +116,17 @@ struct DatabaseDirectory {
     }
   }
 
+  /// Throws `notADatabase` when there is a file in the directory's place.
+  func checkIsDirectory() throws {
+    var status = stat()
+    guard stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFDIR else { return }
+    throw DatabaseError(.notADatabase, "there is a file where the database's directory would be", path: path)
+  }
+
   /// The names in the directory, sorted.
-  func contents() throws -> [String] {
+  func contents() throws -> [String] { try DatabaseDirectory.contents(of: path) }
+
+  static func contents(of path: String) throws -> [String] {
     guard let directory = opendir(path) else {
       throw StorageError.system(errno, "can't read the directory", path)
     }
@@ -135,6 +144,13 @@ struct DatabaseDirectory {
   /// Removes the engine's file and those beside it whose names begin with its name.
   func removeData(_ file: String) throws {
     for name in try contents() where name == file || name.hasPrefix(file + "-") {
+      unlink(self.file(name))
+    }
+  }
+
+  /// Removes the files of the engine but that one and those beside it.
+  func removeData(otherThan file: String) throws {
+    for name in try contents() where name.hasPrefix("data-") && name != file && !name.hasPrefix(file + "-") {
       unlink(self.file(name))
     }
   }

@@ -2,13 +2,18 @@ import Encryption
 import Storage
 
 /// How a database is opened or made.
+///
+/// A path that is open in this process already is shared as it is: of the options, only `creation`, `isReadOnly` and
+/// `key` count then.
 public struct DatabaseOptions: Sendable {
   /// The engine of a new database; one that exists opens with the engine that made it. Without a name it is
   /// SQLite, or SQLCipher when there is a key.
   public var engine: EngineName?
+  /// Whether a database that isn't there is made, or has to be.
   public var creation: EngineOptions.Creation
   /// Nothing is written, not even in the directory; writes throw `readOnly`.
   public var isReadOnly: Bool
+  /// What a commit survives.
   public var durability: Durability
   /// The key of an encrypted database; for a new one it makes the database encrypted.
   public var key: UserKey?
@@ -21,6 +26,7 @@ public struct DatabaseOptions: Sendable {
   /// The library to load in place of the system's SQLite or SQLCipher.
   public var libraryPath: String?
 
+  /// The defaults: SQLite, made when it isn't there, durability `normal`, 20 revisions of each branch.
   public init(
     engine: EngineName? = nil, creation: EngineOptions.Creation = .openOrCreate, isReadOnly: Bool = false,
     durability: Durability = .normal, key: UserKey? = nil, maximumTreeDepth: Int = 20,

@@ -1,18 +1,23 @@
 import Storage
 import StorageLMDB
 import StorageSQLite
-import Synchronization
 
 /// The name of a storage engine, by which it is chosen and remembered.
 public struct EngineName: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral,
   CustomStringConvertible
 {
+  /// The name as it is written: `sqlite`.
   public let rawValue: String
+  /// The engine of that name, known or not.
   public init(rawValue: String) { self.rawValue = rawValue }
+  /// The engine of that name, known or not.
   public init(stringLiteral value: String) { rawValue = value }
+  /// The name.
   public var description: String { rawValue }
 
+  /// The system's SQLite.
   public static let sqlite: EngineName = "sqlite"
+  /// LMDB: a memory map, the fastest to read.
   public static let lmdb: EngineName = "lmdb"
   /// SQLite with encryption, by the SQLCipher library: needs a key.
   public static let sqlcipher: EngineName = "sqlcipher"
@@ -22,7 +27,7 @@ public struct EngineName: RawRepresentable, Hashable, Sendable, ExpressibleByStr
 
 /// The engines that can be chosen.
 public enum Engines {
-  private static let types = Mutex<[EngineName: EngineType]>(
+  private static let types = Lock<[EngineName: EngineType]>(
     Dictionary(
       uniqueKeysWithValues: [
         SQLiteEngines.sqlite, LMDBEngines.lmdb, SQLiteEngines.sqlcipher, SQLiteEngines.sqlcipherPlain,

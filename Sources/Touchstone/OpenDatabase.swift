@@ -1,7 +1,6 @@
 import Documents
 import Encryption
 import Storage
-import Synchronization
 
 #if canImport(Glibc)
   import Glibc
@@ -14,10 +13,13 @@ final class OpenDatabase: Sendable {
   let store: DocumentStore
   let isEncrypted: Bool
   private let lock: DirectoryLock
-  private let description: Mutex<DatabaseDirectory.Description>
-  private let opens = Mutex(1)
+  private let description: Lock<DatabaseDirectory.Description>
+  /// Guarded by `all`.
+  private nonisolated(unsafe) var opens = 1
+  /// Held by who changes or closes the files. Taken before `all`, and never in a batch, which others may wait for.
+  private let upkeep = Lock(())
 
-  private static let all = Mutex<[String: OpenDatabase]>([:])
+  private static let all = Lock<[String: OpenDatabase]>([:])
 
   /// The open database at a path, or one that is opened now.
   static func open(_ directory: DatabaseDirectory, _ options: DatabaseOptions) throws -> OpenDatabase {
@@ -25,7 +27,7 @@ final class OpenDatabase: Sendable {
     try all.withLock { all in
       if let open = all[directory.path] {
         try open.check(options)
-        open.opens.withLock { $0 += 1 }
+        open.opens += 1
         return open
       }
       let open = try OpenDatabase(directory, options)
@@ -34,17 +36,29 @@ final class OpenDatabase: Sendable {
     }
   }
 
-  /// Gives up one open; the last one closes the file.
+  /// Gives up one open; the last one closes the file. Throws `inUse` in a batch, and while somebody reads.
   func close() throws {
-    try OpenDatabase.all.withLock { all in
-      guard opens.withLock({ $0 }) == 1 else {
-        opens.withLock { $0 -= 1 }
-        return
+    let isLast = OpenDatabase.all.withLock { _ in
+      guard opens > 1 else { return true }
+      opens -= 1
+      return false
+    }
+    guard isLast else { return }
+    guard !store.isInBatch else {
+      throw DatabaseError(.inUse, "a database can't be closed inside a batch of its own", path: directory.path)
+    }
+    try upkeep.withLock { _ in
+      try OpenDatabase.all.withLock { all in
+        // It may have been opened again meanwhile.
+        guard opens == 1 else {
+          opens -= 1
+          return
+        }
+        try store.engine.close()
+        lock.release()
+        opens = 0
+        all[directory.path] = nil
       }
-      try store.engine.close()
-      lock.release()
-      opens.withLock { $0 = 0 }
-      all[directory.path] = nil
     }
   }
 
@@ -63,47 +77,95 @@ final class OpenDatabase: Sendable {
   private init(_ directory: DatabaseDirectory, _ options: DatabaseOptions) throws {
     self.directory = directory
     self.options = options
-    if !directory.isComplete {
+    var attempts = 0
+    while true {
+      if let found = try OpenDatabase.locked(directory, options) {
+        lock = found.lock
+        if let created = found.created {
+          store = created.store
+          description = Lock(created.description)
+        } else {
+          let found = try directory.readDescription()
+          store = try OpenDatabase.openStore(directory, found, options)
+          description = Lock(found)
+        }
+        isEncrypted = directory.isEncrypted
+        return
+      }
+      attempts += 1
+      guard attempts < 100 else {
+        throw DatabaseError(.inUse, "the database is made and removed again and again", path: directory.path)
+      }
+    }
+  }
+
+  private typealias Created = (store: DocumentStore, description: DatabaseDirectory.Description)
+
+  /// The directory's lock, shared, and the database when this call made it. Nil when another process removed
+  /// the database meanwhile.
+  private static func locked(_ directory: DatabaseDirectory, _ options: DatabaseOptions) throws -> (
+    lock: DirectoryLock, created: Created?
+  )? {
+    if directory.isComplete {
+      guard options.creation != .createNew else {
+        throw DatabaseError(.alreadyExists, "there is a database already", path: directory.path)
+      }
+    } else {
       guard options.creation != .openExisting, !options.isReadOnly else {
         throw DatabaseError(
           directory.exists ? .notADatabase : .notFound, "there is no database", path: directory.path)
       }
+      // Before there is a directory: what is refused leaves nothing.
+      _ = try engineType(forNew: directory, options)
       guard mkdir(directory.path, 0o755) == 0 || errno == EEXIST else {
         throw StorageError.system(errno, "can't make the directory", directory.path)
       }
-    } else if options.creation == .createNew {
-      throw DatabaseError(.alreadyExists, "there is a database already", path: directory.path)
+      try directory.checkIsDirectory()
     }
-    lock = try DirectoryLock(directory.file("lock"), creates: !options.isReadOnly && !directory.isComplete)
-    var created: (DocumentStore, DatabaseDirectory.Description)?
+    let lock: DirectoryLock
+    do {
+      lock = try DirectoryLock(directory.file("lock"), in: directory.path, creates: !options.isReadOnly)
+    } catch let error as StorageError where error.code == .notFound {
+      return nil
+    }
+    var created: Created?
     if !directory.isComplete {
-      try lock.takeAlone(seconds: 10, orShare: false)
+      do { try lock.takeAlone(seconds: 10, orShare: false) } catch let error as StorageError
+        where error.code == .notFound
+      { return nil }
+      guard lock.isCurrent else { return nil }
       // Another process may have made it meanwhile.
-      if !directory.isComplete { created = try OpenDatabase.create(directory, options) }
+      if !directory.isComplete {
+        created = try OpenDatabase.create(directory, options)
+      } else if options.creation == .createNew {
+        throw DatabaseError(.alreadyExists, "there is a database already", path: directory.path)
+      }
     }
     try lock.share()
-    if let created {
-      store = created.0
-      description = Mutex(created.1)
-    } else {
-      let found = try directory.readDescription()
-      store = try OpenDatabase.openStore(directory, found, options)
-      description = Mutex(found)
-    }
-    isEncrypted = directory.isEncrypted
+    guard lock.isCurrent, directory.isComplete else { return nil }
+    return (lock, created)
   }
 
-  private static func create(_ directory: DatabaseDirectory, _ options: DatabaseOptions) throws -> (
-    DocumentStore, DatabaseDirectory.Description
-  ) {
-    try directory.checkIsUnfinished()
+  /// The engine of a new database. Throws when it is unknown, or doesn't go with the key.
+  private static func engineType(forNew directory: DatabaseDirectory, _ options: DatabaseOptions) throws
+    -> EngineType
+  {
     let type = try Engines.type(options.engine ?? (options.key == nil ? .sqlite : .sqlcipher))
     if type.encrypts, options.key == nil {
-      throw DatabaseError(.keyRequired, "the engine \(type.name) needs a key", path: directory.path)
+      throw DatabaseError(
+        .keyRequired, "the engine \(type.name) encrypts: a key has to be given", path: directory.path)
     }
     if !type.encrypts, options.key != nil {
-      throw DatabaseError(.notEncrypted, "the engine \(type.name) can't encrypt", path: directory.path)
+      throw DatabaseError(
+        .notEncrypted, "the engine \(type.name) can't encrypt: give no key, or choose one that can",
+        path: directory.path)
     }
+    return type
+  }
+
+  private static func create(_ directory: DatabaseDirectory, _ options: DatabaseOptions) throws -> Created {
+    try directory.checkIsUnfinished()
+    let type = try engineType(forNew: directory, options)
     // What a creation left that didn't end.
     for name in try directory.contents() where name != "lock" { unlink(directory.file(name)) }
     let description = DatabaseDirectory.Description(
@@ -181,11 +243,19 @@ final class OpenDatabase: Sendable {
     guard !options.isReadOnly else {
       throw DatabaseError(.readOnly, "the database is open for reading only", path: directory.path)
     }
-    try store.dropReplacedBodies()
-    if store.engine.compactsInPlace { return try store.engine.compact() }
-    try lock.takeAlone(orShare: true)
-    defer { try? lock.share() }
-    try replaceFile()
+    guard !store.isInBatch else {
+      throw StorageError(.nestedWrite, "a database can't be compacted inside a batch", path: directory.path)
+    }
+    try upkeep.withLock { _ in
+      if store.engine.compactsInPlace {
+        try store.dropReplacedBodies()
+        return try store.engine.compact()
+      }
+      try lock.takeAlone(orShare: true)
+      defer { try? lock.share() }
+      try store.dropReplacedBodies()
+      try replaceFile()
+    }
   }
 
   /// Copies the data into a new file and makes it the database's. Readers keep the old one until they end.
@@ -209,7 +279,8 @@ final class OpenDatabase: Sendable {
         throw error
       }
       description.withLock { $0 = new }
-      try directory.removeData(old.file)
+      // The old file, and what a compaction that was interrupted left.
+      try directory.removeData(otherThan: new.file)
     }
   }
 
@@ -227,37 +298,36 @@ final class OpenDatabase: Sendable {
       guard directory.isComplete else {
         throw DatabaseError(.notADatabase, "the directory holds no database", path: directory.path)
       }
-      let lock = try DirectoryLock(directory.file("lock"), creates: true)
+      let lock = try DirectoryLock(directory.file("lock"), in: directory.path, creates: true)
       try lock.takeAlone(orShare: false)
+      guard lock.isCurrent, directory.isComplete else {
+        throw DatabaseError(.notFound, "there is no database", path: directory.path)
+      }
       // Without its description it is no database any more; then the rest goes.
       guard unlink(directory.descriptionPath) == 0 else {
         throw StorageError.system(errno, "can't remove", directory.descriptionPath)
       }
       try AtomicFile.syncDirectory(of: directory.descriptionPath)
-      try removeTree(directory.path)
+      try removeContents(of: directory.path, but: "lock")
+      // The lock last: who waits for it, or comes now, finds an empty directory and may make a database in it.
+      unlink(directory.file("lock"))
+      guard rmdir(directory.path) == 0 || errno == ENOTEMPTY || errno == ENOENT else {
+        throw StorageError.system(errno, "can't remove", directory.path)
+      }
     }
   }
 
-  private static func removeTree(_ path: String) throws {
-    guard let stream = opendir(path) else { throw StorageError.system(errno, "can't read", path) }
-    var names: [String] = []
-    while let entry = readdir(stream) {
-      names.append(
-        withUnsafePointer(to: &entry.pointee.d_name) {
-          $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-        })
-    }
-    closedir(stream)
-    for name in names where name != "." && name != ".." {
+  private static func removeContents(of path: String, but kept: String? = nil) throws {
+    for name in try DatabaseDirectory.contents(of: path) where name != kept {
       let inner = path + "/" + name
       var status = stat()
       guard lstat(inner, &status) == 0 else { continue }
       if status.st_mode & S_IFMT == S_IFDIR {
-        try removeTree(inner)
+        try removeContents(of: inner)
+        guard rmdir(inner) == 0 else { throw StorageError.system(errno, "can't remove", inner) }
       } else if unlink(inner) != 0 {
         throw StorageError.system(errno, "can't remove", inner)
       }
     }
-    guard rmdir(path) == 0 else { throw StorageError.system(errno, "can't remove", path) }
   }
 }

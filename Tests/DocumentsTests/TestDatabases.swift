@@ -50,15 +50,23 @@ struct SeededGenerator: RandomNumberGenerator {
 }
 
 /// Runs `body` with a seed of its own, which a failure prints; TOUCHSTONE_SEED repeats one.
-func withSeed(_ body: (inout SeededGenerator) throws -> Void) rethrows {
-  let given = ProcessInfo.processInfo.environment["TOUCHSTONE_SEED"].flatMap(UInt64.init)
-  let seed = given ?? UInt64.random(in: 0..<1_000_000_000)
-  var generator = SeededGenerator(seed: seed)
+/// `offset` tells the runs of one test apart.
+func withSeed(offset: UInt64 = 0, _ body: (inout SeededGenerator) throws -> Void) rethrows {
+  var generator = SeededGenerator(seed: testSeed &+ offset)
+  // An expectation that fails throws nothing, so the seed is said beforehand.
+  _ = seedNotice
   do { try body(&generator) } catch {
-    Issue.record("failed with TOUCHSTONE_SEED=\(seed): \(error)")
+    Issue.record("failed with TOUCHSTONE_SEED=\(testSeed): \(error)")
     throw error
   }
 }
+
+/// The seed of all random tests of this process.
+let testSeed =
+  ProcessInfo.processInfo.environment["TOUCHSTONE_SEED"].flatMap(UInt64.init)
+  ?? UInt64.random(in: 0..<1_000_000_000)
+
+private let seedNotice: Void = print("random tests run with TOUCHSTONE_SEED=\(testSeed)")
 
 func code(of body: () throws -> Void) -> DocumentError.Code? {
   do {

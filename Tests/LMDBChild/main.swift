@@ -55,7 +55,8 @@ func large(_ path: String, _ bytes: Int) throws -> Int32 {
   return 0
 }
 
-/// `small PATH BYTES`: a value of so many bytes doesn't fit into the map that the environment's variable gives.
+/// `small PATH BYTES`: a value of so many bytes doesn't fit into the map that the environment's variable
+/// gives.
 func small(_ path: String, _ bytes: Int) throws -> Int32 {
   let engine = try open(path)
   let failure = try code {

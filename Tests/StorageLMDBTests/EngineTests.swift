@@ -7,7 +7,8 @@ import Testing
 
 @testable import StorageLMDB
 
-/// What is special to LMDB beyond the conformance suite. Serialized: some tests set what a whole process shares.
+/// What is special to LMDB beyond the conformance suite. Serialized: some tests set what a whole process
+/// shares.
 @Suite(.serialized)
 struct LMDBTests {
   let directory: TemporaryDirectory

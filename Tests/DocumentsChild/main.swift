@@ -1,0 +1,94 @@
+// The process that the tests of documents start beside their own, and kill.
+//
+//   documents-child write ENGINE DIRECTORY NAME COUNT   saves COUNT documents NAME-n, each with a property of its
+//                                                       own, and counts in NAME's own document
+//   documents-child batches ENGINE DIRECTORY START      commits batches of documents numbered from START until it
+//                                                       is killed; prints each number once it is committed
+//   documents-child hold ENGINE DIRECTORY               opens, prints "open", and waits until it is killed
+//   documents-child churn ENGINE DIRECTORY SECONDS      saves and compacts again and again; what it couldn't do
+//                                                       because the database was in use doesn't matter
+
+import Touchstone
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+func say(_ text: String) {
+  // At once, and whole: a line that was begun is no acknowledgement.
+  let bytes = Array((text + "\n").utf8)
+  _ = bytes.withUnsafeBytes { write(1, $0.baseAddress, $0.count) }
+}
+
+func run(_ arguments: [String]) throws {
+  let engine = EngineName(rawValue: arguments[1])
+  var options = DatabaseOptions(engine: engine)
+  if engine == .sqlcipher { options.key = try .raw([UInt8](repeating: 7, count: 32)) }
+  let database = try Database.open("test", in: arguments[2], options: options)
+  switch arguments[0] {
+  case "write":
+    let name = arguments[3]
+    for number in 0..<(Int(arguments[4]) ?? 0) {
+      try database.inBatch {
+        let key = "\(name)key\(number)"
+        try database.save("\(name)-\(number)", ["n": .int(Int64(number)), key: .string(key)])
+        let count = try database.document("total")?["n"].int ?? 0
+        try database.save("total", ["n": .int(count + 1)])
+      }
+      if number % 16 == 15 {
+        // What the other process wrote is read with the keys that it added.
+        try database.read { snapshot in
+          try snapshot.forEachDocument { view in
+            let document = try view.document()
+            if document.id != "total", document["n"].int == nil {
+              throw DocumentError(.damaged, "a document lacks its number", documentID: document.id)
+            }
+            _ = try document.json()
+            return true
+          }
+        }
+      }
+    }
+    try database.close()
+    say("done")
+  case "batches":
+    var number = Int(arguments[3]) ?? 0
+    say("open")
+    while true {
+      let batch = number
+      try database.inBatch {
+        for part in 0..<5 {
+          try database.save("batch\(batch)-\(part)", ["batch": .int(Int64(batch)), "key\(batch % 900)": .int(Int64(part))])
+        }
+        try database.save("counter", ["n": .int(Int64(batch)), "text": .string(String(repeating: "x", count: batch % 3_000))])
+        try database.apply(
+          PulledRevision(id: "pulled\(batch % 7)", history: ["\(batch + 2)-aa", "\(batch + 1)-aa"], body: ["n": 1]))
+        if batch % 3 == 2 { try database.delete("batch\(batch - 1)-0") }
+        if batch % 11 == 10 { try database.purge("batch\(batch - 2)-1") }
+      }
+      say("\(batch)")
+      number += 1
+    }
+  case "hold":
+    say("open")
+    while true { pause() }
+  case "churn":
+    let end = time(nil) + (Int(arguments[3]) ?? 1)
+    var saved = 0
+    while time(nil) < end {
+      try database.save("churn-\(getpid())-\(saved)", ["n": .int(Int64(saved)), "k\(saved % 200)": 1])
+      saved += 1
+      if saved % 50 == 0 {
+        do { try database.compact() } catch let error as DatabaseError where error.code == .inUse {}
+      }
+    }
+    try database.close()
+    say("\(saved)")
+  default: throw DocumentError(.notFound, "there is no command \(arguments[0])")
+  }
+}
+
+do { try run(Array(CommandLine.arguments.dropFirst())) } catch {
+  say("failed: \(error)")
+  exit(1)
+}

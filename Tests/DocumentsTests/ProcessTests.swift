@@ -1,0 +1,165 @@
+import Foundation
+import Testing
+import Touchstone
+
+@testable import StorageConformance
+
+/// Two processes on one database, and processes that are killed.
+@Suite("Several processes", .serialized) struct ProcessTests {
+  private let isLong = ProcessInfo.processInfo.environment["TOUCHSTONE_LONG"] != nil
+
+  /// The executable `documents-child`, which is built beside the bundle of the tests.
+  private static let child: String? = {
+    // The bundle is loaded by its runner, or is the running executable itself.
+    let candidates = Bundle.allBundles.map(\.bundlePath) + CommandLine.arguments
+    return candidates.lazy
+      .map { ($0 as NSString).deletingLastPathComponent + "/documents-child" }
+      .first { FileManager.default.isExecutableFile(atPath: $0) }
+  }()
+
+  private func start(_ arguments: [String]) throws -> ChildProcess {
+    try ChildProcess.start(try #require(ProcessTests.child), arguments)
+  }
+
+  private func open(_ engine: EngineName, _ directory: TemporaryDirectory) throws -> Database {
+    var options = try options(engine)
+    options.durability = .normal
+    return try Database.open("test", in: directory.path, options: options)
+  }
+
+  @Test("two processes add properties and documents, and none is lost", arguments: allEngines)
+  func twoWriters(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    let database = try open(engine, directory)
+    let count = isLong ? 900 : 120
+    let child = try start(["write", "\(engine)", directory.path, "theirs", "\(count)"])
+    for number in 0..<count {
+      try database.inBatch {
+        let total = try database.document("total")?["n"].int ?? 0
+        try database.save("ours-\(number)", ["n": .int(Int64(number)), "ourskey\(number)": .string("ourskey\(number)")])
+        try database.save("total", ["n": .int(total + 1)])
+      }
+    }
+    #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")
+    #expect(try database.document("total")?["n"].int == Int64(2 * count))
+    #expect(try database.documentCount == 2 * count + 1)
+    #expect(try database.lastSequence == UInt64(4 * count))
+    for name in ["ours", "theirs"] {
+      for number in 0..<count {
+        let expected: JSONValue = ["n": .int(Int64(number)), "\(name)key\(number)": .string("\(name)key\(number)")]
+        #expect(try database.document("\(name)-\(number)")?.value() == expected)
+      }
+    }
+    #expect(try storageFaults(database) == [])
+    try database.close()
+  }
+
+  @Test("a compaction that changes files is refused while another process has them open", arguments: allEngines)
+  func compactionBesideAnother(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    let database = try open(engine, directory)
+    for number in 0..<50 { try database.save("doc\(number)", ["k\(number)": 1]) }
+    let holder = try start(["hold", "\(engine)", directory.path])
+    try holder.waitForOutput()
+    let file = database.engineFile
+    if database.engine.compactsInPlace {
+      try database.compact()
+    } else {
+      #expect(databaseCode { try database.compact() } == .inUse)
+      #expect(database.engineFile == file)
+    }
+    #expect(databaseCode { try Database.delete("test", in: directory.path) } == .inUse)
+    try database.save("after", ["n": 1])
+    holder.kill()
+    try holder.wait()
+    try database.compact()
+    #expect((database.engineFile == file) == database.engine.compactsInPlace)
+    // Another process finds the new file, and both go on.
+    let child = try start(["write", "\(engine)", directory.path, "theirs", "20"])
+    try database.save("more", ["other": 2])
+    #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")
+    #expect(try database.document("theirs-7")?["theirskey7"].string == "theirskey7")
+    #expect(try database.documentCount == 50 + 2 + 21)
+    #expect(try storageFaults(database) == [])
+    try database.close()
+  }
+
+  @Test("processes that open, write, compact and close at the same time lose nothing", arguments: [EngineName.lmdb, .sqlite])
+  func compactingProcesses(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    try open(engine, directory).close()
+    let children = try (0..<3).map { _ in
+      try start(["churn", "\(engine)", directory.path, isLong ? "20" : "2"])
+    }
+    var saved = 0
+    for child in children {
+      #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")
+      saved += Int(child.outputText.split(separator: "\n").last ?? "") ?? 0
+    }
+    let database = try open(engine, directory)
+    #expect(try database.documentCount == saved)
+    #expect(try database.lastSequence == UInt64(saved))
+    #expect(try storageFaults(database) == [])
+    try database.close()
+  }
+
+  @Test("a killed process leaves every acknowledged batch whole", arguments: allEngines)
+  func kills(_ engine: EngineName) throws {
+    try withSeed { random in
+      let directory = TemporaryDirectory()
+      try open(engine, directory).close()
+      var next = 0
+      var total = 0
+      for round in 0..<(isLong ? 300 : 30) {
+        let child = try start(["batches", "\(engine)", directory.path, "\(next)"])
+        try child.waitForOutput()
+        usleep(UInt32.random(in: 0..<25_000, using: &random))
+        child.kill()
+        try child.wait()
+        let lines = child.outputText.split(separator: "\n", omittingEmptySubsequences: true)
+        #expect(!child.outputText.contains("failed"), "\(child.outputText.suffix(300))")
+        // Only a line with its end counts.
+        let whole = child.outputText.hasSuffix("\n") ? lines : lines.dropLast()
+        let acknowledged = whole.compactMap { Int($0) }.last
+        let database = try open(engine, directory)
+        let last = try database.document("counter")?["n"].int.map { Int($0) } ?? -1
+        if let acknowledged { #expect(last >= acknowledged, "round \(round)") }
+        #expect(last <= (acknowledged ?? next - 1) + 1, "round \(round)")
+        for batch in max(0, next - 3)..<max(last + 1, 0) {
+          for part in 0..<5 {
+            let document = try database.document("batch\(batch)-\(part)", includeDeleted: true)
+            if batch % 11 == 8, part == 1, batch + 2 <= last {
+              #expect(document == nil)
+              continue
+            }
+            #expect(document != nil, "batch \(batch), part \(part) of \(last)")
+            let isDeleted = batch % 3 == 1 && part == 0 && batch + 1 <= last
+            #expect(document?.isDeleted == isDeleted)
+            if !isDeleted { #expect(document?["key\(batch % 900)"].int == Int64(part)) }
+          }
+        }
+        #expect(try database.document("batch\(last + 1)-0", includeDeleted: true) == nil)
+        let changes = try database.changes()
+        #expect(try changes.last?.sequence ?? 0 <= database.lastSequence)
+        #expect(try storageFaults(database) == [], "round \(round)")
+        if round % 5 == 4 { #expect(try database.checkIntegrity() == []) }
+        if round % 7 == 6 { try database.compact() }
+        try database.close()
+        total += last + 1 - next
+        next = last + 1
+      }
+      #expect(total > 30, "only \(total) batches: nothing was tested")
+    }
+  }
+}
+
+/// The code of the `DatabaseError` that `body` throws, nil when it throws none.
+func databaseCode(of body: () throws -> Void) -> DatabaseError.Code? {
+  do {
+    try body()
+    return nil
+  } catch let error as DatabaseError { return error.code } catch {
+    Issue.record("threw \(error), which is no DatabaseError")
+    return nil
+  }
+}

@@ -1,0 +1,88 @@
+import Storage
+import Touchstone
+
+@testable import Documents
+
+/// What has to hold of a database's keyspaces after every commit; one line for each fault.
+func storageFaults(_ database: Database) throws -> [String] {
+  try storageFaults(database.engine)
+}
+
+func storageFaults(_ engine: any StorageEngine) throws -> [String] {
+  var faults: [String] = []
+  try engine.read { transaction in
+    func keyspace(_ name: String) throws -> Keyspace {
+      guard let keyspace = try transaction.keyspace(named: name) else {
+        throw DocumentError(.damaged, "there is no keyspace \(name)")
+      }
+      return keyspace
+    }
+    func number(_ key: UnsafeRawBufferPointer) -> UInt64 {
+      key.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+    }
+    var changes: [String: [(sequence: UInt64, flags: UInt8)]] = [:]
+    var changeCount = 0
+    try transaction.scan(keyspace("changes")) { key, value in
+      changes[String(decoding: value.dropFirst(), as: UTF8.self), default: []].append((number(key), value[0]))
+      changeCount += 1
+      return true
+    }
+    let state = try transaction.bytes(Array("state".utf8), in: keyspace("meta"))
+    let lastSequence = state?.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) } ?? 0
+    let keyCount = state?.suffix(2).reduce(0) { $0 << 8 | Int($1) } ?? 0
+    let sharedKeys = try DocumentStore.loadSharedKeys(transaction, keyspace("meta"))
+    if sharedKeys.count != keyCount { faults.append("\(sharedKeys.count) shared keys, state says \(keyCount)") }
+    var bodies: Set<UInt64> = []
+    var conflicts: Set<UInt64> = []
+    for (name, isDeleted) in [("docs", false), ("deleted", true)] {
+      var count = 0
+      try transaction.scan(keyspace(name)) { key, value in
+        count += 1
+        let id = String(decoding: key, as: UTF8.self)
+        let record = try DocumentRecord(value)
+        let tree = RevisionTree()
+        try tree.decode(record.tree)
+        let node = tree.nodes[0]
+        if node.isDeleted != isDeleted || record.flags.contains(.deleted) != isDeleted {
+          faults.append("\(id) is in the wrong keyspace, \(name)")
+        }
+        if record.flags.contains(.conflicted) != tree.isConflicted { faults.append("\(id): conflicted?") }
+        if !node.flags.contains(.hasBody) { faults.append("\(id): the current revision has no body") }
+        try validate(record.body, sharedKeyCount: record.keyCount)
+        if record.keyCount > keyCount { faults.append("\(id) needs more shared keys than there are") }
+        if record.sequence > lastSequence { faults.append("\(id) is newer than the last sequence") }
+        let entries = changes.removeValue(forKey: id) ?? []
+        if entries.map(\.sequence) != [record.sequence] || entries[0].flags != value[1] {
+          faults.append("\(id) of \(record.sequence) is in the changes at \(entries)")
+        }
+        for (index, node) in tree.nodes.enumerated() {
+          if node.sequence > record.sequence { faults.append("\(id): a revision newer than the document") }
+          if index > 0, node.flags.contains(.hasBody) {
+            let isNew = (node.isLeaf ? { conflicts.insert($0) } : { bodies.insert($0) })(node.sequence).inserted
+            if !isNew { faults.append("sequence \(node.sequence) has two bodies") }
+          }
+        }
+        return true
+      }
+      if try transaction.count(of: keyspace(name)) != count { faults.append("the count of \(name) is wrong") }
+    }
+    if !changes.isEmpty { faults.append("changes of no document: \(changes)") }
+    if try transaction.count(of: keyspace("changes")) != changeCount { faults.append("count of changes") }
+    for (name, known) in [("bodies", bodies), ("conflicts", conflicts)] {
+      var found: Set<UInt64> = []
+      try transaction.scan(keyspace(name)) { key, value in
+        found.insert(number(key))
+        let body = try BodyRecord(value)
+        try validate(body.body, sharedKeyCount: body.keyCount)
+        return true
+      }
+      let orphans = found.subtracting(known).sorted()
+      if !orphans.isEmpty { faults.append("orphans in \(name): \(orphans)") }
+      // Bodies of replaced revisions may have been dropped; those of leaves never.
+      let missing = known.subtracting(found).sorted()
+      if name == "conflicts", !missing.isEmpty { faults.append("missing in \(name): \(missing)") }
+      if try transaction.count(of: keyspace(name)) != found.count { faults.append("the count of \(name)") }
+    }
+  }
+  return faults
+}
