@@ -1,5 +1,5 @@
-// What the loops over both libraries share: the clock, threads that start together, and a document's parse and
-// digest.
+// What the loops over both libraries share: the clock, threads that start together, and a document's parse
+// and digest.
 #ifndef TOUCHSTONE_LIMITS_INTERNAL_H
 #define TOUCHSTONE_LIMITS_INTERNAL_H
 

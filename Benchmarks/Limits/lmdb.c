@@ -220,7 +220,8 @@ failed:
 }
 
 void limit_lmdb_commits(
-    limit_lmdb *database, const limit_record *records, size_t count, unsigned threads, limit_outcome *outcome) {
+    limit_lmdb *database, const limit_record *records, size_t count, unsigned threads,
+    limit_outcome *outcome) {
   commits work = {database, records, count, threads};
   limit_run_threads(threads, commit_share, &work, outcome);
 }
@@ -264,8 +265,8 @@ void limit_lmdb_read_while_writing(
 }
 
 void limit_lmdb_replay(
-    limit_lmdb *database, const limit_step *steps, size_t count, const limit_operation *operations, size_t batch,
-    limit_outcome *outcome) {
+    limit_lmdb *database, const limit_step *steps, size_t count, const limit_operation *operations,
+    size_t batch, limit_outcome *outcome) {
   MDB_txn *transaction = NULL;
   limit_text_work *text_work = limit_text_work_create();
   if (batch == 0) batch = count;

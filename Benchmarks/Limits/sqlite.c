@@ -31,7 +31,8 @@ static int fail(limit_outcome *outcome, limit_sqlite *database, int code, const 
   return outcome->code;
 }
 
-static int prepare(limit_sqlite *database, const char *sql, sqlite3_stmt **statement, limit_outcome *outcome) {
+static int prepare(
+    limit_sqlite *database, const char *sql, sqlite3_stmt **statement, limit_outcome *outcome) {
   int code = csqlite_prepare_v2(database->f, database->handle, sql, -1, statement, NULL);
   return code ? fail(outcome, database, code, sql) : 0;
 }
@@ -135,7 +136,8 @@ static inline void bind_key(const CSQLiteFunctions *f, sqlite3_stmt *statement, 
 }
 
 static inline int write_record(
-    const CSQLiteFunctions *f, sqlite3_stmt *statement, int shape, const limit_record *record, bool has_value) {
+    const CSQLiteFunctions *f, sqlite3_stmt *statement, int shape, const limit_record *record,
+    bool has_value) {
   bind_key(f, statement, shape, record->key);
   if (has_value)
     csqlite_bind_blob(
@@ -233,7 +235,8 @@ void limit_sqlite_scan(limit_sqlite *database, int order, limit_outcome *outcome
 }
 
 void limit_sqlite_ranges(
-    limit_sqlite *database, const limit_record *records, size_t count, size_t length, limit_outcome *outcome) {
+    limit_sqlite *database, const limit_record *records, size_t count, size_t length,
+    limit_outcome *outcome) {
   const CSQLiteFunctions *f = database->f;
   sqlite3_stmt *statement = NULL;
   char sql[160];
@@ -294,7 +297,8 @@ failed:
 }
 
 void limit_sqlite_commits(
-    limit_sqlite *database, const limit_record *records, size_t count, unsigned threads, limit_outcome *outcome) {
+    limit_sqlite *database, const limit_record *records, size_t count, unsigned threads,
+    limit_outcome *outcome) {
   commits work = {database, records, count, threads, PTHREAD_MUTEX_INITIALIZER};
   limit_run_threads(threads, commit_share, &work, outcome);
 }
@@ -375,8 +379,8 @@ failed:
 }
 
 void limit_sqlite_reopen(
-    const char *path, const limit_sqlite_options *options, const limit_table *table, const limit_record *record,
-    size_t times, limit_outcome *outcome) {
+    const char *path, const limit_sqlite_options *options, const limit_table *table,
+    const limit_record *record, size_t times, limit_outcome *outcome) {
   limit_begin(outcome);
   double begin = outcome->seconds;
   uint64_t sum = 0, count = 0;

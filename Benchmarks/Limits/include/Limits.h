@@ -4,8 +4,8 @@
 //
 // A loop works on a file that an engine has made, opened with that engine's settings. Every loop measures
 // itself: `seconds` in its outcome is from before its first operation to after its last one, transactions
-// included. Loops that read add up `sum`, the first byte of every value, and `count`, the entries they saw, so
-// that nothing can be left out by the compiler and both sides can be compared.
+// included. Loops that read add up `sum`, the first byte of every value, and `count`, the entries they saw,
+// so that nothing can be left out by the compiler and both sides can be compared.
 //
 // All memory that is handed in stays the caller's and must live until the call returns. A database handle is
 // used by one thread at a time.
@@ -61,8 +61,9 @@ typedef struct limit_operation {
   limit_record record;
 } limit_operation;
 
-// What is done for one document: parse its JSON with simdjson (when there is a `text`) and take the SHA-1 of it (when
-// it `digests`, as a local save does and a revision from elsewhere doesn't), then operations[first ..< end]. simdjson reads up to 64 bytes past a text: they must be readable.
+// What is done for one document: parse its JSON with simdjson (when there is a `text`) and take the SHA-1 of
+// it (when it `digests`, as a local save does and a revision from elsewhere doesn't), then
+// operations[first ..< end]. simdjson reads up to 64 bytes past a text: they must be readable.
 typedef struct limit_step {
   limit_bytes text;
   bool digests;
@@ -111,16 +112,17 @@ void limit_lmdb_ranges(
     limit_lmdb *database, const limit_record *records, size_t count, size_t length, limit_outcome *outcome);
 // A transaction a record, by `threads` that take turns as the library lets them.
 void limit_lmdb_commits(
-    limit_lmdb *database, const limit_record *records, size_t count, unsigned threads, limit_outcome *outcome);
-// Gets, a snapshot each, while another thread puts `writes` over and over, `batch` a transaction. `seconds` is
-// of the gets.
+    limit_lmdb *database, const limit_record *records, size_t count, unsigned threads,
+    limit_outcome *outcome);
+// Gets, a snapshot each, while another thread puts `writes` over and over, `batch` a transaction. `seconds`
+// is of the gets.
 void limit_lmdb_read_while_writing(
     limit_lmdb *database, const limit_record *records, size_t count, const limit_record *writes,
     size_t write_count, size_t batch, limit_outcome *outcome);
 // All steps, `batch` a transaction (0: all in one).
 void limit_lmdb_replay(
-    limit_lmdb *database, const limit_step *steps, size_t count, const limit_operation *operations, size_t batch,
-    limit_outcome *outcome);
+    limit_lmdb *database, const limit_step *steps, size_t count, const limit_operation *operations,
+    size_t batch, limit_outcome *outcome);
 // Opens, gets one record, closes, `times` over.
 void limit_lmdb_reopen(
     const char *path, const limit_lmdb_options *options, const limit_table *table, const limit_record *record,
@@ -149,7 +151,8 @@ void limit_sqlite_ranges(
     limit_sqlite *database, const limit_record *records, size_t count, size_t length, limit_outcome *outcome);
 // The threads share the connection under a mutex, which is held for a transaction.
 void limit_sqlite_commits(
-    limit_sqlite *database, const limit_record *records, size_t count, unsigned threads, limit_outcome *outcome);
+    limit_sqlite *database, const limit_record *records, size_t count, unsigned threads,
+    limit_outcome *outcome);
 // The writer has a connection of its own.
 void limit_sqlite_read_while_writing(
     limit_sqlite *database, limit_sqlite *writer, const limit_record *records, size_t count,
@@ -158,8 +161,8 @@ void limit_sqlite_replay(
     limit_sqlite *database, const limit_step *steps, size_t count, const limit_operation *operations,
     size_t batch, limit_outcome *outcome);
 void limit_sqlite_reopen(
-    const char *path, const limit_sqlite_options *options, const limit_table *table, const limit_record *record,
-    size_t times, limit_outcome *outcome);
+    const char *path, const limit_sqlite_options *options, const limit_table *table,
+    const limit_record *record, size_t times, limit_outcome *outcome);
 
 #ifdef __cplusplus
 }
