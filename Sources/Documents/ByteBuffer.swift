@@ -65,7 +65,9 @@ struct ByteBuffer: ~Copyable {
     guard text.count.isMultiple(of: 2) else { return false }
     reserve(text.count / 2)
     for index in 0..<(text.count / 2) {
-      guard let high = hexValue(text[index * 2]), let low = hexValue(text[index * 2 + 1]) else { return false }
+      guard let high = hexValue(text[index * 2]), let low = hexValue(text[index * 2 + 1]) else {
+        return false
+      }
       start.storeBytes(of: high << 4 | low, toByteOffset: count + index, as: UInt8.self)
     }
     count += text.count / 2

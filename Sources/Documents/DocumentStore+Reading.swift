@@ -72,7 +72,8 @@ extension DocumentStore {
             transaction, context)
         }
         return Revision(
-          id: tree.revisionID(of: index), parent: node.parent < 0 ? nil : tree.revisionID(of: Int(node.parent)),
+          id: tree.revisionID(of: index),
+          parent: node.parent < 0 ? nil : tree.revisionID(of: Int(node.parent)),
           isDeleted: node.isDeleted, isLeaf: node.isLeaf, isCurrent: index == 0, sequence: node.sequence,
           body: body)
       }

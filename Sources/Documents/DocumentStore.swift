@@ -134,7 +134,8 @@ public final class DocumentStore: Sendable {
         .unsupportedVersion,
         "the documents in \(engine.path) are of format \(version); this release knows \(formatVersion)")
     }
-    guard try meta("format") == [formatVersion], let publicUUID = try meta("publicUUID"), publicUUID.count == 16,
+    guard try meta("format") == [formatVersion], let publicUUID = try meta("publicUUID"),
+      publicUUID.count == 16,
       let privateUUID = try meta("privateUUID"), privateUUID.count == 16
     else { throw DocumentError(.damaged, "the database's own records can't be read in \(engine.path)") }
     let sharedKeys = try loadSharedKeys(transaction, keyspaces.meta)

@@ -192,7 +192,8 @@ final class DocumentWriter {
     }
     if !isForeign, let name = encoder.underscoredName {
       throw DocumentError(
-        .reservedProperty, "the property \"\(name)\" is reserved: names at the top can't begin with an underscore",
+        .reservedProperty,
+        "the property \"\(name)\" is reserved: names at the top can't begin with an underscore",
         documentID: idText(id))
     }
   }
@@ -249,7 +250,8 @@ final class DocumentWriter {
   /// give the same ID everywhere. Then the two are joined; when it has another parent, nothing changes.
   private func saveKnown(
     _ known: Int, on parent: Int, _ id: UnsafeRawBufferPointer, stored: Stored?, _ generation: UInt64,
-    _ suffix: UnsafeRawBufferPointer, _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
+    _ suffix: UnsafeRawBufferPointer, _ transaction: any WriteTransaction,
+    _ keyspaces: DocumentStore.Keyspaces
   ) throws -> SavedRevision {
     guard tree.nodes[known].parent < 0 else { return saved(stored?.sequence ?? 0, generation, suffix) }
     let sequence = try nextSequence()
@@ -296,7 +298,9 @@ final class DocumentWriter {
   }
 
   /// The node that a local write goes on top of.
-  private func parent(for precondition: Precondition, deleting: Bool, id: UnsafeRawBufferPointer) throws -> Int {
+  private func parent(for precondition: Precondition, deleting: Bool, id: UnsafeRawBufferPointer) throws
+    -> Int
+  {
     let base: RevisionID?
     let canFail: Bool
     switch precondition {
@@ -529,7 +533,8 @@ final class DocumentWriter {
     } else {
       if hasNewBody {
         try putBody(
-          encoder.fleece, keyCount: encoder.sharedKeyCount, at: sequence, in: keyspaces.conflicts, transaction)
+          encoder.fleece, keyCount: encoder.sharedKeyCount, at: sequence, in: keyspaces.conflicts, transaction
+        )
       }
       treeBytes.removeAll()
       tree.encode(into: &treeBytes)

@@ -31,7 +31,8 @@ public struct RevisionID: Hashable, Sendable, Comparable, LosslessStringConverti
     guard let dash = text.utf8.firstIndex(of: UInt8(ascii: "-")) else { return nil }
     let digits = text.utf8[..<dash]
     guard let first = digits.first, first != UInt8(ascii: "0"), digits.count <= 19,
-      digits.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }), let generation = UInt64(text[..<dash]), generation <= RevisionID.maximumGeneration
+      digits.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }), let generation = UInt64(text[..<dash]),
+      generation <= RevisionID.maximumGeneration
     else { return nil }
     let suffix = text[text.utf8.index(after: dash)...]
     guard RevisionID.isValid(suffix: suffix.utf8) else { return nil }

@@ -93,7 +93,8 @@ struct DatabaseDirectory {
     guard let description = try? JSONDecoder().decode(Description.self, from: Data(bytes)),
       !description.file.isEmpty, !description.file.contains("/"), description.file.hasPrefix("data-")
     else {
-      throw DatabaseError(.damaged, "the database's description lacks its engine or file", path: descriptionPath)
+      throw DatabaseError(
+        .damaged, "the database's description lacks its engine or file", path: descriptionPath)
     }
     return description
   }

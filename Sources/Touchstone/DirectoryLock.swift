@@ -51,7 +51,8 @@ final class DirectoryLock: @unchecked Sendable {
   /// Takes it shared, also when it is held alone; waits for somebody who changes files, at most `seconds`.
   func share(seconds: Double = 10) throws {
     try state.withLock { state in
-      try lock(state.descriptor, LOCK_SH, seconds: seconds, "another process is changing the database's files")
+      try lock(
+        state.descriptor, LOCK_SH, seconds: seconds, "another process is changing the database's files")
       giveUpRight(&state)
     }
   }
@@ -64,7 +65,9 @@ final class DirectoryLock: @unchecked Sendable {
       guard state.descriptor >= 0 else { return }
       if state.right < 0 {
         state.right = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard state.right >= 0 else { throw StorageError.system(errno, "can't open the directory", directory) }
+        guard state.right >= 0 else {
+          throw StorageError.system(errno, "can't open the directory", directory)
+        }
       }
       do { try lock(state.right, LOCK_EX, seconds: seconds, refusal) } catch {
         giveUpRight(&state)

@@ -45,7 +45,8 @@ final class OpenDatabase: Sendable {
     }
     guard isLast else { return }
     guard !store.isInBatch else {
-      throw DatabaseError(.inUse, "a database can't be closed inside a batch of its own", path: directory.path)
+      throw DatabaseError(
+        .inUse, "a database can't be closed inside a batch of its own", path: directory.path)
     }
     try upkeep.withLock { _ in
       try OpenDatabase.all.withLock { all in
@@ -67,7 +68,8 @@ final class OpenDatabase: Sendable {
       throw DatabaseError(.alreadyExists, "there is a database already", path: directory.path)
     }
     guard wanted.isReadOnly || !options.isReadOnly else {
-      throw DatabaseError(.inUse, "the database is open for reading only in this process", path: directory.path)
+      throw DatabaseError(
+        .inUse, "the database is open for reading only in this process", path: directory.path)
     }
     try OpenDatabase.unlock(directory, wanted.key)?.withUnsafeBytes { _ in }
   }
@@ -191,9 +193,11 @@ final class OpenDatabase: Sendable {
     switch (directory.isEncrypted, key) {
     case (false, nil): return nil
     case (false, _?):
-      throw DatabaseError(.notEncrypted, "a key was given and the database isn't encrypted", path: directory.path)
+      throw DatabaseError(
+        .notEncrypted, "a key was given and the database isn't encrypted", path: directory.path)
     case (true, nil):
-      throw DatabaseError(.keyRequired, "the database is encrypted and no key was given", path: directory.path)
+      throw DatabaseError(
+        .keyRequired, "the database is encrypted and no key was given", path: directory.path)
     case (true, let key?):
       do { return try KeyFile.open(at: directory.keyPath, key: key) } catch let error as EncryptionError {
         switch error.code {
@@ -222,7 +226,8 @@ final class OpenDatabase: Sendable {
       where error.code == .wrongKey
     {
       // The key file vouches for the data key, so it is the data that is broken.
-      throw DatabaseError(.damaged, "the data can't be read with the database's own key: \(error)", path: path)
+      throw DatabaseError(
+        .damaged, "the data can't be read with the database's own key: \(error)", path: path)
     }
   }
 

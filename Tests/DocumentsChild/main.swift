@@ -58,11 +58,14 @@ func run(_ arguments: [String]) throws {
       let batch = number
       try database.inBatch {
         for part in 0..<5 {
-          try database.save("batch\(batch)-\(part)", ["batch": .int(Int64(batch)), "key\(batch % 900)": .int(Int64(part))])
+          try database.save(
+            "batch\(batch)-\(part)", ["batch": .int(Int64(batch)), "key\(batch % 900)": .int(Int64(part))])
         }
-        try database.save("counter", ["n": .int(Int64(batch)), "text": .string(String(repeating: "x", count: batch % 3_000))])
+        try database.save(
+          "counter", ["n": .int(Int64(batch)), "text": .string(String(repeating: "x", count: batch % 3_000))])
         try database.apply(
-          PulledRevision(id: "pulled\(batch % 7)", history: ["\(batch + 2)-aa", "\(batch + 1)-aa"], body: ["n": 1]))
+          PulledRevision(
+            id: "pulled\(batch % 7)", history: ["\(batch + 2)-aa", "\(batch + 1)-aa"], body: ["n": 1]))
         if batch % 3 == 2 { try database.delete("batch\(batch - 1)-0") }
         if batch % 11 == 10 { try database.purge("batch\(batch - 2)-1") }
       }

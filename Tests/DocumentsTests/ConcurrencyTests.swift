@@ -66,7 +66,8 @@ import Touchstone
         for number in 0..<40 {
           do {
             try database.inBatch {
-              try database.save("t\(thread)-\(number)", ["n": .int(Int64(number)), "k\(thread)x\(number)": 1])
+              try database.save(
+                "t\(thread)-\(number)", ["n": .int(Int64(number)), "k\(thread)x\(number)": 1])
               try database.save("counter\(thread)", ["n": .int(Int64(number))])
               if number % 5 == 4 { throw Stop() }
             }

@@ -5,8 +5,12 @@ import Touchstone
 /// Bytes that nobody wrote, in every keyspace: what can't be read is a typed error, never a crash.
 @Suite("Damaged storage") struct DamageTests {
   private func fill(_ database: Database) throws {
-    for number in 0..<6 { try database.save("doc\(number)", ["n": .int(Int64(number)), "list": [1, 2.5, "three"]]) }
-    for number in 0..<4 { try database.save("doc\(number)", ["n": .int(Int64(number + 1)), "other": ["in": nil]]) }
+    for number in 0..<6 {
+      try database.save("doc\(number)", ["n": .int(Int64(number)), "list": [1, 2.5, "three"]])
+    }
+    for number in 0..<4 {
+      try database.save("doc\(number)", ["n": .int(Int64(number + 1)), "other": ["in": nil]])
+    }
     for number in 1..<4 {
       let id = "doc\(number)"
       try database.apply(PulledRevision(id: id, history: ["2-\(number)f", "1-aa"], body: ["pulled": true]))
@@ -26,7 +30,9 @@ import Touchstone
       let id = "doc\(number)"
       attempt {
         guard let document = try database.document(id, includeDeleted: true) else { return }
-        _ = (document["n"].int, document["list"][2].string, document["other"]["in"].exists, document.revisionID)
+        _ = (
+          document["n"].int, document["list"][2].string, document["other"]["in"].exists, document.revisionID
+        )
         attempt { _ = try document.value() }
         attempt { _ = try document.json() }
         attempt { _ = try document["list"].jsonValue() }
@@ -60,7 +66,9 @@ import Touchstone
       case 1: attempt { try database.delete(id) }
       case 2: attempt { try database.purge(id) }
       case 3:
-        attempt { try database.apply(PulledRevision(id: id, history: ["3-cc", "2-\(number)f"], body: ["n": 1])) }
+        attempt {
+          try database.apply(PulledRevision(id: id, history: ["3-cc", "2-\(number)f"], body: ["n": 1]))
+        }
       case 4: attempt { try database.save(id, ["n": 2], basedOn: RevisionID("4-Text"), onConflict: .fail) }
       default:
         attempt {
@@ -99,7 +107,10 @@ import Touchstone
             guard let keyspace = try transaction.keyspace(named: victim.0) else { return }
             switch Int.random(in: 0..<8, using: &random) {
             case 0: value.removeLast(Int.random(in: 0...value.count, using: &random))
-            case 1: value = (0..<Int.random(in: 0..<40, using: &random)).map { _ in .random(in: 0...255, using: &random) }
+            case 1:
+              value = (0..<Int.random(in: 0..<40, using: &random)).map { _ in
+                .random(in: 0...255, using: &random)
+              }
             case 2: value = [UInt8](repeating: 0xFF, count: value.count)
             case 3:
               _ = try key.withUnsafeBytes { try transaction.delete($0, in: keyspace) }

@@ -146,7 +146,8 @@ import Touchstone
       case .delete(let id, let n, let base, let fails):
         let value: JSONValue = n.map { ["why": .int(Int64($0))] } ?? [:]
         return try model.save(
-          id, value, canonical: n.map { #"{"why":\#($0)}"# } ?? "{}", base: base, fails: fails, deleting: true)
+          id, value, canonical: n.map { #"{"why":\#($0)}"# } ?? "{}", base: base, fails: fails, deleting: true
+        )
       case .purge(let id):
         try model.purge(id)
         return "purged"
@@ -166,7 +167,8 @@ import Touchstone
       case .save(let id, let n, let extra, let base, let fails, let asJSON):
         let (value, canonical) = body(n, extra)
         let saved = try database.save(
-          id, asJSON ? DocumentBody(json: canonical) : .value(value), basedOn: base.flatMap { RevisionID($0) },
+          id, asJSON ? DocumentBody(json: canonical) : .value(value),
+          basedOn: base.flatMap { RevisionID($0) },
           onConflict: fails ? .fail : .lastWriteWins)
         return saved.revisionID.description
       case .delete(let id, let n, let base, let fails):
@@ -224,7 +226,9 @@ import Touchstone
     let expected = model.documents.map { id, entry in
       "\(entry.sequence) \(id) \(entry.isDeleted) \(entry.isConflicted)"
     }
-    let found = try database.changes().map { "\($0.sequence) \($0.documentID) \($0.isDeleted) \($0.isConflicted)" }
+    let found = try database.changes().map {
+      "\($0.sequence) \($0.documentID) \($0.isDeleted) \($0.isConflicted)"
+    }
     #expect(found.sorted() == expected.sorted())
     let sequences = try database.changes().map(\.sequence)
     #expect(sequences == sequences.sorted())

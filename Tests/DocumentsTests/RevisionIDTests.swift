@@ -3,7 +3,8 @@ import Testing
 @testable import Documents
 
 @Suite("Revision IDs") struct RevisionIDTests {
-  @Test("text is kept as it is", arguments: ["1-a", "3-foo", "2-448bebae", "10-ABCD", "1-953875a1-9bc5-4010"])
+  @Test(
+    "text is kept as it is", arguments: ["1-a", "3-foo", "2-448bebae", "10-ABCD", "1-953875a1-9bc5-4010"])
   func keepsText(_ text: String) throws {
     let id = try #require(RevisionID(text))
     #expect(id.description == text)
@@ -31,10 +32,12 @@ import Testing
     #expect(storedBytes("1-abc") == [1, 7, 0x61, 0x62, 0x63])
   }
 
-  @Test("what is no revision ID is refused", arguments: [
-    "", "-", "1", "1-", "-a", "0-a", "01-a", "x-a", "1x-a", "+1-a", "1- a", "1-a\u{7F}", "1-é",
-    "18446744073709551616-a", "1-" + String(repeating: "a", count: 251),
-  ])
+  @Test(
+    "what is no revision ID is refused",
+    arguments: [
+      "", "-", "1", "1-", "-a", "0-a", "01-a", "x-a", "1x-a", "+1-a", "1- a", "1-a\u{7F}", "1-é",
+      "18446744073709551616-a", "1-" + String(repeating: "a", count: 251),
+    ])
   func refuses(_ text: String) { #expect(RevisionID(text) == nil) }
 
   @Test("order is by generation as a number, then by the suffix's bytes")

@@ -53,7 +53,8 @@ import Testing
         var revisions: [(id: String, parent: String?, deleted: Bool)] = []
         var suffix = 0
         for _ in 0..<Int.random(in: 1...12, using: &random) {
-          let parent = revisions.isEmpty || Int.random(in: 0..<8, using: &random) == 0
+          let parent =
+            revisions.isEmpty || Int.random(in: 0..<8, using: &random) == 0
             ? nil : revisions.randomElement(using: &random)
           let generation = parent.flatMap { RevisionID($0.id)?.generation } ?? 0
           suffix += 1
@@ -135,7 +136,9 @@ import Testing
         for _ in 0..<Int.random(in: 1...3, using: &random) {
           damaged[Int.random(in: 0..<damaged.count, using: &random)] = .random(in: 0...255, using: &random)
         }
-        if Bool.random(using: &random) { damaged.removeLast(Int.random(in: 0...damaged.count, using: &random)) }
+        if Bool.random(using: &random) {
+          damaged.removeLast(Int.random(in: 0...damaged.count, using: &random))
+        }
         let read = RevisionTree()
         _ = try? damaged.withUnsafeBytes { try read.decode($0) }
       }

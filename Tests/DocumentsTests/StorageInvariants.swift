@@ -31,7 +31,9 @@ func storageFaults(_ engine: any StorageEngine) throws -> [String] {
     let lastSequence = state?.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) } ?? 0
     let keyCount = state?.suffix(2).reduce(0) { $0 << 8 | Int($1) } ?? 0
     let sharedKeys = try DocumentStore.loadSharedKeys(transaction, keyspace("meta"))
-    if sharedKeys.count != keyCount { faults.append("\(sharedKeys.count) shared keys, state says \(keyCount)") }
+    if sharedKeys.count != keyCount {
+      faults.append("\(sharedKeys.count) shared keys, state says \(keyCount)")
+    }
     var bodies: Set<UInt64> = []
     var conflicts: Set<UInt64> = []
     for (name, isDeleted) in [("docs", false), ("deleted", true)] {
@@ -58,7 +60,8 @@ func storageFaults(_ engine: any StorageEngine) throws -> [String] {
         for (index, node) in tree.nodes.enumerated() {
           if node.sequence > record.sequence { faults.append("\(id): a revision newer than the document") }
           if index > 0, node.flags.contains(.hasBody) {
-            let isNew = (node.isLeaf ? { conflicts.insert($0) } : { bodies.insert($0) })(node.sequence).inserted
+            let isNew = (node.isLeaf ? { conflicts.insert($0) } : { bodies.insert($0) })(node.sequence)
+              .inserted
             if !isNew { faults.append("sequence \(node.sequence) has two bodies") }
           }
         }

@@ -3,7 +3,7 @@ import Testing
 import Touchstone
 
 /// A directory of its own for one test, removed afterwards.
-final class TemporaryDirectory {
+final class TemporaryDirectory: Sendable {
   let path: String
 
   init() {
