@@ -4,6 +4,7 @@ import Storage
 
 /// Looking after the file: sizes, copies, compaction, checks.
 extension SQLiteEngine {
+  /// Sizes and counts, read in a snapshot of their own.
   public func statistics() throws -> EngineStatistics {
     try withSnapshot { connection in
       let database = connection.connection
@@ -23,6 +24,7 @@ extension SQLiteEngine {
 
   // MARK: Copies
 
+  /// Copies table by table from one snapshot into a new file, which gets its name when it is whole and synced.
   public func backup(to target: String) throws {
     let target = try SQLiteFile.absolute(target)
     guard SQLiteFile.size(target) == nil else {
@@ -97,8 +99,10 @@ extension SQLiteEngine {
 
   // MARK: Compaction
 
+  /// True.
   public var compactsInPlace: Bool { true }
 
+  /// Rebuilds the file (VACUUM). Needs room for two more copies of it meanwhile, one of them in the log.
   public func compact() throws {
     try checkFork()
     guard writer != nil else { throw readOnlyError("compacting") }
@@ -121,6 +125,7 @@ extension SQLiteEngine {
 
   // MARK: Checks
 
+  /// The library's own check, and each keyspace's count held against its table.
   public func checkIntegrity() throws -> [String] {
     try withSnapshot { connection in
       let database = connection.connection

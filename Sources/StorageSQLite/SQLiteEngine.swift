@@ -10,11 +10,17 @@ import Storage
 ///
 /// One connection writes, a pool of others reads; all are handed from thread to thread under locks.
 public final class SQLiteEngine: StorageEngine, @unchecked Sendable {
+  /// The name it was chosen by.
   public let name: String
+  /// The library and its version: `SQLCipher 3.4.1 (SQLite 3.15.2)`.
   public let library: String
+  /// The absolute path of the file; the log and its index lie beside it, as `-wal` and `-shm`.
   public let path: String
+  /// What a commit survives.
   public let durability: Durability
+  /// Whether writes are refused.
   public let isReadOnly: Bool
+  /// Pragmas as the library reported them when the file was opened.
   public let settings: [(name: String, value: String)]
 
   let file: SQLiteFile
@@ -89,6 +95,7 @@ public final class SQLiteEngine: StorageEngine, @unchecked Sendable {
     }
   }
 
+  /// Closes all connections. The last one in any process copies the log into the file and removes it.
   public func close() throws {
     try checkFork()
     try queue.exclusively {
@@ -103,11 +110,13 @@ public final class SQLiteEngine: StorageEngine, @unchecked Sendable {
 
   // MARK: Transactions
 
+  /// Begins a snapshot on a connection of the pool. Throws `tooManyReaders` past 2,500.
   public func beginRead() throws -> any ReadTransaction {
     try checkFork()
     return SQLiteReadTransaction(try readers.take(), readers)
   }
 
+  /// Runs `body` in the write transaction, which waits up to 60 seconds for other processes, then throws `busy`.
   public func write(_ body: (any WriteTransaction) throws -> Void) throws {
     try checkFork()
     guard let writer else { throw readOnlyError("writing") }
@@ -150,7 +159,8 @@ public final class SQLiteEngine: StorageEngine, @unchecked Sendable {
   /// When VACUUM builds the new file aside with pages of another size than the database's, as SQLCipher's own
   /// default of 1,024 is, the database is damaged (seen with 3.4.1).
   private static func setDefaultPageSize(_ library: Library, _ path: String) throws {
-    try pageSizeLock.withLock { _ in
+    try preparedLibraries.withLock { prepared in
+      guard prepared.insert(library.path).inserted else { return }
       try storing("preparing the library", path) {
         let connection = try Connection(
           ":memory:", library: library, flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY)
@@ -160,7 +170,7 @@ public final class SQLiteEngine: StorageEngine, @unchecked Sendable {
     }
   }
 
-  private static let pageSizeLock = Lock(())
+  private static let preparedLibraries = Lock<Set<String>>([])
 
   private static func key(_ key: [UInt8]?, encrypts: Bool, name: String, _ path: String) throws -> SecretKey?
   {
