@@ -28,6 +28,8 @@ final class Environment: @unchecked Sendable {
   let queue = WriteQueue()
   let pool = SnapshotPool()
   private let forkGeneration: Int
+  /// The last commit before this process could make one.
+  private let transactionAtOpen: Int
   private let catalogState: Lock<CatalogState>
   /// A transaction found the map full: the next one grows it, when nobody reads.
   private let wantsLargerMap = Atomic<Bool>(false)
@@ -52,9 +54,18 @@ final class Environment: @unchecked Sendable {
     handle = opened.handle
     usesLockFile = opened.usesLockFile
     catalogHandle = opened.catalogHandle
+    // The first transaction makes the catalog, at the first opening: that is to be synced as well.
+    transactionAtOpen = opened.transaction > 1 ? opened.transaction : 0
     catalogState = Lock(
       CatalogState(transaction: opened.transaction, catalog: opened.catalog, handles: opened.handles))
     pool.environment = self
+  }
+
+  /// The number of the last transaction that was committed, by any process.
+  private var lastTransaction: Int {
+    var info = MDB_envinfo()
+    mdb_env_info(handle, &info)
+    return info.me_last_txnid
   }
 
   // MARK: - Snapshots
@@ -296,8 +307,9 @@ final class Environment: @unchecked Sendable {
       guard pool.close() else {
         throw error(.inUse, "\(pool.openCount) snapshots are open; end them before closing the database")
       }
-      // The last commit's meta page reaches the disk with the next commit's sync, which won't come.
-      if durability == .normal, !isReadOnly { mdb_env_sync(handle, 1) }
+      // The last commit's meta page reaches the disk with the next commit's sync, which won't come. A sync of
+      // nothing would cost as much as one of something.
+      if durability == .normal, !isReadOnly, lastTransaction != transactionAtOpen { mdb_env_sync(handle, 1) }
       mdb_env_close(handle)
       EnvironmentRegistry.remove(self)
     }
