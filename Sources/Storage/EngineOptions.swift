@@ -10,14 +10,18 @@ public enum Durability: String, Sendable, CaseIterable, Codable {
 
 /// How a file is opened.
 public struct EngineOptions: Sendable {
+  /// What is to be done about a file that is there, or isn't.
   public enum Creation: Sendable {
     case openOrCreate
     case openExisting
     case createNew
   }
 
+  /// Whether the file may, must or must not be there.
   public var creation: Creation
+  /// Nothing is written, also not beside the file.
   public var isReadOnly: Bool
+  /// What a commit is to survive.
   public var durability: Durability
   /// 32 bytes for an engine that encrypts. Wiped by whoever made it; an engine keeps no copy of its own
   /// beyond what the library below needs.
@@ -27,6 +31,7 @@ public struct EngineOptions: Sendable {
   /// The library to load instead of the system's, for engines that load one.
   public var libraryPath: String?
 
+  /// Options; see the properties.
   public init(
     creation: Creation = .openOrCreate, isReadOnly: Bool = false, durability: Durability = .normal,
     key: [UInt8]? = nil, cacheBytes: Int = 16 << 20, libraryPath: String? = nil
@@ -52,6 +57,7 @@ public struct EngineType: Sendable {
   /// Opens or creates the file at a path.
   public let open: @Sendable (_ path: String, _ options: EngineOptions) throws -> any StorageEngine
 
+  /// A kind of engine; see the properties.
   public init(
     name: String, fileExtension: String, encrypts: Bool,
     open: @escaping @Sendable (_ path: String, _ options: EngineOptions) throws -> any StorageEngine
@@ -71,12 +77,14 @@ public struct EngineStatistics: Sendable {
   public var pageBytes: Int
   /// Pages in the file that hold nothing.
   public var freePages: Int
+  /// Pages in the file.
   public var totalPages: Int
   /// Entries of each keyspace by name.
   public var entries: [String: Int]
   /// Snapshots open in this process.
   public var openReaders: Int
 
+  /// Statistics; see the properties.
   public init(
     fileBytes: Int, pageBytes: Int, freePages: Int, totalPages: Int, entries: [String: Int],
     openReaders: Int

@@ -4,8 +4,10 @@
 public struct Keyspace: Hashable, Sendable {
   /// The number under which the file knows the keyspace.
   public let number: Int
+  /// How it is laid out.
   public let shape: KeyspaceShape
 
+  /// The handle of a keyspace, for engines.
   @inlinable
   public init(number: Int, shape: KeyspaceShape) {
     self.number = number
@@ -32,21 +34,27 @@ public enum StorageLimits {
   public static let maximumKeyBytes = 511
   /// SQLite's default limit of a value.
   public static let maximumValueBytes = 1_000_000_000
+  /// Far beyond what indexes need; LMDB reserves memory for each.
   public static let maximumKeyspaces = 1_000
+  /// Of ASCII.
   public static let maximumKeyspaceNameBytes = 64
 }
 
 /// Which keys: those between two bounds, by unsigned byte order.
 public struct KeyRange: Hashable, Sendable {
+  /// An end of a range.
   public enum Bound: Hashable, Sendable {
     case unbounded
     case inclusive([UInt8])
     case exclusive([UInt8])
   }
 
+  /// Where it begins.
   public var lower: Bound
+  /// Where it ends.
   public var upper: Bound
 
+  /// The keys between two bounds.
   @inlinable
   public init(lower: Bound = .unbounded, upper: Bound = .unbounded) {
     self.lower = lower

@@ -21,6 +21,7 @@ public protocol StorageEngine: AnyObject, Sendable {
   /// What a commit survives.
   var durability: Durability { get }
 
+  /// Whether it was opened for reading only: writes throw `readOnly`.
   var isReadOnly: Bool { get }
 
   /// What was set on the library, by the library's own names, for people who compare engines.
@@ -204,9 +205,12 @@ public protocol Cursor: AnyObject {
 /// A key and its value where the engine keeps them. See `ReadTransaction` for how long they last.
 @frozen
 public struct Entry {
+  /// The key's bytes, where the engine keeps them.
   public let key: UnsafeRawBufferPointer
+  /// The value's bytes, where the engine keeps them.
   public let value: UnsafeRawBufferPointer
 
+  /// An entry of these bytes, which must outlive it.
   @inlinable
   public init(key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
     self.key = key

@@ -1,5 +1,6 @@
 /// What went wrong in an engine: what was tried, on which file, what was found, and the library's own words.
 public struct StorageError: Error, Sendable, CustomStringConvertible {
+  /// What kind of failure it is, for programs.
   public enum Code: String, Sendable, CaseIterable {
     /// There is no file, and none was to be made.
     case notFound
@@ -48,6 +49,7 @@ public struct StorageError: Error, Sendable, CustomStringConvertible {
     case engineFailure
   }
 
+  /// What kind of failure it is.
   public let code: Code
   /// What was tried and what was found, for people.
   public let message: String
@@ -58,6 +60,7 @@ public struct StorageError: Error, Sendable, CustomStringConvertible {
   /// The library's own message.
   public let engineMessage: String?
 
+  /// A failure of that kind.
   public init(
     _ code: Code, _ message: String, path: String? = nil, engineCode: Int? = nil,
     engineMessage: String? = nil
@@ -69,6 +72,7 @@ public struct StorageError: Error, Sendable, CustomStringConvertible {
     self.engineMessage = engineMessage
   }
 
+  /// All of it in one line.
   public var description: String {
     var text = message
     if let path { text += ": \(path)" }
