@@ -29,7 +29,7 @@ let package = Package(
     // The library, bottom to top (docs/architecture.md).
     .target(name: "Storage"),
     .target(name: "SQLiteLibrary", dependencies: ["CSQLite"]),
-    .target(name: "StorageSQLite", dependencies: ["Storage", "SQLiteLibrary"]),
+    .target(name: "StorageSQLite", dependencies: ["Storage", "SQLiteLibrary", "CCrypto"]),
     .target(name: "StorageLMDB", dependencies: ["Storage", "CLMDB"]),
     .target(
       name: "Fleece", dependencies: ["CSimdjson"],
@@ -48,7 +48,10 @@ let package = Package(
       path: "Benchmarks/Limits"),
     .target(
       name: "Suites",
-      dependencies: ["Touchstone", "BenchmarkKit", "Datasets", "Limits"], path: "Benchmarks/Suites"),
+      dependencies: [
+        "Touchstone", "Storage", "SQLiteLibrary", "StorageSQLite", "StorageLMDB", "BenchmarkKit", "Datasets",
+        "Limits", "CSQLite", "CLMDB",
+      ], path: "Benchmarks/Suites"),
     .executableTarget(
       name: "touchstone",
       dependencies: ["Touchstone", "BenchmarkKit", "Datasets", "Suites"], path: "Sources/CLI"),
@@ -62,7 +65,10 @@ let package = Package(
     .testTarget(
       name: "StorageTests",
       dependencies: ["StorageConformance", "StorageSQLite", "StorageLMDB", "storage-child"]),
-    .testTarget(name: "StorageSQLiteTests", dependencies: ["StorageConformance", "StorageSQLite"]),
+    .testTarget(name: "StorageSQLiteTests", dependencies: ["StorageSQLite"]),
+    .executableTarget(
+      name: "lmdb-child", dependencies: ["Storage", "StorageLMDB"], path: "Tests/LMDBChild"),
+    .testTarget(name: "StorageLMDBTests", dependencies: ["StorageLMDB", "CLMDB", "lmdb-child"]),
     .testTarget(name: "FleeceTests", dependencies: ["Fleece"]),
     .testTarget(name: "EncryptionTests", dependencies: ["Encryption", "Storage"]),
     .executableTarget(
@@ -72,7 +78,8 @@ let package = Package(
     .testTarget(name: "TouchstoneTests", dependencies: ["Touchstone", "Datasets"]),
     .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
     .testTarget(name: "DatasetsTests", dependencies: ["Datasets"]),
-    .testTarget(name: "CLITests", dependencies: ["touchstone", "Datasets"]),
+    .testTarget(name: "SuitesTests", dependencies: ["Suites"]),
+    .testTarget(name: "CLITests", dependencies: ["touchstone", "Touchstone", "Datasets"]),
   ]
     + (fuzzing
       ? [

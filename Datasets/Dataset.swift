@@ -16,6 +16,7 @@ public struct Dataset: Sendable {
   public let name: String
   /// What it is, in a sentence.
   public let summary: String
+  /// Where its bytes are.
   public let origin: Origin
   /// Documents in all, as it comes without `--docs`.
   public let documents: Int
@@ -25,6 +26,7 @@ public struct Dataset: Sendable {
   public let jsonBytes: Int
   /// SHA-256 of those bytes, lower-case hex.
   public let sha256: String
+  /// Under which terms it may be used.
   public let license: String
   /// Where a person gets it.
   public let source: String
@@ -48,8 +50,10 @@ public struct DataDirectory: Sendable {
   /// The environment variable that names it.
   public static let variable = "TOUCHSTONE_DATA"
 
+  /// The directory; nil when none is named.
   public let path: String?
 
+  /// That directory, or none.
   public init(path: String?) { self.path = path }
 
   /// What `TOUCHSTONE_DATA` says; nothing when it is unset or empty.

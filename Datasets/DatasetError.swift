@@ -1,5 +1,6 @@
 /// What was wrong with a data set: which file or name, which line, and what was found.
 public struct DatasetError: Error, Sendable, Equatable, CustomStringConvertible {
+  /// The kind of fault, for programs.
   public enum Code: String, Sendable {
     /// No data set has that name, and there is no such file.
     case unknownDataset
@@ -19,13 +20,16 @@ public struct DatasetError: Error, Sendable, Equatable, CustomStringConvertible 
     case invalidArgument
   }
 
+  /// The kind of fault.
   public let code: Code
+  /// What was found, for people.
   public let message: String
   /// The file it is about.
   public let path: String?
   /// The line it is about, from 1.
   public let line: Int?
 
+  /// An error about `path` and, in a file of lines, about `line`.
   public init(_ code: Code, _ message: String, path: String? = nil, line: Int? = nil) {
     self.code = code
     self.message = message
@@ -33,6 +37,7 @@ public struct DatasetError: Error, Sendable, Equatable, CustomStringConvertible 
     self.line = line
   }
 
+  /// File, line and message.
   public var description: String {
     var text = ""
     if let path { text += "\(path): " }

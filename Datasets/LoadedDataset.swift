@@ -13,6 +13,7 @@ public final class LoadedDataset: @unchecked Sendable {
   /// SHA-256 of those bytes.
   public private(set) var sha256 = ""
 
+  /// How many documents there are.
   public var count: Int { spans.count }
 
   private init(name: String) {

@@ -1,5 +1,6 @@
 /// The data sets that are known by name. docs/datasets.md tells about them at length.
 public enum Manifest {
+  /// All of them.
   public static let datasets: [Dataset] = [syntheticTravel, travelSample, beerSample, gamesimSample]
 
   /// The one of that name.
@@ -10,6 +11,7 @@ public enum Manifest {
     travelSample.isAvailable(environment: environment) ? travelSample : syntheticTravel
   }
 
+  /// The generated one, always here.
   public static let syntheticTravel = Dataset(
     name: "synthetic-travel",
     summary: "Generated documents of the five types of travel-sample, in its counts and sizes, any number.",
@@ -23,6 +25,7 @@ public enum Manifest {
     license: "Apache 2.0, as the project: made up, no text is taken from anywhere",
     source: "touchstone itself")
 
+  /// Couchbase Server's travel-sample, without half of its landmarks.
   public static let travelSample = Dataset(
     name: "travel-sample",
     summary: "Airlines, airports, hotels, landmarks and routes: 29,396 of the 31,591 documents of Couchbase "
@@ -39,6 +42,7 @@ public enum Manifest {
     source: "travel-sample.zip of Couchbase Server and of github.com/couchbase/docloader, one JSON object a "
       + "line with its key as _id; OpenFlights (openflights.org/data), Wikivoyage")
 
+  /// Couchbase Server's beer-sample.
   public static let beerSample = Dataset(
     name: "beer-sample",
     summary: "Beers and breweries: Couchbase Server's sample data, complete.",
@@ -51,6 +55,7 @@ public enum Manifest {
     source: "examples/beer-sample.zip of github.com/couchbase/docloader, one JSON object a line with its key "
       + "as _id")
 
+  /// Couchbase Server's gamesim-sample.
   public static let gamesimSample = Dataset(
     name: "gamesim-sample",
     summary: "Items, monsters and players of a made-up game: Couchbase Server's sample data, complete.",

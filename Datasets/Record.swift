@@ -7,6 +7,7 @@ public struct Record {
   /// The JSON object without the ID member. Not checked beyond what finding the ID took.
   public let json: UnsafeRawBufferPointer
 
+  /// A record of bytes that outlive it.
   public init(id: UnsafeRawBufferPointer?, json: UnsafeRawBufferPointer) {
     self.id = id
     self.json = json

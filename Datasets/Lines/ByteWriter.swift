@@ -9,6 +9,7 @@ import CZlib
 ///
 /// The gzip header has no name and no time, so that the same bytes give the same file. Not `Sendable`.
 public final class ByteWriter {
+  /// How bytes are compressed on their way.
   public enum Compression: Sendable {
     case none
     /// zlib's level, 1 (fast) to 9 (small).

@@ -20,6 +20,7 @@ public final class JSONLinesSource: RecordSource {
     splitter = IDSplitter(idProperty: idProperty)
   }
 
+  /// The next document, or nil after the last. Throws `DatasetError` with the number of the line.
   public func next() throws -> Record? {
     guard let line = try reader.next() else { return nil }
     lineObserver?(UnsafeRawBufferPointer(line))

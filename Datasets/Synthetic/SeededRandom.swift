@@ -5,6 +5,7 @@ public struct SeededRandom: Sendable {
   @usableFromInline
   var state: UInt64
 
+  /// Begins the sequence of `seed`.
   @inlinable
   public init(seed: UInt64) { state = seed }
 
@@ -17,6 +18,7 @@ public struct SeededRandom: Sendable {
     state = mixed.next()
   }
 
+  /// The next 64 bits.
   @inlinable
   public mutating func next() -> UInt64 {
     state &+= 0x9E37_79B9_7F4A_7C15

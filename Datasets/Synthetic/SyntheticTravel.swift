@@ -10,6 +10,7 @@
 public final class SyntheticTravel: RecordSource {
   /// The number of documents that travel-sample is published with.
   public static let publishedCount = TravelType.publishedTotal
+  /// The seed whose checksum is committed.
   public static let defaultSeed: UInt64 = 1
 
   /// No document is longer: nine reviews of the greatest length and the rest.
@@ -17,6 +18,7 @@ public final class SyntheticTravel: RecordSource {
 
   /// How many documents come in all.
   public let documentCount: Int
+  /// What everything is drawn from.
   public let seed: UInt64
 
   let vocabulary: Vocabulary
@@ -79,6 +81,7 @@ public final class SyntheticTravel: RecordSource {
     return UnsafeRawBufferPointer(start: buffer, count: text.count)
   }
 
+  /// The next document, its ID apart. Never throws.
   public func next() throws -> Record? {
     guard nextLine() != nil else { return nil }
     return currentRecord

@@ -52,7 +52,8 @@ public final class Fixtures: @unchecked Sendable {
   }
 
   private static func syncFiles(in directory: String) throws {
-    for name in try FileManager.default.contentsOfDirectory(atPath: directory) {
+    // What lies in directories below as well.
+    for name in try FileManager.default.subpathsOfDirectory(atPath: directory) {
       let descriptor = open("\(directory)/\(name)", O_RDONLY | O_CLOEXEC)
       guard descriptor >= 0 else { continue }
       defer { close(descriptor) }

@@ -94,6 +94,9 @@ public enum ResultsSchema {
       if result["limit"] != nil, let limit = object(result, "limit", place) {
         _ = string(limit, "name", "\(place)limit.")
         let normalized = number(limit, "normalized", "\(place)limit.")
+        if limit["cpu_seconds"] != nil, let cpu = object(limit, "cpu_seconds", "\(place)limit.") {
+          _ = distribution(cpu, "\(place)limit.cpu_seconds.")
+        }
         if let seconds = object(limit, "seconds", "\(place)limit."),
           let median = number(seconds, "median", "\(place)limit.seconds."), let normalized, let medianSeconds,
           median > 0, abs(normalized * median / medianSeconds - 1) > 1e-6

@@ -49,8 +49,18 @@ public struct WorkloadResult: Codable, Equatable, Sendable {
     public var name: String
     /// Wall clock, in seconds a run; sample for sample of the same rounds as the workload's.
     public var seconds: Distribution
+    /// Processor time of all threads, in seconds a run. On a machine that others use as well, the ratio of
+    /// processor times says more than that of wall clocks.
+    public var cpuSeconds: Distribution
     /// The workload's median seconds over the limit's.
     public var normalized: Double
+
+    private enum CodingKeys: String, CodingKey {
+      case name
+      case seconds
+      case cpuSeconds = "cpu_seconds"
+      case normalized
+    }
   }
 
   init(_ workload: Workload, engine: String, samples: SampleSeries, limit: (String, SampleSeries)?) {
@@ -70,7 +80,7 @@ public struct WorkloadResult: Codable, Equatable, Sendable {
     self.limit = limit.map { name, samples in
       let seconds = Distribution(samples.seconds)
       return LimitResult(
-        name: name, seconds: seconds,
+        name: name, seconds: seconds, cpuSeconds: Distribution(samples.cpuSeconds),
         normalized: seconds.median > 0 ? metrics.seconds.median / seconds.median : 0)
     }
   }

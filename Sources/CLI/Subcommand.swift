@@ -12,13 +12,15 @@ protocol Subcommand: SendableMetatype {
 
 enum Subcommands {
   /// All of them, in the order of the help.
-  static var all: [any Subcommand.Type] { [
-    CreateCommand.self, InfoCommand.self, DeleteCommand.self,
-    ImportCommand.self, ExportCommand.self,
-    GetCommand.self, PutCommand.self, RemoveCommand.self, ListCommand.self, ChangesCommand.self,
-    CompactCommand.self, CheckCommand.self, KeyShowCommand.self,
-    DatasetsCommand.self,
-  ] }
+  static var all: [any Subcommand.Type] {
+    [
+      CreateCommand.self, InfoCommand.self, DeleteCommand.self,
+      ImportCommand.self, ExportCommand.self,
+      GetCommand.self, PutCommand.self, RemoveCommand.self, ListCommand.self, ChangesCommand.self,
+      CompactCommand.self, CheckCommand.self, KeyShowCommand.self,
+      DatasetsCommand.self, BenchCommand.self,
+    ]
+  }
 
   /// The command that `words` begin with. Throws a `UsageError` when there is none.
   static func find(_ words: ArraySlice<String>) throws -> any Subcommand.Type {

@@ -41,6 +41,9 @@ static const CSQLiteFunctions *load(const char *path, char *reason, size_t reaso
   }
   // Refused when somebody has used the library before, which is as well.
   functions->config(SQLITE_CONFIG_MEMSTATUS, 0);
+  // Pages that a connection allocates at once when it is opened: old libraries take 100, and there may be
+  // thousands of connections.
+  functions->config(SQLITE_CONFIG_PAGECACHE, NULL, 0, 8);
   int code = functions->initialize();
   if (code != SQLITE_OK || !functions->threadsafe()) {
     snprintf(reason, reasonBytes, "%s", code ? functions->errstr(code) : "it is built for one thread only");

@@ -60,7 +60,9 @@ json_parse_result json_parser_parse(json_parser *parser, const uint8_t *text, si
   }
   if (length > 0) std::memcpy(parser->text, text, length);
   std::memset(parser->text + length, 0, simdjson::SIMDJSON_PADDING);
-  result.error = code(parser->parser.parse(parser->text, length, false).error());
+  // simdjson looks at the byte before the end without asking whether there is one.
+  result.error =
+      code(length == 0 ? simdjson::EMPTY : parser->parser.parse(parser->text, length, false).error());
   if (result.error == 0) {
     result.tape = parser->parser.doc.tape.get();
     result.strings = parser->parser.doc.string_buf.get();

@@ -5,10 +5,13 @@ import CSQLite
 /// It is opened without the library's own mutex: whoever shares one between threads hands it over under a
 /// lock. Statements must be finalized before it is closed.
 public final class Connection {
+  /// The library it is opened through.
   public let library: Library
+  /// The path or URI it was opened by.
   public let path: String
-  /// The library's functions, and its handle of the connection, for code that calls them itself.
+  /// The library's functions.
   public let functions: UnsafePointer<CSQLiteFunctions>
+  /// The library's handle of the connection, for code that calls its functions itself.
   public let handle: OpaquePointer
   private var isOpen = true
   private var busyWait: UnsafeMutablePointer<BusyWait>?

@@ -5,8 +5,9 @@ import CSQLite
 /// A library is opened once a path in a process and never closed. Two of them live side by side, which
 /// linking them can't give: both export the same symbols (docs/storage-sqlite.md).
 public final class Library: Sendable {
-  /// Debian's names, as dlopen looks for them.
+  /// Debian's name of SQLite, as dlopen looks for it.
   public static let sqlitePath = "libsqlite3.so.0"
+  /// Debian's name of SQLCipher.
   public static let sqlcipherPath = "libsqlcipher.so.0"
 
   /// The path it was opened by.
@@ -55,6 +56,7 @@ public struct LibraryError: Error, Sendable, CustomStringConvertible {
   /// What the dynamic loader said, or which function is missing.
   public let reason: String
 
+  /// Which library, and why.
   public var description: String { "the library \(path) can't be used: \(reason)" }
 }
 

@@ -11,6 +11,7 @@ public struct SQLiteError: Error, Sendable, CustomStringConvertible {
   /// The operating system's error number when it refused something, else 0.
   public let systemError: Int32
 
+  /// An error of these parts.
   public init(extendedCode: Int32, message: String, statement: String?, systemError: Int32 = 0) {
     self.extendedCode = extendedCode
     self.message = message
@@ -21,6 +22,7 @@ public struct SQLiteError: Error, Sendable, CustomStringConvertible {
   /// The result code without its extension: `SQLITE_IOERR`.
   public var code: Int32 { extendedCode & 0xFF }
 
+  /// Message, codes and statement.
   public var description: String {
     var text = "\(message) (code \(extendedCode))"
     if systemError != 0 { text += ", system error \(systemError)" }

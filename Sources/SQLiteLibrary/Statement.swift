@@ -5,6 +5,7 @@ import CSQLite
 /// Columns are numbered from 0 and parameters from 1, as in the library. What a column hands out as a buffer
 /// is valid until the next `step`, `reset` or `finalize`.
 public final class Statement {
+  /// The connection it belongs to.
   public let connection: Connection
   private let functions: UnsafePointer<CSQLiteFunctions>
   private var handle: OpaquePointer?
@@ -24,6 +25,7 @@ public final class Statement {
     _ = csqlite_finalize(functions, handle)
   }
 
+  /// Its text.
   public var sql: String { text(csqlite_sql(functions, handle)) ?? "" }
 
   /// Moves to the next row. False when there is none left.
@@ -49,14 +51,17 @@ public final class Statement {
 
   // MARK: Parameters
 
+  /// Binds a value, of which the library keeps a copy.
   public func bind(_ index: Int32, _ value: Int) throws {
     try check(csqlite_bind_int64(functions, handle, index, sqlite3_int64(value)))
   }
 
+  /// Binds a value, of which the library keeps a copy.
   public func bind(_ index: Int32, _ value: Double) throws {
     try check(csqlite_bind_double(functions, handle, index, value))
   }
 
+  /// Binds a value, of which the library keeps a copy.
   public func bind(_ index: Int32, _ value: String) throws {
     var value = value
     try check(
@@ -76,6 +81,7 @@ public final class Statement {
     try check(csqlite_bind_transient_blob(functions, handle, index, start, Int32(clamping: value.count)))
   }
 
+  /// Binds a value, of which the library keeps a copy.
   public func bind(_ index: Int32, _ value: [UInt8]) throws {
     try value.withUnsafeBytes { try bind(index, $0) }
   }
@@ -87,14 +93,17 @@ public final class Statement {
         functions, handle, index, text.baseAddress?.assumingMemoryBound(to: CChar.self), Int32(text.count)))
   }
 
+  /// Binds NULL.
   public func bindNull(_ index: Int32) throws {
     try check(csqlite_bind_null(functions, handle, index))
   }
 
   // MARK: Columns
 
+  /// Columns of a row.
   public var columnCount: Int { Int(csqlite_column_count(functions, handle)) }
 
+  /// A column's name.
   public func columnName(_ index: Int32) -> String {
     text(csqlite_column_name(functions, handle, index)) ?? ""
   }
@@ -102,10 +111,13 @@ public final class Statement {
   /// `SQLITE_INTEGER`, `SQLITE_FLOAT`, `SQLITE_TEXT`, `SQLITE_BLOB` or `SQLITE_NULL`.
   public func type(_ index: Int32) -> Int32 { csqlite_column_type(functions, handle, index) }
 
+  /// Whether the column is NULL.
   public func isNull(_ index: Int32) -> Bool { type(index) == SQLITE_NULL }
 
+  /// The column as an integer, converted as SQL does.
   public func integer(_ index: Int32) -> Int { Int(csqlite_column_int64(functions, handle, index)) }
 
+  /// The column as a double, converted as SQL does.
   public func double(_ index: Int32) -> Double { csqlite_column_double(functions, handle, index) }
 
   /// The column as text, invalid UTF-8 repaired, or nil when it is null.

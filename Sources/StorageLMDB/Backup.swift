@@ -2,8 +2,8 @@ import CLMDB
 import Glibc
 import Storage
 
-/// A compacting copy to a new file: LMDB writes the pages of one snapshot in order, without free ones, under a
-/// name of its own; the copy takes its name when it is whole and on the disk.
+/// A compacting copy to a new file: LMDB writes the pages of one snapshot in order, without free ones, under
+/// a name of its own; the copy takes its name when it is whole and on the disk.
 struct Backup {
   let environment: Environment
   let path: String

@@ -41,14 +41,16 @@ extension Environment {
       pages += UnsafeRawBufferPointer(value).loadUnaligned(as: Int.self)
       result = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)
     }
-    if result != MDB_NOTFOUND { throw StorageError.lmdb(result, "the free list could not be read", path: path) }
+    if result != MDB_NOTFOUND {
+      throw StorageError.lmdb(result, "the free list could not be read", path: path)
+    }
     return pages
   }
 
   func checkIntegrity(of snapshot: LMDBReadTransaction) throws -> [String] {
     let file = try PageFile(path: path)
     var check = PageCheck(file: file, meta: try file.meta(of: UInt64(mdb_txn_id(snapshot.slot.transaction))))
-    try check.run(.everything)
+    check.run(.everything)
     var faults = check.faults
     if faults.isEmpty, check.lostPages != 0 {
       faults.append("\(check.lostPages) pages are neither in use nor in the free list")

@@ -5,11 +5,11 @@ import Synchronization
 
 /// An open file: LMDB's environment, the snapshots at rest, and the catalog as of the last known commit.
 ///
-/// Handles of named databases (LMDB's `MDB_dbi`) follow LMDB's rule that no two transactions of a process open
-/// some at the same time. All keyspaces of the file are opened with it; those made here get theirs in the write
-/// transaction; those that another process made are opened when a snapshot first meets them, and never while a
-/// write transaction of this process is open: such a snapshot is taken again, and then is of a commit that the
-/// write transaction has met before.
+/// Handles of named databases (LMDB's `MDB_dbi`) follow LMDB's rule that no two transactions of a process
+/// open some at the same time. All keyspaces of the file are opened with it; those made here get theirs in
+/// the write transaction; those that another process made are opened when a snapshot first meets them, and
+/// never while a write transaction of this process is open: such a snapshot is taken again, and then is of a
+/// commit that the write transaction has met before.
 final class Environment: @unchecked Sendable {
   /// Snapshots that may be open at once. Each takes a reader slot of the lock file, 64 bytes that are touched
   /// when they are first used.
@@ -28,7 +28,9 @@ final class Environment: @unchecked Sendable {
   let queue = WriteQueue()
   let pool = SnapshotPool()
   private let forkGeneration: Int
-  private let catalogState: Mutex<CatalogState>
+  /// The last commit before this process could make one.
+  private let transactionAtOpen: Int
+  private let catalogState: Lock<CatalogState>
   /// A transaction found the map full: the next one grows it, when nobody reads.
   private let wantsLargerMap = Atomic<Bool>(false)
 
@@ -43,8 +45,8 @@ final class Environment: @unchecked Sendable {
     var isWriting = false
   }
 
-  init(path: String, options: EngineOptions, forkGeneration: Int) throws {
-    let opened = try EnvironmentOpening(path: path, options: options).run()
+  init(path: String, options: EngineOptions, mapBytes: Int, forkGeneration: Int) throws {
+    let opened = try EnvironmentOpening(path: path, options: options, mapBytes: mapBytes).run()
     self.path = path
     self.forkGeneration = forkGeneration
     durability = options.durability
@@ -52,9 +54,18 @@ final class Environment: @unchecked Sendable {
     handle = opened.handle
     usesLockFile = opened.usesLockFile
     catalogHandle = opened.catalogHandle
-    catalogState = Mutex(
+    // The first transaction makes the catalog, at the first opening: that is to be synced as well.
+    transactionAtOpen = opened.transaction > 1 ? opened.transaction : 0
+    catalogState = Lock(
       CatalogState(transaction: opened.transaction, catalog: opened.catalog, handles: opened.handles))
     pool.environment = self
+  }
+
+  /// The number of the last transaction that was committed, by any process.
+  private var lastTransaction: Int {
+    var info = MDB_envinfo()
+    mdb_env_info(handle, &info)
+    return info.me_last_txnid
   }
 
   // MARK: - Snapshots
@@ -102,8 +113,8 @@ final class Environment: @unchecked Sendable {
   /// Finds the catalog of a slot's snapshot, taking the snapshot again when it lacks handles.
   @inline(never)
   private func resolveCatalog(_ slot: SnapshotSlot) throws {
-    // LMDB copies the handles at the beginning of a transaction, so a catalog is good for this snapshot only if
-    // it was known before the snapshot was taken.
+    // LMDB copies the handles at the beginning of a transaction, so a catalog is good for this snapshot only
+    // if it was known before the snapshot was taken.
     var known = slot.catalog
     while true {
       let transaction = mdb_txn_id(slot.transaction)
@@ -271,7 +282,8 @@ final class Environment: @unchecked Sendable {
     }
   }
 
-  /// Takes over the size that another process has grown the map to. `inHand` counts the caller's slots at rest.
+  /// Takes over the size that another process has grown the map to. `inHand` counts the caller's slots at
+  /// rest.
   func adoptLargerMap(inHand: Int) throws {
     do {
       try queue.exclusively { try adoptLargerMapWhileWriterIsOut(inHand: inHand) }
@@ -295,8 +307,9 @@ final class Environment: @unchecked Sendable {
       guard pool.close() else {
         throw error(.inUse, "\(pool.openCount) snapshots are open; end them before closing the database")
       }
-      // The last commit's meta page reaches the disk with the next commit's sync, which won't come.
-      if durability == .normal, !isReadOnly { mdb_env_sync(handle, 1) }
+      // The last commit's meta page reaches the disk with the next commit's sync, which won't come. A sync of
+      // nothing would cost as much as one of something.
+      if durability == .normal, !isReadOnly, lastTransaction != transactionAtOpen { mdb_env_sync(handle, 1) }
       mdb_env_close(handle)
       EnvironmentRegistry.remove(self)
     }
@@ -328,7 +341,8 @@ final class Environment: @unchecked Sendable {
         .invalidKey,
         "keys of a keyspace of sequences are 8 bytes, big-endian and below 2^63; this one has \(key.count)")
     }
-    return error(.invalidKey, "keys are 1 to \(StorageLimits.maximumKeyBytes) bytes; this one has \(key.count)")
+    return error(
+      .invalidKey, "keys are 1 to \(StorageLimits.maximumKeyBytes) bytes; this one has \(key.count)")
   }
 
   @inline(never)
@@ -338,7 +352,8 @@ final class Environment: @unchecked Sendable {
 
   @inline(never)
   func valueTooLarge(_ count: Int) -> StorageError {
-    error(.valueTooLarge, "values are at most \(StorageLimits.maximumValueBytes) bytes; this one has \(count)")
+    error(
+      .valueTooLarge, "values are at most \(StorageLimits.maximumValueBytes) bytes; this one has \(count)")
   }
 
   @inline(never)

@@ -6,6 +6,7 @@ import Storage
 struct EnvironmentOpening {
   let path: String
   let options: EngineOptions
+  let mapBytes: Int
 
   struct Opened {
     let handle: OpaquePointer
@@ -93,7 +94,7 @@ struct EnvironmentOpening {
   }
 
   private func openEnvironment() throws -> (OpaquePointer, usesLockFile: Bool) {
-    var mapBytes = MapSize.wanted()
+    var mapBytes = mapBytes
     var usesLockFile = true
     while true {
       var created: OpaquePointer?
@@ -130,7 +131,7 @@ struct EnvironmentOpening {
     var check = PageCheck(file: file, meta: meta)
     // A file may end before its last page when the pages after its end are free ones, so only then is every
     // page looked at.
-    try check.run(file.pages <= meta.lastPage ? .everything : .roots)
+    check.run(file.pages <= meta.lastPage ? .everything : .roots)
     if let fault = check.faults.first {
       throw StorageError(.damaged, "the file is damaged or cut short: \(fault)", path: path)
     }

@@ -1,5 +1,4 @@
 import Storage
-import Synchronization
 
 /// Which files this process has open: LMDB loses its locks when one is opened twice.
 enum EnvironmentRegistry {
@@ -7,32 +6,34 @@ enum EnvironmentRegistry {
     let environment: Environment
     let canonicalPath: String
     let identity: FilePath.Identity?
-    /// Of the process that opened it: a forked child's copies count for nothing.
-    let forkGeneration: Int
   }
 
-  private static let entries = Mutex<[Entry]>([])
+  // Assigned by `renew` alone, in a process that has one thread then.
+  private nonisolated(unsafe) static var entries = Lock<[Entry]>([])
+
+  /// In a forked child: another thread of the parent may have held the lock, and won't give it back here.
+  static func renew() { entries = Lock([]) }
 
   /// Opens the file, unless this process has it open under this or another name. Keeps the environment until
   /// `remove`.
-  static func open(path: String, options: EngineOptions) throws -> Environment {
+  static func open(path: String, options: EngineOptions, mapBytes: Int) throws -> Environment {
     let forkGeneration = ForkGuard.register()
+    let path = FilePath.absolute(path)
     return try entries.withLock { entries in
       let canonical = FilePath.canonical(path)
       let identity = FilePath.identity(of: path)
       let isOpen = entries.contains { entry in
-        entry.forkGeneration == forkGeneration
-          && (entry.canonicalPath == canonical || (identity != nil && entry.identity == identity))
+        entry.canonicalPath == canonical || (identity != nil && entry.identity == identity)
       }
       if isOpen {
         throw StorageError(
           .inUse, "this process has the file open already; share that engine or close it", path: path)
       }
-      let environment = try Environment(path: path, options: options, forkGeneration: forkGeneration)
+      let environment = try Environment(
+        path: path, options: options, mapBytes: mapBytes, forkGeneration: forkGeneration)
       entries.append(
         Entry(
-          environment: environment, canonicalPath: canonical, identity: FilePath.identity(of: path),
-          forkGeneration: forkGeneration))
+          environment: environment, canonicalPath: canonical, identity: FilePath.identity(of: path)))
       return environment
     }
   }

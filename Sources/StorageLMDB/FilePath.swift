@@ -20,6 +20,13 @@ enum FilePath {
     return lstat(path, &status) == 0
   }
 
+  /// The path from the root, whatever the working directory becomes.
+  static func absolute(_ path: String) -> String {
+    guard !path.hasPrefix("/"), let folder = getcwd(nil, 0) else { return path }
+    defer { free(folder) }
+    return String(cString: folder) + "/" + path
+  }
+
   /// The absolute path without links; of a file that isn't there yet, its folder's and its name.
   static func canonical(_ path: String) -> String {
     if let real = realpath(path, nil) {

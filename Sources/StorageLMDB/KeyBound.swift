@@ -79,7 +79,9 @@ enum CursorMove {
   typealias Value = UnsafeMutablePointer<MDB_val>
 
   static func first(_ cursor: OpaquePointer, from lower: KeyBound, _ key: Value, _ value: Value?) -> Int32 {
-    guard let bytes = lower.bytes, lower.count > 0 else { return mdb_cursor_get(cursor, key, value, MDB_FIRST) }
+    guard let bytes = lower.bytes, lower.count > 0 else {
+      return mdb_cursor_get(cursor, key, value, MDB_FIRST)
+    }
     key.pointee = MDB_val(UnsafeRawBufferPointer(start: bytes, count: lower.count))
     let result = mdb_cursor_get(cursor, key, value, MDB_SET_RANGE)
     if result == 0, !lower.isInclusive, lower.isEqual(key.pointee) {

@@ -1,8 +1,8 @@
 import CLMDB
 import Storage
 
-/// A cursor over a range. Each move fills locals: keeping LMDB's key and value in stored properties would cost
-/// an exclusivity check an access.
+/// A cursor over a range. Each move fills locals: keeping LMDB's key and value in stored properties would
+/// cost an exclusivity check an access.
 final class LMDBCursor: Cursor {
   private enum Place {
     case beforeFirst
@@ -108,7 +108,9 @@ final class LMDBCursor: Cursor {
   }
 
   @inline(__always)
-  private func arrive(_ result: Int32, _ key: MDB_val, _ value: MDB_val, otherwise side: Place) throws -> Entry? {
+  private func arrive(_ result: Int32, _ key: MDB_val, _ value: MDB_val, otherwise side: Place) throws
+    -> Entry?
+  {
     guard result == 0 else {
       place = side
       if result == MDB_NOTFOUND { return nil }

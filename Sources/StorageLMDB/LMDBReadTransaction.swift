@@ -7,8 +7,8 @@ final class LMDBReadTransaction: ReadTransaction {
   unowned(unsafe) let environment: Environment
   /// The slot's, to have it in one load.
   private let transaction: OpaquePointer
-  // Read in every call, written at the beginning and the end; a check of exclusive access costs as much as the
-  // rest of a call.
+  // Read in every call, written at the beginning and the end; a check of exclusive access costs as much as
+  // the rest of a call.
   @exclusivity(unchecked) private(set) var isOpen = false
   /// Of the slot's catalog.
   @exclusivity(unchecked) private var table: HandleTable

@@ -11,7 +11,8 @@ final class LMDBWriteTransaction: WriteTransaction {
   }
   // Touched in every call: a check of exclusive access costs as much as the rest of a call.
   @exclusivity(unchecked) private var table: HandleTable
-  /// Handles that keyspaces made here use. Those that LMDB gave this transaction end with it unless it commits.
+  /// Handles that keyspaces made here use. Those that LMDB gave this transaction end with it unless it
+  /// commits.
   var newHandles: [String: MDB_dbi]
   /// Whether anything was written: LMDB gives a commit of nothing no number.
   @exclusivity(unchecked) var hasWritten = false
@@ -20,7 +21,9 @@ final class LMDBWriteTransaction: WriteTransaction {
   @exclusivity(unchecked) private var isOpen = true
   private var openCursors: [Unmanaged<LMDBCursor>] = []
 
-  init(_ transaction: OpaquePointer, _ environment: Environment, _ catalog: Catalog, _ handles: [String: MDB_dbi]) {
+  init(
+    _ transaction: OpaquePointer, _ environment: Environment, _ catalog: Catalog, _ handles: [String: MDB_dbi]
+  ) {
     self.transaction = transaction
     self.environment = environment
     self.catalog = catalog
@@ -152,7 +155,9 @@ final class LMDBWriteTransaction: WriteTransaction {
 
   func append(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws {
     let result = try store(key, value, keyspace, UInt32(MDB_APPEND))
-    if result != 0 { throw result == MDB_KEYEXIST ? outOfOrder() : failed(result, "a value could not be appended") }
+    if result != 0 {
+      throw result == MDB_KEYEXIST ? outOfOrder() : failed(result, "a value could not be appended")
+    }
   }
 
   @discardableResult
@@ -283,8 +288,8 @@ final class LMDBWriteTransaction: WriteTransaction {
 
   // MARK: - Errors
 
-  /// What LMDB's result means here. It only says "bad transaction" after the first failure, so that one is kept
-  /// and told again.
+  /// What LMDB's result means here. It only says "bad transaction" after the first failure, so that one is
+  /// kept and told again.
   @inline(never)
   func failed(_ result: Int32, _ what: String) -> StorageError {
     if result == MDB_BAD_TXN, let failure { return failure }

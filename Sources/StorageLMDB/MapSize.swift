@@ -10,7 +10,9 @@ enum MapSize {
 
   /// What to ask for at open: the variable's bytes, else 1 TiB.
   static func wanted() -> Int {
-    guard let text = getenv(variable), let bytes = Int(String(cString: text)), bytes > 0 else { return standard }
+    guard let text = getenv(variable), let bytes = Int(String(cString: text)), bytes > 0 else {
+      return standard
+    }
     let page = Int(sysconf(Int32(_SC_PAGESIZE)))
     return max(smallest, bytes / page * page)
   }

@@ -1,12 +1,13 @@
 import Storage
 
-/// Walks a snapshot's pages in the file itself and says what is wrong: numbers that lead out of the file or to a
-/// page twice, headers and nodes that don't fit, keys out of order, counts that differ.
+/// Walks a snapshot's pages in the file itself and says what is wrong: numbers that lead out of the file or
+/// to a page twice, headers and nodes that don't fit, keys out of order, counts that differ.
 ///
 /// LMDB has no check of its own, and following a bad page number through its map would end the process.
 struct PageCheck {
   enum Extent {
-    /// The pages that everything starts from: the whole of the main tree and the root of every other one.
+    /// The pages that everything starts from: all of the main tree and the catalog, and the root of the
+    /// others.
     case roots
     case everything
   }
@@ -37,16 +38,30 @@ struct PageCheck {
     free = PageSet()
   }
 
-  mutating func run(_ extent: Extent) throws {
+  mutating func run(_ extent: Extent) {
     check(tree: meta.main, name: "the main tree", kind: .main)
     guard extent == .everything else {
       checkRoot(meta.free, "the free list")
-      for tree in trees { checkRoot(tree.record, Self.describe(tree.name)) }
+      let catalog = Array(Catalog.databaseName.utf8)
+      for tree in trees {
+        if tree.name == catalog {
+          check(tree: tree.record, name: "the catalog", kind: .entries)
+        } else {
+          checkRoot(tree.record, Self.describe(tree.name))
+        }
+      }
       return
     }
     for tree in trees { check(tree: tree.record, name: Self.describe(tree.name), kind: .entries) }
     check(tree: meta.free, name: "the free list", kind: .freeList)
     for page in free.intersection(used) { report("page \(page) is in use and in the free list") }
+    // Pages that were freed by the transaction that took them were never written. No others may be missing.
+    if file.pages <= meta.lastPage {
+      let missing = Int(meta.lastPage - file.pages) + 1
+      if free.count(from: file.pages) != missing {
+        report("the file has \(file.pages) pages, and the last one should be \(meta.lastPage)")
+      }
+    }
     if untold > 0 { faults.append("and \(untold) more faults") }
   }
 
@@ -158,7 +173,9 @@ struct PageCheck {
     if nodes.count < 2, walk.kind != .freeList { report("\(walk.name): branch page \(page) has one child") }
     var keys: [[UInt8]?] = []
     for (index, node) in nodes.enumerated() {
-      guard node.end <= bytes.count else { return report("\(walk.name): page \(page) has a node past its end") }
+      guard node.end <= bytes.count else {
+        return report("\(walk.name): page \(page) has a node past its end")
+      }
       keys.append(index == 0 ? lower : [UInt8](bytes[(node.offset + 8)..<node.end]))
     }
     for (index, node) in nodes.enumerated() {
@@ -255,7 +272,8 @@ struct PageCheck {
     trees.append(NamedTree(name: name, record: value.withUnsafeBytes { TreeRecord($0) }))
   }
 
-  /// Checks the pages of a value that fills pages of its own; gives the value when it is one of the free list.
+  /// Checks the pages of a value that fills pages of its own; gives the value when it is one of the free
+  /// list.
   private mutating func checkOverflow(_ first: UInt64, _ valueBytes: Int, _ walk: inout Walk) -> [UInt8]? {
     let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: file.pageBytes, alignment: 8)
     defer { bytes.deallocate() }
@@ -265,7 +283,8 @@ struct PageCheck {
     guard count >= needed, count <= meta.lastPage, first + count - 1 <= meta.lastPage,
       first + needed <= file.pages
     else {
-      report("\(walk.name): the value on page \(first) has \(valueBytes) bytes, and \(count) pages of the file")
+      report(
+        "\(walk.name): the value on page \(first) has \(valueBytes) bytes, and \(count) pages of the file")
       return nil
     }
     walk.totals.overflowPages += count
@@ -333,6 +352,13 @@ struct PageSet {
     words[word] |= bit
     count += 1
     return true
+  }
+
+  func count(from page: UInt64) -> Int {
+    let first = Int(page / 64)
+    guard first < words.count else { return 0 }
+    let below = (UInt64(1) << (page % 64)) - 1
+    return words[(first + 1)...].reduce((words[first] & ~below).nonzeroBitCount) { $0 + $1.nonzeroBitCount }
   }
 
   func intersection(_ other: PageSet) -> [UInt64] {

@@ -1,16 +1,19 @@
-// LMDB's file, as its version 0.9 writes it on a 64-bit little-endian machine: pages of one size, the first two
-// of which are meta pages written in turn.
+// LMDB's file, as its version 0.9 writes it on a 64-bit little-endian machine: pages of one size, the first
+// two of which are meta pages written in turn.
 //
-//   page    := number:u64 pad:u16 flags:u16 (lower:u16 upper:u16 | overflowPages:u32) ...     16 bytes of header
+// page    := number:u64 pad:u16 flags:u16 (lower:u16 upper:u16 | overflowPages:u32) ...     16 bytes of
+// header
 //   meta    := header magic:u32=0xBEEFC0DE version:u32=1 address:u64 mapBytes:u64
 //              free:tree main:tree lastPage:u64 transaction:u64
-//   tree    := pad:u32 flags:u16 depth:u16 branchPages:u64 leafPages:u64 overflowPages:u64 entries:u64 root:u64
+// tree    := pad:u32 flags:u16 depth:u16 branchPages:u64 leafPages:u64 overflowPages:u64 entries:u64 root:u64
 //              (`pad` of `free` is the page size; `root` is all ones in an empty tree)
-//   branch  := header offset:u16... node...      node := page:u48 keyBytes:u16 key   (the first node has no key)
-//   leaf    := header offset:u16... node...      node := bytes:u32 flags:u16 keyBytes:u16 key (value | page:u64)
+// branch  := header offset:u16... node...      node := page:u48 keyBytes:u16 key   (the first node has no
+// key)
+// leaf    := header offset:u16... node...      node := bytes:u32 flags:u16 keyBytes:u16 key (value |
+// page:u64)
 //
-// A leaf node's flags say whether its value lies on overflow pages (1) or is a tree (2). Everything is read with
-// `pread`, so that a damaged file can't crash the reader.
+// A leaf node's flags say whether its value lies on overflow pages (1) or is a tree (2). Everything is read
+// with `pread`, so that a damaged file can't crash the reader.
 
 import Glibc
 import Storage
@@ -83,7 +86,8 @@ struct MetaPage {
       lastPage < (1 << 47) / UInt64(pageBytes)
     else {
       throw StorageError(
-        .damaged, "a meta page is damaged: it gives \(pageBytes) bytes a page and \(lastPage) as the last page",
+        .damaged,
+        "a meta page is damaged: it gives \(pageBytes) bytes a page and \(lastPage) as the last page",
         path: path)
     }
   }
@@ -97,7 +101,9 @@ enum FileHeader {
   /// Reads both meta pages, as LMDB does at open. Throws what `MetaPage` throws.
   static func inspect(_ path: String) throws -> FileHeader {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { throw StorageError.lmdb(errno, "the database could not be opened", path: path) }
+    guard descriptor >= 0 else {
+      throw StorageError.lmdb(errno, "the database could not be opened", path: path)
+    }
     defer { close(descriptor) }
     return try withUnsafeTemporaryAllocation(byteCount: MetaPage.size, alignment: 8) { bytes in
       func read(_ offset: Int) throws -> UnsafeRawBufferPointer {
@@ -115,6 +121,10 @@ enum FileHeader {
         }
       } catch let error as StorageError where error.code == .notADatabase {
         throw StorageError(.damaged, "the second meta page is missing or damaged", path: path)
+      }
+      var status = stat()
+      guard fstat(descriptor, &status) == 0, status.st_size >= 2 * first.pageBytes else {
+        throw StorageError(.damaged, "the file is cut short: it ends within its meta pages", path: path)
       }
       return .lmdb
     }
@@ -159,8 +169,8 @@ final class PageFile {
     return pread(descriptor, bytes.baseAddress, pageBytes, off_t(page) * off_t(pageBytes)) == pageBytes
   }
 
-  /// The meta page of a transaction that a snapshot pins. Another commit but one overwrites it, so this is asked
-  /// right after the snapshot is taken.
+  /// The meta page of a transaction that a snapshot pins. Another commit but one overwrites it, so this is
+  /// asked right after the snapshot is taken.
   func meta(of transaction: UInt64) throws -> MetaPage {
     let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: pageBytes, alignment: 8)
     defer { bytes.deallocate() }

@@ -7,8 +7,9 @@ enum Scan {
 
   /// LMDB's result: 0 when the body or a bound ended the scan, `MDB_NOTFOUND` at the end of the keyspace.
   ///
-  /// In a snapshot entries are fetched some ahead of the body (`fetchesAhead`): what they point to stays. Then
-  /// LMDB's walk from page to page doesn't wait for the memory that the body reads, nor the body for the walk.
+  /// In a snapshot entries are fetched some ahead of the body (`fetchesAhead`): what they point to stays.
+  /// Then LMDB's walk from page to page doesn't wait for the memory that the body reads, nor the body for the
+  /// walk.
   static func run(
     _ cursor: OpaquePointer, _ range: KeyRange, _ order: ScanOrder, _ fetch: ScanFetch, fetchesAhead: Bool,
     _ body: Body
@@ -29,8 +30,8 @@ enum Scan {
 
   // MARK: - Ahead
 
-  /// How many entries are fetched at a time, at most. It begins with one and doubles, so that a body that wants
-  /// few costs few.
+  /// How many entries are fetched at a time, at most. It begins with one and doubles, so that a body that
+  /// wants few costs few.
   private static let maximumBatch = 16
 
   private struct Fetched {
@@ -54,7 +55,8 @@ enum Scan {
           if upper.isBelow(entry.pointee.key) { return 0 }
           guard
             try body(
-              UnsafeRawBufferPointer(found: entry.pointee.key), UnsafeRawBufferPointer(found: entry.pointee.value))
+              UnsafeRawBufferPointer(found: entry.pointee.key),
+              UnsafeRawBufferPointer(found: entry.pointee.value))
           else { return 0 }
         }
         if result != 0 { return result }
@@ -86,7 +88,8 @@ enum Scan {
           if lower.isAbove(entry.pointee.key) { return 0 }
           guard
             try body(
-              UnsafeRawBufferPointer(found: entry.pointee.key), UnsafeRawBufferPointer(found: entry.pointee.value))
+              UnsafeRawBufferPointer(found: entry.pointee.key),
+              UnsafeRawBufferPointer(found: entry.pointee.value))
           else { return 0 }
         }
         if result != 0 { return result }
@@ -112,7 +115,9 @@ enum Scan {
     var result = CursorMove.first(cursor, from: lower, &key, &value)
     while result == 0 {
       if upper.isBelow(key) { return 0 }
-      guard try body(UnsafeRawBufferPointer(found: key), UnsafeRawBufferPointer(found: value)) else { return 0 }
+      guard try body(UnsafeRawBufferPointer(found: key), UnsafeRawBufferPointer(found: value)) else {
+        return 0
+      }
       result = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)
     }
     return result
@@ -126,7 +131,9 @@ enum Scan {
     var result = CursorMove.last(cursor, to: upper, &key, &value)
     while result == 0 {
       if lower.isAbove(key) { return 0 }
-      guard try body(UnsafeRawBufferPointer(found: key), UnsafeRawBufferPointer(found: value)) else { return 0 }
+      guard try body(UnsafeRawBufferPointer(found: key), UnsafeRawBufferPointer(found: value)) else {
+        return 0
+      }
       result = mdb_cursor_get(cursor, &key, &value, MDB_PREV)
     }
     return result

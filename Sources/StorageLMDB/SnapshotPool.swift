@@ -84,9 +84,9 @@ final class SnapshotSlot {
 
 /// Read transactions at rest, to be begun again: a reset one keeps its reader slot and holds no pages.
 ///
-/// Each thread is led to one of a few places by its own address; taking from and giving to a place is one atomic
-/// exchange. What doesn't fit there goes to a list under a lock. All slots that exist are either here or in the
-/// hands of one open snapshot, which is how `close` and a change of the map know that nobody reads.
+/// Each thread is led to one of a few places by its own address; taking from and giving to a place is one
+/// atomic exchange. What doesn't fit there goes to a list under a lock. All slots that exist are either here
+/// or in the hands of one open snapshot, which is how `close` and a change of the map know that nobody reads.
 final class SnapshotPool: @unchecked Sendable {
   private static let placeCount = 16
   /// How many may rest in the list. Each resting one takes a reader slot from other processes.
@@ -106,7 +106,7 @@ final class SnapshotPool: @unchecked Sendable {
   }
 
   private let places: UnsafeMutablePointer<Place>
-  private let state = Mutex(State())
+  private let state = Lock(State())
   /// Set once, before anybody else has the environment.
   unowned(unsafe) var environment: Environment!
   let isAbandoned = Atomic<Bool>(false)
@@ -136,8 +136,8 @@ final class SnapshotPool: @unchecked Sendable {
     return Self.alone(Unmanaged<LMDBReadTransaction>.fromOpaque(resting).takeRetainedValue())
   }
 
-  /// Someone may hold on to an ended transaction and end it again, so an object is used again only when nobody
-  /// can; else its slot goes on under a new one.
+  /// Someone may hold on to an ended transaction and end it again, so an object is used again only when
+  /// nobody can; else its slot goes on under a new one.
   @inline(__always)
   private static func alone(_ transaction: consuming LMDBReadTransaction) -> LMDBReadTransaction {
     var transaction = transaction
@@ -226,7 +226,9 @@ final class SnapshotPool: @unchecked Sendable {
   var openCount: Int {
     state.withLock { state in
       var open = state.total - state.resting.count
-      for index in 0..<Self.placeCount where places[index].resting.load(ordering: .relaxed) != nil { open -= 1 }
+      for index in 0..<Self.placeCount where places[index].resting.load(ordering: .relaxed) != nil {
+        open -= 1
+      }
       return max(0, open)
     }
   }

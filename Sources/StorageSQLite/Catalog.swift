@@ -16,7 +16,13 @@ enum Catalog {
   }
 
   static func keyspace(named name: String, in connection: Connection, _ path: String) throws -> Row? {
-    try rows(in: connection, path, "WHERE name = ?1") { try $0.bind(1, name) }.first
+    guard let row = try rows(in: connection, path, "WHERE name = ?1", bind: { try $0.bind(1, name) }).first
+    else { return nil }
+    // Found by the index of names: in a sound file also by its number.
+    guard try shape(of: row.number, in: connection, path) == row.shape else {
+      throw StorageError(.damaged, "the table of keyspaces and its index differ", path: path)
+    }
+    return row
   }
 
   static func keyspaces(in connection: EngineConnection) throws -> [String: Keyspace] {
@@ -41,6 +47,9 @@ enum Catalog {
           throw StorageError(
             .damaged, "keyspace \(statement.integer(0)) has the unknown shape \(statement.integer(2))",
             path: path)
+        }
+        guard rows.last.map({ $0.number < statement.integer(0) }) ?? true else {
+          throw StorageError(.damaged, "the table of keyspaces is out of order", path: path)
         }
         rows.append(
           Row(

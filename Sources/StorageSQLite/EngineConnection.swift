@@ -234,7 +234,19 @@ final class EngineConnection: @unchecked Sendable {
 
   private func failure(_ error: SQLiteError, _ slot: Slot) -> StorageError {
     let keyspace = slot.pointee.keyspace
-    if error.code == SQLITE_ERROR, !isKnown(keyspace) { return noSuchKeyspace(keyspace) }
+    if error.code == SQLITE_ERROR {
+      guard isKnown(keyspace) else { return noSuchKeyspace(keyspace) }
+      if error.message.hasPrefix("no such") {
+        return StorageError(
+          .damaged, "the table of keyspace \(keyspace.number) is missing or another", path: path,
+          engineCode: Int(error.extendedCode), engineMessage: error.message)
+      }
+    }
+    if error.code == SQLITE_TOOBIG, error.statement?.hasPrefix("SELECT") == true {
+      return StorageError(
+        .damaged, "reading keyspace \(keyspace.number): a value is longer than there can be", path: path,
+        engineCode: Int(error.extendedCode), engineMessage: error.message)
+    }
     return StorageError(error, "using keyspace \(keyspace.number)", path: path)
   }
 

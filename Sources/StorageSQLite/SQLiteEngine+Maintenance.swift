@@ -4,6 +4,7 @@ import Storage
 
 /// Looking after the file: sizes, copies, compaction, checks.
 extension SQLiteEngine {
+  /// Sizes and counts, read in a snapshot of their own.
   public func statistics() throws -> EngineStatistics {
     try withSnapshot { connection in
       let database = connection.connection
@@ -23,6 +24,7 @@ extension SQLiteEngine {
 
   // MARK: Copies
 
+  /// Copies table by table from one snapshot into a new file, which gets its name when it is whole and synced.
   public func backup(to target: String) throws {
     let target = try SQLiteFile.absolute(target)
     guard SQLiteFile.size(target) == nil else {
@@ -75,7 +77,7 @@ extension SQLiteEngine {
   }
 
   private func attach(_ target: String, to source: Connection) throws {
-    let uri = "file://\(SQLiteFile.percentEncoded(target))?mode=rwc"
+    let uri = SQLiteFile(path: target, library: file.library, key: nil, durability: .none).uri
     if let key = file.key {
       let statement = try source.prepare("ATTACH ?1 AS copy KEY ?2")
       defer { statement.finalize() }
@@ -97,8 +99,10 @@ extension SQLiteEngine {
 
   // MARK: Compaction
 
+  /// True.
   public var compactsInPlace: Bool { true }
 
+  /// Rebuilds the file (VACUUM). Needs room for two more copies of it meanwhile, one of them in the log.
   public func compact() throws {
     try checkFork()
     guard writer != nil else { throw readOnlyError("compacting") }
@@ -121,6 +125,7 @@ extension SQLiteEngine {
 
   // MARK: Checks
 
+  /// The library's own check, and each keyspace's count held against its table.
   public func checkIntegrity() throws -> [String] {
     try withSnapshot { connection in
       let database = connection.connection
@@ -128,6 +133,11 @@ extension SQLiteEngine {
       do {
         faults = try database.strings("PRAGMA integrity_check(1000)").filter { $0 != "ok" }
         faults += try countFaults(database)
+        if let size = SQLiteFile.size(path), size % SQLiteLayout.pageBytes != 0,
+          SQLiteFile.size(path + "-wal") ?? 0 <= SQLiteFile.emptyLogBytes
+        {
+          faults.append("the file's \(size) bytes are no whole number of pages")
+        }
       } catch let error as SQLiteError {
         guard Self.isDamage(error) else { throw StorageError(error, "checking a database", path: path) }
         faults.append("a page can't be read: \(error.message)")
@@ -138,9 +148,14 @@ extension SQLiteEngine {
     }
   }
 
-  /// SQLCipher gives a plain error for a page whose authentication code is wrong.
+  /// Whether a check that fails has found damage: SQLCipher gives a plain error for a page whose
+  /// authentication code is wrong, and old libraries take an impossible size of the file for a full disk.
   private static func isDamage(_ error: SQLiteError) -> Bool {
-    [SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_ERROR, SQLITE_IOERR].contains(error.code) && error.systemError == 0
+    switch error.code {
+    case SQLITE_BUSY, SQLITE_LOCKED, SQLITE_PROTOCOL, SQLITE_NOMEM, SQLITE_INTERRUPT, SQLITE_CANTOPEN: false
+    case SQLITE_IOERR: error.systemError == 0
+    default: true
+    }
   }
 
   /// Holds the table of keyspaces against the tables that there are and what is in them.

@@ -10,11 +10,17 @@ import Storage
 ///
 /// One connection writes, a pool of others reads; all are handed from thread to thread under locks.
 public final class SQLiteEngine: StorageEngine, @unchecked Sendable {
+  /// The name it was chosen by.
   public let name: String
+  /// The library and its version: `SQLCipher 3.4.1 (SQLite 3.15.2)`.
   public let library: String
+  /// The absolute path of the file; the log and its index lie beside it, as `-wal` and `-shm`.
   public let path: String
+  /// What a commit survives.
   public let durability: Durability
+  /// Whether writes are refused.
   public let isReadOnly: Bool
+  /// Pragmas as the library reported them when the file was opened.
   public let settings: [(name: String, value: String)]
 
   let file: SQLiteFile
@@ -43,8 +49,13 @@ public final class SQLiteEngine: StorageEngine, @unchecked Sendable {
     try Self.ensureExists(file, options)
     claim = try OpenFiles.claim(path, library: libraryPath)
     do {
-      if options.isReadOnly { file.access = Self.readAccess(path) }
-      let first = try file.open(cacheBytes: options.cacheBytes)
+      let first: Connection
+      try file.checkPermission(toWrite: !options.isReadOnly)
+      if options.isReadOnly {
+        (first, file.access) = try Self.openReadOnly(file, options)
+      } else {
+        first = try file.open(cacheBytes: options.cacheBytes)
+      }
       do {
         settings = try storing("reading settings", path) { try Self.settings(of: first, file) }
         self.library = try storing("reading settings", path) { try Self.libraryName(first) }
@@ -84,6 +95,7 @@ public final class SQLiteEngine: StorageEngine, @unchecked Sendable {
     }
   }
 
+  /// Closes all connections. The last one in any process copies the log into the file and removes it.
   public func close() throws {
     try checkFork()
     try queue.exclusively {
@@ -98,11 +110,13 @@ public final class SQLiteEngine: StorageEngine, @unchecked Sendable {
 
   // MARK: Transactions
 
+  /// Begins a snapshot on a connection of the pool. Throws `tooManyReaders` past 2,500.
   public func beginRead() throws -> any ReadTransaction {
     try checkFork()
     return SQLiteReadTransaction(try readers.take(), readers)
   }
 
+  /// Runs `body` in the write transaction, which waits up to 60 seconds for other processes, then throws `busy`.
   public func write(_ body: (any WriteTransaction) throws -> Void) throws {
     try checkFork()
     guard let writer else { throw readOnlyError("writing") }
@@ -134,11 +148,29 @@ public final class SQLiteEngine: StorageEngine, @unchecked Sendable {
       guard library.hasKeys || !encrypts else {
         throw StorageError(.unsupported, "the library \(libraryPath) doesn't encrypt", path: path)
       }
+      if encrypts { try setDefaultPageSize(library, path) }
       return library
     } catch let error as LibraryError {
       throw StorageError(.unsupported, "opening a database: \(error)", path: path)
     }
   }
+
+  /// Where SQLCipher keeps a default, one for the process: the size of pages in files that it makes for itself.
+  /// When VACUUM builds the new file aside with pages of another size than the database's, as SQLCipher's own
+  /// default of 1,024 is, the database is damaged (seen with 3.4.1).
+  private static func setDefaultPageSize(_ library: Library, _ path: String) throws {
+    try preparedLibraries.withLock { prepared in
+      guard prepared.insert(library.path).inserted else { return }
+      try storing("preparing the library", path) {
+        let connection = try Connection(
+          ":memory:", library: library, flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY)
+        defer { connection.close() }
+        try connection.execute("PRAGMA cipher_default_page_size = \(SQLiteLayout.pageBytes)")
+      }
+    }
+  }
+
+  private static let preparedLibraries = Lock<Set<String>>([])
 
   private static func key(_ key: [UInt8]?, encrypts: Bool, name: String, _ path: String) throws -> SecretKey?
   {
@@ -184,10 +216,26 @@ public final class SQLiteEngine: StorageEngine, @unchecked Sendable {
     }
   }
 
-  /// How a file is read when it isn't to be written. A log of 32 bytes holds its header only.
-  private static func readAccess(_ path: String) -> SQLiteFile.Access {
-    if access(SQLiteFile.directory(of: path), W_OK) == 0 { return .readOnly }
-    return SQLiteFile.size(path + "-wal") ?? 0 > 32 ? .withoutLocks : .immutable
+  /// Opens a file that isn't to be written.
+  private static func openReadOnly(_ file: SQLiteFile, _ options: EngineOptions) throws -> (
+    Connection, SQLiteFile.Access
+  ) {
+    var ways = [SQLiteFile.Access.readOnly]
+    if !SQLiteFile.isAllowed(SQLiteFile.directory(of: file.path), W_OK) {
+      let isLogLeft = SQLiteFile.size(file.path + "-wal") ?? 0 > SQLiteFile.emptyLogBytes
+      // New libraries can read beside a log and its shared memory without writing, when they may open both.
+      ways = isLogLeft ? [.readOnly, .withoutLocks] : [.immutable]
+    }
+    var file = file
+    while true {
+      file.access = ways.removeFirst()
+      do {
+        return (try file.open(cacheBytes: options.cacheBytes), file.access)
+      } catch let error as StorageError where !ways.isEmpty {
+        let code = error.engineCode.map { Int32($0) & 0xFF }
+        guard code == SQLITE_CANTOPEN || code == SQLITE_READONLY else { throw error }
+      }
+    }
   }
 
   // MARK: Settings

@@ -2,25 +2,32 @@ import CSQLite
 import SQLiteLibrary
 import Storage
 
+#if canImport(Glibc)
+  import Glibc
+#endif
+
 /// What a file is found to be when it is opened.
 extension SQLiteFile {
   /// Opens the first connection and looks at what the file is.
   func open(cacheBytes: Int) throws -> Connection {
     let connection: Connection
     do {
-      connection = try connect(cacheBytes: cacheBytes)
+      connection = try connectOnly()
     } catch let error as SQLiteError {
       throw StorageError(error, "opening a database", path: path)
     }
     do {
+      try configure(connection, cacheBytes: cacheBytes)
       try identify(connection)
+      try checkLength()
       if access == .readWrite, try connection.string("PRAGMA journal_mode = WAL") != "wal" {
         throw StorageError(.ioError, "the file system has no shared memory for a write-ahead log", path: path)
       }
       return connection
     } catch let error as SQLiteError {
       defer { connection.close() }
-      throw error.code == SQLITE_NOTADB
+      // Old libraries give a plain error for some headers.
+      throw [SQLITE_NOTADB, SQLITE_ERROR].contains(error.code)
         ? unreadable(error, connection) : StorageError(error, "opening a database", path: path)
     } catch {
       connection.close()
@@ -49,6 +56,28 @@ extension SQLiteFile {
     }
   }
 
+  /// Throws when there is no permission for what is to be done: the library tries more than one way, and then
+  /// tells of the last one.
+  func checkPermission(toWrite: Bool) throws {
+    guard Self.isAllowed(path, R_OK) else { throw Self.systemError("opening a database", path) }
+    guard toWrite else { return }
+    for needed in [path, Self.directory(of: path)] where !Self.isAllowed(needed, W_OK) {
+      throw Self.systemError("opening a database for writing", path)
+    }
+  }
+
+  /// Throws when the file ends within a page and there is no log to make it whole: the library would take
+  /// what is missing for zeros.
+  func checkLength() throws {
+    guard let size = Self.size(path), size % SQLiteLayout.pageBytes != 0 else { return }
+    if key == nil, size < 16 {
+      throw StorageError(.notADatabase, "opening a database: it is of \(size) bytes only", path: path)
+    }
+    guard Self.size(path + "-wal") ?? 0 <= Self.emptyLogBytes else { return }
+    throw StorageError(
+      .damaged, "opening a database: \(size) bytes are no whole number of pages: it was cut", path: path)
+  }
+
   /// What a file is whose first page makes no sense.
   private func unreadable(_ error: SQLiteError, _ connection: Connection) -> StorageError {
     let magic = Array("SQLite format 3\0".utf8)
@@ -58,15 +87,19 @@ extension SQLiteFile {
         code, "opening a database: \(found)", path: path, engineCode: Int(error.extendedCode),
         engineMessage: error.message)
     }
-    guard key != nil else {
+    guard let key else {
       return isPlain
         ? failure(.damaged, "the file's header is damaged")
         : failure(.notADatabase, "the file is no SQLite database, or is encrypted")
     }
     if isPlain { return failure(.notEncrypted, "a key was given, and the file isn't encrypted") }
-    if let size = Self.size(path), size % SQLiteLayout.pageBytes != 0 {
+    let size = Self.size(path) ?? 0
+    if size % SQLiteLayout.pageBytes != 0 {
       return failure(.damaged, "the file is no whole number of pages: it was cut, or isn't a database")
     }
-    return failure(.wrongKey, "the key isn't the file's, or its first page is damaged")
+    if PageAuthentication.fits(key, connection, fileBytes: size) {
+      return failure(.damaged, "the key is the file's, but the first page is damaged")
+    }
+    return failure(.wrongKey, "the key isn't the file's, or the file's beginning is damaged")
   }
 }

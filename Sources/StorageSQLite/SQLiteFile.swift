@@ -22,6 +22,9 @@ struct SQLiteFile: Sendable {
   /// How long a connection waits for another process before it gives up.
   static let longestWait = Duration.seconds(60)
 
+  /// A log of so many bytes holds no more than its header.
+  static let emptyLogBytes = 32
+
   let path: String
   let library: Library
   let key: SecretKey?
@@ -36,26 +39,11 @@ struct SQLiteFile: Sendable {
     }
   }
 
-  /// Opens a connection with what every connection needs, and reads the file's first page with it. Throws
-  /// `SQLiteError`.
-  func connect(cacheBytes: Int, mayCreate: Bool = false) throws -> Connection {
-    // The flags are what an attached file may be opened with; the URI says how this one is.
-    let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI
-    let connection = try Connection(uri(mayCreate: mayCreate), library: library, flags: flags)
+  /// Opens a connection with what every connection needs. Throws `SQLiteError`.
+  func connect(cacheBytes: Int) throws -> Connection {
+    let connection = try connectOnly()
     do {
-      connection.waitWhenBusy(upTo: Self.longestWait)
-      try unlock(connection, schema: "main")
-      if access == .withoutLocks { try connection.execute("PRAGMA locking_mode = EXCLUSIVE") }
-      try connection.execute(
-        """
-        PRAGMA cache_size = -\(max(cacheBytes, 256 << 10) >> 10);
-        PRAGMA temp_store = MEMORY;
-        PRAGMA synchronous = \(synchronous);
-        PRAGMA secure_delete = OFF;
-        PRAGMA journal_size_limit = \(SQLiteLayout.logBytes);
-        """)
-      // Checkpoints are the writer's own business, outside of the library's commit.
-      _ = csqlite_wal_autocheckpoint(connection.functions, connection.handle, 0)
+      try configure(connection, cacheBytes: cacheBytes)
       return connection
     } catch {
       connection.close()
@@ -63,17 +51,42 @@ struct SQLiteFile: Sendable {
     }
   }
 
+  /// Opens a connection that has read nothing yet.
+  func connectOnly() throws -> Connection {
+    // The flags are what an attached file may be opened with; the URI says how this one is.
+    let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI
+    let connection = try Connection(uri, library: library, flags: flags)
+    connection.waitWhenBusy(upTo: Self.longestWait)
+    return connection
+  }
+
+  /// Gives the key, reads the file's first page with it, and sets what every connection has set.
+  func configure(_ connection: Connection, cacheBytes: Int) throws {
+    try unlock(connection)
+    if access == .withoutLocks { try connection.execute("PRAGMA locking_mode = EXCLUSIVE") }
+    try connection.execute(
+      """
+      PRAGMA cache_size = -\(max(cacheBytes, 256 << 10) >> 10);
+      PRAGMA temp_store = MEMORY;
+      PRAGMA synchronous = \(synchronous);
+      PRAGMA secure_delete = OFF;
+      PRAGMA journal_size_limit = \(SQLiteLayout.logBytes);
+      """)
+    // Checkpoints are the writer's own business, outside of the library's commit.
+    _ = csqlite_wal_autocheckpoint(connection.functions, connection.handle, 0)
+  }
+
   /// Gives the key and the page size, which SQLCipher needs before anything is read.
-  private func unlock(_ connection: Connection, schema: String) throws {
+  private func unlock(_ connection: Connection) throws {
     guard let key else { return try connection.execute("PRAGMA page_size = \(SQLiteLayout.pageBytes)") }
     try key.withText { try connection.setKey($0) }
     try connection.execute("PRAGMA cipher_page_size = \(SQLiteLayout.pageBytes)")
   }
 
-  private func uri(mayCreate: Bool) -> String {
+  var uri: String {
     let query =
       switch access {
-      case .readWrite: mayCreate ? "mode=rwc" : "mode=rw"
+      case .readWrite: "mode=rw"
       case .readOnly: "mode=ro"
       case .immutable: "mode=ro&immutable=1"
       case .withoutLocks: "mode=ro&vfs=unix-none"
@@ -105,9 +118,7 @@ struct SQLiteFile: Sendable {
   func create() throws -> Bool {
     try publish { temporary in
       let file = SQLiteFile(path: temporary, library: library, key: key, durability: .none)
-      let connection = try storing("creating a database", path) {
-        try file.connect(cacheBytes: 0, mayCreate: true)
-      }
+      let connection = try storing("creating a database", path) { try file.connect(cacheBytes: 0) }
       defer { connection.close() }
       try storing("creating a database", path) {
         try connection.execute(
@@ -130,6 +141,10 @@ struct SQLiteFile: Sendable {
   func publish(_ body: (_ temporary: String) throws -> Void) throws -> Bool {
     let temporary = "\(path)-new-\(getpid())-\(UInt32.random(in: 0...UInt32.max))"
     defer { for suffix in ["", "-wal", "-shm", "-journal"] { unlink(temporary + suffix) } }
+    // Made here and not by the library, which doesn't tell well why it can't.
+    let descriptor = Glibc.open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
+    guard descriptor >= 0 else { throw Self.systemError("creating a database", path) }
+    _ = Glibc.close(descriptor)
     try body(temporary)
     if durability != .none { try Self.sync(temporary, path) }
     guard link(temporary, path) == 0 else {
@@ -182,6 +197,11 @@ struct SQLiteFile: Sendable {
   static func directory(of path: String) -> String {
     guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
     return slash == path.startIndex ? "/" : String(path[..<slash])
+  }
+
+  /// Whether the process may read or write (`R_OK`, `W_OK`) what lies at `path`. When not, `errno` says why.
+  static func isAllowed(_ path: String, _ mode: Int32) -> Bool {
+    faccessat(AT_FDCWD, path, mode, AT_EACCESS) == 0
   }
 
   /// Bytes of the file at `path`; nil when there is none.

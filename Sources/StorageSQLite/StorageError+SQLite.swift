@@ -9,11 +9,13 @@ import Storage
 extension StorageError {
   /// What the library gave, as an error of storage: `tried` is what was tried, for people.
   init(_ error: SQLiteError, _ tried: String, path: String) {
-    let isNoSpace = [ENOSPC, EDQUOT, EFBIG].contains(error.systemError)
+    func isNoSpace() -> Bool {
+      [ENOSPC, EDQUOT, EFBIG].contains(error.systemError) || Self.isFull(path)
+    }
     let (code, found): (Code, String) =
       switch error.code {
       case SQLITE_FULL: (.diskFull, "the disk or the file's size limit is full")
-      case SQLITE_IOERR where isNoSpace: (.diskFull, "the disk or the file's size limit is full")
+      case SQLITE_IOERR where isNoSpace(): (.diskFull, "the disk or the file's size limit is full")
       case SQLITE_IOERR, SQLITE_NOLFS: (.ioError, "the system refused a read or a write")
       case SQLITE_BUSY, SQLITE_PROTOCOL, SQLITE_LOCKED: (.busy, "another process holds the file")
       case SQLITE_CORRUPT: (.damaged, "the file is damaged")
@@ -39,6 +41,23 @@ extension StorageError {
     if let statement = error.statement { message += ", at “\(statement)”" }
     self.init(
       code, message, path: path, engineCode: Int(error.extendedCode), engineMessage: error.message)
+  }
+}
+
+extension StorageError {
+  /// Whether the file system of `path` has no room, or the process's limit of a file's size is reached: for
+  /// failures of which the library has lost the system's error number.
+  private static func isFull(_ path: String) -> Bool {
+    var limit = rlimit()
+    let sizes = [path, path + "-wal", path + "-shm"].map { SQLiteFile.size($0) ?? 0 }
+    if getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0,
+      // One write more than there is.
+      UInt(sizes.max() ?? 0) + 65_536 >= limit.rlim_cur
+    {
+      return true
+    }
+    var system = statvfs()
+    return statvfs(path, &system) == 0 && system.f_bavail == 0
   }
 }
 

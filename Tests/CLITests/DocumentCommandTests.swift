@@ -50,7 +50,7 @@ import Testing
 
   @Test func badBodiesAndIDsAreStatus2() throws {
     try TestEngine.sqlite.withDatabase { tool in
-      for body in ["", "[1]", "{", "{\"a\":1} x", "3"] {
+      for body in ["", " ", "[1]", "{", "{\"a\":1} x", "3"] {
         let result = try tool("put", "db", "a", body)
         #expect(result.status == 2, "\(body)")
         #expect(result.errors.filter(\.isNewline).count == 1, "\(body)")

@@ -43,14 +43,13 @@ import Testing
     }
   }
 
-  @Test func whatIsNotEncryptedIgnoresTheKey() throws {
-    for engine in [TestEngine.sqlite, .lmdb, .sqlcipherPlain] {
-      try engine.withDatabase { tool in
-        var tool = tool
-        tool.environment["TOUCHSTONE_KEY"] = "open sesame"
-        #expect(try tool("info", "db").status == 0)
-        #expect(try tool("key", "show", "db").status == 1)
-      }
+  @Test(arguments: [TestEngine.sqlite, .lmdb, .sqlcipherPlain])
+  func whatIsNotEncryptedIgnoresTheKey(engine: TestEngine) throws {
+    try engine.withDatabase { tool in
+      var tool = tool
+      tool.environment["TOUCHSTONE_KEY"] = "open sesame"
+      try tool.succeed("info", "db")
+      #expect(try tool("key", "show", "db").status == 1)
     }
   }
 

@@ -11,9 +11,6 @@ struct Tool {
     let status: Int32
     let output: String
     let errors: String
-    /// Peak resident memory in bytes.
-    let peakBytes: Int
-
     var lines: [String] { output.split(separator: "\n").map(String.init) }
     /// The JSON object that was printed.
     func json() throws -> [String: Any] {
@@ -100,15 +97,27 @@ final class Child {
     posix_spawn_file_actions_addopen(&actions, 0, input, O_RDONLY, 0)
     posix_spawn_file_actions_addopen(&actions, 1, files.output, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
     posix_spawn_file_actions_addopen(&actions, 2, files.errors, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
-    posix_spawn_file_actions_addchdir_np(&actions, tool.directory)
+
+    // The threads that tests run on block signals, and a child would inherit that.
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    defer { posix_spawnattr_destroy(&attributes) }
+    var none = sigset_t()
+    sigemptyset(&none)
+    var interrupt = none
+    sigaddset(&interrupt, SIGINT)
+    posix_spawnattr_setsigmask(&attributes, &none)
+    posix_spawnattr_setsigdefault(&attributes, &interrupt)
+    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
 
     var environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("TOUCHSTONE_") }
     environment.merge(tool.environment) { $1 }
-    var words = ([program] + arguments).map { strdup($0) } + [nil]
+    // `env` goes to the directory and then becomes the program.
+    var words = (["env", "-C", tool.directory, program] + arguments).map { strdup($0) } + [nil]
     var variables = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
     defer { (words + variables).forEach { free($0) } }
     var pid: pid_t = 0
-    let status = posix_spawnp(&pid, program, &actions, nil, &words, &variables)
+    let status = posix_spawnp(&pid, "env", &actions, &attributes, &words, &variables)
     guard status == 0 else {
       throw Tool.Failure(description: "can't run \(program): \(String(cString: strerror(status)))")
     }
@@ -130,17 +139,30 @@ final class Child {
     }
   }
 
+  /// Waits for its end and returns its peak of resident memory in bytes. (The usage that `wait4` gives begins
+  /// with the peak of the process that started it.)
+  func peakMemory() -> Int {
+    var peak = 0
+    while let status = try? String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8),
+      let line = status.split(separator: "\n").first(where: { $0.hasPrefix("VmHWM:") })
+    {
+      peak = max(peak, line.split(separator: " ").compactMap({ Int($0) }).first ?? 0)
+      usleep(5_000)
+    }
+    return peak << 10
+  }
+
   func wait() throws -> Tool.Result {
     var status: Int32 = 0
-    var usage = rusage()
-    while wait4(pid, &status, 0, &usage) < 0 {
-      guard errno == EINTR else { throw Tool.Failure(description: "can't wait for the child") }
+    let deadline = ContinuousClock.now + .seconds(300)
+    while waitpid(pid, &status, WNOHANG) == 0 {
+      if ContinuousClock.now > deadline { kill(pid, SIGKILL) }
+      usleep(2_000)
     }
     let signal = status & 0x7F
     return Tool.Result(
       status: signal == 0 ? status >> 8 & 0xFF : 128 + signal, output: output,
-      errors: (try? String(contentsOfFile: files.errors, encoding: .utf8)) ?? "",
-      peakBytes: usage.ru_maxrss * 1_024)
+      errors: (try? String(contentsOfFile: files.errors, encoding: .utf8)) ?? "")
   }
 }
 

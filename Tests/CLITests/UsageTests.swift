@@ -17,7 +17,7 @@ import Testing
         let example = try #require(help.output.range(of: "\nExample:\n"))
         #expect(help.output[example.upperBound...].contains("touchstone \(command.usage.name)"))
         for option in command.usage.options { #expect(help.output.contains("--\(option.name)")) }
-        #expect(help.lines.allSatisfy { $0.count <= 110 }, "\(command.usage.name)")
+        #expect(help.lines.allSatisfy { $0.count <= 110 }, "\(help.output)")
         #expect(try tool.run(Tool.executable, ["help"] + words).output == help.output)
       }
     }
@@ -39,7 +39,7 @@ import Testing
     ),
     (
       ["create", "db", "--engine", "oracle"],
-      "touchstone create: --engine: there is no engine \"oracle\"; known are"
+      "touchstone create: there is no engine \"oracle\"; known are"
     ),
   ]) func wrongUsageIsOneLineAndStatus2(arguments: [String], message: String) throws {
     try Tool.run { tool in
@@ -138,6 +138,12 @@ import Testing
     table.add("a", "1,000")
     table.add("longer", "1")
     #expect(table.lines == ["NAME    COUNT", "a       1,000", "longer      1"])
+  }
+
+  @Test func longHelpIsBrokenAtBlanks() {
+    #expect(Usage.wrapped("one two three four", to: 9) == ["one two", "three", "four"])
+    #expect(Usage.wrapped("incomprehensibilities", to: 9) == ["incomprehensibilities"])
+    #expect(Usage.wrapped("", to: 9) == [""])
   }
 
   @Test func thousandsAreSetApart() {

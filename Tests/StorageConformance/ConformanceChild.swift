@@ -76,7 +76,10 @@ struct Child {
   }
 
   private func probe(_ path: String, isBlind: Bool) throws -> String {
-    var step = "open"
+    // What a crash interrupts is told by the last line here.
+    var step = "open" {
+      didSet { FileHandle.standardError.write(Data("\(step) \(path)\n".utf8)) }
+    }
     do {
       let opened = try engine.open(path, options(creation: .openExisting))
       defer { try? opened.close() }
@@ -114,8 +117,7 @@ struct Child {
     say("done")
   }
 
-  /// `nobody PATH WHERE` becomes another user, reads the file, and tries to write it. WHERE says whether the
-  /// directory alone is closed to that user (`directory`) or the file as well (`file`).
+  /// `nobody PATH CLOSED` becomes another user, reads the file at PATH, tries to write it, and tries to read CLOSED.
   func readAsNobody() throws {
     if geteuid() == 0 {
       guard setgroups(0, nil) == 0, setgid(65_534) == 0, setuid(65_534) == 0 else {
@@ -129,6 +131,11 @@ struct Child {
     }
     try expectEqual(opened.checkIntegrity(), [], "faults")
     try opened.close()
+    for isReadOnly in [true, false] {
+      try expectError(.permissionDenied, from: "opening a file that can't be read") {
+        _ = try engine.open(arguments[1], options(isReadOnly: isReadOnly, creation: .openExisting))
+      }
+    }
     try expectError(.permissionDenied, .readOnly, from: "opening a file for writing that can't be written") {
       let opened = try engine.open(arguments[0], options(creation: .openExisting))
       defer { try? opened.close() }

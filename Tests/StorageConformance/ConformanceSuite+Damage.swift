@@ -29,6 +29,26 @@ extension ConformanceSuite {
       }
     },
 
+    Behaviour("another engine's file is a typed error, and stays as it is", needs: [.files]) { suite in
+      // Engines that share a format share the ending of its name.
+      for other in suite.others where other.fileExtension != suite.subject.engine.fileExtension {
+        let path = suite.path("of-\(other.name)")
+        var options = EngineOptions()
+        if other.encrypts { options.key = suite.key ?? [UInt8](repeating: 3, count: 32) }
+        let opened = try other.open(path, options)
+        let content = try suite.fill(opened)
+        try opened.close()
+        for creation in [EngineOptions.Creation.openExisting, .openOrCreate] {
+          try expectError(
+            .notADatabase, .wrongKey, .keyRequired, .notEncrypted, from: "opening a file of \(other.name)"
+          ) { _ = try suite.open(path, suite.options(creation: creation)) }
+        }
+        let again = try other.open(path, options)
+        try expectEqual(Content(again), content, "content of the other engine's file")
+        try again.close()
+      }
+    },
+
     Behaviour("truncated files are an error, faults, or what they were", needs: [.child]) { suite in
       let (bytes, content) = try suite.soundFile()
       var generator = SeededGenerator(seed: suite.seed)
@@ -102,8 +122,6 @@ extension ConformanceSuite {
         try expect(
           line.hasPrefix("content ") || line.hasPrefix("faults ") || line.hasPrefix("error "),
           "\(variant.name): “\(line)”")
-        // The library may fail to make sense of what it finds in ways that it has no code for.
-        if !line.hasPrefix("error engineFailure ") { try suite.expectSensible(variant, line) }
       }
     },
   ]
@@ -125,7 +143,7 @@ extension ConformanceSuite {
         var generator = SeededGenerator(seed: seed)
         for shape in KeyspaceShape.allCases {
           let keyspace = try transaction.createKeyspace("k\(shape.rawValue)", shape: shape)
-          for number in 0..<1_500 {
+          for number in 0..<500 {
             try transaction.put(sequenceKey(UInt64(number * 7)), generator.bytes(150), in: keyspace)
           }
         }
@@ -159,7 +177,7 @@ extension ConformanceSuite {
       result += zip(batch, lines)
       for name in try FileManager.default.contentsOfDirectory(atPath: directory)
       where name.hasPrefix(mode) {
-        try FileManager.default.removeItem(atPath: "\(directory)/\(name)")
+        try? FileManager.default.removeItem(atPath: "\(directory)/\(name)")
       }
     }
     return result

@@ -58,8 +58,8 @@ extension ConformanceSuite {
 
     Behaviour("a full disk is a typed error that loses nothing, and passes", needs: [.child]) { suite in
       var generator = SeededGenerator(seed: suite.seed)
-      for round in 0..<(suite.isLong ? 100 : 8) {
-        let limit = 300_000 + generator.below(3_000_000)
+      for round in 0..<(suite.isLong ? 100 : 4) {
+        let limit = 300_000 + generator.below(900_000)
         let threads = round % 2 == 0 ? 1 : 4
         let path = suite.path("full\(round)")
         let lines = try suite.runChild("fill", [path, "\(suite.seed)", "\(threads)", "\(limit)"])
@@ -75,13 +75,16 @@ extension ConformanceSuite {
     Behaviour("a directory that can't be written serves readers of another user", needs: [.child]) { suite in
       let path = suite.path("main")
       let content = try suite.withEngine { try suite.fill($0) }
+      try suite.withEngine("closed") { _ = try suite.fill($0) }
       for name in try FileManager.default.contentsOfDirectory(atPath: suite.directory) {
         chmod("\(suite.directory)/\(name)", 0o444)
       }
+      chmod(suite.path("closed"), 0)
       chmod(suite.directory, 0o555)
       defer { chmod(suite.directory, 0o755) }
       try expectEqual(
-        suite.runChild("nobody", [path]), ["content \(content)", "done"], "what another user reads")
+        suite.runChild("nobody", [path, suite.path("closed")]), ["content \(content)", "done"],
+        "what another user reads")
     },
   ]
 

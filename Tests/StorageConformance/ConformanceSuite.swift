@@ -10,6 +10,7 @@ import Storage
 public struct ConformanceSuite: Sendable {
   /// A kind of engine and what the suite has to know about it.
   public struct Subject: Sendable {
+    /// How it is opened.
     public let engine: EngineType
     /// Whether its data are in a file that other processes and later openings find.
     public let keepsFiles: Bool
@@ -19,6 +20,7 @@ public struct ConformanceSuite: Sendable {
     /// and trust what lies in it can't promise that for more than missing, foreign and truncated files.
     public let survivesAnyDamage: Bool
 
+    /// An engine of files that encrypts when its type says so.
     public init(
       engine: EngineType, keepsFiles: Bool = true, plainCounterpart: EngineType? = nil,
       survivesAnyDamage: Bool = true
@@ -39,7 +41,9 @@ public struct ConformanceSuite: Sendable {
       case encryption
     }
 
+    /// The sentence.
     public let name: String
+    /// It says nothing about subjects without these.
     public let needs: Set<Need>
     let check: @Sendable (ConformanceSuite) throws -> Void
 
@@ -52,9 +56,12 @@ public struct ConformanceSuite: Sendable {
     }
   }
 
+  /// The engine that is checked.
   public let subject: Subject
   /// An empty directory for the files of this run.
   public let directory: String
+  /// Other kinds of engine, whose files are foreign ones.
+  public let others: [EngineType]
   /// The executable that calls `ConformanceChild.main`; nil leaves out what needs other processes.
   public let childPath: String?
   /// Many more rounds and steps.
@@ -62,13 +69,16 @@ public struct ConformanceSuite: Sendable {
   /// Where every random choice comes from; named in every failure.
   public let seed: UInt64
 
+  /// A suite for one behaviour: `directory` is to be empty again for the next.
   public init(
-    subject: Subject, directory: String, childPath: String?, isLong: Bool = false,
+    subject: Subject, directory: String, childPath: String?, others: [EngineType] = [],
+    isLong: Bool = false,
     seed: UInt64 = UInt64.random(in: 0...UInt64.max)
   ) {
     self.subject = subject
     self.directory = directory
     self.childPath = childPath
+    self.others = others
     self.isLong = isLong
     self.seed = seed
   }
@@ -104,7 +114,10 @@ public struct ConformanceSuite: Sendable {
 
 /// An engine did something else than it has to.
 public struct ConformanceFailure: Error, CustomStringConvertible {
+  /// What was found, what was wanted, and where.
   public let description: String
+
+  /// A failure that says `description`.
   public init(_ description: String) { self.description = description }
 }
 

@@ -6,6 +6,7 @@ import Storage
 /// A path names a store for the life of the process: opening it again finds what was committed. Committed
 /// states are values that snapshots share, so reading never waits.
 public final class MemoryEngine: StorageEngine {
+  /// How it is chosen.
   public static let type = EngineType(name: "memory", fileExtension: "memory", encrypts: false) {
     try MemoryEngine(path: $0, options: $1)
   }
@@ -13,8 +14,11 @@ public final class MemoryEngine: StorageEngine {
   /// How many snapshots one engine has at once.
   static let maximumReaders = 8_192
 
+  /// The name of its store.
   public let path: String
+  /// What was asked for. A commit survives until the process ends.
   public let durability: Durability
+  /// Whether writes are refused.
   public let isReadOnly: Bool
   private let store: MemoryStore
   private let life = Lock(Life())
@@ -34,11 +38,16 @@ public final class MemoryEngine: StorageEngine {
     isReadOnly = options.isReadOnly
   }
 
+  /// `memory`.
   public var name: String { Self.type.name }
+  /// There is none below.
   public var library: String { "memory 1" }
+  /// None.
   public var settings: [(name: String, value: String)] { [] }
+  /// There is no file.
   public var compactsInPlace: Bool { false }
 
+  /// Shares the last committed state.
   public func beginRead() throws -> any ReadTransaction {
     try life.withLock { life in
       try checkOpen(life)
@@ -53,12 +62,14 @@ public final class MemoryEngine: StorageEngine {
     }
   }
 
+  /// Works on a copy of the last state, and makes it the last state.
   public func write(_ body: (any WriteTransaction) throws -> Void) throws {
     try life.withLock { try checkOpen($0) }
     guard !isReadOnly else { throw StorageError(.readOnly, "the engine is open for reading", path: path) }
     try store.queue.run(MemoryWriteGroup(store: store), body)
   }
 
+  /// Bytes of keys and values stand for those of a file.
   public func statistics() throws -> EngineStatistics {
     let readers = try life.withLock { life in
       try checkOpen(life)
@@ -72,6 +83,7 @@ public final class MemoryEngine: StorageEngine {
       openReaders: readers)
   }
 
+  /// Makes another store of the same state.
   public func backup(to path: String) throws {
     try life.withLock { try checkOpen($0) }
     let copy = try MemoryStore.find(path, creation: .createNew)
@@ -79,16 +91,19 @@ public final class MemoryEngine: StorageEngine {
     copy.state.withLock { $0 = state }
   }
 
+  /// Throws `unsupported`.
   public func compact() throws {
     try life.withLock { try checkOpen($0) }
     throw StorageError(.unsupported, "an engine in memory has no file to compact", path: path)
   }
 
+  /// Never finds anything.
   public func checkIntegrity() throws -> [String] {
     try life.withLock { try checkOpen($0) }
     return []
   }
 
+  /// Leaves the store, for later openings.
   public func close() throws {
     try store.queue.exclusively {
       try life.withLock { life in

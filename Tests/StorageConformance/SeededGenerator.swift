@@ -2,8 +2,10 @@
 public struct SeededGenerator: RandomNumberGenerator, Sendable {
   private var state: UInt64
 
+  /// The generator of a seed.
   public init(seed: UInt64) { state = seed }
 
+  /// Any 64 bits.
   public mutating func next() -> UInt64 {
     state &+= 0x9E37_79B9_7F4A_7C15
     var mixed = state
@@ -18,6 +20,7 @@ public struct SeededGenerator: RandomNumberGenerator, Sendable {
   /// True once in `times` calls on average.
   public mutating func once(in times: Int) -> Bool { below(times) == 0 }
 
+  /// So many random bytes.
   public mutating func bytes(_ count: Int) -> [UInt8] {
     var result: [UInt8] = []
     result.reserveCapacity(count)
@@ -31,5 +34,6 @@ public struct SeededGenerator: RandomNumberGenerator, Sendable {
     return result
   }
 
+  /// One of the elements, of which there must be some.
   public mutating func pick<Element>(_ elements: [Element]) -> Element { elements[below(elements.count)] }
 }

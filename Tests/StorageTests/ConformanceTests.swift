@@ -37,6 +37,7 @@ struct ConformanceTests {
     defer { directory.remove() }
     let suite = ConformanceSuite(
       subject: conformanceCase.subject, directory: directory.path, childPath: childPath,
+      others: subjects.filter(\.keepsFiles).map(\.engine),
       isLong: isLong, seed: seed)
     let start = ContinuousClock.now
     defer {
@@ -76,5 +77,9 @@ struct TemporaryDirectory {
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
   }
 
-  func remove() { try? FileManager.default.removeItem(atPath: path) }
+  /// Removes it, unless TOUCHSTONE_KEEP=1 wants to look at what is in it.
+  func remove() {
+    if ProcessInfo.processInfo.environment["TOUCHSTONE_KEEP"] == "1" { return }
+    try? FileManager.default.removeItem(atPath: path)
+  }
 }

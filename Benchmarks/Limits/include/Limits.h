@@ -1,1 +1,170 @@
-/* Limits */
+// The loops of the suites in bare C: how fast an engine's library is when nothing stands between it and the
+// loop. Each is what a C programmer who knows the library would write; none does anything that the engines'
+// contract forbids, and none checks more than result codes.
+//
+// A loop works on a file that an engine has made, opened with that engine's settings. Every loop measures
+// itself: `seconds` in its outcome is from before its first operation to after its last one, transactions
+// included. Loops that read add up `sum`, the first byte of every value, and `count`, the entries they saw,
+// so that nothing can be left out by the compiler and both sides can be compared.
+//
+// All memory that is handed in stays the caller's and must live until the call returns. A database handle is
+// used by one thread at a time.
+#ifndef TOUCHSTONE_LIMITS_H
+#define TOUCHSTONE_LIMITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "CSQLite.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct limit_bytes {
+  const void *bytes;
+  size_t count;
+} limit_bytes;
+
+typedef struct limit_record {
+  limit_bytes key;
+  limit_bytes value;
+} limit_record;
+
+// What came of a call. `code` is 0, or the library's result code with its words in `message`.
+typedef struct limit_outcome {
+  int code;
+  double seconds;
+  uint64_t sum;
+  uint64_t count;
+  char message[256];
+} limit_outcome;
+
+// How a keyspace is laid out: KeyspaceShape's raw values.
+enum { LIMIT_DOCUMENTS = 1, LIMIT_ENTRIES = 2, LIMIT_SEQUENCES = 3 };
+
+// A keyspace as the file knows it: its table in SQLite, its named database in LMDB.
+typedef struct limit_table {
+  const char *name;
+  int shape;
+} limit_table;
+
+enum { LIMIT_ASCENDING = 0, LIMIT_DESCENDING = 1, LIMIT_STORED = 2 };
+
+enum { LIMIT_GET = 0, LIMIT_INSERT = 1, LIMIT_UPDATE = 2, LIMIT_DELETE = 3 };
+
+// One operation of a replay, on the table of that index.
+typedef struct limit_operation {
+  uint8_t kind;
+  uint8_t table;
+  limit_record record;
+} limit_operation;
+
+// What is done for one document: parse its JSON with simdjson (when there is a `text`) and take the SHA-1 of
+// it (when it `digests`, as a local save does and a revision from elsewhere doesn't), then
+// operations[first ..< end]. simdjson reads up to 64 bytes past a text: they must be readable.
+typedef struct limit_step {
+  limit_bytes text;
+  bool digests;
+  size_t first;
+  size_t end;
+} limit_step;
+
+typedef struct limit_lmdb_options {
+  size_t map_bytes;
+  unsigned flags;
+  unsigned readers;
+  unsigned databases;
+} limit_lmdb_options;
+
+typedef struct limit_sqlite_options {
+  const CSQLiteFunctions *functions;
+  // SQLCipher's raw key, `x'…'`, or no bytes.
+  limit_bytes key;
+  // Run at once after the key: page size, cache, synchronous, …
+  const char *pragmas;
+} limit_sqlite_options;
+
+// LMDB.
+
+typedef struct limit_lmdb limit_lmdb;
+
+limit_lmdb *limit_lmdb_open(
+    const char *path, const limit_lmdb_options *options, const limit_table *tables, size_t count,
+    limit_outcome *outcome);
+void limit_lmdb_close(limit_lmdb *database);
+
+// Puts all records into the first table, `batch` a transaction (0: all in one).
+void limit_lmdb_put(
+    limit_lmdb *database, const limit_record *records, size_t count, size_t batch, bool exist,
+    limit_outcome *outcome);
+void limit_lmdb_delete(
+    limit_lmdb *database, const limit_record *records, size_t count, size_t batch, limit_outcome *outcome);
+// Gets the records' keys: all in one snapshot, or a snapshot each. With a `buffer` copies each value into it,
+// up to its size.
+void limit_lmdb_get(
+    limit_lmdb *database, const limit_record *records, size_t count, bool snapshot_each, void *buffer,
+    size_t buffer_bytes, limit_outcome *outcome);
+void limit_lmdb_scan(limit_lmdb *database, int order, limit_outcome *outcome);
+// From each record's key on, `length` entries.
+void limit_lmdb_ranges(
+    limit_lmdb *database, const limit_record *records, size_t count, size_t length, limit_outcome *outcome);
+// A transaction a record, by `threads` that take turns as the library lets them.
+void limit_lmdb_commits(
+    limit_lmdb *database, const limit_record *records, size_t count, unsigned threads,
+    limit_outcome *outcome);
+// Gets, a snapshot each, while another thread puts `writes` over and over, `batch` a transaction. `seconds`
+// is of the gets.
+void limit_lmdb_read_while_writing(
+    limit_lmdb *database, const limit_record *records, size_t count, const limit_record *writes,
+    size_t write_count, size_t batch, limit_outcome *outcome);
+// All steps, `batch` a transaction (0: all in one).
+void limit_lmdb_replay(
+    limit_lmdb *database, const limit_step *steps, size_t count, const limit_operation *operations,
+    size_t batch, limit_outcome *outcome);
+// Opens, gets one record, closes, `times` over.
+void limit_lmdb_reopen(
+    const char *path, const limit_lmdb_options *options, const limit_table *table, const limit_record *record,
+    size_t times, limit_outcome *outcome);
+
+// SQLite and SQLCipher, through a library's table of functions. The same loops.
+
+typedef struct limit_sqlite limit_sqlite;
+
+limit_sqlite *limit_sqlite_open(
+    const char *path, const limit_sqlite_options *options, const limit_table *tables, size_t count,
+    limit_outcome *outcome);
+void limit_sqlite_close(limit_sqlite *database);
+
+// `exist` says whether the keys are there: an UPDATE or an INSERT, as there is no upsert in SQL of 3.15.
+void limit_sqlite_put(
+    limit_sqlite *database, const limit_record *records, size_t count, size_t batch, bool exist,
+    limit_outcome *outcome);
+void limit_sqlite_delete(
+    limit_sqlite *database, const limit_record *records, size_t count, size_t batch, limit_outcome *outcome);
+void limit_sqlite_get(
+    limit_sqlite *database, const limit_record *records, size_t count, bool snapshot_each, void *buffer,
+    size_t buffer_bytes, limit_outcome *outcome);
+void limit_sqlite_scan(limit_sqlite *database, int order, limit_outcome *outcome);
+void limit_sqlite_ranges(
+    limit_sqlite *database, const limit_record *records, size_t count, size_t length, limit_outcome *outcome);
+// The threads share the connection under a mutex, which is held for a transaction.
+void limit_sqlite_commits(
+    limit_sqlite *database, const limit_record *records, size_t count, unsigned threads,
+    limit_outcome *outcome);
+// The writer has a connection of its own.
+void limit_sqlite_read_while_writing(
+    limit_sqlite *database, limit_sqlite *writer, const limit_record *records, size_t count,
+    const limit_record *writes, size_t write_count, size_t batch, limit_outcome *outcome);
+void limit_sqlite_replay(
+    limit_sqlite *database, const limit_step *steps, size_t count, const limit_operation *operations,
+    size_t batch, limit_outcome *outcome);
+void limit_sqlite_reopen(
+    const char *path, const limit_sqlite_options *options, const limit_table *table,
+    const limit_record *record, size_t times, limit_outcome *outcome);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -44,9 +44,31 @@ struct Usage: Sendable {
       ["--\(option.name)" + (option.valuePlaceholder.map { " \($0)" } ?? ""), option.help]
     }
     let rows = positionals.map { [$0.name, $0.help] } + optionRows + [["--help", "Shows this"]]
-    text += "\n" + rows.map { "  " + TextTable.padded($0[0], to: 24) + $0[1] + "\n" }.joined()
+    text += "\n"
+    for row in rows {
+      // What doesn't fit on the line goes on below, where it began.
+      let lines = Self.wrapped(row[1], to: 80)
+      text += "  " + TextTable.padded(row[0], to: 24) + lines[0] + "\n"
+      for line in lines.dropFirst() { text += String(repeating: " ", count: 26) + line + "\n" }
+    }
     if !notes.isEmpty { text += "\n\(notes)\n" }
     text += "\nExample:\n" + examples.map { "  \($0)\n" }.joined()
     return text
+  }
+
+  /// `text` in lines of up to `width` characters, broken at blanks; one line at least.
+  static func wrapped(_ text: String, to width: Int) -> [String] {
+    var lines = [""]
+    for word in text.split(separator: " ") {
+      let last = lines.count - 1
+      if lines[last].isEmpty {
+        lines[last] = String(word)
+      } else if lines[last].count + 1 + word.count <= width {
+        lines[last] += " " + word
+      } else {
+        lines.append(String(word))
+      }
+    }
+    return lines
   }
 }

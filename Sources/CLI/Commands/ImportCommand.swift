@@ -58,6 +58,7 @@ struct ImportCommand: Subcommand {
         throw error
       }
       progress.update(imported)
+      MappedFile.release(database.engineFile, above: 64 << 20)
     }
     progress.end()
     try output.line("\(TextTable.grouped(imported)) documents")

@@ -21,37 +21,57 @@ struct InfoCommand: Subcommand {
     asJSON = arguments[DatabaseArguments.json]
   }
 
-  func run(_ output: StandardOutput) throws {
-    let database = try database.open()
-    let files = try Self.files(in: database.path)
-    if asJSON {
-      try output.line(try Self.json(database, files).text)
-    } else {
-      var table = TextTable([("", .left), ("", .left)])
-      table.add("path", database.path)
-      table.add("engine", database.engineName.rawValue)
-      table.add("library", database.engine.library)
-      table.add("encrypted", database.isEncrypted ? "yes" : "no")
-      table.add("documents", TextTable.grouped(try database.documentCount))
-      table.add("tombstones", TextTable.grouped(try database.tombstoneCount))
-      table.add("last sequence", TextTable.grouped(try database.lastSequence))
-      table.add("public UUID", database.publicUUID)
-      table.add("private UUID", database.privateUUID)
-      for file in files { table.add(file.name, TextTable.grouped(file.bytes) + " bytes") }
-      for line in table.lines { try output.line(line) }
+  /// What the open database says of itself.
+  private struct Facts {
+    let path, engine, library: String
+    let isEncrypted: Bool
+    let documents, tombstones: Int
+    let lastSequence: UInt64
+    let publicUUID, privateUUID: String
+
+    init(_ database: Database) throws {
+      path = database.path
+      engine = database.engineName.rawValue
+      library = database.engine.library
+      isEncrypted = database.isEncrypted
+      documents = try database.documentCount
+      tombstones = try database.tombstoneCount
+      lastSequence = try database.lastSequence
+      publicUUID = database.publicUUID
+      privateUUID = database.privateUUID
     }
-    try database.close()
   }
 
-  private static func json(_ database: Database, _ files: [(name: String, bytes: Int)]) throws -> JSONObject {
+  func run(_ output: StandardOutput) throws {
+    let database = try database.open()
+    let facts = try Facts(database)
+    // Closed before its files are looked at: what an engine keeps only while it is open would be listed.
+    try database.close()
+    let files = try Self.files(in: facts.path)
+    guard !asJSON else { return try output.line(Self.json(facts, files).text) }
+    var table = TextTable([("", .left), ("", .left)])
+    table.add("path", facts.path)
+    table.add("engine", facts.engine)
+    table.add("library", facts.library)
+    table.add("encrypted", facts.isEncrypted ? "yes" : "no")
+    table.add("documents", TextTable.grouped(facts.documents))
+    table.add("tombstones", TextTable.grouped(facts.tombstones))
+    table.add("last sequence", TextTable.grouped(facts.lastSequence))
+    table.add("public UUID", facts.publicUUID)
+    table.add("private UUID", facts.privateUUID)
+    for file in files { table.add(file.name, TextTable.grouped(file.bytes) + " bytes") }
+    for line in table.lines { try output.line(line) }
+  }
+
+  private static func json(_ facts: Facts, _ files: [(name: String, bytes: Int)]) -> JSONObject {
     var object = JSONObject()
-    object.add("engine", database.engineName.rawValue)
-    object.add("library", database.engine.library)
-    object.add("encrypted", database.isEncrypted)
-    object.add("documents", try database.documentCount)
-    object.add("lastSequence", try database.lastSequence)
-    object.add("publicUUID", database.publicUUID)
-    object.add("privateUUID", database.privateUUID)
+    object.add("engine", facts.engine)
+    object.add("library", facts.library)
+    object.add("encrypted", facts.isEncrypted)
+    object.add("documents", facts.documents)
+    object.add("lastSequence", facts.lastSequence)
+    object.add("publicUUID", facts.publicUUID)
+    object.add("privateUUID", facts.privateUUID)
     object.add(
       "files",
       files.map { file in

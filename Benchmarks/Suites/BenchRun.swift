@@ -1,0 +1,63 @@
+import BenchmarkKit
+import Datasets
+import Foundation
+import Storage
+
+/// A run of suites: everything from the settings to the results file.
+public struct BenchRun {
+  private let settings: BenchSettings
+  private let version: String
+
+  /// A run with these settings; `version` is what the results file calls the project, `0.1.0+gitrev`.
+  public init(_ settings: BenchSettings, version: String) {
+    self.settings = settings
+    self.version = version
+  }
+
+  /// Runs `suites` one after another and returns what came out. Databases lie in a directory of the run's own in
+  /// the work directory, which is removed at the end, also when this throws: `Runner.Failure`,
+  /// `Runner.Interrupted`, `DatasetError` or `StorageError`.
+  public func run(
+    _ suites: [Suite], progress: @escaping (Runner.Progress) -> Void = { _ in },
+    shouldStop: @escaping () -> Bool = { false }
+  ) throws -> ResultsFile {
+    let started = ResultsFile.timestamp(Date())
+    let directory = try TrialDirectory(in: settings.workDirectory)
+    defer { directory.remove() }
+    var engines: [String: ProbedEngine] = [:]
+    for type in settings.engines {
+      engines[type.name] = try ProbedEngine(
+        type, durability: settings.durability, workDirectory: directory.path)
+    }
+    let dataset = suites.contains { $0.usesDataset } ? try loadDataset() : nil
+    let fixtures = Fixtures(in: directory.path)
+    let context = SuiteContext(settings: settings, engines: engines, fixtures: fixtures, dataset: dataset)
+    let runner = Runner(
+      .init(
+        samples: settings.samples, workDirectory: directory.path, progress: progress, shouldStop: shouldStop))
+    var results: [WorkloadResult] = []
+    for suite in suites {
+      let workloads = try suite.workloads(context).filter { settings.only?.contains($0.name) ?? true }
+      results += try runner.run(workloads, engines: settings.engines.map(\.name))
+      fixtures.removeAll()
+    }
+    return ResultsFile(
+      touchstone: version, started: started, machine: .current(directory: directory.path),
+      engines: engines.mapValues(description),
+      dataset: dataset.map {
+        .init(name: $0.name, documents: $0.count, jsonBytes: $0.jsonBytes, sha256: $0.sha256)
+      },
+      results: results)
+  }
+
+  private func loadDataset() throws -> LoadedDataset {
+    try LoadedDataset.load(
+      settings.dataset ?? Manifest.standard().name, documents: settings.documents, seed: settings.seed)
+  }
+
+  private func description(_ engine: ProbedEngine) -> ResultsFile.EngineDescription {
+    var described = ["durability": settings.durability.rawValue]
+    for (name, value) in engine.settings { described[name] = value }
+    return .init(library: engine.library, settings: described)
+  }
+}

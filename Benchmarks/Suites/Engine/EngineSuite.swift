@@ -1,0 +1,102 @@
+import BenchmarkKit
+import Storage
+
+extension Suite {
+  /// The storage engines alone, beside the same loops in bare C on the same library, settings and transactions.
+  public static let engine = Suite(
+    name: "engine",
+    summary:
+      "Puts, gets and scans of the storage engines alone, with db_bench's names: 24-byte keys, values of 150 "
+      + "and 1,000 bytes.",
+    workloadNames: EngineWorkload.allCases.map(\.rawValue), usesDataset: false
+  ) { context in
+    [150, 1_000].flatMap { valueBytes in
+      let data = KeyValueData(
+        count: context.settings.keys, valueBytes: valueBytes, rangeLength: EngineWorkload.rangeLength,
+        seed: context.settings.seed)
+      return EngineWorkload.allCases.flatMap { workload in
+        workload.threads.map { EngineRow(workload, data, context, threads: $0).workload() }
+      }
+    }
+  }
+}
+
+/// The workloads of the engine suite. Where db_bench has one of that name, it does the same.
+enum EngineWorkload: String, CaseIterable {
+  /// Puts in key order, in one transaction.
+  case fillseq
+  /// Puts in random order, in one transaction.
+  case fillrandom
+  /// Puts in random order, 1,000 a transaction.
+  case fillbatch
+  /// Puts over what is there, in random order, 1,000 a transaction.
+  case overwrite
+  /// Gets in random order, in one snapshot.
+  case readrandom
+  /// Gets of keys that aren't there, in one snapshot.
+  case readmissing
+  /// A scan in key order.
+  case readseq
+  /// A scan against key order.
+  case readreverse
+  /// Scans of 100 entries from random keys on, in one snapshot; an operation is an entry.
+  case readrange
+  /// Deletes in random order, 1,000 a transaction.
+  case deleterandom
+  /// Gets in random order, a snapshot each, while another thread overwrites, 100 puts a transaction.
+  case readwhilewriting
+  /// Opens the database, gets one entry and closes it.
+  case open
+  /// Puts of new keys, a transaction each, by 1, 4 and 16 threads.
+  case commitsync
+
+  static let rangeLength = 100
+  static let opens = 50
+  static let writerBatch = 100
+
+  var summary: String {
+    switch self {
+    case .fillseq: "puts in key order, in one transaction"
+    case .fillrandom: "puts in random order, in one transaction"
+    case .fillbatch: "puts in random order, 1,000 a transaction"
+    case .overwrite: "puts over what is there, in random order, 1,000 a transaction"
+    case .readrandom: "gets in random order, in one snapshot"
+    case .readmissing: "gets of keys that aren't there, in one snapshot"
+    case .readseq: "a scan in key order"
+    case .readreverse: "a scan against key order"
+    case .readrange: "scans of 100 entries from random keys on; an operation is an entry"
+    case .deleterandom: "deletes in random order, 1,000 a transaction"
+    case .readwhilewriting: "gets, a snapshot each, while another thread overwrites, 100 puts a transaction"
+    case .open: "opens the database, gets one entry and closes it"
+    case .commitsync: "puts of new keys, a transaction each"
+    }
+  }
+
+  /// The numbers of threads it runs with; nil where that isn't a parameter.
+  var threads: [Int?] { self == .commitsync ? [1, 4, 16] : [nil] }
+
+  /// Puts or deletes a transaction; 0: all in one.
+  var batch: Int {
+    switch self {
+    case .fillbatch, .overwrite, .deleterandom: 1_000
+    default: 0
+    }
+  }
+
+  enum Start {
+    /// A database with an empty keyspace.
+    case empty
+    /// A copy of a filled one.
+    case copy
+    /// A filled one that nobody changes.
+    case shared
+  }
+
+  var start: Start {
+    switch self {
+    case .fillseq, .fillrandom, .fillbatch, .commitsync: .empty
+    case .overwrite, .deleterandom, .readwhilewriting: .copy
+    case .readrandom, .readmissing, .readseq, .readreverse, .readrange, .open: .shared
+    }
+  }
+}

@@ -1,0 +1,78 @@
+import Datasets
+import Limits
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// The keys and values of the engine suite, made once and read by engines and limits alike.
+///
+/// A key is 24 digits, as db_bench makes them: even numbers are there, odd ones missing. Values are pieces of
+/// a megabyte of random bytes.
+final class KeyValueData: @unchecked Sendable {
+  // Never changed after `init`.
+  static let keyBytes = 24
+  private static let poolBytes = 1 << 20
+
+  let valueBytes: Int
+  /// By ascending key.
+  let sequential: Records
+  /// In random order: that in which databases are filled.
+  let shuffled: Records
+  /// In another random order, with other values: that in which they are read and overwritten.
+  let reshuffled: Records
+  /// Keys between those that are there, in random order.
+  let missing: Records
+  /// Keys in random order that `rangeLength` entries follow, so many that their ranges hold as many entries as
+  /// there are.
+  let rangeStarts: Records
+
+  private let keys: UnsafeMutablePointer<UInt8>
+  private let pool: UnsafeMutablePointer<UInt8>
+
+  init(count: Int, valueBytes: Int, rangeLength: Int, seed: UInt64) {
+    self.valueBytes = valueBytes
+    let keyBytes = KeyValueData.keyBytes
+    keys = .allocate(capacity: 2 * count * keyBytes)
+    pool = .allocate(capacity: KeyValueData.poolBytes + valueBytes)
+    var random = SeededRandom(seed: seed)
+    for index in 0..<KeyValueData.poolBytes + valueBytes {
+      pool[index] = UInt8(truncatingIfNeeded: random.next())
+    }
+    for number in 0..<2 * count {
+      var rest = number
+      for digit in stride(from: keyBytes - 1, through: 0, by: -1) {
+        keys[number * keyBytes + digit] = 0x30 + UInt8(rest % 10)
+        rest /= 10
+      }
+    }
+    let keys = keys
+    let pool = pool
+    func records(_ order: [Int], isMissing: Bool = false) -> Records {
+      let records = UnsafeMutableBufferPointer<limit_record>.allocate(capacity: order.count)
+      for (index, number) in order.enumerated() {
+        records[index] = limit_record(
+          key: limit_bytes(bytes: keys + (2 * number + (isMissing ? 1 : 0)) * keyBytes, count: keyBytes),
+          value: limit_bytes(bytes: pool + random.below(KeyValueData.poolBytes), count: valueBytes))
+      }
+      return Records(records)
+    }
+    func shuffle() -> [Int] {
+      var order = Array(0..<count)
+      for index in order.indices.dropFirst() { order.swapAt(index, random.below(index + 1)) }
+      return order
+    }
+    sequential = records(Array(0..<count))
+    shuffled = records(shuffle())
+    reshuffled = records(shuffle())
+    missing = records(shuffle(), isMissing: true)
+    rangeStarts = records(
+      Array(shuffle().filter { $0 + rangeLength <= count }.prefix(count / rangeLength)))
+  }
+
+  deinit {
+    for records in [sequential, shuffled, reshuffled, missing, rangeStarts] { records.deallocate() }
+    keys.deallocate()
+    pool.deallocate()
+  }
+}

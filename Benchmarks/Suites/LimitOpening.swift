@@ -1,0 +1,104 @@
+import CLMDB
+import CSQLite
+import Limits
+import SQLiteLibrary
+import Storage
+
+extension ProbedEngine {
+  /// Whether it is of LMDB; otherwise it is of the SQLite family.
+  var isLMDB: Bool { library.hasPrefix("LMDB") }
+}
+
+/// What the bare C loops set when they open a file: what the engine says that it sets.
+struct LimitOpening {
+  private let engine: ProbedEngine
+  private let tables: [LimitDatabase.Table]
+
+  init(_ engine: ProbedEngine, _ tables: [LimitDatabase.Table]) {
+    self.engine = engine
+    self.tables = tables
+  }
+
+  func withLMDB<Result>(
+    _ body: (UnsafePointer<limit_lmdb_options>, UnsafeBufferPointer<limit_table>) throws -> Result
+  ) rethrows -> Result {
+    func number(_ name: String, _ fallback: Int) -> Int {
+      engine.setting(name).flatMap { Int($0) } ?? fallback
+    }
+    var options = limit_lmdb_options(
+      map_bytes: number("mapsize", 1 << 40), flags: lmdbFlags, readers: UInt32(number("maxreaders", 126)),
+      databases: UInt32(number("maxdbs", 16)))
+    return try withTables({ $0.name }) { tables in try body(&options, tables) }
+  }
+
+  private var lmdbFlags: UInt32 {
+    let known: [Substring: Int32] = [
+      "MDB_NOSUBDIR": MDB_NOSUBDIR, "MDB_NOTLS": MDB_NOTLS, "MDB_NOMETASYNC": MDB_NOMETASYNC,
+      "MDB_NOSYNC": MDB_NOSYNC, "MDB_NORDAHEAD": MDB_NORDAHEAD, "MDB_NOMEMINIT": MDB_NOMEMINIT,
+    ]
+    let names = ["flags", "durability flag"].compactMap { engine.setting($0) }.flatMap {
+      $0.split(separator: "|")
+    }
+    return names.reduce(0) { $0 | UInt32(known[$1] ?? 0) }
+  }
+
+  func withSQLite<Result>(
+    _ body: (UnsafePointer<limit_sqlite_options>, UnsafeBufferPointer<limit_table>) throws -> Result
+  ) throws -> Result {
+    let library = try Library.load(
+      engine.type.name == "sqlite" ? Library.sqlitePath : Library.sqlcipherPath)
+    let key = engine.options.key.map { "x'" + $0.map { byte in hex(byte) }.joined() + "'" } ?? ""
+    return try Array(key.utf8).withUnsafeBytes { key in
+      try pragmas.withCString { pragmas in
+        var options = limit_sqlite_options(
+          functions: library.functions, key: limit_bytes(bytes: key.baseAddress, count: key.count),
+          pragmas: pragmas)
+        return try withTables({ "k\($0.keyspace.number)" }) { tables in try body(&options, tables) }
+      }
+    }
+  }
+
+  /// The engine's settings in the order that SQLCipher wants: page size before anything is read.
+  private var pragmas: String {
+    let names = [
+      "cache_size", "mmap_size", "temp_store", "synchronous", "secure_delete", "journal_size_limit",
+      "wal_autocheckpoint",
+    ]
+    var lines = ["PRAGMA busy_timeout = 60000"]
+    if let pageSize = engine.setting("page_size") {
+      lines.append("PRAGMA \(engine.options.key == nil ? "page_size" : "cipher_page_size") = \(pageSize)")
+    }
+    for name in names {
+      if let value = engine.setting(name) { lines.append("PRAGMA \(name) = \(value)") }
+    }
+    return lines.joined(separator: ";")
+  }
+
+  private func hex(_ byte: UInt8) -> String {
+    let digits = String(byte, radix: 16)
+    return digits.count == 1 ? "0" + digits : digits
+  }
+
+  private func withTables<Result>(
+    _ name: (LimitDatabase.Table) -> String, _ body: (UnsafeBufferPointer<limit_table>) throws -> Result
+  ) rethrows -> Result {
+    let names = tables.map { Array(name($0).utf8CString) }
+    return try withNames(names, 0, []) { pointers in
+      let converted = zip(pointers, tables).map { pointer, table in
+        limit_table(name: pointer, shape: Int32(table.keyspace.shape.rawValue))
+      }
+      return try converted.withUnsafeBufferPointer(body)
+    }
+  }
+
+  /// Calls `body` with pointers to all names at once.
+  private func withNames<Result>(
+    _ names: [[CChar]], _ index: Int, _ pointers: [UnsafePointer<CChar>?],
+    _ body: ([UnsafePointer<CChar>?]) throws -> Result
+  ) rethrows -> Result {
+    guard index < names.count else { return try body(pointers) }
+    return try names[index].withUnsafeBufferPointer {
+      try withNames(names, index + 1, pointers + [$0.baseAddress], body)
+    }
+  }
+}

@@ -1,0 +1,94 @@
+import BenchmarkKit
+import Datasets
+import Storage
+
+/// A list of workloads that belong together, by the name that `bench` takes.
+public struct Suite: Sendable {
+  /// The name it is chosen by: `engine`.
+  public let name: String
+  /// What it measures, in a sentence.
+  public let summary: String
+  /// The names of its workloads, in their order.
+  public let workloadNames: [String]
+  /// Whether it needs documents.
+  public let usesDataset: Bool
+  /// Its workloads for a run. Data that all of them use is made here.
+  public let workloads: @Sendable (SuiteContext) throws -> [Workload]
+
+  /// A suite; see the properties.
+  public init(
+    name: String, summary: String, workloadNames: [String], usesDataset: Bool,
+    workloads: @escaping @Sendable (SuiteContext) throws -> [Workload]
+  ) {
+    self.name = name
+    self.summary = summary
+    self.workloadNames = workloadNames
+    self.usesDataset = usesDataset
+    self.workloads = workloads
+  }
+
+  /// All suites, in the order in which they run when none is named.
+  public static let all = [engine, travel]
+}
+
+/// How a run of suites is to be made.
+public struct BenchSettings: Sendable {
+  /// What is compared, the first one being what the others are compared with.
+  public var engines: [EngineType]
+  /// The one level at which all engines run.
+  public var durability: Durability
+  /// Samples of each workload and engine.
+  public var samples: Int
+  /// Where databases are made.
+  public var workDirectory: String
+  /// Of everything that is drawn: orders, keys, generated documents.
+  public var seed: UInt64
+  /// The documents, by name or path. Nil: travel-sample where it is here, else synthetic-travel.
+  public var dataset: String?
+  /// How many documents. Nil: all of the data set's.
+  public var documents: Int?
+  /// Keys of the engine suite.
+  public var keys: Int
+  /// Single commits of the engine suite.
+  public var commits: Int
+  /// Only these workloads. Nil: all of the suite.
+  public var only: Set<String>?
+
+  /// Settings with the sizes that fit two cores.
+  public init(
+    engines: [EngineType] = BenchEngines.standard, durability: Durability = .normal, samples: Int = 5,
+    workDirectory: String, seed: UInt64 = 1, dataset: String? = nil, documents: Int? = nil,
+    keys: Int = 100_000, commits: Int = 1_000, only: Set<String>? = nil
+  ) {
+    self.engines = engines
+    self.durability = durability
+    self.samples = samples
+    self.workDirectory = workDirectory
+    self.seed = seed
+    self.dataset = dataset
+    self.documents = documents
+    self.keys = keys
+    self.commits = commits
+    self.only = only
+  }
+}
+
+/// What the workloads of a run share.
+public struct SuiteContext: Sendable {
+  /// How the run is to be made.
+  public let settings: BenchSettings
+  /// What is known of each engine, by its name.
+  public let engines: [String: ProbedEngine]
+  /// Databases that are filled once.
+  public let fixtures: Fixtures
+  /// The documents, when a suite of the run uses some.
+  public let dataset: LoadedDataset?
+
+  /// The engine of that name. Throws when it isn't in the run.
+  public func engine(_ name: String) throws -> ProbedEngine {
+    guard let engine = engines[name] else {
+      throw StorageError(.invalidArgument, "the engine \(name) is not in this run")
+    }
+    return engine
+  }
+}

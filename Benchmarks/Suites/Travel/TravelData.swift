@@ -1,0 +1,108 @@
+import BenchmarkKit
+import Datasets
+import Documents
+import Limits
+import Storage
+import Touchstone
+
+/// What the workloads of a travel run share. Nothing of it is made while the clock runs.
+final class TravelData: Sendable {
+  let dataset: LoadedDataset
+  let ids: [String]
+  /// The documents that single inserts save: evenly from the whole.
+  let singles: [Int]
+  /// The documents that are read, in their order.
+  let reads: [Int]
+  /// Every document as sync brings it: with a revision ID and its parent's, as long as real ones.
+  let pulled: [PulledRevision]
+  let replays: TravelReplay.All
+  private let context: SuiteContext
+
+  /// How a database's files look from below.
+  struct Layout: Sendable {
+    /// The engine with the key of the data.
+    let engine: ProbedEngine
+    /// The engine's file in the database's directory.
+    let file: String
+    /// In the order of `TravelReplay.keyspaces`.
+    let tables: [LimitDatabase.Table]
+  }
+
+  static let databaseName = "travel"
+  /// The property that is read: every document of the travel data sets has it.
+  static let property = "type"
+
+  init(_ dataset: LoadedDataset, _ context: SuiteContext) throws {
+    self.dataset = dataset
+    self.context = context
+    let ids = (0..<dataset.count).map { String(decoding: dataset.id($0), as: UTF8.self) }
+    self.ids = ids
+    let count = min(2_000, dataset.count)
+    singles = (0..<count).map { $0 * dataset.count / count }
+    var random = SeededRandom(seed: context.settings.seed)
+    reads = (0..<min(100_000, dataset.count * 50)).map { _ in random.below(dataset.count) }
+    pulled = ids.indices.map { number in
+      let digits = String(number, radix: 16)
+      let suffix = String(repeating: "0", count: 39 - digits.count) + digits
+      return PulledRevision(
+        id: ids[number], history: ["2-a" + suffix, "1-b" + suffix],
+        body: .json([UInt8](dataset.json(number))))
+    }
+    let recordings = try TrialDirectory(in: context.settings.workDirectory)
+    defer { recordings.remove() }
+    replays = try TravelReplay.record(
+      dataset, ids: ids, singles: singles, pulled: pulled, in: recordings.path)
+  }
+
+  // MARK: Databases
+
+  func options(_ engine: ProbedEngine) throws -> DatabaseOptions {
+    DatabaseOptions(
+      engine: EngineName(rawValue: engine.type.name), durability: context.settings.durability,
+      key: try engine.options.key.map { try UserKey.raw($0) })
+  }
+
+  func open(_ engine: ProbedEngine, in directory: String) throws -> Database {
+    try Database.open(TravelData.databaseName, in: directory, options: try options(engine))
+  }
+
+  /// The directory of the database that a run begins with.
+  func directory(_ engine: ProbedEngine, _ start: TravelWorkload.Start, _ trial: TrialContext) throws
+    -> String
+  {
+    let isUpdated = start == .updated
+    let name = "travel \(engine.type.name) \(start == .empty ? "empty" : isUpdated ? "updated" : "loaded")"
+    let fixture = try context.fixtures.directory(name) { directory in
+      let database = try open(engine, in: directory)
+      if start != .empty { try saveAll(database) }
+      if isUpdated { try saveAll(database) }
+      try database.close()
+    }
+    if start == .shared { return fixture }
+    try Fixtures.copy(fixture, to: trial.directory)
+    return trial.directory
+  }
+
+  func saveAll(_ database: Database) throws {
+    try database.inBatch {
+      for number in ids.indices { try database.save(ids[number], json: dataset.json(number)) }
+    }
+  }
+
+  /// How the database in a directory looks from below. It is opened and closed for that.
+  func layout(_ engine: ProbedEngine, _ directory: String) throws -> Layout {
+    let database = try open(engine, in: directory)
+    defer { try? database.close() }
+    let found = try database.engine.read { try $0.keyspaces() }
+    let tables = try TravelReplay.keyspaces.map { name in
+      guard let keyspace = found[name] else {
+        throw StorageError(.noSuchKeyspace, "the database lacks \(name)", path: database.path)
+      }
+      return LimitDatabase.Table(name: name, keyspace: keyspace)
+    }
+    let key = try engine.options.key.flatMap { key in
+      try database.dataKey(try UserKey.raw(key))?.withUnsafeBytes { [UInt8]($0) }
+    }
+    return Layout(engine: engine.keyed(key), file: database.engineFile, tables: tables)
+  }
+}

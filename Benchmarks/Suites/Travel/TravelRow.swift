@@ -1,0 +1,201 @@
+import BenchmarkKit
+import Documents
+import Limits
+import Touchstone
+
+/// A workload of the travel suite: how a run on an engine and one of the limit are made.
+struct TravelRow: Sendable {
+  private let kind: TravelWorkload
+  private let data: TravelData
+  private let context: SuiteContext
+
+  init(_ kind: TravelWorkload, _ data: TravelData, _ context: SuiteContext) {
+    self.kind = kind
+    self.data = data
+    self.context = context
+  }
+
+  /// A run that saw something else than it should: the numbers would mean nothing.
+  struct WrongCount: Error, CustomStringConvertible {
+    let found: Int
+    let expected: Int
+    var description: String { "the run saw \(found) documents instead of \(expected)" }
+  }
+
+  func workload() -> Workload {
+    Workload(
+      suite: "travel", name: kind.rawValue, summary: kind.summary, operations: operations,
+      limit: kind == .compact
+        ? nil
+        : .init(
+          name: { engine in (try? context.engine(engine)).map { "\($0.library), bare C" } },
+          prepare: limitTrial)
+    ) { trial in try documentsTrial(trial) }
+  }
+
+  private var operations: Int {
+    switch kind {
+    case .insertBatch, .update, .syncApply, .delete, .compact: data.ids.count
+    case .insertSingle: data.singles.count
+    case .read: data.reads.count
+    case .scan: data.ids.count * TravelWorkload.scans
+    case .reopen: TravelWorkload.opens
+    }
+  }
+
+  // MARK: Documents
+
+  private func documentsTrial(_ trial: TrialContext) throws -> Trial {
+    let engine = try context.engine(trial.engine)
+    let directory = try data.directory(engine, kind.start, trial)
+    let fileBytes = { try TrialDirectory.fileBytes(in: directory) }
+    if kind == .reopen {
+      return Trial(
+        run: {
+          try reopen(engine, directory)
+          return .whole
+        }, fileBytes: fileBytes)
+    }
+    let database = try data.open(engine, in: directory)
+    return Trial(
+      run: {
+        try run(database)
+        return .whole
+      }, fileBytes: fileBytes, finish: { try database.close() })
+  }
+
+  private func run(_ database: Database) throws {
+    switch kind {
+    case .insertBatch, .update: try data.saveAll(database)
+    case .insertSingle:
+      for number in data.singles { try database.save(data.ids[number], json: data.dataset.json(number)) }
+    case .read: try read(database)
+    case .scan: try scan(database)
+    case .syncApply:
+      for start in stride(from: 0, to: data.pulled.count, by: TravelWorkload.pulledBatch) {
+        let end = min(start + TravelWorkload.pulledBatch, data.pulled.count)
+        try expect(try database.apply(data.pulled[start..<end]), end - start)
+      }
+    case .delete: try database.inBatch { for id in data.ids { try database.delete(id) } }
+    case .compact: try database.compact()
+    case .reopen: break
+    }
+  }
+
+  private func read(_ database: Database) throws {
+    let key = try database.key(TravelData.property)
+    var found = 0
+    var bytes = 0
+    for number in data.reads {
+      guard let document = try database.document(data.ids[number]) else { continue }
+      found += 1
+      bytes &+= document[key].string?.utf8.count ?? 0
+    }
+    try expect(found, data.reads.count)
+    withExtendedLifetime(bytes) {}
+  }
+
+  private func scan(_ database: Database) throws {
+    var found = 0
+    var bytes = 0
+    for _ in 0..<TravelWorkload.scans {
+      try database.read { snapshot in
+        let key = try snapshot.key(TravelData.property)
+        try snapshot.forEachDocument { document in
+          found += 1
+          bytes &+= document[key]?.utf8?.count ?? 0
+          return true
+        }
+      }
+    }
+    try expect(found, operations)
+    withExtendedLifetime(bytes) {}
+  }
+
+  private func reopen(_ engine: ProbedEngine, _ directory: String) throws {
+    for _ in 0..<TravelWorkload.opens {
+      let database = try data.open(engine, in: directory)
+      defer { try? database.close() }
+      try expect(try database.document(data.ids[0]) == nil ? 0 : 1, 1)
+    }
+  }
+
+  private func expect(_ found: Int, _ expected: Int) throws {
+    if found != expected { throw WrongCount(found: found, expected: expected) }
+  }
+
+  // MARK: The limit
+
+  private func limitTrial(_ trial: TrialContext) throws -> Trial {
+    let engine = try context.engine(trial.engine)
+    let layout = try data.layout(engine, try data.directory(engine, kind.start, trial))
+    let keys = LimitKeys(data, kind == .reopen ? [0] : kind == .read ? data.reads : [])
+    if kind == .reopen {
+      return Trial(run: {
+        let outcome = try LimitDatabase.reopen(
+          layout.engine, path: layout.file, table: layout.tables[0], record: keys.records,
+          times: TravelWorkload.opens)
+        return .seconds(outcome.seconds)
+      })
+    }
+    let database = try LimitDatabase(layout.engine, path: layout.file, tables: layout.tables)
+    return Trial(
+      run: { .seconds(try runLimit(database, keys)) }, finish: { withExtendedLifetime(database) {} })
+  }
+
+  private func runLimit(_ database: LimitDatabase, _ keys: LimitKeys) throws -> Double {
+    func replay(_ replay: TravelReplay) throws -> Double {
+      try replay.steps.withUnsafeBufferPointer { steps in
+        try replay.operations.withUnsafeBufferPointer { operations in
+          try database.replay(steps, operations, batch: kind.batch).seconds
+        }
+      }
+    }
+    switch kind {
+    case .insertBatch: return try replay(data.replays.insert)
+    case .insertSingle: return try replay(data.replays.insertSingle)
+    case .update: return try replay(data.replays.update)
+    case .syncApply: return try replay(data.replays.pull)
+    case .delete: return try replay(data.replays.delete)
+    case .read:
+      let outcome = try database.get(keys.records, snapshotEach: true, copyInto: keys.buffer)
+      try expect(Int(outcome.count), data.reads.count)
+      return outcome.seconds
+    case .scan:
+      var seconds = 0.0
+      for _ in 0..<TravelWorkload.scans {
+        let outcome = try database.scan(.stored)
+        try expect(Int(outcome.count), data.ids.count)
+        seconds += outcome.seconds
+      }
+      return seconds
+    case .compact, .reopen: preconditionFailure("\(kind.rawValue) has no replay")
+    }
+  }
+
+  /// The keys that a limit gets, and where it copies their values to.
+  private final class LimitKeys {
+    let records: Records
+    let buffer: UnsafeMutableRawBufferPointer
+    // The keys lie in the data set, which `data` keeps.
+    private let data: TravelData
+
+    init(_ data: TravelData, _ numbers: [Int]) {
+      self.data = data
+      let records = UnsafeMutableBufferPointer<limit_record>.allocate(capacity: numbers.count)
+      for (index, number) in numbers.enumerated() {
+        let id = data.dataset.id(number)
+        records.initializeElement(
+          at: index,
+          to: limit_record(key: limit_bytes(bytes: id.baseAddress, count: id.count), value: limit_bytes()))
+      }
+      self.records = Records(records)
+      buffer = .allocate(byteCount: 1 << 20, alignment: 16)
+    }
+
+    deinit {
+      records.deallocate()
+      buffer.deallocate()
+    }
+  }
+}

@@ -1,0 +1,79 @@
+import BenchmarkKit
+import Storage
+
+extension Suite {
+  /// Documents on each engine, beside the bare C loop that moves the same bytes.
+  public static let travel = Suite(
+    name: "travel",
+    summary:
+      "Documents of a travel data set: inserted, read, updated, scanned, synced and deleted, each beside the bare "
+      + "loop that parses the same JSON and moves the same records.",
+    workloadNames: TravelWorkload.allCases.map(\.rawValue), usesDataset: true
+  ) { context in
+    guard let dataset = context.dataset else {
+      throw StorageError(.invalidArgument, "the travel suite needs a data set")
+    }
+    let data = try TravelData(dataset, context)
+    return TravelWorkload.allCases.map { TravelRow($0, data, context).workload() }
+  }
+}
+
+/// The workloads of the travel suite.
+enum TravelWorkload: String, CaseIterable {
+  case insertBatch = "insert-batch"
+  case insertSingle = "insert-single"
+  case read
+  case update
+  case scan
+  case syncApply = "sync-apply"
+  case delete
+  case compact
+  case reopen
+
+  static let pulledBatch = 200
+  static let scans = 10
+  static let opens = 20
+
+  var summary: String {
+    switch self {
+    case .insertBatch: "all documents in one transaction"
+    case .insertSingle: "2,000 documents, a transaction each"
+    case .read: "documents at random, a snapshot and one property of each"
+    case .update: "every document once, in one transaction"
+    case .scan: "one property of every document, in the engine's order"
+    case .syncApply: "every document as a pulled revision with a history of two, 200 a transaction"
+    case .delete: "every document, in one transaction"
+    case .compact: "drops replaced bodies and gives space back, after every document was updated"
+    case .reopen: "opens the database, reads a document and closes it"
+    }
+  }
+
+  /// Documents a transaction of the bare loop; 0: all in one.
+  var batch: Int {
+    switch self {
+    case .insertSingle: 1
+    case .syncApply: TravelWorkload.pulledBatch
+    default: 0
+    }
+  }
+
+  enum Start {
+    /// An empty database.
+    case empty
+    /// A copy of one with all documents.
+    case copy
+    /// One with all documents that nobody changes.
+    case shared
+    /// A copy of one in which every document was updated once.
+    case updated
+  }
+
+  var start: Start {
+    switch self {
+    case .insertBatch, .insertSingle, .syncApply: .empty
+    case .update, .delete: .copy
+    case .read, .scan, .reopen: .shared
+    case .compact: .updated
+    }
+  }
+}

@@ -1,0 +1,157 @@
+import BenchmarkKit
+import Datasets
+import Foundation
+import Storage
+import Suites
+import Touchstone
+
+/// `touchstone bench`: weighs the engines against each other.
+struct BenchCommand: Subcommand {
+  private static let suites = Positional("SUITE", "The suites to run (travel)", count: .any)
+  private static let list = Flag("list", "Lists the suites and their workloads")
+  private static let engines = Option(
+    "engines", "A,B", "The engines, the first being what the others are compared with (sqlite,lmdb,sqlcipher)"
+  ) { text in
+    try text.split(separator: ",").map { name in
+      guard let type = BenchEngines.type(named: String(name)) else {
+        let known = BenchEngines.all.map(\.name).joined(separator: ", ")
+        throw UsageError("there is no engine '\(name)'; known are \(known)")
+      }
+      return type
+    }
+  }
+  private static let dataset = Option(
+    "dataset", "NAME|PATH", "The documents (travel-sample where it is here, else synthetic-travel)")
+  private static let documents = Option("docs", "N", in: 1...100_000_000, "How many documents (all)")
+  private static let durability = Option("durability", "LEVEL", "full, normal or none (normal)") { text in
+    guard let level = Durability(rawValue: text) else {
+      throw UsageError("'\(text)' is not one of full, normal, none")
+    }
+    return level
+  }
+  private static let samples = Option(
+    "samples", "N", in: 1...1_000, "Runs of each workload on each engine (5)")
+  private static let seed = Option("seed", "N", in: 0...Int.max, "Of everything that is drawn (1)")
+  private static let keys = Option(
+    "keys", "N", in: 200...100_000_000, "Keys of the engine suite (100,000)")
+  private static let commits = Option(
+    "commits", "N", in: 16...1_000_000, "Single commits of the engine suite (1,000)")
+  private static let only = Option("only", "A,B", "Only these workloads of the suites")
+  private static let directory = Option(
+    "work-directory", "DIR", "Where databases are made and removed (the current directory)")
+  private static let output = Option("output", "FILE", "Writes a results file (docs/results.md)")
+
+  static let usage = Usage(
+    "bench", "Weighs the engines against each other",
+    positionals: [suites],
+    options: [
+      list, engines, dataset, documents, durability, samples, seed, keys, commits, only, directory, output,
+    ],
+    examples: [
+      "touchstone bench travel --engines sqlite,lmdb --output r.json",
+      "touchstone bench engine --only readrandom,readseq --samples 9",
+    ],
+    notes: """
+      Engines take turns, each run in a fresh directory, beside the same loop in bare C. The table shows the
+      median time of one operation, how it compares with the loop, and with the first engine.
+      """)
+
+  private let isList: Bool
+  private let chosen: [Suite]
+  private let settings: BenchSettings
+  private let outputPath: String?
+
+  init(_ arguments: Arguments) throws {
+    isList = arguments[Self.list]
+    let names = arguments.all(Self.suites)
+    chosen = try names.isEmpty ? [.travel] : names.map(Self.suite(named:))
+    var settings = BenchSettings(workDirectory: try arguments.value(Self.directory) ?? ".")
+    if let engines = try arguments.value(Self.engines) { settings.engines = engines }
+    settings.dataset = try arguments.value(Self.dataset)
+    settings.documents = try arguments.value(Self.documents)
+    if let durability = try arguments.value(Self.durability) { settings.durability = durability }
+    if let samples = try arguments.value(Self.samples) { settings.samples = samples }
+    if let seed = try arguments.value(Self.seed) { settings.seed = UInt64(seed) }
+    if let keys = try arguments.value(Self.keys) { settings.keys = keys }
+    if let commits = try arguments.value(Self.commits) { settings.commits = commits }
+    if let only = try arguments.value(Self.only) {
+      let names = Set(only.split(separator: ",").map(String.init))
+      let known = Set(chosen.flatMap(\.workloadNames))
+      if let unknown = names.subtracting(known).min() {
+        throw UsageError("there is no workload '\(unknown)' in \(chosen.map(\.name).joined(separator: ", "))")
+      }
+      settings.only = names
+    }
+    self.settings = settings
+    outputPath = try arguments.value(Self.output)
+  }
+
+  private static func suite(named name: String) throws -> Suite {
+    guard let suite = Suite.all.first(where: { $0.name == name }) else {
+      let known = Suite.all.map(\.name).joined(separator: ", ")
+      throw UsageError("there is no suite '\(name)'; known are \(known)")
+    }
+    return suite
+  }
+
+  func run(_ output: StandardOutput) throws {
+    if isList { return try list(output) }
+    Interrupt.listen()
+    // Made before the run, so that a bad path doesn't cost one.
+    if let outputPath { try Self.checkWritable(outputPath) }
+    let line = ProgressLine()
+    let results: ResultsFile
+    do {
+      results = try BenchRun(settings, version: touchstoneVersion).run(
+        chosen,
+        progress: { progress in
+          line.show(
+            "\(progress.done) of \(progress.total): \(progress.workload.name) on \(progress.engine)"
+              + (progress.isLimit ? " (bare C)" : ""))
+        }, shouldStop: { Interrupt.isRequested })
+      line.clear()
+    } catch {
+      line.clear()
+      if error is Runner.Interrupted { throw Interrupted("nothing is reported of a run that didn't end") }
+      throw error
+    }
+    try report(results, output)
+    if let outputPath {
+      try results.encoded().write(to: URL(fileURLWithPath: outputPath), options: .atomic)
+      StandardError.line("results written to \(outputPath)")
+    }
+  }
+
+  private func list(_ output: StandardOutput) throws {
+    for suite in Suite.all {
+      try output.line("\(suite.name): \(suite.summary)")
+      try output.line("  " + suite.workloadNames.joined(separator: " "))
+    }
+  }
+
+  private func report(_ results: ResultsFile, _ output: StandardOutput) throws {
+    let names = settings.engines.map(\.name)
+    if let dataset = results.dataset {
+      try output.line(
+        "\(dataset.name): \(TextTable.grouped(dataset.documents)) documents, "
+          + "\(TextTable.grouped(dataset.jsonBytes)) bytes of JSON")
+    }
+    try output.line(
+      names.map { "\($0): \(results.engines[$0]?.library ?? "")" }.joined(separator: " · ")
+        + " · durability \(settings.durability.rawValue) · \(settings.samples) samples")
+    for suite in chosen {
+      let rows = results.results.filter { $0.suite == suite.name }
+      try output.line("\n" + ResultsTable(rows, engines: names).text())
+      try output.line(
+        ResultsSummary(rows, engines: names, durability: settings.durability.rawValue).text())
+    }
+  }
+
+  private static func checkWritable(_ path: String) throws {
+    let directory = URL(fileURLWithPath: path).deletingLastPathComponent().path
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    guard FileManager.default.isWritableFile(atPath: directory) else {
+      throw UsageError("--output: the directory of \(path) can't be written")
+    }
+  }
+}

@@ -1,0 +1,27 @@
+import FoundationEssentials
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// A file that an engine maps into memory (LMDB), so that what was ever looked at counts as the process's own
+/// memory although the system can take it back at any time.
+enum MappedFile {
+  /// Hands the file's pages back to the system's cache when more than `limit` bytes of files are mapped in. They
+  /// are mapped again, without a read of the disk, when they are next looked at. For long runs over many
+  /// pages; nobody's bytes become invalid.
+  static func release(_ path: String, above limit: Int) {
+    // statm: size, resident, and of that shared with files, in pages.
+    guard let statistics = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8),
+      let shared = statistics.split(separator: " ").dropFirst(2).first.flatMap({ Int($0) }),
+      shared * sysconf(Int32(_SC_PAGESIZE)) > limit,
+      let maps = try? String(contentsOfFile: "/proc/self/maps", encoding: .utf8)
+    else { return }
+    // maps: start-end permissions offset device inode path
+    for line in maps.split(separator: "\n") where line.hasSuffix(path) {
+      let bounds = line.prefix { $0 != " " }.split(separator: "-").map { UInt($0, radix: 16) }
+      guard bounds.count == 2, let start = bounds[0], let end = bounds[1], start < end else { continue }
+      madvise(UnsafeMutableRawPointer(bitPattern: start), Int(end - start), MADV_DONTNEED)
+    }
+  }
+}

@@ -1,0 +1,57 @@
+// A page of SQLCipher 3, N bytes with 48 reserved at the end:
+//
+//   page 1:      salt (16)  ciphertext (N - 64)  IV (16)  HMAC (20)  zeros (12)
+//   page p > 1:             ciphertext (N - 48)  IV (16)  HMAC (20)  zeros (12)
+//
+//   HMAC     = HMAC-SHA1(HMAC key, ciphertext, IV, p as 4 bytes little-endian)
+//   HMAC key = PBKDF2-HMAC-SHA1(key, salt with each byte ^ 0x3A, 2 rounds, 32 bytes)
+
+import CCrypto
+import CSQLite
+import SQLiteLibrary
+import Storage
+
+/// Looks whether a key fits a file whose first page SQLCipher refuses: SQLCipher says the same of a wrong key
+/// and of a damaged page, and the other pages tell the two apart.
+struct PageAuthentication {
+  private static let reserved = 48
+  private static let ivBytes = 16
+  private static let hmacBytes = 20
+  private static let saltBytes = 16
+  /// Pages that are looked at: one that fits is enough.
+  private static let pages = 16
+
+  /// Whether any page after the first was written with this key. False too when the file's salt is damaged,
+  /// from which all pages' authentication derives.
+  static func fits(_ key: SecretKey, _ connection: Connection, fileBytes: Int) -> Bool {
+    guard let salt = connection.readFile(count: saltBytes) else { return false }
+    var hmacKey = [UInt8](repeating: 0, count: 32)
+    defer { csqlite_wipe(&hmacKey, hmacKey.count) }
+    let masked = salt.map { $0 ^ 0x3A }
+    let isDerived = key.withBytes { key in
+      PKCS5_PBKDF2_HMAC(
+        key.baseAddress?.assumingMemoryBound(to: CChar.self), Int32(key.count), masked, Int32(masked.count),
+        2,
+        EVP_sha1(), Int32(hmacKey.count), &hmacKey)
+    }
+    guard isDerived == 1 else { return false }
+    let last = fileBytes / SQLiteLayout.pageBytes
+    guard last >= 2 else { return false }
+    // Spread over the file, for damage lies together.
+    let step = max(1, (last - 1) / pages)
+    return stride(from: 2, through: last, by: step).contains { isAuthentic($0, hmacKey, connection) }
+  }
+
+  private static func isAuthentic(_ page: Int, _ hmacKey: [UInt8], _ connection: Connection) -> Bool {
+    let size = SQLiteLayout.pageBytes
+    guard var bytes = connection.readFile(count: size, at: (page - 1) * size) else { return false }
+    let covered = size - reserved + ivBytes
+    let wanted = Array(bytes[covered..<covered + hmacBytes])
+    for shift in 0..<4 { bytes[covered + shift] = UInt8(truncatingIfNeeded: page >> (8 * shift)) }
+    var found = [UInt8](repeating: 0, count: 64)
+    var count = 0
+    let result = EVP_Q_mac(
+      nil, "HMAC", nil, "SHA1", nil, hmacKey, hmacKey.count, bytes, covered + 4, &found, found.count, &count)
+    return result != nil && count == hmacBytes && Array(found[..<count]) == wanted
+  }
+}

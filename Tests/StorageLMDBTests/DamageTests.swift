@@ -1,0 +1,169 @@
+import CLMDB
+import Foundation
+import Glibc
+import Storage
+import Testing
+
+@testable import StorageLMDB
+
+/// Files that are cut short, foreign or damaged.
+@Suite(.serialized)
+struct LMDBDamageTests {
+  let directory: TemporaryDirectory
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  /// A file with trees of several levels, overflow pages, husks and free pages, and its bytes.
+  private func make() throws -> [UInt8] {
+    let engine = try open(directory.file())
+    var generator = Generator(seed: 5)
+    let documents = try engine.write { try $0.createKeyspace("docs", shape: .documents) }
+    let entries = try engine.write { try $0.createKeyspace("index", shape: .entries) }
+    for _ in 0..<10 {
+      try engine.write { transaction in
+        for _ in 0..<100 {
+          let key = bytes("key\(generator.below(600))")
+          try transaction.put(key, [UInt8](repeating: 1, count: generator.below(700)), in: documents)
+          try transaction.put([UInt8](repeating: 2, count: 40) + key, [], in: entries)
+        }
+        try transaction.put(
+          bytes("large\(generator.below(5))"), [UInt8](repeating: 3, count: 9_000), in: documents)
+        for _ in 0..<30 { _ = try transaction.delete(bytes("key\(generator.below(600))"), in: documents) }
+      }
+    }
+    #expect(try engine.checkIntegrity() == [])
+    try engine.close()
+    return [UInt8](try Data(contentsOf: URL(fileURLWithPath: directory.file())))
+  }
+
+  private func write(_ bytes: [UInt8], _ name: String = "damaged.mdb") throws -> String {
+    try Data(bytes).write(to: URL(fileURLWithPath: directory.file(name)))
+    return directory.file(name)
+  }
+
+  @Test func everyLengthThatLosesPagesInUseIsRefusedAtOpen() throws {
+    let whole = try make()
+    var refused = 0
+    for pages in 0..<(whole.count / 4096) {
+      for extra in [0, 2_000] {
+        let path = try write(Array(whole.prefix(pages * 4096 + extra)))
+        do {
+          let engine = try open(path, .openExisting)
+          // Only free pages were lost.
+          #expect(try engine.checkIntegrity() == [], "\(pages) pages")
+          try engine.close()
+        } catch let error as StorageError {
+          let expected: [StorageError.Code] = pages == 0 && extra == 0 ? [.notADatabase] : [.damaged]
+          #expect(expected.contains(error.code), "\(pages) pages and \(extra) bytes: \(error)")
+          refused += 1
+        }
+      }
+    }
+    #expect(refused > whole.count / 4096)
+  }
+
+  @Test func otherFilesAreToldFromDamagedOnes() throws {
+    let whole = try make()
+    #expect(try code { _ = try open(write(bytes("this is no database"))) } == .notADatabase)
+    #expect(try code { _ = try open(write([UInt8](repeating: 0, count: 100_000))) } == .notADatabase)
+    var version = whole
+    version[20] = 2
+    #expect(try code { _ = try open(write(version)) } == .unsupportedVersion)
+    var second = whole
+    for index in 4096..<4200 { second[index] = 0x55 }
+    #expect(try code { _ = try open(write(second)) } == .damaged)
+    for (offset, value) in [(40, UInt8(7)), (139, 0xFF), (143, 0xFF)] {
+      var meta = whole
+      meta[offset] = value
+      meta[4096 + offset] = value
+      #expect(try code { _ = try open(write(meta)) } == .damaged, "byte \(offset)")
+    }
+    #expect(try code { _ = try open(directory.path) } == .notADatabase)
+    #expect(try code { _ = try open(directory.file("none.mdb"), .openExisting) } == .notFound)
+    #expect(try code { _ = try open(directory.file("none/none.mdb")) } == .notFound)
+  }
+
+  @Test func anLMDBFileOfSomebodyElseIsRefused() throws {
+    var created: OpaquePointer?
+    #expect(mdb_env_create(&created) == 0)
+    let environment = try #require(created)
+    mdb_env_set_maxdbs(environment, 4)
+    #expect(mdb_env_open(environment, directory.file(), UInt32(MDB_NOSUBDIR), 0o644) == 0)
+    var transaction: OpaquePointer?
+    mdb_txn_begin(environment, nil, 0, &transaction)
+    var handle: MDB_dbi = 0
+    #expect(mdb_dbi_open(transaction, "theirs", UInt32(MDB_CREATE), &handle) == 0)
+    #expect(mdb_txn_commit(transaction) == 0)
+    mdb_env_close(environment)
+    #expect(try code { _ = try open(directory.file()) } == .notADatabase)
+  }
+
+  @Test func aCheckOfDamagedPagesNeverCrashesAndFindsBrokenStructure() throws {
+    let whole = try make()
+    var generator = Generator(seed: 17)
+    var found = 0
+    var opened = 0
+    for round in 0..<600 {
+      var damaged = whole
+      let page = 2 + generator.below(whole.count / 4096 - 2)
+      if round % 3 == 0 {
+        // A whole page of something else.
+        for index in 0..<4096 { damaged[page * 4096 + index] = UInt8(truncatingIfNeeded: generator.next()) }
+      } else {
+        // The header, the offsets of nodes, or anything.
+        for _ in 0..<3 {
+          let offset = generator.below(round % 3 == 1 ? 64 : 4096)
+          damaged[page * 4096 + offset] ^= UInt8(1 + generator.below(255))
+        }
+      }
+      let path = try write(damaged)
+      // Without LMDB: the check alone.
+      let file = try PageFile(path: path)
+      let metas = (0..<40).compactMap { try? file.meta(of: UInt64($0)) }
+      var check = PageCheck(file: file, meta: try #require(metas.last))
+      check.run(.everything)
+      opened += 1
+      if !check.faults.isEmpty { found += 1 }
+    }
+    // Bytes inside values, keys of equal rank and free pages can't be told from sound ones.
+    #expect(found > opened / 4, "\(found) of \(opened)")
+  }
+
+  @Test func aDamagedRootIsRefusedAtOpenAndADamagedLeafFoundByTheCheck() throws {
+    let whole = try make()
+    let file = try PageFile(path: directory.file())
+    let meta = try #require((0..<40).compactMap { try? file.meta(of: UInt64($0)) }.last)
+    var check = PageCheck(file: file, meta: meta)
+    check.run(.everything)
+    #expect(check.faults == [])
+    #expect(check.lostPages == 0)
+    for root in [meta.main.root] + check.trees.map(\.record.root) {
+      var damaged = whole
+      for index in 0..<16 { damaged[Int(root) * 4096 + index] = 0xEE }
+      #expect(try code { _ = try open(write(damaged), .openExisting) } == .damaged, "root \(root)")
+    }
+    // Every page in use, with its number changed: the check says so each time.
+    var faults = 0
+    for page in 2...Int(meta.lastPage) {
+      var damaged = whole
+      let flags = damaged[page * 4096 + 10]
+      guard flags == 1 || flags == 2 else { continue }
+      damaged[page * 4096] ^= 0x40
+      let copy = try PageFile(path: try write(damaged))
+      var check = PageCheck(file: copy, meta: meta)
+      check.run(.everything)
+      if !check.faults.isEmpty { faults += 1 }
+    }
+    let inUse = check.trees.reduce(Int(meta.main.leafPages + meta.free.leafPages + meta.free.branchPages)) {
+      $0 + Int($1.record.leafPages + $1.record.branchPages)
+    }
+    #expect(faults == inUse)
+  }
+
+  @Test func anEmptyFileIsMadeIntoADatabaseOnlyWhenOneMayBeMade() throws {
+    let path = try write([], "empty.mdb")
+    #expect(try code { _ = try open(path, .openExisting) } == .notADatabase)
+    try open(path, .openOrCreate).close()
+    try open(path, .openExisting).close()
+  }
+}

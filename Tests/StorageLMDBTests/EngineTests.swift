@@ -1,0 +1,435 @@
+import CLMDB
+import Foundation
+import Glibc
+import Storage
+import Synchronization
+import Testing
+
+@testable import StorageLMDB
+
+/// What is special to LMDB beyond the conformance suite. Serialized: some tests set what a whole process
+/// shares.
+@Suite(.serialized)
+struct LMDBTests {
+  let directory: TemporaryDirectory
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  // MARK: - One environment a path
+
+  @Test func aSecondOpenOfOnePathIsRefusedUntilTheFirstIsClosed() throws {
+    let first = try open(directory.file())
+    symlink(directory.file(), directory.file("link.mdb"))
+    link(directory.file(), directory.file("hard.mdb"))
+    for path in [
+      directory.file(), directory.path + "/./main.mdb", directory.file("link.mdb"),
+      directory.file("hard.mdb"),
+    ] {
+      #expect(try code { _ = try open(path) } == .inUse, "\(path)")
+    }
+    try first.close()
+    let second = try open(directory.file("link.mdb"))
+    try second.close()
+  }
+
+  @Test func anEngineThatGoesAwayClosesItsFileWhenItsLastSnapshotEnds() throws {
+    var engine: LMDBEngine? = try open(directory.file())
+    let snapshot = try #require(try engine?.beginRead())
+    engine = nil
+    #expect(try code { _ = try open(directory.file()) } == .inUse)
+    #expect(try snapshot.keyspaces().isEmpty)
+    snapshot.end()
+    try open(directory.file()).close()
+  }
+
+  @Test func aSnapshotThatGoesAwayEnds() throws {
+    let engine = try open(directory.file())
+    for _ in 0..<100 { _ = try engine.beginRead() }
+    #expect(try engine.statistics().openReaders == 0)
+    try engine.close()
+  }
+
+  @Test func aForkedChildUsesNothingOfItsParentsEngine() throws {
+    #expect(try Child.run("fork", directory.file()) == 0)
+  }
+
+  @Test func aKeyIsRefused() throws {
+    let options = EngineOptions(key: [UInt8](repeating: 1, count: 32))
+    #expect(try code { _ = try LMDBEngine(path: directory.file(), options: options) } == .notEncrypted)
+    #expect(!FilePath.exists(directory.file()))
+  }
+
+  // MARK: - The map
+
+  @Test func aFullMapIsATypedErrorAndGrowsBeforeTheNextWriteWhenNobodyReads() throws {
+    let engine = try open(directory.file(), mapBytes: 1 << 20)
+    let keyspace = try engine.write { try $0.createKeyspace("k", shape: .documents) }
+    let value = [UInt8](repeating: 7, count: 900 << 10)
+    try engine.write { try $0.put(bytes("a"), bytes("small"), in: keyspace) }
+    let snapshot = try engine.beginRead()
+    for _ in 0..<3 {
+      // With a snapshot open the map must stay where it is.
+      let failure = try code {
+        try engine.write { transaction in
+          try transaction.put(bytes("b"), value, in: keyspace)
+          try transaction.put(bytes("c"), value, in: keyspace)
+        }
+      }
+      #expect(failure == .mapFull)
+      #expect(try snapshot.bytes(bytes("a"), in: keyspace) == bytes("small"))
+    }
+    snapshot.end()
+    try engine.write { transaction in
+      try transaction.put(bytes("b"), value, in: keyspace)
+    }
+    #expect(try engine.read { try $0.count(of: keyspace) } == 2)
+    var attempts = 0
+    while try code({ try engine.write { try $0.put(bytes("c"), value + value + value, in: keyspace) } })
+      == .mapFull
+    {
+      attempts += 1
+      try #require(attempts < 5)
+    }
+    #expect(try engine.read { try $0.count(of: keyspace) } == 3)
+    #expect(try engine.checkIntegrity() == [])
+    try engine.close()
+  }
+
+  @Test func aSwallowedFailureIsToldByTheCommit() throws {
+    let engine = try open(directory.file(), mapBytes: 1 << 20)
+    let keyspace = try engine.write { try $0.createKeyspace("k", shape: .documents) }
+    let failure = try code {
+      try engine.write { transaction in
+        try transaction.put(bytes("a"), bytes("1"), in: keyspace)
+        try? transaction.put(bytes("b"), [UInt8](repeating: 1, count: 4 << 20), in: keyspace)
+        #expect(try code { try transaction.put(bytes("c"), bytes("1"), in: keyspace) } == .mapFull)
+      }
+    }
+    #expect(failure != nil)
+    #expect(try engine.read { try $0.count(of: keyspace) } == 0)
+    try engine.write { try $0.put(bytes("a"), bytes("1"), in: keyspace) }
+    try engine.close()
+  }
+
+  @Test func anotherProcesssGrowthIsTakenOverUnlessASnapshotIsOpen() throws {
+    let engine = try open(directory.file(), mapBytes: 1 << 20)
+    let keyspace = try engine.write { try $0.createKeyspace("k", shape: .documents) }
+    let snapshot = try engine.beginRead()
+    try #require(try Child.run("large", directory.file(), 8 << 20, mapBytes: 64 << 20) == 0)
+    #expect(try code { _ = try engine.beginRead() } == .mapFull)
+    #expect(try code { try engine.write { (_: any WriteTransaction) in } } == .mapFull)
+    #expect(try snapshot.count(of: keyspace) == 0)
+    snapshot.end()
+    #expect(try engine.read { try $0.bytes(bytes("large"), in: keyspace)?.count } == 8 << 20)
+    try engine.write { try $0.put(bytes("a"), bytes("1"), in: keyspace) }
+    try engine.close()
+  }
+
+  @Test func theVariableGivesTheMapsSize() throws {
+    #expect(try Child.run("small", directory.file(), 8 << 20, mapBytes: 4 << 20) == 0)
+    #expect(try Child.run("large", directory.file(), 8 << 20, mapBytes: 16 << 20) == 0)
+  }
+
+  @Test(.enabled(if: !isSanitized, "a sanitizer takes more address space than that"))
+  func theMapIsSmallerWhereAddressSpaceIsShort() throws {
+    #expect(try Child.run("address-space", directory.file(), 8 << 30) == 0)
+  }
+
+  // MARK: - Readers
+
+  @Test func readersOfProcessesThatDiedAreClearedAtOpen() throws {
+    // While somebody has the file open, slots stay as they are.
+    let keeper = try Child("readers", directory.file(), 1)
+    keeper.waitUntilReady()
+    let dying = try Child("readers", directory.file(), 10)
+    dying.waitUntilReady()
+    #expect(try dying.end() == 0)
+    let engine = try open(directory.file())
+    var stale: Int32 = 0
+    mdb_reader_check(engine.environment.handle, &stale)
+    #expect(stale == 0)
+    var info = MDB_envinfo()
+    mdb_env_info(engine.environment.handle, &info)
+    #expect(info.me_numreaders >= 11, "the readers were there")
+    try engine.close()
+    #expect(try keeper.end() == 0)
+  }
+
+  @Test func slotsOfDeadReadersServeWhenAllAreTaken() throws {
+    let engine = try open(directory.file())
+    let dying = try Child("readers", directory.file(), 200)
+    dying.waitUntilReady()
+    #expect(try dying.end() == 0)
+    var snapshots: [any ReadTransaction] = []
+    for _ in 0..<Environment.maximumReaders { snapshots.append(try engine.beginRead()) }
+    #expect(try code { _ = try engine.beginRead() } == .tooManyReaders)
+    #expect(try engine.statistics().openReaders == Environment.maximumReaders)
+    for snapshot in snapshots { snapshot.end() }
+    snapshots = []
+    #expect(try engine.statistics().openReaders == 0)
+    try engine.read { _ = try $0.keyspaces() }
+    try engine.close()
+  }
+
+  // MARK: - Keyspaces
+
+  @Test func keyspacesAreNamedDatabasesOfTheirNames() throws {
+    let engine = try open(directory.file())
+    try engine.write { transaction in
+      for name in ["docs", "index.byType"] { _ = try transaction.createKeyspace(name, shape: .entries) }
+    }
+    #expect(try namedDatabases(directory.file()) == ["@catalog", "docs", "index.byType"])
+    try engine.close()
+  }
+
+  @Test func droppedKeyspacesLeaveAHuskThatABackupDoesNotHave() throws {
+    let engine = try open(directory.file())
+    for name in ["a", "b", "c"] {
+      try engine.write { try $0.put(bytes("k"), bytes(name), in: $0.createKeyspace(name, shape: .documents)) }
+    }
+    let before = try engine.beginRead()
+    let old = try #require(try before.keyspace(named: "a"))
+    try engine.write { transaction in
+      for name in ["a", "b"] {
+        try transaction.dropKeyspace(try #require(try transaction.keyspace(named: name)))
+      }
+    }
+    #expect(try namedDatabases(directory.file()) == ["@catalog", "a", "b", "c"])
+    let new = try engine.write { try $0.createKeyspace("a", shape: .entries) }
+    #expect(new.number != old.number)
+    #expect(try before.bytes(bytes("k"), in: old) == bytes("a"))
+    #expect(try code { _ = try before.count(of: new) } == .noSuchKeyspace)
+    #expect(try engine.read { try $0.count(of: new) } == 0)
+    #expect(try code { _ = try engine.read { try $0.count(of: old) } } == .noSuchKeyspace)
+    before.end()
+    try engine.backup(to: directory.file("copy.mdb"))
+    #expect(try namedDatabases(directory.file("copy.mdb")) == ["@catalog", "a", "c"])
+    #expect(
+      try FileManager.default.contentsOfDirectory(atPath: directory.path).filter { $0.contains("partial") }
+        == [])
+    let copy = try open(directory.file("copy.mdb"), .openExisting)
+    #expect(try copy.read { try $0.keyspaces() } == engine.read { try $0.keyspaces() })
+    #expect(try copy.checkIntegrity() == [])
+    // Numbers go on where they were.
+    #expect(try copy.write { try $0.createKeyspace("d", shape: .entries) }.number > new.number)
+    try copy.close()
+    try engine.close()
+  }
+
+  @Test func handlesOfDroppedKeyspacesAreUsedAgainUnlessSnapshotsMayReadThem() throws {
+    let engine = try open(directory.file())
+    func makeAndDrop(_ name: String) throws {
+      let keyspace = try engine.write { try $0.createKeyspace(name, shape: .entries) }
+      try engine.write { try $0.put(bytes(name), bytes("1"), in: keyspace) }
+      try engine.write { try $0.dropKeyspace(keyspace) }
+    }
+    for round in 0..<2_000 { try makeAndDrop("k\(round)") }
+    let snapshot = try engine.beginRead()
+    var made = 0
+    let failure = try code {
+      while made < 3_000 {
+        try makeAndDrop("held\(made)")
+        made += 1
+      }
+    }
+    #expect(failure == .tooManyKeyspaces)
+    #expect(made < Environment.maximumHandles)
+    #expect(try snapshot.keyspaces().isEmpty)
+    snapshot.end()
+    for round in 0..<300 { try makeAndDrop("later\(round)") }
+    #expect(try engine.checkIntegrity() == [])
+    try engine.close()
+  }
+
+  @Test func keyspacesThatAnotherProcessMakesAreSeenByNewSnapshotsAndWriters() throws {
+    let engine = try open(directory.file())
+    let mine = try engine.write { try $0.createKeyspace("mine", shape: .documents) }
+    for round in 0..<5 {
+      let before = try engine.beginRead()
+      try #require(try Child.run("keyspaces", directory.file(), round) == 0)
+      #expect(try before.keyspace(named: "theirs\(round)") == nil)
+      before.end()
+      if round % 2 == 0 {
+        try engine.write { transaction in
+          let theirs = try #require(try transaction.keyspace(named: "theirs\(round)"))
+          try transaction.put(bytes("mine"), bytes("1"), in: theirs)
+          try transaction.put(
+            bytes("mine"), bytes("1"), in: transaction.createKeyspace("own\(round)", shape: .entries))
+        }
+      }
+      try engine.read { transaction in
+        let theirs = try #require(try transaction.keyspace(named: "theirs\(round)"))
+        #expect(try transaction.bytes(bytes("k"), in: theirs) == bytes("theirs\(round)"))
+        #expect(try transaction.keyspace(named: "dropped\(round - 1)") == nil)
+        #expect(try transaction.count(of: mine) == 0)
+      }
+    }
+    #expect(try engine.checkIntegrity() == [])
+    try engine.close()
+  }
+
+  @Test func keyspacesMadeInAbortedWritesCanBeMadeAgain() throws {
+    let engine = try open(directory.file())
+    for round in 0..<50 {
+      let isKept = round % 3 == 2
+      let failure = try code {
+        try engine.write { transaction in
+          let keyspace = try transaction.createKeyspace("k\(round / 3)", shape: .entries)
+          try transaction.put(bytes("round"), bytes("\(round)"), in: keyspace)
+          if !isKept { throw StorageError(.busy, "on purpose") }
+        }
+      }
+      #expect(failure == (isKept ? nil : .busy))
+      try engine.read { transaction in
+        let found = try transaction.keyspace(named: "k\(round / 3)")
+        #expect((found != nil) == isKept)
+      }
+    }
+    #expect(try engine.checkIntegrity() == [])
+    try engine.close()
+  }
+
+  @Test func writersThatShareACommitMakeAndDropKeyspacesAndFailAlone() throws {
+    let engine = try open(directory.file())
+    let threads = 6
+    let rounds = 40
+    let failures = Atomic<Int>(0)
+    DispatchQueue.concurrentPerform(iterations: threads) { thread in
+      for round in 0..<rounds {
+        do {
+          try engine.write { transaction in
+            let keyspace = try transaction.createKeyspace("t\(thread).\(round)", shape: .entries)
+            try transaction.put(bytes("a"), bytes("\(round)"), in: keyspace)
+            if let old = try transaction.keyspace(named: "t\(thread).\(round - 2)") {
+              try transaction.dropKeyspace(old)
+            }
+            if round % 5 == 4 { throw StorageError(.busy, "on purpose") }
+          }
+        } catch let error as StorageError where error.code == .busy {
+        } catch {
+          failures.add(1, ordering: .relaxed)
+        }
+        do {
+          try engine.read { transaction in
+            for (name, keyspace) in try transaction.keyspaces() where name.hasPrefix("t\(thread).") {
+              if try transaction.count(of: keyspace) != 1 { failures.add(1, ordering: .relaxed) }
+            }
+          }
+        } catch { failures.add(1, ordering: .relaxed) }
+      }
+    }
+    #expect(failures.load(ordering: .relaxed) == 0)
+    #expect(try engine.checkIntegrity() == [])
+    try engine.close()
+  }
+
+  @Test func snapshotsOfManyThreadsReadWhileAWriterCommits() throws {
+    let engine = try open(directory.file())
+    let keyspace = try engine.write { try $0.createKeyspace("k", shape: .entries) }
+    let failures = Atomic<Int>(0)
+    let isDone = Atomic<Bool>(false)
+    DispatchQueue.concurrentPerform(iterations: 5) { thread in
+      do {
+        if thread == 0 {
+          defer { isDone.store(true, ordering: .relaxed) }
+          for round in 0..<300 {
+            try engine.write { transaction in
+              for entry in 0..<10 { try transaction.put(bytes("\(entry)"), bytes("\(round)"), in: keyspace) }
+            }
+          }
+        } else {
+          while !isDone.load(ordering: .relaxed) {
+            try engine.read { transaction in
+              var values: Set<[UInt8]> = []
+              try transaction.scan(keyspace) { _, value in
+                values.insert([UInt8](value))
+                return true
+              }
+              if values.count > 1 { failures.add(1, ordering: .relaxed) }
+            }
+          }
+        }
+      } catch { failures.add(1, ordering: .relaxed) }
+    }
+    #expect(failures.load(ordering: .relaxed) == 0)
+    #expect(try engine.statistics().openReaders == 0)
+    try engine.close()
+  }
+
+  // MARK: - Deleting and copying
+
+  @Test(arguments: [150, 1_000, 9_000])
+  func rangesAreDeletedWithinTheirBounds(valueBytes: Int) throws {
+    let engine = try open(directory.file())
+    let keyspace = try engine.write { try $0.createKeyspace("k", shape: .entries) }
+    var expected: Set<Int> = []
+    var generator = Generator(seed: 11)
+    func key(_ number: Int) -> [UInt8] { [UInt8(number >> 8), UInt8(number & 0xFF)] }
+    for round in 0..<40 {
+      try engine.write { transaction in
+        for _ in 0..<200 {
+          let number = generator.below(2_000)
+          try transaction.put(
+            key(number), [UInt8](repeating: 1, count: generator.below(valueBytes)), in: keyspace)
+          expected.insert(number)
+        }
+        let lower = generator.below(2_000)
+        let upper = lower + generator.below(round % 4 == 0 ? 1_500 : 100)
+        let count = try transaction.deleteRange(
+          KeyRange(lower: .exclusive(key(lower)), upper: .inclusive(key(upper))), in: keyspace)
+        let gone = expected.filter { $0 > lower && $0 <= upper }
+        #expect(count == gone.count, "round \(round)")
+        expected.subtract(gone)
+        #expect(try transaction.count(of: keyspace) == expected.count, "round \(round)")
+      }
+    }
+    #expect(try engine.checkIntegrity() == [])
+    #expect(try engine.write { try $0.deleteRange(.all, in: keyspace) } == expected.count)
+    try engine.close()
+  }
+
+  @Test func aBackupThatFailsLeavesNoFile() throws {
+    let engine = try open(directory.file())
+    let folder = directory.file("folder")
+    #expect(try code { try engine.backup(to: folder + "/copy.mdb") } == .notFound)
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    try engine.backup(to: folder + "/copy.mdb")
+    #expect(try code { try engine.backup(to: folder + "/copy.mdb") } == .alreadyExists)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["copy.mdb"])
+    try engine.close()
+  }
+
+  @Test func statisticsCountPagesAndEntries() throws {
+    let engine = try open(directory.file())
+    let keyspace = try engine.write { try $0.createKeyspace("k", shape: .documents) }
+    try engine.write { transaction in
+      for number in 0..<1_000 {
+        try transaction.put(bytes("\(number)"), [UInt8](repeating: 0, count: 1_000), in: keyspace)
+      }
+    }
+    let full = try engine.statistics()
+    #expect(full.entries == ["k": 1_000])
+    #expect(full.fileBytes >= full.totalPages * full.pageBytes - 64 * full.pageBytes)
+    try engine.write { _ = try $0.deleteRange(.all, in: keyspace) }
+    let empty = try engine.statistics()
+    #expect(empty.freePages > full.totalPages / 2)
+    #expect(try code { try engine.compact() } == .unsupported)
+    try engine.close()
+  }
+
+  /// The names in LMDB's main database, read from the file.
+  private func namedDatabases(_ path: String) throws -> [String] {
+    let file = try PageFile(path: path)
+    var newest: MetaPage?
+    for number in 0..<20 {
+      if let meta = try? file.meta(of: UInt64(number)) { newest = meta }
+    }
+    var check = PageCheck(file: file, meta: try #require(newest))
+    check.run(.roots)
+    #expect(check.faults == [])
+    return check.trees.map { String(decoding: $0.name, as: UTF8.self) }
+  }
+}
+
+/// Whether this process runs under a sanitizer, where address space is taken already.
+let isSanitized = dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil

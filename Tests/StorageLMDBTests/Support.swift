@@ -1,0 +1,100 @@
+import CLMDB
+import Foundation
+import Glibc
+import Storage
+import Testing
+
+@testable import StorageLMDB
+
+/// A directory that is made empty, and removed with the object.
+final class TemporaryDirectory: Sendable {
+  let path: String
+
+  init() throws {
+    path = NSTemporaryDirectory() + "/touchstone-lmdb-\(UUID().uuidString)"
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+
+  func file(_ name: String = "main.mdb") -> String { path + "/" + name }
+}
+
+/// A small generator with a seed, for what is random in tests.
+struct Generator: RandomNumberGenerator {
+  private var state: UInt64
+
+  init(seed: UInt64) { state = seed &* 2 &+ 1 }
+
+  mutating func next() -> UInt64 {
+    state ^= state << 13
+    state ^= state >> 7
+    state ^= state << 17
+    return state &* 0x2545_F491_4F6C_DD1D
+  }
+
+  mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
+}
+
+func open(
+  _ path: String, _ creation: EngineOptions.Creation = .openOrCreate, mapBytes: Int = MapSize.wanted()
+) throws -> LMDBEngine {
+  try LMDBEngine(
+    path: path, options: EngineOptions(creation: creation, durability: .none), mapBytes: mapBytes)
+}
+
+/// The code of the `StorageError` that `body` throws, or nil when it throws none.
+func code(_ body: () throws -> Void) throws -> StorageError.Code? {
+  do {
+    try body()
+    return nil
+  } catch let error as StorageError {
+    return error.code
+  }
+}
+
+func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
+
+extension WriteTransaction {
+  func delete(_ key: [UInt8], in keyspace: Keyspace) throws -> Bool {
+    try key.withUnsafeBytes { try delete($0, in: keyspace) }
+  }
+}
+
+/// A process of `lmdb-child`, which is built beside the bundle of the tests.
+final class Child {
+  private let process = Process()
+  private let input = Pipe()
+  private let output = Pipe()
+
+  init(_ command: String, _ path: String, _ number: Int = 0, mapBytes: Int? = nil) throws {
+    let places = Bundle.allBundles.map(\.bundlePath) + CommandLine.arguments
+    let program = places.lazy.map { ($0 as NSString).deletingLastPathComponent + "/lmdb-child" }
+      .first { FileManager.default.isExecutableFile(atPath: $0) }
+    process.executableURL = URL(fileURLWithPath: try #require(program))
+    process.arguments = [command, path, "\(number)"]
+    if let mapBytes {
+      process.environment = ProcessInfo.processInfo.environment.merging([MapSize.variable: "\(mapBytes)"]) {
+        $1
+      }
+    }
+    process.standardInput = input
+    process.standardOutput = output
+    try process.run()
+  }
+
+  /// Waits for what it says.
+  func waitUntilReady() { _ = output.fileHandleForReading.availableData }
+
+  /// Lets it end, and gives its exit status.
+  func end() throws -> Int32 {
+    try input.fileHandleForWriting.close()
+    process.waitUntilExit()
+    return process.terminationReason == .exit ? process.terminationStatus : -process.terminationStatus
+  }
+
+  static func run(_ command: String, _ path: String, _ number: Int = 0, mapBytes: Int? = nil) throws -> Int32
+  {
+    try Child(command, path, number, mapBytes: mapBytes).end()
+  }
+}

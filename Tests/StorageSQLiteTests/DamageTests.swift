@@ -1,0 +1,113 @@
+import Foundation
+import SQLiteLibrary
+import Storage
+import Testing
+
+@testable import StorageSQLite
+
+struct DamageTests {
+  let directory: TemporaryDirectory
+  init() throws { directory = try TemporaryDirectory() }
+
+  /// Opens, checks and reads everything; every failure has to be a storage error.
+  private func useAll(_ kind: Kind, _ path: String, _ seed: UInt64) {
+    do {
+      let engine = try kind.open(path, .openExisting)
+      defer { try? engine.close() }
+      _ = try? engine.checkIntegrity()
+      try engine.read { transaction in
+        for keyspace in try transaction.keyspaces().values {
+          try transaction.scan(keyspace) { key, value in key.count + value.count >= 0 }
+        }
+      }
+      try engine.write { (transaction: any WriteTransaction) in
+        for keyspace in try transaction.keyspaces().values where keyspace.shape != .sequences {
+          try transaction.put([1, 2, 3], [4], in: keyspace)
+          try transaction.deleteRange(.all, in: keyspace)
+        }
+      }
+    } catch is StorageError {
+    } catch {
+      Issue.record("not a storage error: \(error) (seed \(seed))")
+    }
+  }
+
+  @Test(arguments: Kind.all) func randomDamageGivesErrorsAndNeverMore(_ kind: Kind) throws {
+    let original = directory.file("original")
+    let engine = try kind.open(original)
+    try engine.fill(count: 300, bytes: 700)
+    try engine.fill("other", count: 20, bytes: 20_000)
+    try engine.close()
+    let bytes = try contents(original)
+    let seed = UInt64.random(in: 0...UInt64.max)
+    var generator = SplitMix(state: seed)
+    for round in 0..<120 {
+      var damaged = bytes
+      if round % 3 == 0 {
+        damaged.removeLast(Int.random(in: 1..<damaged.count, using: &generator))
+      } else {
+        // Early pages, which hold the trees' tops, more often than others.
+        let end = round % 3 == 1 ? 16_384 : damaged.count
+        for _ in 0..<Int.random(in: 1...40, using: &generator) {
+          damaged[Int.random(in: 0..<end, using: &generator)] = UInt8.random(in: 0...255, using: &generator)
+        }
+      }
+      let path = directory.file("damaged-\(round)")
+      try replaceContents(path, damaged)
+      useAll(kind, path, seed)
+    }
+  }
+
+  @Test(arguments: Kind.all) func aDamagedPageIsFoundByTheCheck(_ kind: Kind) throws {
+    let path = directory.file("a")
+    let engine = try kind.open(path)
+    try engine.fill(count: 500, bytes: 700)
+    #expect(try engine.checkIntegrity() == [])
+    try engine.close()
+    var bytes = try contents(path)
+    for offset in 0..<64 { bytes[20 * 4096 + 8 + offset] ^= 0x5A }
+    try replaceContents(path, bytes)
+    let again = try kind.open(path, .openExisting)
+    #expect(try again.checkIntegrity() != [])
+    try again.close()
+  }
+
+  @Test(arguments: Kind.all) func aWrongCountAndALostTableAreFoundByTheCheck(_ kind: Kind) throws {
+    let path = directory.file("a")
+    let engine = try kind.open(path)
+    try engine.fill(count: 10, bytes: 10)
+    let database = try #require(engine.writer).connection.connection
+    try database.execute("UPDATE keyspaces SET entries = 11")
+    #expect(try engine.checkIntegrity() == ["keyspace “k” has 10 entries and should have 11"])
+    try database.execute("UPDATE keyspaces SET entries = 10; CREATE TABLE k77 (a)")
+    #expect(try engine.checkIntegrity() == ["the table k77 belongs to no keyspace"])
+    try database.execute("DROP TABLE k77; DROP TABLE k1")
+    #expect(try engine.checkIntegrity() == ["keyspace “k” has no table k1"])
+    try engine.close()
+  }
+
+  @Test(arguments: Kind.all) func anotherProgramsFileAndAnUnknownVersionAreRefused(_ kind: Kind) throws {
+    let path = directory.file("a")
+    let engine = try kind.open(path)
+    try #require(engine.writer).connection.connection.execute("PRAGMA user_version = 99")
+    try engine.close()
+    #expect(errorCode { _ = try kind.open(path) } == .unsupportedVersion)
+
+    let other = directory.file("other")
+    let second = try kind.open(other)
+    try #require(second.writer).connection.connection.execute("PRAGMA application_id = 1")
+    try second.close()
+    #expect(errorCode { _ = try kind.open(other) } == .notADatabase)
+  }
+
+  @Test(arguments: Kind.all) func whatIsNoFileOrEmptyIsRefused(_ kind: Kind) throws {
+    #expect(errorCode { _ = try kind.open(directory.path) } == .notADatabase)
+    let empty = directory.file("empty")
+    try replaceContents(empty, [])
+    #expect(errorCode { _ = try kind.open(empty) } == .notADatabase)
+    #expect(errorCode { _ = try kind.open(directory.file("none"), .openExisting) } == .notFound)
+    #expect(errorCode { _ = try kind.open(directory.file("none"), isReadOnly: true) } == .notFound)
+    #expect(errorCode { _ = try kind.open(directory.file("no/where")) } != nil)
+    #expect(errorCode { _ = try kind.open(empty, .createNew) } == .alreadyExists)
+  }
+}

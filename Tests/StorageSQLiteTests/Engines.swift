@@ -1,0 +1,76 @@
+import Foundation
+import Storage
+import Testing
+
+@testable import StorageSQLite
+
+/// A kind of engine as an argument of a test.
+struct Kind: CustomTestStringConvertible, Sendable {
+  let type: EngineType
+  var testDescription: String { type.name }
+
+  static let all = SQLiteEngines.all.map { Kind(type: $0) }
+  static let encrypted = Kind(type: SQLiteEngines.sqlcipher)
+
+  static let key = (0..<32).map { UInt8($0 &* 7 &+ 1) }
+
+  func open(
+    _ path: String, _ creation: EngineOptions.Creation = .openOrCreate, isReadOnly: Bool = false,
+    durability: Durability = .normal
+  ) throws -> SQLiteEngine {
+    let options = EngineOptions(
+      creation: creation, isReadOnly: isReadOnly, durability: durability,
+      key: type.encrypts ? Self.key : nil)
+    return try #require(try type.open(path, options) as? SQLiteEngine)
+  }
+}
+
+/// Numbers that come again from the same seed.
+struct SplitMix: RandomNumberGenerator {
+  var state: UInt64
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var word = state
+    word = (word ^ word >> 30) &* 0xBF58_476D_1CE4_E5B9
+    word = (word ^ word >> 27) &* 0x94D0_49BB_1331_11EB
+    return word ^ word >> 31
+  }
+  mutating func bytes(_ count: Int) -> [UInt8] { (0..<count).map { _ in UInt8(truncatingIfNeeded: next()) } }
+}
+
+func key(_ number: Int) -> [UInt8] { Array("key\(number)".utf8) }
+
+extension StorageEngine {
+  /// A keyspace of documents with `count` entries of `bytes` bytes each.
+  @discardableResult
+  func fill(_ name: String = "k", count: Int, bytes: Int, text: UInt8 = 0x41) throws -> Keyspace {
+    try write { (transaction: any WriteTransaction) -> Keyspace in
+      let keyspace = try transaction.createKeyspace(name, shape: .documents)
+      let value = [UInt8](repeating: text, count: bytes)
+      for number in 0..<count { try transaction.put(key(number), value, in: keyspace) }
+      return keyspace
+    }
+  }
+
+  /// The code of what `body` throws, or nil.
+  func code(_ body: (any StorageEngine) throws -> Void) -> StorageError.Code? { errorCode { try body(self) } }
+}
+
+/// The code of the storage error that `body` throws; nil when it throws none.
+func errorCode(_ body: () throws -> Void) -> StorageError.Code? {
+  do {
+    try body()
+    return nil
+  } catch let error as StorageError {
+    return error.code
+  } catch {
+    Issue.record("not a storage error: \(error)")
+    return nil
+  }
+}
+
+func contents(_ path: String) throws -> [UInt8] { [UInt8](try Data(contentsOf: URL(fileURLWithPath: path))) }
+
+func replaceContents(_ path: String, _ bytes: [UInt8]) throws {
+  try Data(bytes).write(to: URL(fileURLWithPath: path))
+}

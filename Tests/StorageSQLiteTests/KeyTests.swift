@@ -1,0 +1,60 @@
+import Foundation
+import Storage
+import StorageSQLite
+import Testing
+
+struct KeyTests {
+  let directory: TemporaryDirectory
+  init() throws { directory = try TemporaryDirectory() }
+
+  private func open(_ type: EngineType, _ path: String, _ key: [UInt8]?) -> StorageError.Code? {
+    errorCode { try type.open(path, EngineOptions(key: key)).close() }
+  }
+
+  @Test func wrongKeyNoKeyKeyForAPlainFileAndDamageAreFourErrors() throws {
+    let path = directory.file("a")
+    let engine = try Kind.encrypted.open(path)
+    try engine.fill(count: 100, bytes: 500)
+    try engine.close()
+    var other = Kind.key
+    other[31] ^= 1
+    #expect(open(SQLiteEngines.sqlcipher, path, other) == .wrongKey)
+    #expect(open(SQLiteEngines.sqlcipher, path, nil) == .keyRequired)
+    #expect(open(SQLiteEngines.sqlite, path, Kind.key) == .notEncrypted)
+    #expect(open(SQLiteEngines.sqlite, path, nil) == .notADatabase)
+    #expect(open(SQLiteEngines.sqlcipherPlain, path, nil) == .notADatabase)
+    #expect(open(SQLiteEngines.sqlcipher, path, [1, 2, 3]) == .invalidArgument)
+
+    let plain = directory.file("plain")
+    let plainEngine = try Kind(type: SQLiteEngines.sqlcipherPlain).open(plain)
+    try plainEngine.fill(count: 1, bytes: 1)
+    try plainEngine.close()
+    #expect(open(SQLiteEngines.sqlcipher, plain, Kind.key) == .notEncrypted)
+
+    var bytes = try contents(path)
+    bytes[100] ^= 0xFF
+    try replaceContents(path, bytes)
+    #expect(open(SQLiteEngines.sqlcipher, path, Kind.key) == .damaged)
+    #expect(open(SQLiteEngines.sqlcipher, path, other) == .wrongKey)
+    #expect(open(SQLiteEngines.sqlcipher, path, Kind.key) == .damaged)
+  }
+
+  @Test func anEncryptedFileAndItsLogShowNothingOfWhatIsInThem() throws {
+    let path = directory.file("a")
+    let engine = try Kind.encrypted.open(path)
+    let secret = Array("a readable sentence".utf8)
+    try engine.write { (transaction: any WriteTransaction) in
+      let keyspace = try transaction.createKeyspace("readable-name", shape: .documents)
+      for number in 0..<2_000 { try transaction.put(key(number), secret, in: keyspace) }
+    }
+    for suffix in ["", "-wal"] {
+      let text = String(decoding: try contents(path + suffix), as: UTF8.self)
+      #expect(!text.isEmpty)
+      for readable in ["readable", "SQLite format", "CREATE TABLE"] {
+        #expect(!text.contains(readable), "\(suffix) holds “\(readable)”")
+      }
+    }
+    try engine.close()
+    #expect(String(decoding: try contents(path), as: UTF8.self).contains("readable") == false)
+  }
+}

@@ -1,0 +1,102 @@
+import Foundation
+import SQLiteLibrary
+import Storage
+import StorageSQLite
+import Testing
+
+struct LibraryTests {
+  @Test func twoLibrariesAnswerTheirOwnVersionsInOneProcess() throws {
+    let sqlite = try Library.load(Library.sqlitePath)
+    let cipher = try Library.load(Library.sqlcipherPath)
+    #expect(sqlite.version != cipher.version)
+    #expect(!sqlite.hasKeys && cipher.hasKeys)
+    #expect(try Library.load(Library.sqlitePath).functions == sqlite.functions)
+  }
+
+  @Test func aMissingLibraryIsNamed() throws {
+    let error = #expect(throws: LibraryError.self) { try Library.load("libnothing-at-all.so.0") }
+    #expect(error?.path == "libnothing-at-all.so.0")
+    #expect(error?.reason.contains("libnothing-at-all.so.0") == true)
+    let directory = try TemporaryDirectory()
+    #expect(
+      errorCode {
+        _ = try SQLiteEngines.sqlite.open(
+          directory.file("a"), EngineOptions(libraryPath: "libnothing-at-all.so.0"))
+      } == .unsupported)
+  }
+
+  @Test func aLibraryWithoutTheFunctionsIsRefusedByTheNameOfOne() throws {
+    let error = #expect(throws: LibraryError.self) { try Library.load("libm.so.6") }
+    #expect(error?.reason.contains("sqlite3_") == true)
+  }
+
+  @Test func aLibraryWithoutEncryptionIsRefusedForAnEncryptedFile() throws {
+    let directory = try TemporaryDirectory()
+    #expect(
+      errorCode {
+        _ = try SQLiteEngines.sqlcipher.open(
+          directory.file("a"), EngineOptions(key: Kind.key, libraryPath: Library.sqlitePath))
+      } == .unsupported)
+  }
+
+  @Test func neitherLibraryIsLinked() throws {
+    let bundles = Bundle.allBundles.map(\.bundlePath) + CommandLine.arguments.prefix(1)
+    for path in bundles where FileManager.default.isExecutableFile(atPath: path) {
+      var isDirectory: ObjCBool = false
+      guard FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory), !isDirectory.boolValue
+      else { continue }
+      let ldd = Process()
+      ldd.executableURL = URL(fileURLWithPath: "/usr/bin/ldd")
+      ldd.arguments = [path]
+      let pipe = Pipe()
+      ldd.standardOutput = pipe
+      try ldd.run()
+      let output = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+      ldd.waitUntilExit()
+      #expect(!output.contains("sqlite3"), "\(path)")
+      #expect(!output.contains("sqlcipher"), "\(path)")
+    }
+  }
+
+  @Test func statementsBindAndReadEveryType() throws {
+    for path in [Library.sqlitePath, Library.sqlcipherPath] {
+      let connection = try Connection(
+        ":memory:", library: Library.load(path), flags: 0x2 | 0x4)
+      defer { connection.close() }
+      let statement = try connection.prepare("SELECT ?1, ?2, ?3, ?4, ?5, ?6")
+      defer { statement.finalize() }
+      try statement.bind(1, -42)
+      try statement.bind(2, 1.5)
+      try statement.bind(3, "grüße")
+      try statement.bind(4, [0, 1, 255])
+      try statement.bind(5, "")
+      try statement.bind(6, [UInt8]())
+      #expect(try statement.step())
+      #expect(statement.integer(0) == -42)
+      #expect(statement.double(1) == 1.5)
+      #expect(statement.string(2) == "grüße")
+      #expect([UInt8](statement.bytes(3)) == [0, 1, 255])
+      #expect(statement.string(4) == "")
+      #expect(!statement.isNull(5) && statement.bytes(5).isEmpty)
+      #expect(try !statement.step())
+    }
+  }
+
+  @Test func aFailureNamesTheStatementAndTheLibrarysWords() throws {
+    let connection = try Connection(":memory:", library: Library.load(Library.sqlitePath), flags: 0x2 | 0x4)
+    defer { connection.close() }
+    let error = #expect(throws: SQLiteError.self) { try connection.execute("SELECT a FROM nowhere") }
+    #expect(error?.code == 1)
+    #expect(error?.message == "no such table: nowhere")
+    #expect(error?.statement == "SELECT a FROM nowhere")
+  }
+
+  @Test func aCollationOrdersRows() throws {
+    let connection = try Connection(
+      ":memory:", library: Library.load(Library.sqlcipherPath), flags: 0x2 | 0x4)
+    defer { connection.close() }
+    try connection.createCollation("LENGTH") { $0.count - $1.count }
+    try connection.execute("CREATE TABLE t (a TEXT); INSERT INTO t VALUES ('ccc'), ('a'), ('bb')")
+    #expect(try connection.strings("SELECT a FROM t ORDER BY a COLLATE LENGTH DESC") == ["ccc", "bb", "a"])
+  }
+}

@@ -1,0 +1,138 @@
+import Foundation
+import Storage
+import Testing
+
+@testable import StorageSQLite
+
+struct MaintenanceTests {
+  let directory: TemporaryDirectory
+  init() throws { directory = try TemporaryDirectory() }
+
+  /// More than the caches hold, so that what the library builds aside is written to a file.
+  @Test(arguments: Kind.all) func compactionGivesSpaceBackAndKeepsEverything(_ kind: Kind) throws {
+    let path = directory.file("a")
+    let engine = try kind.open(path)
+    let keyspace = try engine.fill(count: 20_000, bytes: 1_000)
+    try engine.fill("ghosts", count: 10_000, bytes: 1_000, text: UInt8(ascii: "G"))
+    try engine.write { (transaction: any WriteTransaction) in
+      for number in stride(from: 0, to: 20_000, by: 2) {
+        _ = try key(number).withUnsafeBytes { try transaction.delete($0, in: keyspace) }
+      }
+      if let ghosts = try transaction.keyspace(named: "ghosts") { try transaction.dropKeyspace(ghosts) }
+    }
+    let snapshot = try engine.beginRead()
+    let before = try engine.statistics()
+    try engine.compact()
+    #expect(try snapshot.count(of: keyspace) == 10_000)
+    #expect(try snapshot.bytes(key(1), in: keyspace) == [UInt8](repeating: 0x41, count: 1_000))
+    snapshot.end()
+    try engine.compact()
+    let after = try engine.statistics()
+    #expect(after.freePages == 0)
+    #expect(after.fileBytes * 5 < before.fileBytes * 2)
+    #expect(try engine.checkIntegrity() == [])
+    try engine.read { transaction in
+      var count = 0
+      try transaction.scan(keyspace) { _, value in
+        count += 1
+        return value.count == 1_000 && value.allSatisfy { $0 == 0x41 }
+      }
+      #expect(count == 10_000)
+    }
+    try engine.close()
+    if !kind.type.encrypts {
+      #expect(!String(decoding: try contents(path), as: UTF8.self).contains("GGGGGGGG"))
+    }
+    let again = try kind.open(path, .openExisting)
+    #expect(try again.checkIntegrity() == [])
+    try again.close()
+  }
+
+  @Test(arguments: Kind.all) func aBackupIsAWholeFileOfTheLastCommit(_ kind: Kind) throws {
+    let engine = try kind.open(directory.file("a"))
+    let keyspace = try engine.fill(count: 5_000, bytes: 1_000)
+    for shape in KeyspaceShape.allCases {
+      try engine.write { (transaction: any WriteTransaction) in
+        let keyspace = try transaction.createKeyspace("\(shape)", shape: shape)
+        for number in 0..<500 {
+          try transaction.put(
+            withUnsafeBytes(of: UInt64(number).bigEndian) { [UInt8]($0) }, [1, 2, 3], in: keyspace)
+        }
+      }
+    }
+    try engine.write { (transaction: any WriteTransaction) in
+      for number in 0..<2_500 {
+        _ = try key(number).withUnsafeBytes { try transaction.delete($0, in: keyspace) }
+      }
+      // Within a transaction, a backup is of the commit before it.
+      #expect(errorCode { try engine.backup(to: directory.file("inside")) } == nil)
+    }
+    let inside = try kind.open(directory.file("inside"), .openExisting)
+    #expect(try inside.statistics().entries["k"] == 5_000)
+    try inside.close()
+
+    let target = directory.file("b")
+    try engine.backup(to: target)
+    #expect(engine.code { try $0.backup(to: target) } == .alreadyExists)
+    let copy = try kind.open(target, .openExisting)
+    #expect(try copy.checkIntegrity() == [])
+    #expect(try copy.statistics().entries == engine.statistics().entries)
+    #expect(try copy.statistics().freePages == 0)
+    #expect(try copy.statistics().totalPages < engine.statistics().totalPages)
+    // Numbers go on where they were.
+    let made: Keyspace = try copy.write { try $0.createKeyspace("new", shape: .entries) }
+    #expect(made.number == 5)
+    try copy.close()
+    #expect(engine.code { try $0.backup(to: directory.file("no/where")) } != nil)
+    try engine.close()
+    let left = try FileManager.default.contentsOfDirectory(atPath: directory.path)
+    #expect(left.sorted() == ["a", "b", "inside"])
+  }
+
+  @Test(arguments: Kind.all) func aReadOnlyEngineReadsCopiesAndChecksAndNothingElse(_ kind: Kind) throws {
+    let path = directory.file("a")
+    let engine = try kind.open(path)
+    let keyspace = try engine.fill(count: 100, bytes: 100)
+    let reader = try kind.open(path, isReadOnly: true)
+    #expect(reader.code { try $0.write { (_: any WriteTransaction) in } } == .readOnly)
+    #expect(reader.code { try $0.compact() } == .readOnly)
+    try engine.fill(count: 200, bytes: 100)
+    #expect(try reader.read { try $0.count(of: keyspace) } == 200)
+    #expect(try reader.checkIntegrity() == [])
+    try reader.backup(to: directory.file("b"))
+    let copy = try kind.open(directory.file("b"))
+    #expect(try copy.read { try $0.count(of: keyspace) } == 200)
+    try copy.close()
+    try reader.close()
+    try engine.close()
+  }
+
+  @Test(arguments: Kind.all) func settingsAndStatisticsSayWhatIsSet(_ kind: Kind) throws {
+    for durability in Durability.allCases {
+      let engine = try kind.open(directory.file("\(durability)"), durability: durability)
+      let settings = Dictionary(uniqueKeysWithValues: engine.settings.map { ($0.name, $0.value) })
+      #expect(settings["journal_mode"] == "wal")
+      #expect(settings["synchronous"] == ["full": "2", "normal": "1", "none": "0"][durability.rawValue])
+      #expect(settings["page_size"] == "4096")
+      #expect(engine.library.hasPrefix(kind.type.name == "sqlite" ? "SQLite 3." : "SQLCipher 3."))
+      let statistics = try engine.statistics()
+      #expect(statistics.pageBytes == 4096 && statistics.openReaders == 0)
+      try engine.close()
+    }
+  }
+
+  @Test(arguments: Kind.all) func aClosedEngineSaysSo(_ kind: Kind) throws {
+    let engine = try kind.open(directory.file("a"))
+    let snapshot = try engine.beginRead()
+    #expect(engine.code { try $0.close() } == .inUse)
+    snapshot.end()
+    try engine.close()
+    try engine.close()
+    #expect(engine.code { _ = try $0.beginRead() } == .closed)
+    #expect(engine.code { try $0.write { (_: any WriteTransaction) in } } == .closed)
+    #expect(engine.code { _ = try $0.statistics() } == .closed)
+    #expect(engine.code { try $0.compact() } == .closed)
+    #expect(engine.code { try $0.backup(to: directory.file("b")) } == .closed)
+    #expect(engine.code { _ = try $0.checkIntegrity() } == .closed)
+  }
+}

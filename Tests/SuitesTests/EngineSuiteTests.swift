@@ -1,0 +1,88 @@
+import BenchmarkKit
+import Datasets
+import Foundation
+import Storage
+import Testing
+
+@testable import Suites
+
+/// The engine suite runs on every engine, beside limits that see the same entries.
+struct EngineSuiteTests {
+  @Test(arguments: BenchEngines.all.map(\.name))
+  func everyWorkloadRunsBesideItsLimit(_ engine: String) throws {
+    let type = try #require(BenchEngines.type(named: engine))
+    let settings = BenchSettings(
+      engines: [type], samples: 1, workDirectory: NSTemporaryDirectory(), keys: 300, commits: 20)
+    let file = try BenchRun(settings, version: "0.1.0+test").run([.engine])
+    // Two sizes of values, and three numbers of threads for one workload.
+    #expect(file.results.count == (EngineWorkload.allCases.count + 2) * 2)
+    for result in file.results {
+      #expect(result.limit != nil, "\(result.label)")
+      #expect(result.metrics.seconds.median > 0, "\(result.label)")
+      #expect((result.limit?.seconds.median ?? 0) > 0, "\(result.label)")
+      #expect(result.metrics.fileBytes.median > 0, "\(result.label)")
+    }
+    #expect(file.engines[engine]?.settings["durability"] == "normal")
+    #expect(ResultsSchema.faults(in: try file.encoded()) == [])
+  }
+
+  @Test(arguments: Durability.allCases)
+  func limitsSetTheDurabilityOfTheEngine(_ durability: Durability) throws {
+    for type in BenchEngines.standard {
+      let probed = try ProbedEngine(
+        type, durability: durability, workDirectory: NSTemporaryDirectory())
+      if probed.isLMDB {
+        let flags = LimitOpening(probed, []).withLMDB { options, _ in options.pointee.flags }
+        // MDB_NOSYNC 0x10000, MDB_NOMETASYNC 0x40000, MDB_NOSUBDIR 0x4000, MDB_NOTLS 0x200000.
+        let expected: UInt32 =
+          switch durability {
+          case .full: 0x204000
+          case .normal: 0x244000
+          case .none: 0x214000
+          }
+        #expect(flags == expected)
+      } else {
+        let pragmas = try LimitOpening(probed, []).withSQLite { options, _ in
+          options.pointee.pragmas.map { String(cString: $0) } ?? ""
+        }
+        let synchronous =
+          switch durability {
+          case .full: "2"
+          case .normal: "1"
+          case .none: "0"
+          }
+        #expect(pragmas.contains("synchronous = \(synchronous)"))
+        #expect(pragmas.contains(type.encrypts ? "cipher_page_size" : "page_size"))
+      }
+    }
+  }
+
+  @Test func suiteNamesAreUniqueAndWorkloadsAreAsListed() throws {
+    #expect(Set(Suite.all.map(\.name)).count == Suite.all.count)
+    let settings = BenchSettings(workDirectory: NSTemporaryDirectory(), keys: 200)
+    let context = SuiteContext(
+      settings: settings, engines: [:], fixtures: Fixtures(in: NSTemporaryDirectory()), dataset: nil)
+    for suite in Suite.all where !suite.usesDataset {
+      let names = try suite.workloads(context).map(\.name)
+      #expect(Set(names) == Set(suite.workloadNames))
+    }
+  }
+
+  @Test func onlyNamedWorkloadsRun() throws {
+    let settings = BenchSettings(
+      engines: [BenchEngines.all[1]], samples: 2, workDirectory: NSTemporaryDirectory(), keys: 200,
+      only: ["readseq"])
+    let file = try BenchRun(settings, version: "v").run([.engine])
+    #expect(Set(file.results.map(\.workload)) == ["readseq"])
+  }
+
+  @Test func nothingIsLeftBehind() throws {
+    let directory = try TrialDirectory(in: NSTemporaryDirectory())
+    defer { directory.remove() }
+    let settings = BenchSettings(
+      engines: BenchEngines.standard, samples: 1, workDirectory: directory.path, keys: 200,
+      only: ["readrandom", "overwrite"])
+    _ = try BenchRun(settings, version: "v").run([.engine])
+    #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == [])
+  }
+}
