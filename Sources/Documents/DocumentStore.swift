@@ -65,6 +65,8 @@ public final class DocumentStore: Sendable {
   private let current: Lock<Context>
   /// The thread whose batch is open (0: none).
   private let batchThread = Atomic<UInt>(0)
+  /// Passed by writers, closed by who replaces the engine.
+  private let gate = WriteGate()
   /// Used by one thread at a time: the one that is in a write transaction.
   nonisolated(unsafe) let writer: DocumentWriter
 
@@ -92,8 +94,6 @@ public final class DocumentStore: Sendable {
     current = Lock(opened.context)
     writer = try DocumentWriter(options: options)
   }
-
-  private struct EngineReplaced: Error {}
 
   private static func create(in transaction: any WriteTransaction) throws {
     let meta = try transaction.createKeyspace("meta", shape: .entries)
@@ -194,19 +194,14 @@ public final class DocumentStore: Sendable {
     return try body(transaction, context)
   }
 
-  /// Runs `body` while nothing is written, without a transaction of documents: for who replaces the engine.
-  /// Throws `nestedWrite` inside a batch.
+  /// Runs `body` while nothing is written and all that was is committed: for who replaces the engine. Throws
+  /// `nestedWrite` inside a batch.
   public func exclusively(_ body: () throws -> Void) throws {
-    while true {
-      let context = context
-      do {
-        return try context.engine.write { (_: any WriteTransaction) throws -> Void in
-          guard self.context.engine === context.engine else { throw EngineReplaced() }
-          try body()
-        }
-      } catch is EngineReplaced {
-        continue
-      }
+    guard !isInBatch else {
+      throw StorageError(.nestedWrite, "this can't be done inside a batch", path: engine.path)
+    }
+    try gate.alone {
+      try context.engine.write { (_: any WriteTransaction) throws -> Void in try body() }
     }
   }
 
@@ -217,25 +212,19 @@ public final class DocumentStore: Sendable {
   func writing<Result>(_ body: (DocumentWriter) throws -> Result) throws -> Result {
     if isInBatch { return try writer.joined(body) }
     let thread = UInt(pthread_self())
-    while true {
+    return try gate.pass {
       let context = context
       var added: SharedKeys?
       var result: Result?
-      do {
-        try context.engine.write { (transaction: any WriteTransaction) throws -> Void in
-          // A compaction put another file in this one's place while this write waited.
-          guard self.context.engine === context.engine else { throw EngineReplaced() }
-          try writer.begin(transaction, context)
-          batchThread.store(thread, ordering: .relaxed)
-          defer {
-            batchThread.store(0, ordering: .relaxed)
-            writer.end()
-          }
-          result = try body(writer)
-          added = try writer.finish()
+      try context.engine.write { (transaction: any WriteTransaction) throws -> Void in
+        try writer.begin(transaction, context)
+        batchThread.store(thread, ordering: .relaxed)
+        defer {
+          batchThread.store(0, ordering: .relaxed)
+          writer.end()
         }
-      } catch is EngineReplaced {
-        continue
+        result = try body(writer)
+        added = try writer.finish()
       }
       if let added { publish(added) }
       // The body ran and did not throw, so it gave a result.

@@ -270,7 +270,7 @@ final class OpenDatabase: Sendable {
     let type = try Engines.type(EngineName(rawValue: old.engine))
     let number = old.file.dropFirst("data-".count).prefix { $0.isNumber }
     new.file = "data-\((Int(number) ?? 0) + 1).\(type.fileExtension)"
-    // The transaction keeps writers out; who waits for it finds that the engine has changed, and begins anew.
+    // Not in a write transaction that others share: what they wrote before would be missing in the copy.
     try store.exclusively {
       try directory.removeData(new.file)
       try store.engine.backup(to: directory.file(new.file))

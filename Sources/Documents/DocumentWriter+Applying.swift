@@ -1,0 +1,97 @@
+import Storage
+
+extension DocumentWriter {
+  /// Adds a revision that another database made, with the body that was encoded last. False when it was
+  /// known already, and nothing changed. `history` is newest first and begins with the revision itself.
+  func apply(
+    _ id: UnsafeRawBufferPointer, history: [String], deleted: Bool
+  ) throws -> Bool {
+    let (transaction, keyspaces) = try open()
+    let isStored = try load(id, transaction, keyspaces)
+    if isStored == nil { tree.removeAll() }
+    // Where each ID of the history lies in `text`: the new ones are added from there, oldest first.
+    text.removeAll()
+    var ids: [(generation: UInt64, start: Int, count: Int, isText: Bool)] = []
+    ids.reserveCapacity(history.count)
+    var ancestor = -1
+    var last = UInt64.max
+    for revision in history {
+      guard let generation = appendSuffix(of: revision) else {
+        throw DocumentError(
+          .invalidRevisionID, "\"\(revision)\" is no revision ID", documentID: idText(id))
+      }
+      guard generation.value < last else {
+        throw DocumentError(
+          .invalidHistory, "the history doesn't descend at \"\(revision)\"", documentID: idText(id))
+      }
+      last = generation.value
+      if isStored != nil,
+        let known = tree.index(of: suffix(generation.value, generation.start, generation.isText))
+      {
+        ancestor = known
+        break
+      }
+      ids.append(
+        (generation.value, generation.start, text.count - generation.start, generation.isText))
+    }
+    guard !history.isEmpty else {
+      throw DocumentError(.invalidHistory, "a revision needs a history", documentID: idText(id))
+    }
+    // The revision itself is known.
+    if ids.isEmpty { return false }
+    if ancestor < 0, ids.count > options.maximumTreeDepth {
+      ids.removeLast(ids.count - options.maximumTreeDepth)
+    }
+    let sequence = try nextSequence()
+    return try mutating {
+      var parent = ancestor
+      for (position, id) in ids.enumerated().reversed() {
+        var flags: RevisionFlags = []
+        if position == 0 {
+          flags = [.leaf, .hasBody]
+          if deleted { flags.insert(.deleted) }
+        }
+        let stored = StoredRevisionID(
+          generation: id.generation,
+          suffix: StoredSuffix(
+            bytes: UnsafeRawBufferPointer(rebasing: text.bytes[id.start..<(id.start + id.count)]),
+            isText: id.isText))
+        parent = tree.addChild(stored, of: parent, sequence: sequence, flags: flags)
+      }
+      try write(
+        id, stored: isStored, newRevision: parent, parent: ancestor, sequence, transaction, keyspaces)
+      return true
+    }
+  }
+
+  /// Parses a revision ID into `text`, packed when it can be.
+  private func appendSuffix(of revision: String) -> (value: UInt64, start: Int, isText: Bool)? {
+    var revision = revision
+    return revision.withUTF8 { utf8 in
+      var generation: UInt64 = 0
+      var index = 0
+      while index < utf8.count, utf8[index] != UInt8(ascii: "-") {
+        let digit = utf8[index] &- 0x30
+        // 19 digits are less than 2^64.
+        guard digit < 10, index < 19, index > 0 || digit > 0 else { return nil }
+        generation = generation * 10 + UInt64(digit)
+        index += 1
+      }
+      guard index > 0, index < utf8.count, generation <= RevisionID.maximumGeneration else { return nil }
+      let suffix = UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(utf8)[(index + 1)...])
+      guard RevisionID.isValid(suffix: suffix) else { return nil }
+      let start = text.count
+      if text.append(hex: suffix) { return (generation, start, false) }
+      text.append(suffix)
+      return (generation, start, true)
+    }
+  }
+
+  /// What lies in `text` from `start` on, as the suffix of a revision ID.
+  func suffix(_ generation: UInt64, _ start: Int, _ isText: Bool) -> StoredRevisionID {
+    StoredRevisionID(
+      generation: generation,
+      suffix: StoredSuffix(
+        bytes: UnsafeRawBufferPointer(rebasing: text.bytes[start...]), isText: isText))
+  }
+}

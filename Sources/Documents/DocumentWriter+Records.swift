@@ -1,0 +1,217 @@
+import Storage
+
+extension DocumentWriter {
+  /// What was found of a document.
+  struct Stored {
+    var isDeleted: Bool
+    var sequence: UInt64
+    var keyCount: Int
+    /// Where the body begins in `stored`.
+    var bodyStart: Int
+  }
+
+  /// Copies the stored document into `stored` and its tree into `tree`; nil when there is none.
+  func load(
+    _ id: UnsafeRawBufferPointer, _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
+  ) throws -> Stored? {
+    var found = try transaction.get(id, in: keyspaces.docs)
+    let isDeleted = found == nil
+    if isDeleted, mayHaveTombstones { found = try transaction.get(id, in: keyspaces.deleted) }
+    guard let found else { return nil }
+    stored.removeAll()
+    stored.append(found)
+    let record = try DocumentRecord(stored.bytes)
+    try tree.decode(record.tree)
+    guard record.flags.contains(.deleted) == isDeleted, tree.nodes[0].isDeleted == isDeleted else {
+      throw DocumentRecord.damaged
+    }
+    return Stored(
+      isDeleted: record.flags.contains(.deleted), sequence: record.sequence, keyCount: record.keyCount,
+      bodyStart: stored.count - record.body.count)
+  }
+
+  /// Writes the document after a revision was added to `tree`: bodies to where they belong now, record, change.
+  /// `newRevision` is its index, `parent` the index it had when it was added on top of. Without `hasNewBody` it was
+  /// known with its body, and only got a parent.
+  func write(
+    _ id: UnsafeRawBufferPointer, stored old: Stored?, newRevision: Int, hasNewBody: Bool = true, parent: Int,
+    _ sequence: UInt64, _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
+  ) throws {
+    // The old current revision and the parent, by the sequences of their bodies, before indices change.
+    let oldCurrent = old == nil ? nil : tree.nodes[0]
+    let parentNode = parent > 0 ? tree.nodes[parent] : nil
+    var forgetsOldCurrent = false
+    var forgetsParent = false
+    var index = tree.sort(watching: newRevision)
+    index = try tree.prune(depth: options.maximumTreeDepth, watching: index) { sequence in
+      if sequence == oldCurrent?.sequence {
+        forgetsOldCurrent = true
+      } else if sequence == parentNode?.sequence {
+        // To a depth of 1: it was a leaf until now, so its body is where those of leaves are.
+        forgetsParent = true
+      } else {
+        // What a branch loses to pruning is no leaf.
+        try deleteBody(sequence, isLeaf: false, transaction, keyspaces)
+      }
+    }
+    // A leaf that lost is replaced: its body is no leaf's any more.
+    if let parentNode, parentNode.flags.contains(.hasBody) {
+      try moveToReplaced(parentNode.sequence, keeps: !forgetsParent, transaction, keyspaces)
+    }
+    var flags: DocumentRecord.Flags = tree.nodes[0].isDeleted ? .deleted : []
+    if tree.isConflicted { flags.insert(.conflicted) }
+    if index == 0, hasNewBody {
+      // The new revision is current; what was goes aside.
+      if let old, let oldCurrent, oldCurrent.flags.contains(.hasBody), !forgetsOldCurrent {
+        try keepOldCurrent(old, oldCurrent, becameParent: parent == 0, transaction, keyspaces)
+      }
+      treeBytes.removeAll()
+      tree.encode(into: &treeBytes)
+      compose(flags: flags, sequence, keyCount: encoder.sharedKeyCount, body: encoder.fleece)
+    } else {
+      if hasNewBody {
+        try putBody(
+          encoder.fleece, keyCount: encoder.sharedKeyCount, at: sequence, in: keyspaces.conflicts, transaction
+        )
+      }
+      treeBytes.removeAll()
+      tree.encode(into: &treeBytes)
+      if let old, let oldCurrent, tree.nodes[0].sequence == oldCurrent.sequence, parent != 0 {
+        // What was current still is.
+        compose(
+          flags: flags, sequence, keyCount: old.keyCount,
+          body: UnsafeRawBufferPointer(rebasing: stored.bytes[old.bodyStart...]))
+      } else {
+        // The new revision ended the current branch, and another leaf takes its place.
+        if let old, let oldCurrent, oldCurrent.flags.contains(.hasBody), !forgetsOldCurrent {
+          try keepOldCurrent(old, oldCurrent, becameParent: true, transaction, keyspaces)
+        }
+        try composeFromConflict(tree.nodes[0].sequence, flags: flags, sequence, transaction, keyspaces)
+      }
+    }
+    let isDeleted = flags.contains(.deleted)
+    if isDeleted { mayHaveTombstones = true }
+    if let old, old.isDeleted != isDeleted {
+      try transaction.delete(id, in: old.isDeleted ? keyspaces.deleted : keyspaces.docs)
+    }
+    try transaction.put(id, record.bytes, in: isDeleted ? keyspaces.deleted : keyspaces.docs)
+    if let old { try deleteSequence(old.sequence, in: keyspaces.changes, transaction) }
+    try addChange(id, flags: flags, sequence, transaction, keyspaces)
+  }
+
+  /// Puts the record together from `treeBytes` and a body.
+  func compose(
+    flags: DocumentRecord.Flags, _ sequence: UInt64, keyCount: Int, body: UnsafeRawBufferPointer
+  ) {
+    record.removeAll()
+    record.reserve(body.count + treeBytes.count + 32)
+    record.append(DocumentRecord.version)
+    record.append(flags.rawValue)
+    record.append(varint: sequence)
+    record.append(varint: UInt64(keyCount))
+    record.append(varint: UInt64(treeBytes.count))
+    record.append(treeBytes.bytes)
+    record.append(body)
+  }
+
+  /// Puts the record together with the body of a leaf that becomes current, which leaves `conflicts`.
+  private func composeFromConflict(
+    _ leaf: UInt64, flags: DocumentRecord.Flags, _ sequence: UInt64, _ transaction: any WriteTransaction,
+    _ keyspaces: DocumentStore.Keyspaces
+  ) throws {
+    try withSequenceKey(leaf) { key in
+      guard let bytes = try transaction.get(key, in: keyspaces.conflicts) else {
+        throw DocumentError(.damaged, "the body of a conflicting revision is missing (sequence \(leaf))")
+      }
+      let body = try BodyRecord(bytes)
+      compose(flags: flags, sequence, keyCount: body.keyCount, body: body.body)
+      try transaction.delete(key, in: keyspaces.conflicts)
+    }
+  }
+
+  private func keepOldCurrent(
+    _ old: Stored, _ node: RevisionTree.Node, becameParent: Bool, _ transaction: any WriteTransaction,
+    _ keyspaces: DocumentStore.Keyspaces
+  ) throws {
+    guard !becameParent || options.keepsReplacedBodies else { return }
+    try putBody(
+      UnsafeRawBufferPointer(rebasing: stored.bytes[old.bodyStart...]), keyCount: old.keyCount,
+      at: node.sequence, in: becameParent ? keyspaces.bodies : keyspaces.conflicts, transaction)
+  }
+
+  private func moveToReplaced(
+    _ sequence: UInt64, keeps: Bool, _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
+  ) throws {
+    try withSequenceKey(sequence) { key in
+      if keeps, options.keepsReplacedBodies, let bytes = try transaction.get(key, in: keyspaces.conflicts) {
+        other.removeAll()
+        other.append(bytes)
+        try transaction.put(key, other.bytes, in: keyspaces.bodies)
+      }
+      try transaction.delete(key, in: keyspaces.conflicts)
+      if !keeps { try transaction.delete(key, in: keyspaces.bodies) }
+    }
+  }
+
+  private func putBody(
+    _ body: UnsafeRawBufferPointer, keyCount: Int, at sequence: UInt64, in keyspace: Keyspace,
+    _ transaction: any WriteTransaction
+  ) throws {
+    other.removeAll()
+    other.append(varint: UInt64(keyCount))
+    other.append(body)
+    try withSequenceKey(sequence) { try transaction.put($0, other.bytes, in: keyspace) }
+  }
+
+  func deleteBody(
+    _ sequence: UInt64, isLeaf: Bool, _ transaction: any WriteTransaction,
+    _ keyspaces: DocumentStore.Keyspaces
+  ) throws {
+    try deleteSequence(sequence, in: isLeaf ? keyspaces.conflicts : keyspaces.bodies, transaction)
+  }
+
+  func addChange(
+    _ id: UnsafeRawBufferPointer, flags: DocumentRecord.Flags, _ sequence: UInt64,
+    _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
+  ) throws {
+    other.removeAll()
+    other.append(flags.rawValue)
+    other.append(id)
+    try withSequenceKey(sequence) { try transaction.append($0, other.bytes, in: keyspaces.changes) }
+  }
+
+  func deleteSequence(
+    _ sequence: UInt64, in keyspace: Keyspace, _ transaction: any WriteTransaction
+  ) throws {
+    _ = try withSequenceKey(sequence) { try transaction.delete($0, in: keyspace) }
+  }
+
+  /// Forgets the document and all its revisions: no tombstone, no change. False when there was none.
+  func purge(_ id: UnsafeRawBufferPointer) throws -> Bool {
+    let (transaction, keyspaces) = try open()
+    guard let old = try load(id, transaction, keyspaces) else { return false }
+    return try mutating {
+      for (index, node) in tree.nodes.enumerated() where index > 0 && node.flags.contains(.hasBody) {
+        try deleteBody(node.sequence, isLeaf: node.isLeaf, transaction, keyspaces)
+      }
+      try transaction.delete(id, in: old.isDeleted ? keyspaces.deleted : keyspaces.docs)
+      try deleteSequence(old.sequence, in: keyspaces.changes, transaction)
+      return true
+    }
+  }
+
+  /// Drops the bodies of all replaced revisions, and says how many there were.
+  func dropReplacedBodies() throws -> Int {
+    let (transaction, keyspaces) = try open()
+    return try mutating { try transaction.deleteRange(.all, in: keyspaces.bodies) }
+  }
+}
+
+/// Calls `body` with the key of a sequence: 8 bytes, big-endian.
+@inline(__always)
+func withSequenceKey<Result>(_ sequence: UInt64, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows
+  -> Result
+{
+  var bigEndian = sequence.bigEndian
+  return try withUnsafeBytes(of: &bigEndian) { try body($0) }
+}

@@ -1,0 +1,155 @@
+import Fleece
+import Storage
+
+/// What a local write demands of the document that is stored.
+enum Precondition {
+  /// None: the write becomes a child of the revision it is based on while that is a leaf, else of what is
+  /// current. Based on none, it is taken for a new document, which saves looking for an old one first.
+  case lastWriteWins(basedOn: RevisionID?)
+  /// The revision it is based on is still a leaf; none: there is no live document.
+  case based(on: RevisionID?)
+}
+
+extension DocumentWriter {
+  /// Adds a revision with the body that was encoded last.
+  func save(_ id: UnsafeRawBufferPointer, deleted: Bool = false, _ precondition: Precondition) throws
+    -> SavedRevision
+  {
+    let (transaction, keyspaces) = try open()
+    if case .lastWriteWins(basedOn: nil) = precondition, !mayHaveTombstones, !deleted,
+      let saved = try insertNew(id, transaction, keyspaces)
+    {
+      return saved
+    }
+    let isStored = try load(id, transaction, keyspaces)
+    var parent = -1
+    if isStored != nil {
+      parent = try self.parent(for: precondition, deleting: deleted, id: id)
+    } else if deleted {
+      throw DocumentError(.notFound, "there is no such document to delete", documentID: idText(id))
+    }
+    text.removeAll()
+    var generation: UInt64 = 1
+    if parent >= 0 {
+      let node = tree.nodes[parent]
+      generation = node.generation + 1
+      guard generation <= RevisionID.maximumGeneration else {
+        throw DocumentError(
+          .invalidRevisionID, "there is no generation above that of \(tree.revisionID(of: parent))",
+          documentID: idText(id))
+      }
+      StoredRevisionID(generation: node.generation, suffix: tree.suffix(of: node)).appendText(to: &text)
+    }
+    let suffix = try digest.digest(parent: text.bytes, deleted: deleted, body: encoder.canonicalJSON)
+    let new = StoredRevisionID(generation: generation, suffix: StoredSuffix(bytes: suffix, isText: false))
+    if isStored != nil, let known = tree.index(of: new) {
+      return try saveKnown(
+        known, on: parent, id, stored: isStored, generation, suffix, transaction, keyspaces)
+    }
+    let sequence = try nextSequence()
+    var flags: RevisionFlags = [.leaf, .hasBody]
+    if deleted { flags.insert(.deleted) }
+    return try mutating {
+      if isStored == nil { tree.removeAll() }
+      let index = tree.addChild(new, of: parent, sequence: sequence, flags: flags)
+      try write(id, stored: isStored, newRevision: index, parent: parent, sequence, transaction, keyspaces)
+      return saved(sequence, generation, suffix)
+    }
+  }
+
+  /// A local save of a revision that came from elsewhere before, without its parent: the same parent and body
+  /// give the same ID everywhere. Then the two are joined; when it has another parent, nothing changes.
+  private func saveKnown(
+    _ known: Int, on parent: Int, _ id: UnsafeRawBufferPointer, stored: Stored?, _ generation: UInt64,
+    _ suffix: UnsafeRawBufferPointer, _ transaction: any WriteTransaction,
+    _ keyspaces: DocumentStore.Keyspaces
+  ) throws -> SavedRevision {
+    guard tree.nodes[known].parent < 0 else { return saved(stored?.sequence ?? 0, generation, suffix) }
+    let sequence = try nextSequence()
+    return try mutating {
+      tree.join(known, to: parent)
+      try write(
+        id, stored: stored, newRevision: known, hasNewBody: false, parent: parent, sequence, transaction,
+        keyspaces)
+      return saved(sequence, generation, suffix)
+    }
+  }
+
+  private func saved(_ sequence: UInt64, _ generation: UInt64, _ suffix: UnsafeRawBufferPointer)
+    -> SavedRevision
+  {
+    SavedRevision(
+      sequence: sequence, generation: generation,
+      digest: suffix.loadUnaligned(as: InlineArray<20, UInt8>.self))
+  }
+
+  /// The first revision of a document, when there is none of that ID: without looking first.
+  private func insertNew(
+    _ id: UnsafeRawBufferPointer, _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
+  ) throws -> SavedRevision? {
+    let suffix = try digest.digest(
+      parent: UnsafeRawBufferPointer(start: nil, count: 0), deleted: false, body: encoder.canonicalJSON)
+    let last = state?.lastSequence ?? 0
+    guard last < maximumSequence else { return nil }
+    let sequence = last + 1
+    treeBytes.removeAll()
+    treeBytes.append(1)
+    treeBytes.append((RevisionFlags.leaf.union(.hasBody)).rawValue)
+    treeBytes.append(0)
+    treeBytes.append(varint: sequence)
+    StoredRevisionID(generation: 1, suffix: StoredSuffix(bytes: suffix, isText: false))
+      .append(to: &treeBytes)
+    compose(flags: [], sequence, keyCount: encoder.sharedKeyCount, body: encoder.fleece)
+    return try mutating {
+      guard try transaction.insert(id, record.bytes, in: keyspaces.docs) else { return nil }
+      try addChange(id, flags: [], sequence, transaction, keyspaces)
+      state?.lastSequence = sequence
+      return saved(sequence, 1, suffix)
+    }
+  }
+
+  /// The node that a local write goes on top of.
+  private func parent(for precondition: Precondition, deleting: Bool, id: UnsafeRawBufferPointer) throws
+    -> Int
+  {
+    let base: RevisionID?
+    let canFail: Bool
+    switch precondition {
+    case .lastWriteWins(let revision): (base, canFail) = (revision, false)
+    case .based(let revision): (base, canFail) = (revision, true)
+    }
+    if let base {
+      if let index = leaf(base) { return index }
+      if canFail {
+        throw DocumentError(
+          .conflict,
+          "the revision \(base) that the change is based on isn't current any more, \(tree.revisionID(of: 0)) is:"
+            + " read the document again, or let the last write win", documentID: idText(id))
+      }
+    }
+    if tree.nodes[0].isDeleted {
+      // A tombstone may be written over, but there is nothing more to delete.
+      guard deleting else { return 0 }
+      throw DocumentError(.notFound, "the document to delete has been deleted", documentID: idText(id))
+    }
+    guard canFail else { return 0 }
+    throw DocumentError(
+      .conflict, "there is a document of this ID already: read it and change it, or let the last write win",
+      documentID: idText(id))
+  }
+
+  /// The index of the revision when it is a leaf of the document in `tree`.
+  private func leaf(_ revision: RevisionID) -> Int? {
+    var suffix = revision.suffix
+    text.removeAll()
+    let isText = suffix.withUTF8 { utf8 in
+      let bytes = UnsafeRawBufferPointer(utf8)
+      if text.append(hex: bytes) { return false }
+      text.append(bytes)
+      return true
+    }
+    let stored = self.suffix(revision.generation, 0, isText)
+    guard let index = tree.index(of: stored), tree.nodes[index].isLeaf else { return nil }
+    return index
+  }
+}

@@ -1,0 +1,14 @@
+/// What a local write made.
+public struct SavedRevision: Sendable {
+  /// The sequence of the change.
+  public let sequence: UInt64
+  /// The revision's generation: 1 of a document's first.
+  public let generation: UInt64
+  let digest: InlineArray<20, UInt8>
+
+  /// The revision's ID.
+  public var revisionID: RevisionID {
+    let suffix = digest.span.withUnsafeBytes { StoredSuffix(bytes: $0, isText: false).text }
+    return RevisionID(generation: generation, suffix: suffix)
+  }
+}
