@@ -1,3 +1,4 @@
+import CSQLite
 import Storage
 
 #if canImport(Glibc)
@@ -16,6 +17,8 @@ enum OpenFiles {
 
   private struct Use {
     let library: String
+    /// `csqlite_forks()` when it was opened.
+    let forks: UInt64
     var count: Int
   }
 
@@ -33,13 +36,19 @@ enum OpenFiles {
     }
   }
 
-  /// Notes that `library` opens the file at `path`. Throws `inUse` when another one has it open.
+  /// Notes that `library` opens the file at `path`. Throws `inUse` when another one has it open, or the
+  /// parent had it at a fork.
   static func claim(_ path: String, library: String) throws -> Claim {
     var status = stat()
     guard stat(path, &status) == 0 else { throw SQLiteFile.systemError("opening a database", path) }
     let identity = Identity(device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
     try uses.withLock { uses in
-      var use = uses[identity] ?? Use(library: library, count: 0)
+      var use = uses[identity] ?? Use(library: library, forks: csqlite_forks(), count: 0)
+      guard use.forks == csqlite_forks() else {
+        // The library's notes of the locks that it holds came along, and the locks did not.
+        throw StorageError(
+          .inUse, "opening a database: it was open when this process was forked from its parent", path: path)
+      }
       guard use.library == library else {
         throw StorageError(
           .inUse, "opening a database: this process has the file open through \(use.library)", path: path)

@@ -127,7 +127,7 @@ public final class SQLiteEngine: StorageEngine, @unchecked Sendable {
   func checkFork() throws {
     guard csqlite_forks() == forks else {
       throw StorageError(
-        .closed, "the database was opened before this process was forked: open it anew", path: path)
+        .closed, "the database was opened before this process was forked from its parent", path: path)
     }
   }
 
