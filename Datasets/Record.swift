@@ -21,4 +21,7 @@ public struct Record {
 public protocol RecordSource: AnyObject {
   /// The next record, or nil after the last. Its bytes last until the next call. Throws `DatasetError`.
   func next() throws -> Record?
+
+  /// The number of the line that the last record came from, from 1.
+  var lineNumber: Int { get }
 }

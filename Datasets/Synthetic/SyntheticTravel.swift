@@ -30,6 +30,8 @@ public final class SyntheticTravel: RecordSource {
   private var type = TravelType.airline
   private var index = 0
   private var idRange = 0..<0
+  /// The number of the line that was made last, from 1.
+  public private(set) var lineNumber = 0
 
   /// Makes ready to give `documentCount` documents, 0 or more.
   public init(documentCount: Int = publishedCount, seed: UInt64 = defaultSeed) throws {
@@ -78,6 +80,7 @@ public final class SyntheticTravel: RecordSource {
     }
     text.byte(0x7D)
     index += 1
+    lineNumber += 1
     return UnsafeRawBufferPointer(start: buffer, count: text.count)
   }
 
