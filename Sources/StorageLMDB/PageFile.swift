@@ -61,6 +61,9 @@ struct MetaPage {
   static let size = 152
   static let magic: UInt32 = 0xBEEF_C0DE
   static let version: UInt32 = 1
+  /// How many pages a transaction may take and free again, and so leave unwritten at the end of a file: as many
+  /// as the map has.
+  static let maximumUnwritten: UInt64 = 1 << 28
 
   let free: TreeRecord
   let main: TreeRecord
@@ -114,17 +117,24 @@ enum FileHeader {
       let header = try read(0)
       if header.count == 0 { return .empty }
       let first = try MetaPage(header, path: path)
+      let second: MetaPage
       do {
-        let second = try MetaPage(try read(first.pageBytes), path: path)
-        guard second.pageBytes == first.pageBytes else {
-          throw StorageError(.damaged, "the two meta pages disagree on the size of a page", path: path)
-        }
+        second = try MetaPage(try read(first.pageBytes), path: path)
       } catch let error as StorageError where error.code == .notADatabase {
         throw StorageError(.damaged, "the second meta page is missing or damaged", path: path)
+      }
+      guard second.pageBytes == first.pageBytes else {
+        throw StorageError(.damaged, "the two meta pages disagree on the size of a page", path: path)
       }
       var status = stat()
       guard fstat(descriptor, &status) == 0, status.st_size >= 2 * first.pageBytes else {
         throw StorageError(.damaged, "the file is cut short: it ends within its meta pages", path: path)
+      }
+      let newest = first.transaction > second.transaction ? first : second
+      guard newest.lastPage < UInt64(status.st_size / first.pageBytes) + MetaPage.maximumUnwritten else {
+        throw StorageError(
+          .damaged, "the file is damaged or cut short: its last page should be \(newest.lastPage)", path: path
+        )
       }
       return .lmdb
     }
