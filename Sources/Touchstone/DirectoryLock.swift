@@ -84,15 +84,23 @@ final class DirectoryLock: @unchecked Sendable {
   /// Gives everything up; it can't be taken again.
   func release() {
     state.withLock { state in
-      if state.descriptor >= 0 { close(state.descriptor) }
+      unlockAndClose(state.descriptor)
       state.descriptor = -1
       giveUpRight(&state)
     }
   }
 
   private func giveUpRight(_ state: inout State) {
-    if state.right >= 0 { close(state.right) }
+    unlockAndClose(state.right)
     state.right = -1
+  }
+
+  /// Closing alone isn't enough: a child that was forked this moment has the open file, and so the lock, until it
+  /// runs its own program.
+  private func unlockAndClose(_ descriptor: Int32) {
+    guard descriptor >= 0 else { return }
+    flock(descriptor, LOCK_UN)
+    close(descriptor)
   }
 
   private func lock(_ descriptor: Int32, _ kind: Int32, seconds: Double, _ refusal: String) throws {
