@@ -25,6 +25,8 @@ ifneq ($(SANITIZE),)
     $(error SANITIZE is 'thread' or 'address', not '$(SANITIZE)')
   endif
   SCRATCH := .build/$(SANITIZE)
+  # What a test measures of memory means nothing then.
+  export TOUCHSTONE_SANITIZE := $(SANITIZE)
   SWIFT_FLAGS := -c release -Xswiftc -enable-testing --scratch-path $(SCRATCH) --sanitize $(SANITIZE)
   # The default linker warns about each of the sanitizer's own symbols.
   SWIFT_FLAGS += -Xswiftc -use-ld=lld

@@ -79,7 +79,7 @@ let package = Package(
     .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
     .testTarget(name: "DatasetsTests", dependencies: ["Datasets"]),
     .testTarget(name: "SuitesTests", dependencies: ["Suites"]),
-    .testTarget(name: "CLITests", dependencies: ["touchstone", "Touchstone", "Datasets"]),
+    .testTarget(name: "CLITests", dependencies: ["touchstone", "Touchstone", "Datasets", "Storage"]),
   ]
     + (fuzzing
       ? [

@@ -1,4 +1,4 @@
-import FoundationEssentials
+import Storage
 
 #if canImport(Glibc)
   import Glibc
@@ -12,10 +12,10 @@ enum MappedFile {
   /// pages; nobody's bytes become invalid.
   static func release(_ path: String, above limit: Int) {
     // statm: size, resident, and of that shared with files, in pages.
-    guard let statistics = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8),
+    guard let statistics = text(of: "/proc/self/statm"),
       let shared = statistics.split(separator: " ").dropFirst(2).first.flatMap({ Int($0) }),
       shared * sysconf(Int32(_SC_PAGESIZE)) > limit,
-      let maps = try? String(contentsOfFile: "/proc/self/maps", encoding: .utf8)
+      let maps = text(of: "/proc/self/maps")
     else { return }
     // maps: start-end permissions offset device inode path
     for line in maps.split(separator: "\n") where line.hasSuffix(path) {
@@ -23,5 +23,9 @@ enum MappedFile {
       guard bounds.count == 2, let start = bounds[0], let end = bounds[1], start < end else { continue }
       madvise(UnsafeMutableRawPointer(bitPattern: start), Int(end - start), MADV_DONTNEED)
     }
+  }
+
+  private static func text(of path: String) -> String? {
+    (try? AtomicFile.read(path, limit: 1 << 20)).map { String(decoding: $0, as: UTF8.self) }
   }
 }

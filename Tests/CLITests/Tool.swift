@@ -1,4 +1,5 @@
 import Foundation
+import Storage
 
 #if canImport(Glibc)
   import Glibc
@@ -80,6 +81,11 @@ struct Tool {
   }
 }
 
+/// The text of a file, or nil. (Foundation's own way leaks a buffer for each file that says its size is 0.)
+private func text(of path: String) -> String? {
+  (try? AtomicFile.read(path, limit: 8 << 20)).map { String(decoding: $0, as: UTF8.self) }
+}
+
 /// A child process that runs.
 final class Child {
   let pid: pid_t
@@ -125,7 +131,7 @@ final class Child {
   }
 
   /// What is on standard output by now.
-  var output: String { (try? String(contentsOfFile: files.output, encoding: .utf8)) ?? "" }
+  var output: String { text(of: files.output) ?? "" }
 
   /// Waits until a condition holds, as long as the child runs and at most a minute.
   func wait(until condition: () throws -> Bool) throws {
@@ -143,7 +149,7 @@ final class Child {
   /// with the peak of the process that started it.)
   func peakMemory() -> Int {
     var peak = 0
-    while let status = try? String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8),
+    while let status = text(of: "/proc/\(pid)/status"),
       let line = status.split(separator: "\n").first(where: { $0.hasPrefix("VmHWM:") })
     {
       peak = max(peak, line.split(separator: " ").compactMap({ Int($0) }).first ?? 0)
@@ -162,7 +168,7 @@ final class Child {
     let signal = status & 0x7F
     return Tool.Result(
       status: signal == 0 ? status >> 8 & 0xFF : 128 + signal, output: output,
-      errors: (try? String(contentsOfFile: files.errors, encoding: .utf8)) ?? "")
+      errors: text(of: files.errors) ?? "")
   }
 }
 
