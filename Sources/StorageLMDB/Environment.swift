@@ -34,14 +34,16 @@ final class Environment: @unchecked Sendable {
   /// A transaction found the map full: the next one grows it, when nobody reads.
   private let wantsLargerMap = Atomic<Bool>(false)
 
+  /// Counts openings of handles outside write transactions, which a write transaction begun meanwhile doesn't
+  /// know. Changes under the lock of `catalogState`.
+  private let openings = Atomic<Int>(0)
+
   private struct CatalogState: @unchecked Sendable {
     /// The newest commit whose catalog is known to be this one.
     var transaction: Int
     var catalog: Catalog
     /// Of every named database that this process has opened, husks included.
     var handles: [String: MDB_dbi]
-    /// Counts openings outside write transactions, which a write transaction begun meanwhile doesn't know.
-    var openings = 0
     var isWriting = false
   }
 
@@ -161,7 +163,7 @@ final class Environment: @unchecked Sendable {
 
   /// Opens what another process has made. No write transaction of this process is open.
   private func openHandles(_ state: inout CatalogState) throws {
-    state.openings += 1
+    openings.add(1, ordering: .relaxed)
     var transaction: OpaquePointer?
     let begun = mdb_txn_begin(handle, nil, UInt32(MDB_RDONLY), &transaction)
     guard begun == 0, let transaction else {
@@ -192,7 +194,7 @@ final class Environment: @unchecked Sendable {
     if pool.isClosed { throw error(.closed, "the database is closed") }
     if wantsLargerMap.load(ordering: .relaxed) { growMap() }
     while true {
-      let openings = catalogState.withLock { $0.openings }
+      let openings = openings.load(ordering: .relaxed)
       var transaction: OpaquePointer?
       let result = mdb_txn_begin(handle, nil, 0, &transaction)
       if result == MDB_MAP_RESIZED {
@@ -210,7 +212,7 @@ final class Environment: @unchecked Sendable {
       }
       mdb_txn_abort(transaction)
       try catalogState.withLock { state in
-        if state.openings == openings { try openHandles(&state) }
+        if self.openings.load(ordering: .relaxed) == openings { try openHandles(&state) }
       }
     }
   }
@@ -219,7 +221,7 @@ final class Environment: @unchecked Sendable {
   private func baseCatalog(
     _ transaction: OpaquePointer, _ openings: Int, _ state: inout CatalogState
   ) throws -> Catalog? {
-    guard state.openings == openings else { return nil }
+    guard self.openings.load(ordering: .relaxed) == openings else { return nil }
     let base = mdb_txn_id(transaction) - 1
     if base != state.transaction {
       let records = CatalogRecords(transaction: transaction, handle: catalogHandle, path: path)

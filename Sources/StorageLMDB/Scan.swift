@@ -32,7 +32,7 @@ enum Scan {
 
   /// How many entries are fetched at a time, at most. It begins with one and doubles, so that a body that
   /// wants few costs few.
-  private static let maximumBatch = 16
+  private static let maximumBatch = 8
 
   private struct Fetched {
     var key: MDB_val

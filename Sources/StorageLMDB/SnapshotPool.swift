@@ -110,6 +110,8 @@ final class SnapshotPool: @unchecked Sendable {
   /// Set once, before anybody else has the environment.
   unowned(unsafe) var environment: Environment!
   let isAbandoned = Atomic<Bool>(false)
+  /// The state's, to be asked without the lock.
+  private let hasClosed = Atomic<Bool>(false)
 
   init() {
     places = .allocate(capacity: Self.placeCount)
@@ -275,9 +277,10 @@ final class SnapshotPool: @unchecked Sendable {
       state.resting = []
       state.total = 0
       state.isClosed = true
+      hasClosed.store(true, ordering: .releasing)
       return true
     }
   }
 
-  var isClosed: Bool { state.withLock { $0.isClosed } }
+  var isClosed: Bool { hasClosed.load(ordering: .acquiring) }
 }
