@@ -92,7 +92,8 @@ test-long: build ## Runs the tests with the long campaigns: kills by the hundred
 
 bench: build ## Weighs SQLite, LMDB and SQLCipher on travel-sample, in under three minutes
 	@mkdir -p results/local
-	$(SCRATCH)/release/touchstone bench travel --engines sqlite,lmdb,sqlcipher --output results/local/bench.json
+	$(SCRATCH)/release/touchstone bench travel --engines sqlite,lmdb,sqlcipher --work-directory $(SCRATCH) \
+	  --output results/local/bench.json
 
 lint: ## Checks the formatting of Swift and what else is cheap to check
 	@paths=(Package.swift Sources Tests Benchmarks Datasets)
