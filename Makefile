@@ -27,6 +27,7 @@ ifneq ($(SANITIZE),)
   SCRATCH := .build/$(SANITIZE)
   # What a test measures of memory means nothing then.
   export TOUCHSTONE_SANITIZE := $(SANITIZE)
+  export LSAN_OPTIONS := suppressions=$(CURDIR)/Tests/leaks.supp:print_suppressions=0
   SWIFT_FLAGS := -c release -Xswiftc -enable-testing --scratch-path $(SCRATCH) --sanitize $(SANITIZE)
   # The default linker warns about each of the sanitizer's own symbols.
   SWIFT_FLAGS += -Xswiftc -use-ld=lld
