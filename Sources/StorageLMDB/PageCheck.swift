@@ -40,6 +40,9 @@ struct PageCheck {
 
   mutating func run(_ extent: Extent) {
     check(tree: meta.main, name: "the main tree", kind: .main)
+    checkFlags(meta.main, "the main tree")
+    checkFlags(meta.free, "the free list", TreeFlags.integerKeys, ignoring: TreeFlags.noSubdirectory)
+    for tree in trees { checkFlags(tree.record, Self.describe(tree.name)) }
     guard extent == .everything else {
       checkRoot(meta.free, "the free list")
       let catalog = Array(Catalog.databaseName.utf8)
@@ -99,6 +102,14 @@ struct PageCheck {
     var totals = Totals()
     /// The key of the last leaf node: those that follow are greater.
     var previous: [UInt8]?
+  }
+
+  /// LMDB takes a tree for another kind by its flags, and ends the process where the kind makes no sense.
+  private mutating func checkFlags(
+    _ record: TreeRecord, _ name: String, _ wanted: UInt16 = 0, ignoring ignored: UInt16 = 0
+  ) {
+    guard record.flags & ~ignored != wanted else { return }
+    report("\(name) has the flags \(record.flags) instead of \(wanted)")
   }
 
   private mutating func checkRoot(_ record: TreeRecord, _ name: String) {

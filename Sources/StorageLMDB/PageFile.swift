@@ -57,6 +57,12 @@ struct TreeRecord {
   var isEmpty: Bool { root == .max }
 }
 
+enum TreeFlags {
+  static let integerKeys: UInt16 = 0x08
+  /// One of the environment's own flags, which are kept in the free list's record.
+  static let noSubdirectory: UInt16 = 0x4000
+}
+
 struct MetaPage {
   static let size = 152
   static let magic: UInt32 = 0xBEEF_C0DE

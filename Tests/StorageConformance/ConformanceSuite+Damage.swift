@@ -177,7 +177,7 @@ extension ConformanceSuite {
       result += zip(batch, lines)
       for name in try FileManager.default.contentsOfDirectory(atPath: directory)
       where name.hasPrefix(mode) {
-        try FileManager.default.removeItem(atPath: "\(directory)/\(name)")
+        try? FileManager.default.removeItem(atPath: "\(directory)/\(name)")
       }
     }
     return result

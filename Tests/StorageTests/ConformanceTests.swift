@@ -77,5 +77,9 @@ struct TemporaryDirectory {
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
   }
 
-  func remove() { try? FileManager.default.removeItem(atPath: path) }
+  /// Removes it, unless TOUCHSTONE_KEEP=1 wants to look at what is in it.
+  func remove() {
+    if ProcessInfo.processInfo.environment["TOUCHSTONE_KEEP"] == "1" { return }
+    try? FileManager.default.removeItem(atPath: path)
+  }
 }
