@@ -6,8 +6,10 @@ struct Sample {
   var peakMemoryBytes: Double
   var fileBytes: Double
 
-  /// Runs a trial once between two looks at the counters. Reading the counters is outside of the time.
+  /// Runs a trial once between two looks at the counters, with cold caches. Reading the counters is outside of the
+  /// time.
   static func take(_ trial: Trial) throws -> Sample {
+    CacheEviction.run()
     ProcessUsage.resetPeakMemory()
     let writtenBefore = ProcessUsage.bytesWritten() ?? 0
     let cpuBefore = Clock.cpuNanoseconds()
