@@ -102,7 +102,7 @@ struct BenchCommand: Subcommand {
     let line = ProgressLine()
     let results: ResultsFile
     do {
-      results = try BenchRun(settings, version: touchstoneVersion).run(
+      results = try BenchRun(settings, version: Self.version).run(
         chosen,
         progress: { progress in
           line.show(
@@ -120,6 +120,23 @@ struct BenchCommand: Subcommand {
       try results.encoded().write(to: URL(fileURLWithPath: outputPath), options: .atomic)
       StandardError.line("results written to \(outputPath)")
     }
+  }
+
+  /// The release, and the revision of the checkout that the tool was built in when it lies in one: `0.1.0+1a2b3c4`.
+  private static var version: String {
+    let git = Process()
+    git.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    let directory = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().path
+    git.arguments = ["git", "-C", directory, "rev-parse", "--short", "HEAD"]
+    let output = Pipe()
+    git.standardOutput = output
+    git.standardError = FileHandle.nullDevice
+    guard (try? git.run()) != nil else { return touchstoneVersion }
+    let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+    git.waitUntilExit()
+    let revision = text.filter(\.isHexDigit)
+    return git.terminationStatus == 0 && !revision.isEmpty
+      ? "\(touchstoneVersion)+\(revision)" : touchstoneVersion
   }
 
   private func list(_ output: StandardOutput) throws {
