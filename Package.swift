@@ -22,6 +22,8 @@ let package = Package(
       providers: [.apt(["libssl-dev"])]),
     .systemLibrary(
       name: "CZlib", path: "Sources/CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+    .systemLibrary(
+      name: "CICU", path: "Sources/CICU", pkgConfig: "icu-i18n", providers: [.apt(["libicu-dev"])]),
     .target(
       name: "CSimdjson", path: "Sources/CSimdjson",
       linkerSettings: [.linkedLibrary("simdjson")]),
@@ -35,10 +37,12 @@ let package = Package(
       name: "Fleece", dependencies: ["CSimdjson"],
       swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
     .target(name: "Encryption", dependencies: ["Storage", "CCrypto"]),
-    .target(name: "Documents", dependencies: ["Storage", "Fleece", "CCrypto"]),
+    .target(name: "Blobs", dependencies: ["Storage", "Encryption", "CCrypto"]),
+    .target(name: "Documents", dependencies: ["Storage", "Fleece", "Blobs", "CCrypto"]),
+    .target(name: "Query", dependencies: ["Storage", "Fleece", "Documents", "CICU"]),
     .target(
       name: "Touchstone",
-      dependencies: ["Documents", "Encryption", "StorageSQLite", "StorageLMDB"]),
+      dependencies: ["Documents", "Query", "Encryption", "StorageSQLite", "StorageLMDB"]),
 
     // The bench. It depends on the library, never the reverse.
     .target(name: "BenchmarkKit"),
@@ -71,11 +75,16 @@ let package = Package(
     .testTarget(name: "StorageLMDBTests", dependencies: ["StorageLMDB", "CLMDB", "lmdb-child"]),
     .testTarget(name: "FleeceTests", dependencies: ["Fleece"]),
     .testTarget(name: "EncryptionTests", dependencies: ["Encryption", "Storage"]),
+    .executableTarget(name: "blobs-child", dependencies: ["Blobs"], path: "Tests/BlobsChild"),
+    .testTarget(name: "BlobsTests", dependencies: ["Blobs", "Storage", "Encryption", "blobs-child"]),
     .executableTarget(
       name: "documents-child", dependencies: ["Touchstone"], path: "Tests/DocumentsChild"),
     .testTarget(
       name: "DocumentsTests", dependencies: ["Touchstone", "StorageConformance", "documents-child"]),
     .testTarget(name: "TouchstoneTests", dependencies: ["Touchstone", "Datasets"]),
+    .testTarget(
+      name: "QueryTests",
+      dependencies: ["Query", "Documents", "Fleece", "Storage", "Touchstone", "Datasets", "CICU"]),
     .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
     .testTarget(name: "DatasetsTests", dependencies: ["Datasets"]),
     .testTarget(name: "SuitesTests", dependencies: ["Suites"]),
@@ -85,6 +94,10 @@ let package = Package(
       ? [
         .executableTarget(
           name: "fuzz-fleece", dependencies: ["Fleece"], path: "Fuzz/Fleece",
+          swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
+          linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
+        .executableTarget(
+          name: "fuzz-query", dependencies: ["Query"], path: "Fuzz/Query",
           swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
           linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
         .executableTarget(

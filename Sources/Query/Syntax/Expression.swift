@@ -1,0 +1,183 @@
+// The syntax tree of an expression, as the parser and the Swift builder make it, before names are resolved.
+// The grammar is in docs/query.md.
+
+/// An expression of the query language.
+public indirect enum Expression: Hashable, Sendable {
+  case literal(Literal)
+  /// `$name`.
+  case parameter(String)
+  /// A path such as `name`, `geo.lat` or `r.reviews[0].author`. Whether its first name is a source, a result's
+  /// alias, a variable of ANY or a property is decided when names are resolved.
+  case property(PropertyReference)
+  /// `*`, or `source.*`: the whole document.
+  case star(source: String?)
+  /// `META()` or `META(source)`, with one of its members when one was named: `META().id`.
+  case meta(source: String?, MetaProperty?)
+  /// `e.path` of what isn't a path itself: `{"x": 17}.x`, `SPLIT(name, " ")[0]`.
+  case member(Expression, [PathStep])
+  case array([Expression])
+  case object([ObjectMember])
+  case unary(UnaryOperator, Expression)
+  case binary(BinaryOperator, Expression, Expression)
+  /// `e IS NULL` and its kin.
+  case test(Expression, ValueTest, negated: Bool)
+  case between(Expression, lower: Expression, upper: Expression, negated: Bool)
+  /// `e IN collection`: the collection is any expression that gives an array. A list in parentheses is `.array`.
+  case contained(Expression, in: Expression, negated: Bool)
+  case like(Expression, pattern: Expression, negated: Bool)
+  /// `CASE operand WHEN … THEN … ELSE … END`; without an operand the conditions are truths.
+  case conditional(operand: Expression?, branches: [ConditionalBranch], otherwise: Expression?)
+  /// `ANY variable IN collection SATISFIES condition END`.
+  case quantified(Quantifier, variable: String, in: Expression, satisfies: Expression)
+  /// `EXISTS (SELECT …)`.
+  case exists(SelectStatement)
+  /// A function by its name in upper case, aggregates too.
+  case call(FunctionCall)
+  /// `MATCH(index, text)`.
+  case match(index: String, source: String?, Expression)
+  /// `RANK(index)`.
+  case rank(index: String, source: String?)
+  /// `e COLLATE …`: how the comparisons inside order text.
+  case collate(Expression, Collation)
+}
+
+/// A value that stands in the text of a query.
+public enum Literal: Hashable, Sendable {
+  case missing
+  case null
+  case bool(Bool)
+  case int(Int64)
+  case double(Double)
+  case string(String)
+}
+
+/// Where in a query's text something stands. Two positions are always equal: where a thing was written isn't part
+/// of what it means.
+public struct SourcePosition: Hashable, Sendable {
+  /// Bytes of UTF-8 from the start; nil for what was built and not parsed.
+  public var offset: Int?
+  public init(_ offset: Int? = nil) { self.offset = offset }
+  public static func == (_: SourcePosition, _: SourcePosition) -> Bool { true }
+  public func hash(into _: inout Hasher) {}
+}
+
+/// One step of a path.
+public enum PathStep: Hashable, Sendable {
+  case name(String)
+  /// An item of an array; negative ones count from the end.
+  case index(Int)
+}
+
+/// A path as it was written. The first step is a name.
+public struct PropertyReference: Hashable, Sendable {
+  public var steps: [PathStep]
+  public var position: SourcePosition
+  public init(_ steps: [PathStep], position: SourcePosition = SourcePosition()) {
+    self.steps = steps
+    self.position = position
+  }
+}
+
+/// A member of `META()`.
+public enum MetaProperty: String, Hashable, Sendable, CaseIterable {
+  case id, sequence, deleted, expiration
+  case revisionID
+}
+
+/// `"name": value` of an object literal.
+public struct ObjectMember: Hashable, Sendable {
+  public var name: String
+  public var value: Expression
+  public init(_ name: String, _ value: Expression) {
+    self.name = name
+    self.value = value
+  }
+}
+
+public enum UnaryOperator: String, Hashable, Sendable, CaseIterable {
+  case minus = "-"
+  case plus = "+"
+  case not = "NOT"
+}
+
+public enum BinaryOperator: String, Hashable, Sendable, CaseIterable {
+  case or = "OR"
+  case and = "AND"
+  case equal = "="
+  case notEqual = "!="
+  /// `IS` and `IS NOT` between two expressions: equality that holds for null and missing as well.
+  case identical = "IS"
+  case notIdentical = "IS NOT"
+  case less = "<"
+  case lessOrEqual = "<="
+  case greater = ">"
+  case greaterOrEqual = ">="
+  case add = "+"
+  case subtract = "-"
+  case multiply = "*"
+  case divide = "/"
+  case modulo = "%"
+  case concatenate = "||"
+}
+
+/// What `IS` asks of a value.
+public enum ValueTest: String, Hashable, Sendable, CaseIterable {
+  case null = "NULL"
+  case missing = "MISSING"
+  /// Neither null nor missing.
+  case valued = "VALUED"
+}
+
+/// `WHEN condition THEN result`.
+public struct ConditionalBranch: Hashable, Sendable {
+  public var condition: Expression
+  public var result: Expression
+  public init(when condition: Expression, then result: Expression) {
+    self.condition = condition
+    self.result = result
+  }
+}
+
+public enum Quantifier: String, Hashable, Sendable, CaseIterable {
+  case any = "ANY"
+  case every = "EVERY"
+  case anyAndEvery = "ANY AND EVERY"
+}
+
+/// `NAME(arguments)`; `NAME(DISTINCT e)`; `COUNT(*)` has the one argument `.star(source: nil)`.
+public struct FunctionCall: Hashable, Sendable {
+  /// In upper case.
+  public var name: String
+  public var isDistinct: Bool
+  public var arguments: [Expression]
+  public var position: SourcePosition
+  public init(
+    _ name: String, _ arguments: [Expression], isDistinct: Bool = false,
+    position: SourcePosition = SourcePosition()
+  ) {
+    self.name = name
+    self.isDistinct = isDistinct
+    self.arguments = arguments
+    self.position = position
+  }
+}
+
+/// How text is compared. The default compares bytes.
+public struct Collation: Hashable, Sendable {
+  /// By the Unicode collation algorithm; else by bytes, of ASCII letters folded when case is ignored.
+  public var isUnicode: Bool
+  public var ignoresCase: Bool
+  public var ignoresDiacritics: Bool
+  /// An ICU locale such as `sv`; nil is the root's order.
+  public var locale: String?
+  public init(
+    isUnicode: Bool = false, ignoresCase: Bool = false, ignoresDiacritics: Bool = false,
+    locale: String? = nil
+  ) {
+    self.isUnicode = isUnicode
+    self.ignoresCase = ignoresCase
+    self.ignoresDiacritics = ignoresDiacritics
+    self.locale = locale
+  }
+  public static let binary = Collation()
+}
