@@ -1,3 +1,4 @@
+import Blobs
 import Fleece
 import Storage
 import Synchronization
@@ -61,6 +62,8 @@ public final class DocumentStore: Sendable {
 
   /// How documents are kept, as it was said at the opening.
   public let options: Options
+  /// Where blobs are; nil when there is no place for them.
+  public let blobs: BlobStore?
   /// Identifies the database to others: 16 bytes.
   public let publicUUID: [UInt8]
   /// Never leaves the device: 16 bytes.
@@ -84,8 +87,9 @@ public final class DocumentStore: Sendable {
   /// Opens the documents in `engine`, or makes an empty set of them.
   ///
   /// Throws `unsupportedVersion` for a format of a later release and `damaged` for one that can't be read.
-  public init(engine: any StorageEngine, options: Options = Options()) throws {
+  public init(engine: any StorageEngine, options: Options = Options(), blobs: BlobStore? = nil) throws {
     self.options = options
+    self.blobs = blobs
     let isComplete = try engine.read { transaction in
       let format = try transaction.keyspace(named: "meta").flatMap {
         try transaction.bytes(Array("format".utf8), in: $0)
@@ -106,7 +110,7 @@ public final class DocumentStore: Sendable {
     publicUUID = opened.publicUUID
     privateUUID = opened.privateUUID
     current = Lock(opened.context)
-    writer = try DocumentWriter(options: options)
+    writer = try DocumentWriter(options: options, blobs: blobs)
   }
 
   private static func create(in transaction: any WriteTransaction) throws {
@@ -233,6 +237,7 @@ public final class DocumentStore: Sendable {
     return try gate.pass {
       let context = context
       var added: SharedKeys?
+      var installed: [BlobDigest] = []
       var result: Result?
       var finished = FinishedTransaction()
       do {
@@ -245,6 +250,7 @@ public final class DocumentStore: Sendable {
           }
           result = try body(writer)
           added = try writer.finish()
+          installed = writer.installedBlobs
           // In here transactions are in order.
           finished = FinishedTransaction(writer, feed)
         }
@@ -253,6 +259,7 @@ public final class DocumentStore: Sendable {
         throw error
       }
       if let added { publish(added) }
+      if !installed.isEmpty { blobs?.commit(installed) }
       finished.isCommitted(feed, upkeep: { upkeep })
       // The body ran and did not throw, so it gave a result.
       return result.unsafelyUnwrapped

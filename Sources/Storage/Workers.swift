@@ -8,6 +8,7 @@
 /// run one after another. A thread is made when there is work for it, and ends after ten seconds without any, so
 /// workers that aren't used cost nothing. Jobs that are left when the workers are released are still done.
 public final class Workers: Sendable {
+  /// A piece of work.
   public typealias Job = @Sendable () -> Void
 
   private static let idleSeconds = 10.0

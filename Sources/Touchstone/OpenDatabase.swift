@@ -63,6 +63,7 @@ final class OpenDatabase: Sendable {
         }
         try store.closing { try store.engine.close() }
         upkeep?.close()
+        store.blobs?.discardUnsaved()
         lock.release()
         opens = 0
         there = nil
@@ -186,12 +187,13 @@ final class OpenDatabase: Sendable {
     try directory.checkIsUnfinished()
     let type = try engineType(forNew: directory, options)
     // What a creation left that didn't end.
-    for name in try directory.contents() where name != "lock" { unlink(directory.file(name)) }
+    try removeContents(of: directory.path, but: "lock")
     let description = DatabaseDirectory.Description(
       version: DatabaseDirectory.version, engine: type.name, file: "data-1.\(type.fileExtension)")
     let dataKey = try options.key.map { try KeyFile.create(at: directory.keyPath, key: $0) }
     let engine = try openEngine(type, directory.file(description.file), .createNew, dataKey, options)
-    let store = try DocumentStore(engine: engine, options: storeOptions(options))
+    let blobs = try blobStore(directory, dataKey, options)
+    let store = try DocumentStore(engine: engine, options: storeOptions(options), blobs: blobs)
     try directory.write(description)
     return (store, description)
   }
@@ -202,7 +204,8 @@ final class OpenDatabase: Sendable {
     let type = try Engines.type(EngineName(rawValue: description.engine))
     let dataKey = try unlock(directory, options.key)
     let engine = try openEngine(type, directory.file(description.file), .openExisting, dataKey, options)
-    return try DocumentStore(engine: engine, options: storeOptions(options))
+    let blobs = try blobStore(directory, dataKey, options)
+    return try DocumentStore(engine: engine, options: storeOptions(options), blobs: blobs)
   }
 
   /// The data key of an encrypted database; nil for a plain one.
@@ -248,6 +251,14 @@ final class OpenDatabase: Sendable {
     }
   }
 
+  private static func blobStore(
+    _ directory: DatabaseDirectory, _ dataKey: SecretBytes?, _ options: DatabaseOptions
+  ) throws -> BlobStore {
+    try BlobStore(
+      directory: directory.blobsPath, dataKey: dataKey, isReadOnly: options.isReadOnly,
+      durability: options.durability)
+  }
+
   private static func storeOptions(_ options: DatabaseOptions) -> DocumentStore.Options {
     DocumentStore.Options(
       maximumTreeDepth: options.maximumTreeDepth, keepsReplacedBodies: options.keepsReplacedBodies)
@@ -271,12 +282,17 @@ final class OpenDatabase: Sendable {
     try maintenance.withLock { _ in
       if store.engine.compactsInPlace {
         try store.dropReplacedBodies()
-        return try store.engine.compact()
+        let removal = try store.beginBlobRemoval()
+        try store.engine.compact()
+        if let removal { try store.finish(removal) }
+        return
       }
       try lock.takeAlone(orShare: true)
       defer { try? lock.share() }
       try store.dropReplacedBodies()
+      let removal = try store.beginBlobRemoval()
       try replaceFile()
+      if let removal { try store.finish(removal) }
     }
   }
 
