@@ -16,6 +16,10 @@ public struct DocumentError: Error, Sendable, CustomStringConvertible {
     case invalidBody
     /// A property that begins with an underscore and has a meaning of its own.
     case reservedProperty
+    /// The name or the definition of an index that can't be.
+    case invalidIndex
+    /// An index of a kind that the database wasn't opened with: it can't be kept.
+    case unknownIndexKind
     /// What is stored can't be read.
     case damaged
     /// The data is of a format version that this release doesn't know.
