@@ -20,6 +20,8 @@ public struct DocumentError: Error, Sendable, CustomStringConvertible {
     case invalidIndex
     /// An index of a kind that the database wasn't opened with: it can't be kept.
     case unknownIndexKind
+    /// A blob that the body names isn't in the database.
+    case missingBlob
     /// What is stored can't be read.
     case damaged
     /// The data is of a format version that this release doesn't know.
