@@ -154,7 +154,8 @@ public final class DocumentStore: Sendable {
     if let version = format?.first, version > formatVersionWithIndexes {
       throw DocumentError(
         .unsupportedVersion,
-        "the documents in \(engine.path) are of format \(version); this release knows \(formatVersionWithIndexes)")
+        "the documents in \(engine.path) are of format \(version); this release knows \(formatVersionWithIndexes)"
+      )
     }
     guard format == [formatVersion] || format == [formatVersionWithIndexes],
       let publicUUID = try meta("publicUUID"), publicUUID.count == 16,

@@ -56,7 +56,8 @@ public struct IndexRecord: Sendable, Hashable {
       let kind = reader.bytes(Int(length)), number > 0, let number = UInt32(exactly: number)
     else { throw IndexRecord.damaged(name) }
     self.init(
-      name: name, kind: String(decoding: kind, as: UTF8.self), number: number, definition: [UInt8](reader.rest))
+      name: name, kind: String(decoding: kind, as: UTF8.self), number: number,
+      definition: [UInt8](reader.rest))
   }
 
   private static func damaged(_ name: String) -> DocumentError {
