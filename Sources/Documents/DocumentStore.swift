@@ -80,6 +80,186 @@ public final class DocumentStore: Sendable {
   private let batchThread = Atomic<UInt>(0)
   /// Passed by writers, closed by who replaces the engine.
   private let gate = WriteGate()
+  /// Whether a commit failed since the writer last began: what it remembers of indexes may never have been.
+  private let commitFailed = Atomic<Bool>(false)
+  /// Passed by work in the background that reads or writes, closed by who closes the engine.
+  let background = WriteGate()
+  /// Tells observers of commits.
+  let feed = ChangeFeed()
+  /// Told of what asks for work in the background. Set before the store is shared.
+  public nonisolated(unsafe) weak var upkeep: (any DocumentUpkeep)?
+  /// Used by one thread at a time: the one that is in a write transaction.
+  nonisolated(unsafe) let writer: DocumentWriter
+  /// The indexes of a committed state, as read last.
+  let lastCatalog = Lock<IndexCatalog>(.empty)
+
+  /// What a new database begins with, and what it has once there is an index: releases that don't maintain
+  /// indexes must not write to it.
+  static let formatVersion: UInt8 = 1
+  static let formatVersionWithIndexes: UInt8 = 2
+
+  /// Opens the documents in `engine`, or makes an empty set of them.
+  ///
+  /// Throws `unsupportedVersion` for a format of a later release and `damaged` for one that can't be read.
+  public init(engine: any StorageEngine, options: Options = Options(), blobs: BlobStore? = nil) throws {
+    self.options = options
+    self.blobs = blobs
+    let isComplete = try engine.read { transaction in
+      let format = try transaction.keyspace(named: "meta").flatMap {
+        try transaction.bytes(Array("format".utf8), in: $0)
+      }
+      // The youngest keyspace: a database may be older.
+      guard format == [DocumentStore.formatVersion], !engine.isReadOnly else { return format != nil }
+      return try transaction.keyspace(named: "expirations") != nil
+    }
+    if !isComplete {
+      guard !engine.isReadOnly else {
+        throw DocumentError(.notFound, "there is no database in \(engine.path)")
+      }
+      try engine.write { transaction in try DocumentStore.create(in: transaction) }
+    }
+    let opened = try engine.read { transaction in
+      try DocumentStore.load(from: transaction, engine: engine)
+    }
+    publicUUID = opened.publicUUID
+    privateUUID = opened.privateUUID
+    if !engine.isReadOnly {
+      for index in opened.indexes.records { _ = try options.kind(of: index) }
+    }
+    current = Lock(opened.context)
+    writer = try DocumentWriter(options: options, blobs: blobs)
+  }
+
+  private static func create(in transaction: any WriteTransaction) throws {
+    let meta = try transaction.createKeyspace("meta", shape: .entries)
+    let shapes: [(String, KeyspaceShape)] = [
+      ("docs", .documents), ("deleted", .documents), ("changes", .sequences), ("bodies", .sequences),
+      ("conflicts", .sequences), ("expiry", .entries), ("expirations", .entries),
+    ]
+    for (name, shape) in shapes where try transaction.keyspace(named: name) == nil {
+      _ = try transaction.createKeyspace(name, shape: shape)
+    }
+    // Another process may have been first.
+    guard try transaction.bytes(Array("format".utf8), in: meta) == nil else { return }
+    try transaction.put(Array("format".utf8), [formatVersion], in: meta)
+    for name in ["publicUUID", "privateUUID"] {
+      var generator = SystemRandomNumberGenerator()
+      var uuid = (0..<16).map { _ in UInt8.random(in: 0...255, using: &generator) }
+      // RFC 4122, version 4.
+      uuid[6] = uuid[6] & 0x0F | 0x40
+      uuid[8] = uuid[8] & 0x3F | 0x80
+      try transaction.put(Array(name.utf8), uuid, in: meta)
+    }
+  }
+
+  private static func load(from transaction: any ReadTransaction, engine: any StorageEngine) throws -> (
+    context: Context, publicUUID: [UInt8], privateUUID: [UInt8], indexes: IndexCatalog
+  ) {
+    func keyspace(_ name: String) throws -> Keyspace {
+      guard let keyspace = try transaction.keyspace(named: name) else {
+        throw DocumentError(.damaged, "the keyspace \(name) is missing in \(engine.path)")
+      }
+      return keyspace
+    }
+    let keyspaces = Keyspaces(
+      meta: try keyspace("meta"), docs: try keyspace("docs"), deleted: try keyspace("deleted"),
+      changes: try keyspace("changes"), bodies: try keyspace("bodies"), conflicts: try keyspace("conflicts"),
+      expiry: try keyspace("expiry"), expirations: try keyspace("expirations"))
+    func meta(_ name: String) throws -> [UInt8]? {
+      try transaction.bytes(Array(name.utf8), in: keyspaces.meta)
+    }
+    let format = try meta("format")
+    if let version = format?.first, version > formatVersionWithIndexes {
+      throw DocumentError(
+        .unsupportedVersion,
+        "the documents in \(engine.path) are of format \(version); this release knows \(formatVersionWithIndexes)"
+      )
+    }
+    guard format == [formatVersion] || format == [formatVersionWithIndexes],
+      let publicUUID = try meta("publicUUID"), publicUUID.count == 16,
+      let privateUUID = try meta("privateUUID"), privateUUID.count == 16
+    else { throw DocumentError(.damaged, "the database's own records can't be read in \(engine.path)") }
+    let sharedKeys = try loadSharedKeys(transaction, keyspaces.meta)
+    let indexes = try IndexCatalog.load(
+      State(transaction, keyspaces.meta).indexGeneration, transaction, keyspaces.meta)
+    return (
+      Context(engine: engine, keyspaces: keyspaces, sharedKeys: sharedKeys), publicUUID, privateUUID, indexes
+    )
+  }
+
+  static func loadSharedKeys(_ transaction: any ReadTransaction, _ meta: Keyspace) throws -> SharedKeys {
+    guard let bytes = try transaction.bytes(Array("sharedKeys".utf8), in: meta) else { return .empty }
+    do { return try bytes.withUnsafeBytes { try SharedKeys(fleece: $0) } } catch {
+      throw DocumentError(.damaged, "the table of shared keys can't be read: \(error)")
+    }
+  }
+
+  // MARK: The current context
+
+  var context: Context { current.withLock { $0 } }
+
+  /// The engine below, as of now: a compaction may put another in its place.
+  public var engine: any StorageEngine { context.engine }
+
+  /// The names of properties that are stored as numbers, as known now.
+  public var sharedKeys: SharedKeys {
+    if isInBatch, let context = writer.contextOfNow { return context.sharedKeys }
+    return context.sharedKeys
+  }
+
+  /// Makes later operations use `engine`, which holds the same data (after a compaction into a new file).
+  public func replaceEngine(_ engine: any StorageEngine) throws {
+    let opened = try engine.read { transaction in
+      try DocumentStore.load(from: transaction, engine: engine)
+    }
+    current.withLock { $0 = opened.context }
+  }
+
+  /// Remembers shared keys that a committed transaction added, or that a reader found.
+  func publish(_ sharedKeys: SharedKeys) {
+    current.withLock { context in
+      guard sharedKeys.count > context.sharedKeys.count else { return }
+      context = Context(engine: context.engine, keyspaces: context.keyspaces, sharedKeys: sharedKeys)
+    }
+  }
+
+  // MARK: Transactions
+
+  /// Runs `body` with the transaction to read in: the batch of this thread when one is open, else a
+  /// snapshot.
+  func reading<Result>(_ body: (any ReadTransaction, Context) throws -> Result) throws -> Result {
+    if isInBatch, let transaction = writer.transaction, let context = writer.contextOfNow {
+      return try body(transaction, context)
+    }
+    let context = context
+    let transaction = try context.engine.beginRead()
+    defer { transaction.end() }
+    return try body(transaction, context)
+  }
+
+  /// Runs `body` while nothing is written and all that was is committed: for who replaces the engine. Throws
+  /// `nestedWrite` inside a batch.
+  public func exclusively(_ body: () throws -> Void) throws {
+    guard !isInBatch else {
+      throw StorageError(.nestedWrite, "this can't be done inside a batch", path: engine.path)
+    }
+    try gate.alone {
+      try context.engine.write { (_: any WriteTransaction) throws -> Void in try body() }
+    }
+  }
+
+  /// Whether the calling thread is inside a batch of this store.
+  public var isInBatch: Bool { batchThread.load(ordering: .relaxed) == UInt(pthread_self()) }
+
+  /// Runs `body` in one write transaction, all or nothing; inside a batch of the same thread it joins that.
+  func writing<Result>(_ body: (DocumentWriter) throws -> Result) throws -> Result {
+    if isInBatch { return try writer.joined(body) }
+    let thread = UInt(pthread_self())
+    return try gate.pass {
+      let context = context
+      var added: SharedKeys?
+      var installed: [BlobDigest] = []
+      var result: Result?
       var committing = false
       var finished = FinishedTransaction()
       do {
