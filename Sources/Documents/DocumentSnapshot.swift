@@ -23,7 +23,7 @@ public final class DocumentSnapshot {
 
   func end() { transaction = nil }
 
-  private func open() throws -> (any ReadTransaction, DocumentStore.Context) {
+  func open() throws -> (any ReadTransaction, DocumentStore.Context) {
     guard let transaction else {
       throw DocumentError(.snapshotEnded, "a snapshot can't be used after the closure that it was handed to")
     }
