@@ -76,6 +76,8 @@ public final class DocumentStore: Sendable {
   /// Never leaves the device: 16 bytes.
   public let privateUUID: [UInt8]
   private let current: Lock<Context>
+  /// What a check looks at besides the documents.
+  let checkers = Lock<[any IntegrityChecker]>([])
   /// The thread whose batch is open (0: none).
   private let batchThread = Atomic<UInt>(0)
   /// Passed by writers, closed by who replaces the engine.
