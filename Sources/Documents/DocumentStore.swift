@@ -14,12 +14,14 @@ import Synchronization
 //   changes    sequence → flags:u8 document ID     the latest change of each document (flags as in the record)
 //   bodies     sequence → BodyRecord               bodies of replaced revisions, until compaction
 //   conflicts  sequence → BodyRecord               bodies of leaves that aren't current
+//   local      name → LocalDocument.swift          local documents; made with the first one
 //
 //   meta/format       version:u8 = 1
 //   meta/publicUUID   16 bytes
 //   meta/privateUUID  16 bytes
 //   meta/state        last sequence:u64 big-endian  number of shared keys:u16 big-endian
 //   meta/sharedKeys   Fleece array of strings
+//   meta/treeDepth    revisions that are remembered of each branch:u32 big-endian; missing: 20
 
 /// Documents with their revisions over any engine: what `Database` is a face of.
 ///
@@ -27,14 +29,14 @@ import Synchronization
 public final class DocumentStore: Sendable {
   /// How documents are kept.
   public struct Options: Sendable {
-    /// How many revisions of each branch are remembered (1 or more).
-    public var maximumTreeDepth: Int
+    /// How many revisions of each branch are remembered (1 or more); nil: as the database says.
+    public var maximumTreeDepth: Int?
     /// Whether the bodies of replaced revisions stay until `compact()`.
     public var keepsReplacedBodies: Bool
 
     /// A depth below 1 is taken for 1.
-    public init(maximumTreeDepth: Int = 20, keepsReplacedBodies: Bool = true) {
-      self.maximumTreeDepth = max(1, maximumTreeDepth)
+    public init(maximumTreeDepth: Int? = nil, keepsReplacedBodies: Bool = true) {
+      self.maximumTreeDepth = maximumTreeDepth.map { max(1, $0) }
       self.keepsReplacedBodies = keepsReplacedBodies
     }
   }
@@ -48,11 +50,15 @@ public final class DocumentStore: Sendable {
     let engine: any StorageEngine
     let keyspaces: Keyspaces
     let sharedKeys: SharedKeys
+    let maximumTreeDepth: Int
 
-    init(engine: any StorageEngine, keyspaces: Keyspaces, sharedKeys: SharedKeys) {
+    init(
+      engine: any StorageEngine, keyspaces: Keyspaces, sharedKeys: SharedKeys, maximumTreeDepth: Int
+    ) {
       self.engine = engine
       self.keyspaces = keyspaces
       self.sharedKeys = sharedKeys
+      self.maximumTreeDepth = maximumTreeDepth
     }
   }
 
@@ -87,7 +93,7 @@ public final class DocumentStore: Sendable {
       try engine.write { transaction in try DocumentStore.create(in: transaction) }
     }
     let opened = try engine.read { transaction in
-      try DocumentStore.load(from: transaction, engine: engine)
+      try DocumentStore.load(from: transaction, engine: engine, options)
     }
     publicUUID = opened.publicUUID
     privateUUID = opened.privateUUID
@@ -114,9 +120,9 @@ public final class DocumentStore: Sendable {
     }
   }
 
-  private static func load(from transaction: any ReadTransaction, engine: any StorageEngine) throws -> (
-    context: Context, publicUUID: [UInt8], privateUUID: [UInt8]
-  ) {
+  private static func load(
+    from transaction: any ReadTransaction, engine: any StorageEngine, _ options: Options
+  ) throws -> (context: Context, publicUUID: [UInt8], privateUUID: [UInt8]) {
     func keyspace(_ name: String) throws -> Keyspace {
       guard let keyspace = try transaction.keyspace(named: name) else {
         throw DocumentError(.damaged, "the keyspace \(name) is missing in \(engine.path)")
@@ -139,9 +145,11 @@ public final class DocumentStore: Sendable {
       let privateUUID = try meta("privateUUID"), privateUUID.count == 16
     else { throw DocumentError(.damaged, "the database's own records can't be read in \(engine.path)") }
     let sharedKeys = try loadSharedKeys(transaction, keyspaces.meta)
-    return (
-      Context(engine: engine, keyspaces: keyspaces, sharedKeys: sharedKeys), publicUUID, privateUUID
-    )
+    let depth = try options.maximumTreeDepth ?? storedTreeDepth(transaction, keyspaces.meta)
+    let context = Context(
+      engine: engine, keyspaces: keyspaces, sharedKeys: sharedKeys,
+      maximumTreeDepth: depth ?? defaultTreeDepth)
+    return (context, publicUUID, privateUUID)
   }
 
   static func loadSharedKeys(_ transaction: any ReadTransaction, _ meta: Keyspace) throws -> SharedKeys {
@@ -167,7 +175,7 @@ public final class DocumentStore: Sendable {
   /// Makes later operations use `engine`, which holds the same data (after a compaction into a new file).
   public func replaceEngine(_ engine: any StorageEngine) throws {
     let opened = try engine.read { transaction in
-      try DocumentStore.load(from: transaction, engine: engine)
+      try DocumentStore.load(from: transaction, engine: engine, options)
     }
     current.withLock { $0 = opened.context }
   }
@@ -176,7 +184,18 @@ public final class DocumentStore: Sendable {
   func publish(_ sharedKeys: SharedKeys) {
     current.withLock { context in
       guard sharedKeys.count > context.sharedKeys.count else { return }
-      context = Context(engine: context.engine, keyspaces: context.keyspaces, sharedKeys: sharedKeys)
+      context = Context(
+        engine: context.engine, keyspaces: context.keyspaces, sharedKeys: sharedKeys,
+        maximumTreeDepth: context.maximumTreeDepth)
+    }
+  }
+
+  /// Makes later transactions prune to `depth`.
+  func publish(maximumTreeDepth depth: Int) {
+    current.withLock { context in
+      context = Context(
+        engine: context.engine, keyspaces: context.keyspaces, sharedKeys: context.sharedKeys,
+        maximumTreeDepth: depth)
     }
   }
 

@@ -39,8 +39,8 @@ extension DocumentWriter {
     }
     // The revision itself is known.
     if ids.isEmpty { return false }
-    if ancestor < 0, ids.count > options.maximumTreeDepth {
-      ids.removeLast(ids.count - options.maximumTreeDepth)
+    if ancestor < 0, ids.count > maximumTreeDepth {
+      ids.removeLast(ids.count - maximumTreeDepth)
     }
     let sequence = try nextSequence()
     return try mutating {

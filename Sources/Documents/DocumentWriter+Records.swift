@@ -43,7 +43,7 @@ extension DocumentWriter {
     var forgetsOldCurrent = false
     var forgetsParent = false
     var index = tree.sort(watching: newRevision)
-    index = try tree.prune(depth: options.maximumTreeDepth, watching: index) { sequence in
+    index = try tree.prune(depth: maximumTreeDepth, watching: index) { sequence in
       if sequence == oldCurrent?.sequence {
         forgetsOldCurrent = true
       } else if sequence == parentNode?.sequence {
@@ -115,7 +115,7 @@ extension DocumentWriter {
   }
 
   /// Puts the record together with the body of a leaf that becomes current, which leaves `conflicts`.
-  private func composeFromConflict(
+  func composeFromConflict(
     _ leaf: UInt64, flags: DocumentRecord.Flags, _ sequence: UInt64, _ transaction: any WriteTransaction,
     _ keyspaces: DocumentStore.Keyspaces
   ) throws {
