@@ -58,7 +58,8 @@ private struct ValueDecoder: Decoder, SingleValueDecodingContainer {
     case is URL.Type: special = try found(value.string.flatMap { URL(string: $0) }, type)
     default: special = nil
     }
-    if let special = special as? Type { return special }
+    // Nothing would be taken for a `Type` that is an optional.
+    if let special, let result = special as? Type { return result }
     return try Type(from: self)
   }
 

@@ -119,6 +119,7 @@ extension DocumentStore {
         // What can't be a body is refused before anything has changed.
         if let merged { try writer.encode(.value(merged), of: key) }
         try writer.encode(revision.body, of: key, isForeign: true)
+        writer.bodyBlobs.mayBeMissing = revision.allowsMissingBlobs
         guard try writer.apply(key, history: revision.history, deleted: revision.isDeleted) else {
           return false
         }

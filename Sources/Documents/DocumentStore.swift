@@ -1,3 +1,4 @@
+import Blobs
 import Fleece
 import Storage
 import Synchronization
@@ -64,6 +65,8 @@ public final class DocumentStore: Sendable {
 
   /// How documents are kept, as it was said at the opening.
   public let options: Options
+  /// Where blobs are; nil when there is no place for them.
+  public let blobs: BlobStore?
   /// Identifies the database to others: 16 bytes.
   public let publicUUID: [UInt8]
   /// Never leaves the device: 16 bytes.
@@ -81,8 +84,9 @@ public final class DocumentStore: Sendable {
   /// Opens the documents in `engine`, or makes an empty set of them.
   ///
   /// Throws `unsupportedVersion` for a format of a later release and `damaged` for one that can't be read.
-  public init(engine: any StorageEngine, options: Options = Options()) throws {
+  public init(engine: any StorageEngine, options: Options = Options(), blobs: BlobStore? = nil) throws {
     self.options = options
+    self.blobs = blobs
     let format = try engine.read { transaction in
       try transaction.keyspace(named: "meta").flatMap { try transaction.bytes(Array("format".utf8), in: $0) }
     }
@@ -98,7 +102,7 @@ public final class DocumentStore: Sendable {
     publicUUID = opened.publicUUID
     privateUUID = opened.privateUUID
     current = Lock(opened.context)
-    writer = try DocumentWriter(options: options)
+    writer = try DocumentWriter(options: options, blobs: blobs)
   }
 
   private static func create(in transaction: any WriteTransaction) throws {
@@ -234,6 +238,7 @@ public final class DocumentStore: Sendable {
     return try gate.pass {
       let context = context
       var added: SharedKeys?
+      var installed: [BlobDigest] = []
       var result: Result?
       try context.engine.write { (transaction: any WriteTransaction) throws -> Void in
         try writer.begin(transaction, context)
@@ -244,8 +249,10 @@ public final class DocumentStore: Sendable {
         }
         result = try body(writer)
         added = try writer.finish()
+        installed = writer.installedBlobs
       }
       if let added { publish(added) }
+      if !installed.isEmpty { blobs?.commit(installed) }
       // The body ran and did not throw, so it gave a result.
       return result.unsafelyUnwrapped
     }

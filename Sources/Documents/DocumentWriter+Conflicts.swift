@@ -35,6 +35,8 @@ extension DocumentWriter {
     if let body {
       // First, for a body may be refused, and then nothing has changed.
       try encode(body, of: id, isForeign: isForeign)
+      // What is stored here already may be waiting for its blobs.
+      if isForeign { bodyBlobs.mayBeMissing = true }
       _ = try save(id, deleted: deleted, .based(on: revision))
     }
     try mutating {

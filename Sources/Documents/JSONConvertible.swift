@@ -77,3 +77,5 @@ extension Optional: JSONConvertible where Wrapped: JSONConvertible {
   /// The value, or null.
   public var jsonValue: JSONValue { self?.jsonValue ?? .null }
 }
+
+extension Blob: JSONConvertible {}

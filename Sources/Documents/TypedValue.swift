@@ -22,6 +22,8 @@ public protocol TypedValue {
   var array: Items? { get }
   /// The members of an object, nil when it is anything else.
   var object: Members? { get }
+  /// The blob that an object stands for, nil when it is anything else.
+  var blob: Blob? { get }
 }
 
 extension TypedValue {
@@ -86,6 +88,8 @@ extension KeyedProperties {
   public func array(forKey key: String) -> Member.Items? { member(key)?.array }
   /// The object of that name, nil when there is none or it is something else.
   public func dictionary(forKey key: String) -> Member.Members? { member(key)?.object }
+  /// The blob of that name, nil when there is none or it is something else.
+  public func blob(forKey key: String) -> Blob? { member(key)?.blob }
 }
 
 /// Values in order: an array in a document.
@@ -111,6 +115,8 @@ extension IndexedProperties {
   public func array(at index: Int) -> Item.Items? { item(index)?.array }
   /// The object at that index, nil when there is none or it is something else.
   public func dictionary(at index: Int) -> Item.Members? { item(index)?.object }
+  /// The blob at that index, nil when there is none or it is something else.
+  public func blob(at index: Int) -> Blob? { item(index)?.blob }
 }
 
 extension JSONObject: KeyedProperties {
@@ -121,4 +127,27 @@ extension JSONObject: KeyedProperties {
 extension Array: IndexedProperties where Element == JSONValue {
   /// The value at that index, nil when there are fewer.
   public func item(_ index: Int) -> JSONValue? { indices.contains(index) ? self[index] : nil }
+}
+
+extension JSONValue: KeyedProperties, IndexedProperties {
+  /// The member of that name, nil when there is none or this is no object.
+  public func member(_ name: String) -> JSONValue? { object?[name] }
+  /// The names of an object's members, in no particular order; none of anything else.
+  public var keys: [String] { object?.keys ?? [] }
+  /// The item at that index, nil when there are fewer or this is no array.
+  public func item(_ index: Int) -> JSONValue? { array?.item(index) }
+}
+
+extension Property: KeyedProperties, IndexedProperties {
+  /// The member of that name, nil when there is none or this is no object.
+  public func member(_ name: String) -> Property? {
+    let member = self[name]
+    return member.exists ? member : nil
+  }
+
+  /// The item at that index, nil when there are fewer or this is no array.
+  public func item(_ index: Int) -> Property? {
+    let item = self[index]
+    return item.exists ? item : nil
+  }
 }
