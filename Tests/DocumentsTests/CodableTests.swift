@@ -89,7 +89,8 @@ import Touchstone
       } catch let error as DecodingError {
         switch error {
         case .typeMismatch(_, let context), .valueNotFound(_, let context), .dataCorrupted(let context):
-          return context.codingPath.map(\.stringValue).joined(separator: ".") + ": " + context.debugDescription
+          let path = context.codingPath.map(\.stringValue).joined(separator: ".")
+          return "\(path): \(context.debugDescription)"
         case .keyNotFound(let key, _): return "no \(key.stringValue)"
         @unknown default: return "?"
         }
@@ -105,7 +106,8 @@ import Touchstone
     ]
     #expect(
       found == [
-        "no lon", #"a.Index 1: expected Int, found the string "x""#, "Index 0: expected Int8, found an integer",
+        "no lon", #"a.Index 1: expected Int, found the string "x""#,
+        "Index 0: expected Int8, found an integer",
         ": expected Dictionary<String, JSONValue>, found an array", "Index 1: expected Int, found a double",
       ])
     #expect(throws: EncodingError.self) { try DocumentEncoder().encode([Double.nan]) }
