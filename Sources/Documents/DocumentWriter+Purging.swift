@@ -67,9 +67,15 @@ extension DocumentWriter {
       try transaction.delete(id, in: old.isDeleted ? keyspaces.deleted : keyspaces.docs)
     }
     try transaction.put(id, record.bytes, in: isDeleted ? keyspaces.deleted : keyspaces.docs)
-    other.removeAll()
-    other.append(flags.rawValue)
-    other.append(id)
-    try withSequenceKey(old.sequence) { try transaction.put($0, other.bytes, in: keyspaces.changes) }
+    try withSequenceKey(old.sequence) { key in
+      // Where the latest change came from stays as it was.
+      let before = try transaction.get(key, in: keyspaces.changes)?.first ?? 0
+      if DocumentRecord.Flags(rawValue: before).contains(.fromSync) { flags.insert(.fromSync) }
+      other.removeAll()
+      other.append(flags.rawValue)
+      other.append(id)
+      try transaction.put(key, other.bytes, in: keyspaces.changes)
+    }
+    if notes.isCollecting { try notes.add(id, flags: flags, old.sequence, record: record.bytes) }
   }
 }

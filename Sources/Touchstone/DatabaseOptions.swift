@@ -20,8 +20,10 @@ public struct DatabaseOptions: Sendable {
   /// How many revisions of each branch are remembered, 1 or more, by this open. Nil: as the database says
   /// (`Database.setMaximumTreeDepth(_:)`), which is 20 for a new one.
   public var maximumTreeDepth: Int?
-  /// Whether the bodies of replaced revisions stay until `compact()`.
+  /// Whether the bodies of replaced revisions stay until `compact()`, or until `compaction` drops them.
   public var keepsReplacedBodies: Bool
+  /// When the database is compacted by itself.
+  public var compaction: CompactionPolicy
   /// Memory for the engine's own cache of pages, in bytes.
   public var cacheBytes: Int
   /// The library to load in place of the system's SQLite or SQLCipher.
@@ -31,7 +33,8 @@ public struct DatabaseOptions: Sendable {
   public init(
     engine: EngineName? = nil, creation: EngineOptions.Creation = .openOrCreate, isReadOnly: Bool = false,
     durability: Durability = .normal, key: UserKey? = nil, maximumTreeDepth: Int? = nil,
-    keepsReplacedBodies: Bool = true, cacheBytes: Int = 16 << 20, libraryPath: String? = nil
+    keepsReplacedBodies: Bool = true, compaction: CompactionPolicy = .standard, cacheBytes: Int = 16 << 20,
+    libraryPath: String? = nil
   ) {
     self.engine = engine
     self.creation = creation
@@ -40,6 +43,7 @@ public struct DatabaseOptions: Sendable {
     self.key = key
     self.maximumTreeDepth = maximumTreeDepth
     self.keepsReplacedBodies = keepsReplacedBodies
+    self.compaction = compaction
     self.cacheBytes = cacheBytes
     self.libraryPath = libraryPath
   }
