@@ -76,6 +76,9 @@ extension DocumentWriter {
       other.append(id)
       try transaction.put(key, other.bytes, in: keyspaces.changes)
     }
+    if currentIsNew {
+      try updateIndexes(id, old: liveBody(old), new: isDeleted ? nil : bodyOfRecord, transaction)
+    }
     if notes.isCollecting { try notes.add(id, flags: flags, old.sequence, record: record.bytes) }
   }
 }
