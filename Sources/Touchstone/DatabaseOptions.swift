@@ -17,8 +17,9 @@ public struct DatabaseOptions: Sendable {
   public var durability: Durability
   /// The key of an encrypted database; for a new one it makes the database encrypted.
   public var key: UserKey?
-  /// How many revisions of each branch are remembered: 1 or more.
-  public var maximumTreeDepth: Int
+  /// How many revisions of each branch are remembered, 1 or more, by this open. Nil: as the database says
+  /// (`Database.setMaximumTreeDepth(_:)`), which is 20 for a new one.
+  public var maximumTreeDepth: Int?
   /// Whether the bodies of replaced revisions stay until `compact()`, or until `compaction` drops them.
   public var keepsReplacedBodies: Bool
   /// When the database is compacted by itself.
@@ -28,10 +29,10 @@ public struct DatabaseOptions: Sendable {
   /// The library to load in place of the system's SQLite or SQLCipher.
   public var libraryPath: String?
 
-  /// The defaults: SQLite, made when it isn't there, durability `normal`, 20 revisions of each branch.
+  /// The defaults: SQLite, made when it isn't there, durability `normal`.
   public init(
     engine: EngineName? = nil, creation: EngineOptions.Creation = .openOrCreate, isReadOnly: Bool = false,
-    durability: Durability = .normal, key: UserKey? = nil, maximumTreeDepth: Int = 20,
+    durability: Durability = .normal, key: UserKey? = nil, maximumTreeDepth: Int? = nil,
     keepsReplacedBodies: Bool = true, compaction: CompactionPolicy = .standard, cacheBytes: Int = 16 << 20,
     libraryPath: String? = nil
   ) {
