@@ -70,9 +70,8 @@ enum DocumentsTargets {
         self.row(rows, .readP99, ["readers": .integer(readers), "writer": .boolean(hasWriter)])
       }
       guard let alone = row(false), let beside = row(true) else { return nil }
-      return
-        "p99 of a read beside a writer is \(ratio(beside, over: alone, reach: engine == "lmdb" ? 2 : nil)) that "
-        + "without, \(readers) reading"
+      return "p99 of a read, \(readers) reading, is \(text(beside, over: alone)) beside a writer"
+        + (engine == "lmdb" ? verdict(beside, over: alone, reach: 2) : "")
     }
   }
 
@@ -82,8 +81,8 @@ enum DocumentsTargets {
       case .integer(let documents)? = many.parameters["documents"]
     else { return nil }
     return
-      "counting \(documents) documents takes \(ratio(many, over: few, reach: 2)) the time of a hundredth of them: "
-      + "no scan"
+      "counting among \(documents) documents takes \(text(many, over: few)) the time of counting a hundredth"
+      + verdict(many, over: few, reach: 2)
   }
 
   private static func compaction(_ rows: [WorkloadResult]) -> String? {
