@@ -75,8 +75,11 @@ let package = Package(
     .testTarget(name: "StorageLMDBTests", dependencies: ["StorageLMDB", "CLMDB", "lmdb-child"]),
     .testTarget(name: "FleeceTests", dependencies: ["Fleece"]),
     .testTarget(name: "EncryptionTests", dependencies: ["Encryption", "Storage"]),
-    .executableTarget(name: "blobs-child", dependencies: ["Blobs"], path: "Tests/BlobsChild"),
-    .testTarget(name: "BlobsTests", dependencies: ["Blobs", "Storage", "Encryption", "blobs-child"]),
+    .executableTarget(
+      name: "blobs-child", dependencies: ["Blobs", "Touchstone"], path: "Tests/BlobsChild"),
+    .testTarget(
+      name: "BlobsTests",
+      dependencies: ["Blobs", "Storage", "Encryption", "Touchstone", "StorageConformance", "blobs-child"]),
     .executableTarget(
       name: "documents-child", dependencies: ["Touchstone"], path: "Tests/DocumentsChild"),
     .testTarget(
@@ -87,7 +90,7 @@ let package = Package(
       dependencies: ["Query", "Documents", "Fleece", "Storage", "Touchstone", "Datasets", "CICU"]),
     .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
     .testTarget(name: "DatasetsTests", dependencies: ["Datasets"]),
-    .testTarget(name: "SuitesTests", dependencies: ["Suites"]),
+    .testTarget(name: "SuitesTests", dependencies: ["Suites", "Touchstone", "StorageLMDB"]),
     .testTarget(name: "CLITests", dependencies: ["touchstone", "Touchstone", "Datasets", "Storage"]),
   ]
     + (fuzzing

@@ -1,10 +1,12 @@
 // The loops over LMDB.
 #include <errno.h>
+#include <fcntl.h>
 #include <lmdb.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "internal.h"
 
@@ -64,7 +66,7 @@ failed:
 
 void limit_lmdb_close(limit_lmdb *database) {
   if (!database) return;
-  mdb_env_close(database->environment);
+  if (database->environment) mdb_env_close(database->environment);
   free(database);
 }
 
@@ -308,6 +310,27 @@ void limit_lmdb_replay(
 failed:
   if (transaction) mdb_txn_abort(transaction);
   limit_text_work_destroy(text_work);
+}
+
+void limit_lmdb_compact(limit_lmdb *database, const char *path, const char *copy, limit_outcome *outcome) {
+  MDB_txn *transaction = NULL;
+  int file = -1;
+  limit_begin(outcome);
+  TRY(mdb_txn_begin(database->environment, NULL, 0, &transaction), "mdb_txn_begin");
+  TRY(mdb_drop(transaction, database->tables[0], 0), "mdb_drop");
+  MDB_txn *ending = transaction;
+  transaction = NULL;
+  TRY(mdb_txn_commit(ending), "mdb_txn_commit");
+  TRY(mdb_env_copy2(database->environment, copy, MDB_CP_COMPACT), "mdb_env_copy2");
+  file = open(copy, O_RDONLY | O_CLOEXEC);
+  TRY(file < 0 || fsync(file) ? errno : 0, copy);
+  mdb_env_close(database->environment);
+  database->environment = NULL;
+  TRY(rename(copy, path) ? errno : 0, path);
+  limit_end(outcome);
+failed:
+  if (file >= 0) close(file);
+  if (transaction) mdb_txn_abort(transaction);
 }
 
 void limit_lmdb_reopen(

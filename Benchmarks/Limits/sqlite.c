@@ -378,6 +378,18 @@ failed:
   limit_text_work_destroy(text_work);
 }
 
+void limit_sqlite_compact(limit_sqlite *database, limit_outcome *outcome) {
+  char sql[160];
+  snprintf(
+      sql, sizeof sql,
+      "DELETE FROM %s; PRAGMA temp_store = FILE; VACUUM; PRAGMA wal_checkpoint(TRUNCATE);",
+      database->tables[0].name);
+  limit_begin(outcome);
+  int code = csqlite_exec(database->f, database->handle, sql, NULL, NULL, NULL);
+  limit_end(outcome);
+  if (code) fail(outcome, database, code, sql);
+}
+
 void limit_sqlite_reopen(
     const char *path, const limit_sqlite_options *options, const limit_table *table,
     const limit_record *record, size_t times, limit_outcome *outcome) {

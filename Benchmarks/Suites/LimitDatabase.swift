@@ -163,6 +163,16 @@ final class LimitDatabase {
     }
   }
 
+  /// Empties the first table and gives unused space of the file at `path` back. Nothing else may follow.
+  func compact(_ path: String) throws -> limit_outcome {
+    try run {
+      switch handle {
+      case .lmdb(let database): limit_lmdb_compact(database, path, path + ".copy", &$0)
+      case .sqlite(let database): limit_sqlite_compact(database, &$0)
+      }
+    }
+  }
+
   /// Opens the file, gets a record and closes it, `times` over.
   static func reopen(
     _ engine: ProbedEngine, path: String, table: Table, record: Records, times: Int

@@ -16,6 +16,8 @@ public struct DocumentError: Error, Sendable, CustomStringConvertible {
     case invalidBody
     /// A property that begins with an underscore and has a meaning of its own.
     case reservedProperty
+    /// A blob that the body names isn't in the database.
+    case missingBlob
     /// What is stored can't be read.
     case damaged
     /// The data is of a format version that this release doesn't know.

@@ -13,7 +13,7 @@ extension DocumentStore {
   /// Saves the document as a new revision, and notes that revision in it.
   ///
   /// Throws `conflict` when `control` says so, `invalidDocumentID`, and `invalidBody` or `reservedProperty`
-  /// for what can't be a body. Nothing is changed then.
+  /// for what can't be a body, and `missingBlob`. Nothing is changed then.
   @discardableResult
   public func save(_ document: inout MutableDocument, onConflict control: ConcurrencyControl = .lastWriteWins)
     throws -> SavedRevision
@@ -87,12 +87,13 @@ extension DocumentStore {
   ///
   /// The newest revision of its history that is known here becomes its ancestor; those in between are
   /// remembered by their IDs. When it doesn't descend from what is current, the document is conflicted.
-  /// Throws `invalidRevisionID` and `invalidHistory` for a history that can't be.
+  /// Throws `invalidRevisionID` and `invalidHistory` for a history that can't be, and `missingBlob`.
   @discardableResult
   public func apply(_ revision: PulledRevision) throws -> Bool {
     try DocumentID.withValidated(revision.id, maximum: DocumentID.maximumStoredBytes) { key in
       try writing { writer in
         try writer.encode(revision.body, of: key, isForeign: true)
+        writer.bodyBlobs.mayBeMissing = revision.allowsMissingBlobs
         return try writer.apply(key, history: revision.history, deleted: revision.isDeleted)
       }
     }

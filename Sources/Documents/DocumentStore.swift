@@ -1,3 +1,4 @@
+import Blobs
 import Fleece
 import Storage
 import Synchronization
@@ -58,6 +59,8 @@ public final class DocumentStore: Sendable {
 
   /// How documents are kept, as it was said at the opening.
   public let options: Options
+  /// Where blobs are; nil when there is no place for them.
+  public let blobs: BlobStore?
   /// Identifies the database to others: 16 bytes.
   public let publicUUID: [UInt8]
   /// Never leaves the device: 16 bytes.
@@ -75,8 +78,9 @@ public final class DocumentStore: Sendable {
   /// Opens the documents in `engine`, or makes an empty set of them.
   ///
   /// Throws `unsupportedVersion` for a format of a later release and `damaged` for one that can't be read.
-  public init(engine: any StorageEngine, options: Options = Options()) throws {
+  public init(engine: any StorageEngine, options: Options = Options(), blobs: BlobStore? = nil) throws {
     self.options = options
+    self.blobs = blobs
     let format = try engine.read { transaction in
       try transaction.keyspace(named: "meta").flatMap { try transaction.bytes(Array("format".utf8), in: $0) }
     }
@@ -92,7 +96,7 @@ public final class DocumentStore: Sendable {
     publicUUID = opened.publicUUID
     privateUUID = opened.privateUUID
     current = Lock(opened.context)
-    writer = try DocumentWriter(options: options)
+    writer = try DocumentWriter(options: options, blobs: blobs)
   }
 
   private static func create(in transaction: any WriteTransaction) throws {
@@ -215,6 +219,7 @@ public final class DocumentStore: Sendable {
     return try gate.pass {
       let context = context
       var added: SharedKeys?
+      var installed: [BlobDigest] = []
       var result: Result?
       try context.engine.write { (transaction: any WriteTransaction) throws -> Void in
         try writer.begin(transaction, context)
@@ -225,8 +230,10 @@ public final class DocumentStore: Sendable {
         }
         result = try body(writer)
         added = try writer.finish()
+        installed = writer.installedBlobs
       }
       if let added { publish(added) }
+      if !installed.isEmpty { blobs?.commit(installed) }
       // The body ran and did not throw, so it gave a result.
       return result.unsafelyUnwrapped
     }

@@ -39,6 +39,10 @@ extension DocumentWriter {
     }
     // The revision itself is known.
     if ids.isEmpty { return false }
+    if bodyBlobs.mayBeNamed {
+      try settleBlobs(
+        id, generation: ids[0].generation, deleted: deleted, ancestor: ancestor, stored: isStored)
+    }
     if ancestor < 0, ids.count > options.maximumTreeDepth {
       ids.removeLast(ids.count - options.maximumTreeDepth)
     }

@@ -16,7 +16,7 @@ extension DocumentWriter {
     -> SavedRevision
   {
     let (transaction, keyspaces) = try open()
-    if case .lastWriteWins(basedOn: nil) = precondition, !mayHaveTombstones, !deleted,
+    if case .lastWriteWins(basedOn: nil) = precondition, !mayHaveTombstones, !deleted, !bodyBlobs.mayBeNamed,
       let saved = try insertNew(id, transaction, keyspaces)
     {
       return saved
@@ -28,7 +28,6 @@ extension DocumentWriter {
     } else if deleted {
       throw DocumentError(.notFound, "there is no such document to delete", documentID: idText(id))
     }
-    text.removeAll()
     var generation: UInt64 = 1
     if parent >= 0 {
       let node = tree.nodes[parent]
@@ -38,6 +37,13 @@ extension DocumentWriter {
           .invalidRevisionID, "there is no generation above that of \(tree.revisionID(of: parent))",
           documentID: idText(id))
       }
+    }
+    if bodyBlobs.mayBeNamed {
+      try settleBlobs(id, generation: generation, deleted: deleted, ancestor: parent, stored: isStored)
+    }
+    text.removeAll()
+    if parent >= 0 {
+      let node = tree.nodes[parent]
       StoredRevisionID(generation: node.generation, suffix: tree.suffix(of: node)).appendText(to: &text)
     }
     let suffix = try digest.digest(parent: text.bytes, deleted: deleted, body: encoder.canonicalJSON)

@@ -1,3 +1,4 @@
+import Blobs
 import Fleece
 import Storage
 
@@ -5,6 +6,7 @@ import Storage
 /// allocates nothing in the steady state. One thread at a time.
 final class DocumentWriter {
   let options: DocumentStore.Options
+  let blobs: BlobStore?
   let encoder = BodyEncoder()
   let digest: RevisionDigest
   let tree = RevisionTree()
@@ -17,17 +19,21 @@ final class DocumentWriter {
 
   private(set) var transaction: (any WriteTransaction)?
   private(set) var context: DocumentStore.Context?
-  private var keys: SharedKeysBuilder
+  private(set) var keys: SharedKeysBuilder
   var state: DocumentStore.State?
   private var stateAtBegin: UInt64 = 0
   var mayHaveTombstones = true
   private var failure: (any Error)?
+  var bodyBlobs = BodyBlobs()
+  /// New blobs that this transaction put in place.
+  var installedBlobs: [BlobDigest] = []
   private var scans = 0
   /// What `contextOfNow` answered last.
   private var lastContext: DocumentStore.Context?
 
-  init(options: DocumentStore.Options) throws {
+  init(options: DocumentStore.Options, blobs: BlobStore? = nil) throws {
     self.options = options
+    self.blobs = blobs
     digest = try RevisionDigest()
     keys = SharedKeysBuilder(.empty)
   }
@@ -52,6 +58,7 @@ final class DocumentWriter {
     failure = nil
     scans = 0
     lastContext = nil
+    if !installedBlobs.isEmpty { installedBlobs = [] }
   }
 
   /// The sequence of the latest change, those of this transaction included.
@@ -74,7 +81,9 @@ final class DocumentWriter {
   /// An operation inside a batch. When it is refused, the shared keys of its body go as well.
   func joined<Result>(_ body: (DocumentWriter) throws -> Result) throws -> Result {
     let count = keys.count
+    let installed = installedBlobs.count
     do { return try body(self) } catch {
+      installedBlobs.removeLast(installedBlobs.count - installed)
       // In a batch that has failed nothing matters any more.
       if failure == nil, keys.count > count {
         keys.rollBack(to: count)
@@ -89,6 +98,8 @@ final class DocumentWriter {
     if let failure {
       throw DocumentError(.batchFailed, "the batch can't be committed, for a part of it failed: \(failure)")
     }
+    // Before the documents that name them.
+    if !installedBlobs.isEmpty { try blobs?.sync() }
     guard let transaction, let context, var state else { return nil }
     guard state.lastSequence != stateAtBegin || keys.hasAdditions else { return nil }
     state.sharedKeyCount = keys.count
@@ -169,12 +180,17 @@ final class DocumentWriter {
     guard encoder.isObject else {
       throw DocumentError(.invalidBody, "a document's body has to be a JSON object", documentID: idText(id))
     }
-    if !isForeign, let name = encoder.underscoredName {
-      throw DocumentError(
-        .reservedProperty,
-        "the property \"\(name)\" is reserved: names at the top can't begin with an underscore",
-        documentID: idText(id))
+    if !isForeign, let name = encoder.underscoredName, name != Attachment.property {
+      throw reserved(name, id)
     }
+    noteBlobs(isForeign: isForeign)
+  }
+
+  func reserved(_ name: String, _ id: UnsafeRawBufferPointer) -> DocumentError {
+    DocumentError(
+      .reservedProperty,
+      "the property \"\(name)\" is reserved: names at the top can't begin with an underscore",
+      documentID: idText(id))
   }
 
   func idText(_ id: UnsafeRawBufferPointer) -> String { String(decoding: id, as: UTF8.self) }

@@ -8,6 +8,9 @@ public struct PulledRevision: Sendable {
   public var isDeleted: Bool
   /// The revision's own body. Names that begin with an underscore are allowed.
   public var body: DocumentBody
+  /// Whether it is taken although a blob that it names isn't in the database. Else that is `missingBlob`: a blob is
+  /// stored before the revision is.
+  public var allowsMissingBlobs = false
 
   /// A revision with its history.
   public init(id: String, history: [String], isDeleted: Bool = false, body: DocumentBody = [:]) {

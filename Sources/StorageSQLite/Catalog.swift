@@ -8,6 +8,7 @@ enum Catalog {
     let name: String
     let shape: KeyspaceShape
     let entries: Int
+    let highest: Int?
     var keyspace: Keyspace { Keyspace(number: number, shape: shape) }
   }
 
@@ -25,6 +26,25 @@ enum Catalog {
     return row
   }
 
+  /// How many entries the keyspace of a row has.
+  static func count(_ row: Row, in connection: Connection, _ path: String) throws -> Int {
+    guard let highest = row.highest, row.shape != .entries else { return row.entries }
+    return try storing("counting a keyspace", path) {
+      let now = try connection.integer(SQLiteLayout.highest(row.number, row.shape)) ?? 0
+      return try count(row.entries, highest, now, path)
+    }
+  }
+
+  /// The entries that were counted when a row's number was the highest, and those appended since.
+  @inline(__always)
+  static func count(_ entries: Int, _ highest: Int, _ now: Int, _ path: String) throws -> Int {
+    let count = entries.addingReportingOverflow(now &- highest)
+    guard now >= highest, !count.overflow else {
+      throw StorageError(.damaged, "the count of a keyspace is of rows that aren't there", path: path)
+    }
+    return count.partialValue
+  }
+
   static func keyspaces(in connection: EngineConnection) throws -> [String: Keyspace] {
     var keyspaces: [String: Keyspace] = [:]
     for row in try rows(in: connection.connection, connection.path) { keyspaces[row.name] = row.keyspace }
@@ -37,7 +57,7 @@ enum Catalog {
   ) throws -> [Row] {
     try storing("reading the table of keyspaces", path) {
       let statement = try connection.prepare(
-        "SELECT number, name, shape, entries FROM keyspaces \(condition)")
+        "SELECT number, name, shape, entries, highest FROM keyspaces \(condition)")
       defer { statement.finalize() }
       try bind(statement)
       var rows: [Row] = []
@@ -54,7 +74,7 @@ enum Catalog {
         rows.append(
           Row(
             number: statement.integer(0), name: statement.string(1) ?? "", shape: shape,
-            entries: statement.integer(3)))
+            entries: statement.integer(3), highest: statement.isNull(4) ? nil : statement.integer(4)))
       }
       return rows
     }

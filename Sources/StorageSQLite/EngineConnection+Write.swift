@@ -11,12 +11,13 @@ extension EngineConnection {
   /// Sets the value at a key, with one statement when the key is there, or isn't, as it was the last time.
   func put(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws {
     let slot = try beginWrite(key, value, keyspace)
+    if keyspace.shape == .sequences { try count(before: slot) }
     if slot.pointee.lastPutReplaced {
       if try run(.update, slot, key, value) != 0 { return }
       slot.pointee.lastPutReplaced = false
-      if try run(.insert, slot, key, value) != 0 { addEntries(1, slot) }
+      if try run(.insert, slot, key, value) != 0 { addRow(slot) }
     } else {
-      if try run(.insert, slot, key, value) != 0 { return addEntries(1, slot) }
+      if try run(.insert, slot, key, value) != 0 { return addRow(slot) }
       slot.pointee.lastPutReplaced = true
       _ = try run(.update, slot, key, value)
     }
@@ -26,8 +27,9 @@ extension EngineConnection {
     -> Bool
   {
     let slot = try beginWrite(key, value, keyspace)
+    if keyspace.shape == .sequences { try count(before: slot) }
     guard try run(.insert, slot, key, value) != 0 else { return false }
-    addEntries(1, slot)
+    addRow(slot)
     return true
   }
 
@@ -44,11 +46,12 @@ extension EngineConnection {
     guard Self.isGreater(key, than: last) else {
       throw StorageError(.outOfOrder, "an appended key is not greater than all others", path: path)
     }
+    if keyspace.shape == .sequences, last.count == 8, !Self.follows(key, last) { try count(before: slot) }
     slot.pointee.lastKeyCount = -1
     guard try run(.insert, slot, key, value) != 0 else {
       throw StorageError(.damaged, "an appended key is greater than all others, and there", path: path)
     }
-    addEntries(1, slot)
+    addRow(slot)
     if let start = key.baseAddress { slot.pointee.lastKey.copyMemory(from: start, byteCount: key.count) }
     slot.pointee.lastKeyCount = key.count
   }
@@ -58,6 +61,7 @@ extension EngineConnection {
     let slot = try slot(of: keyspace)
     try check(key, keyspace)
     slot.pointee.lastKeyCount = -1
+    try count(before: slot)
     let statement = try statement(.delete, slot)
     _ = bind(key, to: statement, at: 1, keyspace.shape)
     guard try finish(statement, slot) != 0 else { return false }
@@ -70,6 +74,7 @@ extension EngineConnection {
     let slot = try slot(of: keyspace)
     guard let bounds = ScanBounds(range, keyspace.shape) else { return 0 }
     slot.pointee.lastKeyCount = -1
+    try count(before: slot)
     let which: KeyspaceStatement =
       switch (bounds.hasLower, bounds.hasUpper) {
       case (false, false): .deleteAll
@@ -79,7 +84,7 @@ extension EngineConnection {
       }
     let statement = try statement(which, slot)
     // Old libraries don't say how many rows a whole table had.
-    let whole = which == .deleteAll ? try count(of: keyspace) + addedEntries(keyspace) : nil
+    let whole = which == .deleteAll ? try count(of: keyspace) : nil
     let changed = try bounds.bound(to: statement, functions, lower: bounds.hasLower, upper: bounds.hasUpper) {
       try finish(statement, slot)
     }
@@ -160,6 +165,12 @@ extension EngineConnection {
     }
     slot.pointee.lastKey.copyMemory(from: start, byteCount: key.count)
     slot.pointee.lastKeyCount = key.count
+  }
+
+  /// Whether one key of a sequence is the next one after the other.
+  @inline(__always)
+  private static func follows(_ key: UnsafeRawBufferPointer, _ last: UnsafeRawBufferPointer) -> Bool {
+    SequenceKey.number(key) == SequenceKey.number(last) &+ 1
   }
 
   @inline(__always)

@@ -42,7 +42,7 @@ final class EngineConnection: @unchecked Sendable {
   private let pin: OpaquePointer
   private let begin: OpaquePointer
   private let commit: OpaquePointer
-  private let countStatement: OpaquePointer
+  let countStatement: OpaquePointer
 
   init(_ connection: Connection, path: String, isLarge: Bool) throws {
     self.connection = connection
@@ -52,7 +52,8 @@ final class EngineConnection: @unchecked Sendable {
     var prepared: [OpaquePointer] = []
     do {
       for sql in [
-        "SELECT 1 FROM sqlite_master", "BEGIN", "COMMIT", "SELECT entries FROM keyspaces WHERE number = ?1",
+        "SELECT 1 FROM sqlite_master", "BEGIN", "COMMIT",
+        "SELECT entries, highest FROM keyspaces WHERE number = ?1",
       ] {
         prepared.append(try connection.prepareRaw(sql))
       }
@@ -123,7 +124,7 @@ final class EngineConnection: @unchecked Sendable {
   /// Counts a statement on the snapshot. From the second one on a transaction pays: without, each statement
   /// ends one of its own.
   @inline(__always)
-  private func countUse() {
+  func countUse() {
     if state.pointee.uses != 1 {
       state.pointee.uses &+= 1
     } else {
@@ -301,21 +302,6 @@ final class EngineConnection: @unchecked Sendable {
     guard code == SQLITE_DONE else { throw failure(code, statement, slot) }
     _ = csqlite_reset(functions, statement)
     return nil
-  }
-
-  /// Entries of a keyspace, as the last commit of the snapshot left them.
-  func count(of keyspace: Keyspace) throws -> Int {
-    countUse()
-    _ = csqlite_bind_int64(functions, countStatement, 1, sqlite3_int64(keyspace.number))
-    let code = csqlite_step(functions, countStatement)
-    guard code == SQLITE_ROW else {
-      let error = connection.error(code, "count")
-      _ = csqlite_reset(functions, countStatement)
-      if code == SQLITE_DONE { throw noSuchKeyspace(keyspace) }
-      throw StorageError(error, "counting a keyspace", path: path)
-    }
-    defer { _ = csqlite_reset(functions, countStatement) }
-    return Int(csqlite_column_int64(functions, countStatement, 0))
   }
 
   /// Throws `invalidKey` for a key that no keyspace, or none of that shape, can hold.

@@ -21,6 +21,12 @@ struct KeyspaceSlot {
   /// Entries added by the transaction's parts that are kept, and by the part that runs now.
   var keptDelta = 0
   var delta = 0
+  /// The highest row that the kept parts have inserted, and the part that runs now.
+  var keptHighest: Int64 = 0
+  var highest: Int64 = 0
+  /// How many entries there were before the transaction; -1 while it has only appended rows, which needn't be known
+  /// then.
+  var countBefore = -1
   var isTouched = false
   /// The keyspace's last key, while appends are the only writes; its length, or -1 when it isn't known.
   var lastKey: UnsafeMutableRawPointer

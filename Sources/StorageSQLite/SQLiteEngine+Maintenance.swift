@@ -8,7 +8,9 @@ extension SQLiteEngine {
   public func statistics() throws -> EngineStatistics {
     try withSnapshot { connection in
       let database = connection.connection
-      let entries = try Catalog.rows(in: database, path).map { ($0.name, $0.entries) }
+      let entries = try Catalog.rows(in: database, path).map { row in
+        (row.name, try Catalog.count(row, in: database, path))
+      }
       return try storing("reading statistics", path) {
         EngineStatistics(
           fileBytes: (SQLiteFile.size(path) ?? 0) + (SQLiteFile.size(path + "-wal") ?? 0),
@@ -175,8 +177,13 @@ extension SQLiteEngine {
         continue
       }
       let count = try database.integer("SELECT count(*) FROM \(table)") ?? 0
-      if count != row.entries {
-        faults.append("keyspace “\(row.name)” has \(count) entries and should have \(row.entries)")
+      do {
+        let expected = try Catalog.count(row, in: database, path)
+        if count != expected {
+          faults.append("keyspace “\(row.name)” has \(count) entries and should have \(expected)")
+        }
+      } catch let error as StorageError where error.code == .damaged {
+        faults.append("keyspace “\(row.name)”: \(error.message)")
       }
       if row.number >= next {
         faults.append("keyspace “\(row.name)” has the number \(row.number), next is \(next)")

@@ -1,14 +1,17 @@
 // What a file of this engine holds.
 //
 //   application_id   0x546F5374 ("ToSt")
-//   user_version     1
+//   user_version     2
 //   layout           one row: next, the number that the next keyspace gets
-//   keyspaces        a row each: number, name, shape (KeyspaceShape's raw value), entries
+//   keyspaces        a row each: number, name, shape (KeyspaceShape's raw value), entries, highest
 //   kN               the entries of keyspace N, by its shape:
 //
-//   documents   CREATE TABLE kN (key BLOB NOT NULL UNIQUE, value BLOB)
+//   documents   CREATE TABLE kN (id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, value BLOB)
 //   entries     CREATE TABLE kN (key BLOB NOT NULL PRIMARY KEY, value BLOB) WITHOUT ROWID
 //   sequences   CREATE TABLE kN (key INTEGER PRIMARY KEY, value BLOB)      the 8-byte key as the integer
+//
+// A keyspace has `entries` entries; where `highest` isn't NULL, those and the rows appended since: as many as the
+// highest id (documents) or key (sequences) is above it.
 //
 // Pages are of 4,096 bytes. The file is in WAL mode. docs/storage-sqlite.md has the reasons.
 
@@ -17,7 +20,7 @@ import Storage
 /// The tables of a file, and the statements over a keyspace's table.
 enum SQLiteLayout {
   static let applicationID = 0x546F_5374
-  static let version = 1
+  static let version = 2
   static let pageBytes = 4096
   /// Pages in the write-ahead log after which a commit is followed by a checkpoint: the library's default.
   static let checkpointPages = 1000
@@ -30,7 +33,7 @@ enum SQLiteLayout {
     CREATE TABLE \(schema).layout (next INTEGER NOT NULL);
     CREATE TABLE \(schema).keyspaces (
       number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, shape INTEGER NOT NULL,
-      entries INTEGER NOT NULL);
+      entries INTEGER NOT NULL, highest INTEGER);
     """
   }
 
@@ -40,10 +43,15 @@ enum SQLiteLayout {
 
   static func table(_ number: Int) -> String { "k\(number)" }
 
+  /// The query for the number of a keyspace's highest row. Not for `entries`, whose rows have no numbers.
+  static func highest(_ number: Int, _ shape: KeyspaceShape) -> String {
+    "SELECT max(\(shape == .sequences ? "key" : "id")) FROM \(table(number))"
+  }
+
   static func tableCreation(_ number: Int, shape: KeyspaceShape, in schema: String = "main") -> String {
     let columns =
       switch shape {
-      case .documents: "(key BLOB NOT NULL UNIQUE, value BLOB)"
+      case .documents: "(id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, value BLOB)"
       case .entries: "(key BLOB NOT NULL PRIMARY KEY, value BLOB) WITHOUT ROWID"
       case .sequences: "(key INTEGER PRIMARY KEY, value BLOB)"
       }
@@ -54,7 +62,7 @@ enum SQLiteLayout {
 /// Which of a keyspace's statements: `?1` is the key or the lower bound, `?2` the value or the upper bound
 /// (`ScanBounds`).
 enum KeyspaceStatement: Int, CaseIterable {
-  case get, insert, update, delete, last
+  case get, insert, update, delete, last, highest
   case deleteAll, deleteFrom, deleteTo, deleteBetween
 
   func sql(_ keyspace: Keyspace) -> String {
@@ -66,6 +74,7 @@ enum KeyspaceStatement: Int, CaseIterable {
     case .update: "UPDATE \(table) SET value = ?2 WHERE key = ?1"
     case .delete: "DELETE FROM \(table) WHERE key = ?1"
     case .last: "SELECT key FROM \(table) ORDER BY key DESC LIMIT 1"
+    case .highest: SQLiteLayout.highest(keyspace.number, keyspace.shape)
     case .deleteAll: "DELETE FROM \(table)"
     case .deleteFrom: "DELETE FROM \(table) WHERE key >= ?1"
     case .deleteTo: "DELETE FROM \(table) WHERE key \(below) ?2"

@@ -53,8 +53,7 @@ final class SQLiteWriteTransaction: WriteTransaction {
   }
 
   func count(of keyspace: Keyspace) throws -> Int {
-    let connection = try open()
-    return try connection.count(of: keyspace) + connection.addedEntries(keyspace)
+    try open().count(of: keyspace)
   }
 
   // MARK: Writing

@@ -11,7 +11,6 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
     case savepoint = "SAVEPOINT part"
     case release = "RELEASE part"
     case rollbackPart = "ROLLBACK TO part"
-    case addEntries = "UPDATE keyspaces SET entries = entries + ?1 WHERE number = ?2"
   }
 
   let connection: EngineConnection
@@ -19,6 +18,7 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
   private let statements: [Control: OpaquePointer]
   private let beginStatement: OpaquePointer
   private let commitStatement: OpaquePointer
+  private let counts: EngineConnection.CountStatements
   private let checkpoints: Checkpoints
   private var transaction: SQLiteWriteTransaction?
   private var isClosed = false
@@ -39,13 +39,19 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
     }
     beginStatement = begin
     commitStatement = commit
+    counts = EngineConnection.CountStatements(
+      add: try connection.connection.prepareRaw(EngineConnection.CountStatements.add),
+      append: try connection.connection.prepareRaw(EngineConnection.CountStatements.append),
+      set: try connection.connection.prepareRaw(EngineConnection.CountStatements.set))
     checkpoints = Checkpoints(connection.connection)
   }
 
   /// To be called in the queue, when no writer is in.
   func close() {
     isClosed = true
-    for statement in statements.values { _ = csqlite_finalize(functions, statement) }
+    for statement in Array(statements.values) + [counts.add, counts.append, counts.set] {
+      _ = csqlite_finalize(functions, statement)
+    }
     connection.close()
     checkpoints.deallocate()
   }
@@ -93,7 +99,7 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
     do {
       if connection.state.pointee.isLost { throw connection.lostTransaction() }
       connection.keepCounts()
-      if let statement = statements[.addEntries] { try connection.writeCounts(statement) }
+      try connection.writeCounts(counts)
       try run(commitStatement, "committing")
     } catch {
       rollBack()
@@ -196,7 +202,7 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
         throw StorageError(.tooManyKeyspaces, "no number is left for a keyspace", path: connection.path)
       }
       nextNumber = number + 1
-      let insert = try database.prepare("INSERT INTO keyspaces VALUES (?1, ?2, ?3, 0)")
+      let insert = try database.prepare("INSERT INTO keyspaces VALUES (?1, ?2, ?3, 0, NULL)")
       defer { insert.finalize() }
       try insert.bind(1, number)
       try insert.bind(2, name)

@@ -116,7 +116,8 @@ public final class Database: Sendable {
 
   // MARK: Housekeeping
 
-  /// Drops the bodies of replaced revisions and gives unused space back to the file system.
+  /// Drops the bodies of replaced revisions, removes the blobs that no revision names any more, and gives unused
+  /// space back to the file system.
   ///
   /// Readers may go on. On an engine that compacts into a new file (LMDB), writers wait meanwhile, and it
   /// throws `inUse` when another process has the database open. Throws `nestedWrite` inside a batch.

@@ -67,6 +67,7 @@ struct DatabaseDirectory {
   func file(_ name: String) -> String { path + "/" + name }
   var descriptionPath: String { file("database.json") }
   var keyPath: String { file("key.json") }
+  var blobsPath: String { file("Attachments") }
 
   var exists: Bool { isThere(path) }
   /// Whether there is a whole database: `database.json` is written last.
@@ -109,7 +110,7 @@ struct DatabaseDirectory {
   func checkIsUnfinished() throws {
     let names = try contents()
     let isOurs = names.allSatisfy { name in
-      name == "lock" || name.hasPrefix("key.json") || name.hasPrefix("data-")
+      name == "lock" || name == "Attachments" || name.hasPrefix("key.json") || name.hasPrefix("data-")
         || name.hasPrefix("database.json")
     }
     guard isOurs else {

@@ -56,6 +56,7 @@ final class OpenDatabase: Sendable {
           return
         }
         try store.engine.close()
+        store.blobs?.discardUnsaved()
         lock.release()
         opens = 0
         all[directory.path] = nil
@@ -169,12 +170,13 @@ final class OpenDatabase: Sendable {
     try directory.checkIsUnfinished()
     let type = try engineType(forNew: directory, options)
     // What a creation left that didn't end.
-    for name in try directory.contents() where name != "lock" { unlink(directory.file(name)) }
+    try removeContents(of: directory.path, but: "lock")
     let description = DatabaseDirectory.Description(
       version: DatabaseDirectory.version, engine: type.name, file: "data-1.\(type.fileExtension)")
     let dataKey = try options.key.map { try KeyFile.create(at: directory.keyPath, key: $0) }
     let engine = try openEngine(type, directory.file(description.file), .createNew, dataKey, options)
-    let store = try DocumentStore(engine: engine, options: storeOptions(options))
+    let blobs = try blobStore(directory, dataKey, options)
+    let store = try DocumentStore(engine: engine, options: storeOptions(options), blobs: blobs)
     try directory.write(description)
     return (store, description)
   }
@@ -185,7 +187,8 @@ final class OpenDatabase: Sendable {
     let type = try Engines.type(EngineName(rawValue: description.engine))
     let dataKey = try unlock(directory, options.key)
     let engine = try openEngine(type, directory.file(description.file), .openExisting, dataKey, options)
-    return try DocumentStore(engine: engine, options: storeOptions(options))
+    let blobs = try blobStore(directory, dataKey, options)
+    return try DocumentStore(engine: engine, options: storeOptions(options), blobs: blobs)
   }
 
   /// The data key of an encrypted database; nil for a plain one.
@@ -231,6 +234,14 @@ final class OpenDatabase: Sendable {
     }
   }
 
+  private static func blobStore(
+    _ directory: DatabaseDirectory, _ dataKey: SecretBytes?, _ options: DatabaseOptions
+  ) throws -> BlobStore {
+    try BlobStore(
+      directory: directory.blobsPath, dataKey: dataKey, isReadOnly: options.isReadOnly,
+      durability: options.durability)
+  }
+
   private static func storeOptions(_ options: DatabaseOptions) -> DocumentStore.Options {
     DocumentStore.Options(
       maximumTreeDepth: options.maximumTreeDepth, keepsReplacedBodies: options.keepsReplacedBodies)
@@ -254,12 +265,17 @@ final class OpenDatabase: Sendable {
     try upkeep.withLock { _ in
       if store.engine.compactsInPlace {
         try store.dropReplacedBodies()
-        return try store.engine.compact()
+        let removal = try store.beginBlobRemoval()
+        try store.engine.compact()
+        if let removal { try store.finish(removal) }
+        return
       }
       try lock.takeAlone(orShare: true)
       defer { try? lock.share() }
       try store.dropReplacedBodies()
+      let removal = try store.beginBlobRemoval()
       try replaceFile()
+      if let removal { try store.finish(removal) }
     }
   }
 

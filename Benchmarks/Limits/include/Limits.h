@@ -123,6 +123,9 @@ void limit_lmdb_read_while_writing(
 void limit_lmdb_replay(
     limit_lmdb *database, const limit_step *steps, size_t count, const limit_operation *operations,
     size_t batch, limit_outcome *outcome);
+// Empties the first table, copies what is in use into a new file `copy`, which is synced, closes the database and
+// puts the copy in the place of its file `path`.
+void limit_lmdb_compact(limit_lmdb *database, const char *path, const char *copy, limit_outcome *outcome);
 // Opens, gets one record, closes, `times` over.
 void limit_lmdb_reopen(
     const char *path, const limit_lmdb_options *options, const limit_table *table, const limit_record *record,
@@ -160,6 +163,8 @@ void limit_sqlite_read_while_writing(
 void limit_sqlite_replay(
     limit_sqlite *database, const limit_step *steps, size_t count, const limit_operation *operations,
     size_t batch, limit_outcome *outcome);
+// Empties the first table and rebuilds the file in place (VACUUM); the log is cut.
+void limit_sqlite_compact(limit_sqlite *database, limit_outcome *outcome);
 void limit_sqlite_reopen(
     const char *path, const limit_sqlite_options *options, const limit_table *table,
     const limit_record *record, size_t times, limit_outcome *outcome);

@@ -10,9 +10,9 @@ public indirect enum Expression: Hashable, Sendable {
   /// alias, a variable of ANY or a property is decided when names are resolved.
   case property(PropertyReference)
   /// `*`, or `source.*`: the whole document.
-  case star(source: String?)
+  case star(source: SourceName?)
   /// `META()` or `META(source)`, with one of its members when one was named: `META().id`.
-  case meta(source: String?, MetaProperty?)
+  case meta(source: SourceName?, MetaProperty?)
   /// `e.path` of what isn't a path itself: `{"x": 17}.x`, `SPLIT(name, " ")[0]`.
   case member(Expression, [PathStep])
   case array([Expression])
@@ -34,9 +34,9 @@ public indirect enum Expression: Hashable, Sendable {
   /// A function by its name in upper case, aggregates too.
   case call(FunctionCall)
   /// `MATCH(index, text)`.
-  case match(index: String, source: String?, Expression)
+  case match(IndexReference, Expression)
   /// `RANK(index)`.
-  case rank(index: String, source: String?)
+  case rank(IndexReference)
   /// `e COLLATE …`: how the comparisons inside order text.
   case collate(Expression, Collation)
 }
@@ -74,6 +74,28 @@ public struct PropertyReference: Hashable, Sendable {
   public var position: SourcePosition
   public init(_ steps: [PathStep], position: SourcePosition = SourcePosition()) {
     self.steps = steps
+    self.position = position
+  }
+}
+
+/// The name of a source inside an expression: `s` in `s.*` and `META(s)`.
+public struct SourceName: Hashable, Sendable {
+  public var name: String
+  public var position: SourcePosition
+  public init(_ name: String, position: SourcePosition = SourcePosition()) {
+    self.name = name
+    self.position = position
+  }
+}
+
+/// A full-text index as MATCH and RANK name it: `index` or `source.index`.
+public struct IndexReference: Hashable, Sendable {
+  public var name: String
+  public var source: String?
+  public var position: SourcePosition
+  public init(_ name: String, source: String? = nil, position: SourcePosition = SourcePosition()) {
+    self.name = name
+    self.source = source
     self.position = position
   }
 }
@@ -146,7 +168,7 @@ public enum Quantifier: String, Hashable, Sendable, CaseIterable {
 
 /// `NAME(arguments)`; `NAME(DISTINCT e)`; `COUNT(*)` has the one argument `.star(source: nil)`.
 public struct FunctionCall: Hashable, Sendable {
-  /// In upper case.
+  /// In upper case, the first of a function's names: IS_ARRAY is ISARRAY (`FunctionSignature`).
   public var name: String
   public var isDistinct: Bool
   public var arguments: [Expression]

@@ -1,3 +1,12 @@
+// The syntax tree of a query: its clauses. The grammar is in docs/query.md.
+
+/// What a text asks for: a query's rows, or how they would be found.
+public enum Statement: Hashable, Sendable {
+  case select(SelectStatement)
+  /// `EXPLAIN SELECT …`; with ANALYZE the query is run, and the plan tells rows and times.
+  case explain(SelectStatement, analyze: Bool)
+}
+
 /// The syntax tree of a whole query.
 public struct SelectStatement: Hashable, Sendable {
   public var isDistinct: Bool
@@ -35,9 +44,14 @@ public struct SelectStatement: Hashable, Sendable {
 public struct ResultColumn: Hashable, Sendable {
   public var expression: Expression
   public var alias: String?
-  public init(_ expression: Expression, as alias: String? = nil) {
+  /// Of the alias if there is one, else of the expression.
+  public var position: SourcePosition
+  public init(
+    _ expression: Expression, as alias: String? = nil, position: SourcePosition = SourcePosition()
+  ) {
     self.expression = expression
     self.alias = alias
+    self.position = position
   }
 }
 

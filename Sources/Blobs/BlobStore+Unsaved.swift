@@ -1,0 +1,208 @@
+import Storage
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// New blobs of this process that no committed document names yet.
+struct UnsavedBlobs {
+  struct Blob {
+    var length: UInt64
+    /// The file under its temporary name. Once it is installed it has two names, as long as the commit isn't done:
+    /// when that fails, a compaction may take one away.
+    var path: String
+  }
+
+  /// The directory `incoming-…`, locked as long as the process has it open.
+  struct Session {
+    var path: String
+    var descriptor: Int32
+  }
+
+  var session: Session?
+  var lastNumber: UInt64 = 0
+  var blobs: [BlobDigest: Blob] = [:]
+  var isClosed = false
+}
+
+extension BlobStore {
+  static let sessionPrefix = "incoming-"
+
+  /// A writer for a new blob. Throws `readOnly` where nothing may be written.
+  public func makeWriter() throws -> BlobWriter {
+    let (path, number) = try unsaved.withLock { unsaved in
+      let session = try session(&unsaved)
+      unsaved.lastNumber += 1
+      return ("\(session.path)/\(unsaved.lastNumber)", unsaved.lastNumber)
+    }
+    return try BlobWriter(self, keys: keys, number: number, path: path)
+  }
+
+  /// Stores bytes as a new blob.
+  public func store(_ bytes: UnsafeRawBufferPointer) throws -> StoredBlob {
+    let writer = try makeWriter()
+    try writer.write(bytes)
+    return try writer.finish()
+  }
+
+  /// Stores the bytes of a file as a new blob.
+  public func store(contentsOfFile path: String) throws -> StoredBlob {
+    let file = Glibc.open(path, O_RDONLY | O_CLOEXEC)
+    guard file >= 0 else { throw StorageError.system(errno, "can't open", path) }
+    defer { close(file) }
+    let writer = try makeWriter()
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: SealedFormat.chunkBytes, alignment: 16)
+    defer { buffer.deallocate() }
+    while true {
+      let count = read(file, buffer.baseAddress, buffer.count)
+      if count < 0, errno == EINTR { continue }
+      guard count >= 0 else { throw StorageError.system(errno, "can't read", path) }
+      guard count > 0 else { break }
+      try writer.write(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+    }
+    return try writer.finish()
+  }
+
+  /// Takes over the file of a writer that has ended.
+  func keep(_ blob: StoredBlob, number: UInt64, path: String) {
+    let isKept = unsaved.withLock { unsaved in
+      guard !unsaved.isClosed, unsaved.blobs[blob.digest] == nil else { return false }
+      unsaved.blobs[blob.digest] = UnsavedBlobs.Blob(length: blob.length, path: path)
+      return true
+    }
+    // The same content twice.
+    if !isKept { unlink(path) }
+  }
+
+  func unsavedPath(of digest: BlobDigest) -> String? { unsaved.withLock { $0.blobs[digest]?.path } }
+
+  /// Whether there are new blobs that no committed document names.
+  public var hasUnsaved: Bool { unsaved.withLock { !$0.blobs.isEmpty } }
+
+  /// Forgets new blobs that were not saved, and the directory of this process. For the end.
+  public func discardUnsaved() {
+    unsaved.withLock { unsaved in
+      unsaved.isClosed = true
+      for blob in unsaved.blobs.values { unlink(blob.path) }
+      unsaved.blobs = [:]
+      if let session = unsaved.session {
+        rmdir(session.path)
+        flock(session.descriptor, LOCK_UN)
+        close(session.descriptor)
+      }
+      unsaved.session = nil
+    }
+  }
+
+  // MARK: In a write transaction
+
+  /// What a document that is being saved finds of a blob that it names.
+  public enum Presence: Sendable {
+    /// There is no such blob.
+    case missing
+    /// It was there before.
+    case stored
+    /// It was new, and is in place now: `sync()` before the commit, `commit(_:)` after it.
+    case installed
+  }
+
+  /// Puts a new blob in its place, when that is one; says whether the blob is there. Only inside the write
+  /// transaction that saves a document that names it.
+  public func install(_ digest: BlobDigest) throws -> Presence {
+    let path = try path(of: digest)
+    return try unsaved.withLock { unsaved in
+      let found = try fileLength(path)
+      guard let new = unsaved.blobs[digest] else { return found == nil ? .missing : .stored }
+      // What this process has just written is known to be right; what has another length is damaged.
+      if let found, blobLength(ofFile: found) == new.length {
+        // A removal that is being prepared sees that it is wanted again.
+        utimensat(AT_FDCWD, path, nil, 0)
+        return .installed
+      }
+      if found == nil {
+        if link(new.path, path) == 0 { return .installed }
+        guard [EPERM, EOPNOTSUPP, ENOSYS, EMLINK, EEXIST].contains(errno) else {
+          throw StorageError.system(errno, "can't put a blob in place", path)
+        }
+      }
+      // Over a damaged file, and where files can't have two names.
+      guard rename(new.path, path) == 0 else {
+        throw StorageError.system(errno, "can't put a blob in place", path)
+      }
+      return .installed
+    }
+  }
+
+  /// Makes the names of installed blobs survive a power loss, where durability asks for that.
+  public func sync() throws {
+    if syncs { try AtomicFile.syncDirectory(of: directory + "/.") }
+  }
+
+  /// Takes note that a document that names these blobs was committed.
+  public func commit(_ digests: some Sequence<BlobDigest>) {
+    unsaved.withLock { unsaved in
+      for digest in digests {
+        if let blob = unsaved.blobs.removeValue(forKey: digest) { unlink(blob.path) }
+      }
+    }
+  }
+
+  // MARK: The directory of this process
+
+  private func session(_ unsaved: inout UnsavedBlobs) throws -> UnsavedBlobs.Session {
+    guard !isReadOnly else {
+      throw StorageError(.readOnly, "the database is open for reading only", path: directory)
+    }
+    guard !unsaved.isClosed else { throw StorageError(.closed, "the database was closed", path: directory) }
+    if let session = unsaved.session { return session }
+    if mkdir(directory, 0o755) == 0 {
+      if syncs { try AtomicFile.syncDirectory(of: directory) }
+    } else if errno != EEXIST {
+      throw StorageError.system(errno, "can't make the directory", directory)
+    }
+    // Another process may take one that isn't locked yet for one that was left behind.
+    for _ in 0..<100 {
+      let digits = String(UInt64.random(in: (1 << 60)...UInt64.max), radix: 16)
+      let path = directory + "/" + BlobStore.sessionPrefix + digits
+      guard mkdir(path, 0o700) == 0 else {
+        if errno == EEXIST { continue }
+        throw StorageError.system(errno, "can't make the directory", path)
+      }
+      let descriptor = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+      guard descriptor >= 0 else {
+        if errno == ENOENT { continue }
+        throw StorageError.system(errno, "can't open the directory", path)
+      }
+      var status = stat()
+      guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, stat(path, &status) == 0 else {
+        close(descriptor)
+        continue
+      }
+      let session = UnsavedBlobs.Session(path: path, descriptor: descriptor)
+      unsaved.session = session
+      return session
+    }
+    throw StorageError(.inUse, "no directory for new blobs can be made", path: directory)
+  }
+
+  /// Removes what processes left that ended without closing the database.
+  func removeAbandoned() throws {
+    for name in try names() where name.hasPrefix(BlobStore.sessionPrefix) {
+      let path = directory + "/" + name
+      let descriptor = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
+      guard descriptor >= 0 else { continue }
+      defer { close(descriptor) }
+      guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else { continue }
+      defer { flock(descriptor, LOCK_UN) }
+      guard let opened = opendir(path) else { continue }
+      while let entry = readdir(opened) {
+        let name = withUnsafePointer(to: &entry.pointee.d_name) {
+          $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+        }
+        if name != ".", name != ".." { unlink(path + "/" + name) }
+      }
+      closedir(opened)
+      rmdir(path)
+    }
+  }
+}

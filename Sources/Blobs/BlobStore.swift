@@ -1,0 +1,158 @@
+// The blobs of a database are files in one directory, Attachments/:
+//
+//   qZk+NkcGgWq6PiVxeFDCbJzQ2J0=.blob    a blob as it is, by its digest (BlobDigest.swift)
+//   S4Tn…Q0.sealed                       a blob of an encrypted database (SealedFormat.swift)
+//   incoming-0123456789abcdef/           new blobs of one process, until a document that names them is saved:
+//                                        that process holds a flock on the directory
+//     1, 2, …
+
+import Encryption
+import Storage
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// Files named by what is in them: the blobs of a database.
+///
+/// A new blob is written under a temporary name, synced, and put in place by `install(_:)` inside the write
+/// transaction that saves the first document that names it; `sync()` comes before that commits. What no document names
+/// is removed inside a write transaction too (`BlobSweep`). As there is one write transaction at a time, over
+/// all processes, no blob is removed between its installation and the commit.
+///
+/// May be used from any thread. Errors are `StorageError`s that name the file.
+public final class BlobStore: Sendable {
+  /// Where the files are. It is made with the first blob.
+  public let directory: String
+  /// Whether nothing may be written.
+  public let isReadOnly: Bool
+  /// Whether a blob is to survive a power loss.
+  let syncs: Bool
+  let keys: BlobKeys?
+  let unsaved = Lock(UnsavedBlobs())
+
+  /// The blobs in `directory`. With a data key they are encrypted; `durability` is that of the documents.
+  public init(
+    directory: String, dataKey: SecretBytes? = nil, isReadOnly: Bool = false, durability: Durability = .normal
+  ) throws {
+    self.directory = directory
+    self.isReadOnly = isReadOnly
+    syncs = durability != .none
+    keys = try dataKey.map { try BlobKeys(dataKey: $0) }
+  }
+
+  deinit { discardUnsaved() }
+
+  /// Whether the files are encrypted.
+  public var isEncrypted: Bool { keys != nil }
+
+  // MARK: Names
+
+  /// The name of a blob's file. Of an encrypted blob it tells nothing to who doesn't have the key.
+  public func fileName(of digest: BlobDigest) throws -> String {
+    try keys?.fileName(of: digest) ?? digest.fileName
+  }
+
+  func path(of digest: BlobDigest) throws -> String { directory + "/" + (try fileName(of: digest)) }
+
+  /// Whether a file of that name can be a blob's.
+  func isBlob(fileName: String) -> Bool {
+    guard isEncrypted else { return BlobDigest(fileName: fileName) != nil }
+    return fileName.utf8.count == 43 + SealedFormat.fileSuffix.utf8.count
+      && fileName.hasSuffix(SealedFormat.fileSuffix)
+  }
+
+  // MARK: Reading
+
+  /// Opens a blob for reading. Throws `notFound` when there is none, and `damaged` when its file isn't one.
+  public func open(_ digest: BlobDigest) throws -> BlobReader {
+    let path = try path(of: digest)
+    do { return try BlobReader(path: path, digest: digest, keys: keys) } catch let error as StorageError
+      where error.code == .notFound
+    {
+      if let unsaved = unsavedPath(of: digest) {
+        return try BlobReader(path: unsaved, digest: digest, keys: keys)
+      }
+      throw StorageError(.notFound, "there is no blob \(digest)", path: path)
+    }
+  }
+
+  /// How many bytes the blob has, by the length of its file; nil when there is none.
+  public func length(of digest: BlobDigest) throws -> UInt64? {
+    if let file = try fileLength(try path(of: digest)) { return blobLength(ofFile: file) ?? 0 }
+    return unsaved.withLock { $0.blobs[digest]?.length }
+  }
+
+  func blobLength(ofFile length: UInt64) -> UInt64? {
+    isEncrypted ? SealedFormat.blobLength(ofFile: length) : length
+  }
+
+  /// Nil when there is no file.
+  func fileLength(_ path: String) throws -> UInt64? {
+    var status = stat()
+    guard lstat(path, &status) == 0 else {
+      guard errno == ENOENT || errno == ENOTDIR else { throw StorageError.system(errno, "can't read", path) }
+      return nil
+    }
+    return status.st_mode & S_IFMT == S_IFREG ? UInt64(status.st_size) : 0
+  }
+
+  /// Whether the blob is stored, or new and not saved yet.
+  public func contains(_ digest: BlobDigest) throws -> Bool { try length(of: digest) != nil }
+
+  /// All bytes of a blob, when there are at most `limit` (else `valueTooLarge`), checked against its digest.
+  public func contents(of digest: BlobDigest, limit: UInt64 = 1 << 31) throws -> [UInt8] {
+    let reader = try open(digest)
+    guard reader.length <= limit else {
+      throw StorageError(
+        .valueTooLarge, "the blob \(digest) has \(reader.length) bytes: read it in pieces", path: directory)
+    }
+    return try reader.read(upTo: Int(reader.length))
+  }
+
+  // MARK: Files
+
+  /// A file in the directory that is a blob's by its name.
+  public struct File: Sendable {
+    /// The file's name in the directory.
+    public let name: String
+    /// The file's length in bytes: of an encrypted blob more than the blob's.
+    public let bytes: UInt64
+  }
+
+  /// All blobs' files, in no order; none when there is no directory.
+  public func files() throws -> [File] {
+    try names().filter(isBlob).compactMap { name in
+      try fileLength(directory + "/" + name).map { File(name: name, bytes: $0) }
+    }
+  }
+
+  /// The names of all there is, blobs and others.
+  public func names() throws -> [String] {
+    guard let opened = opendir(directory) else {
+      guard errno == ENOENT else { throw StorageError.system(errno, "can't read the directory", directory) }
+      return []
+    }
+    defer { closedir(opened) }
+    var names: [String] = []
+    while let entry = readdir(opened) {
+      let name = withUnsafePointer(to: &entry.pointee.d_name) {
+        $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+      }
+      if name != ".", name != ".." { names.append(name) }
+    }
+    return names
+  }
+
+  /// Reads the whole file of that name and checks it; returns which blob it is. Throws `damaged`.
+  public func verify(fileName: String) throws -> StoredBlob {
+    let reader = try BlobReader(
+      path: directory + "/" + fileName, digest: BlobDigest(fileName: fileName), keys: keys)
+    guard try self.fileName(of: reader.digest) == fileName else {
+      throw StorageError(
+        .damaged, "the file holds another blob, \(reader.digest)", path: directory + "/" + fileName)
+    }
+    try reader.verify()
+    return StoredBlob(digest: reader.digest, length: reader.length)
+  }
+}

@@ -1,0 +1,143 @@
+import CCrypto
+import Encryption
+import Storage
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// What a blob is known by once all its bytes are there.
+public struct StoredBlob: Hashable, Sendable {
+  /// The SHA-1 of its bytes.
+  public let digest: BlobDigest
+  /// How many bytes it has.
+  public let length: UInt64
+
+  /// A blob of that digest and length.
+  public init(digest: BlobDigest, length: UInt64) {
+    self.digest = digest
+    self.length = length
+  }
+}
+
+/// Takes the bytes of a new blob, in pieces of any size, in constant memory.
+///
+/// They go to a file with a temporary name. `finish()` syncs it; the file gets its own name when a document that
+/// names the blob is saved. A writer that is let go of without `finish()` leaves nothing. One thread at a time.
+public final class BlobWriter {
+  private let store: BlobStore
+  private let number: UInt64
+  private var file: FileDescriptor?
+  private let path: String
+  private let digest: SHA1Stream
+  private let cipher: ChunkCipher?
+  private let salt: [UInt8]
+  private let buffer: UnsafeMutableRawPointer
+  /// Where a full buffer is encrypted to.
+  private let sealed: UnsafeMutableRawPointer?
+  private var buffered = 0
+  private var length: UInt64 = 0
+  private var offset: UInt64
+  private var chunk: UInt64 = 0
+
+  init(_ store: BlobStore, keys: BlobKeys?, number: UInt64, path: String) throws {
+    self.store = store
+    self.number = number
+    self.path = path
+    digest = try SHA1Stream()
+    if let keys {
+      var salt = [UInt8](repeating: 0, count: SealedFormat.saltBytes)
+      guard RAND_bytes(&salt, Int32(salt.count)) == 1 else {
+        throw StorageError(.engineFailure, "the random generator gave no bytes")
+      }
+      self.salt = salt
+      cipher = try ChunkCipher(key: try keys.fileKey(salt: salt), encrypts: true)
+      sealed = .allocate(byteCount: SealedFormat.sealedChunkBytes, alignment: 16)
+      offset = UInt64(SealedFormat.headerBytes)
+    } else {
+      salt = []
+      cipher = nil
+      sealed = nil
+      offset = 0
+    }
+    buffer = .allocate(byteCount: SealedFormat.chunkBytes, alignment: 16)
+    // Nothing ever changes a blob: its file can't be opened for writing again.
+    file = try FileDescriptor(path, O_RDWR | O_CREAT | O_EXCL, keys == nil ? 0o444 : 0o400)
+  }
+
+  deinit {
+    if file != nil { unlink(path) }
+    buffer.deallocate()
+    sealed?.deallocate()
+  }
+
+  /// Takes some bytes. After an error, `diskFull` among them, the writer is of no more use.
+  public func write(_ bytes: UnsafeRawBufferPointer) throws {
+    guard let file else { throw StorageError(.closed, "the blob was finished already", path: path) }
+    try digest.update(bytes)
+    length += UInt64(bytes.count)
+    var rest = bytes
+    while !rest.isEmpty {
+      // A full chunk is written when more comes: the last one is another kind.
+      if buffered == SealedFormat.chunkBytes { try flush(to: file, isLast: false) }
+      if buffered == 0, cipher == nil, rest.count >= SealedFormat.chunkBytes {
+        try file.write(rest, at: offset)
+        offset += UInt64(rest.count)
+        return
+      }
+      let count = min(SealedFormat.chunkBytes - buffered, rest.count)
+      (buffer + buffered).copyMemory(from: rest.baseAddress!, byteCount: count)
+      buffered += count
+      rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+    }
+  }
+
+  /// Takes some bytes.
+  public func write(_ bytes: some Sequence<UInt8>) throws {
+    if try bytes.withContiguousStorageIfAvailable({ try write(UnsafeRawBufferPointer($0)) }) != nil { return }
+    try Array(bytes).withUnsafeBytes { try write($0) }
+  }
+
+  private func flush(to file: FileDescriptor, isLast: Bool) throws {
+    let bytes = UnsafeRawBufferPointer(start: buffer, count: buffered)
+    if let cipher, let sealed {
+      try cipher.seal(bytes, isLast ? .lastChunk : .chunk, chunk, into: sealed)
+      let count = buffered + SealedFormat.tagBytes
+      try file.write(UnsafeRawBufferPointer(start: sealed, count: count), at: offset)
+      offset += UInt64(count)
+      chunk += 1
+    } else {
+      try file.write(bytes, at: offset)
+      offset += UInt64(buffered)
+    }
+    buffered = 0
+  }
+
+  /// Ends the blob: all of it is on the disk, and a document that names it can be saved.
+  ///
+  /// It is kept for that until it was saved or the database is closed.
+  public func finish() throws -> StoredBlob {
+    guard let file else { throw StorageError(.closed, "the blob was finished already", path: path) }
+    if cipher != nil || buffered > 0 { try flush(to: file, isLast: true) }
+    let blob = StoredBlob(digest: try digest.finish(), length: length)
+    if let cipher {
+      var header = SealedFormat.magic + salt
+      let additionalData = header
+      var contents = (0..<8).map { UInt8(truncatingIfNeeded: length >> UInt64(56 - 8 * $0)) }
+      contents += blob.digest.bytes
+      header += [UInt8](repeating: 0, count: SealedFormat.sealedBytes)
+      try header.withUnsafeMutableBytes { header in
+        try contents.withUnsafeBytes {
+          try cipher.seal(
+            $0, .header, 0, additionalData: additionalData,
+            into: header.baseAddress! + additionalData.count)
+        }
+        try file.write(UnsafeRawBufferPointer(header), at: 0)
+      }
+    }
+    if store.syncs { try file.sync() }
+    self.file = nil
+    store.keep(blob, number: number, path: path)
+    return blob
+  }
+}

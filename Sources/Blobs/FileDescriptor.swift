@@ -1,0 +1,56 @@
+import Storage
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// An open file of a blob: whole reads and writes, and errors with its path.
+final class FileDescriptor: @unchecked Sendable {
+  let path: String
+  private let number: Int32
+
+  init(_ path: String, _ flags: Int32, _ permissions: mode_t = 0) throws {
+    self.path = path
+    number = Glibc.open(path, flags | O_CLOEXEC | O_NOFOLLOW, permissions)
+    guard number >= 0 else { throw StorageError.system(errno, "can't open the file of a blob", path) }
+  }
+
+  deinit { close(number) }
+
+  /// The file's length in bytes. Throws `damaged` when it is no regular file.
+  func length() throws -> UInt64 {
+    var status = stat()
+    guard fstat(number, &status) == 0 else { throw StorageError.system(errno, "can't read", path) }
+    guard status.st_mode & S_IFMT == S_IFREG else {
+      throw StorageError(.damaged, "there is something else in the place of a blob's file", path: path)
+    }
+    return UInt64(status.st_size)
+  }
+
+  /// Reads until `buffer` is full or the file ends, and says how many bytes there were.
+  func read(into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) throws -> Int {
+    var done = 0
+    while done < buffer.count {
+      let count = pread(number, buffer.baseAddress! + done, buffer.count - done, off_t(offset) + off_t(done))
+      if count < 0, errno == EINTR { continue }
+      guard count >= 0 else { throw StorageError.system(errno, "can't read", path) }
+      guard count > 0 else { break }
+      done += count
+    }
+    return done
+  }
+
+  func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws {
+    var done = 0
+    while done < bytes.count {
+      let count = pwrite(number, bytes.baseAddress! + done, bytes.count - done, off_t(offset) + off_t(done))
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { throw StorageError.system(count == 0 ? EIO : errno, "can't write a blob", path) }
+      done += count
+    }
+  }
+
+  func sync() throws {
+    guard fsync(number) == 0 else { throw StorageError.system(errno, "can't sync a blob", path) }
+  }
+}

@@ -1,0 +1,137 @@
+// The rules for `_attachments` are those of 1.x (docs/blobs.md): in a stored revision each entry is a stub with its
+// digest, and `revpos` is the generation of the revision that added or changed it.
+
+import Fleece
+import FoundationEssentials
+import Storage
+
+extension DocumentWriter {
+  /// Brings `_attachments` of the body that was encoded last into their stored form, and encodes it again when that
+  /// is another.
+  func settleAttachments(
+    _ id: UnsafeRawBufferPointer, generation: UInt64, deleted: Bool, ancestor: Int, stored: Stored?
+  ) throws {
+    guard encoder.underscoredName != nil, let root = FleeceReader.root(of: encoder.fleece) else { return }
+    let sharedKeys = keys.snapshot()
+    if !bodyBlobs.isForeign { try checkReservedNames(root, sharedKeys, id) }
+    guard let found = root.value(of: Attachment.property, sharedKeys: sharedKeys) else { return }
+    func refused(_ message: String) -> DocumentError {
+      DocumentError(.invalidBody, message, documentID: idText(id))
+    }
+    guard found.type == .dict else { throw refused("\"\(Attachment.property)\" is not an object") }
+    let before = try found.jsonValue(sharedKeys: sharedKeys)
+    var after = JSONObject()
+    // A tombstone has none.
+    if !deleted, let members = before.object {
+      for (name, value) in members {
+        guard let entry = value.object else {
+          throw refused("the attachment \"\(name)\" is not an object")
+        }
+        let known = try storedAttachment(name, from: ancestor, stored)
+        after[name] = .object(try settled(entry, name, known, generation, id))
+      }
+    }
+    guard .object(after) != before || after.isEmpty else { return }
+    var body = try root.jsonValue(sharedKeys: sharedKeys)
+    if after.isEmpty { body.remove(Attachment.property) } else { body[Attachment.property] = .object(after) }
+    try encoder.encode(body, keys: keys)
+  }
+
+  /// The first reserved name is known to be that of the attachments; there may be others.
+  private func checkReservedNames(
+    _ root: Value, _ sharedKeys: SharedKeys, _ id: UnsafeRawBufferPointer
+  ) throws {
+    for entry in root.entries {
+      guard let name = entry.utf8(in: sharedKeys), name.first == UInt8(ascii: "_"),
+        !name.elementsEqual(Attachment.property.utf8)
+      else { continue }
+      throw reserved(String(decoding: name, as: UTF8.self), id)
+    }
+  }
+
+  /// The stored form of one entry. `known` is what the nearest ancestor has under its name.
+  private func settled(
+    _ entry: JSONObject, _ name: String, _ known: JSONObject?, _ generation: UInt64,
+    _ id: UnsafeRawBufferPointer
+  ) throws -> JSONObject {
+    var entry = entry
+    if let data = entry.removeValue(forKey: "data") { try store(data, in: &entry, name, id) }
+    entry.removeValue(forKey: "follows")
+    if entry["digest"]?.string.flatMap({ BlobDigest($0) }) == nil {
+      // A stub of what is here already.
+      guard let known else {
+        throw DocumentError(
+          .missingBlob, "the attachment \"\(name)\" has no sha1 digest, and no earlier revision has one",
+          documentID: idText(id))
+      }
+      for member in ["digest", "length", "content_type", "encoding", "encoded_length", "revpos"] {
+        entry[member] = known[member]
+      }
+    }
+    entry["stub"] = true
+    if entry["length"]?.uint == nil, let digest = entry["digest"]?.string.flatMap({ BlobDigest($0) }) {
+      entry["length"] = JSONValue(try blobs?.length(of: digest) ?? 0)
+    }
+    let said = entry["revpos"]?.uint ?? 0
+    if bodyBlobs.isForeign {
+      if said < 1 || said > generation { entry["revpos"] = JSONValue(generation) }
+    } else if let known, known["digest"] == entry["digest"], let revpos = known["revpos"]?.uint,
+      (1..<generation).contains(revpos)
+    {
+      entry["revpos"] = JSONValue(revpos)
+    } else {
+      entry["revpos"] = JSONValue(generation)
+    }
+    return entry
+  }
+
+  /// Stores the bytes that came in the entry itself.
+  private func store(
+    _ data: JSONValue, in entry: inout JSONObject, _ name: String, _ id: UnsafeRawBufferPointer
+  ) throws {
+    var bytes = data.data
+    if bytes == nil { bytes = data.string.flatMap { Data(base64Encoded: $0) }.map { [UInt8]($0) } }
+    guard let bytes else {
+      throw DocumentError(
+        .invalidBody, "the data of the attachment \"\(name)\" are not base64", documentID: idText(id))
+    }
+    guard let blobs else { throw DocumentError(.missingBlob, "there is no place for blobs") }
+    let blob = try bytes.withUnsafeBytes { try blobs.store($0) }
+    entry["digest"] = .string(blob.digest.text)
+    if entry["encoding"] == nil {
+      entry["length"] = JSONValue(blob.length)
+    } else {
+      entry["encoded_length"] = JSONValue(blob.length)
+    }
+  }
+
+  /// The entry of that name in the nearest of the node and its ancestors whose body is here and has one. Nothing
+  /// when that node is a tombstone: what is saved over one is new.
+  private func storedAttachment(_ name: String, from node: Int, _ stored: Stored?) throws -> JSONObject? {
+    guard let stored, node >= 0, !tree.nodes[node].isDeleted else { return nil }
+    var index = node
+    while index >= 0 {
+      let attachments = try storedAttachments(of: index, stored)
+      if let entry = attachments?[name]?.object { return entry }
+      index = Int(tree.nodes[index].parent)
+    }
+    return nil
+  }
+
+  private func storedAttachments(of index: Int, _ stored: Stored) throws -> JSONObject? {
+    let node = tree.nodes[index]
+    guard node.flags.contains(.hasBody), let transaction, let context else { return nil }
+    let sharedKeys = keys.snapshot()
+    func attachments(_ body: UnsafeRawBufferPointer) throws -> JSONObject? {
+      let value = FleeceReader.root(of: body)?.value(of: Attachment.property, sharedKeys: sharedKeys)
+      return try undamaged { () throws(FleeceError) in try value?.jsonValue(sharedKeys: sharedKeys) }?.object
+    }
+    if index == 0 {
+      return try attachments(UnsafeRawBufferPointer(rebasing: self.stored.bytes[stored.bodyStart...]))
+    }
+    let keyspace = node.isLeaf ? context.keyspaces.conflicts : context.keyspaces.bodies
+    return try withSequenceKey(node.sequence) { key in
+      try transaction.get(key, in: keyspace).flatMap { try attachments(BodyRecord($0).body) }
+    }
+  }
+}

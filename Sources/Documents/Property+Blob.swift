@@ -1,0 +1,14 @@
+import Fleece
+
+extension Property {
+  /// The blob that this object stands for (`"@type": "blob"`, or an attachment of 1.x), nil when it is anything else.
+  public var blob: Blob? {
+    guard type == .dict else { return nil }
+    return (try? jsonValue()).flatMap { Blob($0) }
+  }
+}
+
+extension JSONValue {
+  /// The blob that this object stands for (`"@type": "blob"`, or an attachment of 1.x), nil when it is anything else.
+  public var blob: Blob? { Blob(self) }
+}
