@@ -6,10 +6,10 @@ import Storage
 /// One thread at a time. In a batch it is the batch's own transaction: it sees what the batch has written, also
 /// what is written while it is used, but not inside a scan, where a write throws `writeInScan`.
 public final class DocumentSnapshot {
-  private let store: DocumentStore
+  let store: DocumentStore
   private var transaction: (any ReadTransaction)?
   private let begun: DocumentStore.Context
-  private let isOfBatch: Bool
+  let isOfBatch: Bool
 
   init(
     _ store: DocumentStore, _ transaction: any ReadTransaction, _ context: DocumentStore.Context,
@@ -23,7 +23,7 @@ public final class DocumentSnapshot {
 
   func end() { transaction = nil }
 
-  private func open() throws -> (any ReadTransaction, DocumentStore.Context) {
+  func open() throws -> (any ReadTransaction, DocumentStore.Context) {
     guard let transaction else {
       throw DocumentError(.snapshotEnded, "a snapshot can't be used after the closure that it was handed to")
     }

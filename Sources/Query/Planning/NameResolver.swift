@@ -50,7 +50,7 @@ struct NameResolver {
     let sources = query.sources
     query.isDistinct = statement.isDistinct
     let plain = Scope(sources: sources)
-    try resolveColumns(statement.results, plain)
+    try resolveColumns(statement, plain)
 
     var aliases: [String: Expression] = [:]
     for (index, result) in statement.results.enumerated() where result.alias != nil {
@@ -159,33 +159,31 @@ struct NameResolver {
   /// What each item of SELECT stands for; nil for a star that became several columns.
   private var resultExpressions: [Expression?] = []
 
-  private mutating func resolveColumns(_ results: [ResultColumn], _ scope: Scope) throws {
-    var names = ColumnNames(explicit: Set(results.compactMap(\.alias)))
-    var seen: Set<String> = []
-    for result in results {
-      if let alias = result.alias {
-        guard seen.insert(alias).inserted else {
-          throw failure(.duplicateName, "two columns are called \"\(alias)\"", at: result.position)
-        }
-      }
-      if case .star(nil) = result.expression, scope.sources.count > 1 {
-        guard result.alias == nil else {
-          throw failure(
-            .invalidUse, "* of several sources is several columns, which can't share one alias",
-            at: result.position)
-        }
-        for source in scope.sources {
-          query.columns.append(
-            ResolvedColumn(
-              name: names.unique(source.name), expression: whole(source, at: result.position)))
-        }
-        resultExpressions.append(nil)
+  private mutating func resolveColumns(_ statement: SelectStatement, _ scope: Scope) throws {
+    let names = try statement.columnNames(in: text)
+    var taken = Set(names)
+    for (result, name) in zip(statement.results, names) {
+      guard case .star(nil) = result.expression, scope.sources.count > 1 else {
+        let expression = try resolve(result.expression, scope)
+        query.columns.append(ResolvedColumn(name: name, expression: expression))
+        resultExpressions.append(expression)
         continue
       }
-      let expression = try resolve(result.expression, scope)
-      let name = result.alias ?? names.implicit(result.expression, expression)
-      query.columns.append(ResolvedColumn(name: name, expression: expression))
-      resultExpressions.append(expression)
+      guard result.alias == nil else {
+        throw failure(
+          .invalidUse, "* of several sources is several columns, which can't share one alias",
+          at: result.position)
+      }
+      for (number, source) in scope.sources.enumerated() {
+        var column = number == 0 ? name : source.name
+        var count = 1
+        while number > 0, !taken.insert(column).inserted {
+          count += 1
+          column = "\(source.name) #\(count)"
+        }
+        query.columns.append(ResolvedColumn(name: column, expression: whole(source, at: result.position)))
+      }
+      resultExpressions.append(nil)
     }
   }
 

@@ -30,7 +30,7 @@ struct Planner {
       if let current = best, candidate.cost >= current.cost * 0.7 { continue }
       best = candidate
     }
-    guard var plan = best?.plan else { return QueryPlan(query: query, steps: []) }
+    guard var plan = best?.plan else { return plan([]).plan }
     if query.isGrouped { plan.grouping = plan.isGroupOrdered ? .streaming : .hash }
     return plan
   }
@@ -67,8 +67,9 @@ struct Planner {
       if kind == .leftOuter, !rejectsUnmatched(source) { outer.insert(source.name) } else { conditions += on }
     }
     var bound: Set<String> = []
-    var pending = conditions
     var plan = QueryPlan(query: query, steps: [])
+    plan.constantConditions = conditions.filter { !$0.sources.contains(where: isSource) }
+    var pending = conditions.filter { $0.sources.contains(where: isSource) }
     var rows = 1.0
     var cost = 0.0
     for (position, source) in sources.enumerated() {
@@ -105,7 +106,6 @@ struct Planner {
         plan.steps.append(step)
         if position == 0 { plan.isOrdered = choice.isOrdered }
         for (key, name) in choice.substitutions { plan.substitutions[key] = name }
-        step.needsRecord = true
       }
     }
     for index in plan.steps.indices { plan.steps[index].needsRecord = needsRecord(plan.steps[index], plan) }

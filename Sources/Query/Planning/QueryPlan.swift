@@ -4,6 +4,8 @@
 struct QueryPlan: Sendable {
   var query: ResolvedQuery
   var steps: [PlanStep]
+  /// Conditions that are the same for all rows: looked at once.
+  var constantConditions: [Expression] = []
   var grouping: Grouping?
   /// Whether rows come in the order that is asked for.
   var isOrdered = false
