@@ -12,9 +12,12 @@ import Synchronization
 //   meta       name → value                        see below
 //   docs       document ID → DocumentRecord        live documents
 //   deleted    document ID → DocumentRecord        tombstones
-//   changes    sequence → flags:u8 document ID     the latest change of each document (flags as in the record)
+//   changes    sequence → flags:u8 document ID     the latest change of each document (flags as in the record,
+//                                                  and 4: it came by sync)
 //   bodies     sequence → BodyRecord               bodies of replaced revisions, until compaction
 //   conflicts  sequence → BodyRecord               bodies of leaves that aren't current
+//   expiry       time document ID → nothing        when documents expire (Expiration.swift)
+//   expirations  document ID → time                the same by document
 //
 //   meta/format       version:u8 = 1
 //   meta/publicUUID   16 bytes
@@ -41,7 +44,7 @@ public final class DocumentStore: Sendable {
   }
 
   struct Keyspaces: Sendable {
-    let meta, docs, deleted, changes, bodies, conflicts: Keyspace
+    let meta, docs, deleted, changes, bodies, conflicts, expiry, expirations: Keyspace
   }
 
   /// What an operation needs, taken once at its start.
@@ -70,6 +73,12 @@ public final class DocumentStore: Sendable {
   private let batchThread = Atomic<UInt>(0)
   /// Passed by writers, closed by who replaces the engine.
   private let gate = WriteGate()
+  /// Passed by work in the background that reads or writes, closed by who closes the engine.
+  let background = WriteGate()
+  /// Tells observers of commits.
+  let feed = ChangeFeed()
+  /// Told of what asks for work in the background. Set before the store is shared.
+  public nonisolated(unsafe) weak var upkeep: (any DocumentUpkeep)?
   /// Used by one thread at a time: the one that is in a write transaction.
   nonisolated(unsafe) let writer: DocumentWriter
 
@@ -81,10 +90,15 @@ public final class DocumentStore: Sendable {
   public init(engine: any StorageEngine, options: Options = Options(), blobs: BlobStore? = nil) throws {
     self.options = options
     self.blobs = blobs
-    let format = try engine.read { transaction in
-      try transaction.keyspace(named: "meta").flatMap { try transaction.bytes(Array("format".utf8), in: $0) }
+    let isComplete = try engine.read { transaction in
+      let format = try transaction.keyspace(named: "meta").flatMap {
+        try transaction.bytes(Array("format".utf8), in: $0)
+      }
+      // The youngest keyspace: a database may be older.
+      guard format == [DocumentStore.formatVersion], !engine.isReadOnly else { return format != nil }
+      return try transaction.keyspace(named: "expirations") != nil
     }
-    if format == nil {
+    if !isComplete {
       guard !engine.isReadOnly else {
         throw DocumentError(.notFound, "there is no database in \(engine.path)")
       }
@@ -101,12 +115,15 @@ public final class DocumentStore: Sendable {
 
   private static func create(in transaction: any WriteTransaction) throws {
     let meta = try transaction.createKeyspace("meta", shape: .entries)
+    let shapes: [(String, KeyspaceShape)] = [
+      ("docs", .documents), ("deleted", .documents), ("changes", .sequences), ("bodies", .sequences),
+      ("conflicts", .sequences), ("expiry", .entries), ("expirations", .entries),
+    ]
+    for (name, shape) in shapes where try transaction.keyspace(named: name) == nil {
+      _ = try transaction.createKeyspace(name, shape: shape)
+    }
     // Another process may have been first.
     guard try transaction.bytes(Array("format".utf8), in: meta) == nil else { return }
-    for name in ["docs", "deleted"] { _ = try transaction.createKeyspace(name, shape: .documents) }
-    for name in ["changes", "bodies", "conflicts"] {
-      _ = try transaction.createKeyspace(name, shape: .sequences)
-    }
     try transaction.put(Array("format".utf8), [formatVersion], in: meta)
     for name in ["publicUUID", "privateUUID"] {
       var generator = SystemRandomNumberGenerator()
@@ -129,7 +146,8 @@ public final class DocumentStore: Sendable {
     }
     let keyspaces = Keyspaces(
       meta: try keyspace("meta"), docs: try keyspace("docs"), deleted: try keyspace("deleted"),
-      changes: try keyspace("changes"), bodies: try keyspace("bodies"), conflicts: try keyspace("conflicts"))
+      changes: try keyspace("changes"), bodies: try keyspace("bodies"), conflicts: try keyspace("conflicts"),
+      expiry: try keyspace("expiry"), expirations: try keyspace("expirations"))
     func meta(_ name: String) throws -> [UInt8]? {
       try transaction.bytes(Array(name.utf8), in: keyspaces.meta)
     }
@@ -221,19 +239,28 @@ public final class DocumentStore: Sendable {
       var added: SharedKeys?
       var installed: [BlobDigest] = []
       var result: Result?
-      try context.engine.write { (transaction: any WriteTransaction) throws -> Void in
-        try writer.begin(transaction, context)
-        batchThread.store(thread, ordering: .relaxed)
-        defer {
-          batchThread.store(0, ordering: .relaxed)
-          writer.end()
+      var finished = FinishedTransaction()
+      do {
+        try context.engine.write { (transaction: any WriteTransaction) throws -> Void in
+          try writer.begin(transaction, context, isObserved: feed.isActive)
+          batchThread.store(thread, ordering: .relaxed)
+          defer {
+            batchThread.store(0, ordering: .relaxed)
+            writer.end()
+          }
+          result = try body(writer)
+          added = try writer.finish()
+          installed = writer.installedBlobs
+          // In here transactions are in order.
+          finished = FinishedTransaction(writer, feed)
         }
-        result = try body(writer)
-        added = try writer.finish()
-        installed = writer.installedBlobs
+      } catch {
+        finished.hasFailed(feed)
+        throw error
       }
       if let added { publish(added) }
       if !installed.isEmpty { blobs?.commit(installed) }
+      finished.isCommitted(feed, upkeep: { upkeep })
       // The body ran and did not throw, so it gave a result.
       return result.unsafelyUnwrapped
     }

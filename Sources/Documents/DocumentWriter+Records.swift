@@ -174,10 +174,12 @@ extension DocumentWriter {
     _ id: UnsafeRawBufferPointer, flags: DocumentRecord.Flags, _ sequence: UInt64,
     _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
   ) throws {
+    let flags = isFromSync ? flags.union(.fromSync) : flags
     other.removeAll()
     other.append(flags.rawValue)
     other.append(id)
     try withSequenceKey(sequence) { try transaction.append($0, other.bytes, in: keyspaces.changes) }
+    if notes.isCollecting { try notes.add(id, flags: flags, sequence, record: record.bytes) }
   }
 
   func deleteSequence(
@@ -187,7 +189,7 @@ extension DocumentWriter {
   }
 
   /// Forgets the document and all its revisions: no tombstone, no change. False when there was none.
-  func purge(_ id: UnsafeRawBufferPointer) throws -> Bool {
+  func purge(_ id: UnsafeRawBufferPointer, isExpired: Bool = false) throws -> Bool {
     let (transaction, keyspaces) = try open()
     guard let old = try load(id, transaction, keyspaces) else { return false }
     return try mutating {
@@ -196,6 +198,8 @@ extension DocumentWriter {
       }
       try transaction.delete(id, in: old.isDeleted ? keyspaces.deleted : keyspaces.docs)
       try deleteSequence(old.sequence, in: keyspaces.changes, transaction)
+      try removeExpiration(of: id, transaction, keyspaces)
+      notes.addPurge(id, isExpired: isExpired)
       return true
     }
   }
@@ -204,6 +208,26 @@ extension DocumentWriter {
   func dropReplacedBodies() throws -> Int {
     let (transaction, keyspaces) = try open()
     return try mutating { try transaction.deleteRange(.all, in: keyspaces.bodies) }
+  }
+}
+
+extension DocumentWriter {
+  /// Drops bodies of replaced revisions whose sequences are at most `end`, the oldest first, at most `limit`.
+  func dropReplacedBodies(upTo end: UInt64, limit: Int) throws -> Int {
+    let (transaction, keyspaces) = try open()
+    var last: [UInt8] = []
+    var count = 0
+    let upper = withSequenceKey(min(end, maximumSequence)) { KeyRange.Bound.inclusive(Array($0)) }
+    try transaction.scan(keyspaces.bodies, KeyRange(upper: upper), order: .ascending, fetch: .keys) {
+      key, _ in
+      last = Array(key)
+      count += 1
+      return count < limit
+    }
+    guard count > 0 else { return 0 }
+    return try mutating {
+      try transaction.deleteRange(KeyRange(upper: .inclusive(last)), in: keyspaces.bodies)
+    }
   }
 }
 

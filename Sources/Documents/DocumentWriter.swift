@@ -28,6 +28,12 @@ final class DocumentWriter {
   /// New blobs that this transaction put in place.
   var installedBlobs: [BlobDigest] = []
   private var scans = 0
+  /// What observers are to be told.
+  var notes = ChangeNotes()
+  /// Whether the revision that is being added came from elsewhere.
+  var isFromSync = false
+  /// The earliest expiration that the transaction has set.
+  var earliestExpiration: Int64?
   /// What `contextOfNow` answered last.
   private var lastContext: DocumentStore.Context?
 
@@ -40,7 +46,9 @@ final class DocumentWriter {
 
   // MARK: The transaction's frame
 
-  func begin(_ transaction: any WriteTransaction, _ context: DocumentStore.Context) throws {
+  func begin(
+    _ transaction: any WriteTransaction, _ context: DocumentStore.Context, isObserved: Bool = false
+  ) throws {
     let state = try DocumentStore.State(transaction, context.keyspaces.meta)
     // Another process, or a write that shares this commit, may have added keys.
     let base =
@@ -58,11 +66,17 @@ final class DocumentWriter {
     failure = nil
     scans = 0
     lastContext = nil
+    notes.begin(isCollecting: isObserved)
+    isFromSync = false
+    earliestExpiration = nil
     if !installedBlobs.isEmpty { installedBlobs = [] }
   }
 
   /// The sequence of the latest change, those of this transaction included.
   var lastSequence: UInt64? { state?.lastSequence }
+
+  /// The last sequence before the transaction, and of it.
+  var span: (begin: UInt64, end: UInt64) { (stateAtBegin, state?.lastSequence ?? stateAtBegin) }
 
   /// What reading inside the transaction needs: the shared keys that it added are known to nobody else yet.
   var contextOfNow: DocumentStore.Context? {
