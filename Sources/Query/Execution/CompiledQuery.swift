@@ -3,7 +3,7 @@ import Storage
 /// A plan whose expressions are compiled: made once, run many times, on any thread.
 final class CompiledQuery: @unchecked Sendable {
   let plan: QueryPlan
-  let program = EvaluationProgram()
+  let program: EvaluationProgram
   let sourceCount: Int
   let slotCount: Int
   let steps: [CompiledStep]
@@ -21,6 +21,8 @@ final class CompiledQuery: @unchecked Sendable {
   /// Throws a `QueryError` for what can't be compiled.
   init(_ plan: QueryPlan, _ context: PlanningContext) throws(QueryError) {
     self.plan = plan
+    let program = EvaluationProgram()
+    self.program = program
     let query = plan.query
     var scope = PlanScope(query)
     var subqueries: [(CompiledQuery, Int)] = []

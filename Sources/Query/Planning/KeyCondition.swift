@@ -61,8 +61,11 @@ extension Expression {
   /// What this condition says about expressions of the source `name`, whose values may depend on the sources
   /// `bound`. Empty when it says nothing that a range can hold.
   func keyTerms(of name: String, bound: Set<String>, conjunct: Int) -> [KeyTerm] {
-    func isKey(_ expression: Expression) -> Bool { expression.sources == [name] }
-    func isValue(_ expression: Expression) -> Bool { expression.sources.isSubset(of: bound) }
+    // Comparisons under a COLLATE aren't those of keys.
+    func isKey(_ expression: Expression) -> Bool { !expression.isCollated && expression.sources == [name] }
+    func isValue(_ expression: Expression) -> Bool {
+      !expression.isCollated && expression.sources.isSubset(of: bound)
+    }
     func term(_ key: Expression, _ condition: KeyCondition) -> [KeyTerm] {
       [KeyTerm(key: key, condition: condition, conjunct: conjunct)]
     }
@@ -100,6 +103,11 @@ extension Expression {
     default: return []
     }
   }
+}
+
+extension Expression {
+  /// Whether a COLLATE is its outermost part.
+  fileprivate var isCollated: Bool { if case .collate = self { true } else { false } }
 }
 
 extension KeyCondition {
