@@ -31,6 +31,25 @@ public final class DocumentSnapshot {
     return (transaction, isOfBatch ? store.writer.contextOfNow ?? begun : begun)
   }
 
+  /// The indexes of this snapshot.
+  var indexCatalog: IndexCatalog {
+    get throws {
+      let (transaction, context) = try open()
+      return try store.indexCatalog(transaction, context)
+    }
+  }
+
+  /// The engine's own snapshot below, for readers of indexes. Not to be kept.
+  public var storage: any ReadTransaction { get throws { try open().0 } }
+
+  /// The names that every body of the snapshot can be read with.
+  public var sharedKeys: SharedKeys {
+    get throws {
+      let (transaction, context) = try open()
+      return isOfBatch ? context.sharedKeys : try store.currentSharedKeys(transaction, context)
+    }
+  }
+
   /// The live document of that ID, or nil. With `includeDeleted`, a tombstone as well.
   public func document(_ id: String, includeDeleted: Bool = false) throws -> Document? {
     let (transaction, context) = try open()

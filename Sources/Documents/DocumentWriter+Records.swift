@@ -42,6 +42,7 @@ extension DocumentWriter {
     let parentNode = parent > 0 ? tree.nodes[parent] : nil
     var forgetsOldCurrent = false
     var forgetsParent = false
+    var keepsCurrent = false
     var index = tree.sort(watching: newRevision)
     index = try tree.prune(depth: options.maximumTreeDepth, watching: index) { sequence in
       if sequence == oldCurrent?.sequence {
@@ -78,6 +79,7 @@ extension DocumentWriter {
       tree.encode(into: &treeBytes)
       if let old, let oldCurrent, tree.nodes[0].sequence == oldCurrent.sequence, parent != 0 {
         // What was current still is.
+        keepsCurrent = true
         compose(
           flags: flags, sequence, keyCount: old.keyCount,
           body: UnsafeRawBufferPointer(rebasing: stored.bytes[old.bodyStart...]))
@@ -97,6 +99,20 @@ extension DocumentWriter {
     try transaction.put(id, record.bytes, in: isDeleted ? keyspaces.deleted : keyspaces.docs)
     if let old { try deleteSequence(old.sequence, in: keyspaces.changes, transaction) }
     try addChange(id, flags: flags, sequence, transaction, keyspaces)
+    if !keepsCurrent {
+      try updateIndexes(id, old: liveBody(old), new: isDeleted ? nil : bodyOfRecord, transaction)
+    }
+  }
+
+  /// The body that was current and live; valid until the next document is loaded.
+  func liveBody(_ old: Stored?) -> UnsafeRawBufferPointer? {
+    guard let old, !old.isDeleted else { return nil }
+    return UnsafeRawBufferPointer(rebasing: stored.bytes[old.bodyStart...])
+  }
+
+  /// The body that the record was put together with; valid until the next is.
+  private var bodyOfRecord: UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(rebasing: record.bytes[bodyStart...])
   }
 
   /// Puts the record together from `treeBytes` and a body.
@@ -111,6 +127,7 @@ extension DocumentWriter {
     record.append(varint: UInt64(keyCount))
     record.append(varint: UInt64(treeBytes.count))
     record.append(treeBytes.bytes)
+    bodyStart = record.count
     record.append(body)
   }
 
@@ -198,6 +215,7 @@ extension DocumentWriter {
       }
       try transaction.delete(id, in: old.isDeleted ? keyspaces.deleted : keyspaces.docs)
       try deleteSequence(old.sequence, in: keyspaces.changes, transaction)
+      try updateIndexes(id, old: liveBody(old), new: nil, transaction)
       try removeExpiration(of: id, transaction, keyspaces)
       notes.addPurge(id, isExpired: isExpired)
       return true
