@@ -10,5 +10,5 @@ extension PlanningContext {
 
 extension DocumentSnapshot {
   /// Changes whenever plans made before may be wrong.
-  var planGeneration: UInt64 { get throws { 0 } }
+  var planGeneration: UInt64 { get throws { UInt64(try indexGeneration) } }
 }

@@ -164,8 +164,8 @@ public final class Query: Sendable {
     try source.read { snapshot in
       let (compiled, planning) = try prepare(snapshot)
       let context = try takeContext(compiled)
-      let sharedKeys = try snapshot.sharedKeysForReading
-      try withoutActuallyEscaping(receiver) { receiver in
+      let sharedKeys = try snapshot.sharedKeys
+      _ = try withoutActuallyEscaping(receiver) { receiver in
         try QueryExecution.run(
           compiled, context, snapshot, sharedKeys, parameters, planning, cancellation,
           receiver: { try receiver($0, sharedKeys) })
@@ -232,7 +232,7 @@ public final class Query: Sendable {
         return
       }
       let context = try takeContext(compiled)
-      let sharedKeys = try snapshot.sharedKeysForReading
+      let sharedKeys = try snapshot.sharedKeys
       var rows = 0
       let begin = ContinuousClock.now
       let counts = try QueryExecution.run(

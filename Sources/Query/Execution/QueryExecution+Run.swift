@@ -17,7 +17,7 @@ extension QueryExecution {
       return try DocumentSnapshot.revisionID(ofRecord: row.record).description
     }
     context.expiration = { id in
-      try snapshot.expirationMillis(of: id.bytes)
+      try snapshot.expiration(ofBytes: id.bytes)
     }
     defer {
       context.revisionID = nil
