@@ -94,7 +94,7 @@ let package = Package(
       dependencies: ["Query", "Documents", "Fleece", "Storage", "Touchstone", "Datasets", "CICU"]),
     .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
     .testTarget(name: "DatasetsTests", dependencies: ["Datasets"]),
-    .testTarget(name: "SuitesTests", dependencies: ["Suites"]),
+    .testTarget(name: "SuitesTests", dependencies: ["Suites", "Touchstone", "StorageLMDB"]),
     .testTarget(name: "CLITests", dependencies: ["touchstone", "Touchstone", "Datasets", "Storage"]),
   ]
     + (fuzzing

@@ -66,7 +66,7 @@ failed:
 
 void limit_lmdb_close(limit_lmdb *database) {
   if (!database) return;
-  mdb_env_close(database->environment);
+  if (database->environment) mdb_env_close(database->environment);
   free(database);
 }
 
@@ -312,7 +312,7 @@ failed:
   limit_text_work_destroy(text_work);
 }
 
-void limit_lmdb_compact(limit_lmdb *database, const char *copy, limit_outcome *outcome) {
+void limit_lmdb_compact(limit_lmdb *database, const char *path, const char *copy, limit_outcome *outcome) {
   MDB_txn *transaction = NULL;
   int file = -1;
   limit_begin(outcome);
@@ -324,6 +324,9 @@ void limit_lmdb_compact(limit_lmdb *database, const char *copy, limit_outcome *o
   TRY(mdb_env_copy2(database->environment, copy, MDB_CP_COMPACT), "mdb_env_copy2");
   file = open(copy, O_RDONLY | O_CLOEXEC);
   TRY(file < 0 || fsync(file) ? errno : 0, copy);
+  mdb_env_close(database->environment);
+  database->environment = NULL;
+  TRY(rename(copy, path) ? errno : 0, path);
   limit_end(outcome);
 failed:
   if (file >= 0) close(file);

@@ -3,18 +3,11 @@ import Storage
 import StorageLMDB
 import StorageSQLite
 
-/// The engines that can be measured.
+/// The engines that are measured, of those that the library knows (`Engines`).
 public enum BenchEngines {
-  /// All of them.
-  public static let all: [EngineType] =
-    [SQLiteEngines.sqlite, LMDBEngines.lmdb, SQLiteEngines.sqlcipher, SQLiteEngines.sqlcipherPlain]
-
   /// Those that are compared when none is named.
   public static let standard: [EngineType] =
     [SQLiteEngines.sqlite, LMDBEngines.lmdb, SQLiteEngines.sqlcipher]
-
-  /// The engine of that name, or nil.
-  public static func type(named name: String) -> EngineType? { all.first { $0.name == name } }
 }
 
 /// An engine as it is in a run: opened once, to see its library and its settings.

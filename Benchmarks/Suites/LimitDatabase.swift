@@ -163,11 +163,11 @@ final class LimitDatabase {
     }
   }
 
-  /// Empties the first table and gives unused space back: in place, or by a copy named `copy`.
-  func compact(copy: String) throws -> limit_outcome {
+  /// Empties the first table and gives unused space of the file at `path` back. Nothing else may follow.
+  func compact(_ path: String) throws -> limit_outcome {
     try run {
       switch handle {
-      case .lmdb(let database): limit_lmdb_compact(database, copy, &$0)
+      case .lmdb(let database): limit_lmdb_compact(database, path, path + ".copy", &$0)
       case .sqlite(let database): limit_sqlite_compact(database, &$0)
       }
     }

@@ -56,7 +56,7 @@ public final class BlobStore: Sendable {
   func path(of digest: BlobDigest) throws -> String { directory + "/" + (try fileName(of: digest)) }
 
   /// Whether a file of that name can be a blob's.
-  func isBlob(fileName: String) -> Bool {
+  public func isBlob(fileName: String) -> Bool {
     guard isEncrypted else { return BlobDigest(fileName: fileName) != nil }
     return fileName.utf8.count == 43 + SealedFormat.fileSuffix.utf8.count
       && fileName.hasSuffix(SealedFormat.fileSuffix)

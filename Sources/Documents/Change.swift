@@ -8,4 +8,6 @@ public struct Change: Sendable, Hashable {
   public let isDeleted: Bool
   /// Whether it has more than one live leaf.
   public let isConflicted: Bool
+  /// Whether it came from another database by sync.
+  public let isFromSync: Bool
 }

@@ -16,6 +16,10 @@ public struct DocumentError: Error, Sendable, CustomStringConvertible {
     case invalidBody
     /// A property that begins with an underscore and has a meaning of its own.
     case reservedProperty
+    /// The name or the definition of an index that can't be.
+    case invalidIndex
+    /// An index of a kind that the database wasn't opened with: it can't be kept.
+    case unknownIndexKind
     /// A blob that the body names isn't in the database.
     case missingBlob
     /// What is stored can't be read.

@@ -25,6 +25,8 @@ struct DocumentRecord {
     let rawValue: UInt8
     static let deleted = Flags(rawValue: 1)
     static let conflicted = Flags(rawValue: 2)
+    /// Of a change, not of a record: it came from another database by sync.
+    static let fromSync = Flags(rawValue: 4)
   }
 
   let flags: Flags

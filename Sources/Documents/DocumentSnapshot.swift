@@ -23,12 +23,31 @@ public final class DocumentSnapshot {
 
   func end() { transaction = nil }
 
-  private func open() throws -> (any ReadTransaction, DocumentStore.Context) {
+  func open() throws -> (any ReadTransaction, DocumentStore.Context) {
     guard let transaction else {
       throw DocumentError(.snapshotEnded, "a snapshot can't be used after the closure that it was handed to")
     }
     // A batch may have added shared keys since.
     return (transaction, isOfBatch ? store.writer.contextOfNow ?? begun : begun)
+  }
+
+  /// The indexes of this snapshot.
+  var indexCatalog: IndexCatalog {
+    get throws {
+      let (transaction, context) = try open()
+      return try store.indexCatalog(transaction, context)
+    }
+  }
+
+  /// The engine's own snapshot below, for readers of indexes. Not to be kept.
+  public var storage: any ReadTransaction { get throws { try open().0 } }
+
+  /// The names that every body of the snapshot can be read with.
+  public var sharedKeys: SharedKeys {
+    get throws {
+      let (transaction, context) = try open()
+      return isOfBatch ? context.sharedKeys : try store.currentSharedKeys(transaction, context)
+    }
   }
 
   /// The live document of that ID, or nil. With `includeDeleted`, a tombstone as well.

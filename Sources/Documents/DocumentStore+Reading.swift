@@ -114,7 +114,8 @@ extension DocumentStore {
           Change(
             sequence: UInt64(bigEndian: key.loadUnaligned(as: UInt64.self)),
             documentID: String(decoding: UnsafeRawBufferPointer(rebasing: value[1...]), as: UTF8.self),
-            isDeleted: flags.contains(.deleted), isConflicted: flags.contains(.conflicted)))
+            isDeleted: flags.contains(.deleted), isConflicted: flags.contains(.conflicted),
+            isFromSync: flags.contains(.fromSync)))
       }
     }
   }

@@ -122,4 +122,21 @@ extension DocumentStore {
   /// the engine's to give back.
   @discardableResult
   public func dropReplacedBodies() throws -> Int { try writing { try $0.dropReplacedBodies() } }
+
+  /// Drops those of sequences up to `end`, the oldest first, at most `limit`, and says how many there were.
+  @discardableResult
+  public func dropReplacedBodies(upTo end: UInt64, limit: Int) throws -> Int {
+    try writing { try $0.dropReplacedBodies(upTo: end, limit: max(1, limit)) }
+  }
+
+  /// How many documents and tombstones there are, and how many bodies of replaced revisions. Constant time.
+  public func bodyCounts() throws -> (current: Int, replaced: Int) {
+    try reading { transaction, context in
+      let keyspaces = context.keyspaces
+      return (
+        try transaction.count(of: keyspaces.docs) + transaction.count(of: keyspaces.deleted),
+        try transaction.count(of: keyspaces.bodies)
+      )
+    }
+  }
 }

@@ -12,15 +12,20 @@ import Synchronization
 //   meta       name → value                        see below
 //   docs       document ID → DocumentRecord        live documents
 //   deleted    document ID → DocumentRecord        tombstones
-//   changes    sequence → flags:u8 document ID     the latest change of each document (flags as in the record)
+//   changes    sequence → flags:u8 document ID     the latest change of each document (flags as in the record,
+//                                                  and 4: it came by sync)
 //   bodies     sequence → BodyRecord               bodies of replaced revisions, until compaction
 //   conflicts  sequence → BodyRecord               bodies of leaves that aren't current
+//   expiry       time document ID → nothing        when documents expire (Expiration.swift)
+//   expirations  document ID → time                the same by document
 //
-//   meta/format       version:u8 = 1
+//   meta/format       version:u8 = 1, or 2 once there was an index
 //   meta/publicUUID   16 bytes
 //   meta/privateUUID  16 bytes
 //   meta/previousPrivateUUID  16 bytes, in a copy: the private UUID of what it was copied from
 //   meta/state        last sequence:u64 big-endian  number of shared keys:u16 big-endian
+//                     index generation:u32 big-endian, left out while it is 0
+//   meta/index/NAME   IndexRecord
 //   meta/sharedKeys   Fleece array of strings
 
 /// Documents with their revisions over any engine: what `Database` is a face of.
@@ -33,16 +38,21 @@ public final class DocumentStore: Sendable {
     public var maximumTreeDepth: Int
     /// Whether the bodies of replaced revisions stay until `compact()`.
     public var keepsReplacedBodies: Bool
+    /// The kinds of indexes that are known. A database with another can only be read.
+    public var indexKinds: [any IndexKind]
 
     /// A depth below 1 is taken for 1.
-    public init(maximumTreeDepth: Int = 20, keepsReplacedBodies: Bool = true) {
+    public init(
+      maximumTreeDepth: Int = 20, keepsReplacedBodies: Bool = true, indexKinds: [any IndexKind] = []
+    ) {
       self.maximumTreeDepth = max(1, maximumTreeDepth)
       self.keepsReplacedBodies = keepsReplacedBodies
+      self.indexKinds = indexKinds
     }
   }
 
   struct Keyspaces: Sendable {
-    let meta, docs, deleted, changes, bodies, conflicts: Keyspace
+    let meta, docs, deleted, changes, bodies, conflicts, expiry, expirations: Keyspace
   }
 
   /// What an operation needs, taken once at its start.
@@ -67,14 +77,29 @@ public final class DocumentStore: Sendable {
   /// Never leaves the device: 16 bytes.
   public let privateUUID: [UInt8]
   private let current: Lock<Context>
+  /// What a check looks at besides the documents.
+  let checkers = Lock<[any IntegrityChecker]>([])
   /// The thread whose batch is open (0: none).
   private let batchThread = Atomic<UInt>(0)
   /// Passed by writers, closed by who replaces the engine.
   private let gate = WriteGate()
+  /// Whether a commit failed since the writer last began: what it remembers of indexes may never have been.
+  private let commitFailed = Atomic<Bool>(false)
+  /// Passed by work in the background that reads or writes, closed by who closes the engine.
+  let background = WriteGate()
+  /// Tells observers of commits.
+  let feed = ChangeFeed()
+  /// Told of what asks for work in the background. Set before the store is shared.
+  public nonisolated(unsafe) weak var upkeep: (any DocumentUpkeep)?
   /// Used by one thread at a time: the one that is in a write transaction.
   nonisolated(unsafe) let writer: DocumentWriter
+  /// The indexes of a committed state, as read last.
+  let lastCatalog = Lock<IndexCatalog>(.empty)
 
+  /// What a new database begins with, and what it has once there is an index: releases that don't maintain
+  /// indexes must not write to it.
   static let formatVersion: UInt8 = 1
+  static let formatVersionWithIndexes: UInt8 = 2
 
   /// Opens the documents in `engine`, or makes an empty set of them.
   ///
@@ -82,10 +107,15 @@ public final class DocumentStore: Sendable {
   public init(engine: any StorageEngine, options: Options = Options(), blobs: BlobStore? = nil) throws {
     self.options = options
     self.blobs = blobs
-    let format = try engine.read { transaction in
-      try transaction.keyspace(named: "meta").flatMap { try transaction.bytes(Array("format".utf8), in: $0) }
+    let isComplete = try engine.read { transaction in
+      let format = try transaction.keyspace(named: "meta").flatMap {
+        try transaction.bytes(Array("format".utf8), in: $0)
+      }
+      // The youngest keyspace: a database may be older.
+      guard format == [DocumentStore.formatVersion], !engine.isReadOnly else { return format != nil }
+      return try transaction.keyspace(named: "expirations") != nil
     }
-    if format == nil {
+    if !isComplete {
       guard !engine.isReadOnly else {
         throw DocumentError(.notFound, "there is no database in \(engine.path)")
       }
@@ -96,18 +126,24 @@ public final class DocumentStore: Sendable {
     }
     publicUUID = opened.publicUUID
     privateUUID = opened.privateUUID
+    if !engine.isReadOnly {
+      for index in opened.indexes.records { _ = try options.kind(of: index) }
+    }
     current = Lock(opened.context)
     writer = try DocumentWriter(options: options, blobs: blobs)
   }
 
   private static func create(in transaction: any WriteTransaction) throws {
     let meta = try transaction.createKeyspace("meta", shape: .entries)
+    let shapes: [(String, KeyspaceShape)] = [
+      ("docs", .documents), ("deleted", .documents), ("changes", .sequences), ("bodies", .sequences),
+      ("conflicts", .sequences), ("expiry", .entries), ("expirations", .entries),
+    ]
+    for (name, shape) in shapes where try transaction.keyspace(named: name) == nil {
+      _ = try transaction.createKeyspace(name, shape: shape)
+    }
     // Another process may have been first.
     guard try transaction.bytes(Array("format".utf8), in: meta) == nil else { return }
-    for name in ["docs", "deleted"] { _ = try transaction.createKeyspace(name, shape: .documents) }
-    for name in ["changes", "bodies", "conflicts"] {
-      _ = try transaction.createKeyspace(name, shape: .sequences)
-    }
     try transaction.put(Array("format".utf8), [formatVersion], in: meta)
     for name in ["publicUUID", "privateUUID"] {
       try transaction.put(Array(name.utf8), randomUUID(), in: meta)
@@ -115,7 +151,7 @@ public final class DocumentStore: Sendable {
   }
 
   private static func load(from transaction: any ReadTransaction, engine: any StorageEngine) throws -> (
-    context: Context, publicUUID: [UInt8], privateUUID: [UInt8]
+    context: Context, publicUUID: [UInt8], privateUUID: [UInt8], indexes: IndexCatalog
   ) {
     func keyspace(_ name: String) throws -> Keyspace {
       guard let keyspace = try transaction.keyspace(named: name) else {
@@ -125,22 +161,27 @@ public final class DocumentStore: Sendable {
     }
     let keyspaces = Keyspaces(
       meta: try keyspace("meta"), docs: try keyspace("docs"), deleted: try keyspace("deleted"),
-      changes: try keyspace("changes"), bodies: try keyspace("bodies"), conflicts: try keyspace("conflicts"))
+      changes: try keyspace("changes"), bodies: try keyspace("bodies"), conflicts: try keyspace("conflicts"),
+      expiry: try keyspace("expiry"), expirations: try keyspace("expirations"))
     func meta(_ name: String) throws -> [UInt8]? {
       try transaction.bytes(Array(name.utf8), in: keyspaces.meta)
     }
-    if let version = try meta("format")?.first, version > formatVersion {
+    let format = try meta("format")
+    if let version = format?.first, version > formatVersionWithIndexes {
       throw DocumentError(
         .unsupportedVersion,
-        "the documents in \(engine.path) are of format \(version); this release knows \(formatVersion)")
+        "the documents in \(engine.path) are of format \(version); this release knows \(formatVersionWithIndexes)"
+      )
     }
-    guard try meta("format") == [formatVersion], let publicUUID = try meta("publicUUID"),
-      publicUUID.count == 16,
+    guard format == [formatVersion] || format == [formatVersionWithIndexes],
+      let publicUUID = try meta("publicUUID"), publicUUID.count == 16,
       let privateUUID = try meta("privateUUID"), privateUUID.count == 16
     else { throw DocumentError(.damaged, "the database's own records can't be read in \(engine.path)") }
     let sharedKeys = try loadSharedKeys(transaction, keyspaces.meta)
+    let indexes = try IndexCatalog.load(
+      State(transaction, keyspaces.meta).indexGeneration, transaction, keyspaces.meta)
     return (
-      Context(engine: engine, keyspaces: keyspaces, sharedKeys: sharedKeys), publicUUID, privateUUID
+      Context(engine: engine, keyspaces: keyspaces, sharedKeys: sharedKeys), publicUUID, privateUUID, indexes
     )
   }
 
@@ -217,19 +258,35 @@ public final class DocumentStore: Sendable {
       var added: SharedKeys?
       var installed: [BlobDigest] = []
       var result: Result?
-      try context.engine.write { (transaction: any WriteTransaction) throws -> Void in
-        try writer.begin(transaction, context)
-        batchThread.store(thread, ordering: .relaxed)
-        defer {
-          batchThread.store(0, ordering: .relaxed)
-          writer.end()
+      var committing = false
+      var finished = FinishedTransaction()
+      do {
+        try context.engine.write { (transaction: any WriteTransaction) throws -> Void in
+          if commitFailed.load(ordering: .acquiring) {
+            commitFailed.store(false, ordering: .relaxed)
+            writer.indexes = nil
+          }
+          try writer.begin(transaction, context, isObserved: feed.isActive)
+          batchThread.store(thread, ordering: .relaxed)
+          defer {
+            batchThread.store(0, ordering: .relaxed)
+            writer.end(committing: committing)
+          }
+          result = try body(writer)
+          added = try writer.finish()
+          installed = writer.installedBlobs
+          // In here transactions are in order.
+          finished = FinishedTransaction(writer, feed)
+          committing = true
         }
-        result = try body(writer)
-        added = try writer.finish()
-        installed = writer.installedBlobs
+      } catch {
+        if committing { commitFailed.store(true, ordering: .releasing) }
+        finished.hasFailed(feed)
+        throw error
       }
       if let added { publish(added) }
       if !installed.isEmpty { blobs?.commit(installed) }
+      finished.isCommitted(feed, upkeep: { upkeep })
       // The body ran and did not throw, so it gave a result.
       return result.unsafelyUnwrapped
     }
@@ -280,27 +337,35 @@ public final class DocumentStore: Sendable {
     static let key = Array("state".utf8)
     var lastSequence: UInt64 = 0
     var sharedKeyCount = 0
+    /// Changes whenever an index is made or removed; 0 while there never was one.
+    var indexGeneration: UInt32 = 0
 
     init(_ transaction: any ReadTransaction, _ meta: Keyspace) throws {
       let bytes = try State.key.withUnsafeBytes { try transaction.get($0, in: meta) }
       guard let bytes else { return }
-      guard bytes.count == 10 else {
+      guard bytes.count == 10 || bytes.count == 14 else {
         throw DocumentError(.damaged, "the record of the last sequence can't be read")
       }
       lastSequence = UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self))
       sharedKeyCount = Int(UInt16(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt16.self)))
+      if bytes.count == 14 {
+        indexGeneration = UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: 10, as: UInt32.self))
+      }
       guard lastSequence <= maximumSequence, sharedKeyCount <= 2048 else {
         throw DocumentError(.damaged, "the record of the last sequence can't be right")
       }
     }
 
     func write(_ transaction: any WriteTransaction, _ meta: Keyspace) throws {
-      try withUnsafeTemporaryAllocation(byteCount: 10, alignment: 8) { bytes in
+      try withUnsafeTemporaryAllocation(byteCount: 16, alignment: 8) { bytes in
         bytes.storeBytes(of: lastSequence.bigEndian, as: UInt64.self)
         bytes.storeBytes(of: UInt16(sharedKeyCount).bigEndian, toByteOffset: 8, as: UInt16.self)
-        try State.key.withUnsafeBytes {
-          try transaction.put($0, UnsafeRawBufferPointer(bytes), in: meta)
+        // At byte 10 four bytes aren't aligned.
+        withUnsafeBytes(of: indexGeneration.bigEndian) { generation in
+          UnsafeMutableRawBufferPointer(rebasing: bytes[10..<14]).copyMemory(from: generation)
         }
+        let record = UnsafeRawBufferPointer(rebasing: bytes[..<(indexGeneration == 0 ? 10 : 14)])
+        try State.key.withUnsafeBytes { try transaction.put($0, record, in: meta) }
       }
     }
   }

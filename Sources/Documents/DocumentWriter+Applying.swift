@@ -47,6 +47,8 @@ extension DocumentWriter {
       ids.removeLast(ids.count - options.maximumTreeDepth)
     }
     let sequence = try nextSequence()
+    isFromSync = true
+    defer { isFromSync = false }
     return try mutating {
       var parent = ancestor
       for (position, id) in ids.enumerated().reversed() {

@@ -42,6 +42,7 @@ extension DocumentWriter {
     let parentNode = parent > 0 ? tree.nodes[parent] : nil
     var forgetsOldCurrent = false
     var forgetsParent = false
+    var keepsCurrent = false
     var index = tree.sort(watching: newRevision)
     index = try tree.prune(depth: options.maximumTreeDepth, watching: index) { sequence in
       if sequence == oldCurrent?.sequence {
@@ -78,6 +79,7 @@ extension DocumentWriter {
       tree.encode(into: &treeBytes)
       if let old, let oldCurrent, tree.nodes[0].sequence == oldCurrent.sequence, parent != 0 {
         // What was current still is.
+        keepsCurrent = true
         compose(
           flags: flags, sequence, keyCount: old.keyCount,
           body: UnsafeRawBufferPointer(rebasing: stored.bytes[old.bodyStart...]))
@@ -97,6 +99,20 @@ extension DocumentWriter {
     try transaction.put(id, record.bytes, in: isDeleted ? keyspaces.deleted : keyspaces.docs)
     if let old { try deleteSequence(old.sequence, in: keyspaces.changes, transaction) }
     try addChange(id, flags: flags, sequence, transaction, keyspaces)
+    if !keepsCurrent {
+      try updateIndexes(id, old: liveBody(old), new: isDeleted ? nil : bodyOfRecord, transaction)
+    }
+  }
+
+  /// The body that was current and live; valid until the next document is loaded.
+  func liveBody(_ old: Stored?) -> UnsafeRawBufferPointer? {
+    guard let old, !old.isDeleted else { return nil }
+    return UnsafeRawBufferPointer(rebasing: stored.bytes[old.bodyStart...])
+  }
+
+  /// The body that the record was put together with; valid until the next is.
+  private var bodyOfRecord: UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(rebasing: record.bytes[bodyStart...])
   }
 
   /// Puts the record together from `treeBytes` and a body.
@@ -111,6 +127,7 @@ extension DocumentWriter {
     record.append(varint: UInt64(keyCount))
     record.append(varint: UInt64(treeBytes.count))
     record.append(treeBytes.bytes)
+    bodyStart = record.count
     record.append(body)
   }
 
@@ -174,10 +191,12 @@ extension DocumentWriter {
     _ id: UnsafeRawBufferPointer, flags: DocumentRecord.Flags, _ sequence: UInt64,
     _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
   ) throws {
+    let flags = isFromSync ? flags.union(.fromSync) : flags
     other.removeAll()
     other.append(flags.rawValue)
     other.append(id)
     try withSequenceKey(sequence) { try transaction.append($0, other.bytes, in: keyspaces.changes) }
+    if notes.isCollecting { try notes.add(id, flags: flags, sequence, record: record.bytes) }
   }
 
   func deleteSequence(
@@ -187,7 +206,7 @@ extension DocumentWriter {
   }
 
   /// Forgets the document and all its revisions: no tombstone, no change. False when there was none.
-  func purge(_ id: UnsafeRawBufferPointer) throws -> Bool {
+  func purge(_ id: UnsafeRawBufferPointer, isExpired: Bool = false) throws -> Bool {
     let (transaction, keyspaces) = try open()
     guard let old = try load(id, transaction, keyspaces) else { return false }
     return try mutating {
@@ -196,6 +215,9 @@ extension DocumentWriter {
       }
       try transaction.delete(id, in: old.isDeleted ? keyspaces.deleted : keyspaces.docs)
       try deleteSequence(old.sequence, in: keyspaces.changes, transaction)
+      try updateIndexes(id, old: liveBody(old), new: nil, transaction)
+      try removeExpiration(of: id, transaction, keyspaces)
+      notes.addPurge(id, isExpired: isExpired)
       return true
     }
   }
@@ -204,6 +226,26 @@ extension DocumentWriter {
   func dropReplacedBodies() throws -> Int {
     let (transaction, keyspaces) = try open()
     return try mutating { try transaction.deleteRange(.all, in: keyspaces.bodies) }
+  }
+}
+
+extension DocumentWriter {
+  /// Drops bodies of replaced revisions whose sequences are at most `end`, the oldest first, at most `limit`.
+  func dropReplacedBodies(upTo end: UInt64, limit: Int) throws -> Int {
+    let (transaction, keyspaces) = try open()
+    var last: [UInt8] = []
+    var count = 0
+    let upper = withSequenceKey(min(end, maximumSequence)) { KeyRange.Bound.inclusive(Array($0)) }
+    try transaction.scan(keyspaces.bodies, KeyRange(upper: upper), order: .ascending, fetch: .keys) {
+      key, _ in
+      last = Array(key)
+      count += 1
+      return count < limit
+    }
+    guard count > 0 else { return 0 }
+    return try mutating {
+      try transaction.deleteRange(KeyRange(upper: .inclusive(last)), in: keyspaces.bodies)
+    }
   }
 }
 

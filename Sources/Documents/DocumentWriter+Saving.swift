@@ -109,6 +109,7 @@ extension DocumentWriter {
     return try mutating {
       guard try transaction.insert(id, record.bytes, in: keyspaces.docs) else { return nil }
       try addChange(id, flags: [], sequence, transaction, keyspaces)
+      try updateIndexes(id, old: nil, new: encoder.fleece, transaction)
       state?.lastSequence = sequence
       return saved(sequence, 1, suffix)
     }

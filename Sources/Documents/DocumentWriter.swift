@@ -13,6 +13,8 @@ final class DocumentWriter {
   /// A copy of the stored document: the engine's own bytes end at the next write.
   var stored = ByteBuffer()
   var record = ByteBuffer()
+  /// Where the body begins in `record`.
+  var bodyStart = 0
   var treeBytes = ByteBuffer(capacity: 1024)
   var other = ByteBuffer()
   var text = ByteBuffer(capacity: 512)
@@ -20,6 +22,10 @@ final class DocumentWriter {
   private(set) var transaction: (any WriteTransaction)?
   private(set) var context: DocumentStore.Context?
   private(set) var keys: SharedKeysBuilder
+  /// The indexes to keep; nil while there never was one.
+  var indexes: OpenIndexes?
+  /// Whether the open transaction has made or removed an index.
+  var hasChangedIndexes = false
   var state: DocumentStore.State?
   private var stateAtBegin: UInt64 = 0
   var mayHaveTombstones = true
@@ -28,6 +34,12 @@ final class DocumentWriter {
   /// New blobs that this transaction put in place.
   var installedBlobs: [BlobDigest] = []
   private var scans = 0
+  /// What observers are to be told.
+  var notes = ChangeNotes()
+  /// Whether the revision that is being added came from elsewhere.
+  var isFromSync = false
+  /// The earliest expiration that the transaction has set.
+  var earliestExpiration: Int64?
   /// What `contextOfNow` answered last.
   private var lastContext: DocumentStore.Context?
 
@@ -40,7 +52,9 @@ final class DocumentWriter {
 
   // MARK: The transaction's frame
 
-  func begin(_ transaction: any WriteTransaction, _ context: DocumentStore.Context) throws {
+  func begin(
+    _ transaction: any WriteTransaction, _ context: DocumentStore.Context, isObserved: Bool = false
+  ) throws {
     let state = try DocumentStore.State(transaction, context.keyspaces.meta)
     // Another process, or a write that shares this commit, may have added keys.
     let base =
@@ -49,6 +63,7 @@ final class DocumentWriter {
     guard base.count >= state.sharedKeyCount else {
       throw DocumentError(.damaged, "the table of shared keys is shorter than the database says")
     }
+    try openIndexes(state.indexGeneration, transaction, context)
     keys = SharedKeysBuilder(base)
     mayHaveTombstones = try transaction.count(of: context.keyspaces.deleted) > 0
     self.state = state
@@ -58,11 +73,17 @@ final class DocumentWriter {
     failure = nil
     scans = 0
     lastContext = nil
+    notes.begin(isCollecting: isObserved)
+    isFromSync = false
+    earliestExpiration = nil
     if !installedBlobs.isEmpty { installedBlobs = [] }
   }
 
   /// The sequence of the latest change, those of this transaction included.
   var lastSequence: UInt64? { state?.lastSequence }
+
+  /// The last sequence before the transaction, and of it.
+  var span: (begin: UInt64, end: UInt64) { (stateAtBegin, state?.lastSequence ?? stateAtBegin) }
 
   /// What reading inside the transaction needs: the shared keys that it added are known to nobody else yet.
   var contextOfNow: DocumentStore.Context? {
@@ -101,7 +122,8 @@ final class DocumentWriter {
     // Before the documents that name them.
     if !installedBlobs.isEmpty { try blobs?.sync() }
     guard let transaction, let context, var state else { return nil }
-    guard state.lastSequence != stateAtBegin || keys.hasAdditions else { return nil }
+    try finishIndexes(transaction)
+    guard state.lastSequence != stateAtBegin || keys.hasAdditions || hasChangedIndexes else { return nil }
     state.sharedKeyCount = keys.count
     try state.write(transaction, context.keyspaces.meta)
     guard keys.hasAdditions else { return nil }
@@ -110,7 +132,12 @@ final class DocumentWriter {
     return sharedKeys
   }
 
-  func end() {
+  /// `committing`: its body ended well.
+  func end(committing: Bool) {
+    if let touched = indexes?.isTouched, touched || hasChangedIndexes {
+      if committing, !hasChangedIndexes { indexes?.isTouched = false } else { indexes = nil }
+    }
+    hasChangedIndexes = false
     transaction = nil
     context = nil
     state = nil

@@ -16,19 +16,27 @@ enum Scan {
   ) throws -> Int32 {
     try KeyBound.with(range.lower) { lower in
       try KeyBound.with(range.upper) { upper in
-        switch (order, fetch) {
-        case (.descending, .entries) where fetchesAhead: try descendingAhead(cursor, lower, upper, body)
-        case (.descending, .entries): try descending(cursor, lower, upper, body)
-        case (.descending, .keys): try descendingKeys(cursor, lower, upper, body)
-        case (_, .entries) where fetchesAhead: try ascendingAhead(cursor, lower, upper, body)
-        case (_, .entries): try ascending(cursor, lower, upper, body)
-        case (_, .keys): try ascendingKeys(cursor, lower, upper, body)
+        switch order {
+        case .descending:
+          try run(Descending(from: upper, to: lower), cursor, fetch, fetchesAhead: fetchesAhead, body)
+        case .ascending, .stored:
+          try run(Ascending(from: lower, to: upper), cursor, fetch, fetchesAhead: fetchesAhead, body)
         }
       }
     }
   }
 
-  // MARK: - Ahead
+  // Generic over the way, which is known where they are called: each is compiled once a way.
+
+  private static func run(
+    _ way: some Way, _ cursor: OpaquePointer, _ fetch: ScanFetch, fetchesAhead: Bool, _ body: Body
+  ) throws -> Int32 {
+    switch fetch {
+    case .entries where fetchesAhead: try ahead(way, cursor, body)
+    case .entries: try entries(way, cursor, body)
+    case .keys: try keys(way, cursor, body)
+    }
+  }
 
   /// How many entries are fetched at a time, at most. It begins with one and doubles, so that a body that
   /// wants few costs few.
@@ -39,20 +47,18 @@ enum Scan {
     var value: MDB_val
   }
 
-  private static func ascendingAhead(
-    _ cursor: OpaquePointer, _ lower: KeyBound, _ upper: KeyBound, _ body: Body
-  ) throws -> Int32 {
+  private static func ahead(_ way: some Way, _ cursor: OpaquePointer, _ body: Body) throws -> Int32 {
     try withUnsafeTemporaryAllocation(of: Fetched.self, capacity: maximumBatch) { buffer in
       let batch = buffer.baseAddress.unsafelyUnwrapped
       var first = MDB_val()
-      var result = CursorMove.first(cursor, from: lower, &first, &batch.pointee.value)
+      var result = way.first(cursor, &first, &batch.pointee.value)
       batch.pointee.key = first
       var count = result == 0 ? 1 : 0
       var capacity = 1
       while true {
         for index in 0..<count {
           let entry = batch + index
-          if upper.isBelow(entry.pointee.key) { return 0 }
+          if way.isPastEnd(entry.pointee.key) { return 0 }
           guard
             try body(
               UnsafeRawBufferPointer(found: entry.pointee.key),
@@ -64,7 +70,7 @@ enum Scan {
         count = 0
         while count < capacity {
           let entry = batch + count
-          result = mdb_cursor_get(cursor, &entry.pointee.key, &entry.pointee.value, MDB_NEXT)
+          result = mdb_cursor_get(cursor, &entry.pointee.key, &entry.pointee.value, way.next)
           if result != 0 { break }
           count += 1
         }
@@ -72,98 +78,63 @@ enum Scan {
     }
   }
 
-  private static func descendingAhead(
-    _ cursor: OpaquePointer, _ lower: KeyBound, _ upper: KeyBound, _ body: Body
-  ) throws -> Int32 {
-    try withUnsafeTemporaryAllocation(of: Fetched.self, capacity: maximumBatch) { buffer in
-      let batch = buffer.baseAddress.unsafelyUnwrapped
-      var first = MDB_val()
-      var result = CursorMove.last(cursor, to: upper, &first, &batch.pointee.value)
-      batch.pointee.key = first
-      var count = result == 0 ? 1 : 0
-      var capacity = 1
-      while true {
-        for index in 0..<count {
-          let entry = batch + index
-          if lower.isAbove(entry.pointee.key) { return 0 }
-          guard
-            try body(
-              UnsafeRawBufferPointer(found: entry.pointee.key),
-              UnsafeRawBufferPointer(found: entry.pointee.value))
-          else { return 0 }
-        }
-        if result != 0 { return result }
-        capacity = min(capacity * 2, maximumBatch)
-        count = 0
-        while count < capacity {
-          let entry = batch + count
-          result = mdb_cursor_get(cursor, &entry.pointee.key, &entry.pointee.value, MDB_PREV)
-          if result != 0 { break }
-          count += 1
-        }
-      }
-    }
-  }
-
-  // MARK: - One by one
-
-  private static func ascending(
-    _ cursor: OpaquePointer, _ lower: KeyBound, _ upper: KeyBound, _ body: Body
-  ) throws -> Int32 {
+  private static func entries(_ way: some Way, _ cursor: OpaquePointer, _ body: Body) throws -> Int32 {
     var key = MDB_val()
     var value = MDB_val()
-    var result = CursorMove.first(cursor, from: lower, &key, &value)
+    var result = way.first(cursor, &key, &value)
     while result == 0 {
-      if upper.isBelow(key) { return 0 }
+      if way.isPastEnd(key) { return 0 }
       guard try body(UnsafeRawBufferPointer(found: key), UnsafeRawBufferPointer(found: value)) else {
         return 0
       }
-      result = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)
+      result = mdb_cursor_get(cursor, &key, &value, way.next)
     }
     return result
   }
 
-  private static func descending(
-    _ cursor: OpaquePointer, _ lower: KeyBound, _ upper: KeyBound, _ body: Body
-  ) throws -> Int32 {
-    var key = MDB_val()
-    var value = MDB_val()
-    var result = CursorMove.last(cursor, to: upper, &key, &value)
-    while result == 0 {
-      if lower.isAbove(key) { return 0 }
-      guard try body(UnsafeRawBufferPointer(found: key), UnsafeRawBufferPointer(found: value)) else {
-        return 0
-      }
-      result = mdb_cursor_get(cursor, &key, &value, MDB_PREV)
-    }
-    return result
-  }
-
-  private static func ascendingKeys(
-    _ cursor: OpaquePointer, _ lower: KeyBound, _ upper: KeyBound, _ body: Body
-  ) throws -> Int32 {
+  private static func keys(_ way: some Way, _ cursor: OpaquePointer, _ body: Body) throws -> Int32 {
     var key = MDB_val()
     let none = UnsafeRawBufferPointer(start: nil, count: 0)
-    var result = CursorMove.first(cursor, from: lower, &key, nil)
+    var result = way.first(cursor, &key, nil)
     while result == 0 {
-      if upper.isBelow(key) { return 0 }
+      if way.isPastEnd(key) { return 0 }
       guard try body(UnsafeRawBufferPointer(found: key), none) else { return 0 }
-      result = mdb_cursor_get(cursor, &key, nil, MDB_NEXT)
+      result = mdb_cursor_get(cursor, &key, nil, way.next)
     }
     return result
   }
 
-  private static func descendingKeys(
-    _ cursor: OpaquePointer, _ lower: KeyBound, _ upper: KeyBound, _ body: Body
-  ) throws -> Int32 {
-    var key = MDB_val()
-    let none = UnsafeRawBufferPointer(start: nil, count: 0)
-    var result = CursorMove.last(cursor, to: upper, &key, nil)
-    while result == 0 {
-      if lower.isAbove(key) { return 0 }
-      guard try body(UnsafeRawBufferPointer(found: key), none) else { return 0 }
-      result = mdb_cursor_get(cursor, &key, nil, MDB_PREV)
-    }
-    return result
+  // MARK: Ways
+
+  /// Which way a scan goes, from where to where.
+  private protocol Way {
+    var next: MDB_cursor_op { get }
+    /// Moves to the first entry of the scan.
+    func first(
+      _ cursor: OpaquePointer, _ key: UnsafeMutablePointer<MDB_val>, _ value: UnsafeMutablePointer<MDB_val>?
+    ) -> Int32
+    func isPastEnd(_ key: MDB_val) -> Bool
+  }
+
+  private struct Ascending: Way {
+    let from: KeyBound
+    let to: KeyBound
+    init(from: KeyBound, to: KeyBound) { (self.from, self.to) = (from, to) }
+    var next: MDB_cursor_op { MDB_NEXT }
+    func first(
+      _ cursor: OpaquePointer, _ key: UnsafeMutablePointer<MDB_val>, _ value: UnsafeMutablePointer<MDB_val>?
+    ) -> Int32 { CursorMove.first(cursor, from: from, key, value) }
+    func isPastEnd(_ key: MDB_val) -> Bool { to.isBelow(key) }
+  }
+
+  private struct Descending: Way {
+    let from: KeyBound
+    let to: KeyBound
+    init(from: KeyBound, to: KeyBound) { (self.from, self.to) = (from, to) }
+    var next: MDB_cursor_op { MDB_PREV }
+    func first(
+      _ cursor: OpaquePointer, _ key: UnsafeMutablePointer<MDB_val>, _ value: UnsafeMutablePointer<MDB_val>?
+    ) -> Int32 { CursorMove.last(cursor, to: from, key, value) }
+    func isPastEnd(_ key: MDB_val) -> Bool { to.isAbove(key) }
   }
 }

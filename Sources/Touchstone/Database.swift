@@ -64,7 +64,10 @@ public final class Database: Sendable {
   public func close() throws {
     guard isClosed.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged
     else { return }
-    do { try open.close() } catch {
+    do {
+      try open.close()
+      open.store.endObservers(of: ObjectIdentifier(self))
+    } catch {
       isClosed.store(false, ordering: .releasing)
       throw error
     }

@@ -23,8 +23,10 @@ public struct DatabaseOptions: Sendable {
   public var key: UserKey?
   /// How many revisions of each branch are remembered: 1 or more.
   public var maximumTreeDepth: Int
-  /// Whether the bodies of replaced revisions stay until `compact()`.
+  /// Whether the bodies of replaced revisions stay until `compact()`, or until `compaction` drops them.
   public var keepsReplacedBodies: Bool
+  /// When the database is compacted by itself.
+  public var compaction: CompactionPolicy
   /// Memory for the engine's own cache of pages, in bytes.
   public var cacheBytes: Int
   /// The library to load in place of the system's SQLite or SQLCipher.
@@ -34,8 +36,8 @@ public struct DatabaseOptions: Sendable {
   public init(
     engine: EngineName? = nil, requireEngine: Bool = false, creation: EngineOptions.Creation = .openOrCreate,
     isReadOnly: Bool = false, durability: Durability = .normal, key: UserKey? = nil,
-    maximumTreeDepth: Int = 20,
-    keepsReplacedBodies: Bool = true, cacheBytes: Int = 16 << 20, libraryPath: String? = nil
+    maximumTreeDepth: Int = 20, keepsReplacedBodies: Bool = true, compaction: CompactionPolicy = .standard,
+    cacheBytes: Int = 16 << 20, libraryPath: String? = nil
   ) {
     self.engine = engine
     self.requireEngine = requireEngine
@@ -45,6 +47,7 @@ public struct DatabaseOptions: Sendable {
     self.key = key
     self.maximumTreeDepth = maximumTreeDepth
     self.keepsReplacedBodies = keepsReplacedBodies
+    self.compaction = compaction
     self.cacheBytes = cacheBytes
     self.libraryPath = libraryPath
   }

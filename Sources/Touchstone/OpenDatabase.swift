@@ -14,14 +14,19 @@ final class OpenDatabase: Sendable {
   let isEncrypted: Bool
   private let lock: DirectoryLock
   private let description: Lock<DatabaseDirectory.Description>
-  /// Guarded by `all`.
+  /// Guarded by the path's lock.
   private nonisolated(unsafe) var opens = 1
-  /// Held by who changes or closes the files. Taken before `all`, and never in a batch, which others may wait for.
-  private let upkeep = Lock(())
+  /// Held by who changes or closes the files. Taken before the path's lock, and never in a batch, which others may
+  /// wait for.
+  private let maintenance = Lock(())
+  /// What the database does by itself. Set once, at the opening.
+  private nonisolated(unsafe) var upkeep: Upkeep?
+  /// The one thread of asynchronous writes.
+  let asyncWriter = Workers()
 
-  private static let all = Lock<[String: OpenDatabase]>([:])
-  /// The paths whose files are being replaced by this process. Guarded by `all`.
-  private nonisolated(unsafe) static var reserved: Set<String> = []
+  private static let paths = PathLocks<OpenDatabase>()
+  /// The paths whose files this process is replacing. Changed under the path's lock.
+  private static let reserved = Lock<Set<String>>([])
 
   /// The open database at a path, or one that is opened now.
   static func open(_ directory: DatabaseDirectory, _ options: DatabaseOptions) throws -> OpenDatabase {
@@ -29,43 +34,44 @@ final class OpenDatabase: Sendable {
       try ClosedDatabase.convert(directory, to: engine, options)
     }
     // One at a time: two that open the same path mustn't both open the file.
-    return try all.withLock { all in
+    return try paths.withLock(directory.path) { there in
       try checkNotReserved(directory)
-      if let open = all[directory.path] {
+      if let open = there {
         try open.check(options)
         open.opens += 1
         return open
       }
       let open = try OpenDatabase(directory, options)
-      all[directory.path] = open
+      if !options.isReadOnly { try open.startUpkeep() }
+      there = open
       return open
     }
   }
 
   /// Keeps a path from being opened in this process, which doesn't have it open, until `unreserve(_:)`.
   static func reserve(_ directory: DatabaseDirectory) throws {
-    try all.withLock { all in
+    try paths.withLock(directory.path) { there in
       try checkNotReserved(directory)
-      guard all[directory.path] == nil else {
+      guard there == nil else {
         throw DatabaseError(.inUse, "the database is open in this process", path: directory.path)
       }
-      _ = reserved.insert(directory.path)
+      reserved.withLock { _ = $0.insert(directory.path) }
     }
   }
 
   static func unreserve(_ directory: DatabaseDirectory) {
-    all.withLock { _ in _ = reserved.remove(directory.path) }
+    reserved.withLock { _ = $0.remove(directory.path) }
   }
 
   private static func checkNotReserved(_ directory: DatabaseDirectory) throws {
-    guard !reserved.contains(directory.path) else {
+    guard !reserved.withLock({ $0.contains(directory.path) }) else {
       throw DatabaseError(.inUse, "this process is changing the database's files", path: directory.path)
     }
   }
 
   /// Gives up one open; the last one closes the file. Throws `inUse` in a batch, and while somebody reads.
   func close() throws {
-    let isLast = OpenDatabase.all.withLock { _ in
+    let isLast = OpenDatabase.paths.withLock(directory.path) { _ in
       guard opens > 1 else { return true }
       opens -= 1
       return false
@@ -75,19 +81,30 @@ final class OpenDatabase: Sendable {
       throw DatabaseError(
         .inUse, "a database can't be closed inside a batch of its own", path: directory.path)
     }
-    try upkeep.withLock { _ in
-      try OpenDatabase.all.withLock { all in
+    try maintenance.withLock { _ in
+      try OpenDatabase.paths.withLock(directory.path) { there in
         // It may have been opened again meanwhile.
         guard opens == 1 else {
           opens -= 1
           return
         }
-        try store.engine.close()
+        try store.closing { try store.engine.close() }
+        upkeep?.close()
         store.blobs?.discardUnsaved()
         lock.release()
         opens = 0
-        all[directory.path] = nil
+        there = nil
       }
+    }
+  }
+
+  private func startUpkeep() throws {
+    let upkeep = Upkeep(store, options.compaction) { [weak self] in try self?.compact() }
+    self.upkeep = upkeep
+    do { try upkeep.start() } catch {
+      try? store.engine.close()
+      lock.release()
+      throw error
     }
   }
 
@@ -313,7 +330,7 @@ final class OpenDatabase: Sendable {
     guard !store.isInBatch else {
       throw StorageError(.nestedWrite, "a database can't be compacted inside a batch", path: directory.path)
     }
-    try upkeep.withLock { _ in
+    try maintenance.withLock { _ in
       if store.engine.compactsInPlace {
         try store.dropReplacedBodies()
         let removal = try store.beginBlobRemoval()
@@ -360,9 +377,9 @@ final class OpenDatabase: Sendable {
 
   /// Removes a database that nobody has open, at once: a crash leaves it whole or gone.
   static func delete(_ directory: DatabaseDirectory) throws {
-    try all.withLock { all in
+    try paths.withLock(directory.path) { there in
       try checkNotReserved(directory)
-      guard all[directory.path] == nil else {
+      guard there == nil else {
         throw DatabaseError(.inUse, "the database is open in this process", path: directory.path)
       }
       guard directory.exists else {

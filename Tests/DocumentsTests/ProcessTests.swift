@@ -21,6 +21,15 @@ import Touchstone
     try ChildProcess.start(try #require(ProcessTests.child), arguments)
   }
 
+  /// Has another process write so many documents, and waits for it.
+  static func write(_ engine: EngineName, _ directory: TemporaryDirectory, _ name: String, _ count: Int)
+    throws
+  {
+    let child = try ChildProcess.start(
+      try #require(child), ["write", "\(engine)", directory.path, name, "\(count)"])
+    #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")
+  }
+
   private func open(_ engine: EngineName, _ directory: TemporaryDirectory) throws -> Database {
     var options = try options(engine)
     options.durability = .normal

@@ -54,7 +54,7 @@ func storageFaults(_ engine: any StorageEngine) throws -> [String] {
         if record.keyCount > keyCount { faults.append("\(id) needs more shared keys than there are") }
         if record.sequence > lastSequence { faults.append("\(id) is newer than the last sequence") }
         let entries = changes.removeValue(forKey: id) ?? []
-        if entries.map(\.sequence) != [record.sequence] || entries[0].flags != value[1] {
+        if entries.map(\.sequence) != [record.sequence] || entries[0].flags & 3 != value[1] {
           faults.append("\(id) of \(record.sequence) is in the changes at \(entries)")
         }
         for (index, node) in tree.nodes.enumerated() {
@@ -85,6 +85,25 @@ func storageFaults(_ engine: any StorageEngine) throws -> [String] {
       let missing = known.subtracting(found).sorted()
       if name == "conflicts", !missing.isEmpty { faults.append("missing in \(name): \(missing)") }
       if try transaction.count(of: keyspace(name)) != found.count { faults.append("the count of \(name)") }
+    }
+    var expirations: [[UInt8]] = []
+    try transaction.scan(keyspace("expirations")) { id, time in
+      expirations.append(Array(time) + Array(id))
+      return true
+    }
+    var expiry: [[UInt8]] = []
+    try transaction.scan(keyspace("expiry"), .all, order: .ascending, fetch: .keys) { key, _ in
+      expiry.append(Array(key))
+      return true
+    }
+    if expirations.sorted(by: { $0.lexicographicallyPrecedes($1) }) != expiry {
+      faults.append("expiry and expirations disagree: \(expiry.count) and \(expirations.count)")
+    }
+    for key in expiry {
+      let isThere = try ["docs", "deleted"].contains { name in
+        try transaction.bytes(Array(key.dropFirst(8)), in: keyspace(name)) != nil
+      }
+      if !isThere { faults.append("what is no document expires") }
     }
   }
   return faults

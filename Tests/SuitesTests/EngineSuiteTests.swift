@@ -2,15 +2,17 @@ import BenchmarkKit
 import Datasets
 import Foundation
 import Storage
+import StorageLMDB
 import Testing
+import Touchstone
 
 @testable import Suites
 
 /// The engine suite runs on every engine, beside limits that see the same entries.
 struct EngineSuiteTests {
-  @Test(arguments: BenchEngines.all.map(\.name))
-  func everyWorkloadRunsBesideItsLimit(_ engine: String) throws {
-    let type = try #require(BenchEngines.type(named: engine))
+  @Test(arguments: Engines.names)
+  func everyWorkloadRunsBesideItsLimit(_ engine: EngineName) throws {
+    let type = try Engines.type(engine)
     let settings = BenchSettings(
       engines: [type], samples: 1, workDirectory: NSTemporaryDirectory(), keys: 300, commits: 20)
     let file = try BenchRun(settings, version: "0.1.0+test").run([.engine])
@@ -22,7 +24,7 @@ struct EngineSuiteTests {
       #expect((result.limit?.seconds.median ?? 0) > 0, "\(result.label)")
       #expect(result.metrics.fileBytes.median > 0, "\(result.label)")
     }
-    #expect(file.engines[engine]?.settings["durability"] == "normal")
+    #expect(file.engines[engine.rawValue]?.settings["durability"] == "normal")
     #expect(ResultsSchema.faults(in: try file.encoded()) == [])
   }
 
@@ -70,7 +72,7 @@ struct EngineSuiteTests {
 
   @Test func onlyNamedWorkloadsRun() throws {
     let settings = BenchSettings(
-      engines: [BenchEngines.all[1]], samples: 2, workDirectory: NSTemporaryDirectory(), keys: 200,
+      engines: [LMDBEngines.lmdb], samples: 2, workDirectory: NSTemporaryDirectory(), keys: 200,
       only: ["readseq"])
     let file = try BenchRun(settings, version: "v").run([.engine])
     #expect(Set(file.results.map(\.workload)) == ["readseq"])

@@ -123,8 +123,9 @@ void limit_lmdb_read_while_writing(
 void limit_lmdb_replay(
     limit_lmdb *database, const limit_step *steps, size_t count, const limit_operation *operations,
     size_t batch, limit_outcome *outcome);
-// Empties the first table and copies what is in use into a new file `copy`, which is synced.
-void limit_lmdb_compact(limit_lmdb *database, const char *copy, limit_outcome *outcome);
+// Empties the first table, copies what is in use into a new file `copy`, which is synced, closes the database and
+// puts the copy in the place of its file `path`.
+void limit_lmdb_compact(limit_lmdb *database, const char *path, const char *copy, limit_outcome *outcome);
 // Opens, gets one record, closes, `times` over.
 void limit_lmdb_reopen(
     const char *path, const limit_lmdb_options *options, const limit_table *table, const limit_record *record,

@@ -141,7 +141,7 @@ struct TravelRow: Sendable {
       let bodies = layout.tables.filter { $0.name == "bodies" }
       let database = try LimitDatabase(layout.engine, path: layout.file, tables: bodies)
       return Trial(
-        run: { .seconds(try database.compact(copy: layout.file + ".copy").seconds) },
+        run: { .seconds(try database.compact(layout.file).seconds) },
         finish: { withExtendedLifetime(database) {} })
     }
     let database = try LimitDatabase(layout.engine, path: layout.file, tables: layout.tables)

@@ -13,11 +13,9 @@ struct BenchCommand: Subcommand {
     "engines", "A,B", "The engines, the first being what the others are compared with (sqlite,lmdb,sqlcipher)"
   ) { text in
     try text.split(separator: ",").map { name in
-      guard let type = BenchEngines.type(named: String(name)) else {
-        let known = BenchEngines.all.map(\.name).joined(separator: ", ")
-        throw UsageError("there is no engine '\(name)'; known are \(known)")
+      do { return try Engines.type(EngineName(rawValue: String(name))) } catch let error as DatabaseError {
+        throw UsageError(error.message)
       }
-      return type
     }
   }
   private static let dataset = Option(

@@ -2,82 +2,59 @@ import Touchstone
 
 /// `touchstone check`: whether a database is sound.
 struct CheckCommand: Subcommand {
-  private static let deep = Flag(
-    "deep", "Also reads every document, and compares documents with changes and counts")
+  private static let deep = Flag("deep", "Also looks into every body, and reads every blob")
 
   static let usage = Usage(
     "check", "Looks for faults; status 1 when there are any",
-    positionals: [DatabaseArguments.database], options: [deep] + DatabaseArguments.readingOptions,
-    examples: ["touchstone check travel --deep"])
+    positionals: [DatabaseArguments.database],
+    options: [deep, DatabaseArguments.json] + DatabaseArguments.readingOptions,
+    examples: ["touchstone check travel --deep"],
+    notes: """
+      One line a fault, at most 1,000: what it is about, and what is wrong. The engine checks its file; then
+      documents, their revision trees, changes, bodies kept aside, counts, indexes and blobs are held against
+      each other.
+      """)
 
   private let database: DatabaseArguments
   private let isDeep: Bool
+  private let asJSON: Bool
 
   init(_ arguments: Arguments) throws {
     database = try DatabaseArguments(arguments)
     isDeep = arguments[Self.deep]
+    asJSON = arguments[DatabaseArguments.json]
   }
 
   func run(_ output: StandardOutput) throws {
     Interrupt.listen()
     let database = try database.open()
-    var faults = try database.checkIntegrity()
-    if isDeep && faults.isEmpty { faults = try Self.faultsOfDocuments(database) }
-    for fault in faults { try output.line(fault) }
+    let faults = try Self.faults(database, isDeep: isDeep)
+    for fault in faults {
+      if asJSON {
+        var object = JSONObject()
+        object.add("subject", fault.subject)
+        object.add("problem", fault.problem)
+        try output.line(object.text)
+      } else {
+        try output.line(fault.description)
+      }
+    }
     try database.close()
     guard faults.isEmpty else {
       throw Refusal("\(faults.count == 1 ? "a fault" : "\(faults.count) faults") in \(database.path)")
     }
   }
 
-  /// Reads all that a snapshot holds. Faults past the hundredth are left out.
-  private static func faultsOfDocuments(_ database: Database) throws -> [String] {
-    var faults: [String] = []
-    var sequences: [UInt64: String] = [:]
-    var counts = (live: 0, deleted: 0)
-    var progress = Progress("check", unit: "documents")
-    defer { progress.end() }
-
-    func look(at document: DocumentView, isTombstone: Bool) throws -> Bool {
+  private static func faults(_ database: Database, isDeep: Bool) throws -> [IntegrityFault] {
+    let progress = ProgressBox()
+    defer { progress.line.end() }
+    return try database.check(deep: isDeep) { count in
       guard !Interrupt.isRequested else { throw Interrupted("nothing was changed") }
-      do {
-        var json: [UInt8] = []
-        try document.writeJSON(into: &json)
-        _ = try document.revisionID()
-      } catch { faults.append("document '\(document.id)': \(error)") }
-      if document.isDeleted != isTombstone {
-        faults.append(
-          "document '\(document.id)': stored among the \(isTombstone ? "tombstones" : "live ones")")
-      }
-      if let other = sequences.updateValue(document.id, forKey: document.sequence) {
-        faults.append("documents '\(other)' and '\(document.id)': both have sequence \(document.sequence)")
-      }
-      progress.update(sequences.count)
-      return faults.count < 100
+      progress.line.update(count)
     }
-    try database.read { snapshot in
-      try snapshot.forEachDocument {
-        counts.live += 1
-        return try look(at: $0, isTombstone: false)
-      }
-      try snapshot.forEachTombstone {
-        counts.deleted += 1
-        return try look(at: $0, isTombstone: true)
-      }
-    }
-    guard faults.isEmpty else { return faults }
-    // What was written since the snapshot has a later sequence.
-    let last = sequences.keys.max() ?? 0
-    try database.forEachChange { change in
-      guard change.sequence <= last else { return false }
-      if sequences.removeValue(forKey: change.sequence) != change.documentID {
-        faults.append("change \(change.sequence) of '\(change.documentID)': no document has that sequence")
-      }
-      return faults.count < 100
-    }
-    if faults.isEmpty, let missing = sequences.min(by: { $0.key < $1.key }) {
-      faults.append("document '\(missing.value)': its change, \(missing.key), is missing")
-    }
-    return faults
+  }
+
+  private final class ProgressBox {
+    var line = Progress("check", unit: "entries")
   }
 }

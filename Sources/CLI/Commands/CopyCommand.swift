@@ -41,7 +41,7 @@ struct CopyCommand: Subcommand {
         source, to: target, key: key, newKey: newKey, engine: engine, progress: line.update)
     }
     // Whether a zip file holds an encrypted database shows when it is unpacked; the key is asked for then.
-    if try (try? Database.isEncrypted(source)) ?? false {
+    if (try? Database.isEncrypted(source)) ?? false {
       try copy(keys.required(for: source))
     } else {
       do { try copy(keys.given()) } catch let error as DatabaseError where error.code == .keyRequired {

@@ -1,0 +1,75 @@
+import Storage
+
+/// Whether the blobs that bodies name are there, and are what they have to be.
+final class BlobCheck {
+  /// Where a body is stored.
+  struct Place {
+    let keyspace: Keyspace
+    let key: [UInt8]
+  }
+
+  private let blobs: BlobStore
+  private let check: IntegrityCheck
+  /// By digest: how long the stored bytes are, nil when there are none.
+  private var lengths: [BlobDigest: UInt64?] = [:]
+  private var missing: [(subject: String, reference: BlobReference, digest: BlobDigest, place: Place)] = []
+
+  init(_ blobs: BlobStore, _ check: IntegrityCheck) {
+    self.blobs = blobs
+    self.check = check
+  }
+
+  func look(at reference: BlobReference, _ subject: String, _ place: Place) throws {
+    guard let digest = reference.digest else {
+      return try check.report(
+        subject, "the blob at \(reference.path) has no digest: '\(reference.digestText)'")
+    }
+    let length: UInt64?
+    if let known = lengths[digest] {
+      length = known
+    } else {
+      length = try blobs.length(of: digest)
+      lengths[digest] = .some(length)
+    }
+    guard let length else {
+      missing.append((subject, reference, digest, place))
+      return
+    }
+    if let expected = reference.storedLength, expected != length {
+      try check.report(
+        subject, "the blob \(digest) at \(reference.path) has \(length) bytes instead of \(expected)")
+    }
+  }
+
+  /// Reports what is missing, and looks at the files themselves.
+  func finish(_ store: DocumentStore) throws {
+    for (subject, reference, digest, place) in missing {
+      // It may have been purged, and the blob removed, since the snapshot was taken.
+      guard try isStillNamed(digest, place, store), try !blobs.contains(digest) else { continue }
+      try check.report(subject, "the blob \(digest) at \(reference.path) is missing")
+    }
+    for name in try blobs.names().sorted() {
+      try check.step()
+      if blobs.isEncrypted, name.hasSuffix(".blob") {
+        try check.report("blob file \(name)", "it is not encrypted, and the database is")
+      }
+      guard check.isDeep, blobs.isBlob(fileName: name) else { continue }
+      do { _ = try blobs.verify(fileName: name) } catch let error as StorageError {
+        // A compaction may have removed it.
+        guard error.code != .notFound else { continue }
+        try check.report("blob file \(name)", error.message)
+      }
+    }
+  }
+
+  private func isStillNamed(_ digest: BlobDigest, _ place: Place, _ store: DocumentStore) throws -> Bool {
+    try store.context.engine.read { transaction in
+      guard let body = try place.key.withUnsafeBytes({ try transaction.get($0, in: place.keyspace) }) else {
+        return false
+      }
+      var isNamed = false
+      forEachDigest(in: body) { if $0 == digest { isNamed = true } }
+      return isNamed
+    }
+  }
+}

@@ -1,0 +1,161 @@
+import Storage
+
+// What a transaction notes of its changes for observers: bytes, so that a writer makes no objects.
+//
+//   notes := note*
+//   note  := flags:u8  sequence:varint  length:varint  document ID  [generation:varint  length:varint  suffix]
+//   flags := 1 deleted | 2 conflicted | 4 from sync | 0x10 purged | 0x20 expired
+//
+// The revision (as in RevisionID.swift, the current one) is there unless the document was purged, and then the
+// sequence is 0. Notes live in memory only.
+
+/// A note in place.
+struct ChangeNote {
+  static let purged: UInt8 = 0x10
+  static let expired: UInt8 = 0x20
+
+  let flags: UInt8
+  let sequence: UInt64
+  let id: UnsafeRawBufferPointer
+  let revision: StoredRevisionID?
+
+  var isPurge: Bool { flags & ChangeNote.purged != 0 }
+
+  init?(_ reader: inout ByteReader) {
+    guard let flags = reader.byte(), let sequence = reader.varint(), let length = reader.varint(),
+      length <= UInt64(DocumentID.maximumStoredBytes), let id = reader.bytes(Int(length))
+    else { return nil }
+    self.flags = flags
+    self.sequence = sequence
+    self.id = id
+    if flags & ChangeNote.purged != 0 {
+      revision = nil
+    } else {
+      guard let revision = StoredRevisionID(&reader) else { return nil }
+      self.revision = revision
+    }
+  }
+
+  var change: DocumentChange {
+    let recordFlags = DocumentRecord.Flags(rawValue: flags)
+    return DocumentChange(
+      kind: flags & ChangeNote.expired != 0 ? .expired : isPurge ? .purged : .saved,
+      documentID: String(decoding: id, as: UTF8.self),
+      revisionID: revision.map { RevisionID(generation: $0.generation, suffix: $0.suffix.text) },
+      sequence: sequence, isDeleted: recordFlags.contains(.deleted),
+      isConflicted: recordFlags.contains(.conflicted), isFromSync: recordFlags.contains(.fromSync))
+  }
+
+  /// Calls `body` with each note and its bytes.
+  static func forEach(
+    _ notes: [UInt8], _ body: (ChangeNote, UnsafeRawBufferPointer) throws -> Void
+  ) rethrows {
+    try notes.withUnsafeBytes { bytes in
+      var reader = ByteReader(bytes)
+      while reader.rest.count > 0 {
+        let before = reader.rest
+        guard let note = ChangeNote(&reader) else { return }
+        try body(note, UnsafeRawBufferPointer(rebasing: before.dropLast(reader.rest.count)))
+      }
+    }
+  }
+
+  /// The changes of several lists of notes, each document once with its last, without saves up to `sequence`.
+  static func changes(of lists: [[UInt8]], after sequence: UInt64) -> [DocumentChange] {
+    var changes: [DocumentChange] = []
+    for notes in lists {
+      forEach(notes) { note, _ in
+        if note.isPurge || note.sequence > sequence { changes.append(note.change) }
+      }
+    }
+    guard changes.count > 1 else { return changes }
+    var seen: Set<String> = []
+    seen.reserveCapacity(changes.count)
+    var latest: [DocumentChange] = []
+    latest.reserveCapacity(changes.count)
+    for change in changes.reversed() where seen.insert(change.documentID).inserted { latest.append(change) }
+    latest.reverse()
+    return latest
+  }
+}
+
+/// The notes of the transaction that a writer is in.
+struct ChangeNotes: ~Copyable {
+  /// Beyond this, what was saved is left to be read from the changes that are stored.
+  static let maximumBytes = 1 << 20
+
+  /// Whether somebody observes: nothing is noted otherwise, but purges, which are stored nowhere.
+  private(set) var isCollecting = false
+  private var all = ByteBuffer(capacity: 64)
+  private var purges = ByteBuffer(capacity: 64)
+  private var isOverflown = false
+
+  var hasPurges: Bool { purges.count > 0 }
+
+  mutating func begin(isCollecting: Bool) {
+    self.isCollecting = isCollecting
+    isOverflown = false
+    all.removeAll()
+    purges.removeAll()
+  }
+
+  /// Notes a change whose record has just been put together.
+  mutating func add(
+    _ id: UnsafeRawBufferPointer, flags: DocumentRecord.Flags, _ sequence: UInt64,
+    record: UnsafeRawBufferPointer
+  ) throws {
+    guard !isOverflown else { return }
+    guard all.count < ChangeNotes.maximumBytes else {
+      isOverflown = true
+      return
+    }
+    let revision = try DocumentRecord(record).currentRevision().id
+    all.append(flags.rawValue)
+    all.append(varint: sequence)
+    all.append(varint: UInt64(id.count))
+    all.append(id)
+    revision.append(to: &all)
+  }
+
+  mutating func addPurge(_ id: UnsafeRawBufferPointer, isExpired: Bool) {
+    let flags = ChangeNote.purged | (isExpired ? ChangeNote.expired : 0)
+    func append(to notes: inout ByteBuffer) {
+      notes.append(flags)
+      notes.append(0)
+      notes.append(varint: UInt64(id.count))
+      notes.append(id)
+    }
+    append(to: &purges)
+    if isCollecting, !isOverflown { append(to: &all) }
+  }
+
+  /// What observers are to be told of the transaction. Nil when there is nothing.
+  func commit(after begin: UInt64, upTo end: UInt64) -> ObservedCommit? {
+    guard end > begin || purges.count > 0 else { return nil }
+    return ObservedCommit(
+      after: begin, upTo: end, notes: isCollecting && !isOverflown ? Array(all.bytes) : nil,
+      purges: Array(purges.bytes))
+  }
+}
+
+/// A transaction on its way to the observers.
+final class ObservedCommit: @unchecked Sendable {
+  enum Outcome { case open, committed, failed }
+
+  /// The last sequence before it, and with it.
+  let begin, end: UInt64
+  /// What it did, in order. Nil when that was not noted, or is too much to be kept: then what was saved is read from
+  /// the changes that are stored.
+  let notes: [UInt8]?
+  /// The purges alone.
+  let purges: [UInt8]
+  /// Guarded by the lock of `ChangeFeed`.
+  var outcome = Outcome.open
+
+  init(after begin: UInt64, upTo end: UInt64, notes: [UInt8]?, purges: [UInt8]) {
+    self.begin = begin
+    self.end = end
+    self.notes = notes
+    self.purges = purges
+  }
+}

@@ -1,0 +1,246 @@
+import Fleece
+import Storage
+
+/// What has to hold of the documents of a snapshot: their records and trees, the changes, the bodies kept aside, and
+/// the blobs that they name.
+final class DocumentCheck {
+  private let check: IntegrityCheck
+  private let transaction: any ReadTransaction
+  private let keyspaces: DocumentStore.Keyspaces
+  private let isDeep: Bool
+  private let tree = RevisionTree()
+  private var state: DocumentStore.State?
+  private var sharedKeys = SharedKeys.empty
+  /// Of documents whose change is theirs.
+  private var sequences = SequenceSet()
+  /// Of revisions whose bodies are aside.
+  private var bodies = SequenceSet()
+  private var conflicts = SequenceSet()
+  private var counts: [Int: Int] = [:]
+  private let blobs: BlobCheck?
+
+  init(_ check: IntegrityCheck, _ keyspaces: DocumentStore.Keyspaces, blobs: BlobStore?) {
+    self.check = check
+    transaction = check.transaction
+    self.keyspaces = keyspaces
+    isDeep = check.isDeep
+    self.blobs = blobs.map { BlobCheck($0, check) }
+  }
+
+  func run(_ store: DocumentStore) throws {
+    try check.part("keyspace meta") { try checkMeta() }
+    try check.part("keyspace docs") { try checkDocuments(keyspaces.docs, areDeleted: false) }
+    try check.part("keyspace deleted") { try checkDocuments(keyspaces.deleted, areDeleted: true) }
+    try check.part("keyspace changes") { try checkChanges() }
+    try check.part("keyspace bodies") { try checkBodies(keyspaces.bodies, known: bodies) }
+    try check.part("keyspace conflicts") { try checkBodies(keyspaces.conflicts, known: conflicts) }
+    try checkCounts()
+    if let blobs { try check.part("blobs") { try blobs.finish(store) } }
+  }
+
+  // MARK: meta
+
+  private func checkMeta() throws {
+    func isThere(_ name: String, _ isRight: ([UInt8]) -> Bool) throws {
+      let value = try transaction.bytes(Array(name.utf8), in: keyspaces.meta)
+      if value.map(isRight) != true { try check.report("keyspace meta", "\"\(name)\" is missing or wrong") }
+    }
+    try isThere("format") { $0 == [DocumentStore.formatVersion] }
+    try isThere("publicUUID") { $0.count == 16 }
+    try isThere("privateUUID") { $0.count == 16 }
+    do { state = try DocumentStore.State(transaction, keyspaces.meta) } catch {
+      try check.report("keyspace meta", "\"state\" can't be read: \(error)")
+    }
+    do { sharedKeys = try DocumentStore.loadSharedKeys(transaction, keyspaces.meta) } catch {
+      try check.report("keyspace meta", "\"sharedKeys\" can't be read: \(error)")
+    }
+    if let state, sharedKeys.count != state.sharedKeyCount {
+      try check.report(
+        "keyspace meta",
+        "there are \(sharedKeys.count) shared keys, and \"state\" says \(state.sharedKeyCount)")
+    }
+  }
+
+  // MARK: docs and deleted
+
+  private func checkDocuments(_ keyspace: Keyspace, areDeleted: Bool) throws {
+    try transaction.scan(keyspace, order: .stored) { key, value in
+      counts[areDeleted ? 1 : 0, default: 0] += 1
+      try check.step()
+      let id = String(decoding: key, as: UTF8.self)
+      let subject = "document '\(id)'"
+      if (try? DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { _ in }) == nil {
+        try check.report(subject, "this can't be the ID of a document")
+      }
+      do { try checkDocument(key, value, subject, isTombstone: areDeleted) } catch let error as DocumentError
+      {
+        try check.report(subject, error.message)
+      }
+      return true
+    }
+  }
+
+  private func checkDocument(
+    _ id: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ subject: String, isTombstone: Bool
+  ) throws {
+    let record = try DocumentRecord(value)
+    if record.flags.contains(.deleted) != isTombstone {
+      try check.report(
+        subject,
+        isTombstone ? "it is live and stored among the deleted" : "it is deleted and stored among the live")
+    }
+    if let state, record.sequence > state.lastSequence {
+      try check.report(
+        subject, "its sequence is \(record.sequence), and the last one is \(state.lastSequence)")
+    }
+    if sequences.insert(record.sequence) {
+      try checkChange(id, record, subject)
+    } else {
+      try check.report(subject, "another document has its sequence, \(record.sequence)")
+    }
+    if isTombstone, try transaction.get(id, in: keyspaces.docs) != nil {
+      try check.report(subject, "there is a live document of the same ID")
+    }
+    try checkBody(
+      record.body, keyCount: record.keyCount, subject, "its body",
+      at: BlobCheck.Place(keyspace: isTombstone ? keyspaces.deleted : keyspaces.docs, key: Array(id)))
+    try tree.decode(record.tree)
+    try checkTree(record, subject)
+  }
+
+  private func checkTree(_ record: DocumentRecord, _ subject: String) throws {
+    let current = tree.nodes[0]
+    if current.isDeleted != record.flags.contains(.deleted) {
+      try check.report(
+        subject,
+        "its current revision is \(current.isDeleted ? "deleted" : "live"), and its flags say the opposite")
+    }
+    if !current.flags.contains(.hasBody) { try check.report(subject, "its current revision has no body") }
+    if record.flags.contains(.conflicted) != tree.isConflicted {
+      try check.report(
+        subject, "it \(tree.isConflicted ? "is" : "isn't") conflicted, and its flags say the opposite")
+    }
+    for (index, node) in tree.nodes.enumerated() {
+      if node.sequence > record.sequence {
+        try check.report(
+          subject, "the revision \(tree.revisionID(of: index)) is newer (\(node.sequence)) than the document")
+      }
+      guard index > 0, node.flags.contains(.hasBody) else { continue }
+      let isNew = node.isLeaf ? conflicts.insert(node.sequence) : bodies.insert(node.sequence)
+      if !isNew {
+        try check.report(
+          subject,
+          "the body of \(tree.revisionID(of: index)) (\(node.sequence)) is another revision's as well")
+      }
+      // Those of replaced revisions go with compaction; a leaf's stays.
+      guard node.isLeaf else { continue }
+      let isThere = try withSequenceKey(node.sequence) {
+        try transaction.get($0, in: keyspaces.conflicts) != nil
+      }
+      if !isThere {
+        try check.report(
+          subject, "the body of the conflicting revision \(tree.revisionID(of: index)) is missing")
+      }
+    }
+  }
+
+  /// The document's entry in the changes.
+  private func checkChange(_ id: UnsafeRawBufferPointer, _ record: DocumentRecord, _ subject: String) throws {
+    try withSequenceKey(record.sequence) { key in
+      guard let change = try transaction.get(key, in: keyspaces.changes) else {
+        return try check.report(subject, "its change, \(record.sequence), is missing")
+      }
+      guard change.count > 1, compareBytes(UnsafeRawBufferPointer(rebasing: change[1...]), id) == 0 else {
+        return try check.report(subject, "the change \(record.sequence) is another document's")
+      }
+      if change[0] != record.flags.rawValue {
+        try check.report(subject, "its change, \(record.sequence), has other flags")
+      }
+    }
+  }
+
+  private func checkBody(
+    _ body: UnsafeRawBufferPointer, keyCount: Int, _ subject: String, _ what: String,
+    at place: BlobCheck.Place
+  ) throws {
+    if keyCount > sharedKeys.count {
+      try check.report(subject, "\(what) needs \(keyCount) shared keys, and there are \(sharedKeys.count)")
+    }
+    guard let root = FleeceReader.root(of: body), root.type == .dict else {
+      return try check.report(subject, "\(what) can't be read")
+    }
+    if isDeep {
+      do { try validate(body, sharedKeyCount: min(keyCount, sharedKeys.count)) } catch {
+        return try check.report(subject, "\(what) can't be read: \(error)")
+      }
+    }
+    guard let blobs, mayNameBlob(body) else { return }
+    try forEachBlobReference(in: root, sharedKeys: sharedKeys) {
+      try blobs.look(at: $0, subject, place)
+    }
+  }
+
+  // MARK: changes
+
+  private func checkChanges() throws {
+    try transaction.scan(keyspaces.changes) { key, value in
+      counts[2, default: 0] += 1
+      try check.step()
+      guard key.count == 8, value.count > 1 else {
+        try check.report("keyspace changes", "an entry can't be read")
+        return true
+      }
+      let sequence = UInt64(bigEndian: key.loadUnaligned(as: UInt64.self))
+      // Whether it is the right document's was seen there.
+      if !sequences.contains(sequence) {
+        let id = String(decoding: UnsafeRawBufferPointer(rebasing: value[1...]), as: UTF8.self)
+        try check.report("keyspace changes", "\(sequence) of '\(id)' is no document's latest change")
+      }
+      return true
+    }
+  }
+
+  // MARK: bodies and conflicts
+
+  private func checkBodies(_ keyspace: Keyspace, known: SequenceSet) throws {
+    let isOfLeaves = keyspace == keyspaces.conflicts
+    let subject = isOfLeaves ? "keyspace conflicts" : "keyspace bodies"
+    try transaction.scan(keyspace) { key, value in
+      counts[isOfLeaves ? 4 : 3, default: 0] += 1
+      try check.step()
+      guard key.count == 8 else {
+        try check.report(subject, "a key isn't a sequence")
+        return true
+      }
+      let sequence = UInt64(bigEndian: key.loadUnaligned(as: UInt64.self))
+      if !known.contains(sequence) {
+        try check.report(subject, "the body \(sequence) is no revision's")
+      }
+      do {
+        let body = try BodyRecord(value)
+        try checkBody(
+          body.body, keyCount: body.keyCount, subject, "the body \(sequence)",
+          at: BlobCheck.Place(keyspace: keyspace, key: Array(key)))
+      } catch let error as DocumentError {
+        try check.report(subject, "the body \(sequence): \(error.message)")
+      }
+      return true
+    }
+  }
+
+  // MARK: Counts
+
+  private func checkCounts() throws {
+    let all = [
+      ("docs", keyspaces.docs), ("deleted", keyspaces.deleted), ("changes", keyspaces.changes),
+      ("bodies", keyspaces.bodies), ("conflicts", keyspaces.conflicts),
+    ]
+    for (number, (name, keyspace)) in all.enumerated() {
+      try check.part("keyspace \(name)") {
+        let said = try transaction.count(of: keyspace)
+        let found = counts[number] ?? 0
+        if said != found { try check.report("keyspace \(name)", "it has \(found) entries, and says \(said)") }
+      }
+    }
+  }
+}

@@ -1,0 +1,80 @@
+import Storage
+
+extension DocumentStore {
+  /// All indexes, by name.
+  public var indexes: [IndexRecord] {
+    get throws { try reading { try self.indexCatalog($0, $1).records } }
+  }
+
+  /// Makes an index over all live documents, in place of one of that name with another definition. False when
+  /// there is just that one already: then nothing is done.
+  ///
+  /// Throws `unknownIndexKind` when the database wasn't opened with that kind, and `invalidIndex` for a name that
+  /// can't be one.
+  @discardableResult
+  public func createIndex(_ name: String, kind: String, definition: [UInt8]) throws -> Bool {
+    try IndexRecord.check(name: name)
+    let wanted = IndexRecord(name: name, kind: kind, number: 0, definition: definition)
+    let kind = try options.kind(of: wanted)
+    // Without a write: most databases are opened with all their indexes made.
+    let found = try indexes.first { $0.name == name }
+    if !isInBatch, let found, found.kind == wanted.kind, found.definition == definition { return false }
+    return try writing { try $0.createIndex(name, kind, definition: definition) }
+  }
+
+  /// Removes an index. False when there is none of that name.
+  @discardableResult
+  public func deleteIndex(_ name: String) throws -> Bool { try writing { try $0.deleteIndex(name) } }
+
+  /// Compares every index with the documents of one snapshot: empty when all are right, else a line a fault, at most
+  /// `limit`. Throws `unknownIndexKind` for an index that can't be looked into.
+  public func indexFaults(limit: Int = 100) throws -> [String] {
+    let context = context
+    let transaction = try context.engine.beginRead()
+    defer { transaction.end() }
+    let state = try State(transaction, context.keyspaces.meta)
+    let catalog = try IndexCatalog.load(state.indexGeneration, transaction, context.keyspaces.meta)
+    let documents = IndexedDocuments(
+      transaction, context.keyspaces.docs, try currentSharedKeys(transaction, context))
+    var faults: [String] = []
+    for record in catalog.records where faults.count < limit {
+      let maintainer = try options.kind(of: record).open(record, in: transaction)
+      faults += try maintainer.faults(of: documents, in: transaction, limit: limit - faults.count)
+        .map { "index \"\(record.name)\": \($0)" }
+    }
+    // A keyspace of no index is what a creation left, which can't be.
+    for name in try transaction.keyspaces().keys.sorted()
+    where faults.count < limit && name.hasPrefix("index.")
+      && !catalog.records.contains(where: { $0.owns(keyspace: name) })
+    {
+      faults.append("the keyspace \(name) belongs to no index")
+    }
+    return faults
+  }
+
+  /// Counts anew what planners go by; part of a compaction.
+  public func refreshIndexStatistics() throws { try writing { try $0.refreshIndexStatistics() } }
+
+  /// The indexes as `transaction` has them.
+  func indexCatalog(_ transaction: any ReadTransaction, _ context: Context) throws -> IndexCatalog {
+    if isInBatch, let generation = writer.state?.indexGeneration {
+      if let catalog = writer.indexes?.catalog { return catalog }
+      return try IndexCatalog.load(generation, transaction, context.keyspaces.meta)
+    }
+    let generation = try State(transaction, context.keyspaces.meta).indexGeneration
+    if generation == 0 { return .empty }
+    let known = lastCatalog.withLock { $0 }
+    if known.generation == generation { return known }
+    let catalog = try IndexCatalog.load(generation, transaction, context.keyspaces.meta)
+    lastCatalog.withLock { $0 = catalog }
+    return catalog
+  }
+}
+
+extension DocumentSnapshot {
+  /// All indexes as the snapshot has them, by name. Fast: read again only when they have changed.
+  public var indexes: [IndexRecord] { get throws { try indexCatalog.records } }
+
+  /// A number that changes whenever an index is made or removed: what was planned by it holds as long.
+  public var indexGeneration: UInt32 { get throws { try indexCatalog.generation } }
+}

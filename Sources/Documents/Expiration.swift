@@ -1,0 +1,174 @@
+import Storage
+
+// When documents expire:
+//
+//   expiry       time:u64 document ID → nothing     by time
+//   expirations  document ID → time:u64             by document
+//
+// time is milliseconds since 1970 with the highest bit turned over, big-endian: order of bytes is order of time, also
+// before 1970. Each document that expires has one entry in each.
+
+/// A time of `expiry` as it is stored.
+enum ExpirationTime {
+  static func stored(_ milliseconds: Int64) -> UInt64 { UInt64(bitPattern: milliseconds) ^ 1 << 63 }
+
+  static func bytes(_ milliseconds: Int64) -> [UInt8] {
+    let stored = stored(milliseconds)
+    return (0..<8).map { UInt8(truncatingIfNeeded: stored >> UInt64(56 - 8 * $0)) }
+  }
+
+  static func read(_ bytes: UnsafeRawBufferPointer) throws -> Int64 {
+    guard bytes.count >= 8 else {
+      throw DocumentError(.damaged, "the time at which a document expires can't be read")
+    }
+    return Int64(bitPattern: UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self)) ^ 1 << 63)
+  }
+}
+
+/// When a document expires.
+public struct ScheduledExpiration: Sendable, Hashable {
+  /// The document.
+  public let documentID: String
+  /// When it expires, in milliseconds since 1970.
+  public let milliseconds: Int64
+}
+
+extension DocumentWriter {
+  /// Sets or clears (nil) when the document expires, a tombstone as well. False when there is no such document.
+  func setExpiration(_ id: UnsafeRawBufferPointer, _ milliseconds: Int64?) throws -> Bool {
+    let (transaction, keyspaces) = try open()
+    guard
+      try transaction.get(id, in: keyspaces.docs) != nil || transaction.get(id, in: keyspaces.deleted) != nil
+    else { return false }
+    return try mutating {
+      try removeExpiration(of: id, transaction, keyspaces)
+      guard let milliseconds else { return true }
+      other.removeAll()
+      other.append(bigEndian: ExpirationTime.stored(milliseconds))
+      try transaction.put(id, other.bytes, in: keyspaces.expirations)
+      other.append(id)
+      try transaction.put(other.bytes, UnsafeRawBufferPointer(start: nil, count: 0), in: keyspaces.expiry)
+      earliestExpiration = min(earliestExpiration ?? milliseconds, milliseconds)
+      return true
+    }
+  }
+
+  /// Forgets when the document expires.
+  func removeExpiration(
+    of id: UnsafeRawBufferPointer, _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
+  ) throws {
+    guard try transaction.count(of: keyspaces.expirations) > 0,
+      let stored = try transaction.get(id, in: keyspaces.expirations)
+    else { return }
+    other.removeAll()
+    other.append(stored)
+    other.append(id)
+    try transaction.delete(other.bytes, in: keyspaces.expiry)
+    try transaction.delete(id, in: keyspaces.expirations)
+  }
+
+  /// Purges documents whose time is over, the earliest first, at most `limit`; says how many there were.
+  func purgeExpired(upTo milliseconds: Int64, limit: Int) throws -> Int {
+    let (transaction, keyspaces) = try open()
+    let upper =
+      ExpirationTime.bytes(milliseconds) + [UInt8](repeating: 0xFF, count: DocumentID.maximumStoredBytes)
+    var due: [[UInt8]] = []
+    try transaction.scan(
+      keyspaces.expiry, KeyRange(upper: .inclusive(upper)), order: .ascending, fetch: .keys
+    ) { key, _ in
+      due.append(Array(key))
+      return due.count < limit
+    }
+    return try mutating {
+      for key in due {
+        guard key.count > 8 else {
+          throw DocumentError(.damaged, "an entry of the expirations can't be read")
+        }
+        try key.withUnsafeBytes { key in
+          let id = UnsafeRawBufferPointer(rebasing: key[8...])
+          // A document has its entry as long as it is there.
+          guard try purge(id, isExpired: true) else {
+            throw DocumentError(
+              .damaged, "there is no document that an expiration is of", documentID: idText(id))
+          }
+        }
+      }
+      return due.count
+    }
+  }
+}
+
+extension DocumentStore {
+  /// Sets when the document, or its tombstone, expires, in milliseconds since 1970; nil for never.
+  ///
+  /// A save or a delete keeps the time, a purge ends it. A time that is over is allowed. Throws `notFound` when
+  /// there is no such document.
+  public func setExpiration(of id: String, milliseconds: Int64?) throws {
+    try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
+      guard try writing({ try $0.setExpiration(key, milliseconds) }) else {
+        throw DocumentError(.notFound, "there is no such document to expire", documentID: id)
+      }
+    }
+  }
+
+  /// When the document expires, in milliseconds since 1970; nil when it doesn't, or isn't there.
+  public func expiration(of id: String) throws -> Int64? {
+    try reading { transaction, context in
+      try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
+        try transaction.get(key, in: context.keyspaces.expirations).map { try ExpirationTime.read($0) }
+      }
+    }
+  }
+
+  /// The documents that expire, the earliest first, at most `limit`.
+  public func expirations(limit: Int = .max) throws -> [ScheduledExpiration] {
+    guard limit > 0 else { return [] }
+    return try reading { transaction, context in
+      var found: [ScheduledExpiration] = []
+      try transaction.scan(context.keyspaces.expiry, .all, order: .ascending, fetch: .keys) { key, _ in
+        let time = try ExpirationTime.read(key)
+        let id = String(decoding: UnsafeRawBufferPointer(rebasing: key[8...]), as: UTF8.self)
+        found.append(ScheduledExpiration(documentID: id, milliseconds: time))
+        return found.count < limit
+      }
+      return found
+    }
+  }
+
+  /// How many documents expire some time. Constant time.
+  public var expirationCount: Int {
+    get throws {
+      try reading { transaction, context in try transaction.count(of: context.keyspaces.expirations) }
+    }
+  }
+
+  /// Purges documents whose time is over at `milliseconds` (since 1970), at most `limit` in one transaction.
+  @discardableResult
+  public func purgeExpiredChunk(at milliseconds: Int64, limit: Int = 1_000) throws -> Int {
+    try writing { try $0.purgeExpired(upTo: milliseconds, limit: max(1, limit)) }
+  }
+
+  /// Purges the documents whose time is over at `milliseconds` (since 1970), and says how many there were. Each
+  /// `chunk` of them is a transaction, so that writers get in between.
+  @discardableResult
+  public func purgeExpired(at milliseconds: Int64, chunk: Int = 1_000) throws -> Int {
+    var total = 0
+    while try expirations(limit: 1).first.map({ $0.milliseconds <= milliseconds }) ?? false {
+      total += try purgeExpiredChunk(at: milliseconds, limit: chunk)
+    }
+    return total
+  }
+}
+
+extension DocumentSnapshot {
+  /// When the document expires, in milliseconds since 1970; nil when it doesn't.
+  public func expiration(of id: String) throws -> Int64? {
+    try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { try expiration(ofBytes: $0) }
+  }
+
+  /// The same by the bytes of an ID that is stored: a lookup, without a check.
+  public func expiration(ofBytes id: UnsafeRawBufferPointer) throws -> Int64? {
+    let (transaction, context) = try open()
+    return try transaction.get(id, in: context.keyspaces.expirations).map { try ExpirationTime.read($0) }
+  }
+}

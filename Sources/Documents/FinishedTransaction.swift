@@ -1,0 +1,51 @@
+/// Who does work in the background when the documents ask for it. Called after commits, on the writer's thread.
+public protocol DocumentUpkeep: AnyObject, Sendable {
+  /// A document was given a time to expire, in milliseconds since 1970; the earliest of a transaction.
+  func expirationWasSet(_ milliseconds: Int64)
+  /// Some thousands of changes were made since the last call.
+  func manyChangesWereMade()
+}
+
+/// What a transaction leaves to be done after its commit. Without observers it is four numbers.
+struct FinishedTransaction {
+  private var begin: UInt64 = 0
+  private var end: UInt64 = 0
+  private var earliestExpiration: Int64?
+  private var commit: ObservedCommit?
+  private var isInLine = false
+
+  init() {}
+
+  /// Called at the end of a transaction, inside it.
+  init(_ writer: DocumentWriter, _ feed: ChangeFeed) {
+    (begin, end) = writer.span
+    earliestExpiration = writer.earliestExpiration
+    isInLine = feed.isActive
+    guard isInLine || writer.notes.hasPurges else { return }
+    commit = writer.notes.commit(after: begin, upTo: end)
+    if isInLine, let commit { feed.enqueue(commit) }
+  }
+
+  func hasFailed(_ feed: ChangeFeed) {
+    if isInLine, let commit { feed.resolve(commit, isCommitted: false) }
+  }
+
+  @inline(__always)
+  func isCommitted(_ feed: ChangeFeed, upkeep: () -> (any DocumentUpkeep)?) {
+    if feed.isActive { tell(feed) }
+    // Every 4,096 changes.
+    if end >> 12 != begin >> 12 { upkeep()?.manyChangesWereMade() }
+    if let earliestExpiration { upkeep()?.expirationWasSet(earliestExpiration) }
+  }
+
+  private func tell(_ feed: ChangeFeed) {
+    if isInLine {
+      if let commit { feed.resolve(commit, isCommitted: true) }
+    } else if let commit {
+      feed.publishLate(commit)
+    } else if end > begin {
+      // The first observer came while this was being committed.
+      feed.publishLate(ObservedCommit(after: begin, upTo: end, notes: nil, purges: []))
+    }
+  }
+}

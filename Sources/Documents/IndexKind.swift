@@ -1,0 +1,118 @@
+import Fleece
+import Storage
+
+/// A kind of index: it makes what keeps the indexes of that kind.
+///
+/// A database is opened with all the kinds it knows (`DocumentStore.Options.indexKinds`); one that has an index of
+/// another kind can't be written to.
+public protocol IndexKind: Sendable {
+  /// The name under which databases remember it: ASCII, up to 64 bytes.
+  var name: String { get }
+
+  /// Makes a new index in its keyspaces, which aren't there yet, and fills it with `documents`, all live ones.
+  ///
+  /// When it throws, nothing of the transaction remains.
+  func create(
+    _ index: IndexRecord, of documents: IndexedDocuments, in transaction: any WriteTransaction) throws
+
+  /// What keeps the index in write transactions, and proves it. Its keyspaces are handles that hold until the index
+  /// is removed.
+  func open(_ index: IndexRecord, in transaction: any ReadTransaction) throws -> any IndexMaintainer
+}
+
+/// Keeps one index, in every write transaction of one open database. One thread at a time.
+///
+/// After a transaction that failed it is made anew: what it remembers is as of the last commit.
+public protocol IndexMaintainer: AnyObject {
+  /// Takes out what the old body gave and puts in what the new one gives.
+  func update(_ change: IndexedChange, in transaction: any WriteTransaction) throws
+
+  /// Called before the commit of every transaction in which it was updated.
+  func finish(in transaction: any WriteTransaction) throws
+
+  /// Compares the index with all live documents, and says what is missing, superfluous or wrong: a line each, at
+  /// most `limit`.
+  func faults(of documents: IndexedDocuments, in transaction: any ReadTransaction, limit: Int) throws
+    -> [String]
+
+  /// Counts anew what a planner goes by. Called when the database is compacted.
+  func refreshStatistics(in transaction: any WriteTransaction) throws
+}
+
+extension IndexMaintainer {
+  /// Owes nothing.
+  public func finish(in transaction: any WriteTransaction) throws {}
+  /// Counts nothing.
+  public func refreshStatistics(in transaction: any WriteTransaction) throws {}
+}
+
+/// What a write makes of one document, as indexes see it: the live body before and after.
+public struct IndexedChange {
+  /// The document's ID: UTF-8.
+  public let documentID: UnsafeRawBufferPointer
+  /// The body that was current and live, nil when there was none. Valid until `update` returns.
+  public let old: Value?
+  /// The body that is, nil when the document is deleted or gone. Valid until `update` returns.
+  public let new: Value?
+  /// The names that both bodies are read with. They grow within a transaction: whoever has resolved names that had
+  /// no number yet has to resolve them anew when `count` has changed.
+  public let sharedKeys: SharedKeysBuilder
+
+  @inline(__always)
+  init(
+    documentID: UnsafeRawBufferPointer, old: UnsafeRawBufferPointer?, new: UnsafeRawBufferPointer?,
+    sharedKeys: SharedKeysBuilder
+  ) throws {
+    self.documentID = documentID
+    self.old = try IndexedChange.root(old)
+    self.new = try IndexedChange.root(new)
+    self.sharedKeys = sharedKeys
+  }
+
+  @inline(__always)
+  private static func root(_ body: UnsafeRawBufferPointer?) throws -> Value? {
+    guard let body else { return nil }
+    guard let root = FleeceReader.root(of: body) else { throw DocumentRecord.damaged }
+    return root
+  }
+}
+
+/// The live documents of a transaction, as indexes see them.
+public struct IndexedDocuments {
+  private let transaction: any ReadTransaction
+  private let keyspace: Keyspace
+  /// The names that all bodies are read with.
+  public let sharedKeys: SharedKeys
+
+  init(_ transaction: any ReadTransaction, _ keyspace: Keyspace, _ sharedKeys: SharedKeys) {
+    self.transaction = transaction
+    self.keyspace = keyspace
+    self.sharedKeys = sharedKeys
+  }
+
+  /// How many there are. Constant time.
+  public var count: Int { get throws { try transaction.count(of: keyspace) } }
+
+  /// Calls `body` with each document's ID and body until it returns false; what it is handed ends when it returns.
+  /// Nothing can be written meanwhile. `.stored` is fastest; `range` is of IDs.
+  public func forEach(
+    in range: KeyRange = .all, order: ScanOrder = .stored,
+    _ body: (_ documentID: UnsafeRawBufferPointer, _ body: Value) throws -> Bool
+  ) throws {
+    try transaction.scan(keyspace, range, order: order, fetch: .entries) { key, value in
+      guard let root = FleeceReader.root(of: try DocumentRecord(value).body) else {
+        throw DocumentRecord.damaged
+      }
+      return try body(key, root)
+    }
+  }
+
+  /// The body of a document, valid until the transaction's next read; nil when there is no live document.
+  public func body(of documentID: UnsafeRawBufferPointer) throws -> Value? {
+    guard let value = try transaction.get(documentID, in: keyspace) else { return nil }
+    guard let root = FleeceReader.root(of: try DocumentRecord(value).body) else {
+      throw DocumentRecord.damaged
+    }
+    return root
+  }
+}

@@ -1,0 +1,112 @@
+import Storage
+
+// What the database remembers of an index: the value of `meta/index/NAME`.
+//
+//   record := version:u8=1  number:varint  kindLength:varint  kind  definition
+//
+//   number      the index's keyspaces are named `index.NUMBER`, or begin with `index.NUMBER.`; never used twice
+//   kind        ASCII, the name of an `IndexKind`
+//   definition  the kind's own, to the end
+
+/// An index as a database remembers it.
+public struct IndexRecord: Sendable, Hashable {
+  /// Unique in the database: 1 to 200 bytes of UTF-8 without control characters.
+  public let name: String
+  /// The name of the `IndexKind` that keeps it.
+  public let kind: String
+  /// By which its keyspaces are named. Another index of the same name has another number.
+  public let number: UInt32
+  /// What it holds of each document, in the kind's own format.
+  public let definition: [UInt8]
+
+  static let version: UInt8 = 1
+  /// What the keys of all records begin with.
+  static let keyPrefix = Array("index/".utf8)
+
+  init(name: String, kind: String, number: UInt32, definition: [UInt8]) {
+    self.name = name
+    self.kind = kind
+    self.number = number
+    self.definition = definition
+  }
+
+  /// The keyspace of the index. An index that needs several names the others `index.NUMBER.…`.
+  public var keyspaceName: String { "index.\(number)" }
+
+  /// Whether a keyspace is one of the index's own.
+  func owns(keyspace name: String) -> Bool {
+    name == keyspaceName || name.hasPrefix(keyspaceName + ".")
+  }
+
+  static func key(_ name: String) -> [UInt8] { keyPrefix + Array(name.utf8) }
+
+  /// Reads an entry of `meta`.
+  init(key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) throws {
+    let rest = UnsafeRawBufferPointer(rebasing: key.dropFirst(IndexRecord.keyPrefix.count))
+    guard let name = String(validating: rest, as: UTF8.self), !name.isEmpty else {
+      throw DocumentError(.damaged, "the name of an index can't be read")
+    }
+    var reader = ByteReader(value)
+    guard let version = reader.byte() else { throw IndexRecord.damaged(name) }
+    guard version == IndexRecord.version else {
+      throw DocumentError(
+        .unsupportedVersion, "the index \"\(name)\" is of format \(version), which this release doesn't know")
+    }
+    guard let number = reader.varint(), let length = reader.varint(), length <= 64,
+      let kind = reader.bytes(Int(length)), number > 0, let number = UInt32(exactly: number)
+    else { throw IndexRecord.damaged(name) }
+    self.init(
+      name: name, kind: String(decoding: kind, as: UTF8.self), number: number,
+      definition: [UInt8](reader.rest))
+  }
+
+  private static func damaged(_ name: String) -> DocumentError {
+    DocumentError(.damaged, "the record of the index \"\(name)\" can't be read")
+  }
+
+  var encoded: [UInt8] {
+    var bytes = ByteBuffer(capacity: 256)
+    bytes.append(IndexRecord.version)
+    bytes.append(varint: UInt64(number))
+    bytes.append(varint: UInt64(kind.utf8.count))
+    Array(kind.utf8).withUnsafeBytes { bytes.append($0) }
+    definition.withUnsafeBytes { bytes.append($0) }
+    return [UInt8](bytes.bytes)
+  }
+
+  /// Throws `invalidIndex` for what can't be the name of an index.
+  static func check(name: String) throws {
+    let utf8 = name.utf8
+    guard (1...200).contains(utf8.count), !utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else {
+      throw DocumentError(
+        .invalidIndex, "an index's name is 1 to 200 bytes without control characters, not \"\(name)\"")
+    }
+  }
+}
+
+/// All indexes of a database, as of one moment.
+final class IndexCatalog: Sendable {
+  /// Changes whenever an index is made or removed, by any process. 0: there never was one.
+  let generation: UInt32
+  /// By name.
+  let records: [IndexRecord]
+
+  static let empty = IndexCatalog(generation: 0, records: [])
+
+  init(generation: UInt32, records: [IndexRecord]) {
+    self.generation = generation
+    self.records = records
+  }
+
+  static func load(_ generation: UInt32, _ transaction: any ReadTransaction, _ meta: Keyspace) throws
+    -> IndexCatalog
+  {
+    guard generation > 0 else { return empty }
+    var records: [IndexRecord] = []
+    try transaction.scan(meta, .prefix(IndexRecord.keyPrefix)) { key, value in
+      records.append(try IndexRecord(key: key, value: value))
+      return true
+    }
+    return IndexCatalog(generation: generation, records: records)
+  }
+}

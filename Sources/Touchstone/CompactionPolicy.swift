@@ -1,0 +1,37 @@
+/// When a database is compacted by itself, in the background.
+///
+/// It is looked at after some thousands of changes, and when the database is opened. Dropping the bodies of replaced
+/// revisions goes in small transactions, between those of writers; their pages are used again for what is written
+/// later. Making the file smaller (`freePages`) keeps writers waiting, so it isn't done unless it is asked for, and only
+/// when nothing was written for a while (docs/documents.md).
+public struct CompactionPolicy: Sendable, Hashable {
+  /// Bodies of replaced revisions are dropped when they are more than this share of all documents and bodies: above
+  /// 0, below 1. Nil: never.
+  public var replacedBodies: Double?
+  /// Revisions that were saved in so many of the latest sequences keep their bodies all the same: a common ancestor's
+  /// body is what a merge needs.
+  public var keepsLatestSequences: Int
+  /// The file is made smaller when its unused pages are more than this share: above 0, below 1. Nil: never.
+  public var freePages: Double?
+  /// Below so many bytes of unused pages it isn't.
+  public var minimumFreeBytes: Int
+  /// And not before nothing was written for so many seconds.
+  public var quietSeconds: Double
+
+  /// A policy; see the properties.
+  public init(
+    replacedBodies: Double? = 0.5, keepsLatestSequences: Int = 10_000, freePages: Double? = nil,
+    minimumFreeBytes: Int = 16 << 20, quietSeconds: Double = 2
+  ) {
+    self.replacedBodies = replacedBodies
+    self.keepsLatestSequences = max(0, keepsLatestSequences)
+    self.freePages = freePages
+    self.minimumFreeBytes = minimumFreeBytes
+    self.quietSeconds = quietSeconds
+  }
+
+  /// Drops replaced bodies older than the latest 10,000 sequences when they outnumber the documents; leaves the file.
+  public static let standard = CompactionPolicy()
+  /// Nothing happens by itself.
+  public static let off = CompactionPolicy(replacedBodies: nil, freePages: nil)
+}

@@ -1,0 +1,184 @@
+import Documents
+import Storage
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// What an open database does by itself: purges what has expired, and compacts by its policy.
+///
+/// A thread sleeps until the next document expires, and there is none when no document does.
+final class Upkeep: DocumentUpkeep {
+  /// How long it waits after a failure, such as a full disk.
+  private static let secondsAfterFailure = 60.0
+  /// The longest sleep, in seconds (30 years): a timer can't be set further.
+  private static let longestSleep = 1e9
+
+  private struct State {
+    var isClosed = false
+    var isTiming = false
+    /// When the timer's thread wakes, in milliseconds since 1970.
+    var wakes = Int64.max
+    var isLooking = false
+    var looksAgain = false
+  }
+
+  private let state = Lock(State())
+  private let alarm = CountingSemaphore()
+  private let timer = Workers()
+  private let compactor = Workers()
+  private let store: DocumentStore
+  private let policy: CompactionPolicy
+  private let compactFile: @Sendable () throws -> Void
+
+  init(
+    _ store: DocumentStore, _ policy: CompactionPolicy, compactFile: @escaping @Sendable () throws -> Void
+  ) {
+    self.store = store
+    self.policy = policy
+    self.compactFile = compactFile
+  }
+
+  /// Begins, and catches up with what expired while the database was closed.
+  func start() throws {
+    store.upkeep = self
+    if try store.expirationCount > 0 { expirationWasSet(.min) }
+  }
+
+  /// Ends. Called when the engine has been closed.
+  func close() {
+    state.withLock { $0.isClosed = true }
+    alarm.signal()
+  }
+
+  /// Milliseconds since 1970.
+  static var now: Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+  }
+
+  // MARK: Expiration
+
+  func expirationWasSet(_ milliseconds: Int64) {
+    let (starts, wakes) = state.withLock { state in
+      guard !state.isClosed, milliseconds < state.wakes else { return (false, false) }
+      state.wakes = milliseconds
+      defer { state.isTiming = true }
+      return (!state.isTiming, state.isTiming)
+    }
+    if starts { timer.enqueue { self.keepTime() } }
+    if wakes { alarm.signal() }
+  }
+
+  private func keepTime() {
+    while true {
+      var sleep = Upkeep.secondsAfterFailure
+      var next: Int64?
+      do {
+        // What is set from here on sets the alarm.
+        state.withLock { $0.wakes = .max }
+        try purgeExpired()
+        next = try store.inBackground { try store.expirations(limit: 1).first?.milliseconds }
+        guard let next else {
+          let isOver = state.withLock { state in
+            // Something may have been set since.
+            guard state.isClosed || state.wakes == .max else { return false }
+            state.isTiming = false
+            return true
+          }
+          if isOver { return }
+          continue
+        }
+        sleep = min(max(0, Double(next) / 1000 - Double(Upkeep.now) / 1000), Upkeep.longestSleep)
+      } catch {
+        // Closed, or it is tried again.
+      }
+      let isClosed = state.withLock { state in
+        if let next { state.wakes = min(state.wakes, next) }
+        return state.isClosed
+      }
+      if isClosed { return }
+      if sleep > 0 { _ = alarm.wait(seconds: sleep) }
+    }
+  }
+
+  private func purgeExpired() throws {
+    let now = Upkeep.now
+    // A piece at a time: closing waits for one at most.
+    while !state.withLock({ $0.isClosed }) {
+      let due = try store.inBackground { try store.expirations(limit: 1).first?.milliseconds }
+      guard let due, due <= now else { return }
+      _ = try store.inBackground { try store.purgeExpiredChunk(at: now) }
+    }
+  }
+
+  // MARK: Compaction
+
+  func manyChangesWereMade() {
+    guard policy.replacedBodies != nil || policy.freePages != nil else { return }
+    let starts = state.withLock { state in
+      guard !state.isClosed else { return false }
+      guard !state.isLooking else {
+        state.looksAgain = true
+        return false
+      }
+      state.isLooking = true
+      return true
+    }
+    if starts { compactor.enqueue { self.look() } }
+  }
+
+  private func look() {
+    repeat {
+      state.withLock { $0.looksAgain = false }
+      // What fails (the database was closed, another process has it open, the disk is full) waits for the next time.
+      try? dropReplacedBodies()
+      try? makeSmaller()
+    } while state.withLock { state in
+      state.isLooking = state.looksAgain && !state.isClosed
+      return state.isLooking
+    }
+  }
+
+  private func dropReplacedBodies() throws {
+    guard let share = policy.replacedBodies else { return }
+    let (counts, last) = try store.inBackground { (try store.bodyCounts(), try store.lastSequence) }
+    guard Double(counts.replaced) > share * Double(counts.replaced + counts.current),
+      last > UInt64(policy.keepsLatestSequences)
+    else { return }
+    let end = last - UInt64(policy.keepsLatestSequences)
+    while !state.withLock({ $0.isClosed }) {
+      guard try store.inBackground({ try store.dropReplacedBodies(upTo: end, limit: 1_000) }) > 0 else {
+        return
+      }
+    }
+  }
+
+  private func makeSmaller() throws {
+    guard let share = policy.freePages else { return }
+    while true {
+      let (statistics, sequence) = try store.inBackground {
+        (try store.engine.statistics(), try store.lastSequence)
+      }
+      let free = Double(statistics.freePages)
+      guard free > share * Double(statistics.totalPages),
+        statistics.freePages * statistics.pageBytes >= policy.minimumFreeBytes
+      else { return }
+      if try isQuiet(since: sequence) { return try compactFile() }
+      if state.withLock({ $0.isClosed || $0.looksAgain }) { return }
+    }
+  }
+
+  /// Waits a while; whether nothing was written in it.
+  private func isQuiet(since sequence: UInt64) throws -> Bool {
+    var waited = 0.0
+    while waited < policy.quietSeconds {
+      guard !state.withLock({ $0.isClosed }) else { return false }
+      let step = min(0.1, policy.quietSeconds - waited)
+      usleep(UInt32(step * 1e6))
+      waited += step
+    }
+    return try store.inBackground { try store.lastSequence } == sequence
+  }
+}

@@ -1,0 +1,138 @@
+import Foundation
+import Testing
+
+@testable import Blobs
+@testable import StorageConformance
+@testable import Touchstone
+
+/// Processes that are killed, that share a database, and that run out of room.
+@Suite("Blobs and processes", .serialized) struct BlobProcessTests {
+  /// The executable `blobs-child`, which is built beside the bundle of the tests.
+  private static let child: String? = {
+    // The bundle is loaded by its runner, or is the running executable itself.
+    let candidates = Bundle.allBundles.map(\.bundlePath) + CommandLine.arguments
+    return candidates.lazy
+      .map { ($0 as NSString).deletingLastPathComponent + "/blobs-child" }
+      .first { FileManager.default.isExecutableFile(atPath: $0) }
+  }()
+
+  private func start(_ arguments: [String]) throws -> ChildProcess {
+    try ChildProcess.start(try #require(BlobProcessTests.child), arguments)
+  }
+
+  /// The same as the child's.
+  private func contents(_ number: Int) -> [UInt8] {
+    let count = number % 3 == 0 ? 100_000 + number % 7 * 20_000 : 10 + number % 90
+    return (0..<count).map { UInt8(truncatingIfNeeded: ($0 &* 31) ^ number &* 7 ^ ($0 >> 8)) }
+  }
+
+  /// Kills a child again and again, and looks each time whether every document has its blobs.
+  private func kill(_ command: String, rounds: Int, within microseconds: UInt32) throws {
+    var random = SeededGenerator(seed: testSeed)
+    let engines: [EngineName] = [.sqlite, .lmdb, .sqlcipher]
+    let directories = engines.map { _ in TemporaryDirectory() }
+    var saved = 0
+    var compactions = 0
+    for round in 0..<rounds {
+      let engine = engines[round % engines.count]
+      let directory = directories[round % engines.count]
+      let comment = "round \(round) on \(engine), TOUCHSTONE_SEED=\(testSeed)"
+      var next = 0
+      do {
+        let database = try Database.open(
+          "test", in: directory.path, options: try options(engine, durability: .normal))
+        next = try database.document("counter")?["n"].int.map { Int($0) + 1 } ?? 0
+        try database.close()
+      }
+      let child = try start([command, "\(engine)", directory.path, "\(next)"])
+      try child.waitForOutput()
+      usleep(UInt32.random(in: 0..<microseconds, using: &random))
+      child.kill()
+      try child.wait()
+      #expect(!child.outputText.contains("failed"), "\(child.outputText.suffix(300))")
+      let lines = child.outputText.split(separator: "\n", omittingEmptySubsequences: true)
+      // Only a line with its end counts.
+      let whole = child.outputText.hasSuffix("\n") ? lines : lines.dropLast()
+      let acknowledged = whole.compactMap { Int($0) }.last
+      compactions += whole.count { $0 == "compact" }
+
+      let database = try Database.open(
+        "test", in: directory.path, options: try options(engine, durability: .normal))
+      let last = try database.document("counter")?["n"].int.map { Int($0) } ?? -1
+      if let acknowledged { #expect(last >= acknowledged, "\(comment)") }
+      let faults = try database.check(deep: true).map(\.description)
+      #expect(faults == [], "\(comment)")
+      for number in max(0, last - 39)..<max(last + 1, 0) where number % 5 != 4 {
+        let document = try database.document("doc\(number % 40)")
+        let blob = try #require(document?["b"].blob, "\(comment)")
+        let bytes = try database.contents(of: blob)
+        #expect(bytes == contents(number), "\(comment)")
+      }
+      if round >= rounds - engines.count {
+        // What was left behind goes, and nothing else.
+        try database.compact()
+        let left = try database.blobStore.names().filter { $0.hasPrefix("incoming-") }
+        #expect(left == [], "\(comment)")
+        let after = try database.check(deep: true).map(\.description)
+        #expect(after == [], "\(comment)")
+      }
+      try database.close()
+      saved += last + 1 - next
+    }
+    #expect(saved > rounds, "only \(saved) saves: nothing was tested")
+    if command == "compact" { #expect(compactions > rounds / 3, "only \(compactions) compactions") }
+  }
+
+  @Test("a process killed while it saves leaves no document without its blob")
+  func killedSaving() throws { try kill("save", rounds: isLong ? 200 : 12, within: 200_000) }
+
+  @Test("a process killed while it compacts leaves no document without its blob")
+  func killedCompacting() throws { try kill("compact", rounds: isLong ? 200 : 12, within: 400_000) }
+
+  @Test(
+    "processes that save, purge and compact the same contents lose nothing",
+    arguments: [EngineName.sqlite, .lmdb, .sqlcipher])
+  func churn(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    try Database.open("test", in: directory.path, options: try options(engine)).close()
+    let children = try (0..<3).map { _ in
+      try start(["churn", "\(engine)", directory.path, isLong ? "20" : "2"])
+    }
+    for child in children {
+      let ending = try child.wait()
+      #expect(ending == .exited(0), "\(child.outputText) \(child.errorText)")
+    }
+    let database = try Database.open("test", in: directory.path, options: try options(engine))
+    let faults = try database.check(deep: true).map(\.description)
+    #expect(faults == [])
+    try database.close()
+  }
+
+  @Test("a full disk refuses a blob, leaves nothing of it, and passes", arguments: allEngines)
+  func fullDisk(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    let child = try start(["full", "\(engine)", directory.path, "\(8 << 20)"])
+    let ending = try child.wait()
+    #expect(ending == .exited(0), "\(child.outputText) \(child.errorText)")
+    #expect(child.outputText == "done\n")
+    let database = try Database.open("test", in: directory.path, options: try options(engine))
+    #expect(try database.documentCount == 2)
+    let faults = try database.check(deep: true).map(\.description)
+    #expect(faults == [])
+    #expect(try database.blobStore.names().count == 2)
+    try database.close()
+  }
+
+  @Test("a large blob takes little memory, plain and encrypted", arguments: [EngineName.sqlite, .sqlcipher])
+  func memory(_ engine: EngineName) throws {
+    // What a process takes under a sanitizer is the sanitizer's.
+    let isSanitized = ProcessInfo.processInfo.environment["TOUCHSTONE_SANITIZE"] != nil
+    let directory = TemporaryDirectory()
+    let child = try start(["stream", "\(engine)", directory.path, isLong ? "1024" : "64"])
+    let ending = try child.wait(seconds: 600)
+    #expect(ending == .exited(0), "\(child.outputText) \(child.errorText)")
+    let peak = Int(child.outputText.split(separator: "\n").first ?? "") ?? .max
+    print("\(engine): \(peak) KiB for \(isLong ? 1_024 : 64) MiB")
+    if !isSanitized { #expect(peak < (isLong ? 100 : 50) << 10) }
+  }
+}

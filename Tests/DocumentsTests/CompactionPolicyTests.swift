@@ -1,0 +1,68 @@
+import Foundation
+import Testing
+
+@testable import Touchstone
+
+@Suite("Automatic compaction") struct CompactionPolicyTests {
+  private func eventually(
+    _ condition: () throws -> Bool, sourceLocation: SourceLocation = #_sourceLocation
+  ) rethrows {
+    let deadline = Date(timeIntervalSinceNow: 30)
+    while try !condition() {
+      guard Date() < deadline else {
+        Issue.record("it didn't happen", sourceLocation: sourceLocation)
+        return
+      }
+      usleep(5_000)
+    }
+  }
+
+  @Test(
+    "bodies of replaced revisions go when they outnumber the documents, the latest stay",
+    arguments: allEngines)
+  func replacedBodies(_ engine: EngineName) throws {
+    let policy = CompactionPolicy(replacedBodies: 0.4, keepsLatestSequences: 1_500)
+    try withDatabase(engine, { $0.compaction = policy }) { database in
+      let token = try database.observe { _ in }
+      for _ in 0..<9 {
+        try database.inBatch { for n in 0..<1_000 { try database.save("doc\(n)", ["n": .int(Int64(n))]) } }
+      }
+      // It looks after the 9,000th change: revisions from 7,501 on keep their bodies, and those up to 8,000 were
+      // replaced.
+      try eventually { try database.store.bodyCounts().replaced == 500 }
+      #expect(try database.documentCount == 1_000)
+      #expect(try storageFaults(database) == [])
+      token.cancel()
+    }
+  }
+
+  @Test("the file is made smaller when asked for, and nothing is written", arguments: allEngines)
+  func freePages(_ engine: EngineName) throws {
+    let policy = CompactionPolicy(
+      replacedBodies: nil, freePages: 0.3, minimumFreeBytes: 1 << 20, quietSeconds: 0.05)
+    try withDatabase(engine, { $0.compaction = policy }) { database in
+      let text = String(repeating: "text ", count: 200)
+      try database.inBatch { for n in 0..<5_000 { try database.save("doc\(n)", ["text": .string(text)]) } }
+      let before = try database.engine.statistics()
+      try database.inBatch { for n in 0..<4_500 { try database.purge("doc\(n)") } }
+      try database.inBatch { for n in 0..<4_500 { try database.save("new\(n)", ["n": 1]) } }
+      try eventually {
+        let now = try database.engine.statistics()
+        return now.totalPages * 2 < before.totalPages
+      }
+      #expect(try database.documentCount == 5_000)
+      #expect(try database.checkIntegrity() == [])
+      #expect(try storageFaults(database) == [])
+    }
+  }
+
+  @Test("with the policy off nothing happens by itself")
+  func off() throws {
+    try withDatabase(.lmdb, { $0.compaction = .off }) { database in
+      for _ in 0..<20 {
+        try database.inBatch { for n in 0..<1_000 { try database.save("doc\(n)", ["n": .int(Int64(n))]) } }
+      }
+      #expect(try database.store.bodyCounts().replaced == 19_000)
+    }
+  }
+}

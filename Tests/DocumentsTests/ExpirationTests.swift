@@ -1,0 +1,166 @@
+import Foundation
+import Storage
+import Testing
+
+@testable import Touchstone
+
+@Suite("Expiration") struct ExpirationTests {
+  /// Waits until `condition` holds, which something in the background brings about; fails after half a minute.
+  private func eventually(
+    _ condition: () throws -> Bool, sourceLocation: SourceLocation = #_sourceLocation
+  ) rethrows {
+    let deadline = Date(timeIntervalSinceNow: 30)
+    while try !condition() {
+      guard Date() < deadline else {
+        Issue.record("it didn't happen", sourceLocation: sourceLocation)
+        return
+      }
+      usleep(2_000)
+    }
+  }
+
+  @Test("set, read, listed by time, changed and cleared", arguments: allEngines)
+  func dates(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      for id in ["a", "b", "c", "d"] { try database.save(id, ["n": 1]) }
+      #expect(try database.expiration(of: "a") == nil)
+      let year = 365.25 * 86_400
+      // Beyond what a timer of 32 bits, or one of milliseconds in 32 bits (50 days), can be set to.
+      let late = Date(timeIntervalSince1970: 4_000_000_000.125)
+      try database.setExpiration(of: "a", at: late)
+      try database.setExpiration(of: "b", after: 100 * 86_400)
+      try database.setExpiration(of: "c", after: 1_000 * year)
+      try database.setExpiration(of: "d", at: .distantFuture)
+      #expect(try database.expiration(of: "a") == late)
+      #expect(try database.expirations().map(\.documentID) == ["b", "a", "c", "d"])
+      #expect(try database.expirations(limit: 1).map(\.documentID) == ["b"])
+      let date = try database.expiration(of: "b")?.timeIntervalSinceNow ?? 0
+      #expect(date > 100 * 86_400 - 60 && date < 100 * 86_400 + 1)
+      try database.setExpiration(of: "a", after: 3_600)
+      #expect(try database.expirations().map(\.documentID) == ["a", "b", "c", "d"])
+      try database.setExpiration(of: "b", at: nil)
+      try database.setExpiration(of: "b", at: nil)
+      #expect(try database.expirations().map(\.documentID) == ["a", "c", "d"])
+      #expect(try database.expirationCount == 3)
+      #expect(code { try database.setExpiration(of: "none", after: 1) } == .notFound)
+      #expect(try database.expiration(of: "none") == nil)
+      // A save and a delete keep it, a purge ends it; it is no change.
+      #expect(try database.lastSequence == 4)
+      let kept = try database.expiration(of: "a")
+      try database.save("a", ["n": 2])
+      #expect(try database.expiration(of: "a") == kept)
+      try database.delete("a")
+      #expect(try database.expiration(of: "a") == kept)
+      let inSnapshot = try database.read { try $0.expiration(of: "a") }
+      #expect(inSnapshot == kept.map { Int64(($0.timeIntervalSince1970 * 1000).rounded()) })
+      try database.purge("a")
+      #expect(try database.expirations().map(\.documentID) == ["c", "d"])
+      try database.save("a", ["n": 1])
+      #expect(try database.expiration(of: "a") == nil)
+      #expect(try storageFaults(database) == [])
+      #expect(try database.purgeExpired() == 0)
+    }
+  }
+
+  @Test("the timer purges what is over, past dates at once, and tells observers", arguments: allEngines)
+  func timer(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      let expired = Lock<Set<String>>([])
+      let token = try database.observe { change in
+        expired.withLock { expired in
+          for change in change.changes where change.kind == .expired { expired.insert(change.documentID) }
+        }
+      }
+      try database.inBatch {
+        for n in 0..<20 { try database.save("doc\(n)", ["n": .int(Int64(n))]) }
+        for n in 0..<10 { try database.setExpiration(of: "doc\(n)", after: Double(n) * 0.02) }
+        try database.delete("doc3")
+        try database.setExpiration(of: "doc10", after: 3_600)
+      }
+      try eventually { try database.documentCount == 10 }
+      try database.setExpiration(of: "doc11", at: Date(timeIntervalSince1970: -1e9))
+      try eventually { try database.documentCount == 9 }
+      // One that is later than what the timer waits for, and one that is earlier.
+      try database.setExpiration(of: "doc12", after: 7_200)
+      try database.setExpiration(of: "doc13", after: 0.05)
+      try eventually { try database.documentCount == 8 }
+      #expect(try database.tombstoneCount == 0)
+      eventually { expired.withLock { $0.count } == 12 }
+      let rest = try database.changes().map { Int($0.documentID.dropFirst(3)) ?? 0 }
+      #expect(rest.min() == 10)
+      #expect(try storageFaults(database) == [])
+      token.cancel()
+    }
+  }
+
+  @Test(
+    "what expired while the database was closed goes when it is opened, the rest stays", arguments: allEngines
+  )
+  func restart(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    let options = try options(engine)
+    let soon = Date(timeIntervalSinceNow: 0.3)
+    do {
+      let database = try Database.open("test", in: directory.path, options: options)
+      for n in 0..<3_000 { try database.save("doc\(n)", ["n": 1]) }
+      try database.inBatch {
+        for n in 0..<2_500 { try database.setExpiration(of: "doc\(n)", at: soon) }
+        try database.setExpiration(of: "doc2999", after: 86_400 * 60)
+      }
+      try database.close()
+    }
+    while Date() < soon { usleep(10_000) }
+    let database = try Database.open("test", in: directory.path, options: options)
+    try eventually { try database.documentCount == 500 }
+    #expect(try database.expirations().map(\.documentID) == ["doc2999"])
+    #expect(try storageFaults(database) == [])
+    // Nothing holds up the close.
+    try database.close()
+    let readOnly = try Database.open(
+      "test", in: directory.path, options: DatabaseOptions(isReadOnly: true, key: options.key))
+    #expect(try readOnly.expirationCount == 1)
+    try readOnly.close()
+  }
+
+  @Test("random times: a model and the purges agree", arguments: allEngines)
+  func model(_ engine: EngineName) throws {
+    try withSeed { random in
+      try withDatabase(engine) { database in
+        var model: [String: Int64?] = [:]
+        let base = Int64(4_000_000_000_000)
+        for step in 0..<600 {
+          let id = "doc\(UInt8.random(in: 0..<40, using: &random))"
+          switch UInt8.random(in: 0..<10, using: &random) {
+          case 0: if model.removeValue(forKey: id) != nil { try database.purge(id) }
+          case 1, 2, 3:
+            // Times that differ in every byte, before and after 1970.
+            let time = [
+              base + Int64.random(in: 0..<600, using: &random),
+              Int64.random(in: base...Int64.max, using: &random),
+            ].randomElement(using: &random)
+            if model[id] != nil {
+              try database.store.setExpiration(of: id, milliseconds: time)
+              model[id] = .some(time)
+            }
+          case 4:
+            let now = base + Int64(step)
+            let over = model.filter { ($0.value ?? .max) <= now }.count
+            #expect(try database.store.purgeExpired(at: now, chunk: 3) == over)
+            model = model.filter { ($0.value ?? .max) > now }
+          case 5: if model[id] != nil, try database.document(id) != nil { try database.delete(id) }
+          default:
+            try database.save(id, ["n": .int(Int64(step))])
+            if model[id] == nil { model[id] = .some(nil) }
+          }
+        }
+        let expected = model.compactMap { id, time in time.map { ("\(id)", $0) } }
+          .sorted { ($0.1, $0.0) < ($1.1, $1.0) }
+        let found = try database.store.expirations()
+        #expect(found.map(\.documentID) == expected.map(\.0))
+        #expect(found.map(\.milliseconds) == expected.map(\.1))
+        #expect(try database.documentCount + database.tombstoneCount == model.count)
+        #expect(try storageFaults(database) == [])
+      }
+    }
+  }
+}

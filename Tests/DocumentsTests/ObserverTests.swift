@@ -1,0 +1,381 @@
+import Foundation
+import Storage
+import Testing
+import Touchstone
+
+@testable import Documents
+@testable import StorageConformance
+
+/// What an observer was told, and what follows from it: the documents by ID with their revisions.
+private final class Told: Sendable {
+  struct State {
+    var batches: [DatabaseChange] = []
+    var documents: [String: DocumentChange] = [:]
+  }
+  let state = Lock(State())
+  private let news = CountingSemaphore()
+
+  func add(_ change: DatabaseChange) {
+    state.withLock { state in
+      state.batches.append(change)
+      for change in change.changes {
+        state.documents[change.documentID] = change.kind == .saved ? change : nil
+      }
+    }
+    news.signal()
+  }
+
+  var changes: [DocumentChange] { state.withLock { $0.batches.flatMap(\.changes) } }
+
+  /// Waits until `condition` holds of what was told; false after half a minute.
+  func wait(until condition: (State) -> Bool) -> Bool {
+    let deadline = Date(timeIntervalSinceNow: 30)
+    while !state.withLock({ condition($0) }) {
+      guard Date() < deadline else { return false }
+      _ = news.wait(seconds: 1)
+    }
+    return true
+  }
+
+  func expect(
+    _ condition: (State) -> Bool, sourceLocation: SourceLocation = #_sourceLocation
+  ) {
+    if !wait(until: condition) {
+      Issue.record("it wasn't told: \(changes.suffix(5))", sourceLocation: sourceLocation)
+    }
+  }
+
+  var callCount: Int { state.withLock { $0.batches.count } }
+  var missed: [UInt64] { state.withLock { $0.batches.compactMap(\.missedSince) } }
+
+  /// What was told agrees with what is stored.
+  func agrees(with database: Database) throws -> Bool {
+    let stored = try storedDocuments(database)
+    return wait {
+      $0.documents.mapValues { "\($0.revisionID.map(\.description) ?? "") \($0.isDeleted)" } == stored
+    }
+  }
+}
+
+private func storedDocuments(_ database: Database) throws -> [String: String] {
+  try database.read { snapshot in
+    var found: [String: String] = [:]
+    try snapshot.forEachDocument { view in
+      found[view.id] = "\(try view.revisionID()) false"
+      return true
+    }
+    try snapshot.forEachTombstone { view in
+      found[view.id] = "\(try view.revisionID()) true"
+      return true
+    }
+    return found
+  }
+}
+
+@Suite("Observers") struct ObserverTests {
+  @Test("a callback is told after the commit, with IDs, revisions, sequence and flags", arguments: allEngines)
+  func flags(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      let told = Told()
+      let token = try database.observe { told.add($0) }
+      let first = try database.save("a", ["n": 1])
+      told.expect { $0.documents["a"] != nil }
+      let change = told.changes[0]
+      #expect(change.kind == .saved && change.documentID == "a" && change.revisionID == first.revisionID)
+      #expect(
+        change.sequence == first.sequence && !change.isDeleted && !change.isConflicted && !change.isFromSync)
+      try database.apply(PulledRevision(id: "a", history: ["1-ff00"], body: ["n": 2]))
+      told.expect { $0.documents["a"]?.isConflicted == true }
+      #expect(told.changes.last?.isFromSync == true)
+      // The current revision, not the one that came.
+      #expect(try told.changes.last?.revisionID == database.document("a")?.revisionID)
+      try database.save("b", ["n": 1])
+      let tombstone = try database.delete("b")
+      told.expect { $0.documents["b"]?.isDeleted == true }
+      #expect(told.changes.last?.revisionID == tombstone.revisionID)
+      #expect(told.changes.last?.isFromSync == false)
+      try database.purge("b")
+      told.expect { $0.documents["b"] == nil }
+      #expect(told.changes.last?.kind == .purged && told.changes.last?.sequence == 0)
+      #expect(try database.changes().map(\.isFromSync) == [true])
+      token.cancel()
+      let count = told.changes.count
+      try database.save("c", ["n": 1])
+      try database.close()
+      #expect(told.changes.count == count)
+    }
+  }
+
+  @Test("a batch is told once, after its commit; one that fails never", arguments: allEngines)
+  func batches(_ engine: EngineName) throws {
+    struct Stop: Error {}
+    try withDatabase(engine) { database in
+      let told = Told()
+      let token = try database.observe { told.add($0) }
+      do {
+        try database.inBatch {
+          try database.save("never", ["n": 1])
+          throw Stop()
+        }
+      } catch is Stop {}
+      try database.inBatch {
+        for n in 0..<10 { try database.save("doc\(n % 5)", ["n": .int(Int64(n))]) }
+        if !told.changes.isEmpty { Issue.record("told before the commit: \(told.changes)") }
+      }
+      told.expect { !$0.batches.isEmpty }
+      let calls = told.callCount
+      #expect(calls == 1)
+      #expect(told.changes.map(\.documentID) == (0..<5).map { "doc\($0)" })
+      #expect(told.changes.map(\.sequence) == [6, 7, 8, 9, 10])
+      token.cancel()
+    }
+  }
+
+  @Test("an observer that begins inside a batch is told of the batch", arguments: allEngines)
+  func beginsInBatch(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      try database.save("before", ["n": 1])
+      let told = Told()
+      var token: ObservationToken?
+      try database.inBatch {
+        try database.save("a", ["n": 1])
+        token = try database.observe { told.add($0) }
+        try database.save("b", ["n": 1])
+        try database.purge("before")
+      }
+      told.expect { $0.documents.keys.sorted() == ["a", "b"] }
+      let isTold1 = told.changes.contains { $0.documentID == "before" && $0.kind == .purged }
+      #expect(isTold1)
+      token?.cancel()
+    }
+  }
+
+  @Test("writers that share commits are told in the order of their sequences", arguments: allEngines)
+  func order(_ engine: EngineName) throws {
+    try withDatabase(engine, { $0.durability = .normal }) { database in
+      let told = Told()
+      let tokens = try (0..<3).map { _ in try database.observe { told.add($0) } }
+      tokens[1].cancel()
+      tokens[2].cancel()
+      DispatchQueue.concurrentPerform(iterations: 6) { thread in
+        for n in 0..<50 {
+          _ = try? database.save("\(thread)-\(n)", ["n": 1])
+          if n % 7 == 6 { try? database.purge("\(thread)-\(n - 1)") }
+        }
+      }
+      #expect(try told.agrees(with: database))
+      let sequences = told.changes.map(\.sequence).filter { $0 > 0 }
+      #expect(sequences == sequences.sorted() && Set(sequences).count == sequences.count)
+      tokens[0].cancel()
+    }
+  }
+
+  @Test("random changes beside a slow observer: what it was told is what is stored", arguments: allEngines)
+  func randomChanges(_ engine: EngineName) throws {
+    try withSeed { random in
+      try withDatabase(engine) { database in
+        let told = Told()
+        let gate = CountingSemaphore()
+        let token = try database.observe { change in
+          // Held up at first, until all is written: more than it keeps.
+          if told.changes.isEmpty { gate.wait() }
+          told.add(change)
+        }
+        try database.save("first", ["n": 1])
+        for round in 0..<40 {
+          try database.inBatch {
+            for _ in 0..<1_000 {
+              let id = "doc\(UInt32.random(in: 0..<3_000, using: &random))"
+              switch UInt8.random(in: 0..<10, using: &random) {
+              case 0: if try database.document(id) != nil { try database.delete(id) }
+              case 1: if try database.document(id, includeDeleted: true) != nil { try database.purge(id) }
+              default: try database.save(id, ["round": .int(Int64(round))])
+              }
+            }
+          }
+        }
+        gate.signal()
+        #expect(try told.agrees(with: database))
+        try database.save("last", ["n": 1])
+        #expect(try told.agrees(with: database))
+        let missed = told.missed
+        #expect(missed == [])
+        // It fell behind: there were fewer calls than batches.
+        let calls = told.callCount
+        #expect(calls < 40)
+        token.cancel()
+      }
+    }
+  }
+
+  @Test(
+    "one transaction with more changes than are noted is told whole", arguments: [EngineName.lmdb, .sqlite])
+  func hugeBatch(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      try database.save("purged", ["n": 1])
+      let told = Told()
+      let token = try database.observe { told.add($0) }
+      try database.inBatch {
+        for n in 0..<40_000 { try database.save("document-\(n)", ["n": 1]) }
+        try database.purge("purged")
+      }
+      #expect(try told.agrees(with: database))
+      let isTold2 = told.changes.contains { $0.documentID == "purged" && $0.kind == .purged }
+      #expect(isTold2)
+      token.cancel()
+    }
+  }
+
+  @Test("changes come as an asynchronous sequence, which ends with the database", arguments: allEngines)
+  func asyncSequence(_ engine: EngineName) async throws {
+    let directory = TemporaryDirectory()
+    let database = try Database.open("test", in: directory.path, options: try options(engine))
+    let changes = try database.changes
+    let writer = Task.detached {
+      for n in 0..<200 { try await database.write { _ = try $0.save("doc\(n)", ["n": .int(Int64(n))]) } }
+      try database.close()
+    }
+    var seen: [String] = []
+    for await change in changes { seen += change.documentIDs }
+    try await writer.value
+    #expect(seen == (0..<200).map { "doc\($0)" })
+    var code: DatabaseError.Code?
+    do { try await database.write { _ = try $0.documentCount } } catch let error as DatabaseError {
+      code = error.code
+    }
+    #expect(code == .closed)
+  }
+
+  @Test("a loop over changes ends when its task is cancelled", arguments: [EngineName.lmdb])
+  func cancellation(_ engine: EngineName) async throws {
+    let directory = TemporaryDirectory()
+    let database = try Database.open("test", in: directory.path, options: try options(engine))
+    let changes = try database.changes
+    for _ in 0..<50 {
+      let task = Task.detached {
+        var count = 0
+        for await change in changes { count += change.changes.count }
+        return count
+      }
+      await Task.yield()
+      task.cancel()
+      #expect(await task.value == 0)
+    }
+    try database.save("a", ["n": 1])
+    var iterator = changes.makeAsyncIterator()
+    #expect(await iterator.next()?.documentIDs == ["a"])
+    try database.close()
+    #expect(await iterator.next() == nil)
+  }
+
+  @Test("observers of one document are told of that one, and of its purge", arguments: allEngines)
+  func oneDocument(_ engine: EngineName) async throws {
+    let directory = TemporaryDirectory()
+    let database = try Database.open("test", in: directory.path, options: try options(engine))
+    var iterator = try database.changes(of: "mine").makeAsyncIterator()
+    let told = Told()
+    let token = try database.observe("mine") { told.add(DatabaseChange(changes: [$0], missedSince: nil)) }
+    for n in 0..<5 {
+      try database.save("other", ["n": .int(Int64(n))])
+      try database.save("mine", ["n": .int(Int64(n))])
+    }
+    let latest = await iterator.next()
+    #expect(latest?.revisionID?.generation == 5)
+    told.expect { $0.documents["mine"]?.revisionID?.generation == 5 }
+    // More than is noted of one transaction: it reads the document.
+    try await database.write { database in
+      for n in 0..<30_000 { try database.save("document-number-\(n)", ["n": 1]) }
+      try database.save("mine", ["n": 6])
+    }
+    #expect(await iterator.next()?.revisionID?.generation == 6)
+    try database.purge("mine")
+    #expect(await iterator.next()?.kind == .purged)
+    told.expect { $0.documents["mine"] == nil }
+    token.cancel()
+    try database.close()
+    #expect(await iterator.next() == nil)
+  }
+
+  @Test("an asynchronous write is one transaction, and fails as a whole", arguments: allEngines)
+  func asyncWrite(_ engine: EngineName) async throws {
+    struct Stop: Error {}
+    let directory = TemporaryDirectory()
+    let database = try Database.open("test", in: directory.path, options: try options(engine))
+    do {
+      try await database.write { database in
+        try database.save("a", ["n": 1])
+        throw Stop()
+      }
+      Issue.record("it didn't fail")
+    } catch is Stop {}
+    #expect(try database.document("a") == nil)
+    // More than the pool has threads, beside synchronous writers.
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for n in 0..<64 {
+        group.addTask {
+          let sequence = try await database.write { database in
+            let count = try database.document("count")?["n"].int ?? 0
+            return try database.save("count", ["n": .int(count + 1)]).sequence
+          }
+          #expect(sequence > 0)
+          if n % 2 == 0 { try database.save("sync\(n)", ["n": 1]) }
+        }
+      }
+      try await group.waitForAll()
+    }
+    #expect(try database.document("count")?["n"].int == 64)
+    let task = Task.detached { () -> Bool in
+      withUnsafeCurrentTask { $0?.cancel() }
+      do {
+        try await database.write { _ = try $0.save("never", ["n": 1]) }
+        return false
+      } catch is CancellationError { return true }
+    }
+    #expect(try await task.value)
+    #expect(try database.document("never") == nil)
+    try database.close()
+  }
+
+  @Test("observers may write, read and end themselves inside a callback", arguments: allEngines)
+  func insideCallbacks(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      let done = CountingSemaphore()
+      let token = Lock<ObservationToken?>(nil)
+      let made = try database.observe { change in
+        guard change.documentIDs.contains("a") else { return }
+        _ = try? database.save("answer", ["n": 1])
+        token.withLock { $0?.cancel() }
+        done.signal()
+      }
+      token.withLock { $0 = made }
+      try database.save("a", ["n": 1])
+      #expect(done.wait(seconds: 30))
+      #expect(try database.document("answer") != nil)
+    }
+  }
+
+  @Test("changes of another process are told when they are noticed", arguments: allEngines)
+  func otherProcess(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    var options = try options(engine)
+    options.durability = .normal
+    let database = try Database.open("test", in: directory.path, options: options)
+    let told = Told()
+    let token = try database.observe { told.add($0) }
+    try database.save("before", ["n": 1])
+    try ProcessTests.write(engine, directory, "theirs", 20)
+    told.expect { $0.documents["before"] != nil }
+    try database.noticeChanges()
+    #expect(try told.agrees(with: database))
+    let isTold3 = told.changes.contains { $0.documentID == "theirs-19" }
+    #expect(isTold3)
+    // A write of this process notices as well.
+    try ProcessTests.write(engine, directory, "more", 20)
+    try database.save("after", ["n": 1])
+    #expect(try told.agrees(with: database))
+    let isTold4 = told.changes.contains { $0.documentID == "more-19" }
+    #expect(isTold4)
+    token.cancel()
+    try database.close()
+  }
+}
