@@ -23,6 +23,7 @@ import Synchronization
 //   meta/format       version:u8 = 1, or 2 once there was an index
 //   meta/publicUUID   16 bytes
 //   meta/privateUUID  16 bytes
+//   meta/previousPrivateUUID  16 bytes, in a copy: the private UUID of what it was copied from
 //   meta/state        last sequence:u64 big-endian  number of shared keys:u16 big-endian
 //                     index generation:u32 big-endian, left out while it is 0
 //   meta/index/NAME   IndexRecord
@@ -151,12 +152,7 @@ public final class DocumentStore: Sendable {
     guard try transaction.bytes(Array("format".utf8), in: meta) == nil else { return }
     try transaction.put(Array("format".utf8), [formatVersion], in: meta)
     for name in ["publicUUID", "privateUUID"] {
-      var generator = SystemRandomNumberGenerator()
-      var uuid = (0..<16).map { _ in UInt8.random(in: 0...255, using: &generator) }
-      // RFC 4122, version 4.
-      uuid[6] = uuid[6] & 0x0F | 0x40
-      uuid[8] = uuid[8] & 0x3F | 0x80
-      try transaction.put(Array(name.utf8), uuid, in: meta)
+      try transaction.put(Array(name.utf8), randomUUID(), in: meta)
     }
   }
 

@@ -9,6 +9,10 @@ public struct DatabaseOptions: Sendable {
   /// The engine of a new database; one that exists opens with the engine that made it. Without a name it is
   /// SQLite, or SQLCipher when there is a key.
   public var engine: EngineName?
+  /// Whether a database that exists has to be of that engine: one of another engine is converted in place before it
+  /// opens (`Database.convert`), and encrypted with `key` when that is given and the engine encrypts. It is never
+  /// decrypted by that.
+  public var requireEngine: Bool
   /// Whether a database that isn't there is made, or has to be.
   public var creation: EngineOptions.Creation
   /// Nothing is written, not even in the directory; writes throw `readOnly`.
@@ -31,12 +35,13 @@ public struct DatabaseOptions: Sendable {
 
   /// The defaults: SQLite, made when it isn't there, durability `normal`.
   public init(
-    engine: EngineName? = nil, creation: EngineOptions.Creation = .openOrCreate, isReadOnly: Bool = false,
-    durability: Durability = .normal, key: UserKey? = nil, maximumTreeDepth: Int? = nil,
-    keepsReplacedBodies: Bool = true, compaction: CompactionPolicy = .standard, cacheBytes: Int = 16 << 20,
-    libraryPath: String? = nil
+    engine: EngineName? = nil, requireEngine: Bool = false, creation: EngineOptions.Creation = .openOrCreate,
+    isReadOnly: Bool = false, durability: Durability = .normal, key: UserKey? = nil,
+    maximumTreeDepth: Int? = nil, keepsReplacedBodies: Bool = true, compaction: CompactionPolicy = .standard,
+    cacheBytes: Int = 16 << 20, libraryPath: String? = nil
   ) {
     self.engine = engine
+    self.requireEngine = requireEngine
     self.creation = creation
     self.isReadOnly = isReadOnly
     self.durability = durability
