@@ -26,7 +26,9 @@ extension Database {
   }
 
   /// The rows of a query as JSON.
-  func rows(_ text: String, _ parameters: [String: JSONValue] = [:], usesIndexes: Bool = true) throws -> [String] {
+  func rows(_ text: String, _ parameters: [String: JSONValue] = [:], usesIndexes: Bool = true) throws
+    -> [String]
+  {
     try query(text, options: .init(usesIndexes: usesIndexes)).run(parameters).map { try $0.json() }
   }
 }

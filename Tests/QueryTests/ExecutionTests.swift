@@ -20,45 +20,80 @@ let smallWorld: [(String, String)] = [
 @Suite struct ExecutionTests {
   /// Queries whose rows are decided, in their order or else sorted.
   static let cases: [(String, [String])] = [
-    ("SELECT name FROM _ WHERE type = 'airline' ORDER BY name",
-      [#"{"name":"Alpha"}"#, #"{"name":"Gamma"}"#, #"{"name":"beta"}"#]),
-    ("SELECT META().id FROM _ WHERE stars >= 3 ORDER BY stars DESC", [#"{"id":"hotel_1"}"#, #"{"id":"hotel_3"}"#]),
+    (
+      "SELECT name FROM _ WHERE type = 'airline' ORDER BY name",
+      [#"{"name":"Alpha"}"#, #"{"name":"Gamma"}"#, #"{"name":"beta"}"#]
+    ),
+    (
+      "SELECT META().id FROM _ WHERE stars >= 3 ORDER BY stars DESC",
+      [#"{"id":"hotel_1"}"#, #"{"id":"hotel_3"}"#]
+    ),
     ("SELECT META().id FROM _ ORDER BY META().id LIMIT 2", [#"{"id":"airline_1"}"#, #"{"id":"airline_2"}"#]),
     ("SELECT META().id FROM _ ORDER BY META().id DESC LIMIT 1 OFFSET 1", [#"{"id":"route_3"}"#]),
     ("SELECT META().id FROM _ WHERE META().id = 'hotel_2'", [#"{"id":"hotel_2"}"#]),
-    ("SELECT META().id FROM _ WHERE META().id IN ['hotel_2', 'none', 'airline_1', 'hotel_2'] ORDER BY META().id",
-      [#"{"id":"airline_1"}"#, #"{"id":"hotel_2"}"#]),
-    ("SELECT META().id FROM _ WHERE META().id BETWEEN 'hotel_2' AND 'route_1' ORDER BY META().id",
-      [#"{"id":"hotel_2"}"#, #"{"id":"hotel_3"}"#, #"{"id":"route_1"}"#]),
-    ("SELECT META().id FROM _ WHERE META().id > 'route_2' ORDER BY META().id",
-      [#"{"id":"route_3"}"#, #"{"id":"route_4"}"#]),
+    (
+      "SELECT META().id FROM _ WHERE META().id IN ['hotel_2', 'none', 'airline_1', 'hotel_2'] ORDER BY META().id",
+      [#"{"id":"airline_1"}"#, #"{"id":"hotel_2"}"#]
+    ),
+    (
+      "SELECT META().id FROM _ WHERE META().id BETWEEN 'hotel_2' AND 'route_1' ORDER BY META().id",
+      [#"{"id":"hotel_2"}"#, #"{"id":"hotel_3"}"#, #"{"id":"route_1"}"#]
+    ),
+    (
+      "SELECT META().id FROM _ WHERE META().id > 'route_2' ORDER BY META().id",
+      [#"{"id":"route_3"}"#, #"{"id":"route_4"}"#]
+    ),
     ("SELECT META().id FROM _ WHERE META().id < 'airline_2'", [#"{"id":"airline_1"}"#]),
     ("SELECT COUNT(*) AS n FROM _", [#"{"n":10}"#]),
     ("SELECT COUNT(*) AS n FROM _ WHERE META().id LIKE 'HOTEL%'", [#"{"n":3}"#]),
-    ("SELECT COUNT(*) AS n, SUM(stars) AS s, AVG(stars) AS a, MIN(name), MAX(name) FROM _ WHERE type = 'hotel'",
-      [#"{"n":3,"s":10,"a":3.3333333333333335,"$1":"Inn","$2":"Ritz"}"#]),
+    (
+      "SELECT COUNT(*) AS n, SUM(stars) AS s, AVG(stars) AS a, MIN(name), MAX(name) FROM _ WHERE type = 'hotel'",
+      [#"{"n":3,"s":10,"a":3.3333333333333335,"$1":"Inn","$2":"Ritz"}"#]
+    ),
     ("SELECT COUNT(*) AS n, SUM(x) AS s FROM _ WHERE type = 'nothing'", [#"{"n":0}"#]),
-    ("SELECT type, COUNT(*) AS n FROM _ GROUP BY type HAVING COUNT(*) > 3 ORDER BY type", [#"{"type":"route","n":4}"#]),
-    ("SELECT type, COUNT(*) AS n FROM _ GROUP BY type ORDER BY COUNT(*) DESC, type LIMIT 2",
-      [#"{"type":"route","n":4}"#, #"{"type":"airline","n":3}"#]),
-    ("SELECT DISTINCT name FROM _ WHERE type = 'hotel' ORDER BY name", [#"{"name":"Inn"}"#, #"{"name":"Ritz"}"#]),
-    ("SELECT META(r).id AS id, a.name FROM _ AS r JOIN _ AS a ON META(a).id = r.airline WHERE r.origin = 'SFO' ORDER BY id",
-      [#"{"id":"route_1","name":"Alpha"}"#, #"{"id":"route_4","name":"beta"}"#]),
-    ("SELECT META(r).id AS id, a.name FROM _ AS r LEFT OUTER JOIN _ AS a ON META(a).id = r.airline WHERE r.origin = 'SFO' ORDER BY id",
-      [#"{"id":"route_1","name":"Alpha"}"#, #"{"id":"route_3"}"#, #"{"id":"route_4","name":"beta"}"#]),
-    ("SELECT META(x).id AS x, META(y).id AS y FROM _ AS x JOIN _ AS y ON x.name = y.name WHERE META(x).id < META(y).id",
-      [#"{"x":"hotel_2","y":"hotel_3"}"#]),
+    (
+      "SELECT type, COUNT(*) AS n FROM _ GROUP BY type HAVING COUNT(*) > 3 ORDER BY type",
+      [#"{"type":"route","n":4}"#]
+    ),
+    (
+      "SELECT type, COUNT(*) AS n FROM _ GROUP BY type ORDER BY COUNT(*) DESC, type LIMIT 2",
+      [#"{"type":"route","n":4}"#, #"{"type":"airline","n":3}"#]
+    ),
+    (
+      "SELECT DISTINCT name FROM _ WHERE type = 'hotel' ORDER BY name",
+      [#"{"name":"Inn"}"#, #"{"name":"Ritz"}"#]
+    ),
+    (
+      "SELECT META(r).id AS id, a.name FROM _ AS r JOIN _ AS a ON META(a).id = r.airline WHERE r.origin = 'SFO' ORDER BY id",
+      [#"{"id":"route_1","name":"Alpha"}"#, #"{"id":"route_4","name":"beta"}"#]
+    ),
+    (
+      "SELECT META(r).id AS id, a.name FROM _ AS r LEFT OUTER JOIN _ AS a ON META(a).id = r.airline WHERE r.origin = 'SFO' ORDER BY id",
+      [#"{"id":"route_1","name":"Alpha"}"#, #"{"id":"route_3"}"#, #"{"id":"route_4","name":"beta"}"#]
+    ),
+    (
+      "SELECT META(x).id AS x, META(y).id AS y FROM _ AS x JOIN _ AS y ON x.name = y.name WHERE META(x).id < META(y).id",
+      [#"{"x":"hotel_2","y":"hotel_3"}"#]
+    ),
     ("SELECT COUNT(*) AS n FROM _ AS x CROSS JOIN _ AS y", [#"{"n":100}"#]),
-    ("SELECT META(r).id AS id, s.d FROM _ AS r UNNEST r.stops AS s ORDER BY s.d",
-      [#"{"id":"route_1","d":1}"#, #"{"id":"route_2","d":2}"#, #"{"id":"route_1","d":3}"#]),
-    ("SELECT META().id FROM _ WHERE ANY l IN likes SATISFIES l = 'Ann' END ORDER BY META().id",
-      [#"{"id":"hotel_1"}"#, #"{"id":"hotel_3"}"#]),
+    (
+      "SELECT META(r).id AS id, s.d FROM _ AS r UNNEST r.stops AS s ORDER BY s.d",
+      [#"{"id":"route_1","d":1}"#, #"{"id":"route_2","d":2}"#, #"{"id":"route_1","d":3}"#]
+    ),
+    (
+      "SELECT META().id FROM _ WHERE ANY l IN likes SATISFIES l = 'Ann' END ORDER BY META().id",
+      [#"{"id":"hotel_1"}"#, #"{"id":"hotel_3"}"#]
+    ),
     ("SELECT name AS n FROM _ WHERE n = 'Ritz'", [#"{"n":"Ritz"}"#]),
     ("SELECT geo.lat FROM _ WHERE geo.lat IS VALUED ORDER BY geo.lat", [#"{"lat":-3}"#, #"{"lat":1.5}"#]),
-    ("SELECT META().id FROM _ WHERE type = 'route' AND (origin = 'CDG' OR META().id = 'route_3') ORDER BY META().id",
-      [#"{"id":"route_2"}"#, #"{"id":"route_3"}"#]),
-    ("SELECT META().id FROM _ WHERE META().id = 'hotel_1' OR META().id = 'route_3' OR META().id = 'hotel_1' ORDER BY META().id",
-      [#"{"id":"hotel_1"}"#, #"{"id":"route_3"}"#]),
+    (
+      "SELECT META().id FROM _ WHERE type = 'route' AND (origin = 'CDG' OR META().id = 'route_3') ORDER BY META().id",
+      [#"{"id":"route_2"}"#, #"{"id":"route_3"}"#]
+    ),
+    (
+      "SELECT META().id FROM _ WHERE META().id = 'hotel_1' OR META().id = 'route_3' OR META().id = 'hotel_1' ORDER BY META().id",
+      [#"{"id":"hotel_1"}"#, #"{"id":"route_3"}"#]
+    ),
     ("SELECT country FROM _ WHERE META().id = 'airline_3'", [#"{"country":null}"#]),
     ("SELECT 1 + 1 AS two", [#"{"two":2}"#]),
     ("SELECT META().id FROM _ WHERE EXISTS (SELECT 1 FROM _ WHERE stars = 5) AND type = 'hotel' LIMIT 0", []),
@@ -125,7 +160,9 @@ let smallWorld: [(String, String)] = [
   @Test func rowsStreamAndCanBeKept() throws {
     try withQueryDatabase(.sqlite) { database in
       try database.inBatch {
-        for number in 0..<2_000 { try database.save("d\(number)", ["n": JSONValue(number), "s": "text \(number)"]) }
+        for number in 0..<2_000 {
+          try database.save("d\(number)", ["n": JSONValue(number), "s": "text \(number)"])
+        }
       }
       var kept: [QueryRow] = []
       var seen = 0

@@ -46,8 +46,11 @@ final class CompiledQuery: @unchecked Sendable {
     var orderBy: [CompiledOrdering] = []
     for ordering in query.orderBy { orderBy.append(try CompiledOrdering(ordering, query, program, scope)) }
     self.orderBy = plan.isOrdered ? [] : orderBy
-    limit = try query.limit.map { expression throws(QueryError) in try program.compile(expression, in: scope) }
-    offset = try query.offset.map { expression throws(QueryError) in try program.compile(expression, in: scope) }
+    limit = try query.limit.map { expression throws(QueryError) in try program.compile(expression, in: scope)
+    }
+    offset = try query.offset.map { expression throws(QueryError) in
+      try program.compile(expression, in: scope)
+    }
     sourceCount = query.sources.count
     slotCount = scope.slotCount
   }
@@ -86,7 +89,8 @@ struct PlanScope: EvaluationScope {
 
   func source(_ name: SourceName?) throws(QueryError) -> Int {
     guard let name, let source = sources[name.name] else {
-      throw QueryError(.unknownName, "there is no source \"\(name?.name ?? "")\"", at: name?.position ?? .init())
+      throw QueryError(
+        .unknownName, "there is no source \"\(name?.name ?? "")\"", at: name?.position ?? .init())
     }
     return source
   }
@@ -103,7 +107,9 @@ extension EvaluationProgram {
   /// Compiles conditions that have to be true together; nil when there are none.
   func compile(all conditions: [Expression], in scope: PlanScope) throws(QueryError) -> CompiledExpression? {
     // What is quickly answered comes first.
-    let sorted = conditions.enumerated().sorted { ($0.element.effort, $0.offset) < ($1.element.effort, $1.offset) }
+    let sorted = conditions.enumerated().sorted {
+      ($0.element.effort, $0.offset) < ($1.element.effort, $1.offset)
+    }
     guard var all = sorted.first?.element else { return nil }
     for (_, condition) in sorted.dropFirst() { all = .binary(.and, all, condition) }
     return try compile(all, in: scope)

@@ -68,7 +68,8 @@ final class CompiledHashJoin: @unchecked Sendable {
   let probes: [CompiledExpression]
 
   init(
-    build: CompiledAccess, filter: CompiledExpression?, keys: [CompiledExpression], probes: [CompiledExpression]
+    build: CompiledAccess, filter: CompiledExpression?, keys: [CompiledExpression],
+    probes: [CompiledExpression]
   ) {
     self.build = build
     self.filter = filter

@@ -21,7 +21,9 @@ struct ByteRange {
   var isEmpty: Bool { upper.map { !lower.lexicographicallyPrecedes($0) } ?? false }
 
   var keyRange: KeyRange {
-    KeyRange(lower: lower.isEmpty ? .unbounded : .inclusive(lower), upper: upper.map { .exclusive($0) } ?? .unbounded)
+    KeyRange(
+      lower: lower.isEmpty ? .unbounded : .inclusive(lower), upper: upper.map { .exclusive($0) } ?? .unbounded
+    )
   }
 
   /// The least key above all keys with that prefix; nil when there is none.
@@ -67,7 +69,9 @@ struct KeyRanges {
     return ByteRange.merged(ranges)
   }
 
-  private func append(_ list: ArraySlice<CompiledCondition>, after prefix: [UInt8], to ranges: inout [ByteRange]) {
+  private func append(
+    _ list: ArraySlice<CompiledCondition>, after prefix: [UInt8], to ranges: inout [ByteRange]
+  ) {
     guard let condition = list.first else {
       ranges.append(ByteRange(prefix: prefix))
       return
@@ -152,7 +156,9 @@ struct KeyRanges {
         if let upper {
           let value = upper.value.evaluate(context)
           guard !value.isUnknown, value.type >= .string else { continue }
-          if case .string(let text) = value { range.upper = Array(text.utf8) + (upper.isInclusive ? [0] : []) }
+          if case .string(let text) = value {
+            range.upper = Array(text.utf8) + (upper.isInclusive ? [0] : [])
+          }
         }
         ranges.append(range)
       case .like(let expression):

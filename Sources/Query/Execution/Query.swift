@@ -88,7 +88,8 @@ public final class Query: Sendable {
   }
 
   private init(
-    _ statement: SelectStatement, _ text: String?, _ purpose: Purpose, _ source: QuerySource, _ options: Options
+    _ statement: SelectStatement, _ text: String?, _ purpose: Purpose, _ source: QuerySource,
+    _ options: Options
   ) throws {
     self.statement = statement
     self.text = text
@@ -115,7 +116,9 @@ public final class Query: Sendable {
   /// Runs the query, and returns all of its rows.
   ///
   /// - Throws: `QueryError`: `unsetParameter` names a parameter that has no value; `cancelled`; `evaluation`.
-  public func run(_ parameters: [String: JSONValue] = [:], cancellation: QueryCancellation = QueryCancellation())
+  public func run(
+    _ parameters: [String: JSONValue] = [:], cancellation: QueryCancellation = QueryCancellation()
+  )
     throws -> QueryResults
   {
     if case .plan(let analyze) = purpose {

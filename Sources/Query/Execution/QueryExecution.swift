@@ -189,7 +189,8 @@ final class QueryExecution {
     _ step: CompiledStep, _ number: Int, _ id: UnsafeRawBufferPointer, _ next: () throws -> Bool
   ) throws -> Bool {
     let row = context.rows + step.source
-    let found = try snapshot.withDocument(id, includeDeleted: step.includesDeleted, sharedKeys: sharedKeys) { view in
+    let found = try snapshot.withDocument(id, includeDeleted: step.includesDeleted, sharedKeys: sharedKeys) {
+      view in
       row.pointee = try SourceRow(view)
       return try offer(step, step.filter, counts + number, next)
     }
@@ -312,7 +313,8 @@ final class QueryExecution {
         return true
       }
       _ = try seen.forEach { id in
-        try snapshot.withDocument(id, includeDeleted: step.includesDeleted, sharedKeys: sharedKeys, take) ?? true
+        try snapshot.withDocument(id, includeDeleted: step.includesDeleted, sharedKeys: sharedKeys, take)
+          ?? true
       }
     }
     try context.check()
@@ -342,7 +344,8 @@ extension SourceRow {
       throw DocumentError(.damaged, "a stored body can't be read", documentID: view.id)
     }
     self.init(
-      value: QueryValue(body), id: TextSlice(view.idBytes), sequence: view.sequence, isDeleted: view.isDeleted,
+      value: QueryValue(body), id: TextSlice(view.idBytes), sequence: view.sequence,
+      isDeleted: view.isDeleted,
       record: view.bytes)
   }
 

@@ -113,7 +113,8 @@ final class SortingSink: RowSink {
 
   @inline(__always)
   private func precedes(
-    _ left: UnsafePointer<QueryValue>, _ leftNumber: Int, _ right: UnsafePointer<QueryValue>, _ rightNumber: Int
+    _ left: UnsafePointer<QueryValue>, _ leftNumber: Int, _ right: UnsafePointer<QueryValue>,
+    _ rightNumber: Int
   ) -> Bool {
     for index in orders.indices {
       let order = orders[index].compare(left[index], right[index])
@@ -143,7 +144,8 @@ final class SortingSink: RowSink {
     var parent = start
     while true {
       var greatest = parent
-      for child in [2 * parent + 1, 2 * parent + 2] where child < rows.count && precedes(rows[greatest], rows[child]) {
+      for child in [2 * parent + 1, 2 * parent + 2]
+      where child < rows.count && precedes(rows[greatest], rows[child]) {
         greatest = child
       }
       guard greatest != parent else { return }

@@ -107,7 +107,8 @@ struct AccessChoice {
     return [
       priced(
         Choice(
-          access: .identifiers([match.conditions], direction: direction ?? .forward), filter: filter, cost: cost,
+          access: .identifiers([match.conditions], direction: direction ?? .forward), filter: filter,
+          cost: cost,
           rowsPerOuterRow: rows * selectivity(filter), isOrdered: direction != nil, name: "id"))
     ]
   }
@@ -141,7 +142,8 @@ struct AccessChoice {
       .rows(match.conditions)
     let order = isFirst ? indexOrder(index, match.conditions) : nil
     let substitutions = covering(index, filter)
-    let isGrouping = isFirst && planner.query.groupBy?.isEmpty == false && index.gives(planner.query.groupBy ?? [])
+    let isGrouping =
+      isFirst && planner.query.groupBy?.isEmpty == false && index.gives(planner.query.groupBy ?? [])
     // Without a condition or an order to serve, an index is only worth going along when it has all that is needed.
     guard !match.conditions.isEmpty || order != nil || !index.condition.isEmpty || substitutions != nil
     else { return nil }
@@ -152,7 +154,8 @@ struct AccessChoice {
     }
     if isGrouping { cost *= 0.95 }
     let access = IndexAccess(
-      index: index, ranges: [match.conditions], direction: order ?? .forward, isCovering: substitutions != nil)
+      index: index, ranges: [match.conditions], direction: order ?? .forward, isCovering: substitutions != nil
+    )
     return priced(
       Choice(
         access: .index(access), filter: filter, cost: cost, rowsPerOuterRow: entries * selectivity(filter),

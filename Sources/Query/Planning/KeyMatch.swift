@@ -88,7 +88,9 @@ extension Expression {
 
   /// Whether a pattern of LIKE may begin with text.
   fileprivate var beginsWithText: Bool {
-    if case .literal(.string(let pattern)) = self { return !pattern.hasPrefix("%") && !pattern.hasPrefix("_") }
+    if case .literal(.string(let pattern)) = self {
+      return !pattern.hasPrefix("%") && !pattern.hasPrefix("_")
+    }
     return true
   }
 

@@ -141,7 +141,8 @@ extension NameResolver {
       return try Expression.call(call).mappingParts { try resolve($0, scope) }
     }
     if let clause = scope.noAggregates {
-      throw failure(.invalidUse, "\(call.name) is an aggregate, which can't stand in \(clause)", at: call.position)
+      throw failure(
+        .invalidUse, "\(call.name) is an aggregate, which can't stand in \(clause)", at: call.position)
     }
     guard call.arguments.count == 1, let argument = call.arguments.first else {
       throw failure(.argumentCount, "\(call.name) takes one argument", at: call.position)

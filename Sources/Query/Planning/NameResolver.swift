@@ -146,7 +146,8 @@ struct NameResolver {
     scope.noAggregates = clause
     let resolved: Expression
     do { resolved = try resolve(expression, scope) } catch let error as QueryError
-    where error.code == .unknownName {
+      where error.code == .unknownName
+    {
       throw QueryError(
         .invalidUse, "\(clause) is the same for all rows: it can't depend on a property",
         at: SourcePosition(error.location?.offset), in: text)

@@ -186,7 +186,9 @@ extension ResolvedQuery {
 extension Expression {
   /// Whether all that it takes of the rows is how many there are.
   fileprivate var needsOnlyCount: Bool {
-    if case .call(let call) = self, call.name == "COUNT", call.arguments == [.star(source: nil)] { return true }
+    if case .call(let call) = self, call.name == "COUNT", call.arguments == [.star(source: nil)] {
+      return true
+    }
     switch self {
     case .property, .star, .meta: return false
     case .call(let call) where AggregateFunctions.names.contains(call.name): return false

@@ -84,7 +84,9 @@ extension Expression {
   }
 
   private var substitutingInternalNames: Expression {
-    if case .property(let path) = self, case .name(let name)? = path.steps.first, name.hasPrefix("\u{1}exists") {
+    if case .property(let path) = self, case .name(let name)? = path.steps.first,
+      name.hasPrefix("\u{1}exists")
+    {
       return .property(PropertyReference([.name("EXISTS")]))
     }
     return mappingParts(\.substitutingInternalNames)
@@ -94,7 +96,9 @@ extension Expression {
 extension PlanStep {
   fileprivate func explained(isFirst: Bool, _ plan: QueryPlan) -> [String] {
     var lines: [String] = []
-    if !outerFilter.isEmpty { lines.append("Filter: " + outerFilter.map(\.explained).joined(separator: " AND ")) }
+    if !outerFilter.isEmpty {
+      lines.append("Filter: " + outerFilter.map(\.explained).joined(separator: " AND "))
+    }
     var filterText = ""
     if !filter.isEmpty { filterText = ", filter: " + filter.map(\.explained).joined(separator: " AND ") }
     let join = isFirst ? "" : kind == .leftOuter ? "Left outer join, " : "Join, "
@@ -115,7 +119,8 @@ extension AccessPath {
       return "Scan of all documents as \(source) by ID\(direction == .backward ? ", descending" : "")"
     case .identifiers(let ranges, let direction):
       let isLookup = ranges.allSatisfy { $0.first?.isEquality ?? false }
-      let text = ranges.map { $0.map { $0.explained("META(\(source)).id") }.joined() }.joined(separator: " OR ")
+      let text = ranges.map { $0.map { $0.explained("META(\(source)).id") }.joined() }.joined(
+        separator: " OR ")
       return (isLookup ? "Document by ID as \(source): " : "Documents by ranges of ID as \(source): ") + text
         + (direction == .backward ? ", descending" : "")
     case .index(let access):
