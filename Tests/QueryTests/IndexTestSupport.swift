@@ -49,7 +49,7 @@ enum IndexTesting {
         try entry.read(into: columns, count: count, arena)
         var texts: [String] = []
         for index in 0..<count {
-          texts.append(entry.givesBack(1 << UInt32(index)) ? text(columns[index], sharedKeys) : "opaque")
+          texts.append(entry.givesBack(1 << UInt32(index)) ? try text(columns[index], sharedKeys) : "opaque")
         }
         rows.append(
           "\(texts.joined(separator: " | ")) → \(String(decoding: entry.documentID, as: UTF8.self)) × \(entry.details.count)")
@@ -59,11 +59,11 @@ enum IndexTesting {
     }
   }
 
-  static func text(_ value: QueryValue, _ sharedKeys: SharedKeys) -> String {
+  static func text(_ value: QueryValue, _ sharedKeys: SharedKeys) throws -> String {
     switch value {
     case .missing: "missing"
     case .double(let double): "double \(double)"
-    default: canonical(value.jsonValue(sharedKeys))
+    default: canonical(try value.jsonValue(sharedKeys))
     }
   }
 
@@ -73,8 +73,8 @@ enum IndexTesting {
     case .array(let items)?: "[" + items.map { canonical($0) }.joined(separator: ",") + "]"
     case .object(let object)?:
       "{"
-        + object.map { ($0.key, $0.value) }.sorted { Array($0.0.utf8).lexicographicallyPrecedes(Array($1.0.utf8)) }
-        .map { "\($0.0):\(canonical($0.1))" }.joined(separator: ",") + "}"
+        + object.keys.sorted { Array($0.utf8).lexicographicallyPrecedes(Array($1.utf8)) }
+        .map { "\($0):\(canonical(object[$0]))" }.joined(separator: ",") + "}"
     case let value?: "\(value)"
     }
   }
