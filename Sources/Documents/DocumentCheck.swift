@@ -34,6 +34,7 @@ final class DocumentCheck {
     try check.part("keyspace changes") { try checkChanges() }
     try check.part("keyspace bodies") { try checkBodies(keyspaces.bodies, known: bodies) }
     try check.part("keyspace conflicts") { try checkBodies(keyspaces.conflicts, known: conflicts) }
+    try check.part("keyspace expirations") { try checkExpirations() }
     try checkCounts()
     if let blobs { try check.part("blobs") { try blobs.finish(store) } }
   }
@@ -45,7 +46,9 @@ final class DocumentCheck {
       let value = try transaction.bytes(Array(name.utf8), in: keyspaces.meta)
       if value.map(isRight) != true { try check.report("keyspace meta", "\"\(name)\" is missing or wrong") }
     }
-    try isThere("format") { $0 == [DocumentStore.formatVersion] }
+    try isThere("format") {
+      $0 == [DocumentStore.formatVersion] || $0 == [DocumentStore.formatVersionWithIndexes]
+    }
     try isThere("publicUUID") { $0.count == 16 }
     try isThere("privateUUID") { $0.count == 16 }
     do { state = try DocumentStore.State(transaction, keyspaces.meta) } catch {
@@ -153,7 +156,8 @@ final class DocumentCheck {
       guard change.count > 1, compareBytes(UnsafeRawBufferPointer(rebasing: change[1...]), id) == 0 else {
         return try check.report(subject, "the change \(record.sequence) is another document's")
       }
-      if change[0] != record.flags.rawValue {
+      // Where it came from is said by the change alone.
+      if DocumentRecord.Flags(rawValue: change[0]).subtracting(.fromSync) != record.flags {
         try check.report(subject, "its change, \(record.sequence), has other flags")
       }
     }
@@ -225,6 +229,34 @@ final class DocumentCheck {
         try check.report(subject, "the body \(sequence): \(error.message)")
       }
       return true
+    }
+  }
+
+  // MARK: expirations and expiry
+
+  /// Each document that expires has an entry in each, and is there.
+  private func checkExpirations() throws {
+    try transaction.scan(keyspaces.expirations) { id, time in
+      counts[5, default: 0] += 1
+      try check.step()
+      let name = String(decoding: id, as: UTF8.self)
+      if try transaction.get(id, in: keyspaces.docs) == nil,
+        try transaction.get(id, in: keyspaces.deleted) == nil
+      {
+        try check.report("keyspace expirations", "'\(name)' expires, and there is no such document")
+      }
+      let isByTime = try (Array(time) + Array(id)).withUnsafeBytes {
+        try time.count == 8 && transaction.get($0, in: keyspaces.expiry) != nil
+      }
+      if !isByTime {
+        try check.report("keyspace expirations", "'\(name)' expires, and no time in \"expiry\" is its own")
+      }
+      return true
+    }
+    let found = counts[5] ?? 0
+    let byTime = try transaction.count(of: keyspaces.expiry)
+    if byTime != found {
+      try check.report("keyspace expiry", "it has \(byTime) entries, and \(found) documents expire")
     }
   }
 

@@ -32,6 +32,10 @@ extension DocumentStore {
     let context = context
     let transaction = try context.engine.beginRead()
     defer { transaction.end() }
+    return try indexFaults(in: transaction, context, limit: limit)
+  }
+
+  func indexFaults(in transaction: any ReadTransaction, _ context: Context, limit: Int) throws -> [String] {
     let state = try State(transaction, context.keyspaces.meta)
     let catalog = try IndexCatalog.load(state.indexGeneration, transaction, context.keyspaces.meta)
     let documents = IndexedDocuments(

@@ -49,6 +49,7 @@ public struct Value: BitwiseCopyable {
   var offset: Int { position - start }
 
   /// The kind of this value.
+  @inlinable
   public var type: ValueType {
     switch tag {
     case Tag.smallInt, Tag.int: .int
@@ -62,6 +63,7 @@ public struct Value: BitwiseCopyable {
   }
 
   /// Whether this is null (or undefined).
+  @inlinable
   public var isNull: Bool { type == .null }
 
   /// Whether this is `undefined`, which as a member of a dictionary means that there is none.
@@ -69,6 +71,7 @@ public struct Value: BitwiseCopyable {
   var isUndefined: Bool { position[0] & 0xFC == 0x3C }
 
   /// The boolean, or nil for another kind of value.
+  @inlinable
   public var bool: Bool? {
     switch position[0] & 0xFC {
     case 0x34: false
@@ -78,18 +81,21 @@ public struct Value: BitwiseCopyable {
   }
 
   /// The integer, or nil for doubles, other kinds of value and integers above `Int64.max`.
+  @inlinable
   public var int: Int64? {
     guard let integer else { return nil }
     return integer.isUnsigned && integer.bits > UInt64(Int64.max) ? nil : Int64(bitPattern: integer.bits)
   }
 
   /// The integer when it isn't negative, or nil.
+  @inlinable
   public var uint: UInt64? {
     guard let integer else { return nil }
     return !integer.isUnsigned && Int64(bitPattern: integer.bits) < 0 ? nil : integer.bits
   }
 
   /// The number, an integer converted, or nil for another kind of value.
+  @inlinable
   public var double: Double? {
     if tag == Tag.float {
       let payload = UnsafeRawPointer(position + 2)
@@ -105,7 +111,7 @@ public struct Value: BitwiseCopyable {
   }
 
   /// The 64 bits of an integer, and whether they are unsigned.
-  @inline(__always)
+  @inlinable @inline(__always)
   var integer: (bits: UInt64, isUnsigned: Bool)? {
     let header = position[0]
     if header < 0x10 {
@@ -123,6 +129,7 @@ public struct Value: BitwiseCopyable {
   }
 
   /// The string's UTF-8 bytes in place, or nil for another kind of value. They are as stored: not checked.
+  @inlinable
   public var utf8: UnsafeRawBufferPointer? { bytes(Tag.string) }
 
   /// The string, or nil for another kind of value and for bytes that aren't UTF-8.
@@ -131,10 +138,11 @@ public struct Value: BitwiseCopyable {
   }
 
   /// The binary data in place, or nil for another kind of value.
+  @inlinable
   public var data: UnsafeRawBufferPointer? { bytes(Tag.data) }
 
-  @inline(__always)
-  private func bytes(_ tag: UInt8) -> UnsafeRawBufferPointer? {
+  @inlinable @inline(__always)
+  func bytes(_ tag: UInt8) -> UnsafeRawBufferPointer? {
     let header = position[0]
     guard header &>> 4 == tag else { return nil }
     var length = Int(header & 15)
@@ -150,6 +158,7 @@ public struct Value: BitwiseCopyable {
 }
 
 /// Reads a varint of at most 32 bits before `limit`: its value and how many bytes it takes (1...5).
+@usableFromInline
 func readVarint(_ position: UnsafePointer<UInt8>, _ limit: UnsafePointer<UInt8>) -> (Int, Int)? {
   var value = 0
   for index in 0..<5 {

@@ -90,8 +90,8 @@ public struct OrderedKeyError: Error, Hashable, Sendable, CustomStringConvertibl
   /// Where in the key, in bytes.
   public let offset: Int
 
-  @usableFromInline
-  init(_ code: Code, at offset: Int) {
+  /// An error at a byte of the key.
+  public init(_ code: Code, at offset: Int) {
     self.code = code
     self.offset = offset
   }

@@ -17,6 +17,7 @@ import Testing
     try database.save("doc0", ["n": 7])
     try database.apply(PulledRevision(id: "doc1", history: ["1-0a"], body: ["pulled": true]))
     try database.delete("doc4", keeping: ["why": "gone"])
+    try database.setExpiration(of: "doc3", after: 100_000)
     try database.save("blob", ["b": try database.makeBlob(Array("a blob".utf8)).jsonValue])
     var document = MutableDocument(id: "attached")
     document.setAttachment("a.txt", try database.makeBlob(Array("attached".utf8)))
@@ -189,6 +190,18 @@ import Testing
         body[at] = 0xFF
       }
       try $0.put(key, body, "bodies")
+    },
+    Damage("an expired document's time is missing", "keyspace expirations: 'doc3' expires, and no time") {
+      try $0.delete(try $0.first("expiry"), "expiry")
+    },
+    Damage("a document that expires is gone", "keyspace expirations: 'doc3' expires, and there is no such") {
+      try $0.delete(Array("doc3".utf8), "docs")
+    },
+    Damage("a time is no document's", "keyspace expiry: it has 2 entries, and 1 documents expire") {
+      try $0.put($0.sequence(1) + Array("doc2".utf8), [], "expiry")
+    },
+    Damage("entries belong to no index", "indexes: the keyspace index.99 belongs to no index") {
+      _ = try $0.transaction.createKeyspace("index.99", shape: .entries)
     },
     Damage("a blob is missing", "document 'blob': the blob sha1-") { unlink(try $0.blobFile("a blob")) },
     Damage("an attachment is missing", "at /_attachments/a.txt is missing") {

@@ -3,7 +3,8 @@ import Touchstone
 /// `touchstone compact`: gives back the space that nothing needs.
 struct CompactCommand: Subcommand {
   static let usage = Usage(
-    "compact", "Drops the bodies of replaced revisions and gives unused space back",
+    "compact",
+    "Drops the bodies of replaced revisions and blobs that nothing names, and gives unused space back",
     positionals: [DatabaseArguments.database], options: [Keys.file], examples: ["touchstone compact travel"])
 
   private let database: DatabaseArguments

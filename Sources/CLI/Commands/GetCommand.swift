@@ -5,12 +5,17 @@ struct GetCommand: Subcommand {
   private static let id = Positional("ID", "The document's ID")
   private static let revision = Option("rev", "REV", "That revision instead of the current one")
   private static let history = Flag("history", "All known revisions, the current one first")
+  private static let attachment = Option(
+    "attachment", "NAME", "The bytes of that attachment, or of the blob that is the property NAME")
 
   static let usage = Usage(
     "get", "Prints a document",
     positionals: [DatabaseArguments.database, id],
-    options: [revision, history, DatabaseArguments.json] + DatabaseArguments.readingOptions,
-    examples: ["touchstone get travel airline_10", "touchstone get travel airline_10 --json --history"],
+    options: [revision, history, attachment, DatabaseArguments.json] + DatabaseArguments.readingOptions,
+    examples: [
+      "touchstone get travel airline_10", "touchstone get travel airline_10 --json --history",
+      "touchstone get travel airline_10 --attachment logo.png > logo.png",
+    ],
     notes: """
       Without --json it prints the body alone, and a document that was deleted ends with status 1.
       """)
@@ -19,6 +24,7 @@ struct GetCommand: Subcommand {
   private let id: String
   private let revisionID: RevisionID?
   private let showsHistory: Bool
+  private let attachment: String?
   private let asJSON: Bool
 
   init(_ arguments: Arguments) throws {
@@ -26,6 +32,7 @@ struct GetCommand: Subcommand {
     id = try arguments.required(Self.id)
     revisionID = try arguments.value(Self.revision).map(parseRevisionID)
     showsHistory = arguments[Self.history]
+    attachment = try arguments.value(Self.attachment)
     asJSON = arguments[DatabaseArguments.json]
   }
 
@@ -38,7 +45,9 @@ struct GetCommand: Subcommand {
     else {
       throw Refusal("the document '\(id)' has no revision \(revisionID.map(\.description) ?? "")")
     }
-    if asJSON {
+    if let attachment {
+      try write(attachment, of: chosen, in: database, to: output)
+    } else if asJSON {
       try output.line(try json(chosen, revisions).text)
     } else if showsHistory {
       var table = TextTable([("REVISION", .left), ("PARENT", .left), ("STATE", .left), ("BODY", .left)])
@@ -60,6 +69,26 @@ struct GetCommand: Subcommand {
       try output.line(try body.canonicalJSON())
     }
     try database.close()
+  }
+
+  /// Writes the bytes of an attachment or a blob.
+  private func write(_ name: String, of revision: Revision, in database: Database, to output: StandardOutput)
+    throws
+  {
+    guard let body = revision.body else {
+      throw Refusal("the body of revision \(revision.id) of '\(id)' is not kept")
+    }
+    guard
+      let blob = Attachment(body[Attachment.property][name])?.blob ?? Blob(body[name])
+    else { throw Refusal("the document '\(id)' has no attachment or blob '\(name)'") }
+    let reader = try database.open(blob)
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
+    defer { buffer.deallocate() }
+    while true {
+      let count = try reader.read(into: buffer)
+      guard count > 0 else { break }
+      try output.write(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+    }
   }
 
   private func json(_ chosen: Revision, _ revisions: [Revision]) throws -> JSONObject {

@@ -27,6 +27,12 @@ final class StandardOutput {
     if buffer.count >= Self.bufferBytes { try flush() }
   }
 
+  /// Adds bytes as they are.
+  func write(_ bytes: UnsafeRawBufferPointer) throws {
+    buffer.append(contentsOf: bytes)
+    if buffer.count >= Self.bufferBytes { try flush() }
+  }
+
   func flush() throws {
     var written = 0
     defer { buffer.removeAll(keepingCapacity: true) }

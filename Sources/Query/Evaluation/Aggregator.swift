@@ -1,0 +1,142 @@
+import Fleece
+
+/// What is computed over the rows of a group. It says how; `AggregateState` is what a group keeps.
+///
+/// ```swift
+/// var state = AggregateState()
+/// aggregator.add(to: &state, context, arena)      // for each row of the group
+/// let value = aggregator.result(of: state, context, arena)
+/// ```
+final class Aggregator: Sendable {
+  let kind: AggregateKind
+  let isDistinct: Bool
+  /// Nil counts rows.
+  let argument: CompiledExpression?
+  /// How MIN, MAX and DISTINCT compare text.
+  let collation: Int?
+
+  init(_ kind: AggregateKind, isDistinct: Bool, _ argument: CompiledExpression?, collation: Int?) {
+    self.kind = kind
+    self.isDistinct = isDistinct
+    self.argument = argument
+    self.collation = collation
+  }
+
+  /// Adds the row at hand. What is kept is copied to `arena`, which belongs to the group.
+  func add(to state: inout AggregateState, _ context: EvaluationContext, _ arena: EvaluationArena) {
+    guard let argument else {
+      state.count += 1
+      return
+    }
+    add(argument.evaluate(context), to: &state, context, arena)
+  }
+
+  /// Adds a value.
+  @inline(__always)
+  func add(
+    _ value: QueryValue, to state: inout AggregateState, _ context: EvaluationContext,
+    _ arena: EvaluationArena
+  ) {
+    switch kind {
+    case .count, .minimum, .maximum: if value.isUnknown { return }
+    case .sum, .average: guard value.type == .number else { return }
+    case .arrayAggregate: if value.isMissing { return }
+    }
+    if isDistinct && kind != .minimum && kind != .maximum {
+      let values = state.values ?? ValueTable()
+      state.values = values
+      let isNew = values.insert(value, context.order(collation)) { arena.copy($0, context.sharedKeys) }
+      if !isNew { return }
+      // ARRAY_AGG's items are the table's.
+      if kind == .arrayAggregate { return }
+    }
+    switch kind {
+    case .count: state.count += 1
+    case .sum, .average: state.add(number: value)
+    case .minimum:
+      if state.count == 0 || context.order(collation).compare(value, state.value) < 0 {
+        state.value = arena.copy(value, context.sharedKeys)
+      }
+      state.count = 1
+    case .maximum:
+      if state.count == 0 || context.order(collation).compare(value, state.value) > 0 {
+        state.value = arena.copy(value, context.sharedKeys)
+      }
+      state.count = 1
+    case .arrayAggregate: state.append(arena.copy(value, context.sharedKeys), arena)
+    }
+  }
+
+  /// The value for the group: COUNT 0, ARRAY_AGG [], the others MISSING without rows. It points into the arenas.
+  func result(
+    of state: AggregateState, _ context: EvaluationContext, _ arena: EvaluationArena
+  ) -> QueryValue {
+    switch kind {
+    case .count: return .int(Int64(state.count))
+    case .sum: return state.count == 0 ? .missing : state.sum
+    case .average:
+      guard state.count > 0, let sum = state.sum.number else { return .missing }
+      return QueryValue(finite: sum / Double(state.count))
+    case .minimum, .maximum: return state.count == 0 ? .missing : state.value
+    case .arrayAggregate:
+      if let values = state.values {
+        let items = arena.allocate(values.count, of: QueryValue.self)
+        for index in 0..<values.count { items[index] = values[index] }
+        return arena.array(items, values.count)
+      }
+      guard let items = state.items else { return arena.array(arena.allocate(0, of: QueryValue.self), 0) }
+      return .computedArray(ComputedArray(items: UnsafePointer(items), count: state.count))
+    }
+  }
+}
+
+/// What a group keeps for one aggregate.
+struct AggregateState {
+  /// Rows or values so far; for MIN and MAX, whether there is one.
+  fileprivate(set) var count = 0
+  fileprivate var value = QueryValue.missing
+  /// The values that were, for DISTINCT.
+  fileprivate var values: ValueTable?
+  fileprivate var items: UnsafeMutablePointer<QueryValue>?
+  private var capacity = 0
+  private var integers: Int64 = 0
+  private var doubles = 0.0
+  /// What was lost of the doubles' sum by rounding, so that the order of rows hardly matters.
+  private var compensation = 0.0
+  private var isInteger = true
+
+  init() {}
+
+  /// The sum: an integer as long as all numbers are and it fits, else a double.
+  fileprivate var sum: QueryValue {
+    isInteger ? .int(integers) : QueryValue(finite: doubles + compensation + Double(integers))
+  }
+
+  @inline(__always)
+  fileprivate mutating func add(number: QueryValue) {
+    count += 1
+    if case .int(let value) = number {
+      let (sum, overflow) = integers.addingReportingOverflow(value)
+      if !overflow {
+        integers = sum
+        return
+      }
+    }
+    guard let value = number.number else { return }
+    isInteger = false
+    let sum = doubles + value
+    compensation += abs(doubles) >= abs(value) ? doubles - sum + value : value - sum + doubles
+    doubles = sum
+  }
+
+  fileprivate mutating func append(_ value: QueryValue, _ arena: EvaluationArena) {
+    if count == capacity {
+      let larger = arena.allocate(max(8, capacity * 2), of: QueryValue.self)
+      if let items { larger.update(from: items, count: count) }
+      items = larger
+      capacity = max(8, capacity * 2)
+    }
+    items?[count] = value
+    count += 1
+  }
+}

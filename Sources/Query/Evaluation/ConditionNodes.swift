@@ -1,0 +1,344 @@
+import Fleece
+
+// Nodes that give truths: logic, comparisons, tests, IN, ANY and EVERY.
+
+final class AndNode: ConditionNode, FoldableNode, @unchecked Sendable {
+  private let left: CompiledExpression
+  private let right: CompiledExpression
+
+  init(_ left: CompiledExpression, _ right: CompiledExpression) {
+    self.left = left
+    self.right = right
+  }
+
+  var parts: [CompiledExpression] { [left, right] }
+  override func truth(_ context: EvaluationContext) -> Truth {
+    let first = left.truth(context)
+    return first == .false ? .false : first.and(right.truth(context))
+  }
+}
+
+final class OrNode: ConditionNode, FoldableNode, @unchecked Sendable {
+  private let left: CompiledExpression
+  private let right: CompiledExpression
+
+  init(_ left: CompiledExpression, _ right: CompiledExpression) {
+    self.left = left
+    self.right = right
+  }
+
+  var parts: [CompiledExpression] { [left, right] }
+  override func truth(_ context: EvaluationContext) -> Truth {
+    let first = left.truth(context)
+    return first == .true ? .true : first.or(right.truth(context))
+  }
+}
+
+final class NotNode: ConditionNode, FoldableNode, @unchecked Sendable {
+  private let operand: CompiledExpression
+  init(_ operand: CompiledExpression) { self.operand = operand }
+  var parts: [CompiledExpression] { [operand] }
+  override func truth(_ context: EvaluationContext) -> Truth { operand.truth(context).negated }
+}
+
+final class ComparisonNode: ConditionNode, FoldableNode, @unchecked Sendable {
+  private let comparison: Comparison
+  private let left: CompiledExpression
+  private let right: CompiledExpression
+  private let collation: Int?
+
+  init(
+    _ comparison: Comparison, _ left: CompiledExpression, _ right: CompiledExpression, _ collation: Int?
+  ) {
+    self.comparison = comparison
+    self.left = left
+    self.right = right
+    self.collation = collation
+  }
+
+  var parts: [CompiledExpression] { [left, right] }
+  override func truth(_ context: EvaluationContext) -> Truth {
+    comparison.apply(left.evaluate(context), right.evaluate(context), context.order(collation))
+  }
+}
+
+/// `path = 'text'`, the commonest of conditions: the bytes are compared where they lie.
+final class PathIsTextNode: ConditionNode, @unchecked Sendable {
+  private let source: Int
+  private let path: Int
+  private let text: TextSlice
+  private let negated: Bool
+  /// Owns the text.
+  private let owner: EvaluationProgram
+
+  init(_ source: Int, _ path: Int, _ text: TextSlice, _ owner: EvaluationProgram, negated: Bool) {
+    self.source = source
+    self.path = path
+    self.text = text
+    self.owner = owner
+    self.negated = negated
+  }
+
+  override func truth(_ context: EvaluationContext) -> Truth {
+    guard case .object(let body) = context.rows[source].value else {
+      let comparison = negated ? Comparison.notEqual : .equal
+      return comparison.apply(
+        context.rows[source].value.follow(context.paths[path]), .string(text), context.order(nil))
+    }
+    guard let value = body.value(at: context.paths[path]) else { return .missing }
+    guard let utf8 = value.utf8 else { return value.type == .null ? .null : Truth(negated) }
+    return Truth(TextSlice(utf8).equals(text) != negated)
+  }
+}
+
+/// A path compared with a number that is constant.
+final class PathNumberNode: ConditionNode, @unchecked Sendable {
+  private let source: Int
+  private let path: Int
+  private let number: QueryValue
+  private let comparison: Comparison
+  private let owner: EvaluationProgram
+
+  init(
+    _ source: Int, _ path: Int, _ number: QueryValue, _ comparison: Comparison, _ owner: EvaluationProgram
+  ) {
+    self.source = source
+    self.path = path
+    self.number = number
+    self.comparison = comparison
+    self.owner = owner
+  }
+
+  override func truth(_ context: EvaluationContext) -> Truth {
+    let value = context.rows[source].value.follow(context.paths[path])
+    switch value {
+    case .missing: return .missing
+    case .null: return .null
+    case .int, .double, .uint: return Truth(comparison.accepts(compareNumbers(value, number)))
+    // Of another type: booleans are below numbers, the rest above.
+    case .bool: return Truth(comparison.accepts(-1))
+    default: return Truth(comparison.accepts(1))
+    }
+  }
+}
+
+/// `a IS b` between two expressions: equality for which null equals null and missing missing.
+final class IdenticalNode: ConditionNode, FoldableNode, @unchecked Sendable {
+  private let left: CompiledExpression
+  private let right: CompiledExpression
+  private let collation: Int?
+  private let negated: Bool
+
+  init(_ left: CompiledExpression, _ right: CompiledExpression, _ collation: Int?, negated: Bool) {
+    self.left = left
+    self.right = right
+    self.collation = collation
+    self.negated = negated
+  }
+
+  var parts: [CompiledExpression] { [left, right] }
+  override func truth(_ context: EvaluationContext) -> Truth {
+    let isEqual = context.order(collation).areEqual(left.evaluate(context), right.evaluate(context))
+    return Truth(isEqual != negated)
+  }
+}
+
+/// `IS NULL`, `IS MISSING`, `IS VALUED`.
+final class TestNode: ConditionNode, FoldableNode, @unchecked Sendable {
+  private let operand: CompiledExpression
+  private let test: ValueTest
+  private let negated: Bool
+
+  init(_ operand: CompiledExpression, _ test: ValueTest, negated: Bool) {
+    self.operand = operand
+    self.test = test
+    self.negated = negated
+  }
+
+  var parts: [CompiledExpression] { [operand] }
+  override func truth(_ context: EvaluationContext) -> Truth {
+    let value = operand.evaluate(context)
+    switch test {
+    case .null:
+      switch value {
+      case .missing: return .missing
+      case .null: return Truth(!negated)
+      default: return Truth(negated)
+      }
+    case .missing: return Truth(value.isMissing != negated)
+    case .valued: return Truth(value.isUnknown == negated)
+    }
+  }
+}
+
+/// `x BETWEEN a AND b`: `x >= a AND x <= b`.
+final class BetweenNode: ConditionNode, FoldableNode, @unchecked Sendable {
+  private let operand: CompiledExpression
+  private let lower: CompiledExpression
+  private let upper: CompiledExpression
+  private let collation: Int?
+  private let negated: Bool
+
+  init(
+    _ operand: CompiledExpression, _ lower: CompiledExpression, _ upper: CompiledExpression,
+    _ collation: Int?, negated: Bool
+  ) {
+    self.operand = operand
+    self.lower = lower
+    self.upper = upper
+    self.collation = collation
+    self.negated = negated
+  }
+
+  var parts: [CompiledExpression] { [operand, lower, upper] }
+  override func truth(_ context: EvaluationContext) -> Truth {
+    let value = operand.evaluate(context)
+    let order = context.order(collation)
+    let above = Comparison.greaterOrEqual.apply(value, lower.evaluate(context), order)
+    let within =
+      above == .false
+      ? above : above.and(Comparison.lessOrEqual.apply(value, upper.evaluate(context), order))
+    return negated ? within.negated : within
+  }
+}
+
+/// `x IN collection` of any expression. What isn't an array is NULL, what is missing MISSING.
+final class InNode: ConditionNode, FoldableNode, @unchecked Sendable {
+  private let operand: CompiledExpression
+  private let collection: CompiledExpression
+  private let collation: Int?
+  private let negated: Bool
+
+  init(
+    _ operand: CompiledExpression, _ collection: CompiledExpression, _ collation: Int?, negated: Bool
+  ) {
+    self.operand = operand
+    self.collection = collection
+    self.collation = collation
+    self.negated = negated
+  }
+
+  var parts: [CompiledExpression] { [operand, collection] }
+  override func truth(_ context: EvaluationContext) -> Truth {
+    let value = operand.evaluate(context)
+    let items = collection.evaluate(context)
+    if value.isMissing || items.isMissing { return .missing }
+    guard items.type == .array else { return .null }
+    let order = context.order(collation)
+    var found = Truth.false
+    items.forEachItem { item in
+      found = found.or(Comparison.equal.apply(value, item, order))
+      return found != .true
+    }
+    return negated ? found.negated : found
+  }
+}
+
+/// `x IN (a, b)` of a list as it is written: `x = a OR x = b`.
+final class ListNode: ConditionNode, FoldableNode, @unchecked Sendable {
+  private let operand: CompiledExpression
+  private let items: [CompiledExpression]
+  private let collation: Int?
+  private let negated: Bool
+
+  init(
+    _ operand: CompiledExpression, _ items: [CompiledExpression], _ collation: Int?, negated: Bool
+  ) {
+    self.operand = operand
+    self.items = items
+    self.collation = collation
+    self.negated = negated
+  }
+
+  var parts: [CompiledExpression] { [operand] + items }
+  override func truth(_ context: EvaluationContext) -> Truth {
+    let value = operand.evaluate(context)
+    if value.isMissing { return .missing }
+    let order = context.order(collation)
+    var found = Truth.false
+    for item in items {
+      found = found.or(Comparison.equal.apply(value, item.evaluate(context), order))
+      if found == .true { break }
+    }
+    return negated ? found.negated : found
+  }
+}
+
+/// `x IN ('a', 'b', 3)` of constants, which are looked up by their hash.
+final class ConstantListNode: ConditionNode, FoldableNode, @unchecked Sendable {
+  private let operand: CompiledExpression
+  private let values: ValueTable
+  /// What the list says of a value that isn't in it: FALSE, or what null and missing make of it.
+  private let otherwise: Truth
+  private let isEmpty: Bool
+  private let owner: EvaluationProgram
+  private let negated: Bool
+
+  init(
+    _ operand: CompiledExpression, _ constants: [QueryValue], _ owner: EvaluationProgram, negated: Bool
+  ) {
+    self.operand = operand
+    self.owner = owner
+    self.negated = negated
+    values = ValueTable(minimumCapacity: constants.count)
+    var otherwise = Truth.false
+    for constant in constants {
+      switch constant {
+      case .missing: otherwise = otherwise.or(.missing)
+      case .null: otherwise = otherwise.or(.null)
+      default: values.insert(constant, ValueOrder(.empty))
+      }
+    }
+    self.otherwise = otherwise
+    isEmpty = constants.isEmpty
+  }
+
+  var parts: [CompiledExpression] { [operand] }
+  override func truth(_ context: EvaluationContext) -> Truth {
+    let value = operand.evaluate(context)
+    if value.isMissing { return .missing }
+    if case .null = value {
+      let truth = isEmpty ? Truth.false : values.isEmpty ? otherwise : .null
+      return negated ? truth.negated : truth
+    }
+    let found = values.contains(value, context.order(nil)) ? Truth.true : otherwise
+    return negated ? found.negated : found
+  }
+}
+
+/// ANY, EVERY, ANY AND EVERY over the items of an array or the values of an object's members.
+final class QuantifiedNode: ConditionNode, @unchecked Sendable {
+  private let quantifier: Quantifier
+  private let variable: Int
+  private let collection: CompiledExpression
+  private let condition: CompiledExpression
+
+  init(
+    _ quantifier: Quantifier, variable: Int, _ collection: CompiledExpression,
+    _ condition: CompiledExpression
+  ) {
+    self.quantifier = quantifier
+    self.variable = variable
+    self.collection = collection
+    self.condition = condition
+  }
+
+  override func truth(_ context: EvaluationContext) -> Truth {
+    let items = collection.evaluate(context)
+    var isEmpty = true
+    // Whether an item was met that decides.
+    var isDecided = false
+    let deciding: Bool = quantifier == .any
+    items.forEachItem { item in
+      isEmpty = false
+      context.variables[variable] = item
+      isDecided = (condition.truth(context) == .true) == deciding
+      return !isDecided
+    }
+    switch quantifier {
+    case .any: return Truth(isDecided)
+    case .every: return Truth(!isDecided)
+    case .anyAndEvery: return Truth(!isDecided && !isEmpty)
+    }
+  }
+}

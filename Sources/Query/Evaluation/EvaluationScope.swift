@@ -1,0 +1,104 @@
+// What the names in an expression mean. The planner has a scope for each query, an index definition `DocumentScope`.
+
+/// Tells a compiler of expressions what names mean, and what is available already.
+protocol EvaluationScope {
+  /// The slot in which the value of a whole expression lies when the expression is evaluated: a column of a covering
+  /// index, an aggregate, a key of the group. Nil when it has to be computed. Asked for each part of an expression,
+  /// outermost first.
+  func slot(of expression: Expression) -> Int?
+  /// What a path means. Variables of ANY around it have been looked at before.
+  func resolve(_ reference: PropertyReference) throws(QueryError) -> ResolvedReference
+  /// The number of a source by its name, or the only one, for META and `*`.
+  func source(_ name: SourceName?) throws(QueryError) -> Int
+  /// Whether a parameter can be used here; where not, why.
+  func checkParameter(_ name: String) throws(QueryError)
+  /// What isn't computed by expressions: EXISTS, MATCH and RANK, aggregates outside of slots. Throws what to say.
+  func compile(
+    special expression: Expression, _ compiler: inout ExpressionCompiler
+  ) throws(QueryError) -> CompiledExpression
+}
+
+/// What a path means.
+enum ResolvedReference {
+  /// Steps into the value of a source's row.
+  case path(source: Int, [PathStep])
+  /// Steps into what is in a slot.
+  case slot(Int, [PathStep])
+  /// Steps into another expression, which an alias stands for.
+  case expression(Expression, [PathStep])
+}
+
+extension EvaluationScope {
+  func slot(of expression: Expression) -> Int? { nil }
+
+  func checkParameter(_ name: String) throws(QueryError) {}
+
+  func compile(
+    special expression: Expression, _ compiler: inout ExpressionCompiler
+  ) throws(QueryError) -> CompiledExpression {
+    switch expression {
+    case .exists: throw QueryError(.unsupported, "EXISTS can't be used here")
+    case .match, .rank: throw QueryError(.unsupported, "full-text search can't be used here")
+    case .call(let call):
+      throw QueryError(.invalidUse, "the aggregate \(call.name) can't be used here", at: call.position)
+    default: throw QueryError(.invalidUse, "this can't be used here")
+    }
+  }
+}
+
+/// The scope of one document without parameters, as an index's definition has it: every path is a property of the
+/// document. A name given to the source may begin paths.
+struct DocumentScope: EvaluationScope {
+  /// What paths may begin with; nil when every first name is a property.
+  var name: String?
+
+  init(name: String? = nil) { self.name = name }
+
+  func resolve(_ reference: PropertyReference) throws(QueryError) -> ResolvedReference {
+    if let name, case .name(name)? = reference.steps.first {
+      return .path(source: 0, Array(reference.steps.dropFirst()))
+    }
+    return .path(source: 0, reference.steps)
+  }
+
+  func source(_ name: SourceName?) throws(QueryError) -> Int {
+    if let name, name.name != self.name {
+      throw QueryError(.unknownName, "there is no source \"\(name.name)\"", at: name.position)
+    }
+    return 0
+  }
+
+  func checkParameter(_ name: String) throws(QueryError) {
+    throw QueryError(.invalidUse, "the parameter $\(name) can't be used here")
+  }
+}
+
+/// The scope of constants: nothing has a name.
+struct EmptyScope: EvaluationScope {
+  func resolve(_ reference: PropertyReference) throws(QueryError) -> ResolvedReference {
+    throw QueryError(
+      .unknownName, "\"\(reference.pathText)\" is not a constant", at: reference.position)
+  }
+
+  func source(_ name: SourceName?) throws(QueryError) -> Int {
+    throw QueryError(.invalidUse, "there are no documents here", at: name?.position ?? .init())
+  }
+
+  func checkParameter(_ name: String) throws(QueryError) {
+    throw QueryError(.invalidUse, "the parameter $\(name) can't be used here")
+  }
+}
+
+extension PropertyReference {
+  /// The path for messages.
+  var pathText: String {
+    var text = ""
+    for step in steps {
+      switch step {
+      case .name(let name): text += text.isEmpty ? name : ".\(name)"
+      case .index(let index): text += "[\(index)]"
+      }
+    }
+    return text
+  }
+}

@@ -1,0 +1,243 @@
+import Fleece
+
+/// Makes nodes of an expression: names are looked up in a scope, constants are computed, and what is frequent in
+/// conditions gets nodes of its own.
+struct ExpressionCompiler {
+  let program: EvaluationProgram
+  private let scope: any EvaluationScope
+  /// The variables of ANY around what is compiled, innermost last.
+  private var variables: [String] = []
+  /// Aliases that are being compiled: one that stands for itself has no meaning.
+  private var aliasDepth = 0
+
+  init(_ program: EvaluationProgram, _ scope: some EvaluationScope) {
+    self.program = program
+    self.scope = scope
+  }
+
+  /// Compiles an expression under a collation, nil where no COLLATE is around it.
+  mutating func compile(
+    _ expression: Expression, _ collation: Collation?
+  ) throws(QueryError) -> CompiledExpression {
+    if let slot = scope.slot(of: expression) { return SlotNode(slot) }
+    switch expression {
+    case .literal(let literal): return constant(literal)
+    case .parameter(let name):
+      try scope.checkParameter(name)
+      return ParameterNode(program.parameter(name))
+    case .property(let reference): return try compile(reference, collation)
+    case .star(let source): return PathNode(try scope.source(source), nil)
+    case .meta(let source, let property): return MetaNode(try scope.source(source), property)
+    case .member(let base, let steps):
+      return folded(MemberNode(try compile(base, collation), path: program.path(steps), steps, program))
+    case .array(let items):
+      var nodes: [CompiledExpression] = []
+      for item in items { nodes.append(try compile(item, collation)) }
+      return folded(ArrayNode(nodes))
+    case .object(let members):
+      var nodes: [(TextSlice, CompiledExpression)] = []
+      for member in members {
+        nodes.append((program.constants.copy(member.name), try compile(member.value, collation)))
+      }
+      return folded(ObjectNode(nodes, program))
+    case .unary(let unary, let operand):
+      let node = try compile(operand, collation)
+      switch unary {
+      case .not: return folded(NotNode(node))
+      case .minus: return folded(SignNode(node, negates: true))
+      case .plus: return folded(SignNode(node, negates: false))
+      }
+    case .binary(let binary, let left, let right): return try compile(binary, left, right, collation)
+    case .test(let operand, let test, let negated):
+      return folded(TestNode(try compile(operand, collation), test, negated: negated))
+    case .between(let operand, let lower, let upper, let negated):
+      let order = try program.collation(comparison(collation, operand, lower, upper))
+      return folded(
+        BetweenNode(
+          try compile(operand, collation), try compile(lower, collation), try compile(upper, collation),
+          order, negated: negated))
+    case .contained(let operand, let collection, let negated):
+      return try compile(operand, containedIn: collection, negated: negated, collation)
+    case .like(let operand, let pattern, let negated):
+      let node = LikeNode(
+        try compile(operand, collation), try compile(pattern, collation),
+        LikeOptions(comparison(collation, operand, pattern)), pattern: program.newPattern(),
+        negated: negated)
+      return folded(node)
+    case .conditional(let operand, let branches, let otherwise):
+      var compiled: [(CompiledExpression, CompiledExpression)] = []
+      for branch in branches {
+        compiled.append((try compile(branch.condition, collation), try compile(branch.result, collation)))
+      }
+      let otherwise = try compile(otherwise ?? .literal(.null), collation)
+      guard let operand else { return ConditionalNode(compiled, otherwise) }
+      let order = try program.collation(comparison(collation, operand))
+      return MatchingNode(try compile(operand, collation), compiled, otherwise, order)
+    case .quantified(let quantifier, let variable, let collection, let condition):
+      let items = try compile(collection, collation)
+      guard variables.count < FleeceLimits.depth else {
+        throw QueryError(.tooDeep, "ANY and EVERY are nested deeper than \(FleeceLimits.depth)")
+      }
+      variables.append(variable)
+      program.needsVariables(variables.count)
+      defer { variables.removeLast() }
+      return QuantifiedNode(
+        quantifier, variable: variables.count - 1, items, try compile(condition, collation))
+    case .call(let call): return try compile(call, collation)
+    case .collate(let operand, let inner): return try compile(operand, inner)
+    case .exists, .match, .rank: return try scope.compile(special: expression, &self)
+    }
+  }
+
+  /// The collation of a comparison: an operand's own COLLATE before the one around it.
+  private func comparison(_ collation: Collation?, _ operands: Expression...) -> Collation? {
+    for operand in operands {
+      if case .collate(_, let own) = operand { return own }
+    }
+    return collation
+  }
+
+  private func constant(_ literal: Literal) -> ConstantNode {
+    let value: QueryValue =
+      switch literal {
+      case .missing: .missing
+      case .null: .null
+      case .bool(let value): .bool(value)
+      case .int(let value): .int(value)
+      case .double(let value): QueryValue(finite: value)
+      case .string(let value): .string(program.constants.copy(value))
+      }
+    return ConstantNode(value, program)
+  }
+
+  private mutating func compile(
+    _ reference: PropertyReference, _ collation: Collation?
+  ) throws(QueryError) -> CompiledExpression {
+    if case .name(let name)? = reference.steps.first, let variable = variables.lastIndex(of: name) {
+      return VariableNode(variable, path(Array(reference.steps.dropFirst())))
+    }
+    switch try scope.resolve(reference) {
+    case .path(let source, let steps):
+      return PathNode(source, path(steps))
+    case .slot(let slot, let steps):
+      return steps.isEmpty
+        ? SlotNode(slot) : MemberNode(SlotNode(slot), path: program.path(steps), steps, program)
+    case .expression(let expression, let steps):
+      guard aliasDepth < 32 else {
+        throw QueryError(
+          .invalidUse, "the alias \"\(reference.pathText)\" stands for itself", at: reference.position)
+      }
+      aliasDepth += 1
+      defer { aliasDepth -= 1 }
+      let node = try compile(expression, collation)
+      return steps.isEmpty ? node : MemberNode(node, path: program.path(steps), steps, program)
+    }
+  }
+
+  private func path(_ steps: [PathStep]) -> Int? { steps.isEmpty ? nil : program.path(steps) }
+
+  private mutating func compile(
+    _ binary: BinaryOperator, _ left: Expression, _ right: Expression, _ collation: Collation?
+  ) throws(QueryError) -> CompiledExpression {
+    let first = try compile(left, collation)
+    let second = try compile(right, collation)
+    func order() throws(QueryError) -> Int? { try program.collation(comparison(collation, left, right)) }
+    switch binary {
+    case .and: return folded(AndNode(first, second))
+    case .or: return folded(OrNode(first, second))
+    case .equal: return try equality(first, second, order(), negated: false)
+    case .notEqual: return try equality(first, second, order(), negated: true)
+    case .identical: return folded(IdenticalNode(first, second, try order(), negated: false))
+    case .notIdentical: return folded(IdenticalNode(first, second, try order(), negated: true))
+    case .less: return try comparison(.less, first, second, order())
+    case .lessOrEqual: return try comparison(.lessOrEqual, first, second, order())
+    case .greater: return try comparison(.greater, first, second, order())
+    case .greaterOrEqual: return try comparison(.greaterOrEqual, first, second, order())
+    case .add: return folded(ArithmeticNode(.add, first, second))
+    case .subtract: return folded(ArithmeticNode(.subtract, first, second))
+    case .multiply: return folded(ArithmeticNode(.multiply, first, second))
+    case .divide: return folded(ArithmeticNode(.divide, first, second))
+    case .modulo: return folded(ArithmeticNode(.modulo, first, second))
+    case .concatenate: return folded(ConcatenationNode([first, second]))
+    }
+  }
+
+  private func equality(
+    _ first: CompiledExpression, _ second: CompiledExpression, _ collation: Int?, negated: Bool
+  ) -> CompiledExpression {
+    if collation == nil, let path = first as? PathNode, let number = path.path, let constant = second.constant
+    {
+      if case .string(let text) = constant {
+        return PathIsTextNode(path.source, number, text, program, negated: negated)
+      }
+      if constant.type == .number {
+        return PathNumberNode(path.source, number, constant, negated ? .notEqual : .equal, program)
+      }
+    }
+    return folded(ComparisonNode(negated ? .notEqual : .equal, first, second, collation))
+  }
+
+  private func comparison(
+    _ comparison: Comparison, _ first: CompiledExpression, _ second: CompiledExpression,
+    _ collation: Int?
+  ) -> CompiledExpression {
+    if let path = first as? PathNode, let number = path.path, let constant = second.constant,
+      constant.type == .number
+    {
+      return PathNumberNode(path.source, number, constant, comparison, program)
+    }
+    return folded(ComparisonNode(comparison, first, second, collation))
+  }
+
+  private mutating func compile(
+    _ operand: Expression, containedIn collection: Expression, negated: Bool, _ collation: Collation?
+  ) throws(QueryError) -> CompiledExpression {
+    let order = try program.collation(comparison(collation, operand))
+    let value = try compile(operand, collation)
+    guard scope.slot(of: collection) == nil, case .array(let items) = collection else {
+      return folded(InNode(value, try compile(collection, collation), order, negated: negated))
+    }
+    var nodes: [CompiledExpression] = []
+    for item in items { nodes.append(try compile(item, collation)) }
+    let constants = nodes.compactMap(\.constant)
+    if constants.count == nodes.count, order == nil {
+      return folded(ConstantListNode(value, constants, program, negated: negated))
+    }
+    return folded(ListNode(value, nodes, order, negated: negated))
+  }
+
+  private mutating func compile(
+    _ call: FunctionCall, _ collation: Collation?
+  ) throws(QueryError) -> CompiledExpression {
+    let function = try QueryFunction.named(call)
+    guard case .scalar(let scalar) = function.kind else {
+      return try scope.compile(special: .call(call), &self)
+    }
+    var arguments: [CompiledExpression] = []
+    for argument in call.arguments { arguments.append(try compile(argument, collation)) }
+    let effective =
+      call.arguments.lazy.compactMap { argument -> Collation? in
+        if case .collate(_, let own) = argument { own } else { nil }
+      }.first ?? collation
+    let site = CallSite(
+      collation: try program.collation(effective), like: LikeOptions(effective),
+      pattern: function.usesPattern ? program.newPattern() : 0)
+    let node = CallNode(scalar, arguments, site)
+    return function.isDeterministic ? folded(node) : node
+  }
+
+  /// The constant that a node always gives, when all of its parts are constants; else the node.
+  func folded(_ node: CompiledExpression & FoldableNode) -> CompiledExpression {
+    guard node.parts.allSatisfy({ $0.constant != nil }) else { return node }
+    guard let context = try? EvaluationContext(program) else { return node }
+    context.begin(.empty)
+    let value = node.evaluate(context)
+    guard context.failure == nil else { return node }
+    return ConstantNode(program.constants.copy(value, .empty), program)
+  }
+}
+
+/// A node whose value depends on nothing but its parts.
+protocol FoldableNode {
+  var parts: [CompiledExpression] { get }
+}

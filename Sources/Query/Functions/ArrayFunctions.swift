@@ -1,0 +1,3 @@
+enum ArrayFunctions {
+  static let table: [QueryFunction] = []
+}

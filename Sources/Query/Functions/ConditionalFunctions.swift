@@ -1,0 +1,3 @@
+enum ConditionalFunctions {
+  static let table: [QueryFunction] = []
+}

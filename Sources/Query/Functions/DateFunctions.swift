@@ -1,0 +1,3 @@
+enum DateFunctions {
+  static let table: [QueryFunction] = []
+}

@@ -1,0 +1,3 @@
+enum NumberFunctions {
+  static let table: [QueryFunction] = []
+}

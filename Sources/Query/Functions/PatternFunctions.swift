@@ -1,0 +1,3 @@
+enum PatternFunctions {
+  static let table: [QueryFunction] = []
+}

@@ -1,0 +1,144 @@
+// The table of functions: what the parser asks for names and numbers of arguments, the compiler for what to call.
+// docs/query-functions.md describes each.
+
+/// What a call knows besides its arguments.
+struct CallSite {
+  /// The number of the collation around the call, nil for bytes.
+  var collation: Int?
+  /// What CONTAINS doesn't tell apart.
+  var like: LikeOptions
+  /// Where the context keeps the call's compiled pattern.
+  var pattern: Int
+}
+
+/// Computes a function of its arguments, of which there are as many as the table says.
+typealias ScalarFunction =
+  @Sendable (UnsafeBufferPointer<QueryValue>, EvaluationContext, CallSite) -> QueryValue
+
+/// A function of the query language.
+struct QueryFunction: Sendable {
+  enum Kind: Sendable {
+    case scalar(ScalarFunction)
+    /// Over the rows of a group.
+    case aggregate(AggregateKind)
+  }
+
+  /// In upper case.
+  let name: String
+  /// How many arguments it takes.
+  let arguments: ClosedRange<Int>
+  let kind: Kind
+  /// Whether it keeps a compiled pattern.
+  let usesPattern: Bool
+  /// Whether it depends on nothing but its arguments; else constants aren't computed beforehand.
+  let isDeterministic: Bool
+
+  init(
+    _ name: String, _ arguments: ClosedRange<Int>, usesPattern: Bool = false, isDeterministic: Bool = true,
+    _ function: @escaping ScalarFunction
+  ) {
+    self.name = name
+    self.arguments = arguments
+    kind = .scalar(function)
+    self.usesPattern = usesPattern
+    self.isDeterministic = isDeterministic
+  }
+
+  init(_ name: String, _ aggregate: AggregateKind) {
+    self.name = name
+    arguments = 1...1
+    kind = .aggregate(aggregate)
+    usesPattern = false
+    isDeterministic = true
+  }
+
+  /// The most arguments that any call takes.
+  static let maximumArguments = 127
+
+  /// All functions by their names.
+  static let all: [String: QueryFunction] = {
+    var all: [String: QueryFunction] = [:]
+    let tables = [
+      aggregates, StringFunctions.table, PatternFunctions.table, NumberFunctions.table, ArrayFunctions.table,
+      TypeFunctions.table, ConditionalFunctions.table, DateFunctions.table,
+    ]
+    for table in tables { for function in table { all[function.name] = function } }
+    return all
+  }()
+
+  private static let aggregates = AggregateKind.allCases.map { QueryFunction($0.rawValue, $0) }
+
+  /// The function of a name in upper case, nil when there is none.
+  static func named(_ name: String) -> QueryFunction? { all[name] }
+
+  /// The function that is called.
+  ///
+  /// - Throws: `unknownFunction` or `argumentCount`, with the call's place.
+  static func named(_ call: FunctionCall) throws(QueryError) -> QueryFunction {
+    guard let function = all[call.name] else {
+      throw QueryError(.unknownFunction, "there is no function \(call.name)", at: call.position)
+    }
+    guard function.arguments.contains(call.arguments.count) else {
+      throw QueryError(
+        .argumentCount,
+        "\(call.name) takes \(function.argumentsText), and \(call.arguments.count) are given",
+        at: call.position)
+    }
+    return function
+  }
+
+  /// Whether it is computed over the rows of a group.
+  var isAggregate: Bool { if case .aggregate = kind { true } else { false } }
+
+  /// How many arguments it takes, for messages: "2 or 3 arguments".
+  var argumentsText: String {
+    let (low, high) = (arguments.lowerBound, arguments.upperBound)
+    if low == high { return low == 0 ? "no arguments" : low == 1 ? "1 argument" : "\(low) arguments" }
+    if high == QueryFunction.maximumArguments { return "at least \(low) argument\(low == 1 ? "" : "s")" }
+    return high == low + 1 ? "\(low) or \(high) arguments" : "\(low) to \(high) arguments"
+  }
+}
+
+/// The aggregates, by their names.
+enum AggregateKind: String, CaseIterable, Sendable {
+  case count = "COUNT"
+  case sum = "SUM"
+  case average = "AVG"
+  case minimum = "MIN"
+  case maximum = "MAX"
+  case arrayAggregate = "ARRAY_AGG"
+}
+
+/// A call of a function.
+final class CallNode: CompiledExpression, FoldableNode, @unchecked Sendable {
+  private let function: ScalarFunction
+  private let site: CallSite
+  let parts: [CompiledExpression]
+
+  init(_ function: @escaping ScalarFunction, _ parts: [CompiledExpression], _ site: CallSite) {
+    self.function = function
+    self.parts = parts
+    self.site = site
+  }
+
+  override func evaluate(_ context: EvaluationContext) -> QueryValue {
+    withUnsafeTemporaryAllocation(of: QueryValue.self, capacity: parts.count) { values in
+      for index in parts.indices { values[index] = parts[index].evaluate(context) }
+      return function(UnsafeBufferPointer(values), context, site)
+    }
+  }
+}
+
+/// What most functions do with unknown arguments: any missing is MISSING, else any null NULL. Nil when all are known.
+@inline(__always)
+func unknown(among arguments: UnsafeBufferPointer<QueryValue>) -> QueryValue? {
+  var isNull = false
+  for argument in arguments {
+    switch argument {
+    case .missing: return .missing
+    case .null: isNull = true
+    default: break
+    }
+  }
+  return isNull ? .null : nil
+}

@@ -1,0 +1,3 @@
+enum TypeFunctions {
+  static let table: [QueryFunction] = []
+}

@@ -1,0 +1,133 @@
+// Walking over expressions: what they are made of, and copies with other parts.
+
+extension Expression {
+  /// Calls `body` with each direct part. The query inside EXISTS is none.
+  func forEachPart(_ body: (Expression) throws -> Void) rethrows {
+    switch self {
+    case .literal, .parameter, .property, .star, .meta, .exists, .rank: break
+    case .member(let base, _): try body(base)
+    case .array(let items): for item in items { try body(item) }
+    case .object(let members): for member in members { try body(member.value) }
+    case .unary(_, let operand): try body(operand)
+    case .binary(_, let left, let right):
+      try body(left)
+      try body(right)
+    case .test(let operand, _, _): try body(operand)
+    case .between(let operand, let lower, let upper, _):
+      try body(operand)
+      try body(lower)
+      try body(upper)
+    case .contained(let operand, let collection, _):
+      try body(operand)
+      try body(collection)
+    case .like(let operand, let pattern, _):
+      try body(operand)
+      try body(pattern)
+    case .conditional(let operand, let branches, let otherwise):
+      if let operand { try body(operand) }
+      for branch in branches {
+        try body(branch.condition)
+        try body(branch.result)
+      }
+      if let otherwise { try body(otherwise) }
+    case .quantified(_, _, let collection, let condition):
+      try body(collection)
+      try body(condition)
+    case .call(let call): for argument in call.arguments { try body(argument) }
+    case .match(_, let text): try body(text)
+    case .collate(let operand, _): try body(operand)
+    }
+  }
+
+  /// A copy whose direct parts are what `body` makes of them.
+  func mappingParts(_ body: (Expression) throws -> Expression) rethrows -> Expression {
+    switch self {
+    case .literal, .parameter, .property, .star, .meta, .exists, .rank: return self
+    case .member(let base, let steps): return .member(try body(base), steps)
+    case .array(let items): return .array(try items.map(body))
+    case .object(let members):
+      return .object(try members.map { ObjectMember($0.name, try body($0.value)) })
+    case .unary(let unary, let operand): return .unary(unary, try body(operand))
+    case .binary(let binary, let left, let right): return .binary(binary, try body(left), try body(right))
+    case .test(let operand, let test, let negated): return .test(try body(operand), test, negated: negated)
+    case .between(let operand, let lower, let upper, let negated):
+      return .between(try body(operand), lower: try body(lower), upper: try body(upper), negated: negated)
+    case .contained(let operand, let collection, let negated):
+      return .contained(try body(operand), in: try body(collection), negated: negated)
+    case .like(let operand, let pattern, let negated):
+      return .like(try body(operand), pattern: try body(pattern), negated: negated)
+    case .conditional(let operand, let branches, let otherwise):
+      return .conditional(
+        operand: try operand.map(body),
+        branches: try branches.map {
+          ConditionalBranch(when: try body($0.condition), then: try body($0.result))
+        }, otherwise: try otherwise.map(body))
+    case .quantified(let quantifier, let variable, let collection, let condition):
+      return .quantified(
+        quantifier, variable: variable, in: try body(collection), satisfies: try body(condition))
+    case .call(var call):
+      call.arguments = try call.arguments.map(body)
+      return .call(call)
+    case .match(let index, let text): return .match(index, try body(text))
+    case .collate(let operand, let collation): return .collate(try body(operand), collation)
+    }
+  }
+
+  /// The names at the heads of its paths, but for the variables of its own quantifiers: of a resolved expression
+  /// the sources it reads.
+  func collectSources(into names: inout Set<String>, except variables: Set<String> = []) {
+    switch self {
+    case .property(let reference):
+      if case .name(let name)? = reference.steps.first, !variables.contains(name) { names.insert(name) }
+    case .star(let source), .meta(let source, _):
+      if let source { names.insert(source.name) }
+    case .quantified(_, let variable, let collection, let condition):
+      collection.collectSources(into: &names, except: variables)
+      condition.collectSources(into: &names, except: variables.union([variable]))
+    default: forEachPart { $0.collectSources(into: &names, except: variables) }
+    }
+  }
+
+  /// The sources that a resolved expression reads.
+  var sources: Set<String> {
+    var names: Set<String> = []
+    collectSources(into: &names)
+    return names
+  }
+
+  /// Whether it has the same value for all rows of a run: nothing in it but literals and parameters.
+  var isConstant: Bool { sources.isEmpty }
+
+  /// Whether a parameter stands in it.
+  var hasParameters: Bool {
+    if case .parameter = self { return true }
+    var found = false
+    forEachPart { if $0.hasParameters { found = true } }
+    return found
+  }
+
+  /// Whether an aggregate is called in it.
+  var hasAggregates: Bool {
+    if case .call(let call) = self, AggregateFunctions.names.contains(call.name) { return true }
+    var found = false
+    forEachPart { if $0.hasAggregates { found = true } }
+    return found
+  }
+
+  /// The conditions that have to be true together.
+  var conjuncts: [Expression] {
+    if case .binary(.and, let left, let right) = self { return left.conjuncts + right.conjuncts }
+    return [self]
+  }
+
+  /// The conditions one of which has to be true.
+  var disjuncts: [Expression] {
+    if case .binary(.or, let left, let right) = self { return left.disjuncts + right.disjuncts }
+    return [self]
+  }
+}
+
+/// The functions over the rows of a group.
+enum AggregateFunctions {
+  static let names: Set<String> = ["COUNT", "SUM", "AVG", "MIN", "MAX", "ARRAY_AGG"]
+}

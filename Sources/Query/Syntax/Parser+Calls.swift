@@ -1,0 +1,102 @@
+// Functions, and what looks like them: META, MATCH, RANK, EXISTS.
+
+extension Parser {
+  /// A call; what comes next is the parenthesis behind its name.
+  mutating func call(_ name: Token) throws(SyntaxFault) -> Expression {
+    var upper = upperCase(name)
+    let position = SourcePosition(name.start)
+    switch upper {
+    case "META": return try meta(position)
+    case "MATCH":
+      try advance()
+      let index = try indexReference()
+      try expect(.comma, "\",\" and the text to match")
+      let text = try expression()
+      try expect(.rightParenthesis, "\")\"")
+      try raise()
+      return try withSteps(.match(index, text))
+    case "RANK":
+      try advance()
+      let index = try indexReference()
+      try expect(.rightParenthesis, "\")\"")
+      return try withSteps(.rank(index))
+    case "EXISTS":
+      try advance()
+      guard token.kind == .select else { throw unexpected("SELECT (whether a property is there: IS NOT MISSING)") }
+      nesting += 1
+      if nesting > Self.depthLimit { throw tooDeep() }
+      let select = try select()
+      nesting -= 1
+      try expect(.rightParenthesis, "\")\"")
+      try raise()
+      return try withSteps(.exists(select))
+    default: break
+    }
+    guard let signature = FunctionSignature.named(upper) else { throw unknown(upper, at: name.start) }
+    upper = signature.name
+    try advance()
+    let isDistinct = token.kind == .distinct
+    if isDistinct {
+      if !signature.isAggregate {
+        throw fault(.invalidUse, "\(upper) takes no DISTINCT: it makes one value of one row")
+      }
+      try advance()
+    }
+    let arguments = try expressions(until: .rightParenthesis)
+    try expect(.rightParenthesis, "\",\" or \")\"")
+    if let complaint = signature.complaint(about: arguments.count) {
+      throw fault(.argumentCount, complaint, at: name.start)
+    }
+    try raise()
+    return try withSteps(
+      .call(FunctionCall(upper, arguments, isDistinct: isDistinct, position: position)))
+  }
+
+  private func unknown(_ name: String, at offset: Int) -> SyntaxFault {
+    let shown = name.utf8.count > 60 ? name.prefix(60) + "…" : name[...]
+    let names = FunctionSignature.all.map(\.name) + ["META", "MATCH", "RANK"]
+    return fault(
+      .unknownFunction, "there is no function \(shown)\(Suggestions.hint(for: name, among: names))", at: offset)
+  }
+
+  /// A call is a primary: steps may follow it.
+  private mutating func withSteps(_ expression: Expression) throws(SyntaxFault) -> Expression {
+    guard token.kind == .dot || token.kind == .leftBracket else { return expression }
+    let inner = height
+    let steps = try self.steps()
+    height = inner
+    try raise()
+    return .member(expression, steps)
+  }
+
+  private mutating func meta(_ position: SourcePosition) throws(SyntaxFault) -> Expression {
+    try advance()
+    var source: SourceName?
+    if token.kind != .rightParenthesis {
+      let start = token.start
+      source = SourceName(try name("a source's name or \")\""), position: SourcePosition(start))
+    }
+    try expect(.rightParenthesis, "\")\"")
+    guard token.kind == .dot else { return .meta(source: source, nil) }
+    try advance()
+    let start = token.start
+    let member = try name("a member of META: \(MetaProperty.list)")
+    guard let property = MetaProperty(rawValue: member) else {
+      let hint = Suggestions.hint(for: member, among: MetaProperty.allCases.map(\.rawValue))
+      throw fault(.unknownName, "META() has no \"\(member.prefix(60))\"\(hint): it has \(MetaProperty.list)", at: start)
+    }
+    return try withSteps(.meta(source: source, property))
+  }
+
+  private mutating func indexReference() throws(SyntaxFault) -> IndexReference {
+    let position = SourcePosition(token.start)
+    let name = try name("an index's name")
+    guard try take(.dot) else { return IndexReference(name, position: position) }
+    return IndexReference(try self.name("an index's name after the dot"), source: name, position: position)
+  }
+}
+
+extension MetaProperty {
+  /// For messages.
+  fileprivate static let list = allCases.map(\.rawValue).joined(separator: ", ")
+}

@@ -1,0 +1,283 @@
+// Operators, by how tightly they bind.
+
+/// How tightly an operator binds, from the loosest.
+enum BindingPower: Int, Comparable {
+  case collate, or, and, not, equality, relation, sum, product, concatenation, prefix, primary
+
+  static func < (left: BindingPower, right: BindingPower) -> Bool { left.rawValue < right.rawValue }
+
+  /// What the right side of a left-associative operator needs.
+  var next: BindingPower { BindingPower(rawValue: rawValue + 1) ?? .primary }
+}
+
+extension BinaryOperator {
+  var power: BindingPower {
+    switch self {
+    case .or: .or
+    case .and: .and
+    case .equal, .notEqual, .identical, .notIdentical: .equality
+    case .less, .lessOrEqual, .greater, .greaterOrEqual: .relation
+    case .add, .subtract: .sum
+    case .multiply, .divide, .modulo: .product
+    case .concatenate: .concatenation
+    }
+  }
+}
+
+extension Parser {
+  /// ANDs and ORs of more operands than this are grouped in halves, so that their tree is flat.
+  static let longestChain = 64
+
+  mutating func expression() throws(SyntaxFault) -> Expression {
+    nesting += 1
+    if nesting > Self.depthLimit { throw tooDeep() }
+    var expression = try binary(.or)
+    if token.kind == .collate {
+      try advance()
+      expression = .collate(expression, try collation())
+      try raise()
+      if token.kind == .and || token.kind == .or {
+        throw fault("COLLATE ends an expression: what it is for stands in parentheses, (a = b COLLATE …) AND …")
+      }
+    }
+    nesting -= 1
+    return expression
+  }
+
+  /// Operators that bind at least so tightly.
+  mutating func binary(_ minimum: BindingPower) throws(SyntaxFault) -> Expression {
+    var left = try operand()
+    while true {
+      let sign: BinaryOperator
+      switch token.kind {
+      case .or: sign = .or
+      case .and: sign = .and
+      case .equal: sign = .equal
+      case .notEqual: sign = .notEqual
+      case .less: sign = .less
+      case .lessOrEqual: sign = .lessOrEqual
+      case .greater: sign = .greater
+      case .greaterOrEqual: sign = .greaterOrEqual
+      case .plus: sign = .add
+      case .minus: sign = .subtract
+      case .star: sign = .multiply
+      case .slash: sign = .divide
+      case .percent: sign = .modulo
+      case .concatenate: sign = .concatenate
+      case .is, .in, .like, .between, .not:
+        guard minimum <= .equality else { return left }
+        left = try predicate(left)
+        continue
+      default: return left
+      }
+      let power = sign.power
+      guard minimum <= power else { return left }
+      if power <= .and {
+        left = try chain(sign, left)
+        continue
+      }
+      let leftHeight = height
+      try advance()
+      let right = try binary(power.next)
+      left = .binary(sign, left, right)
+      try raise(over: leftHeight)
+    }
+  }
+
+  /// `left AND b AND c …`.
+  private mutating func chain(_ sign: BinaryOperator, _ left: Expression) throws(SyntaxFault) -> Expression {
+    let kind: TokenKind = sign == .and ? .and : .or
+    var operands = [left]
+    var heights = [height]
+    while try take(kind) {
+      operands.append(try binary(sign.power.next))
+      heights.append(height)
+    }
+    func group(_ range: Range<Int>) -> (Expression, height: Int) {
+      if range.count > Self.longestChain {
+        let middle = range.lowerBound + range.count / 2
+        let (left, right) = (group(range.lowerBound..<middle), group(middle..<range.upperBound))
+        return (.binary(sign, left.0, right.0), max(left.height, right.height) + 1)
+      }
+      var tree = operands[range.lowerBound]
+      var height = heights[range.lowerBound]
+      for index in range.dropFirst() {
+        tree = .binary(sign, tree, operands[index])
+        height = max(height, heights[index]) + 1
+      }
+      return (tree, height)
+    }
+    let (tree, deepest) = group(0..<operands.count)
+    height = deepest - 1
+    try raise()
+    return tree
+  }
+
+  /// What is behind signs and NOTs.
+  private mutating func operand() throws(SyntaxFault) -> Expression {
+    switch token.kind {
+    case .not:
+      var count = 0
+      while try take(.not) { count += 1 }
+      var expression = try binary(.equality)
+      for _ in 0..<count {
+        expression = .unary(.not, expression)
+        try raise()
+      }
+      return expression
+    case .minus, .plus:
+      var signs: [UnaryOperator] = []
+      while token.kind == .minus || token.kind == .plus {
+        if token.kind == .minus, let literal = try negativeNumber() {
+          return try signed(signs, literal)
+        }
+        signs.append(token.kind == .minus ? .minus : .plus)
+        try advance()
+      }
+      if token.kind == .not {
+        let inner = try operand()
+        return try signed(signs, inner)
+      }
+      return try signed(signs, try postfix())
+    default: return try postfix()
+    }
+  }
+
+  private mutating func signed(_ signs: [UnaryOperator], _ operand: Expression) throws(SyntaxFault) -> Expression {
+    var expression = operand
+    for sign in signs.reversed() {
+      expression = .unary(sign, expression)
+      try raise()
+    }
+    return expression
+  }
+
+  /// IS, IN, LIKE, BETWEEN and their negations.
+  private mutating func predicate(_ left: Expression) throws(SyntaxFault) -> Expression {
+    let leftHeight = height
+    if try take(.is) {
+      let isNegated = try take(.not)
+      if let test = try valueTest() {
+        try raise(over: leftHeight)
+        return .test(left, test, negated: isNegated)
+      }
+      let right = try binary(.relation)
+      try raise(over: leftHeight)
+      return .binary(isNegated ? .notIdentical : .identical, left, right)
+    }
+    let isNegated = try take(.not)
+    if isNegated, let test = try valueTest() {
+      try raise(over: leftHeight)
+      return .test(left, test, negated: true)
+    }
+    switch token.kind {
+    case .like:
+      try advance()
+      let pattern = try binary(.relation)
+      try raise(over: leftHeight)
+      return .like(left, pattern: pattern, negated: isNegated)
+    case .between:
+      try advance()
+      let lower = try binary(.relation)
+      let lowerHeight = max(height, leftHeight)
+      try expect(.and, "AND and the upper bound of BETWEEN")
+      let upper = try binary(.relation)
+      try raise(over: lowerHeight)
+      return .between(left, lower: lower, upper: upper, negated: isNegated)
+    case .in:
+      try advance()
+      let collection = try collection()
+      try raise(over: leftHeight)
+      return .contained(left, in: collection, negated: isNegated)
+    default:
+      throw unexpected(isNegated ? "IN, LIKE, BETWEEN, NULL, MISSING or VALUED after NOT" : "an operator")
+    }
+  }
+
+  private mutating func valueTest() throws(SyntaxFault) -> ValueTest? {
+    let test: ValueTest
+    switch token.kind {
+    case .null: test = .null
+    case .missing: test = .missing
+    case .valued: test = .valued
+    default: return nil
+    }
+    height = 0
+    try advance()
+    return test
+  }
+
+  /// What is behind IN: parentheses hold a list; doubled ones, as everywhere, one expression.
+  private mutating func collection() throws(SyntaxFault) -> Expression {
+    guard token.kind == .leftParenthesis else { return try binary(.relation) }
+    try advance()
+    if token.kind == .select {
+      throw fault(.unsupported, "there are no queries inside queries, but in EXISTS (SELECT …): join instead")
+    }
+    let start = token.start
+    let items = try expressions(until: .rightParenthesis)
+    if items.count == 1, lastParentheses == start..<endOfLast {
+      try expect(.rightParenthesis, "\")\"")
+      return items[0]
+    }
+    try expect(.rightParenthesis, "\",\" or \")\"")
+    try raise()
+    return .array(items)
+  }
+
+  /// Expressions between commas; none when the closing sign comes at once.
+  mutating func expressions(until closing: TokenKind) throws(SyntaxFault) -> [Expression] {
+    var items: [Expression] = []
+    var deepest = 0
+    if token.kind != closing {
+      repeat {
+        items.append(try expression())
+        deepest = max(deepest, height)
+      } while try take(.comma)
+    }
+    height = deepest
+    return items
+  }
+
+  private mutating func collation() throws(SyntaxFault) -> Collation {
+    var collation = Collation()
+    if try take(.leftParenthesis) {
+      repeat {
+        try collationOption(&collation)
+      } while token.kind != .rightParenthesis
+      try advance()
+    } else {
+      try collationOption(&collation)
+    }
+    return collation
+  }
+
+  private mutating func collationOption(_ collation: inout Collation) throws(SyntaxFault) {
+    if token.kind == .case {
+      collation.ignoresCase = false
+    } else if isWord("NOCASE") {
+      collation.ignoresCase = true
+    } else if isWord("DIAC") {
+      collation.ignoresDiacritics = false
+    } else if isWord("NODIAC") {
+      collation.ignoresDiacritics = true
+    } else if isWord("NOUNICODE") {
+      collation.isUnicode = false
+      collation.locale = nil
+    } else if isWord("UNICODE") {
+      collation.isUnicode = true
+      try advance()
+      guard try take(.colon) else { return }
+      var locale = try name("a locale such as sv or pt_BR after UNICODE:")
+      while token.kind == .minus, token.start == endOfLast {
+        try advance()
+        locale += "-" + (try name("the rest of the locale"))
+      }
+      collation.locale = locale
+      return
+    } else {
+      throw unexpected("UNICODE, NOUNICODE, CASE, NOCASE, DIAC or NODIAC")
+    }
+    try advance()
+  }
+}

@@ -1,0 +1,237 @@
+// What stands alone: literals, properties, calls, CASE, ANY and EVERY.
+
+extension Parser {
+  /// A primary with the steps behind it.
+  mutating func postfix() throws(SyntaxFault) -> Expression {
+    if token.kind == .name || token.kind == .quotedName { return try nameOrCall() }
+    let expression = try primary()
+    guard token.kind == .dot || token.kind == .leftBracket else { return expression }
+    let inner = height
+    let steps = try self.steps()
+    height = inner
+    try raise()
+    return .member(expression, steps)
+  }
+
+  private mutating func primary() throws(SyntaxFault) -> Expression {
+    let first = token
+    height = 0
+    switch first.kind {
+    case .integer, .float:
+      let literal = try number(first, isNegative: false)
+      try advance()
+      return .literal(literal)
+    case .string:
+      try advance()
+      return .literal(.string(unquoted(first)))
+    case .true, .false:
+      try advance()
+      return .literal(.bool(first.kind == .true))
+    case .null:
+      try advance()
+      return .literal(.null)
+    case .missing:
+      try advance()
+      return .literal(.missing)
+    case .parameter:
+      try advance()
+      var name = first
+      name.start += 1
+      return .parameter(text(name))
+    case .star:
+      try advance()
+      return .star(source: nil)
+    case .leftParenthesis:
+      try advance()
+      if token.kind == .select {
+        throw fault(.unsupported, "there are no queries inside queries, but in EXISTS (SELECT …): join instead")
+      }
+      let expression = try expression()
+      try expect(.rightParenthesis, "an operator or \")\"")
+      lastParentheses = first.start..<endOfLast
+      return expression
+    case .leftBracket:
+      try advance()
+      let items = try expressions(until: .rightBracket)
+      try expect(.rightBracket, "\",\" or \"]\"")
+      try raise()
+      return .array(items)
+    case .leftBrace: return try object()
+    case .case: return try conditional()
+    case .any, .every: return try quantified()
+    case .select:
+      throw fault(.unsupported, "there are no queries inside queries, but in EXISTS (SELECT …): join instead")
+    default: throw unexpected("an expression")
+    }
+  }
+
+  // MARK: Numbers
+
+  private func number(_ token: Token, isNegative: Bool) throws(SyntaxFault) -> Literal {
+    let digits = text(token)
+    let signed = isNegative ? "-" + digits : digits
+    if token.kind == .integer, let value = Int64(signed) { return .int(value) }
+    // `5.` and `.5` are numbers here, and not to what reads doubles.
+    guard let value = Double(digits.hasPrefix(".") ? "0" + digits : digits.replacingBareDot()) else {
+      throw fault("\"\(digits.prefix(40))\" is no number", at: token.start)
+    }
+    guard value.isFinite else { throw fault("the number is out of range", at: token.start) }
+    return .double(isNegative ? -value : value)
+  }
+
+  /// A minus directly before digits belongs to the number.
+  mutating func negativeNumber() throws(SyntaxFault) -> Expression? {
+    let following = try peek()
+    guard following.start == token.end, following.kind == .integer || following.kind == .float else { return nil }
+    let literal = try number(following, isNegative: true)
+    try advance()
+    try advance()
+    height = 0
+    guard token.kind == .dot || token.kind == .leftBracket else { return .literal(literal) }
+    throw unexpected("an operator")
+  }
+
+  // MARK: Paths
+
+  /// `.name` and `[0]`, as many as come.
+  mutating func steps() throws(SyntaxFault) -> [PathStep] {
+    var steps: [PathStep] = []
+    while let step = try step() { steps.append(step) }
+    return steps
+  }
+
+  private mutating func step() throws(SyntaxFault) -> PathStep? {
+    if try take(.dot) {
+      // Behind a dot nothing but a name can stand: reserved words need no backticks.
+      if token.kind.isReservedWord {
+        let name = text(token)
+        try advance()
+        return .name(name)
+      }
+      return .name(try name("a property's name after the dot"))
+    }
+    guard try take(.leftBracket) else { return nil }
+    let isNegative = try take(.minus)
+    guard token.kind == .integer else { throw unexpected("the index of an array's item, a number") }
+    guard let index = Int(text(token)) else { throw fault("the index is out of range") }
+    try advance()
+    try expect(.rightBracket, "\"]\"")
+    return .index(isNegative ? -index : index)
+  }
+
+  /// A property, or a function's call.
+  private mutating func nameOrCall() throws(SyntaxFault) -> Expression {
+    let first = token
+    try advance()
+    height = 0
+    if first.kind == .name {
+      if token.kind == .leftParenthesis { return try call(first) }
+      if let quantified = try some(first) { return quantified }
+    }
+    let name = first.kind == .name ? text(first) : unquoted(first)
+    var steps: [PathStep] = [.name(name)]
+    while token.kind == .dot || token.kind == .leftBracket {
+      if steps.count == 1, token.kind == .dot, try peek().kind == .star {
+        try advance()
+        try advance()
+        return .star(source: SourceName(name, position: SourcePosition(first.start)))
+      }
+      if let step = try step() { steps.append(step) }
+    }
+    return .property(PropertyReference(steps, position: SourcePosition(first.start)))
+  }
+
+  // MARK: Objects
+
+  private mutating func object() throws(SyntaxFault) -> Expression {
+    try advance()
+    var members: [ObjectMember] = []
+    var deepest = 0
+    if token.kind != .rightBrace {
+      repeat {
+        guard token.kind == .string else { throw unexpected("a member's name as a string") }
+        let name = unquoted(token)
+        try advance()
+        try expect(.colon, "\":\"")
+        members.append(ObjectMember(name, try expression()))
+        deepest = max(deepest, height)
+      } while try take(.comma)
+    }
+    try expect(.rightBrace, "\",\" or \"}\"")
+    height = deepest
+    try raise()
+    return .object(members)
+  }
+
+  // MARK: CASE, ANY and EVERY
+
+  private mutating func conditional() throws(SyntaxFault) -> Expression {
+    try advance()
+    var deepest = 0
+    var operand: Expression?
+    if token.kind != .when {
+      operand = try expression()
+      deepest = height
+    }
+    guard token.kind == .when else { throw unexpected("WHEN") }
+    var branches: [ConditionalBranch] = []
+    while try take(.when) {
+      let condition = try expression()
+      deepest = max(deepest, height)
+      try expect(.then, "THEN")
+      branches.append(ConditionalBranch(when: condition, then: try expression()))
+      deepest = max(deepest, height)
+    }
+    var otherwise: Expression?
+    if try take(.else) {
+      otherwise = try expression()
+      deepest = max(deepest, height)
+    }
+    try expect(.endWord, otherwise == nil ? "WHEN, ELSE or END" : "END")
+    height = deepest
+    try raise()
+    return .conditional(operand: operand, branches: branches, otherwise: otherwise)
+  }
+
+  private mutating func quantified() throws(SyntaxFault) -> Expression {
+    let isAny = token.kind == .any
+    try advance()
+    return try quantified(isAny: isAny)
+  }
+
+  /// SOME isn't reserved: it is ANY before a variable or AND EVERY.
+  private mutating func some(_ first: Token) throws(SyntaxFault) -> Expression? {
+    guard token.kind == .name || token.kind == .quotedName || token.kind == .and else { return nil }
+    guard first.end - first.start == 4, upperCase(first) == "SOME" else { return nil }
+    let following = try peek().kind
+    guard following == (token.kind == .and ? .every : .in) else { return nil }
+    return try quantified(isAny: true)
+  }
+
+  private mutating func quantified(isAny: Bool) throws(SyntaxFault) -> Expression {
+    var quantifier: Quantifier = isAny ? .any : .every
+    if isAny, try take(.and) {
+      try expect(.every, "EVERY")
+      quantifier = .anyAndEvery
+    }
+    let variable = try name("a variable's name")
+    try expect(.in, "IN")
+    let collection = try expression()
+    let deepest = height
+    try expect(.satisfies, "SATISFIES")
+    let condition = try expression()
+    try expect(.endWord, "an operator or END")
+    try raise(over: deepest)
+    return .quantified(quantifier, variable: variable, in: collection, satisfies: condition)
+  }
+}
+
+extension String {
+  /// `5.` as `5.0`, `5.e3` as `5.0e3`.
+  fileprivate func replacingBareDot() -> String {
+    guard let dot = firstIndex(of: ".") else { return self }
+    let after = index(after: dot)
+    if after < endIndex, self[after].isNumber { return self }
+    return self[..<after] + "0" + self[after...]
+  }
+}

@@ -1,0 +1,250 @@
+// Clauses: SELECT, FROM, JOIN, UNNEST and the rest.
+
+extension Statement {
+  /// Parses a query, with or without EXPLAIN.
+  ///
+  /// - Throws: a `QueryError` that tells the place and what was expected there.
+  public init(parsing text: String) throws(QueryError) {
+    self = try Parser.parse(text) { parser throws(SyntaxFault) in try parser.statement() }
+  }
+}
+
+extension SelectStatement {
+  /// Parses a query; EXPLAIN is refused.
+  ///
+  /// - Throws: a `QueryError` that tells the place and what was expected there.
+  public init(parsing text: String) throws(QueryError) {
+    self = try Parser.parse(text) { parser throws(SyntaxFault) in
+      let select = try parser.select()
+      try parser.endOfStatement(after: select)
+      return select
+    }
+  }
+}
+
+extension Expression {
+  /// Parses an expression that stands alone, such as one of an index.
+  ///
+  /// - Throws: a `QueryError` that tells the place and what was expected there.
+  public init(parsing text: String) throws(QueryError) {
+    self = try Parser.parse(text) { parser throws(SyntaxFault) in
+      let expression = try parser.expression()
+      guard parser.token.kind == .end else { throw parser.unexpected("an operator or the end") }
+      return expression
+    }
+  }
+}
+
+extension Parser {
+  fileprivate mutating func statement() throws(SyntaxFault) -> Statement {
+    var explains = false
+    var analyzes = false
+    if isWord("EXPLAIN") {
+      explains = true
+      try advance()
+      if isWord("ANALYZE") {
+        analyzes = true
+        try advance()
+      }
+    }
+    let select = try select()
+    try endOfStatement(after: select)
+    return explains ? .explain(select, analyze: analyzes) : .select(select)
+  }
+
+  fileprivate mutating func endOfStatement(after select: SelectStatement) throws(SyntaxFault) {
+    _ = try take(.semicolon)
+    guard token.kind == .end else { throw unexpectedClause(after: select) }
+  }
+
+  /// From SELECT to before whatever isn't part of it.
+  mutating func select() throws(SyntaxFault) -> SelectStatement {
+    try expect(.select, "SELECT")
+    var select = SelectStatement(results: [])
+    if try take(.distinct) {
+      select.isDistinct = true
+    } else if isWord("ALL") {
+      // A property may have that name.
+      switch try peek().kind {
+      case .comma, .dot, .from, .as, .end, .semicolon, .leftBracket, .rightParenthesis: break
+      default: try advance()
+      }
+    }
+    var deepest = 0
+    repeat {
+      select.results.append(try result())
+      deepest = max(deepest, height)
+    } while try take(.comma)
+
+    if try take(.from) {
+      select.source = try source()
+      while let join = try join() {
+        select.joins.append(join)
+        deepest = max(deepest, height)
+      }
+    }
+    if try take(.where) {
+      select.condition = try expression()
+      deepest = max(deepest, height)
+    }
+    if try take(.group) {
+      try expect(.by, "BY")
+      repeat {
+        select.groupBy.append(try expression())
+        deepest = max(deepest, height)
+      } while try take(.comma)
+    }
+    if token.kind == .having {
+      if select.groupBy.isEmpty { throw fault(.invalidUse, "HAVING needs GROUP BY before it") }
+      try advance()
+      select.having = try expression()
+      deepest = max(deepest, height)
+    }
+    if try take(.order) {
+      try expect(.by, "BY")
+      repeat {
+        let expression = try expression()
+        deepest = max(deepest, height)
+        let descends = try take(.desc)
+        if !descends { _ = try take(.asc) }
+        select.orderBy.append(Ordering(expression, isDescending: descends))
+      } while try take(.comma)
+    }
+    while true {
+      if token.kind == .limit, select.limit == nil {
+        try advance()
+        select.limit = try expression()
+      } else if token.kind == .offset, select.offset == nil {
+        try advance()
+        select.offset = try expression()
+      } else {
+        break
+      }
+      deepest = max(deepest, height)
+    }
+    height = deepest
+    return select
+  }
+
+  private mutating func result() throws(SyntaxFault) -> ResultColumn {
+    let start = token.start
+    let expression = try expression()
+    let position = token.kind == .as ? try peek().start : token.start
+    if let alias = try alias() {
+      return ResultColumn(expression, as: alias, position: SourcePosition(position))
+    }
+    return ResultColumn(expression, position: SourcePosition(start))
+  }
+
+  /// `[AS] name`, if there is one.
+  private mutating func alias() throws(SyntaxFault) -> String? {
+    if try take(.as) { return try name("a name after AS") }
+    guard token.kind == .name || token.kind == .quotedName else { return nil }
+    return try name("a name")
+  }
+
+  private mutating func source() throws(SyntaxFault) -> DataSource {
+    let start = token.start
+    var name = try name("a source's name (_ or the database's)")
+    if token.kind == .dot {
+      try advance()
+      let collection = try self.name("a name after the dot")
+      guard name == "_default", collection == "_default" else {
+        throw fault(
+          .unsupported, "there are no scopes and collections: a source is _ or the database's name", at: start)
+      }
+      name = collection
+    }
+    if isWord("FULL") {
+      let following = try peek().kind
+      if following == .join || following == .outer { throw fault(.unsupported, "there is no FULL JOIN") }
+    }
+    return DataSource(name, as: try alias(), position: SourcePosition(start))
+  }
+
+  /// One JOIN or UNNEST, if one comes next.
+  private mutating func join() throws(SyntaxFault) -> JoinClause? {
+    height = 0
+    let kind: JoinKind
+    switch token.kind {
+    case .join, .unnest: kind = .inner
+    case .inner:
+      kind = .inner
+      try advance()
+    case .left:
+      kind = .leftOuter
+      try advance()
+      _ = try take(.outer)
+    case .cross:
+      kind = .cross
+      try advance()
+    case .right, .natural:
+      throw fault(.unsupported, "there is no \(upperCase(token)) JOIN: INNER, LEFT OUTER and CROSS are there")
+    case .comma:
+      throw fault("expected JOIN or UNNEST, found \",\": further sources come with JOIN … ON or CROSS JOIN")
+    default: return nil
+    }
+    if kind != .cross, try take(.unnest) { return try unnest(isLeftOuter: kind == .leftOuter) }
+    try expect(.join, kind == .cross ? "JOIN" : "JOIN or UNNEST")
+    let source = try source()
+    if kind == .cross {
+      if token.kind == .on { throw fault("CROSS JOIN has no ON: write INNER JOIN, or a condition in WHERE") }
+      return .join(.cross, source, on: nil)
+    }
+    try expect(.on, "ON and the condition of the JOIN")
+    return .join(kind, source, on: try expression())
+  }
+
+  private mutating func unnest(isLeftOuter: Bool) throws(SyntaxFault) -> JoinClause {
+    let array = try expression()
+    if let alias = try alias() { return .unnest(array, as: alias, isLeftOuter: isLeftOuter) }
+    guard case .property(let path) = array, case .name(let last)? = path.steps.last else {
+      throw unexpected("AS and a name for what is unnested")
+    }
+    return .unnest(array, as: last, isLeftOuter: isLeftOuter)
+  }
+
+  /// What could have come after a query that ended too early.
+  private func unexpectedClause(after select: SelectStatement) -> SyntaxFault {
+    var clauses: [String] = []
+    if select.offset == nil, select.limit == nil {
+      if select.orderBy.isEmpty {
+        if select.having == nil {
+          if select.groupBy.isEmpty {
+            if select.condition == nil {
+              clauses = select.source == nil ? ["FROM"] : ["JOIN", "UNNEST"]
+              clauses.append("WHERE")
+            }
+            clauses.append("GROUP BY")
+          } else {
+            clauses.append("HAVING")
+          }
+        }
+        clauses.append("ORDER BY")
+      }
+      clauses += ["LIMIT", "OFFSET"]
+    } else if select.offset == nil {
+      clauses = ["OFFSET"]
+    } else if select.limit == nil {
+      clauses = ["LIMIT"]
+    }
+    clauses.append("the end")
+    var fault = unexpected((clauses.count > 1 ? "an operator, " : "") + clauses.joined(separator: ", "))
+    // `FROM _ WHER x = 1`: what should have been a keyword was taken for an alias.
+    let words = select.joins.isEmpty ? [select.source?.alias, select.results.last?.alias] : []
+    for word in words.compactMap({ $0 }) + [text(token)] where word.utf8.count <= 10 {
+      let near = Suggestions.nearest(to: word, among: ReservedWords.clauses)
+      if let first = near.first, first != word.uppercased() {
+        fault.message += " (did you mean \(first) instead of \(word)?)"
+        break
+      }
+    }
+    return fault
+  }
+}
+
+extension ReservedWords {
+  fileprivate static let clauses = [
+    "FROM", "JOIN", "UNNEST", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET",
+  ]
+}

@@ -1,0 +1,187 @@
+// The grammar, in the forms that the parser takes it apart:
+//
+//   query      = [EXPLAIN [ANALYZE]] select [";"]
+//   select     = SELECT [DISTINCT | ALL] result {"," result} [FROM source {join | unnest}] [WHERE expr]
+//                [GROUP BY expr {"," expr} [HAVING expr]] [ORDER BY ordering {"," ordering}]
+//                [LIMIT expr [OFFSET expr] | OFFSET expr [LIMIT expr]]
+//   result     = expr [[AS] name]
+//   source     = name [[AS] name]
+//   join       = [LEFT [OUTER] | INNER] JOIN source ON expr | CROSS JOIN source
+//   unnest     = [LEFT [OUTER] | INNER] UNNEST expr [[AS] name]
+//   ordering   = expr [ASC | DESC]
+//   expr       = or [COLLATE (collation | "(" collation {collation} ")")]
+//   or         = and {OR and}
+//   and        = not {AND not}
+//   not        = NOT not | equality
+//   equality   = relation { ("=" | "==" | "!=" | "<>" | IS [NOT]) relation
+//                         | IS [NOT] (NULL | MISSING | VALUED) | NOT (NULL | MISSING | VALUED)
+//                         | [NOT] IN ("(" [expr {"," expr}] ")" | relation)
+//                         | [NOT] LIKE relation | [NOT] BETWEEN relation AND relation }
+//   relation   = sum {("<" | "<=" | ">" | ">=") sum}
+//   sum        = product {("+" | "-") product}
+//   product    = join {("*" | "/" | "%") join}
+//   join       = prefix {"||" prefix}
+//   prefix     = ("-" | "+") prefix | NOT not | postfix
+//   postfix    = primary {step}           step = "." name | "[" ["-"] digits "]"
+//   primary    = literal | array | object | EXISTS "(" select ")" | case | anyEvery | parameter | call
+//              | "*" | name "." "*" | name {step} | "(" expr ")"
+//
+// Stack and tree are bounded by `Parser.depthLimit`, whatever the text: chains are loops here, and a chain's tree
+// counts as deep as it is. Long ANDs and ORs, which programs generate, are grouped in halves.
+
+/// Makes the syntax tree of a text.
+struct Parser {
+  /// How deep parentheses, and how deep a tree may be.
+  static let depthLimit = 400
+
+  private var lexer: Lexer
+  /// What comes next.
+  private(set) var token: Token
+  /// Where what was last taken ends.
+  private(set) var endOfLast = 0
+  /// How many expressions are open.
+  var nesting = 0
+  /// How deep the tree of the expression that was last parsed is.
+  var height = 0
+  /// The last expression that stood in parentheses: where they are.
+  var lastParentheses = 0..<0
+
+  private init(_ bytes: UnsafeBufferPointer<UInt8>) throws(SyntaxFault) {
+    lexer = Lexer(bytes)
+    token = try lexer.next()
+  }
+
+  /// Parses the whole of a text.
+  static func parse<Tree>(
+    _ text: String, _ rule: (inout Parser) throws(SyntaxFault) -> Tree
+  ) throws(QueryError) -> Tree {
+    var contiguous = text
+    let result = contiguous.withUTF8 { bytes in
+      Result { () throws(SyntaxFault) in
+        var parser = try Parser(bytes)
+        return try rule(&parser)
+      }
+    }
+    switch result {
+    case .success(let tree): return tree
+    case .failure(let fault):
+      throw QueryError(fault.code, fault.message, at: SourcePosition(fault.offset), in: text)
+    }
+  }
+}
+
+// MARK: - Tokens
+
+extension Parser {
+  /// Goes on to the next token.
+  mutating func advance() throws(SyntaxFault) {
+    endOfLast = token.end
+    token = try lexer.next()
+  }
+
+  /// Takes a token if it comes next.
+  mutating func take(_ kind: TokenKind) throws(SyntaxFault) -> Bool {
+    guard token.kind == kind else { return false }
+    try advance()
+    return true
+  }
+
+  mutating func expect(_ kind: TokenKind, _ expected: String) throws(SyntaxFault) {
+    guard try take(kind) else { throw unexpected(expected) }
+  }
+
+  /// The token after the next.
+  func peek() throws(SyntaxFault) -> Token {
+    var ahead = lexer
+    return try ahead.next()
+  }
+
+  /// Whether the next token is a word that isn't reserved, in any case.
+  func isWord(_ word: StaticString) -> Bool {
+    guard token.kind == .name, token.end - token.start == word.utf8CodeUnitCount else { return false }
+    for index in 0..<word.utf8CodeUnitCount where lexer.bytes[token.start + index] & 0xDF != word.utf8Start[index] {
+      return false
+    }
+    return true
+  }
+
+  /// A token's text.
+  func text(_ token: Token) -> String {
+    String(decoding: lexer.bytes[token.start..<token.end], as: UTF8.self)
+  }
+
+  /// A name in upper case.
+  func upperCase(_ token: Token) -> String {
+    String(unsafeUninitializedCapacity: token.end - token.start) { buffer in
+      for index in token.start..<token.end {
+        let byte = lexer.bytes[index]
+        buffer[index - token.start] = byte &- UInt8(ascii: "a") < 26 ? byte - 0x20 : byte
+      }
+      return token.end - token.start
+    }
+  }
+
+  /// What stands between quotes or backticks, doubled ones made single.
+  func unquoted(_ token: Token) -> String {
+    let inside = lexer.bytes[(token.start + 1)..<(token.end - 1)]
+    guard token.hasEscapes else { return String(decoding: inside, as: UTF8.self) }
+    let quote = lexer.bytes[token.start]
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(inside.count)
+    var index = inside.startIndex
+    while index < inside.endIndex {
+      bytes.append(inside[index])
+      index += inside[index] == quote ? 2 : 1
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// Takes a name: a source, an alias, a variable.
+  mutating func name(_ expected: String) throws(SyntaxFault) -> String {
+    let name: String
+    switch token.kind {
+    case .name: name = text(token)
+    case .quotedName: name = unquoted(token)
+    default: throw unexpected(expected)
+    }
+    try advance()
+    return name
+  }
+}
+
+// MARK: - Faults
+
+extension Parser {
+  func fault(_ message: String, at offset: Int? = nil) -> SyntaxFault { fault(.syntax, message, at: offset) }
+
+  /// A fault at the next token, or where it is said to be.
+  func fault(_ code: QueryError.Code, _ message: String, at offset: Int? = nil) -> SyntaxFault {
+    SyntaxFault(code: code, message: message, offset: offset ?? token.start)
+  }
+
+  /// That the next token isn't what has to be here.
+  func unexpected(_ expected: String) -> SyntaxFault {
+    let found: String
+    switch token.kind {
+    case .end: found = "the end"
+    case .bitOperator: return fault(.unsupported, "there are no operators on bits: unexpected \"\(text(token))\"")
+    default:
+      let all = lexer.bytes[token.start..<min(token.end, token.start + 40)]
+      let shown = String(decoding: all, as: UTF8.self)
+      found = "\"\(shown)\(all.count < token.end - token.start ? "…" : "")\""
+    }
+    let advice =
+      token.kind.isReservedWord && expected.contains("name") ? ", a reserved word: as a name it stands in backticks" : ""
+    return fault(.syntax, "expected \(expected), found \(found)\(advice)")
+  }
+
+  func tooDeep(at offset: Int? = nil) -> SyntaxFault {
+    fault(.tooDeep, "nested deeper than \(Self.depthLimit) levels", at: offset)
+  }
+
+  /// One level is put upon the tree of the last expression.
+  mutating func raise(over other: Int = 0) throws(SyntaxFault) {
+    height = max(height, other) + 1
+    if height > Self.depthLimit { throw tooDeep() }
+  }
+}

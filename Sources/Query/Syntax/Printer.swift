@@ -1,0 +1,370 @@
+// SQL text from a syntax tree: parsed again it gives the same tree. Parentheses stand only where they are needed,
+// or where a reader would look them up: around NOT behind an operator.
+
+/// Writes a tree as text.
+struct Printer {
+  private(set) var text = ""
+
+  private mutating func put(_ part: String) { text += part }
+
+  private mutating func put(name: String) {
+    guard ReservedWords.mustBeQuoted(name) else { return put(name) }
+    text += "`" + name.doubling("`") + "`"
+  }
+
+  private mutating func put(string: String, quote: Character = "'") {
+    text.append(quote)
+    text += string.doubling(quote)
+    text.append(quote)
+  }
+
+  private mutating func put<Item>(_ items: [Item], _ each: (inout Printer, Item) -> Void) {
+    for (index, item) in items.enumerated() {
+      if index > 0 { put(", ") }
+      each(&self, item)
+    }
+  }
+
+  // MARK: Expressions
+
+  /// Writes an expression for a place that needs one to bind at least so tightly.
+  mutating func put(_ expression: Expression, atLeast minimum: BindingPower = .collate) {
+    if power(of: expression) < minimum {
+      put("(")
+      write(expression)
+      put(")")
+    } else {
+      write(expression)
+    }
+  }
+
+  private func power(of expression: Expression) -> BindingPower {
+    switch expression {
+    case .collate: .collate
+    case .unary(.not, _): .not
+    case .unary: .prefix
+    case .binary(let sign, _, _): sign.power
+    case .test, .between, .contained, .like: .equality
+    default: .primary
+    }
+  }
+
+  private mutating func write(_ expression: Expression) {
+    switch expression {
+    case .literal(let literal): write(literal)
+    case .parameter(let name): put("$" + name)
+    case .property(let path): write(path.steps)
+    case .star(nil): put("*")
+    case .star(let source?):
+      put(name: source.name)
+      put(".*")
+    case .meta(let source, let member):
+      put("META(")
+      if let source { put(name: source.name) }
+      put(")")
+      if let member { put("." + member.rawValue) }
+    case .member(let base, let steps):
+      put(base: base)
+      write(steps, isFirst: false)
+    case .array(let items):
+      put("[")
+      put(items) { $0.put($1) }
+      put("]")
+    case .object(let members):
+      put("{")
+      put(members) { printer, member in
+        printer.put(string: member.name, quote: "\"")
+        printer.put(": ")
+        printer.put(member.value)
+      }
+      put("}")
+    case .unary(let sign, let operand): write(sign, operand)
+    case .binary(let sign, _, _): writeChain(expression, sign.power)
+    case .test(let operand, let test, let isNegated):
+      put(operand, atLeast: .equality)
+      put(isNegated ? " IS NOT " : " IS ")
+      put(test.rawValue)
+    case .between(let operand, let lower, let upper, let isNegated):
+      put(operand, atLeast: .equality)
+      put(isNegated ? " NOT BETWEEN " : " BETWEEN ")
+      put(lower, atLeast: .relation)
+      put(" AND ")
+      put(upper, atLeast: .relation)
+    case .contained(let operand, let collection, let isNegated):
+      put(operand, atLeast: .equality)
+      put(isNegated ? " NOT IN " : " IN ")
+      write(collection: collection)
+    case .like(let operand, let pattern, let isNegated):
+      put(operand, atLeast: .equality)
+      put(isNegated ? " NOT LIKE " : " LIKE ")
+      put(pattern, atLeast: .relation)
+    case .conditional(let operand, let branches, let otherwise): write(operand, branches, otherwise)
+    case .quantified(let quantifier, let variable, let collection, let condition):
+      put(quantifier.rawValue + " ")
+      put(name: variable)
+      put(" IN ")
+      put(collection)
+      put(" SATISFIES ")
+      put(condition)
+      put(" END")
+    case .exists(let select):
+      put("EXISTS (")
+      put(select)
+      put(")")
+    case .call(let call):
+      put(call.name + (call.isDistinct ? "(DISTINCT " : "("))
+      put(call.arguments) { $0.put($1) }
+      put(")")
+    case .match(let index, let pattern):
+      put("MATCH(")
+      write(index)
+      put(", ")
+      put(pattern)
+      put(")")
+    case .rank(let index):
+      put("RANK(")
+      write(index)
+      put(")")
+    case .collate(let operand, let collation):
+      put(operand, atLeast: .or)
+      write(collation)
+    }
+  }
+
+  private mutating func write(_ literal: Literal) {
+    switch literal {
+    case .missing: put("MISSING")
+    case .null: put("NULL")
+    case .bool(let value): put(value ? "TRUE" : "FALSE")
+    case .int(let value): put(String(value))
+    // JSON has neither NaN nor infinities, and so neither have documents.
+    case .double(let value): put(value.isFinite ? String(value) : "NULL")
+    case .string(let value): put(string: value)
+    }
+  }
+
+  private mutating func write(_ steps: [PathStep], isFirst: Bool = true) {
+    for (index, step) in steps.enumerated() {
+      switch step {
+      case .name(let name):
+        if !isFirst || index > 0 { put(".") }
+        put(name: name)
+      case .index(let number): put("[\(number)]")
+      }
+    }
+  }
+
+  /// What steps follow: in parentheses, where they would be taken for a part of it.
+  private mutating func put(base: Expression) {
+    switch base {
+    case .array, .object, .call, .conditional, .quantified, .exists, .match, .rank, .meta(_, _?): write(base)
+    default:
+      put("(")
+      write(base)
+      put(")")
+    }
+  }
+
+  private mutating func write(_ sign: UnaryOperator, _ operand: Expression) {
+    switch sign {
+    case .not:
+      put("NOT ")
+      put(operand, atLeast: .not)
+    case .minus, .plus:
+      // A minus directly before digits is a part of the number, and two of them begin a comment.
+      put(sign.rawValue)
+      switch operand {
+      case .literal, .unary: put(" ")
+      default: break
+      }
+      put(operand, atLeast: .prefix)
+    }
+  }
+
+  /// Left-associative operators: the way down to the left isn't a recursion, for chains of thousands.
+  private mutating func writeChain(_ expression: Expression, _ power: BindingPower) {
+    var rights: [(BinaryOperator, Expression)] = []
+    var left = expression
+    var needed = power
+    while case .binary(let sign, let inner, let right) = left, sign.power >= needed {
+      rights.append((sign, right))
+      needed = sign.power
+      left = inner
+    }
+    put(left, atLeast: needed)
+    for (sign, right) in rights.reversed() {
+      put(" " + sign.rawValue + " ")
+      guard sign == .identical || sign == .notIdentical else {
+        put(right, atLeast: sign.power.next)
+        continue
+      }
+      // `x IS NULL` is a test; the comparison with the literal is `x IS (NULL)`.
+      let operand = rendered(right, atLeast: sign.power.next)
+      put(operand.hasPrefix("NULL") || operand.hasPrefix("MISSING") ? "(" + operand + ")" : operand)
+    }
+  }
+
+  /// Behind IN: a list in parentheses, or another expression, in doubled parentheses where one would make a list.
+  private mutating func write(collection: Expression) {
+    if case .array(let items) = collection {
+      var inside = Printer()
+      inside.put(items) { $0.put($1) }
+      let looksDoubled = items.count == 1 && inside.text.hasPrefix("(")
+      put((looksDoubled ? "[" : "(") + inside.text + (looksDoubled ? "]" : ")"))
+    } else {
+      let text = rendered(collection, atLeast: .collate)
+      put(power(of: collection) < .relation || text.hasPrefix("(") ? "((" + text + "))" : text)
+    }
+  }
+
+  private func rendered(_ expression: Expression, atLeast minimum: BindingPower) -> String {
+    var printer = Printer()
+    printer.put(expression, atLeast: minimum)
+    return printer.text
+  }
+
+  private mutating func write(
+    _ operand: Expression?, _ branches: [ConditionalBranch], _ otherwise: Expression?
+  ) {
+    put("CASE")
+    if let operand {
+      put(" ")
+      put(operand)
+    }
+    for branch in branches {
+      put(" WHEN ")
+      put(branch.condition)
+      put(" THEN ")
+      put(branch.result)
+    }
+    if let otherwise {
+      put(" ELSE ")
+      put(otherwise)
+    }
+    put(" END")
+  }
+
+  private mutating func write(_ index: IndexReference) {
+    if let source = index.source {
+      put(name: source)
+      put(".")
+    }
+    put(name: index.name)
+  }
+
+  private mutating func write(_ collation: Collation) {
+    var options: [String] = []
+    if collation.isUnicode { options.append("UNICODE") }
+    options.append(collation.ignoresCase ? "NOCASE" : "CASE")
+    if collation.ignoresDiacritics { options.append("NODIAC") }
+    if let locale = collation.locale, collation.isUnicode {
+      var printer = Printer()
+      printer.put(name: locale)
+      options[0] += ":" + printer.text
+    }
+    if collation.isUnicode, !collation.ignoresCase { options.removeAll { $0 == "CASE" } }
+    put(" COLLATE ")
+    put(options.count == 1 ? options[0] : "(" + options.joined(separator: " ") + ")")
+  }
+
+  // MARK: Clauses
+
+  mutating func put(_ select: SelectStatement) {
+    put(select.isDistinct ? "SELECT DISTINCT " : "SELECT ")
+    put(select.results) { printer, result in
+      printer.put(result.expression)
+      printer.put(alias: result.alias)
+    }
+    if let source = select.source {
+      put(" FROM ")
+      put(source)
+    }
+    for join in select.joins { put(join) }
+    put(" WHERE ", select.condition)
+    if !select.groupBy.isEmpty {
+      put(" GROUP BY ")
+      put(select.groupBy) { $0.put($1) }
+    }
+    put(" HAVING ", select.having)
+    if !select.orderBy.isEmpty {
+      put(" ORDER BY ")
+      put(select.orderBy) { printer, ordering in
+        printer.put(ordering.expression)
+        if ordering.isDescending { printer.put(" DESC") }
+      }
+    }
+    put(" LIMIT ", select.limit)
+    put(" OFFSET ", select.offset)
+  }
+
+  private mutating func put(_ clause: String, _ expression: Expression?) {
+    guard let expression else { return }
+    put(clause)
+    put(expression)
+  }
+
+  private mutating func put(alias: String?) {
+    guard let alias else { return }
+    put(" AS ")
+    put(name: alias)
+  }
+
+  private mutating func put(_ source: DataSource) {
+    put(name: source.name)
+    put(alias: source.alias)
+  }
+
+  private mutating func put(_ join: JoinClause) {
+    switch join {
+    case .join(let kind, let source, let condition):
+      put(kind == .inner ? " JOIN " : " \(kind.rawValue) JOIN ")
+      put(source)
+      put(" ON ", condition)
+    case .unnest(let array, let alias, let isLeftOuter):
+      put(isLeftOuter ? " LEFT OUTER UNNEST " : " UNNEST ")
+      put(array)
+      put(alias: alias)
+    }
+  }
+}
+
+extension String {
+  fileprivate func doubling(_ quote: Character) -> String {
+    // By scalars: a quote may have a combining character behind it, and is then no Character of its own.
+    guard let scalar = quote.unicodeScalars.first, unicodeScalars.contains(scalar) else { return self }
+    var doubled = String.UnicodeScalarView()
+    for character in unicodeScalars {
+      doubled.append(character)
+      if character == scalar { doubled.append(character) }
+    }
+    return String(doubled)
+  }
+}
+
+extension Expression: CustomStringConvertible {
+  /// The expression as text of the query language.
+  public var description: String {
+    var printer = Printer()
+    printer.put(self)
+    return printer.text
+  }
+}
+
+extension SelectStatement: CustomStringConvertible {
+  /// The query as text, in one line.
+  public var description: String {
+    var printer = Printer()
+    printer.put(self)
+    return printer.text
+  }
+}
+
+extension Statement: CustomStringConvertible {
+  /// The statement as text, in one line.
+  public var description: String {
+    switch self {
+    case .select(let select): select.description
+    case .explain(let select, let analyze): (analyze ? "EXPLAIN ANALYZE " : "EXPLAIN ") + select.description
+    }
+  }
+}

@@ -1,0 +1,44 @@
+/// Names like the one that someone mistyped.
+enum Suggestions {
+  /// ` (did you mean A or B?)`, or nothing.
+  static func hint(for name: String, among names: some Sequence<String>) -> String {
+    let near = nearest(to: name, among: names)
+    return near.isEmpty ? "" : " (did you mean \(near.joined(separator: " or "))?)"
+  }
+
+  /// At most three, the nearest first.
+  static func nearest(to name: String, among names: some Sequence<String>) -> [String] {
+    let wanted = letters(name)
+    guard wanted.count <= 40 else { return [] }
+    let reach = max(1, wanted.count / 3)
+    return names.compactMap { candidate -> (name: String, distance: Int)? in
+      let letters = letters(candidate)
+      let distance = distance(wanted, letters)
+      if distance <= reach { return (candidate, distance) }
+      let shorter = min(wanted.count, letters.count)
+      guard shorter >= 3, wanted.starts(with: letters) || letters.starts(with: wanted) else { return nil }
+      return (candidate, reach + 1)
+    }.sorted { ($0.distance, $0.name) < ($1.distance, $1.name) }.prefix(3).map(\.name)
+  }
+
+  /// In upper case and without underscores: SUB_STR is as good as SUBSTR.
+  private static func letters(_ name: String) -> [UInt8] {
+    name.uppercased().utf8.filter { $0 != UInt8(ascii: "_") }
+  }
+
+  /// How many letters have to be put in, taken out, changed or swapped with the next.
+  private static func distance(_ a: [UInt8], _ b: [UInt8]) -> Int {
+    var beforeLast: [Int] = []
+    var last = Array(0...b.count)
+    for i in a.indices {
+      var row = [i + 1]
+      for j in b.indices {
+        var cost = min(last[j + 1] + 1, row[j] + 1, last[j] + (a[i] == b[j] ? 0 : 1))
+        if i > 0, j > 0, a[i] == b[j - 1], a[i - 1] == b[j] { cost = min(cost, beforeLast[j - 1] + 1) }
+        row.append(cost)
+      }
+      (beforeLast, last) = (last, row)
+    }
+    return last[b.count]
+  }
+}

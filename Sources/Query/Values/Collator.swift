@@ -1,0 +1,90 @@
+import CICU
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// Orders text by a collation. For one thread at a time.
+final class Collator {
+  /// What it orders by.
+  let collation: Collation
+  private let icu: OpaquePointer?
+  private var units: [UInt16] = []
+  private var key: [UInt8] = []
+
+  /// A collator of ICU for a Unicode collation; the others compare bytes.
+  ///
+  /// - Throws: `collation` for a locale that ICU doesn't take.
+  init(_ collation: Collation) throws(QueryError) {
+    self.collation = collation
+    guard collation.isUnicode else {
+      icu = nil
+      return
+    }
+    var status = U_ZERO_ERROR
+    guard let opened = icu_ucol_open(collation.locale ?? "", &status), icu_failed(status) == 0 else {
+      throw QueryError(.collation, "ICU has no collation for the locale \"\(collation.locale ?? "")\"")
+    }
+    let strength =
+      collation.ignoresDiacritics ? UCOL_PRIMARY : collation.ignoresCase ? UCOL_SECONDARY : UCOL_TERTIARY
+    icu_ucol_set(opened, UCOL_STRENGTH, strength, &status)
+    if collation.ignoresDiacritics && !collation.ignoresCase {
+      icu_ucol_set(opened, UCOL_CASE_LEVEL, UCOL_ON, &status)
+    }
+    icu_ucol_set(opened, UCOL_NORMALIZATION_MODE, UCOL_ON, &status)
+    icu = opened
+  }
+
+  deinit { if let icu { icu_ucol_close(icu) } }
+
+  /// Below, at or above 0, as the order says.
+  func compare(_ left: TextSlice, _ right: TextSlice) -> Int {
+    if let icu {
+      return left.start.withMemoryRebound(to: CChar.self, capacity: left.count) { leftStart in
+        right.start.withMemoryRebound(to: CChar.self, capacity: right.count) { rightStart in
+          Int(icu_ucol_compare(icu, leftStart, Int32(left.count), rightStart, Int32(right.count)))
+        }
+      }
+    }
+    if collation.ignoresCase {
+      for index in 0..<min(left.count, right.count) {
+        let a = asciiFolded(left.start[index])
+        let b = asciiFolded(right.start[index])
+        if a != b { return a < b ? -1 : 1 }
+      }
+      return left.count - right.count
+    }
+    return left.compare(right)
+  }
+
+  /// Calls `body` with bytes whose unsigned order is the collation's; equal text has equal bytes. They are valid
+  /// until `body` returns.
+  func withSortKey<Result>(of text: TextSlice, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+    guard let icu else {
+      guard collation.ignoresCase else { return body(text.bytes) }
+      key.removeAll(keepingCapacity: true)
+      for byte in text.utf8 { key.append(asciiFolded(byte)) }
+      return key.withUnsafeBytes(body)
+    }
+    if units.count < text.count { units = [UInt16](repeating: 0, count: max(text.count * 2, 64)) }
+    let length = text.start.withMemoryRebound(to: CChar.self, capacity: text.count) {
+      icu_to_utf16($0, Int32(text.count), &units, Int32(units.count))
+    }
+    if key.count < 64 { key = [UInt8](repeating: 0, count: 256) }
+    var size = icu_ucol_sort_key(icu, units, max(length, 0), &key, Int32(key.count))
+    if Int(size) > key.count {
+      key = [UInt8](repeating: 0, count: Int(size) * 2)
+      size = icu_ucol_sort_key(icu, units, max(length, 0), &key, Int32(key.count))
+    }
+    // Without the closing 0.
+    return key.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[..<max(0, Int(size) - 1)])) }
+  }
+}
+
+@inline(__always)
+func asciiFolded(_ byte: UInt8) -> UInt8 { byte &- 0x41 < 26 ? byte | 0x20 : byte }
+
+extension Collation {
+  /// Whether text is compared by its bytes.
+  var comparesBytes: Bool { !isUnicode && !ignoresCase }
+}

@@ -1,0 +1,209 @@
+import Fleece
+
+/// Memory for what expressions compute, given back all at once.
+///
+/// One thread at a time. A context's own arena is reset for each row; groups and results that stay have arenas of
+/// their own.
+final class EvaluationArena {
+  /// Where an arena was; what was allocated since can be given back.
+  struct Mark: BitwiseCopyable {
+    fileprivate let chunk: Int
+    fileprivate let next: UnsafeMutableRawPointer
+  }
+
+  private struct State {
+    var next: UnsafeMutableRawPointer
+    var end: UnsafeMutableRawPointer
+    /// The chunk that `next` is in.
+    var current: Int
+    var chunks: [UnsafeMutableRawBufferPointer]
+    var bytes: Int
+  }
+
+  // Behind a pointer, so that no access is checked for exclusivity at run time.
+  private let state: UnsafeMutablePointer<State>
+
+  init(capacity: Int = 4096) {
+    let first = UnsafeMutableRawBufferPointer.allocate(byteCount: max(capacity, 64), alignment: 16)
+    let start = first.baseAddress.unsafelyUnwrapped
+    state = .allocate(capacity: 1)
+    state.initialize(
+      to: State(next: start, end: start + first.count, current: 0, chunks: [first], bytes: first.count))
+  }
+
+  deinit {
+    for chunk in state.pointee.chunks { chunk.deallocate() }
+    state.deinitialize(count: 1)
+    state.deallocate()
+  }
+
+  /// The memory it holds, in bytes.
+  var allocatedBytes: Int { state.pointee.bytes }
+
+  /// Memory that isn't initialised, aligned to 8 bytes.
+  @inline(__always)
+  func allocate(bytes: Int) -> UnsafeMutableRawPointer {
+    let start = state.pointee.next
+    let size = (bytes &+ 7) & ~7
+    if _slowPath(size > state.pointee.end - start) { return grow(size) }
+    state.pointee.next = start + size
+    return start
+  }
+
+  /// Room for elements.
+  @inline(__always)
+  func allocate<Element: BitwiseCopyable>(
+    _ count: Int, of type: Element.Type
+  ) -> UnsafeMutablePointer<Element> {
+    allocate(bytes: count &* MemoryLayout<Element>.stride).bindMemory(to: type, capacity: count)
+  }
+
+  @inline(never)
+  private func grow(_ size: Int) -> UnsafeMutableRawPointer {
+    // Chunks left over from before a reset come first.
+    while state.pointee.current + 1 < state.pointee.chunks.count {
+      state.pointee.current += 1
+      let chunk = state.pointee.chunks[state.pointee.current]
+      let start = chunk.baseAddress.unsafelyUnwrapped
+      if chunk.count >= size {
+        state.pointee.next = start + size
+        state.pointee.end = start + chunk.count
+        return start
+      }
+    }
+    let last = state.pointee.chunks[state.pointee.chunks.count - 1].count
+    let chunk = UnsafeMutableRawBufferPointer.allocate(
+      byteCount: max(size, min(last * 2, 1 << 20)), alignment: 16)
+    let start = chunk.baseAddress.unsafelyUnwrapped
+    state.pointee.chunks.append(chunk)
+    state.pointee.current = state.pointee.chunks.count - 1
+    state.pointee.bytes += chunk.count
+    state.pointee.next = start + size
+    state.pointee.end = start + chunk.count
+    return start
+  }
+
+  /// Where the arena is.
+  var mark: Mark { Mark(chunk: state.pointee.current, next: state.pointee.next) }
+
+  /// Gives back what was allocated since `mark`.
+  func rewind(to mark: Mark) {
+    let chunk = state.pointee.chunks[mark.chunk]
+    state.pointee.current = mark.chunk
+    state.pointee.next = mark.next
+    state.pointee.end = chunk.baseAddress.unsafelyUnwrapped + chunk.count
+  }
+
+  /// Gives everything back, and memory beyond the first chunk to the system when it is much.
+  @inline(__always)
+  func reset() {
+    if _slowPath(state.pointee.current > 0) { release() }
+    state.pointee.next = state.pointee.chunks[0].baseAddress.unsafelyUnwrapped
+  }
+
+  @inline(never)
+  private func release() {
+    if state.pointee.bytes > 1 << 20 {
+      while state.pointee.chunks.count > 1 {
+        let chunk = state.pointee.chunks.removeLast()
+        state.pointee.bytes -= chunk.count
+        chunk.deallocate()
+      }
+    }
+    let first = state.pointee.chunks[0]
+    state.pointee.current = 0
+    state.pointee.end = first.baseAddress.unsafelyUnwrapped + first.count
+  }
+}
+
+extension EvaluationArena {
+  /// A copy of text.
+  func copy(_ text: TextSlice) -> TextSlice {
+    guard text.count > 0 else { return .empty }
+    let bytes = allocate(bytes: text.count)
+    bytes.copyMemory(from: text.start, byteCount: text.count)
+    return TextSlice(start: UnsafePointer(bytes.assumingMemoryBound(to: UInt8.self)), count: text.count)
+  }
+
+  /// A copy of a string's bytes.
+  func copy(_ string: String) -> TextSlice {
+    var string = string
+    return string.withUTF8 { copy(TextSlice(UnsafeRawBufferPointer($0))) }
+  }
+
+  /// A copy that lives as long as this arena isn't reset, with all that is in it. `sharedKeys` name the members of
+  /// objects that lie in bodies.
+  func copy(_ value: QueryValue, _ sharedKeys: SharedKeys) -> QueryValue {
+    copy(value, sharedKeys, depth: 0)
+  }
+
+  private func copy(_ value: QueryValue, _ sharedKeys: SharedKeys, depth: Int) -> QueryValue {
+    switch value {
+    case .missing, .null, .bool, .int, .uint, .double: return value
+    case .string(let text): return .string(copy(text))
+    case .data(let bytes): return .data(copy(bytes))
+    case .array, .computedArray:
+      let items = allocate(value.count, of: QueryValue.self)
+      var count = 0
+      if depth < FleeceLimits.depth {
+        value.forEachItem { item in
+          let copied = copy(item, sharedKeys, depth: depth + 1)
+          items[count] = copied.isMissing ? .null : copied
+          count += 1
+          return true
+        }
+      }
+      return .computedArray(ComputedArray(items: UnsafePointer(items), count: count))
+    case .object, .computedObject:
+      let members = allocate(value.count, of: ComputedObject.Member.self)
+      var count = 0
+      if depth < FleeceLimits.depth {
+        value.forEachMember(sharedKeys) { name, member in
+          let copied = copy(member, sharedKeys, depth: depth + 1)
+          if copied.isMissing { return }
+          members[count] = ComputedObject.Member(name: copy(name), value: copied)
+          count += 1
+        }
+      }
+      return object(members, count)
+    }
+  }
+
+  /// An array of items that are in this arena or outlive it. Missing ones become null.
+  func array(_ items: UnsafeMutablePointer<QueryValue>, _ count: Int) -> QueryValue {
+    for index in 0..<count where items[index].isMissing { items[index] = .null }
+    return .computedArray(ComputedArray(items: UnsafePointer(items), count: count))
+  }
+
+  /// An object of members that are in this arena or outlive it: they are sorted in place, missing values and all
+  /// but the first of a name are left out.
+  func object(_ members: UnsafeMutablePointer<ComputedObject.Member>, _ count: Int) -> QueryValue {
+    var kept = 0
+    for index in 0..<count where !members[index].value.isMissing {
+      let member = members[index]
+      var low = 0
+      var high = kept
+      var isDouble = false
+      // Mostly they come in order.
+      if kept > 0, member.name.compare(members[kept - 1].name) > 0 { low = kept }
+      while low < high {
+        let middle = (low + high) / 2
+        let order = member.name.compare(members[middle].name)
+        if order == 0 {
+          isDouble = true
+          break
+        }
+        if order < 0 { high = middle } else { low = middle + 1 }
+      }
+      if isDouble { continue }
+      var hole = kept
+      while hole > low {
+        members[hole] = members[hole - 1]
+        hole -= 1
+      }
+      members[low] = member
+      kept += 1
+    }
+    return .computedObject(ComputedObject(members: UnsafePointer(members), count: kept))
+  }
+}

@@ -1,0 +1,256 @@
+import Fleece
+
+// The value that expressions compute with. It is plain memory of four words and a byte: reading a property, comparing it
+// and rejecting a row allocates, retains and releases nothing.
+//
+// What a value points at belongs to someone else: the body of the row it was read from (until the row is left), the
+// arena it was computed in (until that is reset), or the program (constants). `EvaluationArena.copy` keeps one.
+
+/// A value of the query language.
+enum QueryValue: BitwiseCopyable {
+  /// There is no value: a property that isn't there.
+  case missing
+  /// JSON's null.
+  case null
+  case bool(Bool)
+  case int(Int64)
+  /// An integer above `Int64.max`.
+  case uint(UInt64)
+  /// A finite number.
+  case double(Double)
+  case string(TextSlice)
+  /// Binary data.
+  case data(TextSlice)
+  /// An array in place in a body.
+  case array(Value)
+  /// An object in place in a body; the context has the shared keys of its names.
+  case object(Value)
+  /// An array that was computed.
+  case computedArray(ComputedArray)
+  /// An object that was computed.
+  case computedObject(ComputedObject)
+}
+
+/// Items in an arena.
+struct ComputedArray: BitwiseCopyable {
+  let items: UnsafePointer<QueryValue>
+  let count: Int
+}
+
+/// Members in an arena, in order of their names' bytes, no name twice.
+struct ComputedObject: BitwiseCopyable {
+  struct Member: BitwiseCopyable {
+    var name: TextSlice
+    var value: QueryValue
+  }
+  let members: UnsafePointer<Member>
+  let count: Int
+}
+
+/// The types of values in N1QL's order.
+enum QueryType: UInt8, Comparable {
+  case missing, null, boolean, number, string, array, object, binary
+
+  static func < (left: QueryType, right: QueryType) -> Bool { left.rawValue < right.rawValue }
+
+  /// What TYPE() says.
+  var name: StaticString {
+    switch self {
+    case .missing: "missing"
+    case .null: "null"
+    case .boolean: "boolean"
+    case .number: "number"
+    case .string: "string"
+    case .array: "array"
+    case .object: "object"
+    case .binary: "binary"
+    }
+  }
+}
+
+extension QueryValue {
+  /// A value of a body in place. What is malformed is missing.
+  @inline(__always)
+  init(_ value: Value) {
+    switch value.type {
+    case .string: self = value.utf8.map { .string(TextSlice($0)) } ?? .missing
+    case .int:
+      if let int = value.int {
+        self = .int(int)
+      } else {
+        self = value.uint.map { .uint($0) } ?? .missing
+      }
+    case .double:
+      let double = value.double
+      self = double.map { $0.isFinite ? .double($0) : .null } ?? .missing
+    case .bool: self = .bool(value.bool == true)
+    case .null: self = .null
+    case .array: self = .array(value)
+    case .dict: self = .object(value)
+    case .data: self = value.data.map { .data(TextSlice($0)) } ?? .missing
+    }
+  }
+
+  /// A value of a body, or missing.
+  @inline(__always)
+  init(_ value: Value?) {
+    guard let value else {
+      self = .missing
+      return
+    }
+    self.init(value)
+  }
+
+  /// A boolean.
+  @inline(__always)
+  init(_ value: Bool) { self = .bool(value) }
+
+  /// A constant's text.
+  init(_ text: StaticString) {
+    self = .string(TextSlice(start: text.utf8Start, count: text.utf8CodeUnitCount))
+  }
+
+  /// A number when it is finite, else null.
+  @inline(__always)
+  init(finite value: Double) { self = value.isFinite ? .double(value) : .null }
+
+  /// An integer of 64 bits, signed or not.
+  init(_ value: UInt64) { self = value <= UInt64(Int64.max) ? .int(Int64(value)) : .uint(value) }
+
+  var type: QueryType {
+    switch self {
+    case .missing: .missing
+    case .null: .null
+    case .bool: .boolean
+    case .int, .uint, .double: .number
+    case .string: .string
+    case .array, .computedArray: .array
+    case .object, .computedObject: .object
+    case .data: .binary
+    }
+  }
+
+  @inline(__always)
+  var isMissing: Bool { if case .missing = self { true } else { false } }
+
+  /// Null or missing.
+  @inline(__always)
+  var isUnknown: Bool {
+    switch self {
+    case .missing, .null: true
+    default: false
+    }
+  }
+
+  /// The number, an integer converted; nil for another type.
+  @inline(__always)
+  var number: Double? {
+    switch self {
+    case .int(let value): Double(value)
+    case .double(let value): value
+    case .uint(let value): Double(value)
+    default: nil
+    }
+  }
+
+  /// The number as an integer, its fraction cut off; nil for another type and outside of 64 bits.
+  var integer: Int64? {
+    switch self {
+    case .int(let value): value
+    case .double(let value): Int64(exactly: value.rounded(.towardZero))
+    default: nil
+    }
+  }
+
+  @inline(__always)
+  var text: TextSlice? { if case .string(let text) = self { text } else { nil } }
+
+  /// How many items an array or members an object has; 0 for the rest.
+  var count: Int {
+    switch self {
+    case .array(let value), .object(let value): value.count
+    case .computedArray(let array): array.count
+    case .computedObject(let object): object.count
+    default: 0
+    }
+  }
+}
+
+extension QueryValue {
+  /// The items of an array, the values of an object's members, nothing of the rest. `body` says whether to go on.
+  @inline(__always)
+  func forEachItem(_ body: (QueryValue) -> Bool) {
+    switch self {
+    case .array(let value):
+      for item in value.items where !body(QueryValue(item)) { return }
+    case .computedArray(let array):
+      for index in 0..<array.count where !body(array.items[index]) { return }
+    case .object(let value):
+      for entry in value.entries where !body(QueryValue(entry.value)) { return }
+    case .computedObject(let object):
+      for index in 0..<object.count where !body(object.members[index].value) { return }
+    default: break
+    }
+  }
+
+  /// The members of an object, in no order.
+  func forEachMember(_ sharedKeys: SharedKeys, _ body: (TextSlice, QueryValue) -> Void) {
+    switch self {
+    case .object(let value):
+      for entry in value.entries {
+        if let name = entry.utf8(in: sharedKeys) { body(TextSlice(name), QueryValue(entry.value)) }
+      }
+    case .computedObject(let object):
+      for index in 0..<object.count { body(object.members[index].name, object.members[index].value) }
+    default: break
+    }
+  }
+
+  /// The item at an index, negative from the end; missing when there is none.
+  func item(_ index: Int) -> QueryValue {
+    switch self {
+    case .array(let value): return QueryValue(value[index < 0 ? value.count &+ index : index])
+    case .computedArray(let array):
+      let index = index < 0 ? array.count &+ index : index
+      return index >= 0 && index < array.count ? array.items[index] : .missing
+    default: return .missing
+    }
+  }
+
+  /// What steps of a path lead to.
+  @inline(__always)
+  func follow(_ moves: UnsafeBufferPointer<PathMove>) -> QueryValue {
+    switch self {
+    case .array(let value), .object(let value): QueryValue(value.value(at: moves))
+    case .computedArray, .computedObject: followComputed(moves)
+    default: moves.isEmpty ? self : .missing
+    }
+  }
+
+  @inline(never)
+  private func followComputed(_ moves: UnsafeBufferPointer<PathMove>) -> QueryValue {
+    guard let move = moves.first else { return self }
+    var next = QueryValue.missing
+    if let index = move.index {
+      next = item(index)
+    } else if case .computedObject(let object) = self {
+      next = object.value(of: TextSlice(move.nameBytes))
+    }
+    return next.follow(UnsafeBufferPointer(rebasing: moves.dropFirst()))
+  }
+}
+
+extension ComputedObject {
+  /// The member of a name, or missing.
+  func value(of name: TextSlice) -> QueryValue {
+    var low = 0
+    var high = count
+    while low < high {
+      let middle = (low + high) / 2
+      let order = name.compare(members[middle].name)
+      if order == 0 { return members[middle].value }
+      if order < 0 { high = middle } else { low = middle + 1 }
+    }
+    return .missing
+  }
+}

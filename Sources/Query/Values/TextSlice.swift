@@ -1,0 +1,52 @@
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// UTF-8 where it lies: in a document, an arena or a program. Whoever owns that memory says how long.
+struct TextSlice: BitwiseCopyable {
+  let start: UnsafePointer<UInt8>
+  let count: Int
+
+  @inline(__always)
+  init(start: UnsafePointer<UInt8>, count: Int) {
+    self.start = start
+    self.count = count
+  }
+
+  @inline(__always)
+  init(_ bytes: UnsafeRawBufferPointer) {
+    start = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self) ?? TextSlice.nowhere
+    count = bytes.count
+  }
+
+  /// An address for text without bytes.
+  nonisolated(unsafe) static let nowhere: UnsafePointer<UInt8> = {
+    let byte = UnsafeMutablePointer<UInt8>.allocate(capacity: 1)
+    byte.initialize(to: 0)
+    return UnsafePointer(byte)
+  }()
+
+  static var empty: TextSlice { TextSlice(start: nowhere, count: 0) }
+
+  var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: start, count: count) }
+  var utf8: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(start: start, count: count) }
+
+  /// The text; bytes that aren't UTF-8 are replaced.
+  var string: String { String(decoding: utf8, as: UTF8.self) }
+
+  /// Unsigned bytes, then the shorter first: below, at or above 0.
+  @inline(__always)
+  func compare(_ other: TextSlice) -> Int {
+    let order = Int(memcmp(start, other.start, min(count, other.count)))
+    return order != 0 ? order : count &- other.count
+  }
+
+  @inline(__always)
+  func equals(_ other: TextSlice) -> Bool {
+    count == other.count && memcmp(start, other.start, count) == 0
+  }
+
+  /// A part, by offsets of bytes.
+  @inline(__always)
+  func slice(_ from: Int, _ to: Int) -> TextSlice { TextSlice(start: start + from, count: to &- from) }
+}

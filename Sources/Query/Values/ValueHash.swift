@@ -1,0 +1,101 @@
+import Fleece
+
+/// A hash of values that `ValueOrder` calls equal: 1 and 1.0 have one, text that a collator doesn't tell apart too.
+///
+/// Not for data that an enemy chose: whoever keeps a table by it bounds its chains by comparing whole hashes.
+struct ValueHash {
+  private var state: UInt64
+
+  init(seed: UInt64 = 0x51ED_270B_9F6A_3C47) { state = seed }
+
+  var value: UInt64 {
+    var hash = state
+    hash ^= hash >> 32
+    hash &*= 0xD6E8_FEB8_6659_FD93
+    return hash ^ hash >> 32
+  }
+
+  @inline(__always)
+  private mutating func combine(_ word: UInt64) {
+    let product = (state ^ word).multipliedFullWidth(by: 0x9E37_79B9_7F4A_7C15)
+    state = product.low ^ product.high ^ 0xA076_1D64_78BD_642F
+  }
+
+  /// Adds text by its bytes.
+  @inline(__always)
+  mutating func combine(_ bytes: UnsafeRawBufferPointer) {
+    combine(UInt64(truncatingIfNeeded: bytes.count) ^ 0xE703_7ED1_A0B4_28DB)
+    guard var from = bytes.baseAddress else { return }
+    var left = bytes.count
+    while left >= 8 {
+      combine(from.loadUnaligned(as: UInt64.self))
+      from += 8
+      left -= 8
+    }
+    var last: UInt64 = 0
+    for index in 0..<left {
+      last |= UInt64(from.load(fromByteOffset: index, as: UInt8.self)) << UInt64(index * 8)
+    }
+    if left > 0 { combine(last) }
+  }
+
+  /// Adds a value.
+  mutating func combine(_ value: QueryValue, _ order: ValueOrder, depth: Int = 0) {
+    switch value {
+    case .missing: combine(1)
+    case .null: combine(2)
+    case .bool(let value): combine(value ? 4 : 3)
+    case .int(let value): combine(integer: value)
+    case .uint(let value): combine(value ^ 0x8EBC_6AF0_9C88_C6E3)
+    case .double(let value):
+      if let integer = Int64(exactly: value) {
+        combine(integer: integer)
+      } else if let unsigned = UInt64(exactly: value) {
+        combine(unsigned ^ 0x8EBC_6AF0_9C88_C6E3)
+      } else {
+        combine(value.bitPattern)
+      }
+    case .string(let text):
+      if let collator = order.collator, !collator.collation.comparesBytes {
+        var copy = self
+        collator.withSortKey(of: text) { copy.combine($0) }
+        self = copy
+      } else {
+        combine(text.bytes)
+      }
+    case .data(let bytes):
+      combine(5)
+      combine(bytes.bytes)
+    case .array, .computedArray:
+      combine(6 ^ UInt64(value.count) << 8)
+      guard depth < FleeceLimits.depth else { return }
+      var copy = self
+      value.forEachItem {
+        copy.combine($0.isMissing ? .null : $0, order, depth: depth + 1)
+        return true
+      }
+      self = copy
+    case .object, .computedObject:
+      combine(7)
+      guard depth < FleeceLimits.depth else { return }
+      for member in value.sortedMembers(order.sharedKeys) {
+        combine(member.name.bytes)
+        combine(member.value, order, depth: depth + 1)
+      }
+    }
+  }
+
+  @inline(__always)
+  private mutating func combine(integer: Int64) {
+    combine(UInt64(bitPattern: integer) &+ 0x5895_65A2_C3B7_A2D1)
+  }
+}
+
+extension ValueOrder {
+  /// The hash of one value.
+  func hash(_ value: QueryValue) -> UInt64 {
+    var hash = ValueHash()
+    hash.combine(value, self)
+    return hash.value
+  }
+}

@@ -1,0 +1,132 @@
+import Fleece
+
+/// The total order of values: across types N1QL's, numbers by value, arrays and objects element by element, strings by
+/// bytes or a collator. Equality of it is that of DISTINCT, GROUP BY and joins; null equals null and missing missing.
+///
+/// It is the order of `OrderedKeyEncoder`'s keys (docs/ordered-keys.md).
+struct ValueOrder {
+  /// Names the members of objects that lie in bodies.
+  unowned(unsafe) let sharedKeys: SharedKeys
+  /// Nil compares bytes. Inside arrays and objects values are compared with it too, names never.
+  let collator: Collator?
+
+  init(_ sharedKeys: SharedKeys, _ collator: Collator? = nil) {
+    self.sharedKeys = sharedKeys
+    self.collator = collator
+  }
+
+  /// Below, at or above 0.
+  @inline(__always)
+  func compare(_ left: QueryValue, _ right: QueryValue) -> Int {
+    switch (left, right) {
+    case (.string(let a), .string(let b)):
+      if let collator { return collator.compare(a, b) }
+      return a.compare(b)
+    case (.int(let a), .int(let b)): return a < b ? -1 : a == b ? 0 : 1
+    case (.double(let a), .double(let b)): return a < b ? -1 : a == b ? 0 : 1
+    default: return compareMixed(left, right, depth: 0)
+    }
+  }
+
+  /// Whether they are equal.
+  @inline(__always)
+  func areEqual(_ left: QueryValue, _ right: QueryValue) -> Bool {
+    if case (.string(let a), .string(let b)) = (left, right), collator == nil { return a.equals(b) }
+    return compare(left, right) == 0
+  }
+
+  @inline(never)
+  private func compareMixed(_ left: QueryValue, _ right: QueryValue, depth: Int) -> Int {
+    let (leftType, rightType) = (left.type, right.type)
+    guard leftType == rightType else { return leftType < rightType ? -1 : 1 }
+    switch (left, right) {
+    case (.bool(let a), .bool(let b)): return a == b ? 0 : b ? -1 : 1
+    case (.data(let a), .data(let b)): return a.compare(b)
+    case (.string(let a), .string(let b)): return collator?.compare(a, b) ?? a.compare(b)
+    default: break
+    }
+    switch leftType {
+    case .number: return compareNumbers(left, right)
+    case .array: return compareArrays(left, right, depth)
+    case .object: return compareObjects(left, right, depth)
+    default: return 0
+    }
+  }
+
+  private func compareArrays(_ left: QueryValue, _ right: QueryValue, _ depth: Int) -> Int {
+    guard depth < FleeceLimits.depth else { return 0 }
+    let (leftCount, rightCount) = (left.count, right.count)
+    for index in 0..<min(leftCount, rightCount) {
+      let order = compareMixed(left.itemOrNull(index), right.itemOrNull(index), depth: depth + 1)
+      if order != 0 { return order }
+    }
+    return leftCount - rightCount
+  }
+
+  private func compareObjects(_ left: QueryValue, _ right: QueryValue, _ depth: Int) -> Int {
+    guard depth < FleeceLimits.depth else { return 0 }
+    let a = left.sortedMembers(sharedKeys)
+    let b = right.sortedMembers(sharedKeys)
+    for index in 0..<min(a.count, b.count) {
+      let names = a[index].name.compare(b[index].name)
+      if names != 0 { return names }
+      let order = compareMixed(a[index].value, b[index].value, depth: depth + 1)
+      if order != 0 { return order }
+    }
+    return a.count - b.count
+  }
+}
+
+/// The order of two numbers, exact also between integers and doubles.
+func compareNumbers(_ left: QueryValue, _ right: QueryValue) -> Int {
+  func order<Number: Comparable>(_ a: Number, _ b: Number) -> Int { a < b ? -1 : a == b ? 0 : 1 }
+  switch (left, right) {
+  case (.int(let a), .int(let b)): return order(a, b)
+  case (.uint(let a), .uint(let b)): return order(a, b)
+  case (.int, .uint): return -1
+  case (.uint, .int): return 1
+  case (.double(let a), .double(let b)): return order(a, b)
+  case (.int(let a), .double(let b)): return compareExactly(a, b)
+  case (.double(let a), .int(let b)): return -compareExactly(b, a)
+  case (.uint(let a), .double(let b)): return compareExactly(a, b)
+  case (.double(let a), .uint(let b)): return -compareExactly(b, a)
+  default: return 0
+  }
+}
+
+/// The order of an integer and a double, none of which is rounded for it.
+private func compareExactly<Integer: FixedWidthInteger>(_ integer: Integer, _ double: Double) -> Int {
+  let whole = double.rounded(.towardZero)
+  guard let other = Integer(exactly: whole) else { return double > 0 ? -1 : 1 }
+  if integer != other { return integer < other ? -1 : 1 }
+  return double > whole ? -1 : double < whole ? 1 : 0
+}
+
+extension QueryValue {
+  /// The item at an index; what is damaged is null.
+  func itemOrNull(_ index: Int) -> QueryValue {
+    let value = item(index)
+    return value.isMissing ? .null : value
+  }
+
+  /// The members of an object by the bytes of their names; of two with one name the first.
+  func sortedMembers(_ sharedKeys: SharedKeys) -> [ComputedObject.Member] {
+    if case .computedObject(let object) = self {
+      return Array(UnsafeBufferPointer(start: object.members, count: object.count))
+    }
+    var members: [ComputedObject.Member] = []
+    members.reserveCapacity(count)
+    forEachMember(sharedKeys) { name, value in
+      if !value.isMissing { members.append(ComputedObject.Member(name: name, value: value)) }
+    }
+    // Stable: Swift's sort is.
+    members.sort { $0.name.compare($1.name) < 0 }
+    var kept = 0
+    for index in members.indices where index == 0 || !members[index].name.equals(members[kept - 1].name) {
+      members[kept] = members[index]
+      kept += 1
+    }
+    members.removeLast(members.count - kept)
+    return members
+  }
+}

@@ -1,0 +1,85 @@
+import Fleece
+
+/// A set of values by their hash, in memory of its own. It doesn't own what the values point at. Reading is safe on
+/// any thread while nobody inserts.
+final class ValueTable {
+  private struct Entry: BitwiseCopyable {
+    var hash: UInt64
+    var value: QueryValue
+  }
+
+  private var entries: UnsafeMutablePointer<Entry>
+  /// The number of an entry plus 1; 0 where there is none.
+  private var places: UnsafeMutablePointer<UInt32>
+  private var capacity: Int
+  private(set) var count = 0
+
+  init(minimumCapacity: Int = 8) {
+    capacity = 16
+    while capacity < minimumCapacity * 2 { capacity *= 2 }
+    entries = .allocate(capacity: capacity)
+    places = .allocate(capacity: capacity)
+    places.initialize(repeating: 0, count: capacity)
+  }
+
+  deinit {
+    entries.deallocate()
+    places.deallocate()
+  }
+
+  var isEmpty: Bool { count == 0 }
+
+  /// The values in order of insertion.
+  subscript(index: Int) -> QueryValue { entries[index].value }
+
+  /// Whether a value equal to this one is there.
+  func contains(_ value: QueryValue, _ order: ValueOrder) -> Bool {
+    count > 0 && find(value, order.hash(value), order).found != nil
+  }
+
+  /// Adds a value; false when an equal one is there. `copy` makes of it what is kept.
+  @discardableResult
+  func insert(
+    _ value: QueryValue, _ order: ValueOrder, copy: (QueryValue) -> QueryValue = { $0 }
+  ) -> Bool {
+    let hash = order.hash(value)
+    var (found, place) = find(value, hash, order)
+    guard found == nil else { return false }
+    if count * 2 >= capacity {
+      grow()
+      place = find(value, hash, order).place
+    }
+    entries[count] = Entry(hash: hash, value: copy(value))
+    count += 1
+    places[place] = UInt32(count)
+    return true
+  }
+
+  private func find(
+    _ value: QueryValue, _ hash: UInt64, _ order: ValueOrder
+  ) -> (found: Int?, place: Int) {
+    var place = Int(truncatingIfNeeded: hash) & (capacity - 1)
+    while places[place] != 0 {
+      let index = Int(places[place]) - 1
+      if entries[index].hash == hash, order.areEqual(entries[index].value, value) { return (index, place) }
+      place = (place + 1) & (capacity - 1)
+    }
+    return (nil, place)
+  }
+
+  private func grow() {
+    let larger = UnsafeMutablePointer<Entry>.allocate(capacity: capacity * 2)
+    larger.update(from: entries, count: count)
+    entries.deallocate()
+    entries = larger
+    places.deallocate()
+    capacity *= 2
+    places = .allocate(capacity: capacity)
+    places.initialize(repeating: 0, count: capacity)
+    for index in 0..<count {
+      var place = Int(truncatingIfNeeded: entries[index].hash) & (capacity - 1)
+      while places[place] != 0 { place = (place + 1) & (capacity - 1) }
+      places[place] = UInt32(index + 1)
+    }
+  }
+}

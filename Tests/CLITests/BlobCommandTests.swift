@@ -1,0 +1,49 @@
+import Foundation
+import Testing
+
+/// Blobs and attachments, and what a check says of them, over every engine.
+@Suite struct BlobCommandTests {
+  private static let document =
+    #"{"_attachments":{"a.txt":{"data":"YWJj","content_type":"text/plain"}},"n":1}"#
+  private static let digest = "sha1-qZk+NkcGgWq6PiVxeFDCbJzQ2J0="
+
+  @Test(arguments: TestEngine.allCases) func anAttachmentIsPutReadAndExported(engine: TestEngine) throws {
+    try engine.withDatabase { tool in
+      try tool.succeed("put", "db", "doc", Self.document)
+      #expect(try tool.succeed("get", "db", "doc", "--attachment", "a.txt").output == "abc")
+      #expect(try tool("get", "db", "doc", "--attachment", "b.txt").status == 1)
+      try tool.succeed(
+        "put", "db", "blob", #"{"b":{"@type":"blob","digest":"\#(Self.digest)","length":3}}"#)
+      #expect(try tool.succeed("get", "db", "blob", "--attachment", "b").output == "abc")
+      let exported = try tool.succeed("export", "db", "--metadata").output
+      #expect(
+        exported.contains(#""_attachments":{"a.txt":{"content_type":"text/plain","digest":"\#(Self.digest)""#)
+      )
+      // And what was exported is taken back.
+      try tool.write(exported, to: "exported.jsonl")
+      try tool.succeed("import", "db", "exported.jsonl")
+      #expect(try tool.succeed("check", "db", "--deep").output == "")
+      let absent = try tool(
+        "put", "db", "x", #"{"b":{"@type":"blob","digest":"sha1-2jmj7l5rSw0yVb/vlWAYkK/YBwk=","length":0}}"#)
+      #expect(absent.status == 2)
+      #expect(absent.errors.contains("/b is not in the database"))
+    }
+  }
+
+  @Test(arguments: TestEngine.allCases) func aMissingBlobIsOneLineAndStatus1(engine: TestEngine) throws {
+    try engine.withDatabase { tool in
+      try tool.succeed("put", "db", "doc", Self.document)
+      let directory = tool.path("db.touchstone/Attachments")
+      for name in try FileManager.default.contentsOfDirectory(atPath: directory) {
+        try FileManager.default.removeItem(atPath: directory + "/" + name)
+      }
+      let result = try tool("check", "db")
+      #expect(result.status == 1)
+      #expect(
+        result.output == "document 'doc': the blob \(Self.digest) at /_attachments/a.txt is missing\n")
+      let json = try tool("check", "db", "--json")
+      #expect(json.status == 1)
+      #expect(try json.json()["subject"] as? String == "document 'doc'")
+    }
+  }
+}

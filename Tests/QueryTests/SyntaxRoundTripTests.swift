@@ -1,0 +1,55 @@
+import Foundation
+import Testing
+
+@testable import Query
+
+/// What is printed parses to the tree that was printed.
+@Suite struct SyntaxRoundTripTests {
+  static let isLong = ProcessInfo.processInfo.environment["TOUCHSTONE_LONG"] != nil
+
+  @Test func randomStatementsPrintAndParseToThemselves() throws {
+    let seeds = UInt64.random(in: 0...1_000_000_000)
+    for seed in seeds..<(seeds + (Self.isLong ? 200_000 : 4_000)) {
+      var tree = RandomTree(seed: seed)
+      let select = tree.select(depth: Int(seed % 4))
+      let text = select.description
+      do {
+        let again = try SelectStatement(parsing: text)
+        if again != select {
+          Issue.record("seed \(seed): \(text)\nbecame\n\(again)")
+          return
+        }
+      } catch {
+        Issue.record("seed \(seed): \(text)\n\(error)")
+        return
+      }
+    }
+  }
+
+  @Test func explainIsPrinted() throws {
+    for text in ["EXPLAIN SELECT 1", "EXPLAIN ANALYZE SELECT 1", "SELECT 1"] {
+      let statement = try Statement(parsing: text.lowercased())
+      #expect(statement.description == text)
+    }
+  }
+
+  /// Parentheses stand where the tree needs them and nowhere else.
+  @Test(arguments: [
+    ("((a))", "a"), ("(a + b) * c", "(a + b) * c"), ("(a * b) + c", "a * b + c"), ("a - (b - c)", "a - (b - c)"),
+    ("(a - b) - c", "a - b - c"), ("not (a = b)", "NOT a = b"), ("(not a) = b", "(NOT a) = b"),
+    ("(a and b) or c", "a AND b OR c"), ("a and (b or c)", "a AND (b OR c)"), ("a || (b * c)", "a || (b * c)"),
+    ("- (17)", "- 17"), ("-17", "-17"), ("-a", "-a"), ("a == b", "a = b"), ("a <> b", "a != b"),
+    ("x in [1, 2]", "x IN (1, 2)"), ("x IN ((a || b))", "x IN a || b"), ("x IN ((a OR b))", "x IN ((a OR b))"),
+    ("x is (null)", "x IS (NULL)"), ("some r in a satisfies r = 1 end", "ANY r IN a SATISFIES r = 1 END"),
+    ("is_array(a)", "ISARRAY(a)"), ("`mr.grieves`.`hey`[-1]", "`mr.grieves`.hey[-1]"), ("a.`order`", "a.`order`"),
+    ("a.order", "a.`order`"), ("'it''s'", "'it''s'"), ("\"it's\"", "'it''s'"), (".5", "0.5"), ("5.", "5.0"),
+    ("1e3", "1000.0"), ("9223372036854775808", "9.223372036854776e+18"), ("a not null", "a IS NOT NULL"),
+    ("a = b collate (nocase unicode:sv)", "a = b COLLATE (UNICODE:sv NOCASE)"),
+    ("a collate unicode:de-AT", "a COLLATE UNICODE:`de-AT`"), ("(meta()).id", "(META()).id"),
+    ("meta(r).revisionID", "META(r).revisionID"),
+  ])
+  func expressionsArePrintedPlainly(text: String, printed: String) throws {
+    let expression = try Expression(parsing: text)
+    #expect(expression.description == printed)
+  }
+}

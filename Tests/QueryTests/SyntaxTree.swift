@@ -1,0 +1,133 @@
+// Random syntax trees: everything that the grammar can say.
+
+@testable import Query
+
+/// A small generator with a seed, so that a failure can be repeated.
+struct SeededRandom: RandomNumberGenerator {
+  var state: UInt64
+  init(seed: UInt64) { state = seed &* 2_862_933_555_777_941_757 &+ 3_037_000_493 }
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var z = state
+    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+    return z ^ (z >> 31)
+  }
+}
+
+/// Makes trees that the parser could have made.
+struct RandomTree {
+  var random: SeededRandom
+  init(seed: UInt64) { random = SeededRandom(seed: seed) }
+
+  static let names = [
+    "a", "name", "type", "x1", "_id", "r$", "select", "ORDER", "from", "all", "some", "exists", "explain", "full",
+    "null", "mr.grieves", "a`b", "``", "größe", "two words", "", "*", "NOCASE", "meta", "with\nbreak", "e\u{301}'`",
+  ]
+  static let strings = [
+    "", "it's", "\"quoted\"", "100\\%", "naïve 😀", "a\nb", "'", "''", "--", "/*", "$x", "'\u{301}",
+  ]
+
+  private mutating func one<T>(_ items: [T]) -> T { items[Int.random(in: items.indices, using: &random)] }
+  private mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &random) < percent }
+  private mutating func name() -> String { one(Self.names) }
+  private mutating func some<T>(_ range: ClosedRange<Int>, _ make: (inout RandomTree) -> T) -> [T] {
+    let count = Int.random(in: range, using: &random)
+    return (0..<count).map { _ in make(&self) }
+  }
+  private mutating func maybe<T>(_ percent: Int, _ make: (inout RandomTree) -> T) -> T? {
+    chance(percent) ? make(&self) : nil
+  }
+
+  mutating func literal() -> Literal {
+    switch Int.random(in: 0..<8, using: &random) {
+    case 0: .missing
+    case 1: .null
+    case 2: .bool(chance(50))
+    case 3: .int(one([0, 1, -1, 17, .max, .min, Int64.random(in: .min ... .max, using: &random)]))
+    case 4:
+      .double(
+        one([
+          0.5, -0.0, 1e300, -1e-300, .leastNonzeroMagnitude, .greatestFiniteMagnitude, 1e16, 5,
+          Double.random(in: -1e6...1e6, using: &random),
+        ]))
+    default: .string(one(Self.strings))
+    }
+  }
+
+  mutating func steps(_ range: ClosedRange<Int>) -> [PathStep] {
+    some(range) { $0.chance(30) ? .index($0.one([0, 1, -1, 99])) : .name($0.name()) }
+  }
+
+  mutating func expression(depth: Int) -> Expression {
+    guard depth > 0 else {
+      switch Int.random(in: 0..<8, using: &random) {
+      case 0, 1: return .literal(literal())
+      case 2: return .parameter(one(["x", "Name", "p_1", "$$", "1"]))
+      case 3: return .star(source: maybe(70) { SourceName($0.name()) })
+      case 4:
+        return .meta(source: maybe(50) { SourceName($0.name()) }, maybe(70) { $0.one(MetaProperty.allCases) })
+      case 5: return .rank(IndexReference(name(), source: maybe(50) { $0.name() }))
+      default: return .property(PropertyReference([.name(name())] + steps(0...3)))
+      }
+    }
+    func deeper(_ tree: inout RandomTree) -> Expression { tree.expression(depth: Int.random(in: 0..<depth, using: &tree.random)) }
+    switch Int.random(in: 0..<19, using: &random) {
+    case 0: return .member(deeper(&self), steps(1...3))
+    case 1: return .array(some(0...3, deeper))
+    case 2: return .object(some(0...3) { ObjectMember($0.one(Self.names + Self.strings), deeper(&$0)) })
+    case 3, 4: return .unary(one(UnaryOperator.allCases), deeper(&self))
+    case 5, 6, 7, 8: return .binary(one(BinaryOperator.allCases), deeper(&self), deeper(&self))
+    case 9: return .test(deeper(&self), one(ValueTest.allCases), negated: chance(50))
+    case 10: return .between(deeper(&self), lower: deeper(&self), upper: deeper(&self), negated: chance(50))
+    case 11: return .contained(deeper(&self), in: deeper(&self), negated: chance(50))
+    case 12: return .like(deeper(&self), pattern: deeper(&self), negated: chance(50))
+    case 13:
+      return .conditional(
+        operand: maybe(50, deeper),
+        branches: some(1...3) { ConditionalBranch(when: deeper(&$0), then: deeper(&$0)) },
+        otherwise: maybe(50, deeper))
+    case 14:
+      return .quantified(
+        one(Quantifier.allCases), variable: name(), in: deeper(&self), satisfies: deeper(&self))
+    case 15: return .exists(select(depth: depth - 1))
+    case 16:
+      let signature = one(FunctionSignature.all)
+      let count = min(signature.arity.upperBound, signature.arity.lowerBound + Int.random(in: 0...2, using: &random))
+      return .call(
+        FunctionCall(
+          signature.name, (0..<count).map { _ in deeper(&self) }, isDistinct: signature.isAggregate && chance(40)))
+    case 17: return .match(IndexReference(name(), source: maybe(50) { $0.name() }), deeper(&self))
+    default:
+      let isUnicode = chance(60)
+      return .collate(
+        deeper(&self),
+        Collation(
+          isUnicode: isUnicode, ignoresCase: chance(50), ignoresDiacritics: chance(50),
+          locale: isUnicode ? maybe(40) { $0.one(["sv", "pt_BR", "es-419", "de@collation=phonebook"]) } : nil))
+    }
+  }
+
+  mutating func source() -> DataSource { DataSource(name(), as: maybe(60) { $0.name() }) }
+
+  mutating func select(depth: Int) -> SelectStatement {
+    func inner(_ tree: inout RandomTree) -> Expression { tree.expression(depth: max(0, depth)) }
+    var select = SelectStatement(
+      isDistinct: chance(30), results: some(1...3) { ResultColumn(inner(&$0), as: $0.maybe(50) { $0.name() }) })
+    if chance(90) {
+      select.source = source()
+      select.joins = some(0...2) { tree in
+        if tree.chance(30) { return .unnest(inner(&tree), as: tree.name(), isLeftOuter: tree.chance(50)) }
+        let kind = tree.one(JoinKind.allCases)
+        return .join(kind, tree.source(), on: kind == .cross ? nil : inner(&tree))
+      }
+    }
+    select.condition = maybe(60, inner)
+    select.groupBy = chance(30) ? some(1...2, inner) : []
+    if !select.groupBy.isEmpty { select.having = maybe(50, inner) }
+    select.orderBy = some(0...2) { Ordering(inner(&$0), isDescending: $0.chance(50)) }
+    select.limit = maybe(40, inner)
+    select.offset = maybe(30, inner)
+    return select
+  }
+}
