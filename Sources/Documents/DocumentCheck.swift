@@ -46,7 +46,9 @@ final class DocumentCheck {
       let value = try transaction.bytes(Array(name.utf8), in: keyspaces.meta)
       if value.map(isRight) != true { try check.report("keyspace meta", "\"\(name)\" is missing or wrong") }
     }
-    try isThere("format") { $0 == [DocumentStore.formatVersion] }
+    try isThere("format") {
+      $0 == [DocumentStore.formatVersion] || $0 == [DocumentStore.formatVersionWithIndexes]
+    }
     try isThere("publicUUID") { $0.count == 16 }
     try isThere("privateUUID") { $0.count == 16 }
     do { state = try DocumentStore.State(transaction, keyspaces.meta) } catch {

@@ -59,6 +59,9 @@ public final class IntegrityCheck {
     self.progress = progress
   }
 
+  /// How many faults it still takes.
+  public var room: Int { limit - faults.count }
+
   /// Takes note of a fault. Throws when there are enough: let it through.
   public func report(_ subject: String, _ problem: String) throws {
     guard faults.count < limit else { throw LimitReached() }

@@ -200,6 +200,9 @@ import Testing
     Damage("a time is no document's", "keyspace expiry: it has 2 entries, and 1 documents expire") {
       try $0.put($0.sequence(1) + Array("doc2".utf8), [], "expiry")
     },
+    Damage("entries belong to no index", "indexes: the keyspace index.99 belongs to no index") {
+      _ = try $0.transaction.createKeyspace("index.99", shape: .entries)
+    },
     Damage("a blob is missing", "document 'blob': the blob sha1-") { unlink(try $0.blobFile("a blob")) },
     Damage("an attachment is missing", "at /_attachments/a.txt is missing") {
       unlink(try $0.blobFile("attached"))
