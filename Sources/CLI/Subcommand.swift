@@ -17,7 +17,9 @@ enum Subcommands {
       CreateCommand.self, InfoCommand.self, DeleteCommand.self,
       ImportCommand.self, ExportCommand.self,
       GetCommand.self, PutCommand.self, RemoveCommand.self, ListCommand.self, ChangesCommand.self,
-      CompactCommand.self, CheckCommand.self, KeyShowCommand.self,
+      IndexCommand.self,
+      CompactCommand.self, CheckCommand.self, ConvertCommand.self, CopyCommand.self,
+      RekeyCommand.self, EncryptCommand.self, DecryptCommand.self, KeyShowCommand.self,
       DatasetsCommand.self, BenchCommand.self,
     ]
   }
