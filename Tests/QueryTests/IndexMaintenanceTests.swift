@@ -184,7 +184,7 @@ import Testing
           for _ in 0..<20 {
             let id = "doc\(Int.random(in: 0..<80, using: &random))"
             switch Int.random(in: 0..<10, using: &random) {
-            case 0: try? database.delete(id)
+            case 0: _ = try? database.delete(id)
             case 1: try? database.purge(id)
             case 2, 3:
               // Winners change, branches are joined and lost.
@@ -247,7 +247,8 @@ import Testing
       let sequence = try database.lastSequence
       let generation = try database.read { try $0.indexGeneration }
       #expect(try !database.createIndex("byType", on: ["type"]))
-      #expect(try database.read { try $0.indexGeneration } == generation)
+      let generationAfter = try database.read { try $0.indexGeneration }
+      #expect(generationAfter == generation)
       #expect(try database.createIndex("byType", on: ["type", "name"]))
       #expect(try database.indexes.map(\.text) == ["type, name"])
       #expect(try IndexTesting.rows(database, "byType").count == 1)
@@ -255,7 +256,8 @@ import Testing
       #expect(try database.deleteIndex("byType"))
       #expect(try !database.deleteIndex("byType"))
       #expect(try database.indexes.isEmpty)
-      #expect(try database.engine.read { try $0.keyspaces().keys.filter { $0.hasPrefix("index") } }.isEmpty)
+      let keyspaces = try database.engine.read { try $0.keyspaces().keys.sorted() }
+      #expect(!keyspaces.contains { $0.hasPrefix("index") })
     }
   }
 
@@ -345,18 +347,5 @@ import Testing
         _ = try DocumentStore(engine: database.engine, options: DocumentStore.Options())
       }
     }
-  }
-}
-
-/// SplitMix64.
-struct SeededRandom: RandomNumberGenerator {
-  private var state: UInt64
-  init(seed: UInt64) { state = seed }
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-    return z ^ (z >> 31)
   }
 }
