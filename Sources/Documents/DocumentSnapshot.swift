@@ -6,10 +6,10 @@ import Storage
 /// One thread at a time. In a batch it is the batch's own transaction: it sees what the batch has written, also
 /// what is written while it is used, but not inside a scan, where a write throws `writeInScan`.
 public final class DocumentSnapshot {
-  private let store: DocumentStore
+  let store: DocumentStore
   private var transaction: (any ReadTransaction)?
   private let begun: DocumentStore.Context
-  private let isOfBatch: Bool
+  let isOfBatch: Bool
 
   init(
     _ store: DocumentStore, _ transaction: any ReadTransaction, _ context: DocumentStore.Context,

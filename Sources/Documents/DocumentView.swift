@@ -3,8 +3,10 @@ import Storage
 
 /// A document of a snapshot where it lies: valid inside the closure it is handed to, and not to be kept.
 public struct DocumentView {
-  let idBytes: UnsafeRawBufferPointer
-  private let bytes: UnsafeRawBufferPointer
+  /// The ID's UTF-8 in place.
+  public let idBytes: UnsafeRawBufferPointer
+  /// The whole stored record in place.
+  public let bytes: UnsafeRawBufferPointer
   let record: DocumentRecord
   private unowned(unsafe) let sharedKeys: SharedKeys
 

@@ -19,8 +19,10 @@ public struct FunctionSignature: Sendable, Hashable {
   /// Every function, in the order of the names.
   public static let all: [FunctionSignature] = groups.flatMap { arity, names in
     names.split(separator: " ").map { FunctionSignature(String($0), arity) }
-  }.appending(aggregates.split(separator: " ").map { FunctionSignature(String($0), 1...1, isAggregate: true) })
-    .sorted { $0.name < $1.name }
+  }.appending(
+    aggregates.split(separator: " ").map { FunctionSignature(String($0), 1...1, isAggregate: true) }
+  )
+  .sorted { $0.name < $1.name }
 
   /// Other names, in upper case, and the functions they stand for.
   public static let aliases: [String: String] = [

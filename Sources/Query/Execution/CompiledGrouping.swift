@@ -1,0 +1,113 @@
+/// How rows become groups, compiled: what they are told apart by, and what is computed over them.
+struct CompiledGrouping {
+  struct Key {
+    var expression: CompiledExpression
+    var collation: Int?
+    var slot: Int
+  }
+
+  struct Aggregate {
+    var aggregator: Aggregator
+    var slot: Int
+  }
+
+  /// A value of one row of the group: of the last that set the least or greatest value when there is one MIN or MAX,
+  /// else of the first.
+  struct Captured {
+    var expression: CompiledExpression
+    var slot: Int
+  }
+
+  var keys: [Key] = []
+  var aggregates: [Aggregate] = []
+  var captured: [Captured] = []
+  /// The number of the one MIN or MAX whose row gives the captured values.
+  var capturing: Int?
+  var having: CompiledExpression?
+  var isStreaming = false
+
+  /// Gives `scope` slots for all that a group has.
+  init(_ plan: QueryPlan, _ program: EvaluationProgram, _ scope: inout PlanScope) throws(QueryError) {
+    let query = plan.query
+    let rowScope = scope
+    if case .streaming? = plan.grouping { isStreaming = true }
+    for expression in query.groupBy ?? [] {
+      var plain = expression
+      var collation: Int?
+      if case .collate(let inner, let order) = expression {
+        plain = inner
+        collation = try program.collation(order)
+      }
+      keys.append(
+        Key(
+          expression: try program.compile(plain, in: rowScope), collation: collation,
+          slot: scope.addSlot(expression)))
+      if plain != expression { scope.addSlot(expression, also: plain) }
+    }
+    var calls: [Expression] = []
+    var outputs = query.columns.map(\.expression) + query.orderBy.map(\.expression)
+    if let having = query.having { outputs.append(having) }
+    for output in outputs { output.collectAggregates(nil, into: &calls) }
+    for expression in calls {
+      var collation: Collation?
+      var inner = expression
+      if case .collate(let operand, let order) = expression {
+        inner = operand
+        collation = order
+      }
+      guard case .call(let call) = inner, let argument = call.arguments.first,
+        case .aggregate(let kind) = try QueryFunction.named(call).kind
+      else { continue }
+      if case .collate(_, let own) = argument { collation = own }
+      let isRowCount = argument == .star(source: nil)
+      let aggregator = Aggregator(
+        kind, isDistinct: call.isDistinct,
+        isRowCount ? nil : try program.compile(argument, in: rowScope, collation: collation),
+        collation: try program.collation(collation))
+      aggregates.append(Aggregate(aggregator: aggregator, slot: scope.addSlot(expression, also: inner)))
+    }
+    let extremes = aggregates.indices.filter {
+      aggregates[$0].aggregator.kind == .minimum || aggregates[$0].aggregator.kind == .maximum
+    }
+    if extremes.count == 1 { capturing = extremes[0] }
+    var plain: [Expression] = []
+    for output in outputs { output.collectRowValues(scope, into: &plain) }
+    for expression in plain {
+      captured.append(
+        Captured(expression: try program.compile(expression, in: rowScope), slot: scope.addSlot(expression)))
+    }
+    having = try query.having.map { expression throws(QueryError) in
+      try program.compile(expression, in: scope)
+    }
+  }
+}
+
+extension Expression {
+  /// The aggregates in it, each once; those under a COLLATE with it.
+  fileprivate func collectAggregates(_ collation: Collation?, into calls: inout [Expression]) {
+    switch self {
+    case .call(let call) where AggregateFunctions.names.contains(call.name):
+      let found = collation.map { Expression.collate(self, $0) } ?? self
+      if !calls.contains(found) { calls.append(found) }
+    case .collate(let operand, let own): operand.collectAggregates(own, into: &calls)
+    default: forEachPart { $0.collectAggregates(collation, into: &calls) }
+    }
+  }
+
+  /// What it reads of a row besides the group's own values, each once.
+  fileprivate func collectRowValues(
+    _ scope: PlanScope, except variables: Set<String> = [], into plain: inout [Expression]
+  ) {
+    if scope.slot(of: self) != nil { return }
+    switch self {
+    case .property(let path):
+      if case .name(let name)? = path.steps.first, variables.contains(name) { return }
+      if !plain.contains(self) { plain.append(self) }
+    case .star, .meta: if !plain.contains(self) { plain.append(self) }
+    case .quantified(_, let variable, let collection, let condition):
+      collection.collectRowValues(scope, except: variables, into: &plain)
+      condition.collectRowValues(scope, except: variables.union([variable]), into: &plain)
+    default: forEachPart { $0.collectRowValues(scope, except: variables, into: &plain) }
+    }
+  }
+}

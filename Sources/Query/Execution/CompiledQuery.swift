@@ -1,0 +1,157 @@
+import Storage
+
+/// A plan whose expressions are compiled: made once, run many times, on any thread.
+final class CompiledQuery: @unchecked Sendable {
+  let plan: QueryPlan
+  let program: EvaluationProgram
+  let sourceCount: Int
+  let slotCount: Int
+  let steps: [CompiledStep]
+  /// Conditions that are looked at once, before any row.
+  let constantFilter: CompiledExpression?
+  let grouping: CompiledGrouping?
+  let columns: [CompiledExpression]
+  let columnNames: [String]
+  let orderBy: [CompiledOrdering]
+  let limit: CompiledExpression?
+  let offset: CompiledExpression?
+  /// The queries inside EXISTS, and the slots for what they found.
+  let subqueries: [(query: CompiledQuery, slot: Int)]
+
+  /// Throws a `QueryError` for what can't be compiled.
+  init(_ plan: QueryPlan, _ context: PlanningContext) throws(QueryError) {
+    self.plan = plan
+    let program = EvaluationProgram()
+    self.program = program
+    let query = plan.query
+    var scope = PlanScope(query)
+    var subqueries: [(CompiledQuery, Int)] = []
+    for (number, subquery) in query.subqueries.enumerated() {
+      let compiled = try CompiledQuery(Planner.plan(subquery, context), context)
+      // Parameters are those of the whole query.
+      for name in compiled.program.parameterNames { _ = program.parameter(name) }
+      subqueries.append((compiled, scope.addSlot(InternalName.reference(InternalName.subquery(number)))))
+    }
+    self.subqueries = subqueries
+    for (expression, name) in plan.substitutions.sorted(by: { $0.value.description < $1.value.description }) {
+      scope.addSlot(expression, also: name)
+    }
+    var steps: [CompiledStep] = []
+    for step in plan.steps { steps.append(try CompiledStep(step, program, scope)) }
+    self.steps = steps
+    constantFilter = try program.compile(all: plan.constantConditions, in: scope)
+    grouping = try query.isGrouped ? CompiledGrouping(plan, program, &scope) : nil
+    columns = try program.compile(query.columns.map(\.expression), in: scope)
+    columnNames = query.columns.map(\.name)
+    var orderBy: [CompiledOrdering] = []
+    for ordering in query.orderBy { orderBy.append(try CompiledOrdering(ordering, query, program, scope)) }
+    self.orderBy = plan.isOrdered ? [] : orderBy
+    limit = try query.limit.map { expression throws(QueryError) in try program.compile(expression, in: scope)
+    }
+    offset = try query.offset.map { expression throws(QueryError) in
+      try program.compile(expression, in: scope)
+    }
+    sourceCount = query.sources.count
+    slotCount = scope.slotCount
+  }
+}
+
+/// What names mean in the expressions of a plan.
+struct PlanScope: EvaluationScope {
+  private var sources: [String: Int] = [:]
+  private var slots: [Expression: Int] = [:]
+  private(set) var slotCount = 0
+
+  init(_ query: ResolvedQuery) {
+    for (number, source) in query.sources.enumerated() { sources[source.name] = number }
+  }
+
+  /// A slot for the values of an expression.
+  @discardableResult
+  mutating func addSlot(_ expression: Expression, also other: Expression? = nil) -> Int {
+    if let slot = slots[expression] { return slot }
+    slots[expression] = slotCount
+    if let other { slots[other] = slotCount }
+    slotCount += 1
+    return slotCount - 1
+  }
+
+  func slot(of expression: Expression) -> Int? { slots.isEmpty ? nil : slots[expression] }
+
+  func sourceNumber(_ name: String) -> Int? { sources[name] }
+
+  func resolve(_ reference: PropertyReference) throws(QueryError) -> ResolvedReference {
+    guard case .name(let name)? = reference.steps.first, let source = sources[name] else {
+      throw QueryError(.unknownName, "there is no \"\(reference.pathText)\" here", at: reference.position)
+    }
+    return .path(source: source, Array(reference.steps.dropFirst()))
+  }
+
+  func source(_ name: SourceName?) throws(QueryError) -> Int {
+    guard let name, let source = sources[name.name] else {
+      throw QueryError(
+        .unknownName, "there is no source \"\(name?.name ?? "")\"", at: name?.position ?? .init())
+    }
+    return source
+  }
+}
+
+extension EvaluationProgram {
+  /// Compiles expressions in one scope.
+  func compile(_ expressions: [Expression], in scope: PlanScope) throws(QueryError) -> [CompiledExpression] {
+    var compiled: [CompiledExpression] = []
+    for expression in expressions { compiled.append(try compile(expression, in: scope)) }
+    return compiled
+  }
+
+  /// Compiles conditions that have to be true together; nil when there are none.
+  func compile(all conditions: [Expression], in scope: PlanScope) throws(QueryError) -> CompiledExpression? {
+    // What is quickly answered comes first.
+    let sorted = conditions.enumerated().sorted {
+      ($0.element.effort, $0.offset) < ($1.element.effort, $1.offset)
+    }
+    guard var all = sorted.first?.element else { return nil }
+    for (_, condition) in sorted.dropFirst() { all = .binary(.and, all, condition) }
+    return try compile(all, in: scope)
+  }
+}
+
+extension Expression {
+  /// How much work a condition is, roughly.
+  fileprivate var effort: Int {
+    switch self {
+    case .binary(.equal, .property, .literal), .binary(.equal, .literal, .property): return 0
+    case .literal, .parameter: return 0
+    case .property, .meta: return 1
+    case .like: return 8
+    case .quantified: return 20
+    case .call: return 6
+    default:
+      var effort = 1
+      forEachPart { effort += $0.effort }
+      return effort
+    }
+  }
+}
+
+/// A term of ORDER BY.
+struct CompiledOrdering {
+  var expression: CompiledExpression
+  var isDescending: Bool
+  var collation: Int?
+  /// The column with the same value, if there is one: it isn't computed twice.
+  var column: Int?
+
+  init(
+    _ ordering: Ordering, _ query: ResolvedQuery, _ program: EvaluationProgram, _ scope: PlanScope
+  ) throws(QueryError) {
+    var expression = ordering.expression
+    if case .collate(let inner, let collation) = expression {
+      self.collation = try program.collation(collation)
+      expression = inner
+    }
+    self.expression = try program.compile(expression, in: scope)
+    isDescending = ordering.isDescending
+    column = query.columns.firstIndex { $0.expression == expression }
+  }
+}

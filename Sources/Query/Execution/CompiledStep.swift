@@ -1,0 +1,148 @@
+import Storage
+
+/// A step of a plan whose expressions are compiled.
+final class CompiledStep: @unchecked Sendable {
+  /// The number of the source.
+  let source: Int
+  let kind: JoinKind
+  let access: CompiledAccess
+  let filter: CompiledExpression?
+  let outerFilter: CompiledExpression?
+  let needsRecord: Bool
+  let includesDeleted: Bool
+
+  init(_ step: PlanStep, _ program: EvaluationProgram, _ scope: PlanScope) throws(QueryError) {
+    guard let source = scope.sourceNumber(step.source.name) else {
+      throw QueryError(.unknownName, "there is no source \"\(step.source.name)\"")
+    }
+    self.source = source
+    kind = step.kind
+    access = try CompiledAccess(step.access, program, scope, step.source.name)
+    filter = try program.compile(all: step.filter, in: scope)
+    outerFilter = try program.compile(all: step.outerFilter, in: scope)
+    needsRecord = step.needsRecord
+    includesDeleted = step.source.includesDeleted
+  }
+}
+
+/// How a step's rows are found.
+indirect enum CompiledAccess {
+  case documents(ScanOrder)
+  case identifiers([[CompiledCondition]], ScanDirection)
+  case index(CompiledIndexAccess)
+  case union([CompiledAccess])
+  case hash(CompiledHashJoin)
+  case unnest(CompiledExpression)
+
+  init(
+    _ path: AccessPath, _ program: EvaluationProgram, _ scope: PlanScope, _ source: String
+  ) throws(QueryError) {
+    switch path {
+    case .documents(nil): self = .documents(.stored)
+    case .documents(.forward?): self = .documents(.ascending)
+    case .documents(.backward?): self = .documents(.descending)
+    case .identifiers(let ranges, let direction):
+      self = .identifiers(try CompiledCondition.compile(ranges, program, scope), direction)
+    case .index(let access):
+      self = .index(try CompiledIndexAccess(access, program, scope, source))
+    case .union(let paths):
+      var compiled: [CompiledAccess] = []
+      for path in paths { compiled.append(try CompiledAccess(path, program, scope, source)) }
+      self = .union(compiled)
+    case .hash(let build, let filter, let keys, let probes):
+      self = .hash(
+        CompiledHashJoin(
+          build: try CompiledAccess(build, program, scope, source),
+          filter: try program.compile(all: filter, in: scope),
+          keys: try program.compile(keys, in: scope), probes: try program.compile(probes, in: scope)))
+    case .unnest(let array): self = .unnest(try program.compile(array, in: scope))
+    }
+  }
+}
+
+/// A hash join: what is kept of one side, and how the other finds it.
+final class CompiledHashJoin: @unchecked Sendable {
+  let build: CompiledAccess
+  let filter: CompiledExpression?
+  let keys: [CompiledExpression]
+  let probes: [CompiledExpression]
+
+  init(
+    build: CompiledAccess, filter: CompiledExpression?, keys: [CompiledExpression],
+    probes: [CompiledExpression]
+  ) {
+    self.build = build
+    self.filter = filter
+    self.keys = keys
+    self.probes = probes
+  }
+}
+
+/// Ranges of an index.
+final class CompiledIndexAccess: @unchecked Sendable {
+  let index: PlannedIndex
+  let ranges: [[CompiledCondition]]
+  let direction: ScanDirection
+  /// For each expression of a covering index the slot it goes to; empty when documents are read.
+  let slots: [Int?]
+  let isCovering: Bool
+
+  init(
+    _ access: IndexAccess, _ program: EvaluationProgram, _ scope: PlanScope, _ source: String
+  ) throws(QueryError) {
+    index = access.index
+    ranges = try CompiledCondition.compile(access.ranges, program, scope)
+    direction = access.direction
+    isCovering = access.isCovering
+    slots =
+      access.isCovering
+      ? access.index.keys.indices.map {
+        scope.slot(of: InternalName.reference(InternalName.indexKey($0, of: source)))
+      } : []
+  }
+}
+
+/// A condition on the values of a key.
+enum CompiledCondition {
+  case equal(CompiledExpression)
+  case anyOf(CompiledExpression)
+  case range(lower: Bound?, upper: Bound?)
+  case like(CompiledExpression)
+  case isNull, isMissing, isValued, isThere
+
+  struct Bound {
+    var value: CompiledExpression
+    var isInclusive: Bool
+  }
+
+  static func compile(
+    _ lists: [[KeyCondition]], _ program: EvaluationProgram, _ scope: PlanScope
+  ) throws(QueryError) -> [[CompiledCondition]] {
+    var compiled: [[CompiledCondition]] = []
+    for list in lists {
+      var conditions: [CompiledCondition] = []
+      for condition in list { conditions.append(try CompiledCondition(condition, program, scope)) }
+      compiled.append(conditions)
+    }
+    return compiled
+  }
+
+  private init(
+    _ condition: KeyCondition, _ program: EvaluationProgram, _ scope: PlanScope
+  ) throws(QueryError) {
+    func bound(_ bound: KeyBound?) throws(QueryError) -> Bound? {
+      guard let bound else { return nil }
+      return Bound(value: try program.compile(bound.value, in: scope), isInclusive: bound.isInclusive)
+    }
+    switch condition {
+    case .equal(let value): self = .equal(try program.compile(value, in: scope))
+    case .anyOf(let values): self = .anyOf(try program.compile(values, in: scope))
+    case .range(let lower, let upper): self = .range(lower: try bound(lower), upper: try bound(upper))
+    case .like(let pattern): self = .like(try program.compile(pattern, in: scope))
+    case .isNull: self = .isNull
+    case .isMissing: self = .isMissing
+    case .isValued: self = .isValued
+    case .isThere: self = .isThere
+    }
+  }
+}

@@ -1,0 +1,223 @@
+import Storage
+
+// Conditions as ranges of keys: of index keys (docs/ordered-keys.md) or of document IDs, which are bare UTF-8.
+
+/// Keys from `lower` on and below `upper`; nil is no end.
+struct ByteRange {
+  var lower: [UInt8]
+  var upper: [UInt8]?
+
+  init(lower: [UInt8], upper: [UInt8]?) {
+    self.lower = lower
+    self.upper = upper
+  }
+
+  /// All keys with a prefix.
+  init(prefix: [UInt8]) {
+    lower = prefix
+    upper = ByteRange.successor(prefix)
+  }
+
+  var isEmpty: Bool { upper.map { !lower.lexicographicallyPrecedes($0) } ?? false }
+
+  var keyRange: KeyRange {
+    KeyRange(
+      lower: lower.isEmpty ? .unbounded : .inclusive(lower), upper: upper.map { .exclusive($0) } ?? .unbounded
+    )
+  }
+
+  /// The least key above all keys with that prefix; nil when there is none.
+  static func successor(_ prefix: [UInt8]) -> [UInt8]? {
+    if case .exclusive(let bound) = KeyRange.upperBound(ofPrefix: prefix) { return bound }
+    return nil
+  }
+
+  /// The ranges in order, those that touch as one.
+  static func merged(_ ranges: [ByteRange]) -> [ByteRange] {
+    guard ranges.count > 1 else { return ranges.filter { !$0.isEmpty } }
+    var merged: [ByteRange] = []
+    for range in ranges.filter({ !$0.isEmpty })
+      .sorted(by: { $0.lower.lexicographicallyPrecedes($1.lower) })
+    {
+      guard let last = merged.last else {
+        merged.append(range)
+        continue
+      }
+      guard let end = last.upper else { break }
+      if end.lexicographicallyPrecedes(range.lower) {
+        merged.append(range)
+      } else if let upper = range.upper {
+        if end.lexicographicallyPrecedes(upper) { merged[merged.count - 1].upper = upper }
+      } else {
+        merged[merged.count - 1].upper = nil
+      }
+    }
+    return merged
+  }
+}
+
+/// Makes ranges of conditions, with the values as they are now.
+struct KeyRanges {
+  let context: EvaluationContext
+
+  // MARK: Of an index
+
+  /// The ranges of index keys in which one of the lists of conditions holds.
+  func ofIndex(_ lists: [[CompiledCondition]]) -> [ByteRange] {
+    var ranges: [ByteRange] = []
+    for list in lists { append(list[...], after: [], to: &ranges) }
+    return ByteRange.merged(ranges)
+  }
+
+  private func append(
+    _ list: ArraySlice<CompiledCondition>, after prefix: [UInt8], to ranges: inout [ByteRange]
+  ) {
+    guard let condition = list.first else {
+      ranges.append(ByteRange(prefix: prefix))
+      return
+    }
+    let rest = list.dropFirst()
+    switch condition {
+    case .equal(let expression):
+      let value = expression.evaluate(context)
+      if !value.isUnknown { append(rest, after: prefix + encoded(value), to: &ranges) }
+    case .anyOf(let expression):
+      let items = expression.evaluate(context)
+      guard items.type == .array else { return }
+      items.forEachItem { item in
+        if !item.isUnknown { append(rest, after: prefix + encoded(item), to: &ranges) }
+        return true
+      }
+    case .isNull: append(rest, after: prefix + [KeyCode.null], to: &ranges)
+    case .isMissing: append(rest, after: prefix + [KeyCode.missing], to: &ranges)
+    case .isValued:
+      ranges.append(ByteRange(lower: prefix + KeyRanges.afterNull, upper: ByteRange.successor(prefix)))
+    case .isThere:
+      ranges.append(ByteRange(lower: prefix + [KeyCode.null], upper: ByteRange.successor(prefix)))
+    case .range(let lower, let upper):
+      // Nothing is greater or less than null.
+      var range = ByteRange(lower: prefix + KeyRanges.afterNull, upper: ByteRange.successor(prefix))
+      if let lower {
+        let value = lower.value.evaluate(context)
+        if value.isUnknown { return }
+        let key = prefix + encoded(value)
+        guard let start = lower.isInclusive ? key : ByteRange.successor(key) else { return }
+        range.lower = start
+      }
+      if let upper {
+        let value = upper.value.evaluate(context)
+        if value.isUnknown { return }
+        let key = prefix + encoded(value)
+        range.upper = upper.isInclusive ? ByteRange.successor(key) : key
+      }
+      ranges.append(range)
+    case .like(let expression):
+      guard case .string(let pattern) = expression.evaluate(context) else { return }
+      let text = prefix + [KeyCode.string]
+      for start in LikePrefix.starts(of: pattern) { ranges.append(ByteRange(prefix: text + start)) }
+    }
+  }
+
+  private static let afterNull = [KeyCode.null + 1]
+
+  private func encoded(_ value: QueryValue) -> [UInt8] {
+    var key = OrderedKeyEncoder(capacity: 64)
+    key.append(value, context.order(nil))
+    return key.bytes
+  }
+
+  // MARK: Of IDs
+
+  /// The ranges of document IDs in which one of the conditions holds.
+  func ofIdentifiers(_ lists: [[CompiledCondition]]) -> [ByteRange] {
+    var ranges: [ByteRange] = []
+    for condition in lists.compactMap(\.first) {
+      switch condition {
+      case .equal(let expression): exact(expression.evaluate(context), &ranges)
+      case .anyOf(let expression):
+        let items = expression.evaluate(context)
+        guard items.type == .array else { continue }
+        items.forEachItem { item in
+          exact(item, &ranges)
+          return true
+        }
+      case .isNull, .isMissing: break
+      case .isValued, .isThere: ranges.append(ByteRange(lower: [], upper: nil))
+      case .range(let lower, let upper):
+        var range = ByteRange(lower: [], upper: nil)
+        if let lower {
+          let value = lower.value.evaluate(context)
+          guard !value.isUnknown, value.type <= .string else { continue }
+          if case .string(let text) = value {
+            // The next key after one is that with a zero byte behind it.
+            range.lower = Array(text.utf8) + (lower.isInclusive ? [] : [0])
+          }
+        }
+        if let upper {
+          let value = upper.value.evaluate(context)
+          guard !value.isUnknown, value.type >= .string else { continue }
+          if case .string(let text) = value {
+            range.upper = Array(text.utf8) + (upper.isInclusive ? [0] : [])
+          }
+        }
+        ranges.append(range)
+      case .like(let expression):
+        guard case .string(let pattern) = expression.evaluate(context) else { continue }
+        for start in LikePrefix.starts(of: pattern) { ranges.append(ByteRange(prefix: start)) }
+      }
+    }
+    return ByteRange.merged(ranges)
+  }
+
+  private func exact(_ value: QueryValue, _ ranges: inout [ByteRange]) {
+    guard case .string(let text) = value, text.count > 0 else { return }
+    let key = Array(text.utf8)
+    ranges.append(ByteRange(lower: key, upper: key + [0]))
+  }
+}
+
+/// What the texts that a pattern of LIKE matches begin with.
+enum LikePrefix {
+  private static let mostStarts = 16
+
+  /// The beginnings of all texts that match, in any case of letters; one empty beginning when there is nothing to go by.
+  ///
+  /// A beginning goes on as long as its spellings are few, and stops before what isn't ASCII.
+  static func starts(of pattern: TextSlice) -> [[UInt8]] {
+    var starts: [[UInt8]] = [[]]
+    var index = 0
+    while index < pattern.count {
+      var byte = pattern.start[index]
+      if byte == UInt8(ascii: "%") || byte == UInt8(ascii: "_") { break }
+      if byte == UInt8(ascii: "\\") {
+        index += 1
+        guard index < pattern.count else { break }
+        byte = pattern.start[index]
+      }
+      guard byte >= 0x02, byte < 0x80 else { break }
+      let spellings = LikePrefix.spellings(of: byte)
+      guard starts.count * spellings.count <= mostStarts else { break }
+      starts = starts.flatMap { start in spellings.map { start + $0 } }
+      index += 1
+    }
+    return starts
+  }
+
+  /// The letters that are equal to an ASCII byte when case is ignored.
+  private static func spellings(of byte: UInt8) -> [[UInt8]] {
+    let lower = byte | 0x20
+    guard lower >= UInt8(ascii: "a"), lower <= UInt8(ascii: "z") else { return [[byte]] }
+    var spellings = [[lower & 0xDF], [lower]]
+    // Two letters beyond ASCII fold to ASCII ones: the Kelvin sign and the long s.
+    if lower == UInt8(ascii: "k") { spellings.append([0xE2, 0x84, 0xAA]) }
+    if lower == UInt8(ascii: "s") { spellings.append([0xC5, 0xBF]) }
+    return spellings
+  }
+}
+
+/// The bytes that begin values of keys (docs/ordered-keys.md).
+private enum KeyCode {
+  static let missing: UInt8 = 0x08
+  static let null: UInt8 = 0x10
+  static let string: UInt8 = 0x50
+}

@@ -1,0 +1,285 @@
+import Documents
+import Fleece
+import Storage
+
+/// Where a query reads: a database, as the query sees it.
+public struct QuerySource: Sendable {
+  /// The database's name, which FROM may use.
+  public let name: String
+  /// Runs its argument on one snapshot, or in the batch of the calling thread.
+  public let read: @Sendable (_ body: (DocumentSnapshot) throws -> Void) throws -> Void
+
+  /// A source; see the properties.
+  public init(
+    name: String, read: @escaping @Sendable (_ body: (DocumentSnapshot) throws -> Void) throws -> Void
+  ) {
+    self.name = name
+    self.read = read
+  }
+}
+
+/// A query that is prepared once and run any number of times, with other parameters, on any thread.
+///
+/// ```swift
+/// let hotels = try travel.query("SELECT name FROM _ WHERE type = $type ORDER BY name LIMIT 10")
+/// for row in try hotels.run(["type": "hotel"]) { print(row["name"].string ?? "-") }
+/// ```
+///
+/// Each run is on one snapshot; inside a batch of the same thread it sees what the batch has written. It is planned
+/// anew when indexes were made or removed.
+public final class Query: Sendable {
+  /// What EXPLAIN asks for.
+  enum Purpose: Sendable {
+    case rows
+    case plan(analyze: Bool)
+  }
+
+  /// How queries are planned, for tests and for who measures.
+  public struct Options: Sendable {
+    /// Whether value indexes, and lookups by ID, may be used.
+    public var usesIndexes: Bool
+
+    /// Options; see the properties.
+    public init(usesIndexes: Bool = true) { self.usesIndexes = usesIndexes }
+  }
+
+  /// A plan, and what it was made for.
+  private struct Prepared {
+    var generation: UInt64
+    var documentCount: Int
+    var compiled: CompiledQuery
+    var context: PlanningContext
+  }
+
+  /// Contexts that no run uses at the moment.
+  private struct Idle: @unchecked Sendable {
+    var compiled: CompiledQuery?
+    var contexts: [EvaluationContext] = []
+  }
+
+  /// The query.
+  public let statement: SelectStatement
+  /// The text it was made from; nil when it was built.
+  public let text: String?
+  private let source: QuerySource
+  private let purpose: Purpose
+  private let options: Options
+  private let resolved: ResolvedQuery
+  private let columns: ResultColumns
+  private let prepared = Lock<Prepared?>(nil)
+  private let idle = Lock(Idle())
+
+  /// Prepares a query from its text, which may begin with EXPLAIN.
+  ///
+  /// - Throws: a `QueryError` that says what is wrong, where, and what was expected.
+  public convenience init(_ text: String, in source: QuerySource, options: Options = Options()) throws {
+    switch try Statement(parsing: text) {
+    case .select(let statement): try self.init(statement, text, .rows, source, options)
+    case .explain(let statement, let analyze):
+      try self.init(statement, text, .plan(analyze: analyze), source, options)
+    }
+  }
+
+  /// Prepares a query that was built.
+  public convenience init(_ statement: SelectStatement, in source: QuerySource, options: Options = Options())
+    throws
+  {
+    try self.init(statement, nil, .rows, source, options)
+  }
+
+  private init(
+    _ statement: SelectStatement, _ text: String?, _ purpose: Purpose, _ source: QuerySource,
+    _ options: Options
+  ) throws {
+    self.statement = statement
+    self.text = text
+    self.purpose = purpose
+    self.source = source
+    self.options = options
+    resolved = try NameResolver.resolve(statement, databaseName: source.name, text: text)
+    columns = ResultColumns(resolved.columns.map(\.name))
+    // Mistakes that only compiling finds are told now, not at the first run.
+    let context = PlanningContext(documentCount: 1, indexes: [], usesIndexes: false)
+    do { _ = try CompiledQuery(Planner.plan(resolved, context), context) } catch {
+      throw text.map { error.placed(in: $0) } ?? error
+    }
+  }
+
+  /// The names of the columns, in their order.
+  public var columnNames: [String] { if case .plan = purpose { ["plan"] } else { columns.names } }
+
+  /// The names of the parameters it uses, in order of first use.
+  public var parameterNames: [String] { statement.parameterNames }
+
+  // MARK: Running
+
+  /// Runs the query, and returns all of its rows.
+  ///
+  /// - Throws: `QueryError`: `unsetParameter` names a parameter that has no value; `cancelled`; `evaluation`.
+  public func run(
+    _ parameters: [String: JSONValue] = [:], cancellation: QueryCancellation = QueryCancellation()
+  )
+    throws -> QueryResults
+  {
+    if case .plan(let analyze) = purpose {
+      let storage = ResultStorage(ResultColumns(["plan"]))
+      let explanation = try explain(analyze: analyze, parameters, cancellation: cancellation)
+      for line in explanation.lines { storage.append(text: line) }
+      return QueryResults(storage)
+    }
+    let storage = ResultStorage(columns)
+    try execute(parameters, cancellation) { values, sharedKeys in
+      storage.append(values, sharedKeys)
+      return true
+    }
+    return QueryResults(storage)
+  }
+
+  /// Runs the query, and calls `body` with each row until it returns false. Memory doesn't grow with the number of
+  /// rows, but for what has to be sorted or grouped. The snapshot is open meanwhile: in a batch nothing can be
+  /// written inside of `body`.
+  ///
+  /// - Throws: what `run` throws, and what `body` does.
+  public func forEach(
+    _ parameters: [String: JSONValue] = [:], cancellation: QueryCancellation = QueryCancellation(),
+    _ body: (QueryRow) throws -> Bool
+  ) throws {
+    if case .plan = purpose {
+      for row in try run(parameters, cancellation: cancellation) {
+        guard try body(row) else { return }
+      }
+      return
+    }
+    var storage = ResultStorage(columns)
+    try execute(parameters, cancellation) { [columns] values, sharedKeys in
+      // Rows share memory in turns of some kilobytes; those that are kept keep theirs.
+      if storage.allocatedBytes > 4096 || !isKnownUniquelyReferenced(&storage) {
+        storage = ResultStorage(columns, capacity: 1024)
+      }
+      return try body(QueryRow(columns, storage, storage.copy(values, sharedKeys)))
+    }
+  }
+
+  private func execute(
+    _ parameters: [String: JSONValue], _ cancellation: QueryCancellation,
+    _ receiver: (UnsafePointer<QueryValue>, SharedKeys) throws -> Bool
+  ) throws {
+    try source.read { snapshot in
+      let (compiled, planning) = try prepare(snapshot)
+      let context = try takeContext(compiled)
+      let sharedKeys = try snapshot.sharedKeys
+      _ = try withoutActuallyEscaping(receiver) { receiver in
+        try QueryExecution.run(
+          compiled, context, snapshot, sharedKeys, parameters, planning, cancellation,
+          receiver: { try receiver($0, sharedKeys) })
+      }
+      giveBack(context, compiled)
+    }
+  }
+
+  // MARK: Plans
+
+  /// The plan for a snapshot: the last one when nothing has changed that it depends on.
+  private func prepare(_ snapshot: DocumentSnapshot) throws -> (CompiledQuery, PlanningContext) {
+    let generation = try snapshot.planGeneration
+    let count = try snapshot.documentCount
+    if let known = prepared.withLock({ $0 }), known.generation == generation,
+      // Estimates of when there was a tenth of the documents say little.
+      count / 10 <= known.documentCount, known.documentCount / 10 <= count
+    {
+      return (known.compiled, known.context)
+    }
+    let context = try PlanningContext(snapshot, usesIndexes: options.usesIndexes)
+    let compiled = try CompiledQuery(Planner.plan(resolved, context), context)
+    prepared.withLock {
+      $0 = Prepared(generation: generation, documentCount: count, compiled: compiled, context: context)
+    }
+    return (compiled, context)
+  }
+
+  private func takeContext(_ compiled: CompiledQuery) throws -> EvaluationContext {
+    let known = idle.withLock { idle -> Transferred? in
+      guard idle.compiled === compiled else { return nil }
+      return idle.contexts.popLast().map(Transferred.init)
+    }
+    if let known { return known.context }
+    return try EvaluationContext(compiled.program, sources: compiled.sourceCount, slots: compiled.slotCount)
+  }
+
+  private func giveBack(_ context: EvaluationContext, _ compiled: CompiledQuery) {
+    let transferred = Transferred(context: context)
+    idle.withLock { idle in
+      if idle.compiled !== compiled {
+        idle.compiled = compiled
+        idle.contexts = []
+      }
+      if idle.contexts.count < 4 { idle.contexts.append(transferred.context) }
+    }
+  }
+
+  /// A context on its way to a run, which alone uses it.
+  private struct Transferred: @unchecked Sendable {
+    let context: EvaluationContext
+  }
+
+  /// How the rows would be found; with `analyze` the query is run, and each step tells its rows and its time.
+  public func explain(
+    analyze: Bool = false, _ parameters: [String: JSONValue] = [:],
+    cancellation: QueryCancellation = QueryCancellation()
+  ) throws -> QueryExplanation {
+    var explanation: QueryExplanation?
+    try source.read { snapshot in
+      let (compiled, planning) = try prepare(snapshot)
+      guard analyze else {
+        explanation = QueryExplanation(compiled, nil)
+        return
+      }
+      let context = try takeContext(compiled)
+      let sharedKeys = try snapshot.sharedKeys
+      var rows = 0
+      let begin = ContinuousClock.now
+      let counts = try QueryExecution.run(
+        compiled, context, snapshot, sharedKeys, parameters, planning, cancellation, isTimed: true
+      ) { _ in
+        rows += 1
+        return true
+      }
+      let time = begin.duration(to: .now).wholeNanoseconds
+      explanation = QueryExplanation(
+        compiled, QueryExplanation.Measured(steps: counts, rows: rows, nanoseconds: time))
+      giveBack(context, compiled)
+    }
+    // The source ran the body, or threw.
+    return explanation.unsafelyUnwrapped
+  }
+}
+
+extension QueryError {
+  /// The same mistake with its place in a text.
+  fileprivate func placed(in text: String) -> QueryError { self }
+}
+
+extension SelectStatement {
+  /// The names of its parameters, in order of first use.
+  public var parameterNames: [String] {
+    var names: [String] = []
+    func collect(_ expression: Expression) {
+      if case .parameter(let name) = expression, !names.contains(name) { names.append(name) }
+      if case .exists(let inner) = expression {
+        for name in inner.parameterNames where !names.contains(name) { names.append(name) }
+      }
+      expression.forEachPart(collect)
+    }
+    for result in results { collect(result.expression) }
+    for join in joins {
+      switch join {
+      case .join(_, _, let condition): if let condition { collect(condition) }
+      case .unnest(let array, _, _): collect(array)
+      }
+    }
+    for part in [condition, having, limit, offset].compactMap({ $0 }) + groupBy + orderBy.map(\.expression) {
+      collect(part)
+    }
+    return names
+  }
+}

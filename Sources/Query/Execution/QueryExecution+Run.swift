@@ -1,0 +1,57 @@
+import Documents
+import Fleece
+
+extension QueryExecution {
+  /// Runs a query on a snapshot, in a context of its program that nobody else uses. Returns what each step did.
+  @discardableResult
+  static func run(
+    _ compiled: CompiledQuery, _ context: EvaluationContext, _ snapshot: DocumentSnapshot,
+    _ sharedKeys: SharedKeys, _ parameters: [String: JSONValue], _ planning: PlanningContext,
+    _ cancellation: QueryCancellation, isTimed: Bool = false, receiver: @escaping RowReceiver
+  ) throws -> [StepCounts] {
+    context.begin(sharedKeys)
+    context.arena.reset()
+    try context.bind(parameters)
+    context.revisionID = { row in
+      guard row.isDocument else { return nil }
+      return try DocumentSnapshot.revisionID(ofRecord: row.record).description
+    }
+    context.expiration = { id in
+      try snapshot.expiration(ofBytes: id.bytes)
+    }
+    defer {
+      context.revisionID = nil
+      context.expiration = nil
+    }
+    for index in 0..<compiled.sourceCount { context.rows[index] = SourceRow() }
+    for (subquery, slot) in compiled.subqueries {
+      context.slots[slot] = .bool(
+        try exists(subquery, snapshot, sharedKeys, parameters, planning, cancellation))
+    }
+    let window = try RowWindow(compiled, context)
+    let output: RowSink =
+      compiled.orderBy.isEmpty
+      ? ProjectingSink(compiled, context, window, receiver)
+      : SortingSink(compiled, context, window, receiver)
+    let sink = compiled.grouping.map { GroupingSink($0, context, output) } ?? output
+    let execution = QueryExecution(
+      compiled, context, snapshot, sharedKeys, sink, cancellation, isTimed: isTimed)
+    try execution.run()
+    return compiled.steps.indices.map { execution.counts[$0] }
+  }
+
+  /// Whether a query inside EXISTS gives a row.
+  private static func exists(
+    _ compiled: CompiledQuery, _ snapshot: DocumentSnapshot, _ sharedKeys: SharedKeys,
+    _ parameters: [String: JSONValue], _ planning: PlanningContext, _ cancellation: QueryCancellation
+  ) throws -> Bool {
+    let context = try EvaluationContext(
+      compiled.program, sources: compiled.sourceCount, slots: compiled.slotCount)
+    var found = false
+    try run(compiled, context, snapshot, sharedKeys, parameters, planning, cancellation) { _ in
+      found = true
+      return false
+    }
+    return found
+  }
+}

@@ -1,0 +1,391 @@
+import Documents
+import Fleece
+import Storage
+
+/// One run of a query on one snapshot, by one thread.
+///
+/// Rows are pushed: a step hands each of its rows on to the next, the last to the sink, and each says whether it wants
+/// more. Nothing is allocated a row until one is kept. Bytes of a step's row stay until its body returns, on every
+/// engine, and the steps after it run inside of that.
+final class QueryExecution {
+  /// What a step did.
+  struct StepCounts: BitwiseCopyable {
+    /// Rows, or entries of an index, that were looked at.
+    var examined = 0
+    /// Rows that were handed on.
+    var passed = 0
+    /// Time in the step and all after it, in nanoseconds, when it is measured.
+    var nanoseconds: UInt64 = 0
+  }
+
+  let compiled: CompiledQuery
+  let context: EvaluationContext
+  let snapshot: DocumentSnapshot
+  let sharedKeys: SharedKeys
+  let counts: UnsafeMutablePointer<StepCounts>
+  private let steps: [CompiledStep]
+  private let sink: RowSink
+  private let cancellation: QueryCancellation
+  private let isTimed: Bool
+  private var hashTables: [Int: HashJoinTable] = [:]
+
+  init(
+    _ compiled: CompiledQuery, _ context: EvaluationContext, _ snapshot: DocumentSnapshot,
+    _ sharedKeys: SharedKeys, _ sink: RowSink, _ cancellation: QueryCancellation, isTimed: Bool = false
+  ) {
+    self.compiled = compiled
+    self.context = context
+    self.snapshot = snapshot
+    self.sharedKeys = sharedKeys
+    self.sink = sink
+    self.cancellation = cancellation
+    self.isTimed = isTimed
+    steps = compiled.steps
+    counts = .allocate(capacity: max(1, steps.count))
+    counts.initialize(repeating: StepCounts(), count: max(1, steps.count))
+  }
+
+  deinit { counts.deallocate() }
+
+  /// Runs the query to its end, or until the sink has enough.
+  func run() throws {
+    try cancellation.check()
+    if let filter = compiled.constantFilter, filter.truth(context) != .true {
+      try context.check()
+    } else if case .documentCount? = compiled.plan.grouping {
+      try sink.countRows(try snapshot.documentCount)
+    } else {
+      _ = try advance(0)
+    }
+    try context.check()
+    try sink.finish()
+  }
+
+  /// Gives the rows of a step, for the rows of those before it. False when no more are wanted.
+  private func advance(_ number: Int) throws -> Bool {
+    guard number < steps.count else { return try sink.row() }
+    let step = steps[number]
+    if isTimed {
+      let begin = ContinuousClock.now
+      defer { counts[number].nanoseconds += begin.duration(to: .now).wholeNanoseconds }
+      return try rows(of: step, number)
+    }
+    return try rows(of: step, number)
+  }
+
+  private func rows(of step: CompiledStep, _ number: Int) throws -> Bool {
+    guard step.kind == .leftOuter else {
+      return try rows(of: step, number, step.access) { try self.advance(number + 1) }
+    }
+    var hasMatch = false
+    let outerFilter = step.outerFilter
+    let goesOn = try rows(of: step, number, step.access) {
+      hasMatch = true
+      if let outerFilter, outerFilter.truth(self.context) != .true { return true }
+      return try self.advance(number + 1)
+    }
+    if hasMatch || !goesOn { return goesOn }
+    context.rows[step.source] = SourceRow()
+    if let outerFilter, outerFilter.truth(context) != .true { return true }
+    counts[number].passed += 1
+    return try advance(number + 1)
+  }
+
+  // MARK: Ways to find rows
+
+  private func rows(
+    of step: CompiledStep, _ number: Int, _ access: CompiledAccess, _ next: () throws -> Bool
+  ) throws -> Bool {
+    switch access {
+    case .documents(let order): return try scan(step, number, .all, order, next)
+    case .identifiers(let lists, let direction): return try identifiers(step, number, lists, direction, next)
+    case .index(let access): return try index(step, number, access, next)
+    case .union(let paths): return try union(step, number, paths, next)
+    case .hash(let join): return try hash(step, number, join, next)
+    case .unnest(let array): return try unnest(step, number, array, next)
+    }
+  }
+
+  /// Looks at a row that has been set: whether the filter lets it pass, and then hands it on.
+  @inline(__always)
+  private func offer(
+    _ step: CompiledStep, _ filter: CompiledExpression?, _ count: UnsafeMutablePointer<StepCounts>,
+    _ next: () throws -> Bool
+  ) throws -> Bool {
+    count.pointee.examined &+= 1
+    if let filter, filter.truth(context) != .true {
+      try context.check()
+      try cancellation.check()
+      return true
+    }
+    count.pointee.passed &+= 1
+    try cancellation.check()
+    let goesOn = try next()
+    try context.check()
+    return goesOn
+  }
+
+  private func scan(
+    _ step: CompiledStep, _ number: Int, _ range: KeyRange, _ order: ScanOrder, _ next: () throws -> Bool
+  ) throws -> Bool {
+    var goesOn = true
+    let row = context.rows + step.source
+    let filter = step.filter
+    let count = counts + number
+    let arena = context.arena
+    let mark = arena.mark
+    if !step.needsRecord, !step.includesDeleted {
+      try snapshot.forEachID(in: range, order: order) { id in
+        arena.rewind(to: mark)
+        row.pointee = SourceRow(id: id)
+        goesOn = try offer(step, filter, count, next)
+        return goesOn
+      }
+      return goesOn
+    }
+    try snapshot.forEachDocument(in: range, order: order) { view in
+      arena.rewind(to: mark)
+      row.pointee = try SourceRow(view)
+      goesOn = try offer(step, filter, count, next)
+      return goesOn
+    }
+    guard goesOn, step.includesDeleted else { return goesOn }
+    try snapshot.forEachTombstone { view in
+      guard view.isWithin(range) else { return true }
+      arena.rewind(to: mark)
+      row.pointee = try SourceRow(view)
+      goesOn = try offer(step, filter, count, next)
+      return goesOn
+    }
+    return goesOn
+  }
+
+  private func identifiers(
+    _ step: CompiledStep, _ number: Int, _ lists: [[CompiledCondition]], _ direction: ScanDirection,
+    _ next: () throws -> Bool
+  ) throws -> Bool {
+    if lists.count == 1, case .equal(let expression)? = lists[0].first {
+      let value = expression.evaluate(context)
+      try context.check()
+      guard case .string(let id) = value else { return true }
+      return try document(step, number, id.bytes, next)
+    }
+    var ranges = KeyRanges(context: context).ofIdentifiers(lists)
+    try context.check()
+    if direction == .backward { ranges.reverse() }
+    for range in ranges {
+      if let id = range.singleIdentifier {
+        guard try id.withUnsafeBytes({ try document(step, number, $0, next) }) else { return false }
+        continue
+      }
+      guard try scan(step, number, range.keyRange, direction == .forward ? .ascending : .descending, next)
+      else { return false }
+    }
+    return true
+  }
+
+  /// The document of an ID.
+  private func document(
+    _ step: CompiledStep, _ number: Int, _ id: UnsafeRawBufferPointer, _ next: () throws -> Bool
+  ) throws -> Bool {
+    let row = context.rows + step.source
+    let found = try snapshot.withDocument(id, includeDeleted: step.includesDeleted, sharedKeys: sharedKeys) {
+      view in
+      row.pointee = try SourceRow(view)
+      return try offer(step, step.filter, counts + number, next)
+    }
+    return found ?? true
+  }
+
+  /// The documents of IDs that several ways find, each once.
+  private func union(
+    _ step: CompiledStep, _ number: Int, _ paths: [CompiledAccess], _ next: () throws -> Bool
+  ) throws -> Bool {
+    let seen = IdentifierSet()
+    for path in paths {
+      try forEachIdentifier(path) { id in
+        seen.insert(id)
+        return true
+      }
+    }
+    return try seen.forEach { try document(step, number, $0, next) }
+  }
+
+  /// Calls `body` with the IDs that a way finds; one may come more than once.
+  private func forEachIdentifier(
+    _ access: CompiledAccess, _ body: (UnsafeRawBufferPointer) throws -> Bool
+  ) throws {
+    switch access {
+    case .identifiers(let lists, _):
+      for range in KeyRanges(context: context).ofIdentifiers(lists) {
+        try snapshot.forEachID(in: range.keyRange) { id in
+          try cancellation.check()
+          return try body(id)
+        }
+      }
+    case .index(let access): try forEachEntry(of: access) { try body($0) }
+    case .documents: try snapshot.forEachID(order: .stored) { try body($0) }
+    case .union(let paths): for path in paths { try forEachIdentifier(path, body) }
+    case .hash, .unnest: break
+    }
+    try context.check()
+  }
+
+  private func unnest(
+    _ step: CompiledStep, _ number: Int, _ array: CompiledExpression, _ next: () throws -> Bool
+  ) throws -> Bool {
+    let value = array.evaluate(context)
+    guard value.type == .array else { return true }
+    let row = context.rows + step.source
+    let arena = context.arena
+    let mark = arena.mark
+    var goesOn = true
+    var failure: (any Error)?
+    value.forEachItem { item in
+      arena.rewind(to: mark)
+      row.pointee = SourceRow()
+      row.pointee.value = item
+      do { goesOn = try offer(step, step.filter, counts + number, next) } catch {
+        failure = error
+        goesOn = false
+      }
+      return goesOn
+    }
+    if let failure { throw failure }
+    return goesOn
+  }
+
+  // MARK: Hash joins
+
+  private func hash(
+    _ step: CompiledStep, _ number: Int, _ join: CompiledHashJoin, _ next: () throws -> Bool
+  ) throws -> Bool {
+    let table: HashJoinTable
+    if let known = hashTables[number] {
+      table = known
+    } else {
+      table = try build(step, join)
+      hashTables[number] = table
+    }
+    let width = join.probes.count
+    let mark = context.arena.mark
+    defer { context.arena.rewind(to: mark) }
+    let probe = context.arena.allocate(width, of: QueryValue.self)
+    for index in 0..<width {
+      let value = join.probes[index].evaluate(context)
+      if value.isUnknown { return true }
+      probe[index] = value
+    }
+    return try table.forEachMatch(probe) { try document(step, number, $0, next) }
+  }
+
+  /// Keeps the IDs of a source's documents by the values that they are joined by.
+  private func build(_ step: CompiledStep, _ join: CompiledHashJoin) throws -> HashJoinTable {
+    let table = HashJoinTable(Array(repeating: context.order(nil), count: join.keys.count))
+    let row = context.rows + step.source
+    let arena = context.arena
+    let mark = arena.mark
+    let width = join.keys.count
+    let values = UnsafeMutablePointer<QueryValue>.allocate(capacity: width)
+    defer { values.deallocate() }
+    let take: (DocumentView) throws -> Bool = { [context, cancellation, sharedKeys] view in
+      arena.rewind(to: mark)
+      try cancellation.check()
+      row.pointee = try SourceRow(view)
+      if let filter = join.filter, filter.truth(context) != .true {
+        try context.check()
+        return true
+      }
+      for index in 0..<width {
+        values[index] = join.keys[index].evaluate(context)
+        if values[index].isUnknown { return true }
+      }
+      table.add(values, row.pointee.id, sharedKeys)
+      return true
+    }
+    if case .documents = join.build {
+      try snapshot.forEachDocument(order: .stored, take)
+      if step.includesDeleted { try snapshot.forEachTombstone(take) }
+    } else {
+      let seen = IdentifierSet()
+      try forEachIdentifier(join.build) { id in
+        seen.insert(id)
+        return true
+      }
+      _ = try seen.forEach { id in
+        try snapshot.withDocument(id, includeDeleted: step.includesDeleted, sharedKeys: sharedKeys, take)
+          ?? true
+      }
+    }
+    try context.check()
+    return table
+  }
+
+  // MARK: Indexes
+
+  private func index(
+    _ step: CompiledStep, _ number: Int, _ access: CompiledIndexAccess, _ next: () throws -> Bool
+  ) throws -> Bool {
+    throw QueryError(.index, "indexes can't be read yet")
+  }
+
+  private func forEachEntry(
+    of access: CompiledIndexAccess, _ body: (UnsafeRawBufferPointer) throws -> Bool
+  ) throws {
+    throw QueryError(.index, "indexes can't be read yet")
+  }
+}
+
+extension SourceRow {
+  /// A document in place.
+  @inline(__always)
+  init(_ view: DocumentView) throws {
+    guard let body = view.body else {
+      throw DocumentError(.damaged, "a stored body can't be read", documentID: view.id)
+    }
+    self.init(
+      value: QueryValue(body), id: TextSlice(view.idBytes), sequence: view.sequence,
+      isDeleted: view.isDeleted,
+      record: view.bytes)
+  }
+
+  /// A document of which nothing but its ID is looked at.
+  @inline(__always)
+  init(id: UnsafeRawBufferPointer) {
+    self.init()
+    self.id = TextSlice(id)
+    sequence = 1
+  }
+}
+
+extension DocumentView {
+  fileprivate func isWithin(_ range: KeyRange) -> Bool {
+    switch range.lower {
+    case .inclusive(let bound): if idBytes.lexicographicallyPrecedes(bound) { return false }
+    case .exclusive(let bound): if !bound.lexicographicallyPrecedes(idBytes) { return false }
+    case .unbounded: break
+    }
+    switch range.upper {
+    case .exclusive(let bound): return idBytes.lexicographicallyPrecedes(bound)
+    case .inclusive(let bound): return !bound.lexicographicallyPrecedes(idBytes)
+    case .unbounded: return true
+    }
+  }
+}
+
+extension ByteRange {
+  /// The ID when the range holds one only.
+  fileprivate var singleIdentifier: [UInt8]? {
+    guard let upper, upper.count == lower.count + 1, upper.last == 0, upper.dropLast() == lower[...] else {
+      return nil
+    }
+    return lower
+  }
+}
+
+extension Duration {
+  var wholeNanoseconds: UInt64 {
+    let (seconds, attoseconds) = components
+    return UInt64(max(0, seconds)) * 1_000_000_000 + UInt64(max(0, attoseconds)) / 1_000_000_000
+  }
+}

@@ -1,0 +1,136 @@
+import FoundationEssentials
+import Fleece
+
+/// A row of a query's results. It may be kept, and passed to other threads.
+public struct QueryRow: @unchecked Sendable {
+  private let columns: ResultColumns
+  // The values lie in it and never change.
+  private let storage: ResultStorage
+  private let values: UnsafePointer<QueryValue>
+
+  init(_ columns: ResultColumns, _ storage: ResultStorage, _ values: UnsafePointer<QueryValue>) {
+    self.columns = columns
+    self.storage = storage
+    self.values = values
+  }
+
+  /// The names of the columns, in their order.
+  public var columnNames: [String] { columns.names }
+
+  /// How many columns there are.
+  public var count: Int { columns.names.count }
+
+  /// The value of a column by its place, from 0. A place beyond the last is missing.
+  public subscript(column: Int) -> QueryResultValue {
+    QueryResultValue(columns.names.indices.contains(column) ? values[column] : .missing, storage)
+  }
+
+  /// The value of a column by its name. A name that no column has is missing.
+  public subscript(name: String) -> QueryResultValue {
+    QueryResultValue(columns.number(of: name).map { values[$0] } ?? .missing, storage)
+  }
+
+  /// The row as an object, without the columns that are missing.
+  public func jsonObject() throws -> JSONObject {
+    var object = JSONObject()
+    for (number, name) in columns.names.enumerated() {
+      if let value = try values[number].jsonValue(.empty) { object[name] = value }
+    }
+    return object
+  }
+
+  /// Appends the row as a JSON object, its members in the order of the columns; missing ones are left out.
+  public func writeJSON(into json: inout [UInt8]) throws {
+    json.append(UInt8(ascii: "{"))
+    var isFirst = true
+    for (number, name) in columns.names.enumerated() where !values[number].isMissing {
+      if !isFirst { json.append(UInt8(ascii: ",")) }
+      isFirst = false
+      var name = name
+      try name.withUTF8 {
+        try QueryValue.string(TextSlice(UnsafeRawBufferPointer($0))).writeJSON(.empty, into: &json)
+      }
+      json.append(UInt8(ascii: ":"))
+      try values[number].writeJSON(.empty, into: &json)
+    }
+    json.append(UInt8(ascii: "}"))
+  }
+
+  /// The row as the text of a JSON object.
+  public func json() throws -> String {
+    var json: [UInt8] = []
+    try writeJSON(into: &json)
+    return String(decoding: json, as: UTF8.self)
+  }
+
+  /// The row as a value of a type of one's own, whose members are named as the columns.
+  ///
+  /// - Throws: `DecodingError`.
+  public func decode<Row: Decodable>(_ type: Row.Type = Row.self) throws -> Row {
+    var json: [UInt8] = []
+    try writeJSON(into: &json)
+    return try JSONDecoder().decode(type, from: Data(json))
+  }
+}
+
+/// A value of a query's row. It keeps what it lies in alive.
+public struct QueryResultValue: @unchecked Sendable {
+  let value: QueryValue
+  private let storage: ResultStorage
+
+  init(_ value: QueryValue, _ storage: ResultStorage) {
+    self.value = value
+    self.storage = storage
+  }
+
+  /// Whether there is a value: null is one.
+  public var exists: Bool { !value.isMissing }
+  /// Whether it is JSON's null.
+  public var isNull: Bool { if case .null = value { true } else { false } }
+  /// What N1QL's TYPE says: `missing`, `null`, `boolean`, `number`, `string`, `array`, `object` or `binary`.
+  public var typeName: String { "\(value.type.name)" }
+  /// True or false, nil when it is anything else.
+  public var bool: Bool? { if case .bool(let value) = value { value } else { nil } }
+  /// An integer, nil when it is anything else, a double too, or above `Int64.max`.
+  public var int: Int64? { if case .int(let value) = value { value } else { nil } }
+  /// A number, an integer converted; nil when it is anything else.
+  public var double: Double? { value.number }
+  /// A string, nil when it is anything else.
+  public var string: String? { withExtendedLifetime(storage) { value.text?.string } }
+  /// The number of items of an array or of members of an object; 0 of anything else.
+  public var count: Int { value.count }
+
+  /// The item of an index, negative from the end; missing when there is none.
+  public subscript(index: Int) -> QueryResultValue {
+    QueryResultValue(withExtendedLifetime(storage) { value.item(index) }, storage)
+  }
+
+  /// The member of a name, missing when this isn't an object.
+  public subscript(name: String) -> QueryResultValue {
+    guard case .computedObject(let object) = value else { return QueryResultValue(.missing, storage) }
+    var name = name
+    let member = withExtendedLifetime(storage) {
+      name.withUTF8 { object.value(of: TextSlice(UnsafeRawBufferPointer($0))) }
+    }
+    return QueryResultValue(member, storage)
+  }
+
+  /// The value in memory; nil when it is missing.
+  public func jsonValue() throws -> JSONValue? {
+    try withExtendedLifetime(storage) { try value.jsonValue(.empty) }
+  }
+
+  /// Appends the value's JSON; of a missing one `null`.
+  public func writeJSON(into json: inout [UInt8]) throws {
+    try withExtendedLifetime(storage) { try value.writeJSON(.empty, into: &json) }
+  }
+
+  /// The value as a value of a type of one's own.
+  ///
+  /// - Throws: `DecodingError`.
+  public func decode<Result: Decodable>(_ type: Result.Type = Result.self) throws -> Result {
+    var json: [UInt8] = []
+    try writeJSON(into: &json)
+    return try JSONDecoder().decode(type, from: Data(json))
+  }
+}

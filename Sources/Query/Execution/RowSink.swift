@@ -1,0 +1,122 @@
+import Fleece
+
+/// What takes the rows of a query, one after the other: they are where the context says.
+class RowSink {
+  /// Takes the row at hand. False when no more are wanted.
+  func row() throws -> Bool { false }
+
+  /// Takes the number of rows, where nothing else of them matters.
+  func countRows(_ count: Int) throws {}
+
+  /// There are no more rows.
+  func finish() throws {}
+}
+
+/// Takes the values of a result's row, which lie there until it returns. False when no more are wanted.
+typealias RowReceiver = (UnsafePointer<QueryValue>) throws -> Bool
+
+/// How many rows are skipped, and how many are wanted.
+struct RowWindow {
+  var offset: Int
+  /// Nil is no limit.
+  var limit: Int?
+
+  /// What LIMIT and OFFSET say; below zero is zero.
+  ///
+  /// - Throws: `evaluation` for what is no number.
+  init(_ compiled: CompiledQuery, _ context: EvaluationContext) throws {
+    func number(_ expression: CompiledExpression, _ clause: String) throws -> Int {
+      let value = expression.evaluate(context)
+      try context.check()
+      guard let number = value.integer else {
+        if case .uint = value { return .max }
+        throw QueryError(.evaluation, "\(clause) has to be a number, and is of type \(value.type.name)")
+      }
+      return max(0, Int(number))
+    }
+    offset = try compiled.offset.map { try number($0, "OFFSET") } ?? 0
+    limit = try compiled.limit.map { try number($0, "LIMIT") }
+  }
+
+  /// How many rows have to be found in all; nil is all of them.
+  var needed: Int? {
+    guard let limit else { return nil }
+    let (sum, overflow) = limit.addingReportingOverflow(offset)
+    return overflow ? nil : sum
+  }
+}
+
+/// Gives the results of rows as they come: skips, counts, and leaves out what was there before.
+final class ProjectingSink: RowSink {
+  private let columns: [CompiledExpression]
+  private let context: EvaluationContext
+  private let receiver: RowReceiver
+  private let values: UnsafeMutablePointer<QueryValue>
+  private var skip: Int
+  private var left: Int?
+  private let distinct: DistinctRows?
+
+  init(
+    _ compiled: CompiledQuery, _ context: EvaluationContext, _ window: RowWindow,
+    _ receiver: @escaping RowReceiver
+  ) {
+    columns = compiled.columns
+    self.context = context
+    self.receiver = receiver
+    skip = window.offset
+    left = window.limit
+    values = .allocate(capacity: max(1, columns.count))
+    values.initialize(repeating: .missing, count: max(1, columns.count))
+    distinct =
+      compiled.plan.query.isDistinct ? DistinctRows(context, compiled.columns.count) : nil
+  }
+
+  deinit { values.deallocate() }
+
+  override func row() throws -> Bool {
+    if left == 0 { return false }
+    if distinct == nil, skip > 0 {
+      skip -= 1
+      return true
+    }
+    for index in columns.indices { values[index] = columns[index].evaluate(context) }
+    try context.check()
+    if let distinct {
+      guard distinct.insert(values) else { return true }
+      if skip > 0 {
+        skip -= 1
+        return true
+      }
+    }
+    guard try receiver(values) else { return false }
+    if let count = left {
+      left = count - 1
+      return count > 1
+    }
+    return true
+  }
+}
+
+/// The rows of results that were there.
+final class DistinctRows {
+  private let table: RowTable
+  private let arena = EvaluationArena(capacity: 16_384)
+  private let width: Int
+  private let sharedKeys: SharedKeys
+
+  init(_ context: EvaluationContext, _ width: Int) {
+    self.width = width
+    sharedKeys = context.sharedKeys
+    table = RowTable(Array(repeating: context.order(nil), count: width))
+  }
+
+  /// Adds a row, which is copied. False when an equal one is there.
+  func insert(_ values: UnsafePointer<QueryValue>) -> Bool {
+    let hash = table.hash(values)
+    if table.find(values, hash) != nil { return false }
+    let kept = arena.allocate(width, of: QueryValue.self)
+    for index in 0..<width { kept[index] = arena.copy(values[index], sharedKeys) }
+    table.add(kept, hash)
+    return true
+  }
+}

@@ -1,0 +1,82 @@
+/// A hash table of rows of values, which lie in memory of its owner: groups, results seen, sides of joins.
+///
+/// Rows are equal as `ValueOrder` says. Each has a number, in the order in which they were added.
+final class RowTable {
+  private struct Entry: BitwiseCopyable {
+    var hash: UInt64
+    /// The row's number; -1 where there is none.
+    var number: Int
+  }
+
+  private var entries: UnsafeMutablePointer<Entry>
+  private var capacity: Int
+  private(set) var count = 0
+  private var rows: [UnsafePointer<QueryValue>] = []
+  /// How many leading values of a row are compared.
+  private let width: Int
+  private let orders: [ValueOrder]
+
+  /// A table of rows whose first values, as many as there are orders, tell them apart.
+  init(_ orders: [ValueOrder]) {
+    self.orders = orders
+    width = orders.count
+    capacity = 64
+    entries = .allocate(capacity: capacity)
+    entries.initialize(repeating: Entry(hash: 0, number: -1), count: capacity)
+  }
+
+  deinit { entries.deallocate() }
+
+  /// The row of a number.
+  func row(_ number: Int) -> UnsafePointer<QueryValue> { rows[number] }
+
+  func hash(_ values: UnsafePointer<QueryValue>) -> UInt64 {
+    var hash = ValueHash()
+    for index in 0..<width { hash.combine(values[index], orders[index]) }
+    return hash.value
+  }
+
+  /// The number of an equal row, or nil.
+  func find(_ values: UnsafePointer<QueryValue>, _ hash: UInt64) -> Int? {
+    let mask = capacity - 1
+    var place = Int(truncatingIfNeeded: hash) & mask
+    while true {
+      let entry = entries[place]
+      if entry.number < 0 { return nil }
+      if entry.hash == hash, areEqual(rows[entry.number], values) { return entry.number }
+      place = (place + 1) & mask
+    }
+  }
+
+  /// Adds a row, of which there is no equal yet, and returns its number. It is kept where it lies.
+  @discardableResult
+  func add(_ values: UnsafePointer<QueryValue>, _ hash: UInt64) -> Int {
+    if (count + 1) * 4 > capacity * 3 { grow() }
+    place(Entry(hash: hash, number: count))
+    rows.append(values)
+    count += 1
+    return count - 1
+  }
+
+  private func place(_ entry: Entry) {
+    let mask = capacity - 1
+    var place = Int(truncatingIfNeeded: entry.hash) & mask
+    while entries[place].number >= 0 { place = (place + 1) & mask }
+    entries[place] = entry
+  }
+
+  private func grow() {
+    let old = entries
+    let oldCapacity = capacity
+    capacity *= 2
+    entries = .allocate(capacity: capacity)
+    entries.initialize(repeating: Entry(hash: 0, number: -1), count: capacity)
+    for index in 0..<oldCapacity where old[index].number >= 0 { place(old[index]) }
+    old.deallocate()
+  }
+
+  private func areEqual(_ left: UnsafePointer<QueryValue>, _ right: UnsafePointer<QueryValue>) -> Bool {
+    for index in 0..<width where !orders[index].areEqual(left[index], right[index]) { return false }
+    return true
+  }
+}

@@ -1,0 +1,166 @@
+import Fleece
+
+/// Sorts rows: all of them, or with a LIMIT the first ones in a heap, so that what can't be among them is refused
+/// before anything of it is kept.
+///
+/// A kept row is its columns and then what it is sorted by, copied. Rows of equal keys stay in the order they came in.
+final class SortingSink: RowSink {
+  private struct Row: BitwiseCopyable {
+    var values: UnsafeMutablePointer<QueryValue>
+    /// In which order it came.
+    var number: Int
+  }
+
+  private let context: EvaluationContext
+  private let columns: [CompiledExpression]
+  private let orderings: [CompiledOrdering]
+  private let orders: [ValueOrder]
+  private let window: RowWindow
+  private let needed: Int?
+  private let receiver: RowReceiver
+  private let distinct: DistinctRows?
+  private var arena = EvaluationArena(capacity: 16_384)
+  private var rows: [Row] = []
+  private var number = 0
+  /// Rows kept since the arena was begun, those that have gone as well.
+  private var kept = 0
+  private let probe: UnsafeMutablePointer<QueryValue>
+
+  init(
+    _ compiled: CompiledQuery, _ context: EvaluationContext, _ window: RowWindow,
+    _ receiver: @escaping RowReceiver
+  ) {
+    self.context = context
+    columns = compiled.columns
+    orderings = compiled.orderBy
+    orders = compiled.orderBy.map { context.order($0.collation) }
+    self.window = window
+    needed = window.needed
+    self.receiver = receiver
+    distinct = compiled.plan.query.isDistinct ? DistinctRows(context, compiled.columns.count) : nil
+    let width = compiled.columns.count + compiled.orderBy.count
+    probe = .allocate(capacity: width)
+    probe.initialize(repeating: .missing, count: width)
+  }
+
+  deinit { probe.deallocate() }
+
+  override func row() throws -> Bool {
+    if needed == 0 { return false }
+    let width = columns.count
+    number += 1
+    if let distinct {
+      for index in 0..<width { probe[index] = columns[index].evaluate(context) }
+      try context.check()
+      guard distinct.insert(probe) else { return true }
+    }
+    for index in orderings.indices {
+      probe[width + index] = orderings[index].expression.evaluate(context)
+    }
+    if let needed, rows.count == needed {
+      // The first of the heap is the last of those that are wanted.
+      guard precedes(probe + width, number, rows[0].values + width, rows[0].number) else {
+        try context.check()
+        return true
+      }
+      try keep(isProjected: distinct != nil)
+      rows[0] = Row(values: last, number: number)
+      siftDown(0)
+      if kept > max(needed * 4, 4096) { compact() }
+      return true
+    }
+    try keep(isProjected: distinct != nil)
+    rows.append(Row(values: last, number: number))
+    if needed != nil { siftUp(rows.count - 1) }
+    return true
+  }
+
+  private var last: UnsafeMutablePointer<QueryValue> = UnsafeMutablePointer(bitPattern: 8).unsafelyUnwrapped
+
+  /// Copies the row at hand, whose keys are in `probe`, to `last`.
+  private func keep(isProjected: Bool) throws {
+    let width = columns.count
+    let values = arena.allocate(width + orderings.count, of: QueryValue.self)
+    let sharedKeys = context.sharedKeys
+    for index in 0..<width {
+      values[index] = arena.copy(
+        isProjected ? probe[index] : columns[index].evaluate(context), sharedKeys)
+    }
+    for (index, ordering) in orderings.enumerated() {
+      if let column = ordering.column {
+        values[width + index] = values[column]
+      } else {
+        values[width + index] = arena.copy(probe[width + index], sharedKeys)
+      }
+    }
+    try context.check()
+    kept += 1
+    last = values
+  }
+
+  /// Leaves behind what belongs to rows that have gone.
+  private func compact() {
+    let fresh = EvaluationArena(capacity: 16_384)
+    let width = columns.count + orderings.count
+    for index in rows.indices {
+      let values = fresh.allocate(width, of: QueryValue.self)
+      for column in 0..<width { values[column] = fresh.copy(rows[index].values[column], context.sharedKeys) }
+      rows[index].values = values
+    }
+    arena = fresh
+    kept = rows.count
+  }
+
+  @inline(__always)
+  private func precedes(
+    _ left: UnsafePointer<QueryValue>, _ leftNumber: Int, _ right: UnsafePointer<QueryValue>,
+    _ rightNumber: Int
+  ) -> Bool {
+    for index in orders.indices {
+      let order = orders[index].compare(left[index], right[index])
+      if order != 0 { return (order < 0) != orderings[index].isDescending }
+    }
+    return leftNumber < rightNumber
+  }
+
+  private func precedes(_ left: Row, _ right: Row) -> Bool {
+    let width = columns.count
+    return precedes(left.values + width, left.number, right.values + width, right.number)
+  }
+
+  // MARK: The heap, its last row on top
+
+  private func siftUp(_ start: Int) {
+    var child = start
+    while child > 0 {
+      let parent = (child - 1) / 2
+      guard precedes(rows[parent], rows[child]) else { return }
+      rows.swapAt(parent, child)
+      child = parent
+    }
+  }
+
+  private func siftDown(_ start: Int) {
+    var parent = start
+    while true {
+      var greatest = parent
+      for child in [2 * parent + 1, 2 * parent + 2]
+      where child < rows.count && precedes(rows[greatest], rows[child]) {
+        greatest = child
+      }
+      guard greatest != parent else { return }
+      rows.swapAt(parent, greatest)
+      parent = greatest
+    }
+  }
+
+  override func finish() throws {
+    var rows = rows
+    rows.sort { precedes($0, $1) }
+    let end = min(rows.count, needed ?? .max)
+    guard window.offset < end else { return }
+    for row in rows[window.offset..<end] {
+      guard try receiver(row.values) else { return }
+    }
+  }
+}

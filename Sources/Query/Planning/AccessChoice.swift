@@ -1,0 +1,396 @@
+// Chooses how the rows of one source are found, given the sources that are there before it.
+//
+// Costs are in units of one document looked at in a full scan. They only have to order plans rightly.
+
+enum Cost {
+  static let indexEntry = 0.5
+  static let fetch = 3.0
+  static let seek = 4.0
+  static let hashedRow = 2.0
+  static let probe = 1.5
+  static let sortedRow = 0.3
+  /// An index in the order of the documents' IDs is slower to go along than the engine's own order.
+  static let rowByID = 1.6
+}
+
+struct AccessChoice {
+  let planner: Planner
+  let source: ResolvedSource
+  /// Sources whose rows are there already.
+  let bound: Set<String>
+  /// What the rows have to meet.
+  let conditions: [Expression]
+  /// What items of the documents' arrays have to meet in steps to come.
+  let unnestConditions: [ItemConditions]
+  /// For how many rows this is done.
+  let outerRows: Double
+  let isFirst: Bool
+
+  struct Choice {
+    var access: AccessPath
+    var filter: [Expression]
+    var cost: Double
+    var rowsPerOuterRow: Double
+    var isOrdered = false
+    var substitutions: [Expression: Expression] = [:]
+    /// Tells choices of one cost apart.
+    var name = ""
+  }
+
+  /// The cheapest way.
+  func best() -> Choice {
+    var choices = [fullScan()]
+    if isFirst, let direction = idOrder() { choices.append(scanByID(direction)) }
+    if planner.context.usesIndexes, !source.includesDeleted { choices += lookups() }
+    // IDs order the documents themselves: that is no index.
+    if planner.context.usesIndexes || source.includesDeleted { choices += identifierLookups() }
+    if planner.context.usesIndexes, !source.includesDeleted { choices += unions() }
+    if !isFirst, let hash = hashJoin() { choices.append(hash) }
+    return choices.min { ($0.cost, $0.name) < ($1.cost, $1.name) } ?? fullScan()
+  }
+
+  private var documentCount: Double { Double(max(1, planner.context.documentCount)) }
+  private var id: Expression { .meta(source: SourceName(source.name), .id) }
+
+  // MARK: Scans
+
+  private func fullScan() -> Choice {
+    let rows = documentCount * selectivity(conditions)
+    return priced(
+      Choice(access: .documents(byID: nil), filter: conditions, cost: documentCount, rowsPerOuterRow: rows))
+  }
+
+  private func scanByID(_ direction: ScanDirection) -> Choice {
+    let rows = documentCount * selectivity(conditions)
+    return priced(
+      Choice(
+        access: .documents(byID: direction), filter: conditions, cost: documentCount * Cost.rowByID,
+        rowsPerOuterRow: rows, isOrdered: true, name: "id"))
+  }
+
+  /// The direction in which IDs go when they are what rows are ordered by.
+  private func idOrder() -> ScanDirection? {
+    guard !planner.query.isGrouped, planner.query.orderBy.first?.expression == id,
+      let first = planner.query.orderBy.first, !source.includesDeleted
+    else { return nil }
+    return first.isDescending ? .backward : .forward
+  }
+
+  /// Adds what is the same for all choices: sorting, an early end, and the rows of the steps before.
+  private func priced(_ choice: Choice) -> Choice {
+    var choice = choice
+    if isFirst {
+      let query = planner.query
+      let rows = max(1, choice.rowsPerOuterRow)
+      let needsOrder = !query.orderBy.isEmpty && !query.isGrouped
+      if needsOrder, !choice.isOrdered { choice.cost += rows * Cost.sortedRow * max(1, rows.log2Estimate) }
+      let endsEarly = !query.isGrouped && (!needsOrder || choice.isOrdered)
+      if endsEarly, query.limit != nil {
+        choice.cost *= min(1, (query.limitEstimate + 1) / rows)
+      }
+    } else {
+      choice.cost *= max(1, outerRows)
+    }
+    return choice
+  }
+
+  // MARK: Lookups by ID
+
+  private func identifierLookups() -> [Choice] {
+    let match = KeyMatch(keys: [id], terms: terms(of: conditions), allowing: 1)
+    guard !match.conditions.isEmpty else { return [] }
+    let rows = KeyEstimate(entries: documentCount, perPrefix: [1]).rows(match.conditions)
+    let direction = isFirst ? idOrder() : nil
+    // A condition that gives exactly its IDs needn't be asked again.
+    let filter = conditions.indices.filter { !match.exact.contains($0) }.map { conditions[$0] }
+    let cost = Cost.seek + rows * (match.conditions[0].isEquality ? 0 : 1)
+    return [
+      priced(
+        Choice(
+          access: .identifiers([match.conditions], direction: direction ?? .forward), filter: filter,
+          cost: cost,
+          rowsPerOuterRow: rows * selectivity(filter), isOrdered: direction != nil, name: "id"))
+    ]
+  }
+
+  private func terms(of conditions: [Expression]) -> [KeyTerm] {
+    conditions.enumerated().flatMap { index, condition in
+      condition.keyTerms(of: source.name, bound: values, conjunct: index)
+    }
+  }
+
+  /// What values may depend on.
+  private var values: Set<String> {
+    bound.union(planner.query.subqueries.indices.map(InternalName.subquery))
+  }
+
+  // MARK: Indexes
+
+  private func lookups() -> [Choice] { planner.context.indexes.compactMap { lookup($0) } }
+
+  private func lookup(_ index: PlannedIndex) -> Choice? {
+    index.unnest == nil ? plainLookup(index.of(source.name)) : itemLookup(index.of(source.name))
+  }
+
+  private func plainLookup(_ index: PlannedIndex) -> Choice? {
+    guard let implied = implied(index.condition) else { return nil }
+    let match = KeyMatch(keys: index.keys, terms: terms(of: conditions), allowing: index.keys.count)
+    let exact = index.isExact ? match.exact : []
+    let filter = conditions.indices.filter { !exact.contains($0) && !implied.contains($0) }
+      .map { conditions[$0] }
+    let entries = KeyEstimate(entries: Double(index.entries), perPrefix: index.entriesPerPrefix)
+      .rows(match.conditions)
+    let order = isFirst ? indexOrder(index, match.conditions) : nil
+    let substitutions = covering(index, filter)
+    let isGrouping =
+      isFirst && planner.query.groupBy?.isEmpty == false && index.gives(planner.query.groupBy ?? [])
+    // Without a condition or an order to serve, an index is only worth going along when it has all that is needed.
+    guard !match.conditions.isEmpty || order != nil || !index.condition.isEmpty || substitutions != nil
+    else { return nil }
+    var cost = Cost.seek + entries * Cost.indexEntry
+    if substitutions == nil {
+      // What other conditions on the index's own expressions refuse isn't fetched.
+      cost += entries * Cost.fetch
+    }
+    if isGrouping { cost *= 0.95 }
+    let access = IndexAccess(
+      index: index, ranges: [match.conditions], direction: order ?? .forward, isCovering: substitutions != nil
+    )
+    return priced(
+      Choice(
+        access: .index(access), filter: filter, cost: cost, rowsPerOuterRow: entries * selectivity(filter),
+        isOrdered: order != nil, substitutions: substitutions ?? [:], name: "index \(index.name)"))
+  }
+
+  /// An array index finds documents, whose items are then looked at as they would be without it.
+  private func itemLookup(_ index: PlannedIndex) -> Choice? {
+    guard let unnest = index.unnest, implied(index.condition) != nil else { return nil }
+    var best: KeyMatch?
+    for items in unnestConditions + quantified() where items.array == unnest.array {
+      let terms = items.conditions.enumerated().flatMap { position, condition in
+        condition.renaming(items.variable, to: unnest.variable)
+          .keyTerms(of: unnest.variable, bound: values, conjunct: position)
+      }
+      let match = KeyMatch(keys: index.keys, terms: terms, allowing: index.keys.count)
+      if match.conditions.count > best?.conditions.count ?? 0 { best = match }
+    }
+    guard let match = best else { return nil }
+    let entries = KeyEstimate(entries: Double(index.entries), perPrefix: index.entriesPerPrefix)
+      .rows(match.conditions)
+    return priced(
+      Choice(
+        access: .index(IndexAccess(index: index, ranges: [match.conditions])), filter: conditions,
+        cost: Cost.seek + entries * (Cost.indexEntry + Cost.fetch),
+        rowsPerOuterRow: min(entries, documentCount) * selectivity(conditions), name: "index \(index.name)"))
+  }
+
+  /// What ANY asks of the items of an array.
+  private func quantified() -> [ItemConditions] {
+    conditions.compactMap { condition in
+      switch condition {
+      case .quantified(.any, let variable, let array, let items),
+        .quantified(.anyAndEvery, let variable, let array, let items):
+        ItemConditions(array: array, variable: variable, conditions: items.conjuncts)
+      // ARRAY_CONTAINS and IN look for one item.
+      case .call(let call) where call.name == "ARRAY_CONTAINS" && call.arguments.count == 2:
+        ItemConditions(
+          array: call.arguments[0], variable: InternalName.item,
+          conditions: [.binary(.equal, InternalName.reference(InternalName.item), call.arguments[1])])
+      case .contained(let item, let array, negated: false) where array.sources == [source.name]:
+        ItemConditions(
+          array: array, variable: InternalName.item,
+          conditions: [.binary(.equal, InternalName.reference(InternalName.item), item)])
+      default: nil
+      }
+    }
+  }
+
+  /// The conjuncts that say what a partial index's condition says; nil when the query may want other documents.
+  private func implied(_ condition: [Expression]) -> Set<Int>? {
+    var found: Set<Int> = []
+    let terms = terms(of: conditions)
+    for part in condition {
+      if let position = conditions.firstIndex(of: part) {
+        found.insert(position)
+        continue
+      }
+      // Whatever compares with an expression wants it to be there.
+      let needsValue = part.keyTerms(of: source.name, bound: [], conjunct: 0).first
+      guard let needsValue, needsValue.condition == .isValued || needsValue.condition == .isThere,
+        terms.contains(where: { term in
+          guard term.key == needsValue.key else { return false }
+          switch term.condition {
+          case .isNull: return needsValue.condition == .isThere
+          case .isMissing: return false
+          case .isThere: return needsValue.condition == .isThere
+          default: return true
+          }
+        })
+      else { return nil }
+    }
+    return found
+  }
+
+  /// What an index's expressions are read as when it has all that is asked of the source; else nil.
+  private func covering(_ index: PlannedIndex, _ filter: [Expression]) -> [Expression: Expression]? {
+    guard index.givesValues, index.unnest == nil else { return nil }
+    var substitutions: [Expression: Expression] = [:]
+    for (position, key) in index.keys.enumerated() where substitutions[key] == nil {
+      substitutions[key] = InternalName.reference(InternalName.indexKey(position, of: source.name))
+    }
+    var needed = planner.rowExpressions + filter
+    // Conditions and arrays of other sources read this one's rows as well.
+    needed += planner.query.conditions.filter { !conditions.contains($0) }
+    for other in planner.query.sources where other.name != source.name {
+      switch other.kind {
+      case .documents(_, let on): needed += on
+      case .unnest(let array, _): needed.append(array)
+      }
+    }
+    let isCovered = needed.allSatisfy {
+      !$0.substituting(substitutions).readsRecord(of: source.name)
+    }
+    return isCovered ? substitutions : nil
+  }
+
+  /// The direction in which an index gives the order that is asked for, if it does.
+  private func indexOrder(_ index: PlannedIndex, _ conditions: [KeyCondition]) -> ScanDirection? {
+    let query = planner.query
+    guard index.isExact, !query.isGrouped, let first = query.orderBy.first else { return nil }
+    // Ranges after several values of one expression aren't in order.
+    let equal = conditions.prefix(while: \.isEquality).count
+    guard conditions.dropFirst(equal).count <= 1 else { return nil }
+    let fixed = Set(index.keys.prefix(equal))
+    var keys = index.keys.dropFirst(equal)[...]
+    for ordering in query.orderBy {
+      if fixed.contains(ordering.expression) { continue }
+      guard ordering.isDescending == first.isDescending else { return nil }
+      guard let key = keys.first else {
+        // Entries of equal values are in order of their documents' IDs.
+        guard ordering.expression == id else { return nil }
+        break
+      }
+      guard key == ordering.expression else { return nil }
+      keys = keys.dropFirst()
+    }
+    return first.isDescending ? .backward : .forward
+  }
+
+  // MARK: OR
+
+  /// For each OR: every one of its conditions looked up by itself.
+  private func unions() -> [Choice] {
+    conditions.indices.compactMap { position in
+      let parts = conditions[position].disjuncts
+      guard parts.count > 1, parts.count <= 64 else { return nil }
+      var others = conditions
+      others.remove(at: position)
+      var paths: [AccessPath] = []
+      var cost = 0.0
+      var rows = 0.0
+      for part in parts {
+        let single = AccessChoice(
+          planner: planner, source: source, bound: bound, conditions: others + part.conjuncts,
+          unnestConditions: [], outerRows: 1, isFirst: false)
+        let choices = (single.lookups() + single.identifierLookups()).filter { $0.access.isLookup }
+        guard let best = choices.min(by: { ($0.cost, $0.name) < ($1.cost, $1.name) }) else { return nil }
+        var path = best.access
+        // Documents are fetched: the parts may have different indexes.
+        if case .index(var access) = path {
+          access.isCovering = false
+          path = .index(access)
+        }
+        paths.append(path)
+        cost += best.cost + best.rowsPerOuterRow * Cost.fetch
+        rows += best.rowsPerOuterRow
+      }
+      return priced(
+        Choice(
+          access: AccessPath.merged(paths), filter: conditions, cost: cost,
+          rowsPerOuterRow: min(rows, documentCount), name: "union"))
+    }
+  }
+
+  // MARK: Hash joins
+
+  private func hashJoin() -> Choice? {
+    var keys: [Expression] = []
+    var probes: [Expression] = []
+    var rest: [Expression] = []
+    var own: [Expression] = []
+    for condition in conditions {
+      if condition.sources.isSubset(of: [source.name]) {
+        own.append(condition)
+        continue
+      }
+      if case .binary(.equal, let left, let right) = condition {
+        if left.sources == [source.name], right.sources.isSubset(of: bound) {
+          keys.append(left)
+          probes.append(right)
+          continue
+        }
+        if right.sources == [source.name], left.sources.isSubset(of: bound) {
+          keys.append(right)
+          probes.append(left)
+          continue
+        }
+      }
+      rest.append(condition)
+    }
+    guard !keys.isEmpty else { return nil }
+    let build = AccessChoice(
+      planner: planner, source: source, bound: [], conditions: own, unnestConditions: [], outerRows: 1,
+      isFirst: false
+    ).best()
+    var access = build.access
+    // What is kept is the document, by its ID.
+    if case .index(var index) = access {
+      index.isCovering = false
+      access = .index(index)
+    }
+    let matches = max(1, build.rowsPerOuterRow * 0.05)
+    return Choice(
+      access: .hash(build: access, filter: build.filter, keys: keys, probes: probes), filter: rest,
+      cost: build.cost + build.rowsPerOuterRow * Cost.hashedRow
+        + max(1, outerRows) * (Cost.probe + min(matches, 4) * Cost.fetch),
+      rowsPerOuterRow: matches * selectivity(rest), name: "hash")
+  }
+}
+
+extension AccessPath {
+  /// Whether it looks at less than everything.
+  fileprivate var isLookup: Bool {
+    switch self {
+    case .identifiers: true
+    case .index(let access): access.ranges.allSatisfy { !$0.isEmpty }
+    default: false
+    }
+  }
+
+  /// Paths as one: ranges of one index are merged, so that they find nothing twice.
+  fileprivate static func merged(_ paths: [AccessPath]) -> AccessPath {
+    var merged: [AccessPath] = []
+    for path in paths {
+      let same = merged.firstIndex { other in
+        switch (other, path) {
+        case (.identifiers, .identifiers): true
+        case (.index(let left), .index(let right)): left.index.name == right.index.name
+        default: false
+        }
+      }
+      guard let same else {
+        merged.append(path)
+        continue
+      }
+      switch (merged[same], path) {
+      case (.identifiers(let left, let direction), .identifiers(let right, _)):
+        merged[same] = .identifiers(left + right, direction: direction)
+      case (.index(var left), .index(let right)):
+        left.ranges += right.ranges
+        merged[same] = .index(left)
+      default: break
+      }
+    }
+    return merged.count == 1 ? merged[0] : .union(merged)
+  }
+}

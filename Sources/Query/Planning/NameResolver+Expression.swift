@@ -1,0 +1,165 @@
+extension NameResolver {
+  /// The canonical form of an expression.
+  mutating func resolve(_ expression: Expression, _ scope: Scope) throws -> Expression {
+    switch expression {
+    case .property(let reference): return try resolve(reference, scope)
+    case .star(let source): return try resolveStar(source, scope)
+    case .meta(let source, let member): return try resolveMeta(source, member, scope)
+    case .member(let base, let steps):
+      let base = try resolve(base, scope)
+      // A path of a path is a path.
+      guard case .property(var reference) = base else { return .member(base, steps) }
+      reference.steps += steps
+      return canonical(reference, scope)
+    case .quantified(let quantifier, let variable, let collection, let condition):
+      let collection = try resolve(collection, scope)
+      var inner = scope
+      // No variable may be called as a source: an alias's expression could be put in its scope.
+      var name = variable
+      while scope.sources.contains(where: { $0.name == name }) || scope.variables.values.contains(name) {
+        name += "'"
+      }
+      inner.variables[variable] = name
+      return .quantified(quantifier, variable: name, in: collection, satisfies: try resolve(condition, inner))
+    case .call(let call): return try resolve(call, scope)
+    case .exists(let statement):
+      var resolver = NameResolver(databaseName: databaseName, text: text)
+      try resolver.resolve(subquery: statement)
+      query.subqueries.append(resolver.query)
+      return InternalName.reference(InternalName.subquery(query.subqueries.count - 1))
+    case .match(let index, _), .rank(let index):
+      throw failure(
+        .index, "there is no full-text index \"\(index.name)\"", at: index.position)
+    default: return try expression.mappingParts { try resolve($0, scope) }
+    }
+  }
+
+  /// A query inside another knows nothing of that one's rows.
+  private mutating func resolve(subquery statement: SelectStatement) throws {
+    do { query = try NameResolver.resolve(statement, databaseName: databaseName, text: text) } catch let error
+      as QueryError where error.code == .unknownName
+    {
+      throw QueryError(
+        .unsupported, error.message + "; a query in EXISTS can't use the rows of the one around it",
+        at: SourcePosition(error.location?.offset), in: text)
+    }
+  }
+
+  private func resolve(_ reference: PropertyReference, _ scope: Scope) throws -> Expression {
+    guard case .name(let first)? = reference.steps.first else {
+      throw failure(.invalidUse, "a path begins with a name", at: reference.position)
+    }
+    var reference = reference
+    if let variable = scope.variables[first] {
+      reference.steps[0] = .name(variable)
+      return .property(reference)
+    }
+    if scope.sources.contains(where: { $0.name == first }) { return canonical(reference, scope) }
+    if let aliased = scope.aliases[first] {
+      if aliased.hasAggregates, let clause = scope.noAggregates {
+        throw failure(
+          .invalidUse, "\"\(first)\" is an aggregate, which can't stand in \(clause)", at: reference.position)
+      }
+      let rest = Array(reference.steps.dropFirst())
+      guard !rest.isEmpty else { return aliased }
+      guard case .property(var path) = aliased else {
+        if case .star(let source?) = aliased {
+          return .property(PropertyReference([.name(source.name)] + rest, position: reference.position))
+        }
+        return .member(aliased, rest)
+      }
+      path.steps += rest
+      return .property(path)
+    }
+    let documents = scope.documents
+    guard let source = documents.first else {
+      throw failure(
+        .unknownName, "there is no \"\(first)\" here: a property needs a FROM", at: reference.position)
+    }
+    guard documents.count == 1 else {
+      let names = documents.map(\.name).joined(separator: ", ")
+      throw failure(
+        .unknownName,
+        "property \"\(first)\" does not begin with a declared 'AS' alias, which are here: \(names)",
+        at: reference.position)
+    }
+    reference.steps.insert(.name(source.name), at: 0)
+    return .property(reference)
+  }
+
+  /// A source's name alone is its whole document.
+  private func canonical(_ reference: PropertyReference, _ scope: Scope) -> Expression {
+    guard reference.steps.count == 1, case .name(let name)? = reference.steps.first,
+      let source = scope.sources.first(where: { $0.name == name })
+    else { return .property(reference) }
+    return whole(source, at: reference.position)
+  }
+
+  private func resolveStar(_ source: SourceName?, _ scope: Scope) throws -> Expression {
+    if let source {
+      if let variable = scope.variables[source.name] {
+        return .property(PropertyReference([.name(variable)], position: source.position))
+      }
+      guard let found = scope.sources.first(where: { $0.name == source.name }) else {
+        throw failure(.unknownName, "there is no source \"\(source.name)\"", at: source.position)
+      }
+      return whole(found, at: source.position)
+    }
+    guard let only = scope.sources.first else { throw failure(.invalidUse, "* needs a FROM") }
+    guard scope.documents.count == 1 else {
+      throw failure(.invalidUse, "* inside an expression needs a source's name: \(only.name).*")
+    }
+    return whole(scope.documents[0], at: SourcePosition())
+  }
+
+  private mutating func resolveMeta(_ source: SourceName?, _ member: MetaProperty?, _ scope: Scope) throws
+    -> Expression
+  {
+    let documents = scope.documents
+    let found: ResolvedSource
+    if let source {
+      guard let named = documents.first(where: { $0.name == source.name }) else {
+        throw failure(
+          .unknownName, "META(\(source.name)): there is no source of documents \"\(source.name)\"",
+          at: source.position)
+      }
+      found = named
+    } else {
+      guard let only = documents.first else { throw failure(.invalidUse, "META() needs a FROM") }
+      guard documents.count == 1 else {
+        throw failure(
+          .invalidUse, "META() of several sources needs the name of one: META(\(only.name))")
+      }
+      found = only
+    }
+    if member == .deleted { mentionsDeleted.insert(found.name) }
+    return .meta(source: SourceName(found.name, position: source?.position ?? SourcePosition()), member)
+  }
+
+  private mutating func resolve(_ call: FunctionCall, _ scope: Scope) throws -> Expression {
+    guard AggregateFunctions.names.contains(call.name) else {
+      return try Expression.call(call).mappingParts { try resolve($0, scope) }
+    }
+    if let clause = scope.noAggregates {
+      throw failure(
+        .invalidUse, "\(call.name) is an aggregate, which can't stand in \(clause)", at: call.position)
+    }
+    guard call.arguments.count == 1, let argument = call.arguments.first else {
+      throw failure(.argumentCount, "\(call.name) takes one argument", at: call.position)
+    }
+    if case .star(nil) = argument {
+      guard call.name == "COUNT" else {
+        throw failure(.invalidUse, "only COUNT takes *", at: call.position)
+      }
+      guard !call.isDistinct else {
+        throw failure(.invalidUse, "COUNT(DISTINCT *): say what is to differ", at: call.position)
+      }
+      return .call(call)
+    }
+    var inner = scope
+    inner.noAggregates = "another aggregate"
+    var resolved = call
+    resolved.arguments = [try resolve(argument, inner)]
+    return .call(resolved)
+  }
+}

@@ -1,0 +1,197 @@
+// From a syntax tree to one whose names mean one thing each (ResolvedQuery.swift). The rules of names are in
+// docs/query.md.
+
+/// Resolves the names of one query.
+struct NameResolver {
+  /// The database's own name, which FROM may use.
+  let databaseName: String
+  /// The query's text, for the places of mistakes; nil for one that was built.
+  let text: String?
+
+  /// What may be named where an expression stands.
+  struct Scope {
+    /// Sources that are visible here.
+    var sources: [ResolvedSource] = []
+    /// Aliases of results, where those count.
+    var aliases: [String: Expression] = [:]
+    /// Variables of quantifiers, and what they are called in the canonical form.
+    var variables: [String: String] = [:]
+    /// What is said when an aggregate stands here; nil where they may.
+    var noAggregates: String?
+    /// The sources whose rows a path without a source's name can be about.
+    var documents: [ResolvedSource] { sources.filter(\.isDocuments) }
+  }
+
+  var query = ResolvedQuery()
+  var mentionsDeleted: Set<String> = []
+
+  init(databaseName: String, text: String?) {
+    self.databaseName = databaseName
+    self.text = text
+  }
+
+  /// Resolves a whole query. Throws a `QueryError` with the place of the name that is wrong.
+  static func resolve(_ statement: SelectStatement, databaseName: String, text: String?) throws
+    -> ResolvedQuery
+  {
+    var resolver = NameResolver(databaseName: databaseName, text: text)
+    try resolver.resolve(statement)
+    return resolver.query
+  }
+
+  func failure(_ code: QueryError.Code, _ message: String, at position: SourcePosition = SourcePosition())
+    -> QueryError
+  {
+    QueryError(code, message, at: position, in: text)
+  }
+
+  private mutating func resolve(_ statement: SelectStatement) throws {
+    try resolveSources(statement)
+    let sources = query.sources
+    query.isDistinct = statement.isDistinct
+    let plain = Scope(sources: sources)
+    try resolveColumns(statement, plain)
+
+    var aliases: [String: Expression] = [:]
+    for (index, result) in statement.results.enumerated() where result.alias != nil {
+      if let alias = result.alias { aliases[alias] = resultExpressions[index] }
+    }
+    var aliased = Scope(sources: sources, aliases: aliases)
+    aliased.noAggregates = "WHERE: it picks rows before they are grouped; HAVING picks groups"
+    if let condition = statement.condition {
+      query.conditions = try resolve(condition, aliased).conjuncts
+    }
+    aliased.noAggregates = "GROUP BY"
+    let groupBy = try statement.groupBy.map { try resolve($0, aliased) }
+    aliased.noAggregates = nil
+    if let having = statement.having {
+      guard !statement.groupBy.isEmpty else {
+        throw failure(.invalidUse, "HAVING needs a GROUP BY: without one, WHERE picks the rows")
+      }
+      query.having = try resolve(having, aliased)
+    }
+    query.orderBy = try statement.orderBy.map {
+      Ordering(try resolve($0.expression, aliased), isDescending: $0.isDescending)
+    }
+    query.limit = try statement.limit.map { try resolveConstant($0, "LIMIT") }
+    query.offset = try statement.offset.map { try resolveConstant($0, "OFFSET") }
+
+    let hasAggregates =
+      query.columns.contains { $0.expression.hasAggregates } || (query.having?.hasAggregates ?? false)
+      || query.orderBy.contains { $0.expression.hasAggregates }
+    if hasAggregates || !groupBy.isEmpty { query.groupBy = groupBy }
+    for index in query.sources.indices where mentionsDeleted.contains(query.sources[index].name) {
+      query.sources[index].includesDeleted = true
+    }
+  }
+
+  // MARK: Sources
+
+  private mutating func resolveSources(_ statement: SelectStatement) throws {
+    guard let first = statement.source else {
+      guard statement.joins.isEmpty else { throw failure(.invalidUse, "a JOIN needs a FROM") }
+      return
+    }
+    try add(.documents(.cross, on: []), first)
+    for clause in statement.joins {
+      switch clause {
+      case .join(let kind, let source, let condition):
+        try add(.documents(kind, on: []), source)
+        guard let condition else {
+          guard kind == .cross else {
+            throw failure(.invalidUse, "a JOIN needs an ON, but for CROSS JOIN", at: source.position)
+          }
+          continue
+        }
+        guard kind != .cross else {
+          throw failure(.invalidUse, "a CROSS JOIN takes no ON", at: source.position)
+        }
+        var scope = Scope(sources: query.sources)
+        scope.noAggregates = "ON"
+        let resolved = try resolve(condition, scope).conjuncts
+        query.sources[query.sources.count - 1].kind = .documents(kind, on: resolved)
+      case .unnest(let expression, let alias, let isLeftOuter):
+        var scope = Scope(sources: query.sources)
+        scope.noAggregates = "UNNEST"
+        let resolved = try resolve(expression, scope)
+        try checkUnused(alias, SourcePosition())
+        query.sources.append(
+          ResolvedSource(name: alias, kind: .unnest(resolved, isLeftOuter: isLeftOuter)))
+      }
+    }
+  }
+
+  private mutating func add(_ kind: ResolvedSource.Kind, _ source: DataSource) throws {
+    let known = ["_", "_default", "_default._default", databaseName]
+    guard known.contains(source.name) else {
+      throw failure(
+        .unknownName,
+        "there is no source \"\(source.name)\": a database's documents are called _ or \(databaseName)",
+        at: source.position)
+    }
+    let alias = source.alias ?? source.name
+    try checkUnused(alias, source.position)
+    query.sources.append(ResolvedSource(name: alias, kind: kind))
+  }
+
+  private func checkUnused(_ alias: String, _ position: SourcePosition) throws {
+    guard !query.sources.contains(where: { $0.name == alias }) else {
+      throw failure(
+        .duplicateName, "two sources are called \"\(alias)\": give one of them another alias", at: position)
+    }
+  }
+
+  private mutating func resolveConstant(_ expression: Expression, _ clause: String) throws -> Expression {
+    var scope = Scope()
+    scope.noAggregates = clause
+    let resolved: Expression
+    do { resolved = try resolve(expression, scope) } catch let error as QueryError
+      where error.code == .unknownName
+    {
+      throw QueryError(
+        .invalidUse, "\(clause) is the same for all rows: it can't depend on a property",
+        at: SourcePosition(error.location?.offset), in: text)
+    }
+    return resolved
+  }
+
+  // MARK: Columns
+
+  /// What each item of SELECT stands for; nil for a star that became several columns.
+  private var resultExpressions: [Expression?] = []
+
+  private mutating func resolveColumns(_ statement: SelectStatement, _ scope: Scope) throws {
+    let names = try statement.columnNames(in: text)
+    var taken = Set(names)
+    for (result, name) in zip(statement.results, names) {
+      guard case .star(nil) = result.expression, scope.sources.count > 1 else {
+        let expression = try resolve(result.expression, scope)
+        query.columns.append(ResolvedColumn(name: name, expression: expression))
+        resultExpressions.append(expression)
+        continue
+      }
+      guard result.alias == nil else {
+        throw failure(
+          .invalidUse, "* of several sources is several columns, which can't share one alias",
+          at: result.position)
+      }
+      for (number, source) in scope.sources.enumerated() {
+        var column = number == 0 ? name : source.name
+        var count = 1
+        while number > 0, !taken.insert(column).inserted {
+          count += 1
+          column = "\(source.name) #\(count)"
+        }
+        query.columns.append(ResolvedColumn(name: column, expression: whole(source, at: result.position)))
+      }
+      resultExpressions.append(nil)
+    }
+  }
+
+  /// All of a source's row.
+  func whole(_ source: ResolvedSource, at position: SourcePosition) -> Expression {
+    source.isDocuments
+      ? .star(source: SourceName(source.name, position: position))
+      : .property(PropertyReference([.name(source.name)], position: position))
+  }
+}

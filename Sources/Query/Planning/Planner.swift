@@ -1,0 +1,255 @@
+// Chooses how a query's rows are found. What it chooses depends on the query, on which indexes there are and on
+// their statistics, and not on the order in which the indexes were made: equal costs are told apart by name.
+
+/// What the planner knows of a database.
+struct PlanningContext {
+  /// Live documents.
+  var documentCount: Int
+  /// The value indexes, their expressions canonical for a source called `_`.
+  var indexes: [PlannedIndex]
+  /// Whether indexes may be used; tests hold the answers of plans with and without them against each other.
+  var usesIndexes = true
+}
+
+struct Planner {
+  let query: ResolvedQuery
+  let context: PlanningContext
+
+  static func plan(_ query: ResolvedQuery, _ context: PlanningContext) -> QueryPlan {
+    Planner(query: query, context: context).plan()
+  }
+
+  private func plan() -> QueryPlan {
+    if query.sources.count == 1, query.isCountOfDocuments {
+      return QueryPlan(query: query, steps: [], grouping: .documentCount)
+    }
+    var best: (plan: QueryPlan, cost: Double)?
+    for order in sourceOrders() {
+      let candidate = plan(order)
+      // The order that was written wins unless another is clearly better.
+      if let current = best, candidate.cost >= current.cost * 0.7 { continue }
+      best = candidate
+    }
+    guard var plan = best?.plan else { return plan([]).plan }
+    if query.isGrouped { plan.grouping = plan.isGroupOrdered ? .streaming : .hash }
+    return plan
+  }
+
+  // MARK: The order of sources
+
+  /// The orders in which sources can be nested: inner joins of a few sources any way, the written one first.
+  private func sourceOrders() -> [[ResolvedSource]] {
+    let sources = query.sources
+    let isFree = sources.allSatisfy {
+      if case .documents(let kind, _) = $0.kind { kind != .leftOuter } else { false }
+    }
+    guard isFree, sources.count > 1, sources.count <= 4 else { return [sources] }
+    var orders: [[ResolvedSource]] = []
+    func extend(_ chosen: [ResolvedSource], _ left: [ResolvedSource]) {
+      if left.isEmpty { orders.append(chosen) }
+      for index in left.indices {
+        var rest = left
+        let next = rest.remove(at: index)
+        extend(chosen + [next], rest)
+      }
+    }
+    extend([], sources)
+    return orders
+  }
+
+  // MARK: Steps
+
+  private func plan(_ sources: [ResolvedSource]) -> (plan: QueryPlan, cost: Double) {
+    var conditions = query.conditions
+    var outer: Set<String> = []
+    for source in sources {
+      guard case .documents(let kind, let on) = source.kind else { continue }
+      if kind == .leftOuter, !rejectsUnmatched(source) { outer.insert(source.name) } else { conditions += on }
+    }
+    var bound: Set<String> = []
+    var plan = QueryPlan(query: query, steps: [])
+    plan.constantConditions = conditions.filter { !$0.sources.contains(where: isSource) }
+    var pending = conditions.filter { $0.sources.contains(where: isSource) }
+    var rows = 1.0
+    var cost = 0.0
+    for (position, source) in sources.enumerated() {
+      bound.insert(source.name)
+      let ready = pending.filter { $0.sources.filter(isSource).isSubset(of: bound) }
+      pending.removeAll { $0.sources.filter(isSource).isSubset(of: bound) }
+      switch source.kind {
+      case .unnest(let array, let isLeftOuter):
+        rows *= 4
+        cost += rows
+        var step = PlanStep(
+          source: source, kind: isLeftOuter ? .leftOuter : .inner, access: .unnest(array), filter: ready)
+        if isLeftOuter {
+          step.filter = []
+          step.outerFilter = ready
+        }
+        rows *= step.filter.isEmpty ? 1 : 0.3
+        step.estimatedRows = rows
+        plan.steps.append(step)
+      case .documents(_, let on):
+        let isOuter = outer.contains(source.name)
+        let filter = isOuter ? on : ready
+        let choice = AccessChoice(
+          planner: self, source: source, bound: bound.subtracting([source.name]), conditions: filter,
+          unnestConditions: unnestConditions(of: source, pending + ready, sources),
+          outerRows: rows, isFirst: position == 0
+        ).best()
+        cost += choice.cost
+        rows = max(rows * choice.rowsPerOuterRow, isOuter ? rows : 0)
+        var step = PlanStep(
+          source: source, kind: isOuter ? .leftOuter : .inner, access: choice.access, filter: choice.filter)
+        if isOuter { step.outerFilter = ready }
+        step.estimatedRows = rows
+        plan.steps.append(step)
+        if position == 0 { plan.isOrdered = choice.isOrdered }
+        for (key, name) in choice.substitutions { plan.substitutions[key] = name }
+      }
+    }
+    for index in plan.steps.indices { plan.steps[index].needsRecord = needsRecord(plan.steps[index], plan) }
+    return (plan, cost)
+  }
+
+  /// Values of subqueries and groups aren't sources: they are there from the start.
+  func isSource(_ name: String) -> Bool { query.sources.contains { $0.name == name } }
+
+  /// Whether WHERE refuses the rows of an outer join that have no match, so that it may be an inner one.
+  private func rejectsUnmatched(_ source: ResolvedSource) -> Bool {
+    let others = Set(query.sources.map(\.name)).subtracting([source.name])
+    return query.conditions.contains { condition in
+      condition.keyTerms(of: source.name, bound: others, conjunct: 0).contains {
+        if case .isMissing = $0.condition { return false }
+        switch $0.key {
+        case .property(let path): return path.steps.count > 1
+        case .meta: return true
+        default: return false
+        }
+      }
+    }
+  }
+
+  /// What is asked of the items of a source's arrays, by inner UNNEST: the array, the items' name, the conditions.
+  private func unnestConditions(
+    of source: ResolvedSource, _ conditions: [Expression], _ sources: [ResolvedSource]
+  ) -> [ItemConditions] {
+    sources.compactMap { unnest in
+      guard case .unnest(let array, false) = unnest.kind, array.sources == [source.name] else { return nil }
+      let about = conditions.filter { $0.sources == [unnest.name] }
+      return about.isEmpty ? nil : ItemConditions(array: array, variable: unnest.name, conditions: about)
+    }
+  }
+
+  /// Whether anything but the ID of a step's documents is looked at.
+  private func needsRecord(_ step: PlanStep, _ plan: QueryPlan) -> Bool {
+    guard step.source.isDocuments else { return false }
+    let name = step.source.name
+    return allExpressions(plan).contains { $0.substituting(plan.substitutions).readsRecord(of: name) }
+  }
+
+  /// Every expression that is computed for rows.
+  func allExpressions(_ plan: QueryPlan) -> [Expression] {
+    var all = rowExpressions
+    for step in plan.steps {
+      all += step.filter + step.outerFilter
+      all += step.access.expressions
+    }
+    return all
+  }
+
+  /// What is computed of whole rows: results, groups, order.
+  var rowExpressions: [Expression] {
+    query.columns.map(\.expression) + (query.groupBy ?? []) + [query.having].compactMap { $0 }
+      + query.orderBy.map(\.expression)
+  }
+}
+
+/// Conditions that one item of an array has to meet.
+struct ItemConditions {
+  var array: Expression
+  var variable: String
+  var conditions: [Expression]
+}
+
+extension ResolvedQuery {
+  /// Whether it only counts documents, all of them.
+  fileprivate var isCountOfDocuments: Bool {
+    guard groupBy == [], conditions.isEmpty, let source = sources.first, source.isDocuments,
+      !source.includesDeleted
+    else { return false }
+    let expressions = columns.map(\.expression) + [having].compactMap { $0 } + orderBy.map(\.expression)
+    return expressions.allSatisfy(\.needsOnlyCount)
+  }
+}
+
+extension Expression {
+  /// Whether all that it takes of the rows is how many there are.
+  fileprivate var needsOnlyCount: Bool {
+    if case .call(let call) = self, call.name == "COUNT", call.arguments == [.star(source: nil)] {
+      return true
+    }
+    switch self {
+    case .property, .star, .meta: return false
+    case .call(let call) where AggregateFunctions.names.contains(call.name): return false
+    default:
+      var only = true
+      forEachPart { if !$0.needsOnlyCount { only = false } }
+      return only
+    }
+  }
+
+  /// Whether it reads more of a document than its ID.
+  func readsRecord(of name: String) -> Bool {
+    switch self {
+    case .property(let path):
+      if case .name(name)? = path.steps.first { return true }
+      return false
+    case .star(let source): return source?.name == name
+    case .meta(let source, let member): return source?.name == name && member != .id
+    default:
+      var reads = false
+      forEachPart { if $0.readsRecord(of: name) { reads = true } }
+      return reads
+    }
+  }
+
+  /// A copy in which parts stand for others.
+  func substituting(_ substitutions: [Expression: Expression]) -> Expression {
+    if substitutions.isEmpty { return self }
+    if let other = substitutions[self] { return other }
+    return mappingParts { $0.substituting(substitutions) }
+  }
+}
+
+extension AccessPath {
+  /// The expressions it computes.
+  var expressions: [Expression] {
+    switch self {
+    case .documents: []
+    case .identifiers(let ranges, _): ranges.flatMap { $0.flatMap(\.values) }
+    case .index(let access): access.ranges.flatMap { $0.flatMap(\.values) }
+    case .union(let paths): paths.flatMap(\.expressions)
+    case .hash(let build, let filter, let keys, let probes): build.expressions + filter + keys + probes
+    case .unnest(let array): [array]
+    }
+  }
+}
+
+extension QueryPlan {
+  /// Whether rows of a group come one after the other: the first step goes along an index whose first expressions
+  /// are those that are grouped by, or are the same for all rows.
+  fileprivate var isGroupOrdered: Bool {
+    guard let groupBy = query.groupBy, !groupBy.isEmpty, case .index(let access)? = steps.first?.access,
+      access.index.isExact, access.index.unnest == nil, access.ranges.count == 1
+    else { return false }
+    let equal = access.ranges[0].prefix(while: \.isEquality).count
+    let fixed = Set(access.index.keys.prefix(equal))
+    var left = Set(groupBy).subtracting(fixed)
+    for key in access.index.keys.dropFirst(equal) {
+      if left.isEmpty { return true }
+      guard left.remove(key) != nil else { return false }
+    }
+    return left.isEmpty
+  }
+}

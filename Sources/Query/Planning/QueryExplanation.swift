@@ -1,0 +1,162 @@
+/// How a query's rows are found, for people: a tree, the last thing done at its top.
+public struct QueryExplanation: Sendable, CustomStringConvertible {
+  /// What a run has measured.
+  struct Measured: Sendable {
+    var steps: [QueryExecution.StepCounts]
+    var rows: Int
+    var nanoseconds: UInt64
+  }
+
+  /// The tree, line by line.
+  public let lines: [String]
+
+  /// The tree as text.
+  public var description: String { lines.joined(separator: "\n") }
+
+  init(_ compiled: CompiledQuery, _ measured: Measured?) {
+    let plan = compiled.plan
+    var lines: [String] = []
+    func add(_ text: String) {
+      lines.append(lines.isEmpty ? text : String(repeating: "   ", count: lines.count - 1) + "└─ " + text)
+    }
+    var output = "Project " + plan.query.columns.map(\.name).joined(separator: ", ")
+    if let measured {
+      output += " (rows \(measured.rows), \(QueryExplanation.time(measured.nanoseconds)))"
+    }
+    add(output)
+    if plan.query.limit != nil || plan.query.offset != nil {
+      let limit = plan.query.limit.map { "Limit \($0.explained)" } ?? "No limit"
+      add(limit + (plan.query.offset.map { " after \($0.explained)" } ?? ""))
+    }
+    if !plan.query.orderBy.isEmpty, !plan.isOrdered {
+      let terms = plan.query.orderBy.map { $0.expression.explained + ($0.isDescending ? " DESC" : "") }
+      let isTop = plan.query.limit != nil
+      add((isTop ? "Top by " : "Sort by ") + terms.joined(separator: ", ") + (isTop ? ", in a heap" : ""))
+    }
+    if plan.query.isDistinct { add("Distinct rows, by hash") }
+    if let having = plan.query.having { add("Filter groups: \(having.explained)") }
+    switch plan.grouping {
+    case .documentCount: add("Count of all documents, which is known")
+    case .hash, .streaming:
+      let keys = (plan.query.groupBy ?? []).map(\.explained).joined(separator: ", ")
+      add(
+        keys.isEmpty
+          ? "Aggregate all rows"
+          : "Group by \(keys)" + (plan.isStreaming ? ", rows of a group in a row" : ", by hash"))
+    case nil: break
+    }
+    if !plan.constantConditions.isEmpty {
+      add("Only if " + plan.constantConditions.map(\.explained).joined(separator: " AND "))
+    }
+    for (number, step) in plan.steps.enumerated().reversed() {
+      for line in step.explained(isFirst: number == 0, plan) { add(line) }
+      var facts: [String] = ["estimated rows \(Int(step.estimatedRows.rounded()))"]
+      if let measured {
+        let counts = measured.steps[number]
+        let after =
+          measured.steps.indices.contains(number + 1) ? measured.steps[number + 1].nanoseconds : 0
+        facts.append("looked at \(counts.examined), rows \(counts.passed)")
+        facts.append(QueryExplanation.time(counts.nanoseconds &- min(counts.nanoseconds, after)))
+      }
+      lines[lines.count - 1] += " (" + facts.joined(separator: ", ") + ")"
+    }
+    self.lines = lines
+  }
+
+  private static func time(_ nanoseconds: UInt64) -> String {
+    let micros = Double(nanoseconds) / 1000
+    func rounded(_ value: Double) -> String {
+      let tenths = Int((value * 10).rounded())
+      return tenths >= 1000 ? "\(tenths / 10)" : "\(tenths / 10).\(tenths % 10)"
+    }
+    return micros < 1000 ? "\(rounded(micros)) µs" : "\(rounded(micros / 1000)) ms"
+  }
+}
+
+extension QueryPlan {
+  fileprivate var isStreaming: Bool { if case .streaming? = grouping { true } else { false } }
+}
+
+extension Expression {
+  /// Its text for people.
+  var explained: String {
+    substitutingInternalNames.description
+  }
+
+  private var substitutingInternalNames: Expression {
+    if case .property(let path) = self, case .name(let name)? = path.steps.first,
+      name.hasPrefix("\u{1}exists")
+    {
+      return .property(PropertyReference([.name("EXISTS")]))
+    }
+    return mappingParts(\.substitutingInternalNames)
+  }
+}
+
+extension PlanStep {
+  fileprivate func explained(isFirst: Bool, _ plan: QueryPlan) -> [String] {
+    var lines: [String] = []
+    if !outerFilter.isEmpty {
+      lines.append("Filter: " + outerFilter.map(\.explained).joined(separator: " AND "))
+    }
+    var filterText = ""
+    if !filter.isEmpty { filterText = ", filter: " + filter.map(\.explained).joined(separator: " AND ") }
+    let join = isFirst ? "" : kind == .leftOuter ? "Left outer join, " : "Join, "
+    let record = source.isDocuments && !needsRecord && !access.isCovering ? ", IDs only" : ""
+    lines.append(join + access.explained(source.name) + record + filterText)
+    return lines
+  }
+}
+
+extension AccessPath {
+  /// Whether an index has all that is asked.
+  var isCovering: Bool { if case .index(let access) = self { access.isCovering } else { false } }
+
+  fileprivate func explained(_ source: String) -> String {
+    switch self {
+    case .documents(nil): return "Scan of all documents as \(source)"
+    case .documents(let direction?):
+      return "Scan of all documents as \(source) by ID\(direction == .backward ? ", descending" : "")"
+    case .identifiers(let ranges, let direction):
+      let isLookup = ranges.allSatisfy { $0.first?.isEquality ?? false }
+      let text = ranges.map { $0.map { $0.explained("META(\(source)).id") }.joined() }.joined(
+        separator: " OR ")
+      return (isLookup ? "Document by ID as \(source): " : "Documents by ranges of ID as \(source): ") + text
+        + (direction == .backward ? ", descending" : "")
+    case .index(let access):
+      let index = access.index
+      let ranges = access.ranges.map { list in
+        zip(list, index.keys).map { $0.explained($1.explained) }.joined(separator: ", ")
+      }
+      let text = ranges.allSatisfy(\.isEmpty) ? "all of it" : ranges.joined(separator: " OR ")
+      return "Index \(index.name) as \(source): \(text)"
+        + (access.direction == .backward ? ", descending" : "") + (access.isCovering ? ", covering" : "")
+    case .union(let paths):
+      return "Union by ID of [" + paths.map { $0.explained(source) }.joined(separator: "] and [") + "]"
+    case .hash(let build, let filter, let keys, let probes):
+      let on = zip(keys, probes).map { "\($0.explained) = \($1.explained)" }.joined(separator: " AND ")
+      return "by hash on \(on), of [" + build.explained(source)
+        + (filter.isEmpty ? "" : ", filter: " + filter.map(\.explained).joined(separator: " AND ")) + "]"
+    case .unnest(let array): return "Unnest \(array.explained) as \(source)"
+    }
+  }
+}
+
+extension KeyCondition {
+  fileprivate func explained(_ key: String) -> String {
+    switch self {
+    case .equal(let value): "\(key) = \(value.explained)"
+    case .anyOf(let values): "\(key) IN \(values.explained)"
+    case .range(let lower, let upper):
+      [
+        lower.map { "\(key) \($0.isInclusive ? ">=" : ">") \($0.value.explained)" },
+        upper.map { "\(key) \($0.isInclusive ? "<=" : "<") \($0.value.explained)" },
+      ].compactMap { $0 }.joined(separator: " AND ")
+    case .like(let pattern): "\(key) LIKE \(pattern.explained), by its beginning"
+    case .isNull: "\(key) IS NULL"
+    case .isMissing: "\(key) IS MISSING"
+    case .isValued: "\(key) IS VALUED"
+    case .isThere: "\(key) IS NOT MISSING"
+    }
+  }
+}
