@@ -74,7 +74,17 @@ private func truth(_ value: JSONValue?) -> Int {
   }
 }
 
-private func value(ofTruth truth: Int) -> JSONValue? { [.bool(false), nil, .null, .bool(true)][truth] }
+// JSONValue takes the literal nil for null, so that missing is written `missing` where either could be meant.
+private let missing = JSONValue?.none
+
+private func value(ofTruth truth: Int) -> JSONValue? {
+  switch truth {
+  case 0: return .bool(false)
+  case 1: return missing
+  case 2: return .null
+  default: return .bool(true)
+  }
+}
 
 func naiveIsTrue(_ expression: Expression, _ row: NaiveRow) throws -> Bool {
   truth(try naive(expression, row)) == 3
@@ -85,7 +95,7 @@ func naive(_ expression: Expression, _ row: NaiveRow) throws -> JSONValue? {
   switch expression {
   case .literal(let literal):
     switch literal {
-    case .missing: return nil
+    case .missing: return missing
     case .null: return .null
     case .bool(let value): return .bool(value)
     case .int(let value): return .int(value)
@@ -110,7 +120,7 @@ func naive(_ expression: Expression, _ row: NaiveRow) throws -> JSONValue? {
     let operand = truth(try naive(operand, row))
     return value(ofTruth: operand == 0 ? 3 : operand == 3 ? 0 : operand)
   case .unary(let sign, let operand):
-    guard let operand = try naive(operand, row) else { return nil }
+    guard let operand = try naive(operand, row) else { return missing }
     guard let number = operand.double else { return .null }
     if sign == .plus { return operand }
     return operand.int.map { .int(-$0) } ?? .double(-number)
@@ -137,16 +147,16 @@ func naive(_ expression: Expression, _ row: NaiveRow) throws -> JSONValue? {
     if case .array(let list) = collection {
       items = try list.map { try naive($0, row) }
     } else {
-      guard let collection = try naive(collection, row), operand != nil else { return nil }
+      guard let collection = try naive(collection, row), operand != nil else { return missing }
       guard let list = collection.array else { return .null }
       items = list
     }
-    if operand == nil { return nil }
+    if operand == nil { return missing }
     var found = 0
     for item in items { found = max(found, truth(try naiveBinary(.equal, operand, item))) }
     return value(ofTruth: negated && found == 0 ? 3 : negated && found == 3 ? 0 : found)
   case .like(let operand, let pattern, let negated):
-    guard let operand = try naive(operand, row), let pattern = try naive(pattern, row) else { return nil }
+    guard let operand = try naive(operand, row), let pattern = try naive(pattern, row) else { return missing }
     guard let text = operand.string, let wanted = pattern.string else { return .null }
     return .bool(naiveLike(Array(text.lowercased()), Array(wanted.lowercased())) != negated)
   case .conditional(let operand, let branches, let otherwise):
@@ -179,9 +189,9 @@ private func follow(_ value: JSONValue?, _ steps: ArraySlice<PathStep>) -> JSONV
     switch step {
     case .name(let name): value = value?.object?[name]
     case .index(let index):
-      guard let items = value?.array else { return nil }
+      guard let items = value?.array else { return missing }
       let place = index < 0 ? items.count + index : index
-      value = items.indices.contains(place) ? items[place] : nil
+      value = items.indices.contains(place) ? items[place] : missing
     }
   }
   return value
@@ -193,7 +203,7 @@ private func naiveBinary(_ binary: BinaryOperator, _ left: JSONValue?, _ right: 
   let order = naiveCompare(left, right)
   if binary == .identical { return .bool(order == 0) }
   if binary == .notIdentical { return .bool(order != 0) }
-  guard let left, let right else { return nil }
+  guard let left, let right else { return missing }
   if binary == .concatenate { return .string(try naiveText(left) + naiveText(right)) }
   switch binary {
   case .equal, .notEqual, .less, .lessOrEqual, .greater, .greaterOrEqual:
@@ -214,18 +224,18 @@ private func naiveBinary(_ binary: BinaryOperator, _ left: JSONValue?, _ right: 
     case .add: return .int(x + y)
     case .subtract: return .int(x - y)
     case .multiply: return .int(x * y)
-    case .divide: return y == 0 ? nil : .int(x / y)
-    default: return y == 0 ? nil : .int(x % y)
+    case .divide: return y == 0 ? missing : .int(x / y)
+    default: return y == 0 ? missing : .int(x % y)
     }
   }
   switch binary {
   case .add: return .double(a + b)
   case .subtract: return .double(a - b)
   case .multiply: return .double(a * b)
-  case .divide: return b == 0 ? nil : .double(a / b)
+  case .divide: return b == 0 ? missing : .double(a / b)
   default:
     let divisor = b.rounded(.towardZero)
-    return divisor == 0 ? nil : .double(a.rounded(.towardZero).truncatingRemainder(dividingBy: divisor))
+    return divisor == 0 ? missing : .double(a.rounded(.towardZero).truncatingRemainder(dividingBy: divisor))
   }
 }
 
@@ -254,7 +264,7 @@ private func naiveCall(_ call: FunctionCall, _ row: NaiveRow) throws -> JSONValu
   case "IFMISSINGORNULL": return arguments.first { $0.map { !$0.isNull } ?? false } ?? .null
   default: break
   }
-  guard let first else { return nil }
+  guard let first else { return missing }
   switch call.name {
   case "LOWER": return first.string.map { .string($0.lowercased()) } ?? .null
   case "UPPER": return first.string.map { .string($0.uppercased()) } ?? .null
@@ -282,7 +292,7 @@ private func naiveAggregate(_ call: FunctionCall, _ group: [NaiveRow]) throws ->
   case "MAX": return values.max { naiveCompare($0, $1) < 0 }
   default:
     let numbers = values.compactMap(\.double)
-    if numbers.isEmpty { return nil }
+    if numbers.isEmpty { return missing }
     let sum = numbers.reduce(0, +)
     return .double(call.name == "SUM" ? sum : sum / Double(numbers.count))
   }
