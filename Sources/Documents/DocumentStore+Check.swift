@@ -35,11 +35,7 @@ extension DocumentStore {
           transaction, documents, isDeep: deep, limit: limit - faults.count, progress: progress)
         do {
           try DocumentCheck(check, context.keyspaces, blobs: blobs).run(self)
-          try check.part("indexes") {
-            for fault in try indexFaults(in: transaction, context, limit: check.room) {
-              try check.report("indexes", fault)
-            }
-          }
+          try checkIndexes(check, context)
           for checker in checkers.withLock({ $0 }) {
             try check.part(checker.subject) { try checker.check(check) }
           }

@@ -26,34 +26,27 @@ extension DocumentStore {
   @discardableResult
   public func deleteIndex(_ name: String) throws -> Bool { try writing { try $0.deleteIndex(name) } }
 
-  /// Compares every index with the documents of one snapshot: empty when all are right, else a line a fault, at most
-  /// `limit`. Throws `unknownIndexKind` for an index that can't be looked into.
-  public func indexFaults(limit: Int = 100) throws -> [String] {
-    let context = context
-    let transaction = try context.engine.beginRead()
-    defer { transaction.end() }
-    return try indexFaults(in: transaction, context, limit: limit)
-  }
-
-  func indexFaults(in transaction: any ReadTransaction, _ context: Context, limit: Int) throws -> [String] {
-    let state = try State(transaction, context.keyspaces.meta)
-    let catalog = try IndexCatalog.load(state.indexGeneration, transaction, context.keyspaces.meta)
+  /// Proves every index against the documents of the check's snapshot.
+  func checkIndexes(_ check: IntegrityCheck, _ context: Context) throws {
+    let transaction = check.transaction
+    var catalog = IndexCatalog.empty
+    try check.part("indexes") {
+      let state = try State(transaction, context.keyspaces.meta)
+      catalog = try IndexCatalog.load(state.indexGeneration, transaction, context.keyspaces.meta)
+      // A keyspace of no index is what a creation left, which can't be.
+      for name in try transaction.keyspaces().keys.sorted()
+      where name.hasPrefix("index.") && !catalog.records.contains(where: { $0.owns(keyspace: name) }) {
+        try check.report("keyspace \(name)", "it belongs to no index")
+      }
+    }
     let documents = IndexedDocuments(
       transaction, context.keyspaces.docs, try currentSharedKeys(transaction, context))
-    var faults: [String] = []
-    for record in catalog.records where faults.count < limit {
-      let maintainer = try options.kind(of: record).open(record, in: transaction)
-      faults += try maintainer.faults(of: documents, in: transaction, limit: limit - faults.count)
-        .map { "index \"\(record.name)\": \($0)" }
+    for record in catalog.records {
+      let subject = "index '\(record.name)'"
+      try check.part(subject) {
+        try options.kind(of: record).open(record, in: transaction).check(documents, check, subject: subject)
+      }
     }
-    // A keyspace of no index is what a creation left, which can't be.
-    for name in try transaction.keyspaces().keys.sorted()
-    where faults.count < limit && name.hasPrefix("index.")
-      && !catalog.records.contains(where: { $0.owns(keyspace: name) })
-    {
-      faults.append("the keyspace \(name) belongs to no index")
-    }
-    return faults
   }
 
   /// Counts anew what planners go by; part of a compaction.

@@ -30,10 +30,9 @@ public protocol IndexMaintainer: AnyObject {
   /// Called before the commit of every transaction in which it was updated.
   func finish(in transaction: any WriteTransaction) throws
 
-  /// Compares the index with all live documents, and says what is missing, superfluous or wrong: a line each, at
-  /// most `limit`.
-  func faults(of documents: IndexedDocuments, in transaction: any ReadTransaction, limit: Int) throws
-    -> [String]
+  /// Compares the index with all live documents of the check's snapshot, and reports under `subject` what is missing,
+  /// superfluous or wrong.
+  func check(_ documents: IndexedDocuments, _ check: IntegrityCheck, subject: String) throws
 
   /// Counts anew what a planner goes by. Called when the database is compacted.
   func refreshStatistics(in transaction: any WriteTransaction) throws

@@ -1,5 +1,6 @@
 import Documents
 import Encryption
+import Query
 import Storage
 
 #if canImport(Glibc)
@@ -261,7 +262,8 @@ final class OpenDatabase: Sendable {
 
   private static func storeOptions(_ options: DatabaseOptions) -> DocumentStore.Options {
     DocumentStore.Options(
-      maximumTreeDepth: options.maximumTreeDepth, keepsReplacedBodies: options.keepsReplacedBodies)
+      maximumTreeDepth: options.maximumTreeDepth, keepsReplacedBodies: options.keepsReplacedBodies,
+      indexKinds: [ValueIndexKind()])
   }
 
   // MARK: Housekeeping

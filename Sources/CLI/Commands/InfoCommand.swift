@@ -28,6 +28,7 @@ struct InfoCommand: Subcommand {
     let documents, tombstones: Int
     let lastSequence: UInt64
     let publicUUID, privateUUID: String
+    let indexes: [DatabaseIndex]
 
     init(_ database: Database) throws {
       path = database.path
@@ -39,6 +40,7 @@ struct InfoCommand: Subcommand {
       lastSequence = try database.lastSequence
       publicUUID = database.publicUUID
       privateUUID = database.privateUUID
+      indexes = try database.indexes
     }
   }
 
@@ -59,6 +61,7 @@ struct InfoCommand: Subcommand {
     table.add("last sequence", TextTable.grouped(facts.lastSequence))
     table.add("public UUID", facts.publicUUID)
     table.add("private UUID", facts.privateUUID)
+    for index in facts.indexes { table.add("index \(index.name)", index.text) }
     for file in files { table.add(file.name, TextTable.grouped(file.bytes) + " bytes") }
     for line in table.lines { try output.line(line) }
   }
@@ -80,7 +83,7 @@ struct InfoCommand: Subcommand {
         object.add("bytes", file.bytes)
         return object
       })
-    object.add("indexes", [])
+    object.add("indexes", facts.indexes.map(IndexCommand.json))
     return object
   }
 

@@ -1,0 +1,115 @@
+import Documents
+import Fleece
+import Storage
+
+/// What names mean in the definition of an index: `item` is an item of the array, all else is of the document.
+struct ValueIndexScope: EvaluationScope {
+  var item: String?
+
+  func resolve(_ reference: PropertyReference) throws(QueryError) -> ResolvedReference {
+    if let item, case .name(item)? = reference.steps.first {
+      return .path(source: 1, Array(reference.steps.dropFirst()))
+    }
+    return .path(source: 0, reference.steps)
+  }
+
+  func source(_ name: SourceName?) throws(QueryError) -> Int {
+    if let name {
+      throw QueryError(.unknownName, "there is no source \"\(name.name)\" in an index", at: name.position)
+    }
+    return 0
+  }
+
+  func checkParameter(_ name: String) throws(QueryError) {
+    throw QueryError(.invalidUse, "the parameter $\(name) can't be used in an index")
+  }
+}
+
+/// Makes the entries that a document has in a value index. One thread at a time.
+final class ValueIndexExtractor {
+  private let columns: [CompiledExpression]
+  private let condition: CompiledExpression?
+  private let array: CompiledExpression?
+  private let context: EvaluationContext
+  private let digest: KeyDigest
+  /// Whether the condition is about an item.
+  private let conditionIsOfItem: Bool
+  @exclusivity(unchecked) private var key = OrderedKeyEncoder(capacity: 1024)
+
+  init(_ definition: ValueIndexDefinition) throws {
+    try definition.checkExpressions()
+    let program = EvaluationProgram()
+    let scope = ValueIndexScope(item: definition.unnest?.item)
+    var columns: [CompiledExpression] = []
+    for expression in definition.expressions { columns.append(try program.compile(expression, in: scope)) }
+    self.columns = columns
+    condition = try definition.condition.map { try program.compile($0, in: scope) }
+    // An array of arrays isn't looked at through its own item.
+    array = try definition.unnest.map { try program.compile($0.array, in: ValueIndexScope()) }
+    conditionIsOfItem = array != nil
+    context = try EvaluationContext(program, sources: 2)
+    digest = try KeyDigest()
+  }
+
+  /// The names that bodies are read with from now on.
+  @inline(__always)
+  func begin(_ sharedKeys: SharedKeys) { context.begin(sharedKeys) }
+
+  /// Adds the entries of a document, sorted, each key once.
+  @inline(__always)
+  func extract(
+    _ documentID: UnsafeRawBufferPointer, _ body: Value, into entries: ValueIndexEntries
+  ) throws {
+    context.arena.reset()
+    context.rows[0] = SourceRow(value: QueryValue(body), id: TextSlice(documentID), sequence: 1)
+    if let array { return try extractItems(array, documentID, into: entries) }
+    if let condition, condition.truth(context) != .true { return clear() }
+    try append(documentID, to: entries)
+    clear()
+  }
+
+  @inline(never)
+  private func extractItems(
+    _ array: CompiledExpression, _ documentID: UnsafeRawBufferPointer, into entries: ValueIndexEntries
+  ) throws {
+    let items = array.evaluate(context)
+    guard items.type == .array else { return clear() }
+    let start = entries.count
+    for index in 0..<items.count {
+      context.rows[1] = SourceRow(value: items.itemOrNull(index))
+      if let condition, condition.truth(context) != .true { continue }
+      try append(documentID, to: entries)
+    }
+    entries.merge(from: start)
+    clear()
+  }
+
+  /// What can't be computed is missing in an index; a query that computes it says what was wrong.
+  @inline(__always)
+  private func clear() {
+    if _slowPath(context.failure != nil) { try? context.check() }
+  }
+
+  @inline(__always)
+  private func append(_ documentID: UnsafeRawBufferPointer, to entries: ValueIndexEntries) throws {
+    key.removeAll()
+    var details = ValueIndexEntryDetails()
+    let order = context.order(nil)
+    for index in columns.indices {
+      let value = columns[index].evaluate(context)
+      key.append(value, order)
+      if _slowPath(key.lossyValues != 0), key.lossyValues & (1 << UInt64(index)) != 0 {
+        if case .double(let double) = value, double != 0 || double.sign == .plus {
+          details.doubles |= 1 << UInt32(index)
+        } else {
+          details.opaque |= 1 << UInt32(index)
+        }
+      }
+    }
+    let valuesLength = key.count
+    key.append(documentID: documentID)
+    try key.withUnsafeBytes { bytes throws in
+      try entries.append(bytes, valuesLength: valuesLength, details, digest: digest)
+    }
+  }
+}

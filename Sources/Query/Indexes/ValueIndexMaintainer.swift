@@ -1,0 +1,156 @@
+import Documents
+import Fleece
+import Storage
+
+/// Keeps one value index. One thread at a time.
+final class ValueIndexMaintainer: IndexMaintainer {
+  private let definition: ValueIndexDefinition
+  private let extractor: ValueIndexExtractor
+  private let keyspace: Keyspace
+  private let statisticsKeyspace: Keyspace
+  private let old = ValueIndexEntries()
+  private let new = ValueIndexEntries()
+  private var knownKeys = -1
+  /// Entries that came or went since the statistics were written.
+  @exclusivity(unchecked) private var churn = 0
+  private var countedEntries: Int
+
+  init(_ index: IndexRecord, _ transaction: any ReadTransaction) throws {
+    definition = try ValueIndexDefinition(encoded: index.definition)
+    extractor = try ValueIndexExtractor(definition)
+    guard let keyspace = try transaction.keyspace(named: index.keyspaceName),
+      let statistics = try transaction.keyspace(named: index.keyspaceName + ".statistics")
+    else { throw QueryError(.index, "the index \"\(index.name)\" has lost its entries: delete it and make it anew") }
+    self.keyspace = keyspace
+    statisticsKeyspace = statistics
+    countedEntries =
+      try ValueIndexStatistics.load(index, columns: definition.expressions.count, transaction)?.entries ?? 0
+  }
+
+  func update(_ change: IndexedChange, in transaction: any WriteTransaction) throws {
+    if change.sharedKeys.count != knownKeys {
+      extractor.begin(change.sharedKeys.snapshot())
+      knownKeys = change.sharedKeys.count
+    }
+    old.removeAll()
+    new.removeAll()
+    if let body = change.old { try extractor.extract(change.documentID, body, into: old) }
+    if let body = change.new { try extractor.extract(change.documentID, body, into: new) }
+    // Both are sorted: what is in one only, or with another value, is written.
+    var (from, to) = (0, 0)
+    while from < old.count || to < new.count {
+      if to == new.count {
+        try delete(old[from], transaction)
+        from += 1
+        continue
+      }
+      let added = new[to]
+      let order =
+        from == old.count ? 1 : ValueIndexEntries.compare(old.key(old[from]), new.key(added))
+      if order < 0 {
+        try delete(old[from], transaction)
+        from += 1
+        continue
+      }
+      if order > 0 || old[from].details != added.details {
+        try new.withValue(added) { try transaction.put(new.key(added), $0, in: keyspace) }
+        if order > 0 { churn += 1 }
+      }
+      if order == 0 { from += 1 }
+      to += 1
+    }
+  }
+
+  private func delete(_ entry: ValueIndexEntries.Entry, _ transaction: any WriteTransaction) throws {
+    guard try transaction.delete(old.key(entry), in: keyspace) else { throw ValueIndexEntry.damaged }
+    churn += 1
+  }
+
+  func finish(in transaction: any WriteTransaction) throws {
+    // So often that all of it costs as much as a few more entries.
+    if churn > max(256, countedEntries) { try refreshStatistics(in: transaction) }
+  }
+
+  func refreshStatistics(in transaction: any WriteTransaction) throws {
+    let statistics = try ValueIndexMaintainer.count(
+      keyspace, columns: definition.expressions.count, transaction)
+    try statistics.write(statisticsKeyspace, transaction)
+    countedEntries = statistics.entries
+    churn = 0
+  }
+
+  static func count(_ keyspace: Keyspace, columns: Int, _ transaction: any ReadTransaction) throws
+    -> ValueIndexStatistics
+  {
+    var counter = ValueIndexCounter(columns: columns)
+    try transaction.scan(keyspace, .all, order: .ascending, fetch: .keys) { key, _ in
+      counter.add(key)
+      return true
+    }
+    return counter.statistics
+  }
+
+  // MARK: Proof
+
+  /// Each document's entries are looked up in the index; when all are there and the index has no more, it is right.
+  func check(_ documents: IndexedDocuments, _ check: IntegrityCheck, subject: String) throws {
+    extractor.begin(documents.sharedKeys)
+    knownKeys = -1
+    var expected = 0
+    try documents.forEach { id, body in
+      try check.step()
+      new.removeAll()
+      try extractor.extract(id, body, into: new)
+      expected += new.count
+      for position in 0..<new.count {
+        let entry = new[position]
+        let found = try check.transaction.get(new.key(entry), in: keyspace)
+        let isRight = try found.map { found in
+          try new.withValue(entry) { ValueIndexEntries.compare(found, $0) == 0 }
+        }
+        if isRight != true {
+          let what = found == nil ? "misses an entry" : "has a wrong entry"
+          try check.report(subject, "\(what) of document '\(String(decoding: id, as: UTF8.self))'")
+        }
+      }
+      return true
+    }
+    var entries = 0
+    try check.transaction.scan(keyspace, .all, order: .ascending, fetch: .keys) { _, _ in
+      entries += 1
+      return true
+    }
+    if try check.transaction.count(of: keyspace) != entries {
+      try check.report(
+        subject, "has \(entries) entries, and \(try check.transaction.count(of: keyspace)) are counted")
+    }
+    if entries != expected { try findSuperfluous(documents, check, subject) }
+  }
+
+  private func findSuperfluous(_ documents: IndexedDocuments, _ check: IntegrityCheck, _ subject: String) throws {
+    try check.transaction.scan(keyspace) { key, value in
+      try check.step()
+      let id: [UInt8]
+      do {
+        let entry = try ValueIndexEntry(key: key, value: value, columns: definition.expressions.count)
+        id = [UInt8](entry.documentID)
+      } catch {
+        try check.report(subject, "has an entry that can't be read")
+        return true
+      }
+      // The engine's bytes of the entry are kept: the document is read in between.
+      let stored = [UInt8](key)
+      new.removeAll()
+      try id.withUnsafeBytes { id in
+        if let body = try documents.body(of: id) { try extractor.extract(id, body, into: new) }
+      }
+      let isExpected = stored.withUnsafeBytes { stored in
+        (0..<new.count).contains { ValueIndexEntries.compare(new.key(new[$0]), stored) == 0 }
+      }
+      if !isExpected {
+        try check.report(subject, "has a superfluous entry of document '\(String(decoding: id, as: UTF8.self))'")
+      }
+      return true
+    }
+  }
+}

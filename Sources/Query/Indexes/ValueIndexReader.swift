@@ -1,0 +1,151 @@
+import Documents
+import Storage
+
+/// A value index as a snapshot has it, for plans: its definition, its statistics, and its entries in order.
+///
+/// One thread at a time, and not beyond the snapshot.
+final class ValueIndexReader {
+  let name: String
+  let definition: ValueIndexDefinition
+  /// How many entries it has: in constant time.
+  let count: Int
+  /// What was counted last; nil when nothing was.
+  let statistics: ValueIndexStatistics?
+  /// Whether some keys were cut: then order needs another look.
+  private let transaction: any ReadTransaction
+  private let keyspace: Keyspace
+  private let columns: Int
+
+  /// Opens an index in a snapshot (`DocumentSnapshot.storage`).
+  init(_ index: IndexRecord, _ definition: ValueIndexDefinition, in transaction: any ReadTransaction) throws {
+    guard let keyspace = try transaction.keyspace(named: index.keyspaceName) else {
+      throw QueryError(.index, "the index \"\(index.name)\" has lost its entries: delete it and make it anew")
+    }
+    name = index.name
+    self.definition = definition
+    self.transaction = transaction
+    self.keyspace = keyspace
+    columns = definition.expressions.count
+    count = try transaction.count(of: keyspace)
+    statistics = try ValueIndexStatistics.load(index, columns: columns, transaction)
+  }
+
+  /// For each number of leading expressions, from one on, about how many entries share their values; empty when
+  /// unknown.
+  var entriesPerPrefix: [Double] { statistics?.entriesPerPrefix(of: count) ?? [] }
+
+  /// Calls `body` with each entry between two edges until it returns false, in the order of their values; entries of
+  /// equal values in the order of their documents' IDs. What `body` is handed ends when it returns.
+  ///
+  /// The edges are whole encoded values (`OrderedKeyEncoder`), as many as are bound. They may be longer than an
+  /// engine's keys.
+  func scan(
+    from lower: KeyRange.Edge = .unbounded, to upper: KeyRange.Edge = .unbounded, descending: Bool = false,
+    _ body: (ValueIndexEntry) throws -> Bool
+  ) throws {
+    let range = KeyRange.orderedKeys(from: lower.cut, to: upper.cut)
+    // What the engine can't tell apart at a cut edge.
+    let bounds = lower.isCut || upper.isCut ? KeyRange.orderedKeys(from: lower, to: upper) : nil
+    var run: ValueIndexRun?
+    var goesOn = true
+    let columns = columns
+    try transaction.scan(keyspace, range, order: descending ? .descending : .ascending, fetch: .entries) {
+      key, value in
+      if _slowPath(run != nil || key.count > OrderedKeyLimits.cutPrefixBytes) {
+        if let finished = run, !finished.continues(with: key) {
+          goesOn = try finished.forEach(descending, columns, bounds, body)
+          run = nil
+          if !goesOn { return false }
+        }
+        if key.count > OrderedKeyLimits.cutPrefixBytes {
+          let started = run ?? ValueIndexRun(key)
+          run = started
+          started.append(key, value)
+          return true
+        }
+      }
+      let entry = try ValueIndexEntry(key: key, value: value, columns: columns)
+      // A short key is in its place: only a cut edge leaves in what is outside.
+      if let bounds, !bounds.contains(entry.key) { return true }
+      goesOn = try body(entry)
+      return goesOn
+    }
+    if goesOn, let run { _ = try run.forEach(descending, columns, bounds, body) }
+  }
+}
+
+/// Entries whose keys begin with the same 479 bytes: those among them that were cut are in no order.
+private final class ValueIndexRun {
+  private let prefix: [UInt8]
+  private var entries: [(key: [UInt8], value: [UInt8])] = []
+
+  init(_ key: UnsafeRawBufferPointer) { prefix = [UInt8](key.prefix(OrderedKeyLimits.cutPrefixBytes)) }
+
+  func continues(with key: UnsafeRawBufferPointer) -> Bool {
+    key.count > prefix.count && key.prefix(prefix.count).elementsEqual(prefix)
+  }
+
+  func append(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
+    entries.append(([UInt8](key), [UInt8](value)))
+  }
+
+  func forEach(
+    _ descending: Bool, _ columns: Int, _ bounds: KeyRange?, _ body: (ValueIndexEntry) throws -> Bool
+  ) throws -> Bool {
+    var order: [(whole: [UInt8], index: Int)] = []
+    for (index, entry) in entries.enumerated() {
+      try entry.key.withUnsafeBytes { key in
+        try entry.value.withUnsafeBytes { value in
+          let read = try ValueIndexEntry(key: key, value: value, columns: columns)
+          if bounds?.contains(read.key) ?? true { order.append(([UInt8](read.key), index)) }
+        }
+      }
+    }
+    order.sort { $0.whole.lexicographicallyPrecedes($1.whole) != descending && $0.whole != $1.whole }
+    for item in order {
+      let goesOn = try entries[item.index].key.withUnsafeBytes { key in
+        try entries[item.index].value.withUnsafeBytes { value in
+          try body(try ValueIndexEntry(key: key, value: value, columns: columns))
+        }
+      }
+      if !goesOn { return false }
+    }
+    return true
+  }
+}
+
+extension KeyRange.Edge {
+  /// Whether it is longer than what keys are in order by.
+  var isCut: Bool {
+    switch self {
+    case .unbounded: false
+    case .including(let values), .excluding(let values): values.count > OrderedKeyLimits.cutPrefixBytes
+    }
+  }
+
+  /// The edge of a range that holds all that this one does, as engines keep keys.
+  var cut: KeyRange.Edge {
+    switch self {
+    case .including(let values) where isCut, .excluding(let values) where isCut:
+      .including(Array(values.prefix(OrderedKeyLimits.cutPrefixBytes)))
+    default: self
+    }
+  }
+}
+
+extension KeyRange {
+  /// Whether a key lies in the range.
+  func contains(_ key: UnsafeRawBufferPointer) -> Bool {
+    func compare(_ bound: [UInt8]) -> Int { bound.withUnsafeBytes { ValueIndexEntries.compare(key, $0) } }
+    switch lower {
+    case .unbounded: break
+    case .inclusive(let bound): if compare(bound) < 0 { return false }
+    case .exclusive(let bound): if compare(bound) <= 0 { return false }
+    }
+    switch upper {
+    case .unbounded: return true
+    case .inclusive(let bound): return compare(bound) <= 0
+    case .exclusive(let bound): return compare(bound) < 0
+    }
+  }
+}
