@@ -82,6 +82,16 @@ struct PlanScope: EvaluationScope {
     return slotCount - 1
   }
 
+  /// The same names for what comes after grouping: no index's values are at hand any more.
+  var ofGroups: PlanScope {
+    var copy = self
+    copy.slots = slots.filter { expression, _ in
+      guard case .property(let path) = expression, case .name(let name)? = path.steps.first else { return false }
+      return InternalName.isSubquery(name)
+    }
+    return copy
+  }
+
   /// The same names where no value lies in a slot.
   var withoutSlots: PlanScope {
     var copy = self

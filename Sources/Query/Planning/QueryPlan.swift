@@ -83,7 +83,7 @@ struct PlannedIndex: Sendable {
   /// How many entries it has.
   var entries: Int
   /// For each number of leading expressions, from one on, how many entries share their values; empty when unknown.
-  var entriesPerPrefix: [Double]
+  var entriesPerPrefix: [Double] = []
   /// Whether the order of entries is that of the values: not when long strings were cut.
   var isExact = true
   /// Whether its values can be given back as they were.
