@@ -23,6 +23,8 @@ let package = Package(
     .systemLibrary(
       name: "CZlib", path: "Sources/CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     .systemLibrary(
+      name: "CZip", path: "Sources/CZip", pkgConfig: "libzip", providers: [.apt(["libzip-dev"])]),
+    .systemLibrary(
       name: "CICU", path: "Sources/CICU", pkgConfig: "icu-i18n", providers: [.apt(["libicu-dev"])]),
     .target(
       name: "CSimdjson", path: "Sources/CSimdjson",
@@ -42,7 +44,9 @@ let package = Package(
     .target(name: "Query", dependencies: ["Storage", "Fleece", "Documents", "CICU"]),
     .target(
       name: "Touchstone",
-      dependencies: ["Documents", "Query", "Encryption", "StorageSQLite", "StorageLMDB"]),
+      dependencies: [
+        "Documents", "Query", "Encryption", "Blobs", "Storage", "StorageSQLite", "StorageLMDB", "CZip",
+      ]),
 
     // The bench. It depends on the library, never the reverse.
     .target(name: "BenchmarkKit"),

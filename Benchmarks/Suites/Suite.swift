@@ -12,23 +12,27 @@ public struct Suite: Sendable {
   public let workloadNames: [String]
   /// Whether it needs documents.
   public let usesDataset: Bool
+  /// What its results say beside their table: a sentence a line.
+  public let notes: @Sendable ([WorkloadResult]) -> [String]
   /// Its workloads for a run. Data that all of them use is made here.
   public let workloads: @Sendable (SuiteContext) throws -> [Workload]
 
   /// A suite; see the properties.
   public init(
     name: String, summary: String, workloadNames: [String], usesDataset: Bool,
+    notes: @escaping @Sendable ([WorkloadResult]) -> [String] = { _ in [] },
     workloads: @escaping @Sendable (SuiteContext) throws -> [Workload]
   ) {
     self.name = name
     self.summary = summary
     self.workloadNames = workloadNames
     self.usesDataset = usesDataset
+    self.notes = notes
     self.workloads = workloads
   }
 
   /// All suites, in the order in which they run when none is named.
-  public static let all = [engine, travel]
+  public static let all = [engine, travel, documents]
 }
 
 /// How a run of suites is to be made.

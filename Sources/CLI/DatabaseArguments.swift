@@ -27,12 +27,5 @@ struct DatabaseArguments {
   }
 
   /// The key. Throws `keyRequired` when there is none to be had.
-  func key() throws -> UserKey {
-    guard let key = try keys.existing(for: path) else {
-      throw DatabaseError(
-        .keyRequired, "the database is encrypted: give --key-file FILE or the variable \(Keys.variable)",
-        path: path)
-    }
-    return key
-  }
+  func key() throws -> UserKey { try keys.required(for: path) }
 }

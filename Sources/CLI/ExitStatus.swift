@@ -28,7 +28,7 @@ enum ExitStatus: Int32 {
       }
     case let error as DatabaseError:
       switch error.code {
-      case .alreadyExists, .invalidName, .unknownEngine, .notEncrypted: self = .usage
+      case .alreadyExists, .invalidName, .unknownEngine, .notEncrypted, .alreadyEncrypted: self = .usage
       default: self = .database
       }
     default: self = .database

@@ -22,9 +22,24 @@ struct Keys {
 
   /// The key of what is there already; asks for it on a terminal. Nil when there is none to be had.
   func existing(for database: String) throws -> UserKey? {
-    if let path { return try UserKey(contentsOfFile: path) }
-    if let key = try Self.key(inVariable: Self.variable) { return key }
+    if let key = try given() { return key }
     return try Passphrase.ask("Key of \(database)").map { try .passphrase($0) }
+  }
+
+  /// The key of what is there already. Throws `keyRequired` when there is none to be had.
+  func required(for database: String) throws -> UserKey {
+    guard let key = try existing(for: database) else {
+      throw DatabaseError(
+        .keyRequired, "the database is encrypted: give --key-file FILE or the variable \(Self.variable)",
+        path: database)
+    }
+    return key
+  }
+
+  /// The key as it was given, without asking.
+  func given() throws -> UserKey? {
+    if let path { return try UserKey(contentsOfFile: path) }
+    return try Self.key(inVariable: Self.variable)
   }
 
   /// The key that something new was said to get, or nil.
@@ -35,9 +50,12 @@ struct Keys {
 
   /// The key of something new that can't be without one: the new key, else the key, else it is asked for twice.
   func requiredNew(for database: String) throws -> UserKey? {
-    if let key = try new() { return key }
-    if let path { return try UserKey(contentsOfFile: path) }
-    if let key = try Self.key(inVariable: Self.variable) { return key }
+    if let key = try new() ?? given() { return key }
+    return try askedNew(for: database)
+  }
+
+  /// A new key that is asked for twice on a terminal; nil when there is none.
+  func askedNew(for database: String) throws -> UserKey? {
     guard let first = try Passphrase.ask("New key of \(database)") else { return nil }
     guard try Passphrase.ask("The same again") == first else { throw UsageError("the two keys differ") }
     return try .passphrase(first)

@@ -64,6 +64,26 @@ public struct Document: Sendable {
   /// The property of a name that was resolved once (`DocumentStore.key(_:)`), for reading many documents.
   public subscript(key: Key) -> Property { Property(key, root: root, of: record, sharedKeys) }
 
+  /// The names of all properties.
+  public var keys: [String] { whole.keys }
+
+  /// The number of properties.
+  public var count: Int { whole.count }
+
+  /// The property of that name, nil when there is none.
+  public func member(_ name: String) -> Property? {
+    let property = self[name]
+    return property.exists ? property : nil
+  }
+
+  /// A copy to change and to save.
+  ///
+  /// Throws `damaged` when the body can't be read.
+  public func toMutable() throws -> MutableDocument { try MutableDocument(self) }
+
+  /// The body as a property, for what it shares with objects.
+  var whole: Property { Property(root, of: record, sharedKeys) }
+
   private var root: Value? {
     record.withBytes { FleeceReader.root(of: UnsafeRawBufferPointer(rebasing: $0[bodyStart...])) }
   }
@@ -87,4 +107,20 @@ public struct Document: Sendable {
       return json
     }
   }
+}
+
+extension Document: KeyedProperties {}
+
+extension Document: Equatable {
+  /// Whether both have the same ID and the same properties, whatever their revisions.
+  public static func == (left: Document, right: Document) -> Bool {
+    guard left.id.utf8.elementsEqual(right.id.utf8) else { return false }
+    guard let body = try? left.value() else { return false }
+    return body == (try? right.value())
+  }
+}
+
+extension Document: Hashable {
+  /// Hashes the ID.
+  public func hash(into hasher: inout Hasher) { hasher.combine(id) }
 }

@@ -55,47 +55,6 @@ extension DocumentStore {
     }
   }
 
-  /// All known revisions of the document, the current one first; nil when there is none.
-  public func revisions(of id: String) throws -> [Revision]? {
-    try reading { transaction, context in
-      guard let document = try self.document(id, includeDeleted: true, in: transaction, context)
-      else { return nil }
-      let tree = RevisionTree()
-      try document.withRecord { try tree.decode($0.tree) }
-      return try tree.nodes.enumerated().map { index, node in
-        var body: JSONValue?
-        if index == 0 {
-          body = try document.value()
-        } else if node.flags.contains(.hasBody) {
-          body = try self.body(
-            of: node.sequence, in: node.isLeaf ? context.keyspaces.conflicts : context.keyspaces.bodies,
-            transaction, context)
-        }
-        return Revision(
-          id: tree.revisionID(of: index),
-          parent: node.parent < 0 ? nil : tree.revisionID(of: Int(node.parent)),
-          isDeleted: node.isDeleted, isLeaf: node.isLeaf, isCurrent: index == 0, sequence: node.sequence,
-          body: body)
-      }
-    }
-  }
-
-  private func body(
-    of sequence: UInt64, in keyspace: Keyspace, _ transaction: any ReadTransaction, _ context: Context
-  ) throws -> JSONValue? {
-    let copy = try withSequenceKey(sequence) { key in
-      try transaction.get(key, in: keyspace).map { StoredBytes(copying: $0) }
-    }
-    return try copy?.withBytes { bytes in
-      let record = try BodyRecord(bytes)
-      let keys =
-        record.keyCount > context.sharedKeys.count
-        ? try laterSharedKeys(record.keyCount, transaction, context) : context.sharedKeys
-      guard let root = FleeceReader.root(of: record.body) else { throw DocumentRecord.damaged }
-      return try undamaged { () throws(FleeceError) in try root.jsonValue(sharedKeys: keys) }
-    }
-  }
-
   /// Calls `body` with each change after `sequence`, oldest first, until it returns false. Each document
   /// comes once, with its latest change. In a batch, a write inside `body` throws `writeInScan`.
   public func forEachChange(since sequence: UInt64, _ body: (Change) throws -> Bool) throws {

@@ -7,6 +7,9 @@ public enum ConcurrencyControl: Sendable {
   case lastWriteWins
   /// The change is refused with a `conflict`.
   case fail
+  /// The change goes on top of the revision that it is based on, also when that has been replaced: then the
+  /// document is conflicted. A revision that isn't known is `notFound`.
+  case allowConflict
 }
 
 extension DocumentStore {
@@ -77,6 +80,9 @@ extension DocumentStore {
     _ writer: DocumentWriter
   ) throws -> SavedRevision {
     switch control {
+    case .allowConflict:
+      let precondition = revision.map { Precondition.branching(from: $0) } ?? .based(on: nil)
+      return try writer.save(key, deleted: deleted, precondition)
     case .fail: return try writer.save(key, deleted: deleted, .based(on: revision))
     case .lastWriteWins:
       return try writer.save(key, deleted: deleted, .lastWriteWins(basedOn: revision))
@@ -115,6 +121,18 @@ extension DocumentStore {
       guard try writing({ try $0.purge(key) }) else {
         throw DocumentError(.notFound, "there is no such document to purge", documentID: id)
       }
+    }
+  }
+
+  /// Forgets one branch: a leaf and its ancestors up to the first that another branch needs. Says which revisions
+  /// are gone, newest first; with the last branch the document goes.
+  ///
+  /// It takes no sequence and leaves no tombstone. When the current revision goes, the next leaf in order becomes
+  /// current. Throws `notFound` when there is no such document, or the revision isn't one of its leaves.
+  @discardableResult
+  public func purge(_ id: String, branch leaf: RevisionID) throws -> [RevisionID] {
+    try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
+      try writing { try $0.purge(key, branch: leaf) }
     }
   }
 

@@ -18,14 +18,17 @@ import Synchronization
 //   conflicts  sequence → BodyRecord               bodies of leaves that aren't current
 //   expiry       time document ID → nothing        when documents expire (Expiration.swift)
 //   expirations  document ID → time                the same by document
+//   local        name → LocalDocument.swift        local documents; made with the first one
 //
 //   meta/format       version:u8 = 1, or 2 once there was an index
 //   meta/publicUUID   16 bytes
 //   meta/privateUUID  16 bytes
+//   meta/previousPrivateUUID  16 bytes, in a copy: the private UUID of what it was copied from
 //   meta/state        last sequence:u64 big-endian  number of shared keys:u16 big-endian
 //                     index generation:u32 big-endian, left out while it is 0
 //   meta/index/NAME   IndexRecord
 //   meta/sharedKeys   Fleece array of strings
+//   meta/treeDepth    revisions that are remembered of each branch:u32 big-endian; missing: 20
 
 /// Documents with their revisions over any engine: what `Database` is a face of.
 ///
@@ -33,8 +36,8 @@ import Synchronization
 public final class DocumentStore: Sendable {
   /// How documents are kept.
   public struct Options: Sendable {
-    /// How many revisions of each branch are remembered (1 or more).
-    public var maximumTreeDepth: Int
+    /// How many revisions of each branch are remembered (1 or more); nil: as the database says.
+    public var maximumTreeDepth: Int?
     /// Whether the bodies of replaced revisions stay until `compact()`.
     public var keepsReplacedBodies: Bool
     /// The kinds of indexes that are known. A database with another can only be read.
@@ -42,9 +45,9 @@ public final class DocumentStore: Sendable {
 
     /// A depth below 1 is taken for 1.
     public init(
-      maximumTreeDepth: Int = 20, keepsReplacedBodies: Bool = true, indexKinds: [any IndexKind] = []
+      maximumTreeDepth: Int? = nil, keepsReplacedBodies: Bool = true, indexKinds: [any IndexKind] = []
     ) {
-      self.maximumTreeDepth = max(1, maximumTreeDepth)
+      self.maximumTreeDepth = maximumTreeDepth.map { max(1, $0) }
       self.keepsReplacedBodies = keepsReplacedBodies
       self.indexKinds = indexKinds
     }
@@ -59,11 +62,15 @@ public final class DocumentStore: Sendable {
     let engine: any StorageEngine
     let keyspaces: Keyspaces
     let sharedKeys: SharedKeys
+    let maximumTreeDepth: Int
 
-    init(engine: any StorageEngine, keyspaces: Keyspaces, sharedKeys: SharedKeys) {
+    init(
+      engine: any StorageEngine, keyspaces: Keyspaces, sharedKeys: SharedKeys, maximumTreeDepth: Int
+    ) {
       self.engine = engine
       self.keyspaces = keyspaces
       self.sharedKeys = sharedKeys
+      self.maximumTreeDepth = maximumTreeDepth
     }
   }
 
@@ -121,7 +128,7 @@ public final class DocumentStore: Sendable {
       try engine.write { transaction in try DocumentStore.create(in: transaction) }
     }
     let opened = try engine.read { transaction in
-      try DocumentStore.load(from: transaction, engine: engine)
+      try DocumentStore.load(from: transaction, engine: engine, options)
     }
     publicUUID = opened.publicUUID
     privateUUID = opened.privateUUID
@@ -145,16 +152,13 @@ public final class DocumentStore: Sendable {
     guard try transaction.bytes(Array("format".utf8), in: meta) == nil else { return }
     try transaction.put(Array("format".utf8), [formatVersion], in: meta)
     for name in ["publicUUID", "privateUUID"] {
-      var generator = SystemRandomNumberGenerator()
-      var uuid = (0..<16).map { _ in UInt8.random(in: 0...255, using: &generator) }
-      // RFC 4122, version 4.
-      uuid[6] = uuid[6] & 0x0F | 0x40
-      uuid[8] = uuid[8] & 0x3F | 0x80
-      try transaction.put(Array(name.utf8), uuid, in: meta)
+      try transaction.put(Array(name.utf8), randomUUID(), in: meta)
     }
   }
 
-  private static func load(from transaction: any ReadTransaction, engine: any StorageEngine) throws -> (
+  private static func load(
+    from transaction: any ReadTransaction, engine: any StorageEngine, _ options: Options
+  ) throws -> (
     context: Context, publicUUID: [UInt8], privateUUID: [UInt8], indexes: IndexCatalog
   ) {
     func keyspace(_ name: String) throws -> Keyspace {
@@ -182,11 +186,13 @@ public final class DocumentStore: Sendable {
       let privateUUID = try meta("privateUUID"), privateUUID.count == 16
     else { throw DocumentError(.damaged, "the database's own records can't be read in \(engine.path)") }
     let sharedKeys = try loadSharedKeys(transaction, keyspaces.meta)
+    let depth = try options.maximumTreeDepth ?? storedTreeDepth(transaction, keyspaces.meta)
+    let context = Context(
+      engine: engine, keyspaces: keyspaces, sharedKeys: sharedKeys,
+      maximumTreeDepth: depth ?? defaultTreeDepth)
     let indexes = try IndexCatalog.load(
       State(transaction, keyspaces.meta).indexGeneration, transaction, keyspaces.meta)
-    return (
-      Context(engine: engine, keyspaces: keyspaces, sharedKeys: sharedKeys), publicUUID, privateUUID, indexes
-    )
+    return (context, publicUUID, privateUUID, indexes)
   }
 
   static func loadSharedKeys(_ transaction: any ReadTransaction, _ meta: Keyspace) throws -> SharedKeys {
@@ -212,7 +218,7 @@ public final class DocumentStore: Sendable {
   /// Makes later operations use `engine`, which holds the same data (after a compaction into a new file).
   public func replaceEngine(_ engine: any StorageEngine) throws {
     let opened = try engine.read { transaction in
-      try DocumentStore.load(from: transaction, engine: engine)
+      try DocumentStore.load(from: transaction, engine: engine, options)
     }
     current.withLock { $0 = opened.context }
   }
@@ -221,7 +227,18 @@ public final class DocumentStore: Sendable {
   func publish(_ sharedKeys: SharedKeys) {
     current.withLock { context in
       guard sharedKeys.count > context.sharedKeys.count else { return }
-      context = Context(engine: context.engine, keyspaces: context.keyspaces, sharedKeys: sharedKeys)
+      context = Context(
+        engine: context.engine, keyspaces: context.keyspaces, sharedKeys: sharedKeys,
+        maximumTreeDepth: context.maximumTreeDepth)
+    }
+  }
+
+  /// Makes later transactions prune to `depth`.
+  func publish(maximumTreeDepth depth: Int) {
+    current.withLock { context in
+      context = Context(
+        engine: context.engine, keyspaces: context.keyspaces, sharedKeys: context.sharedKeys,
+        maximumTreeDepth: depth)
     }
   }
 

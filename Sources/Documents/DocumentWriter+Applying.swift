@@ -43,8 +43,8 @@ extension DocumentWriter {
       try settleBlobs(
         id, generation: ids[0].generation, deleted: deleted, ancestor: ancestor, stored: isStored)
     }
-    if ancestor < 0, ids.count > options.maximumTreeDepth {
-      ids.removeLast(ids.count - options.maximumTreeDepth)
+    if ancestor < 0, ids.count > maximumTreeDepth {
+      ids.removeLast(ids.count - maximumTreeDepth)
     }
     let sequence = try nextSequence()
     isFromSync = true

@@ -44,7 +44,7 @@ extension DocumentWriter {
     var forgetsParent = false
     var keepsCurrent = false
     var index = tree.sort(watching: newRevision)
-    index = try tree.prune(depth: options.maximumTreeDepth, watching: index) { sequence in
+    index = try tree.prune(depth: maximumTreeDepth, watching: index) { sequence in
       if sequence == oldCurrent?.sequence {
         forgetsOldCurrent = true
       } else if sequence == parentNode?.sequence {
@@ -111,7 +111,7 @@ extension DocumentWriter {
   }
 
   /// The body that the record was put together with; valid until the next is.
-  private var bodyOfRecord: UnsafeRawBufferPointer {
+  var bodyOfRecord: UnsafeRawBufferPointer {
     UnsafeRawBufferPointer(rebasing: record.bytes[bodyStart...])
   }
 
@@ -132,7 +132,7 @@ extension DocumentWriter {
   }
 
   /// Puts the record together with the body of a leaf that becomes current, which leaves `conflicts`.
-  private func composeFromConflict(
+  func composeFromConflict(
     _ leaf: UInt64, flags: DocumentRecord.Flags, _ sequence: UInt64, _ transaction: any WriteTransaction,
     _ keyspaces: DocumentStore.Keyspaces
   ) throws {

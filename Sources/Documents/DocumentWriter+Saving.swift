@@ -8,13 +8,15 @@ enum Precondition {
   case lastWriteWins(basedOn: RevisionID?)
   /// The revision it is based on is still a leaf; none: there is no live document.
   case based(on: RevisionID?)
+  /// The revision it is based on is known; what isn't a leaf gets a branch.
+  case branching(from: RevisionID)
 }
 
 extension DocumentWriter {
-  /// Adds a revision with the body that was encoded last.
-  func save(_ id: UnsafeRawBufferPointer, deleted: Bool = false, _ precondition: Precondition) throws
-    -> SavedRevision
-  {
+  /// Adds a revision with the body that was encoded last. `closed` marks the end of a branch that lost.
+  func save(
+    _ id: UnsafeRawBufferPointer, deleted: Bool = false, closed: Bool = false, _ precondition: Precondition
+  ) throws -> SavedRevision {
     let (transaction, keyspaces) = try open()
     if case .lastWriteWins(basedOn: nil) = precondition, !mayHaveTombstones, !deleted, !bodyBlobs.mayBeNamed,
       let saved = try insertNew(id, transaction, keyspaces)
@@ -25,6 +27,10 @@ extension DocumentWriter {
     var parent = -1
     if isStored != nil {
       parent = try self.parent(for: precondition, deleting: deleted, id: id)
+    } else if case .branching(let base) = precondition {
+      throw DocumentError(
+        .notFound, "there is no document with the revision \(base) that the change is based on",
+        documentID: idText(id))
     } else if deleted {
       throw DocumentError(.notFound, "there is no such document to delete", documentID: idText(id))
     }
@@ -55,6 +61,7 @@ extension DocumentWriter {
     let sequence = try nextSequence()
     var flags: RevisionFlags = [.leaf, .hasBody]
     if deleted { flags.insert(.deleted) }
+    if closed { flags.insert(.closed) }
     return try mutating {
       if isStored == nil { tree.removeAll() }
       let index = tree.addChild(new, of: parent, sequence: sequence, flags: flags)
@@ -124,6 +131,13 @@ extension DocumentWriter {
     switch precondition {
     case .lastWriteWins(let revision): (base, canFail) = (revision, false)
     case .based(let revision): (base, canFail) = (revision, true)
+    case .branching(let revision):
+      guard let index = index(of: revision) else {
+        throw DocumentError(
+          .notFound, "the revision \(revision) that the change is based on isn't known",
+          documentID: idText(id))
+      }
+      return index
     }
     if let base {
       if let index = leaf(base) { return index }
@@ -147,6 +161,11 @@ extension DocumentWriter {
 
   /// The index of the revision when it is a leaf of the document in `tree`.
   private func leaf(_ revision: RevisionID) -> Int? {
+    index(of: revision).flatMap { tree.nodes[$0].isLeaf ? $0 : nil }
+  }
+
+  /// The index of the revision in `tree`.
+  func index(of revision: RevisionID) -> Int? {
     var suffix = revision.suffix
     text.removeAll()
     let isText = suffix.withUTF8 { utf8 in
@@ -155,8 +174,6 @@ extension DocumentWriter {
       text.append(bytes)
       return true
     }
-    let stored = self.suffix(revision.generation, 0, isText)
-    guard let index = tree.index(of: stored), tree.nodes[index].isLeaf else { return nil }
-    return index
+    return tree.index(of: self.suffix(revision.generation, 0, isText))
   }
 }

@@ -6,6 +6,8 @@ import Storage
 /// allocates nothing in the steady state. One thread at a time.
 final class DocumentWriter {
   let options: DocumentStore.Options
+  /// How many revisions of each branch are remembered, as of the transaction's beginning.
+  private(set) var maximumTreeDepth = DocumentStore.defaultTreeDepth
   let blobs: BlobStore?
   let encoder = BodyEncoder()
   let digest: RevisionDigest
@@ -70,6 +72,7 @@ final class DocumentWriter {
     stateAtBegin = state.lastSequence
     self.transaction = transaction
     self.context = context
+    maximumTreeDepth = context.maximumTreeDepth
     failure = nil
     scans = 0
     lastContext = nil
@@ -90,7 +93,8 @@ final class DocumentWriter {
     guard let context, keys.hasAdditions else { return context }
     if let lastContext, lastContext.sharedKeys.count == keys.count { return lastContext }
     let now = DocumentStore.Context(
-      engine: context.engine, keyspaces: context.keyspaces, sharedKeys: keys.snapshot())
+      engine: context.engine, keyspaces: context.keyspaces, sharedKeys: keys.snapshot(),
+      maximumTreeDepth: context.maximumTreeDepth)
     lastContext = now
     return now
   }

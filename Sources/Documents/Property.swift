@@ -11,7 +11,7 @@ public struct Property: @unchecked Sendable {
     self.init(withExtendedLifetime(record) { root?[key] }, of: record, sharedKeys)
   }
 
-  private init(_ value: Value?, of record: StoredBytes, _ sharedKeys: SharedKeys) {
+  init(_ value: Value?, of record: StoredBytes, _ sharedKeys: SharedKeys) {
     self.record = record
     self.sharedKeys = sharedKeys
     self.value = value
@@ -31,6 +31,19 @@ public struct Property: @unchecked Sendable {
   public var string: String? { withExtendedLifetime(record) { value?.string } }
   /// The number of items of an array or of members of an object; 0 of anything else.
   public var count: Int { withExtendedLifetime(record) { value?.count ?? 0 } }
+
+  /// The items of an array, nil when it is anything else.
+  public var array: PropertyArray? { type == .array ? PropertyArray(self) : nil }
+  /// The members of an object, nil when it is anything else.
+  public var object: PropertyDictionary? { type == .dict ? PropertyDictionary(self) : nil }
+
+  /// The names of an object's members, in the order of the body; none of anything else.
+  public var keys: [String] {
+    withExtendedLifetime(record) {
+      guard let value, value.type == .dict else { return [] }
+      return value.entries.compactMap { $0.name(in: sharedKeys) }
+    }
+  }
 
   /// The member of that name, missing when this isn't an object.
   public subscript(name: String) -> Property {

@@ -14,6 +14,8 @@ public struct Revision: Sendable {
   public let isCurrent: Bool
   /// Of the change that brought it.
   public let sequence: UInt64
-  /// Nil when only the ID is known, or when compaction has dropped it.
+  /// Whether its body is still here: not of a revision that is known by its ID alone, nor after compaction.
+  public let hasBody: Bool
+  /// Nil when it isn't here any more, or wasn't asked for.
   public let body: JSONValue?
 }

@@ -232,6 +232,14 @@ final class RevisionTree {
       }
     }
     guard keeps.contains(false) else { return watched }
+    return try keep(keeps, watching: watched, removed: removed)
+  }
+
+  /// Removes the nodes that `keeps` says no for, as `prune` does. A node that loses its last child stays no leaf:
+  /// that is the caller's.
+  func keep(
+    _ keeps: ContiguousArray<Bool>, watching watched: Int = 0, removed: (UInt64) throws -> Void
+  ) rethrows -> Int {
     var places = ContiguousArray<Int32>(repeating: -1, count: nodes.count)
     var kept: Int32 = 0
     for index in nodes.indices where keeps[index] {

@@ -1,7 +1,7 @@
 import CCrypto
 
 /// How the key that wraps the data key comes from the user's key.
-enum KeyDerivation: Equatable, Sendable {
+enum KeyDerivation: Hashable, Sendable {
   /// RFC 7914, for passphrases. Needs 128 * n * r bytes of memory.
   case scrypt(n: UInt64, r: UInt64, p: UInt64)
   /// RFC 5869 with HMAC-SHA-256, for keys that can't be guessed.
@@ -16,10 +16,6 @@ enum KeyDerivation: Equatable, Sendable {
 
   static let saltBytes = 32
   static let keyBytes = 32
-
-  static func standard(for kind: UserKey.Kind) -> KeyDerivation {
-    kind == .raw ? .hkdfSHA256 : standardScrypt
-  }
 
   /// Whether the parameters are ones that scrypt is defined for and that this release is willing to spend.
   var isAcceptable: Bool {

@@ -42,10 +42,13 @@ public enum KeyFile {
   /// Makes a random data key and a file at `path` that wraps it under `key`, and returns it. Throws
   /// `alreadyExists` when there is a file.
   public static func create(at path: String, key: UserKey) throws -> SecretBytes {
-    let dataKey = try SecretBytes.random(count: dataKeyBytes)
+    let dataKey = try randomDataKey()
     try write(dataKey, to: path, key: key, replacement: .refused)
     return dataKey
   }
+
+  /// A data key that nothing is encrypted with yet.
+  public static func randomDataKey() throws -> SecretBytes { try .random(count: dataKeyBytes) }
 
   /// The data key in the file at `path`. With a passphrase it takes about 0.1 s.
   ///
@@ -71,9 +74,11 @@ public enum KeyFile {
   /// Writes a file at `path` that wraps `dataKey` under `key`: for a new data key, or for a copy of a database
   /// that has the data key of its original.
   public static func write(
-    _ dataKey: SecretBytes, to path: String, key: UserKey, replacement: AtomicFile.Replacement
+    _ dataKey: SecretBytes, to path: String, key: UserKey, stretching: PassphraseStretching = .standard,
+    replacement: AtomicFile.Replacement
   ) throws {
-    let wrapped = try WrappedKey(dataKey, key: key, derivation: .standard(for: key.kind))
+    let wrapped = try WrappedKey(
+      dataKey, key: key, derivation: key.kind == .raw ? .hkdfSHA256 : stretching.derivation)
     try AtomicFile.write(try wrapped.fileContents(), to: path, replacement: replacement)
   }
 }

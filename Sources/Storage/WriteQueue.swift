@@ -28,11 +28,16 @@ public protocol WriteGroup: AnyObject {
   /// Whether a failure inside has ended the whole transaction, as a full disk does in SQLite, or made it
   /// impossible to commit. Then it is aborted, nobody joins it any more, and all who took part fail.
   var isBroken: Bool { get }
+
+  /// The failure that did that, when it is known: who takes part is told, also when a body swallowed it.
+  var breakage: StorageError? { get }
 }
 
 extension WriteGroup {
   /// False: parts fail alone.
   public var isBroken: Bool { false }
+  /// Not known.
+  public var breakage: StorageError? { nil }
 }
 
 /// Lets one writer at a time into an engine, and lets those that wait share its commit.
@@ -179,7 +184,7 @@ public final class WriteQueue: Sendable {
     let transaction = try driver.begin()
     do {
       try running(on: thread) { try body(transaction) }
-      if driver.isBroken { throw Self.brokenTransaction }
+      if driver.isBroken { throw driver.breakage ?? Self.brokenTransaction }
     } catch {
       driver.abort()
       throw error
@@ -218,7 +223,7 @@ public final class WriteQueue: Sendable {
       }
     } catch { failure = error }
     if driver.isBroken {
-      group.breakage = failure as? StorageError ?? Self.brokenTransaction
+      group.breakage = driver.breakage ?? failure as? StorageError ?? Self.brokenTransaction
       failure = failure ?? group.breakage
     } else if failure == nil {
       group.members.append(waiter)

@@ -62,4 +62,6 @@ final class WriteDriver: WriteGroup, @unchecked Sendable {
   }
 
   var isBroken: Bool { leader?.isBroken ?? false }
+
+  var breakage: StorageError? { leader?.failure }
 }

@@ -166,6 +166,8 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
   /// Whether the library, or a failure here, has ended the whole transaction.
   var isBroken: Bool { connection.state.pointee.isLost }
 
+  var breakage: StorageError? { isBroken ? connection.lostTransaction() : nil }
+
   private func giveUp(_ reason: StorageError?) {
     if connection.connection.isInTransaction { try? run(.rollback, "rolling back") }
     connection.noteLoss(reason ?? StorageError(.engineFailure, "rolling back failed", path: connection.path))

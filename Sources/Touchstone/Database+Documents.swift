@@ -31,9 +31,6 @@ extension Database {
     try store.read(body)
   }
 
-  /// All known revisions of the document, the current one first; nil when there is none.
-  public func revisions(of id: String) throws -> [Revision]? { try store.revisions(of: id) }
-
   /// The changes after `sequence`, oldest first, each document once with its latest; at most `limit`.
   public func changes(since sequence: UInt64 = 0, limit: Int = .max) throws -> [Change] {
     try store.changes(since: sequence, limit: limit)

@@ -41,9 +41,12 @@ extension Database {
   /// How many documents expire some time. Constant time.
   public var expirationCount: Int { get throws { try store.expirationCount } }
 
-  /// Purges the documents whose time is over now, without waiting for the background; says how many there were.
+  /// Purges the documents whose time is over at `date` (now), without waiting for the background; says how many there
+  /// were.
   @discardableResult
-  public func purgeExpired() throws -> Int { try store.purgeExpired(at: Upkeep.now) }
+  public func purgeExpired(asOf date: Date = Date()) throws -> Int {
+    try store.purgeExpired(at: try Database.milliseconds(date))
+  }
 
   static func date(_ milliseconds: Int64) -> Date {
     Date(timeIntervalSince1970: Double(milliseconds) / 1000)

@@ -51,7 +51,7 @@ public final class Database: Sendable {
     guard directory.isComplete else {
       throw DatabaseError(.notFound, "there is no database", path: directory.path)
     }
-    return directory.isEncrypted
+    return try directory.readDescription().key != nil
   }
 
   /// Removes the database at `path` with all its files. Throws `inUse` when somebody has it open.

@@ -1,3 +1,4 @@
+import Encryption
 import FoundationEssentials
 import Storage
 
@@ -7,17 +8,24 @@ import Storage
 
 // A database is a directory, NAME.touchstone:
 //
-//   database.json   {"engine":"lmdb","file":"data-1.mdb","version":1}: which engine, and which of its files
-//                   is the data. Replaced whole, by a rename; written last when a database is made.
-//   key.json        the wrapped data key, when the database is encrypted (docs/encryption.md)
+//   database.json   {"engine":"sqlcipher","file":"data-1.sqlite","key":"key.json","version":1}: which engine, which
+//                   of its files is the data, which file holds the wrapped data key when the database is
+//                   encrypted, and where the blobs are: "blobs", left out when that is Attachments. Replaced
+//                   whole, by a rename; written last when a database is made.
+//   key.json        the wrapped data key, when the database is encrypted (docs/encryption.md); or key-N.json
 //   lock            empty; every open holds a shared flock on it, who changes files an exclusive one
 //   data-N.EXT      the engine's file; engines may have others whose names begin with it
-//   Attachments/    blobs
+//   Attachments/    blobs; or Attachments-N/
+//
+// What of these database.json doesn't name is left from an operation that didn't end.
 
 /// The directory of a database and its `database.json`.
 struct DatabaseDirectory {
   static let suffix = ".touchstone"
   static let version = 1
+  /// The names that a new database's files have.
+  static let key = KeyFile.name
+  static let blobs = "Attachments"
 
   /// Absolute, without a symbolic link above the last part.
   let path: String
@@ -27,6 +35,10 @@ struct DatabaseDirectory {
     var version: Int
     var engine: String
     var file: String
+    /// The file with the wrapped data key; nil when the database isn't encrypted.
+    var key: String?
+    /// The directory of the blobs; nil for `Attachments`.
+    var blobs: String?
   }
 
   /// `name` with the suffix or without, absolute, relative, or in `directory`.
@@ -66,15 +78,15 @@ struct DatabaseDirectory {
 
   func file(_ name: String) -> String { path + "/" + name }
   var descriptionPath: String { file("database.json") }
-  var keyPath: String { file("key.json") }
-  var blobsPath: String { file("Attachments") }
+  /// The file with the wrapped data key; nil when the database isn't encrypted.
+  func keyPath(_ description: Description) -> String? { description.key.map(file) }
+  func blobsPath(_ description: Description) -> String { file(description.blobs ?? Self.blobs) }
 
   var exists: Bool { isThere(path) }
   /// Whether there is a whole database: `database.json` is written last.
   var isComplete: Bool { isThere(descriptionPath) }
-  var isEncrypted: Bool { isThere(keyPath) }
 
-  private func isThere(_ path: String) -> Bool {
+  func isThere(_ path: String) -> Bool {
     var status = stat()
     return stat(path, &status) == 0
   }
@@ -92,7 +104,8 @@ struct DatabaseDirectory {
         path: descriptionPath)
     }
     guard let description = try? JSONDecoder().decode(Description.self, from: Data(bytes)),
-      !description.file.isEmpty, !description.file.contains("/"), description.file.hasPrefix("data-")
+      !description.file.contains("/"), description.file.hasPrefix("data-"),
+      description.key.map(Self.isKeyFile) ?? true, description.blobs.map(Self.isBlobDirectory) ?? true
     else {
       throw DatabaseError(
         .damaged, "the database's description lacks its engine or file", path: descriptionPath)
@@ -110,7 +123,7 @@ struct DatabaseDirectory {
   func checkIsUnfinished() throws {
     let names = try contents()
     let isOurs = names.allSatisfy { name in
-      name == "lock" || name == "Attachments" || name.hasPrefix("key.json") || name.hasPrefix("data-")
+      name == "lock" || Self.isBlobDirectory(name) || name.hasPrefix("key") || name.hasPrefix("data-")
         || name.hasPrefix("database.json")
     }
     guard isOurs else {

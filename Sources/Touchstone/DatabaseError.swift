@@ -22,6 +22,8 @@ public struct DatabaseError: Error, Sendable, CustomStringConvertible {
     case keyRequired
     /// A key was given for a database that isn't encrypted, or to an engine that can't encrypt.
     case notEncrypted
+    /// It is encrypted, and was to be encrypted: changing its key is `rekey`.
+    case alreadyEncrypted
     /// Somebody else has it open, or is changing its files.
     case inUse
     /// This `Database` was closed.

@@ -9,6 +9,10 @@ public struct DatabaseOptions: Sendable {
   /// The engine of a new database; one that exists opens with the engine that made it. Without a name it is
   /// SQLite, or SQLCipher when there is a key.
   public var engine: EngineName?
+  /// Whether a database that exists has to be of that engine: one of another engine is converted in place before it
+  /// opens (`Database.convert`), and encrypted with `key` when that is given and the engine encrypts. It is never
+  /// decrypted by that.
+  public var requireEngine: Bool
   /// Whether a database that isn't there is made, or has to be.
   public var creation: EngineOptions.Creation
   /// Nothing is written, not even in the directory; writes throw `readOnly`.
@@ -17,8 +21,9 @@ public struct DatabaseOptions: Sendable {
   public var durability: Durability
   /// The key of an encrypted database; for a new one it makes the database encrypted.
   public var key: UserKey?
-  /// How many revisions of each branch are remembered: 1 or more.
-  public var maximumTreeDepth: Int
+  /// How many revisions of each branch are remembered, 1 or more, by this open. Nil: as the database says
+  /// (`Database.setMaximumTreeDepth(_:)`), which is 20 for a new one.
+  public var maximumTreeDepth: Int?
   /// Whether the bodies of replaced revisions stay until `compact()`, or until `compaction` drops them.
   public var keepsReplacedBodies: Bool
   /// When the database is compacted by itself.
@@ -28,14 +33,15 @@ public struct DatabaseOptions: Sendable {
   /// The library to load in place of the system's SQLite or SQLCipher.
   public var libraryPath: String?
 
-  /// The defaults: SQLite, made when it isn't there, durability `normal`, 20 revisions of each branch.
+  /// The defaults: SQLite, made when it isn't there, durability `normal`.
   public init(
-    engine: EngineName? = nil, creation: EngineOptions.Creation = .openOrCreate, isReadOnly: Bool = false,
-    durability: Durability = .normal, key: UserKey? = nil, maximumTreeDepth: Int = 20,
-    keepsReplacedBodies: Bool = true, compaction: CompactionPolicy = .standard, cacheBytes: Int = 16 << 20,
-    libraryPath: String? = nil
+    engine: EngineName? = nil, requireEngine: Bool = false, creation: EngineOptions.Creation = .openOrCreate,
+    isReadOnly: Bool = false, durability: Durability = .normal, key: UserKey? = nil,
+    maximumTreeDepth: Int? = nil, keepsReplacedBodies: Bool = true, compaction: CompactionPolicy = .standard,
+    cacheBytes: Int = 16 << 20, libraryPath: String? = nil
   ) {
     self.engine = engine
+    self.requireEngine = requireEngine
     self.creation = creation
     self.isReadOnly = isReadOnly
     self.durability = durability

@@ -51,4 +51,19 @@ public enum Engines {
   public static var names: [EngineName] {
     types.withLock { Array($0.keys) }.sorted { $0.rawValue < $1.rawValue }
   }
+
+  /// Which engine a plain one becomes when its database is encrypted, of the same kind.
+  private static let encryptingKinds: [(plain: EngineName, encrypting: EngineName)] = [
+    (.sqlite, .sqlcipher), (.sqlcipherPlain, .sqlcipher),
+  ]
+
+  /// The encrypting engine of the same kind as a plain one; nil when there is none.
+  static func encrypting(_ name: EngineName) -> EngineName? {
+    encryptingKinds.first { $0.plain == name && names.contains($0.encrypting) }?.encrypting
+  }
+
+  /// The plain engine of the same kind as an encrypting one; SQLite when there is none.
+  static func plain(_ name: EngineName) -> EngineName {
+    encryptingKinds.first { $0.encrypting == name }?.plain ?? .sqlite
+  }
 }

@@ -26,11 +26,17 @@ final class OpenDatabase: Sendable {
   let asyncWriter = Workers()
 
   private static let paths = PathLocks<OpenDatabase>()
+  /// The paths whose files this process is replacing. Changed under the path's lock.
+  private static let reserved = Lock<Set<String>>([])
 
   /// The open database at a path, or one that is opened now.
   static func open(_ directory: DatabaseDirectory, _ options: DatabaseOptions) throws -> OpenDatabase {
+    if options.requireEngine, let engine = options.engine {
+      try ClosedDatabase.convert(directory, to: engine, options)
+    }
     // One at a time: two that open the same path mustn't both open the file.
-    try paths.withLock(directory.path) { there in
+    return try paths.withLock(directory.path) { there in
+      try checkNotReserved(directory)
       if let open = there {
         try open.check(options)
         open.opens += 1
@@ -40,6 +46,27 @@ final class OpenDatabase: Sendable {
       if !options.isReadOnly { try open.startUpkeep() }
       there = open
       return open
+    }
+  }
+
+  /// Keeps a path from being opened in this process, which doesn't have it open, until `unreserve(_:)`.
+  static func reserve(_ directory: DatabaseDirectory) throws {
+    try paths.withLock(directory.path) { there in
+      try checkNotReserved(directory)
+      guard there == nil else {
+        throw DatabaseError(.inUse, "the database is open in this process", path: directory.path)
+      }
+      reserved.withLock { _ = $0.insert(directory.path) }
+    }
+  }
+
+  static func unreserve(_ directory: DatabaseDirectory) {
+    reserved.withLock { _ = $0.remove(directory.path) }
+  }
+
+  private static func checkNotReserved(_ directory: DatabaseDirectory) throws {
+    guard !reserved.withLock({ $0.contains(directory.path) }) else {
+      throw DatabaseError(.inUse, "this process is changing the database's files", path: directory.path)
     }
   }
 
@@ -90,7 +117,7 @@ final class OpenDatabase: Sendable {
       throw DatabaseError(
         .inUse, "the database is open for reading only in this process", path: directory.path)
     }
-    try OpenDatabase.unlock(directory, wanted.key)?.withUnsafeBytes { _ in }
+    try dataKey(wanted.key)?.withUnsafeBytes { _ in }
   }
 
   // MARK: Opening
@@ -110,7 +137,7 @@ final class OpenDatabase: Sendable {
           store = try OpenDatabase.openStore(directory, found, options)
           description = Lock(found)
         }
-        isEncrypted = directory.isEncrypted
+        isEncrypted = description.withLock { $0.key != nil }
         return
       }
       attempts += 1
@@ -164,7 +191,24 @@ final class OpenDatabase: Sendable {
     }
     try lock.share()
     guard lock.isCurrent, directory.isComplete else { return nil }
+    if created == nil, !options.isReadOnly, try removeLeftovers(directory, lock) {
+      guard lock.isCurrent, directory.isComplete else { return nil }
+    }
     return (lock, created)
+  }
+
+  /// Removes what an operation left that didn't end, unless another process has the database open: then that is
+  /// for later. False when there was nothing; else the lock was given up and taken again.
+  private static func removeLeftovers(_ directory: DatabaseDirectory, _ lock: DirectoryLock) throws -> Bool {
+    guard let description = try? directory.readDescription(), try !directory.leftovers(description).isEmpty
+    else { return false }
+    do { try lock.takeAlone(orShare: true) } catch let error as DatabaseError where error.code == .inUse {
+      return true
+    }
+    defer { try? lock.share() }
+    // Another process may have replaced files meanwhile.
+    if let description = try? directory.readDescription() { try? directory.removeLeftovers(description) }
+    return true
   }
 
   /// The engine of a new database. Throws when it is unknown, or doesn't go with the key.
@@ -188,12 +232,15 @@ final class OpenDatabase: Sendable {
     try directory.checkIsUnfinished()
     let type = try engineType(forNew: directory, options)
     // What a creation left that didn't end.
-    try removeContents(of: directory.path, but: "lock")
+    try FileTree.removeContents(of: directory.path, but: "lock")
     let description = DatabaseDirectory.Description(
-      version: DatabaseDirectory.version, engine: type.name, file: "data-1.\(type.fileExtension)")
-    let dataKey = try options.key.map { try KeyFile.create(at: directory.keyPath, key: $0) }
+      version: DatabaseDirectory.version, engine: type.name, file: "data-1.\(type.fileExtension)",
+      key: options.key == nil ? nil : DatabaseDirectory.key)
+    let dataKey = try options.key.map {
+      try KeyFile.create(at: directory.file(DatabaseDirectory.key), key: $0)
+    }
     let engine = try openEngine(type, directory.file(description.file), .createNew, dataKey, options)
-    let blobs = try blobStore(directory, dataKey, options)
+    let blobs = try blobStore(directory.blobsPath(description), dataKey, options)
     let store = try DocumentStore(engine: engine, options: storeOptions(options), blobs: blobs)
     try directory.write(description)
     return (store, description)
@@ -203,35 +250,37 @@ final class OpenDatabase: Sendable {
     _ directory: DatabaseDirectory, _ description: DatabaseDirectory.Description, _ options: DatabaseOptions
   ) throws -> DocumentStore {
     let type = try Engines.type(EngineName(rawValue: description.engine))
-    let dataKey = try unlock(directory, options.key)
+    let dataKey = try unlock(directory, description, options.key)
     let engine = try openEngine(type, directory.file(description.file), .openExisting, dataKey, options)
-    let blobs = try blobStore(directory, dataKey, options)
+    let blobs = try blobStore(directory.blobsPath(description), dataKey, options)
     return try DocumentStore(engine: engine, options: storeOptions(options), blobs: blobs)
   }
 
   /// The data key of an encrypted database; nil for a plain one.
-  private static func unlock(_ directory: DatabaseDirectory, _ key: UserKey?) throws -> SecretBytes? {
-    switch (directory.isEncrypted, key) {
-    case (false, nil): return nil
-    case (false, _?):
+  static func unlock(
+    _ directory: DatabaseDirectory, _ description: DatabaseDirectory.Description, _ key: UserKey?
+  ) throws -> SecretBytes? {
+    switch (directory.keyPath(description), key) {
+    case (nil, nil): return nil
+    case (nil, _?):
       throw DatabaseError(
         .notEncrypted, "a key was given and the database isn't encrypted", path: directory.path)
-    case (true, nil):
+    case (_?, nil):
       throw DatabaseError(
         .keyRequired, "the database is encrypted and no key was given", path: directory.path)
-    case (true, let key?):
-      do { return try KeyFile.open(at: directory.keyPath, key: key) } catch let error as EncryptionError {
+    case (let keyPath?, let key?):
+      do { return try KeyFile.open(at: keyPath, key: key) } catch let error as EncryptionError {
         switch error.code {
         case .wrongKey: throw DatabaseError(.wrongKey, error.message, path: directory.path)
         case .unsupportedVersion:
-          throw DatabaseError(.unsupportedVersion, error.message, path: directory.keyPath)
-        default: throw DatabaseError(.damaged, error.message, path: directory.keyPath)
+          throw DatabaseError(.unsupportedVersion, error.message, path: keyPath)
+        default: throw DatabaseError(.damaged, error.message, path: keyPath)
         }
       }
     }
   }
 
-  private static func openEngine(
+  static func openEngine(
     _ type: EngineType, _ path: String, _ creation: EngineOptions.Creation, _ dataKey: SecretBytes?,
     _ options: DatabaseOptions
   ) throws -> any StorageEngine {
@@ -252,11 +301,11 @@ final class OpenDatabase: Sendable {
     }
   }
 
-  private static func blobStore(
-    _ directory: DatabaseDirectory, _ dataKey: SecretBytes?, _ options: DatabaseOptions
+  static func blobStore(
+    _ path: String, _ dataKey: SecretBytes?, _ options: DatabaseOptions
   ) throws -> BlobStore {
     try BlobStore(
-      directory: directory.blobsPath, dataKey: dataKey, isReadOnly: options.isReadOnly,
+      directory: path, dataKey: dataKey, isReadOnly: options.isReadOnly,
       durability: options.durability)
   }
 
@@ -269,7 +318,9 @@ final class OpenDatabase: Sendable {
   // MARK: Housekeeping
 
   /// The raw data key in the right hands: what the `sqlcipher` tool opens the file with.
-  func dataKey(_ key: UserKey) throws -> SecretBytes? { try OpenDatabase.unlock(directory, key) }
+  func dataKey(_ key: UserKey?) throws -> SecretBytes? {
+    try OpenDatabase.unlock(directory, description.withLock { $0 }, key)
+  }
 
   var engineFile: String { directory.file(description.withLock { $0.file }) }
 
@@ -329,6 +380,7 @@ final class OpenDatabase: Sendable {
   /// Removes a database that nobody has open, at once: a crash leaves it whole or gone.
   static func delete(_ directory: DatabaseDirectory) throws {
     try paths.withLock(directory.path) { there in
+      try checkNotReserved(directory)
       guard there == nil else {
         throw DatabaseError(.inUse, "the database is open in this process", path: directory.path)
       }
@@ -348,25 +400,11 @@ final class OpenDatabase: Sendable {
         throw StorageError.system(errno, "can't remove", directory.descriptionPath)
       }
       try AtomicFile.syncDirectory(of: directory.descriptionPath)
-      try removeContents(of: directory.path, but: "lock")
+      try FileTree.removeContents(of: directory.path, but: "lock")
       // The lock last: who waits for it, or comes now, finds an empty directory and may make a database in it.
       unlink(directory.file("lock"))
       guard rmdir(directory.path) == 0 || errno == ENOTEMPTY || errno == ENOENT else {
         throw StorageError.system(errno, "can't remove", directory.path)
-      }
-    }
-  }
-
-  private static func removeContents(of path: String, but kept: String? = nil) throws {
-    for name in try DatabaseDirectory.contents(of: path) where name != kept {
-      let inner = path + "/" + name
-      var status = stat()
-      guard lstat(inner, &status) == 0 else { continue }
-      if status.st_mode & S_IFMT == S_IFDIR {
-        try removeContents(of: inner)
-        guard rmdir(inner) == 0 else { throw StorageError.system(errno, "can't remove", inner) }
-      } else if unlink(inner) != 0 {
-        throw StorageError.system(errno, "can't remove", inner)
       }
     }
   }

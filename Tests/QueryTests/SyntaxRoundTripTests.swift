@@ -35,13 +35,17 @@ import Testing
 
   /// Parentheses stand where the tree needs them and nowhere else.
   @Test(arguments: [
-    ("((a))", "a"), ("(a + b) * c", "(a + b) * c"), ("(a * b) + c", "a * b + c"), ("a - (b - c)", "a - (b - c)"),
+    ("((a))", "a"), ("(a + b) * c", "(a + b) * c"), ("(a * b) + c", "a * b + c"),
+    ("a - (b - c)", "a - (b - c)"),
     ("(a - b) - c", "a - b - c"), ("not (a = b)", "NOT a = b"), ("(not a) = b", "(NOT a) = b"),
-    ("(a and b) or c", "a AND b OR c"), ("a and (b or c)", "a AND (b OR c)"), ("a || (b * c)", "a || (b * c)"),
+    ("(a and b) or c", "a AND b OR c"), ("a and (b or c)", "a AND (b OR c)"),
+    ("a || (b * c)", "a || (b * c)"),
     ("- (17)", "- 17"), ("-17", "-17"), ("-a", "-a"), ("a == b", "a = b"), ("a <> b", "a != b"),
-    ("x in [1, 2]", "x IN (1, 2)"), ("x IN ((a || b))", "x IN a || b"), ("x IN ((a OR b))", "x IN ((a OR b))"),
+    ("x in [1, 2]", "x IN (1, 2)"), ("x IN ((a || b))", "x IN a || b"),
+    ("x IN ((a OR b))", "x IN ((a OR b))"),
     ("x is (null)", "x IS (NULL)"), ("some r in a satisfies r = 1 end", "ANY r IN a SATISFIES r = 1 END"),
-    ("is_array(a)", "ISARRAY(a)"), ("`mr.grieves`.`hey`[-1]", "`mr.grieves`.hey[-1]"), ("a.`order`", "a.`order`"),
+    ("is_array(a)", "ISARRAY(a)"), ("`mr.grieves`.`hey`[-1]", "`mr.grieves`.hey[-1]"),
+    ("a.`order`", "a.`order`"),
     ("a.order", "a.`order`"), ("'it''s'", "'it''s'"), ("\"it's\"", "'it''s'"), (".5", "0.5"), ("5.", "5.0"),
     ("1e3", "1000.0"), ("9223372036854775808", "9.223372036854776e+18"), ("a not null", "a IS NOT NULL"),
     ("a = b collate (nocase unicode:sv)", "a = b COLLATE (UNICODE:sv NOCASE)"),

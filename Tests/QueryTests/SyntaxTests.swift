@@ -15,18 +15,23 @@ private let c = path(.name("c"))
     #expect(try parse("NOT a AND b") == .binary(.and, .unary(.not, a), b))
     #expect(try parse("NOT NOT a IS NULL") == .unary(.not, .unary(.not, .test(a, .null, negated: false))))
     #expect(try parse("a = NOT b = c") == .binary(.equal, a, .unary(.not, .binary(.equal, b, c))))
-    #expect(try parse("NOT a LIKE b OR c") == .binary(.or, .unary(.not, .like(a, pattern: b, negated: false)), c))
+    #expect(
+      try parse("NOT a LIKE b OR c") == .binary(.or, .unary(.not, .like(a, pattern: b, negated: false)), c))
   }
 
   @Test func inTakesAListOrAnyExpression() throws {
     #expect(try parse("a IN b") == .contained(a, in: b, negated: false))
     #expect(try parse("a IN (b)") == .contained(a, in: .array([b]), negated: false))
     #expect(try parse("a IN ((b))") == .contained(a, in: b, negated: false))
-    #expect(try parse("a IN ((b) || c)") == .contained(a, in: .array([.binary(.concatenate, b, c)]), negated: false))
-    #expect(try parse("a NOT IN ()") == .contained(a, in: .array([]), negated: true))
-    #expect(try parse("a IN [b, c] AND b") == .binary(.and, .contained(a, in: .array([b, c]), negated: false), b))
     #expect(
-      try parse("a IN $list AND b") == .binary(.and, .contained(a, in: .parameter("list"), negated: false), b))
+      try parse("a IN ((b) || c)") == .contained(a, in: .array([.binary(.concatenate, b, c)]), negated: false)
+    )
+    #expect(try parse("a NOT IN ()") == .contained(a, in: .array([]), negated: true))
+    #expect(
+      try parse("a IN [b, c] AND b") == .binary(.and, .contained(a, in: .array([b, c]), negated: false), b))
+    #expect(
+      try parse("a IN $list AND b") == .binary(.and, .contained(a, in: .parameter("list"), negated: false), b)
+    )
     #expect(
       try parse("a IN SPLIT(b, ',')")
         == .contained(a, in: .call(FunctionCall("SPLIT", [b, .literal(.string(","))])), negated: false))
@@ -93,12 +98,14 @@ private let c = path(.name("c"))
   }
 
   @Test func pathsAndMeta() throws {
-    #expect(try parse("a.b[0].`c d`[-1]") == path(.name("a"), .name("b"), .index(0), .name("c d"), .index(-1)))
+    #expect(
+      try parse("a.b[0].`c d`[-1]") == path(.name("a"), .name("b"), .index(0), .name("c d"), .index(-1)))
     #expect(try parse("a.select") == path(.name("a"), .name("select")))
     #expect(try parse("a.*") == .star(source: SourceName("a")))
     #expect(try parse("meta().id") == .meta(source: nil, .id))
     #expect(try parse("META(a)") == .meta(source: SourceName("a"), nil))
-    #expect(try parse("{'x': 17}.x") == .member(.object([ObjectMember("x", .literal(.int(17)))]), [.name("x")]))
+    #expect(
+      try parse("{'x': 17}.x") == .member(.object([ObjectMember("x", .literal(.int(17)))]), [.name("x")]))
     #expect(
       try parse("SPLIT(a)[0]") == .member(.call(FunctionCall("SPLIT", [a])), [.index(0)]))
     #expect(try parse("-a.b") == .unary(.minus, path(.name("a"), .name("b"))))
@@ -167,7 +174,8 @@ private let c = path(.name("c"))
     let select = try SelectStatement(parsing: "SELECT a, COUNT(b) x FROM _ t")
     #expect(select.results[1].position.offset == 19)
     #expect(select.source?.position.offset == 26)
-    guard case .call(let call) = select.results[1].expression, case .property(let b) = call.arguments[0] else {
+    guard case .call(let call) = select.results[1].expression, case .property(let b) = call.arguments[0]
+    else {
       Issue.record("no call of a property")
       return
     }
@@ -177,8 +185,11 @@ private let c = path(.name("c"))
 
   @Test(arguments: [
     ("SELECT [1], name, foo.bar AS b FROM _", ["$1", "name", "b"]), ("SELECT * FROM _default AS s", ["s"]),
-    ("SELECT * Star FROM travel", ["Star"]), ("SELECT * FROM travel", ["travel"]), ("SELECT t.* FROM _ t", ["t"]),
-    ("SELECT META().id, id, r.id, a[0], 1, 2 AS z, 3 FROM _", ["id", "id #2", "id #3", "a", "$1", "z", "$2"]),
+    ("SELECT * Star FROM travel", ["Star"]), ("SELECT * FROM travel", ["travel"]),
+    ("SELECT t.* FROM _ t", ["t"]),
+    (
+      "SELECT META().id, id, r.id, a[0], 1, 2 AS z, 3 FROM _", ["id", "id #2", "id #3", "a", "$1", "z", "$2"]
+    ),
     ("SELECT a.x, 1 AS x FROM _", ["x #2", "x"]),
   ])
   func columnsHaveNames(text: String, names: [String]) throws {

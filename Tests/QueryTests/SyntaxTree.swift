@@ -21,8 +21,10 @@ struct RandomTree {
   init(seed: UInt64) { random = SeededRandom(seed: seed) }
 
   static let names = [
-    "a", "name", "type", "x1", "_id", "r$", "select", "ORDER", "from", "all", "some", "exists", "explain", "full",
-    "null", "mr.grieves", "a`b", "``", "größe", "two words", "", "*", "NOCASE", "meta", "with\nbreak", "e\u{301}'`",
+    "a", "name", "type", "x1", "_id", "r$", "select", "ORDER", "from", "all", "some", "exists", "explain",
+    "full",
+    "null", "mr.grieves", "a`b", "``", "größe", "two words", "", "*", "NOCASE", "meta", "with\nbreak",
+    "e\u{301}'`",
   ]
   static let strings = [
     "", "it's", "\"quoted\"", "100\\%", "naïve 😀", "a\nb", "'", "''", "--", "/*", "$x", "'\u{301}",
@@ -71,7 +73,9 @@ struct RandomTree {
       default: return .property(PropertyReference([.name(name())] + steps(0...3)))
       }
     }
-    func deeper(_ tree: inout RandomTree) -> Expression { tree.expression(depth: Int.random(in: 0..<depth, using: &tree.random)) }
+    func deeper(_ tree: inout RandomTree) -> Expression {
+      tree.expression(depth: Int.random(in: 0..<depth, using: &tree.random))
+    }
     switch Int.random(in: 0..<19, using: &random) {
     case 0: return .member(deeper(&self), steps(1...3))
     case 1: return .array(some(0...3, deeper))
@@ -93,10 +97,12 @@ struct RandomTree {
     case 15: return .exists(select(depth: depth - 1))
     case 16:
       let signature = one(FunctionSignature.all)
-      let count = min(signature.arity.upperBound, signature.arity.lowerBound + Int.random(in: 0...2, using: &random))
+      let count = min(
+        signature.arity.upperBound, signature.arity.lowerBound + Int.random(in: 0...2, using: &random))
       return .call(
         FunctionCall(
-          signature.name, (0..<count).map { _ in deeper(&self) }, isDistinct: signature.isAggregate && chance(40)))
+          signature.name, (0..<count).map { _ in deeper(&self) },
+          isDistinct: signature.isAggregate && chance(40)))
     case 17: return .match(IndexReference(name(), source: maybe(50) { $0.name() }), deeper(&self))
     default:
       let isUnicode = chance(60)
@@ -104,7 +110,8 @@ struct RandomTree {
         deeper(&self),
         Collation(
           isUnicode: isUnicode, ignoresCase: chance(50), ignoresDiacritics: chance(50),
-          locale: isUnicode ? maybe(40) { $0.one(["sv", "pt_BR", "es-419", "de@collation=phonebook"]) } : nil))
+          locale: isUnicode ? maybe(40) { $0.one(["sv", "pt_BR", "es-419", "de@collation=phonebook"]) } : nil)
+      )
     }
   }
 
@@ -113,7 +120,8 @@ struct RandomTree {
   mutating func select(depth: Int) -> SelectStatement {
     func inner(_ tree: inout RandomTree) -> Expression { tree.expression(depth: max(0, depth)) }
     var select = SelectStatement(
-      isDistinct: chance(30), results: some(1...3) { ResultColumn(inner(&$0), as: $0.maybe(50) { $0.name() }) })
+      isDistinct: chance(30),
+      results: some(1...3) { ResultColumn(inner(&$0), as: $0.maybe(50) { $0.name() }) })
     if chance(90) {
       select.source = source()
       select.joins = some(0...2) { tree in

@@ -159,6 +159,7 @@ struct BenchCommand: Subcommand {
       try output.line("\n" + ResultsTable(rows, engines: names).text())
       try output.line(
         ResultsSummary(rows, engines: names, durability: settings.durability.rawValue).text())
+      for note in suite.notes(rows) { try output.line(note) }
     }
   }
 

@@ -1,3 +1,192 @@
+// Functions of dates. Milliseconds are numbers, counted from 1970-01-01T00:00:00Z; what is no date is null.
+
 enum DateFunctions {
-  static let table: [QueryFunction] = []
+  static let table: [QueryFunction] = [
+    QueryFunction("STR_TO_MILLIS", 1...1, isDeterministic: false) { arguments, _, _ in
+      date(arguments) { .int($0.milliseconds) }
+    },
+    QueryFunction("STR_TO_UTC", 1...2, isDeterministic: false) { arguments, context, _ in
+      date(arguments) { text($0.milliseconds, 0, format(arguments, 1), context) }
+    },
+    QueryFunction("STR_TO_TZ", 2...3, isDeterministic: false) { arguments, context, _ in
+      date(arguments) { date in
+        guard let offset = zone(arguments[1]) else { return .null }
+        return text(date.milliseconds, offset, format(arguments, 2), context)
+      }
+    },
+    QueryFunction("MILLIS_TO_STR", 1...2, isDeterministic: false) { arguments, context, _ in
+      milliseconds(arguments) {
+        text($0, DateTime.localOffset(at: $0), format(arguments, 1), context)
+      }
+    },
+    QueryFunction("MILLIS_TO_UTC", 1...2) { arguments, context, _ in
+      milliseconds(arguments) { text($0, 0, format(arguments, 1), context) }
+    },
+    QueryFunction("MILLIS_TO_TZ", 2...3) { arguments, context, _ in
+      milliseconds(arguments) { milliseconds in
+        guard let offset = zone(arguments[1]) else { return .null }
+        return text(milliseconds, offset, format(arguments, 2), context)
+      }
+    },
+    QueryFunction("DATE_DIFF_STR", 3...3, isDeterministic: false) { arguments, _, _ in
+      if let unknown = unknown(among: arguments) { return unknown }
+      guard case .string(let a) = arguments[0], case .string(let b) = arguments[1],
+        let first = DateTime(a), let second = DateTime(b), let part = DatePart(arguments[2])
+      else { return .null }
+      return .int(part.difference(first.milliseconds, second.milliseconds))
+    },
+    QueryFunction("DATE_DIFF_MILLIS", 3...3) { arguments, _, _ in
+      if let unknown = unknown(among: arguments) { return unknown }
+      guard let a = moment(arguments[0]), let b = moment(arguments[1]), let part = DatePart(arguments[2])
+      else { return .null }
+      return .int(part.difference(a, b))
+    },
+    QueryFunction("DATE_ADD_STR", 3...4) { arguments, context, _ in
+      if let unknown = unknown(among: arguments) { return unknown }
+      guard case .string(let source) = arguments[0], let date = DateTime(source, assumesUTC: true),
+        let amount = arguments[1].integer, let part = DatePart(arguments[2])
+      else { return .null }
+      let offset = date.offset ?? 0
+      let local = date.milliseconds + Int64(offset) * 60_000
+      guard let sum = part.add(amount, to: local) else { return .null }
+      var shape = date.shape
+      // Milliseconds that came by the sum are shown.
+      if shape.hasTime, shape.hasMilliseconds == false { shape.hasMilliseconds = nil }
+      return text(
+        sum - Int64(offset) * 60_000, offset, format(arguments, 3) ?? .shape(shape), context)
+    },
+    QueryFunction("DATE_ADD_MILLIS", 3...3) { arguments, _, _ in
+      if let unknown = unknown(among: arguments) { return unknown }
+      guard let start = moment(arguments[0]), let amount = arguments[1].integer,
+        let part = DatePart(arguments[2]), let sum = part.add(amount, to: start)
+      else { return .null }
+      return .int(sum)
+    },
+  ]
+
+  /// Milliseconds up to which dates have years of at most four digits, more or less: ±292,000 years would overflow.
+  static let latest: Int64 = 253_402_300_799_999
+  static let earliest: Int64 = -377_705_116_800_000
+
+  private static func date(
+    _ arguments: UnsafeBufferPointer<QueryValue>, _ body: (DateTime) -> QueryValue
+  ) -> QueryValue {
+    if let unknown = unknown(among: arguments) { return unknown }
+    guard case .string(let text) = arguments[0], let date = DateTime(text) else { return .null }
+    return body(date)
+  }
+
+  private static func milliseconds(
+    _ arguments: UnsafeBufferPointer<QueryValue>, _ body: (Int64) -> QueryValue
+  ) -> QueryValue {
+    if let unknown = unknown(among: arguments) { return unknown }
+    guard let milliseconds = moment(arguments[0]) else { return .null }
+    return body(milliseconds)
+  }
+
+  /// A number as milliseconds within the years 0 … 9999.
+  private static func moment(_ value: QueryValue) -> Int64? {
+    guard let milliseconds = value.integer, milliseconds >= earliest, milliseconds <= latest else {
+      return nil
+    }
+    return milliseconds
+  }
+
+  /// Minutes east of UTC: less than a day.
+  private static func zone(_ value: QueryValue) -> Int? {
+    guard let minutes = value.integer, minutes > -1440, minutes < 1440 else { return nil }
+    return Int(minutes)
+  }
+
+  /// The format of an argument; nil when there is none, or what is none.
+  private static func format(_ arguments: UnsafeBufferPointer<QueryValue>, _ index: Int) -> DateFormat? {
+    guard index < arguments.count, case .string(let text) = arguments[index] else { return nil }
+    return DateFormat(text)
+  }
+
+  private static func text(
+    _ milliseconds: Int64, _ offset: Int, _ format: DateFormat?, _ context: EvaluationContext
+  ) -> QueryValue {
+    let text = (format ?? .iso).text(milliseconds, offset: offset)
+    return text.withUnsafeBytes { .string(context.arena.copy(TextSlice($0))) }
+  }
+}
+
+/// A part of a date, in which differences are counted.
+enum DatePart: String {
+  case millennium, century, decade, year, quarter, month, week, day, hour, minute, second, millisecond
+
+  /// The part of a name, in any case; nil when there is none.
+  init?(_ value: QueryValue) {
+    guard case .string(let text) = value, let part = DatePart(rawValue: text.string.lowercased()) else {
+      return nil
+    }
+    self = part
+  }
+
+  /// How many boundaries of the part lie between two moments, in UTC; weeks are seven days. Positive when the first
+  /// is later.
+  func difference(_ a: Int64, _ b: Int64) -> Int64 {
+    if self == .week { return (DatePart.day.count(a) - DatePart.day.count(b)) / 7 }
+    return count(a) - count(b)
+  }
+
+  /// How many boundaries of the part lie before a moment.
+  private func count(_ milliseconds: Int64) -> Int64 {
+    let days = milliseconds.flooredDivision(by: 86_400_000)
+    let (year, month, _) = DateTime.date(days)
+    return switch self {
+    case .millennium: Int64(year).flooredDivision(by: 1000)
+    case .century: Int64(year).flooredDivision(by: 100)
+    case .decade: Int64(year).flooredDivision(by: 10)
+    case .year: Int64(year)
+    case .quarter: Int64(year * 4 + (month - 1) / 3)
+    case .month: Int64(year * 12 + month)
+    case .week: days.flooredDivision(by: 7)
+    case .day: days
+    case .hour: milliseconds.flooredDivision(by: 3_600_000)
+    case .minute: milliseconds.flooredDivision(by: 60_000)
+    case .second: milliseconds.flooredDivision(by: 1000)
+    case .millisecond: milliseconds
+    }
+  }
+
+  /// A moment later by so many parts, nil outside of the years 0 … 9999. Of months, the day is cut off to the last
+  /// of the month.
+  func add(_ amount: Int64, to milliseconds: Int64) -> Int64? {
+    let perUnit: Int64
+    switch self {
+    case .millisecond: perUnit = 1
+    case .second: perUnit = 1000
+    case .minute: perUnit = 60_000
+    case .hour: perUnit = 3_600_000
+    case .day: perUnit = 86_400_000
+    case .week: perUnit = 604_800_000
+    case .month: return add(months: amount, times: 1, to: milliseconds)
+    case .quarter: return add(months: amount, times: 3, to: milliseconds)
+    case .year: return add(months: amount, times: 12, to: milliseconds)
+    case .decade: return add(months: amount, times: 120, to: milliseconds)
+    case .century: return add(months: amount, times: 1200, to: milliseconds)
+    case .millennium: return add(months: amount, times: 12_000, to: milliseconds)
+    }
+    let (added, overflow) = amount.multipliedReportingOverflow(by: perUnit)
+    let (sum, overflowed) = milliseconds.addingReportingOverflow(added)
+    return overflow || overflowed ? nil : within(sum)
+  }
+
+  private func within(_ milliseconds: Int64) -> Int64? {
+    milliseconds >= DateFunctions.earliest && milliseconds <= DateFunctions.latest ? milliseconds : nil
+  }
+
+  private func add(months: Int64, times: Int64, to milliseconds: Int64) -> Int64? {
+    guard abs(months) < 1_000_000 else { return nil }
+    let days = milliseconds.flooredDivision(by: 86_400_000)
+    let (year, month, day) = DateTime.date(days)
+    let total = Int64(year * 12 + month - 1) + months * times
+    let newYear = Int(total.flooredDivision(by: 12))
+    let newMonth = Int(total - Int64(newYear) * 12) + 1
+    let newDay = min(day, DateTime.daysInMonth(newYear, newMonth))
+    guard let moved = DateTime.days(year: newYear, month: newMonth, day: newDay) else { return nil }
+    return within(moved * 86_400_000 + milliseconds - days * 86_400_000)
+  }
 }

@@ -1,3 +1,78 @@
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+// Functions of numbers. Results are doubles but for ABS of an integer, SIGN and IDIV; what isn't finite is null.
+
 enum NumberFunctions {
-  static let table: [QueryFunction] = []
+  static let table: [QueryFunction] = [
+    QueryFunction("ABS", 1...1) { arguments, _, _ in
+      switch arguments[0] {
+      case .int(let value): QueryValue(value.magnitude)
+      case .uint: arguments[0]
+      default: number1(arguments) { abs($0) }
+      }
+    },
+    real("ACOS") { acos($0) }, real("ASIN") { asin($0) }, real("ATAN") { atan($0) },
+    real("CEIL") { ceil($0) }, real("COS") { cos($0) }, real("DEGREES") { $0 * 180 / .pi },
+    real("EXP") { exp($0) }, real("FLOOR") { floor($0) }, real("LN") { log($0) }, real("LOG") { log10($0) },
+    real("RADIANS") { $0 * .pi / 180 }, real("SIN") { sin($0) }, real("SQRT") { $0.squareRoot() },
+    real("TAN") { tan($0) },
+    QueryFunction("ATAN2", 2...2) { arguments, _, _ in number2(arguments) { atan2($0, $1) } },
+    QueryFunction("POWER", 2...2) { arguments, _, _ in number2(arguments) { pow($0, $1) } },
+    QueryFunction("E", 0...0) { _, _, _ in .double(M_E) },
+    QueryFunction("PI", 0...0) { _, _, _ in .double(.pi) },
+    QueryFunction("SIGN", 1...1) { arguments, _, _ in
+      guard let value = arguments[0].number else { return arguments[0].isMissing ? .missing : .null }
+      return .int(value > 0 ? 1 : value < 0 ? -1 : 0)
+    },
+    QueryFunction("DIV", 2...2) { arguments, _, _ in number2(arguments) { $0 / $1 } },
+    QueryFunction("IDIV", 2...2) { arguments, _, _ in
+      if let unknown = unknown(among: arguments) { return unknown }
+      guard let a = arguments[0].integer, let b = arguments[1].integer, b != 0 else { return .null }
+      let (quotient, overflow) = a.dividedReportingOverflow(by: b)
+      return overflow ? .uint(1 << 63) : .int(quotient)
+    },
+    rounding("ROUND", .toNearestOrAwayFromZero), rounding("ROUND_EVEN", .toNearestOrEven),
+    rounding("TRUNC", .towardZero),
+  ]
+
+  private static func real(_ name: String, _ body: @escaping @Sendable (Double) -> Double) -> QueryFunction {
+    QueryFunction(name, 1...1) { arguments, _, _ in number1(arguments, body) }
+  }
+
+  @inline(__always)
+  private static func number1(
+    _ arguments: UnsafeBufferPointer<QueryValue>, _ body: (Double) -> Double
+  ) -> QueryValue {
+    guard let value = arguments[0].number else { return arguments[0].isMissing ? .missing : .null }
+    return QueryValue(finite: body(value))
+  }
+
+  @inline(__always)
+  private static func number2(
+    _ arguments: UnsafeBufferPointer<QueryValue>, _ body: (Double, Double) -> Double
+  ) -> QueryValue {
+    if let unknown = unknown(among: arguments) { return unknown }
+    guard let a = arguments[0].number, let b = arguments[1].number else { return .null }
+    return QueryValue(finite: body(a, b))
+  }
+
+  /// Rounds to digits after the point; a negative number of them rounds before it.
+  private static func rounding(_ name: String, _ rule: FloatingPointRoundingRule) -> QueryFunction {
+    QueryFunction(name, 1...2) { arguments, _, _ in
+      if let unknown = unknown(among: arguments) { return unknown }
+      guard let value = arguments[0].number else { return .null }
+      guard arguments.count > 1 else { return QueryValue(finite: value.rounded(rule)) }
+      guard let digits = arguments[1].integer else { return .null }
+      // Beyond these a double has no digits that could change, or none that would be left.
+      if digits > 308 { return .double(value) }
+      if digits < -308 { return .double(0) }
+      let scale = pow(10, Double(abs(digits)))
+      let scaled = digits < 0 ? value / scale : value * scale
+      guard scaled.isFinite else { return .double(value) }
+      let rounded = scaled.rounded(rule)
+      return QueryValue(finite: digits < 0 ? rounded * scale : rounded / scale)
+    }
+  }
 }

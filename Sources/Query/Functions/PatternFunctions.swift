@@ -1,3 +1,151 @@
+import CICU
+
+// Regular expressions, by ICU: case-sensitive, found anywhere in the text unless anchored.
+
+/// A compiled regular expression of a context.
+final class RegularExpression: Pattern {
+  /// Nil for a pattern that ICU doesn't take.
+  let icu: OpaquePointer?
+
+  /// How much backtracking a match may take, in ICU's units of about a millisecond, and its stack in bytes.
+  private static let stepLimit: Int32 = 1_000
+  private static let stackLimit: Int32 = 8_000_000
+
+  override init(source: TextSlice) {
+    let units = Array(source.string.utf16)
+    var status = U_ZERO_ERROR
+    icu = icu_regex_open(units, Int32(units.count), &status)
+    if let icu { icu_regex_limit(icu, RegularExpression.stepLimit, RegularExpression.stackLimit, &status) }
+    super.init(source: source)
+  }
+
+  deinit { if let icu { icu_regex_close(icu) } }
+}
+
 enum PatternFunctions {
-  static let table: [QueryFunction] = []
+  static let table: [QueryFunction] = [
+    QueryFunction("REGEXP_CONTAINS", 2...2, usesPattern: true) { arguments, context, site in
+      find(arguments, context, site) { _, _, found in .bool(found != nil) }
+    },
+    QueryFunction("REGEXP_LIKE", 2...2, usesPattern: true) { arguments, context, site in
+      find(arguments, context, site) { _, _, found in .bool(found != nil) }
+    },
+    QueryFunction("REGEXP_POSITION", 2...2, usesPattern: true) { arguments, context, site in
+      find(arguments, context, site) { _, units, found in
+        guard let found else { return .int(-1) }
+        let before = UTF16Text.text(UnsafeBufferPointer(rebasing: units[..<found]), context.arena)
+        return .int(Int64(before.count))
+      }
+    },
+    QueryFunction("REGEXP_REPLACE", 3...4, usesPattern: true, replace),
+  ]
+
+  /// The match limit, or what else went wrong while matching.
+  private static func failed(_ status: UErrorCode, _ context: EvaluationContext) -> QueryValue {
+    let name = icu_error_name(status).map { String(cString: $0) } ?? "unknown"
+    return context.fail(QueryError(.evaluation, "a regular expression can't be matched: ICU says \(name)"))
+  }
+
+  /// The compiled pattern with the text set; nil after saying what is wrong with the pattern.
+  private static func prepare(
+    _ source: TextSlice, _ units: UnsafeBufferPointer<UInt16>, _ context: EvaluationContext, _ site: CallSite
+  ) -> OpaquePointer? {
+    let pattern = context.pattern(site.pattern, for: source) { RegularExpression(source: $0) }
+    guard let icu = (pattern as? RegularExpression)?.icu else {
+      context.fail(QueryError(.evaluation, "\"\(source.string)\" is no regular expression"))
+      return nil
+    }
+    var status = U_ZERO_ERROR
+    icu_regex_set_text(icu, units.baseAddress, Int32(units.count), &status)
+    return icu
+  }
+
+  /// Finds the first match; `body` gets where it begins, in UTF-16 units.
+  private static func find(
+    _ arguments: UnsafeBufferPointer<QueryValue>, _ context: EvaluationContext, _ site: CallSite,
+    _ body: (OpaquePointer, UnsafeBufferPointer<UInt16>, Int?) -> QueryValue
+  ) -> QueryValue {
+    StringFunctions.texts2(arguments) { text, source in
+      let units = UTF16Text.units(text, context.arena)
+      guard let icu = prepare(source, units, context, site) else { return .missing }
+      var status = U_ZERO_ERROR
+      let found = icu_regex_find(icu, 0, &status) != 0
+      if icu_failed(status) != 0 { return failed(status, context) }
+      return body(icu, units, found ? Int(icu_regex_start(icu, 0)) : nil)
+    }
+  }
+
+  /// `REGEXP_REPLACE(text, pattern, replacement[, times])`: `$1` … `$99` are groups, `$&` the match, `$$` a dollar.
+  private static func replace(
+    _ arguments: UnsafeBufferPointer<QueryValue>, _ context: EvaluationContext, _ site: CallSite
+  ) -> QueryValue {
+    if let unknown = unknown(among: arguments) { return unknown }
+    guard case .string(let text) = arguments[0], case .string(let source) = arguments[1],
+      case .string(let replacement) = arguments[2]
+    else { return .null }
+    var left = Int.max
+    if arguments.count > 3 {
+      guard let times = StringFunctions.wholeNumber(arguments[3]) else { return .null }
+      if times >= 0 { left = times }
+    }
+    let units = UTF16Text.units(text, context.arena)
+    guard let icu = prepare(source, units, context, site) else { return .missing }
+    let template = Array(UTF16Text.units(replacement, context.arena))
+    let groups = Int(icu_regex_groups(icu))
+    var status = U_ZERO_ERROR
+    var result: [UInt16] = []
+    var offset = 0
+    while left > 0, icu_regex_find_next(icu, &status) != 0, icu_failed(status) == 0 {
+      let (start, end) = (Int(icu_regex_start(icu, 0)), Int(icu_regex_end(icu, 0)))
+      result.append(contentsOf: units[offset..<start])
+      expand(template, icu, groups, units, into: &result)
+      offset = end
+      left -= 1
+      if result.count > StringFunctions.maximumBytes { return StringFunctions.tooLong(context) }
+    }
+    if icu_failed(status) != 0 { return failed(status, context) }
+    if offset == 0, result.isEmpty { return .string(text) }
+    result.append(contentsOf: units[offset...])
+    return result.withUnsafeBufferPointer { .string(UTF16Text.text($0, context.arena)) }
+  }
+
+  private static func expand(
+    _ template: [UInt16], _ icu: OpaquePointer, _ groups: Int, _ units: UnsafeBufferPointer<UInt16>,
+    into result: inout [UInt16]
+  ) {
+    func append(group: Int) {
+      let (start, end) = (Int(icu_regex_start(icu, Int32(group))), Int(icu_regex_end(icu, Int32(group))))
+      if start >= 0, end >= start { result.append(contentsOf: units[start..<end]) }
+    }
+    func digit(_ index: Int) -> Int? {
+      index < template.count && template[index] >= 0x30 && template[index] <= 0x39
+        ? Int(template[index]) - 0x30 : nil
+    }
+    var index = 0
+    while index < template.count {
+      let unit = template[index]
+      index += 1
+      guard unit == 0x24, index < template.count else {
+        result.append(unit)
+        continue
+      }
+      if template[index] == 0x24 {
+        result.append(0x24)
+        index += 1
+      } else if template[index] == 0x26 {
+        append(group: 0)
+        index += 1
+      } else if let first = digit(index), first <= groups {
+        index += 1
+        if let second = digit(index), first * 10 + second <= groups {
+          index += 1
+          append(group: first * 10 + second)
+        } else {
+          append(group: first)
+        }
+      } else {
+        result.append(unit)
+      }
+    }
+  }
 }

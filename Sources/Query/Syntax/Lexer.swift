@@ -82,7 +82,8 @@ struct Lexer {
         while byte() != UInt8(ascii: "*") || byte(1) != UInt8(ascii: "/") {
           position += 1
           guard position < bytes.count else {
-            throw SyntaxFault(code: .syntax, message: "the comment has no end: expected \"*/\"", offset: start)
+            throw SyntaxFault(
+              code: .syntax, message: "the comment has no end: expected \"*/\"", offset: start)
           }
         }
         position += 2

@@ -22,7 +22,9 @@ extension Parser {
       return try withSteps(.rank(index))
     case "EXISTS":
       try advance()
-      guard token.kind == .select else { throw unexpected("SELECT (whether a property is there: IS NOT MISSING)") }
+      guard token.kind == .select else {
+        throw unexpected("SELECT (whether a property is there: IS NOT MISSING)")
+      }
       nesting += 1
       if nesting > Self.depthLimit { throw tooDeep() }
       let select = try select()
@@ -56,7 +58,8 @@ extension Parser {
     let shown = name.utf8.count > 60 ? name.prefix(60) + "…" : name[...]
     let names = FunctionSignature.all.map(\.name) + ["META", "MATCH", "RANK"]
     return fault(
-      .unknownFunction, "there is no function \(shown)\(Suggestions.hint(for: name, among: names))", at: offset)
+      .unknownFunction, "there is no function \(shown)\(Suggestions.hint(for: name, among: names))",
+      at: offset)
   }
 
   /// A call is a primary: steps may follow it.
@@ -83,7 +86,8 @@ extension Parser {
     let member = try name("a member of META: \(MetaProperty.list)")
     guard let property = MetaProperty(rawValue: member) else {
       let hint = Suggestions.hint(for: member, among: MetaProperty.allCases.map(\.rawValue))
-      throw fault(.unknownName, "META() has no \"\(member.prefix(60))\"\(hint): it has \(MetaProperty.list)", at: start)
+      throw fault(
+        .unknownName, "META() has no \"\(member.prefix(60))\"\(hint): it has \(MetaProperty.list)", at: start)
     }
     return try withSteps(.meta(source: source, property))
   }

@@ -37,7 +37,8 @@ extension Parser {
       expression = .collate(expression, try collation())
       try raise()
       if token.kind == .and || token.kind == .or {
-        throw fault("COLLATE ends an expression: what it is for stands in parentheses, (a = b COLLATE …) AND …")
+        throw fault(
+          "COLLATE ends an expression: what it is for stands in parentheses, (a = b COLLATE …) AND …")
       }
     }
     nesting -= 1
@@ -143,7 +144,9 @@ extension Parser {
     }
   }
 
-  private mutating func signed(_ signs: [UnaryOperator], _ operand: Expression) throws(SyntaxFault) -> Expression {
+  private mutating func signed(_ signs: [UnaryOperator], _ operand: Expression) throws(SyntaxFault)
+    -> Expression
+  {
     var expression = operand
     for sign in signs.reversed() {
       expression = .unary(sign, expression)

@@ -44,7 +44,8 @@ extension Parser {
     case .leftParenthesis:
       try advance()
       if token.kind == .select {
-        throw fault(.unsupported, "there are no queries inside queries, but in EXISTS (SELECT …): join instead")
+        throw fault(
+          .unsupported, "there are no queries inside queries, but in EXISTS (SELECT …): join instead")
       }
       let expression = try expression()
       try expect(.rightParenthesis, "an operator or \")\"")
@@ -82,7 +83,9 @@ extension Parser {
   /// A minus directly before digits belongs to the number.
   mutating func negativeNumber() throws(SyntaxFault) -> Expression? {
     let following = try peek()
-    guard following.start == token.end, following.kind == .integer || following.kind == .float else { return nil }
+    guard following.start == token.end, following.kind == .integer || following.kind == .float else {
+      return nil
+    }
     let literal = try number(following, isNegative: true)
     try advance()
     try advance()

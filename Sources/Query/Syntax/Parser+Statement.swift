@@ -151,7 +151,8 @@ extension Parser {
       let collection = try self.name("a name after the dot")
       guard name == "_default", collection == "_default" else {
         throw fault(
-          .unsupported, "there are no scopes and collections: a source is _ or the database's name", at: start)
+          .unsupported, "there are no scopes and collections: a source is _ or the database's name", at: start
+        )
       }
       name = collection
     }

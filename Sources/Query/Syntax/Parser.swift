@@ -31,8 +31,8 @@
 
 /// Makes the syntax tree of a text.
 struct Parser {
-  /// How deep parentheses, and how deep a tree may be.
-  static let depthLimit = 400
+  /// How deep parentheses, and how deep a tree may be: what fits the 512 KB that a thread's stack has on some systems.
+  static let depthLimit = 200
 
   private var lexer: Lexer
   /// What comes next.
@@ -99,7 +99,8 @@ extension Parser {
   /// Whether the next token is a word that isn't reserved, in any case.
   func isWord(_ word: StaticString) -> Bool {
     guard token.kind == .name, token.end - token.start == word.utf8CodeUnitCount else { return false }
-    for index in 0..<word.utf8CodeUnitCount where lexer.bytes[token.start + index] & 0xDF != word.utf8Start[index] {
+    for index in 0..<word.utf8CodeUnitCount
+    where lexer.bytes[token.start + index] & 0xDF != word.utf8Start[index] {
       return false
     }
     return true
@@ -164,14 +165,16 @@ extension Parser {
     let found: String
     switch token.kind {
     case .end: found = "the end"
-    case .bitOperator: return fault(.unsupported, "there are no operators on bits: unexpected \"\(text(token))\"")
+    case .bitOperator:
+      return fault(.unsupported, "there are no operators on bits: unexpected \"\(text(token))\"")
     default:
       let all = lexer.bytes[token.start..<min(token.end, token.start + 40)]
       let shown = String(decoding: all, as: UTF8.self)
       found = "\"\(shown)\(all.count < token.end - token.start ? "…" : "")\""
     }
     let advice =
-      token.kind.isReservedWord && expected.contains("name") ? ", a reserved word: as a name it stands in backticks" : ""
+      token.kind.isReservedWord && expected.contains("name")
+      ? ", a reserved word: as a name it stands in backticks" : ""
     return fault(.syntax, "expected \(expected), found \(found)\(advice)")
   }
 

@@ -46,7 +46,8 @@ public struct QueryError: Error, Sendable, Equatable {
   /// - Parameters:
   ///   - position: where in `text`, as the syntax tree tells it.
   ///   - text: the whole text of the query; nil for one that was built.
-  public init(_ code: Code, _ message: String, at position: SourcePosition = .init(), in text: String? = nil) {
+  public init(_ code: Code, _ message: String, at position: SourcePosition = .init(), in text: String? = nil)
+  {
     self.code = code
     self.message = message
     location = position.offset.flatMap { offset in text.map { SourceLocation(offset: offset, in: $0) } }

@@ -3,7 +3,8 @@ enum ReservedWords {
   /// In the order of `TokenKind`.
   static let all = [
     "AND", "ANY", "AS", "ASC", "BETWEEN", "BY", "CASE", "COLLATE", "CROSS", "DESC", "DISTINCT", "ELSE", "END",
-    "EVERY", "FALSE", "FROM", "GROUP", "HAVING", "IN", "INNER", "IS", "JOIN", "LEFT", "LIKE", "LIMIT", "MISSING",
+    "EVERY", "FALSE", "FROM", "GROUP", "HAVING", "IN", "INNER", "IS", "JOIN", "LEFT", "LIKE", "LIMIT",
+    "MISSING",
     "NATURAL", "NOT", "NULL", "OFFSET", "ON", "OR", "ORDER", "OUTER", "RIGHT", "SATISFIES", "SELECT", "THEN",
     "TRUE", "UNNEST", "USING", "VALUED", "WHEN", "WHERE",
   ]
@@ -28,10 +29,14 @@ enum ReservedWords {
 
   /// Ten letters fit at six bits each: what is below the case bit.
   @inline(__always)
-  private static func fold(_ key: UInt64, _ letter: UInt8) -> UInt64 { key << 6 | UInt64(letter & 0x1F | 0x20) }
+  private static func fold(_ key: UInt64, _ letter: UInt8) -> UInt64 {
+    key << 6 | UInt64(letter & 0x1F | 0x20)
+  }
 
   @inline(__always)
-  private static func place(of key: UInt64) -> Int { Int(truncatingIfNeeded: (key &* 0x9E37_79B9_7F4A_7C15) >> 56) }
+  private static func place(of key: UInt64) -> Int {
+    Int(truncatingIfNeeded: (key &* 0x9E37_79B9_7F4A_7C15) >> 56)
+  }
 
   /// The reserved word that these bytes are, in any case, or `.name`.
   static func kind(of bytes: UnsafeBufferPointer<UInt8>, from start: Int, to end: Int) -> TokenKind {
@@ -55,7 +60,9 @@ enum ReservedWords {
   static func mustBeQuoted(_ name: String) -> Bool {
     var name = name
     return name.withUTF8 { bytes in
-      guard let first = bytes.first, Lexer.isNameStart(first), bytes.allSatisfy(Lexer.isNamePart) else { return true }
+      guard let first = bytes.first, Lexer.isNameStart(first), bytes.allSatisfy(Lexer.isNamePart) else {
+        return true
+      }
       if kind(of: bytes, from: 0, to: bytes.count) != .name { return true }
       guard bytes.count <= 7 else { return false }
       return contextual.contains(String(decoding: bytes, as: UTF8.self).uppercased())

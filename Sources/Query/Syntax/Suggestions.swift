@@ -11,14 +11,14 @@ enum Suggestions {
     let wanted = letters(name)
     guard wanted.count <= 40 else { return [] }
     let reach = max(1, wanted.count / 3)
-    return names.compactMap { candidate -> (name: String, distance: Int)? in
+    let near = names.compactMap { candidate -> (name: String, distance: Int)? in
       let letters = letters(candidate)
-      let distance = distance(wanted, letters)
-      if distance <= reach { return (candidate, distance) }
       let shorter = min(wanted.count, letters.count)
-      guard shorter >= 3, wanted.starts(with: letters) || letters.starts(with: wanted) else { return nil }
-      return (candidate, reach + 1)
-    }.sorted { ($0.distance, $0.name) < ($1.distance, $1.name) }.prefix(3).map(\.name)
+      if shorter >= 3, wanted.starts(with: letters) || letters.starts(with: wanted) { return (candidate, 1) }
+      let distance = distance(wanted, letters)
+      return distance <= reach ? (candidate, distance) : nil
+    }.sorted { ($0.distance, $0.name) < ($1.distance, $1.name) }
+    return near.prefix(3).filter { $0.distance <= near[0].distance + 1 }.map(\.name)
   }
 
   /// In upper case and without underscores: SUB_STR is as good as SUBSTR.

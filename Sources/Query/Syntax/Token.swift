@@ -19,8 +19,10 @@ enum TokenKind: UInt8 {
   /// `<<`, `>>`, `&`, `|`: of the original's grammar, but without a meaning there too.
   case bitOperator
   // Reserved words, in the order of `ReservedWords.all`.
-  case and, any, `as`, asc, between, by, `case`, collate, cross, desc, distinct, `else`, endWord, every, `false`
-  case from, group, having, `in`, inner, `is`, join, left, like, limit, missing, natural, not, null, offset, on
+  case and, any, `as`, asc, between, by, `case`, collate, cross, desc, distinct, `else`, endWord, every,
+    `false`
+  case from, group, having, `in`, inner, `is`, join, left, like, limit, missing, natural, not, null, offset,
+    on
   case or, order, outer, right, satisfies, select, then, `true`, unnest, using, valued, when, `where`
 
   var isReservedWord: Bool { rawValue >= TokenKind.and.rawValue }

@@ -1,0 +1,148 @@
+import BenchmarkKit
+import Datasets
+import Foundation
+import Storage
+import Touchstone
+
+/// What the workloads of a run of the suite `documents` share: sizes, databases, and what one run measured for several
+/// rows.
+final class DocumentsData: Sendable {
+  /// How much of everything: by default for two cores and a few minutes.
+  struct Sizes: Sendable {
+    let documents: Int
+    let conflicted: Int
+    let updates: Int
+    let expiring: Int
+    let counted: Int
+    let readsEach: Int
+    let blobs: [(bytes: Int, count: Int)]
+
+    init(documents: Int?) {
+      let scale = documents.map { Double($0) / 20_000 } ?? 1
+      func scaled(_ count: Int, atLeast least: Int) -> Int { max(least, Int(Double(count) * scale)) }
+      self.documents = documents ?? 20_000
+      conflicted = scaled(1_000, atLeast: 5)
+      updates = min(10_000, scaled(10_000, atLeast: 400) / 100 * 100)
+      expiring = scaled(100_000, atLeast: 100)
+      counted = scaled(1_000_000, atLeast: 2_000)
+      readsEach = scaled(20_000, atLeast: 500)
+      blobs = [
+        (1_000, scaled(200, atLeast: 5)), (100_000, scaled(50, atLeast: 2)),
+        (10_000_000, scaled(4, atLeast: 1)),
+      ]
+    }
+
+    /// Around which updates is looked. A tree that is as deep as its limit is at its full size only then.
+    func windows(depth: Int) -> [Int] {
+      [100] + (depth >= 100 && updates > 2 * depth ? [2 * depth] : []) + [updates]
+    }
+
+    /// How many documents get such a history: one deep tree takes longer.
+    func historyDocuments(depth: Int) -> Int { depth >= 100 ? 1 : 4 }
+  }
+
+  let sizes: Sizes
+  private let context: SuiteContext
+  /// What runs measured for rows that come later, by engine, round and more.
+  private let measured = Lock<[String: [Double]]>([:])
+
+  init(_ context: SuiteContext) {
+    self.context = context
+    sizes = Sizes(documents: context.settings.documents)
+  }
+
+  /// The numbers of that name: from an earlier row, or measured now.
+  func measure(_ name: String, _ body: () throws -> [Double]) rethrows -> [Double] {
+    if let known = measured.withLock({ $0[name] }) { return known }
+    let numbers = try body()
+    measured.withLock { $0[name] = numbers }
+    return numbers
+  }
+
+  // MARK: Databases
+
+  static let databaseName = "documents"
+
+  func open(_ engine: ProbedEngine, in directory: String, depth: Int = 20) throws -> Database {
+    try Database.open(
+      DocumentsData.databaseName, in: directory,
+      options: DatabaseOptions(
+        engine: EngineName(rawValue: engine.type.name), durability: context.settings.durability,
+        key: try engine.options.key.map { try UserKey.raw($0) }, maximumTreeDepth: depth, compaction: .off))
+  }
+
+  /// The directory of a database that `fill` has filled, once for all runs.
+  func fixture(_ name: String, _ engine: ProbedEngine, _ fill: (Database) throws -> Void) throws -> String {
+    try context.fixtures.directory("documents \(engine.type.name) \(name)") { directory in
+      let database = try open(engine, in: directory)
+      try fill(database)
+      try database.close()
+    }
+  }
+
+  // MARK: What is in them
+
+  static func id(_ number: Int) -> String { "document-\(number)" }
+
+  static func body(_ number: Int, version: Int) -> DocumentBody {
+    [
+      "type": "hotel", "number": .int(Int64(number)), "version": .int(Int64(version)),
+      "name": .string("Hotel \(number % 977) of the Golden Lion"), "city": "Manchester", "vacancy": true,
+      "description": "A small house beside the canal with twelve rooms, two of them on the ground floor.",
+      "geo": ["lat": 53.4, "lon": -2.2], "public_likes": ["Julius", "Corrine", "Vallie"],
+    ]
+  }
+
+  func saveAll(_ database: Database, _ count: Int, version: Int = 1) throws {
+    try database.inBatch {
+      for number in 0..<count {
+        try database.save(DocumentsData.id(number), DocumentsData.body(number, version: version))
+      }
+    }
+  }
+
+  /// The same suffix for the same numbers, as long as a real one.
+  private static func revision(_ generation: Int, _ number: Int, _ branch: Int) -> String {
+    let digits = String(number * 1_000 + branch, radix: 16)
+    return "\(generation)-\(String(repeating: "0", count: 40 - digits.count))\(digits)"
+  }
+
+  /// Every branch of every document, the branches of a document apart from each other.
+  func stormOfRevisions() -> [PulledRevision] {
+    (0..<DocumentsWorkload.branches).flatMap { branch in
+      (0..<sizes.conflicted).map { number in
+        PulledRevision(
+          id: DocumentsData.id(number),
+          history: [DocumentsData.revision(2, number, branch), DocumentsData.revision(1, number, 0)],
+          body: DocumentsData.body(number, version: branch))
+      }
+    }
+  }
+
+  /// Documents of which every other is a tombstone, as sync brings them.
+  func saveHalfTombstones(_ database: Database, _ count: Int) throws {
+    for start in stride(from: 0, to: count, by: 50_000) {
+      let pulled = (start..<min(start + 50_000, count)).lazy.map { number in
+        PulledRevision(
+          id: DocumentsData.id(number), history: [DocumentsData.revision(1, number, 0)],
+          isDeleted: number % 2 == 1, body: number % 2 == 1 ? [:] : ["number": .int(Int64(number))])
+      }
+      try database.apply(pulled)
+    }
+  }
+
+  /// Bytes of a blob that no other number has.
+  static func blob(_ number: Int, bytes: Int) -> [UInt8] {
+    var random = SeededRandom(seed: UInt64(number))
+    var blob = [UInt8](repeating: 0, count: bytes)
+    for index in blob.indices.prefix(4_096) { blob[index] = UInt8(random.below(256)) }
+    return blob
+  }
+
+  func saveBlobs(_ blobs: [[UInt8]], _ database: Database) throws {
+    for (number, bytes) in blobs.enumerated() {
+      let blob = try database.makeBlob(bytes, contentType: "application/octet-stream")
+      try database.save(DocumentsData.id(number), ["avatar": blob.jsonValue])
+    }
+  }
+}

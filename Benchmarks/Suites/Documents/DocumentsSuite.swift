@@ -1,0 +1,99 @@
+import BenchmarkKit
+import Storage
+
+extension Suite {
+  /// What a database of documents does beside saving and reading: conflicts, histories, blobs, purges, upkeep.
+  public static let documents = Suite(
+    name: "documents",
+    summary:
+      "Blobs, conflicts, deep histories, purges, expirations, compaction, readers beside a writer, and counting.",
+    workloadNames: DocumentsWorkload.allCases.map(\.rawValue), usesDataset: false,
+    notes: DocumentsTargets.lines
+  ) { context in
+    let data = DocumentsData(context)
+    return DocumentsWorkload.allCases.flatMap { kind in
+      kind.variants(data.sizes).map { DocumentsRow(kind, $0, data, context).workload() }
+    }
+  }
+}
+
+/// The workloads of the suite `documents`.
+enum DocumentsWorkload: String, CaseIterable {
+  case blobWrite = "blob-write"
+  case blobRead = "blob-read"
+  case conflictStorm = "conflict-storm"
+  case conflictResolve = "conflict-resolve"
+  case history
+  case purge
+  case setExpiration = "set-expiration"
+  case expire
+  case rewrite
+  case compact
+  case readP50 = "read-p50"
+  case readP99 = "read-p99"
+  case count
+
+  static let branches = 50
+  static let rewrites = 5
+  static let counts = 1_000
+  /// Updates of one transaction, and transactions of one window of them.
+  static let historyBatch = 50
+  static let windowBatches = 2
+
+  var summary: String {
+    switch self {
+    case .blobWrite: "a blob and a document that names it, a transaction each"
+    case .blobRead: "documents and their blobs, whole"
+    case .conflictStorm: "documents that get 50 branches each by sync, 1,000 revisions a transaction"
+    case .conflictResolve: "all branches but the winner deleted, a transaction a document"
+    case .history: "updates around the nth of one document, 50 a transaction"
+    case .purge: "every document with its history, in one transaction"
+    case .setExpiration: "a time to expire for every document, in one transaction"
+    case .expire: "documents whose time is over, purged 1,000 a transaction"
+    case .rewrite: "every document updated five times; its file is what compact begins with"
+    case .compact: "drops replaced bodies and gives space back"
+    case .readP50: "the median time of a read, a snapshot each, by so many threads, beside a writer or not"
+    case .readP99: "of the same reads the 99th percentile"
+    case .count: "how many live documents there are; half are tombstones"
+    }
+  }
+
+  /// What varies within a workload.
+  struct Variant: Sendable {
+    var bytes = 0
+    var depth = 20
+    var update = 0
+    var readers = 0
+    var hasWriter = false
+    var documents = 0
+    var parameters: Parameters = [:]
+  }
+
+  func variants(_ sizes: DocumentsData.Sizes) -> [Variant] {
+    switch self {
+    case .blobWrite, .blobRead:
+      return sizes.blobs.map { Variant(bytes: $0.bytes, parameters: ["bytes": .integer($0.bytes)]) }
+    case .history:
+      return [20, 1_000].flatMap { depth in
+        sizes.windows(depth: depth).map { update in
+          Variant(
+            depth: depth, update: update, parameters: ["depth": .integer(depth), "update": .integer(update)])
+        }
+      }
+    case .readP50, .readP99:
+      return [1, 4, 16].flatMap { readers in
+        [false, true].map { hasWriter in
+          Variant(
+            readers: readers, hasWriter: hasWriter,
+            parameters: ["readers": .integer(readers), "writer": .boolean(hasWriter)])
+        }
+      }
+    case .count:
+      return [sizes.counted / 100, sizes.counted].map {
+        Variant(documents: $0, parameters: ["documents": .integer($0)])
+      }
+    case .conflictStorm, .conflictResolve, .purge, .setExpiration, .expire, .rewrite, .compact:
+      return [Variant()]
+    }
+  }
+}

@@ -1,0 +1,35 @@
+import Touchstone
+
+/// `touchstone decrypt`: an encrypted database becomes a plain one, in place.
+struct DecryptCommand: Subcommand {
+  private static let engine = Option<EngineName>(
+    "engine", "ENGINE", "The engine afterwards; sqlite for sqlcipher when nothing is said"
+  ) { text in
+    _ = try Engines.type(EngineName(rawValue: text))
+    return EngineName(rawValue: text)
+  }
+
+  static let usage = Usage(
+    "decrypt", "Decrypts a database, blobs too",
+    positionals: [DatabaseArguments.database], options: [engine, Keys.file],
+    examples: ["touchstone decrypt secret --key-file my.key"])
+
+  private let path: String
+  private let engine: EngineName?
+  private let keys: Keys
+
+  init(_ arguments: Arguments) throws {
+    path = try arguments.required(DatabaseArguments.database)
+    engine = try arguments.value(Self.engine)
+    keys = try Keys(arguments)
+  }
+
+  func run(_ output: StandardOutput) throws {
+    guard try Database.isEncrypted(path) else {
+      throw DatabaseError(.notEncrypted, "the database isn't encrypted", path: path)
+    }
+    let line = ConversionProgressLine("decrypt")
+    defer { line.end() }
+    try Database.decrypt(path, key: keys.required(for: path), engine: engine, progress: line.update)
+  }
+}

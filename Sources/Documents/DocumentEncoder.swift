@@ -1,0 +1,179 @@
+import Fleece
+import FoundationEssentials
+
+/// Makes JSON values of `Encodable` types: dates as ISO-8601 strings, `Data` as binary data, URLs as strings.
+///
+/// A double that isn't finite throws `EncodingError`, as does a type that encodes nothing.
+public struct DocumentEncoder: Sendable {
+  /// An encoder.
+  public init() {}
+
+  /// The value that `value` encodes itself as.
+  public func encode(_ value: some Encodable) throws -> JSONValue {
+    let place = Place()
+    try ValueEncoder(place, []).encodeAny(value)
+    guard let result = place.value else {
+      throw EncodingError.invalidValue(
+        value, EncodingError.Context(codingPath: [], debugDescription: "\(type(of: value)) encoded nothing"))
+    }
+    return result
+  }
+}
+
+/// Where a value is encoded to: containers write through to it as they grow.
+private final class Place {
+  private enum Content {
+    case nothing
+    case value(JSONValue)
+    case items([Place])
+    case members([(String, Place)])
+  }
+  private var content = Content.nothing
+  /// Where the members are, by the bytes of their names.
+  private var indices: [[UInt8]: Int] = [:]
+
+  var value: JSONValue? {
+    switch content {
+    case .nothing: nil
+    case .value(let value): value
+    // A container's place in which nothing was put is null, as in Foundation's encoders it is an empty object.
+    case .items(let items): .array(items.map { $0.value ?? [:] })
+    case .members(let members): .object(JSONObject(members.map { ($0.0, $0.1.value ?? [:]) }))
+    }
+  }
+
+  func set(_ value: JSONValue) { content = .value(value) }
+
+  func becomeArray() {
+    if case .items = content { return }
+    content = .items([])
+  }
+
+  func becomeObject() {
+    if case .members = content { return }
+    indices = [:]
+    content = .members([])
+  }
+
+  var count: Int { if case .items(let items) = content { items.count } else { 0 } }
+
+  func appendItem() -> Place {
+    let place = Place()
+    guard case .items(var items) = content else { return place }
+    content = .nothing
+    items.append(place)
+    content = .items(items)
+    return place
+  }
+
+  func member(_ name: String) -> Place {
+    guard case .members(var members) = content else { return Place() }
+    // Of members with one name the last wins, but two nested containers of one name share it.
+    if let index = indices[Array(name.utf8)] { return members[index].1 }
+    content = .nothing
+    let place = Place()
+    indices[Array(name.utf8)] = members.count
+    members.append((name, place))
+    content = .members(members)
+    return place
+  }
+}
+
+private struct ValueEncoder: Encoder, SingleValueEncodingContainer {
+  let place: Place
+  let codingPath: [any CodingKey]
+  var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+  init(_ place: Place, _ codingPath: [any CodingKey]) {
+    self.place = place
+    self.codingPath = codingPath
+  }
+
+  func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
+    place.becomeObject()
+    return KeyedEncodingContainer(MembersEncoder<Key>(place: place, codingPath: codingPath))
+  }
+
+  func unkeyedContainer() -> any UnkeyedEncodingContainer {
+    place.becomeArray()
+    return ItemsEncoder(place: place, codingPath: codingPath)
+  }
+
+  func singleValueContainer() -> any SingleValueEncodingContainer { self }
+
+  /// Types with a form of their own first; the rest says itself what it is.
+  func encodeAny(_ value: some Encodable) throws {
+    switch value {
+    case let value as JSONValue: place.set(value)
+    case let value as Date: place.set(JSONValue(value))
+    case let value as Data: place.set(.data(Array(value)))
+    case let value as URL: place.set(.string(value.absoluteString))
+    default: try value.encode(to: self)
+    }
+  }
+
+  func encodeNil() { place.set(.null) }
+  func encode(_ value: Bool) { place.set(.bool(value)) }
+  func encode(_ value: String) { place.set(.string(value)) }
+  func encode(_ value: Float) throws { try encode(Double(value)) }
+  func encode(_ value: Int) { place.set(JSONValue(value)) }
+  func encode(_ value: Int8) { place.set(JSONValue(value)) }
+  func encode(_ value: Int16) { place.set(JSONValue(value)) }
+  func encode(_ value: Int32) { place.set(JSONValue(value)) }
+  func encode(_ value: Int64) { place.set(JSONValue(value)) }
+  func encode(_ value: UInt) { place.set(JSONValue(value)) }
+  func encode(_ value: UInt8) { place.set(JSONValue(value)) }
+  func encode(_ value: UInt16) { place.set(JSONValue(value)) }
+  func encode(_ value: UInt32) { place.set(JSONValue(value)) }
+  func encode(_ value: UInt64) { place.set(JSONValue(value)) }
+  func encode<T: Encodable>(_ value: T) throws { try encodeAny(value) }
+
+  func encode(_ value: Double) throws {
+    guard value.isFinite else {
+      throw EncodingError.invalidValue(
+        value,
+        EncodingError.Context(codingPath: codingPath, debugDescription: "JSON has no form of \(value)"))
+    }
+    place.set(.double(value))
+  }
+}
+
+private struct MembersEncoder<Key: CodingKey>: KeyedEncodingContainerProtocol {
+  let place: Place
+  let codingPath: [any CodingKey]
+
+  private func member(_ key: any CodingKey) -> ValueEncoder {
+    ValueEncoder(place.member(key.stringValue), codingPath + [key])
+  }
+
+  func encodeNil(forKey key: Key) { member(key).encodeNil() }
+  func encode<T: Encodable>(_ value: T, forKey key: Key) throws { try member(key).encodeAny(value) }
+
+  func nestedContainer<Nested: CodingKey>(
+    keyedBy type: Nested.Type, forKey key: Key
+  ) -> KeyedEncodingContainer<Nested> { member(key).container(keyedBy: type) }
+
+  func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer {
+    member(key).unkeyedContainer()
+  }
+  func superEncoder() -> any Encoder { ValueEncoder(place.member("super"), codingPath) }
+  func superEncoder(forKey key: Key) -> any Encoder { member(key) }
+}
+
+private struct ItemsEncoder: UnkeyedEncodingContainer {
+  let place: Place
+  let codingPath: [any CodingKey]
+  var count: Int { place.count }
+
+  private func item() -> ValueEncoder { ValueEncoder(place.appendItem(), codingPath) }
+
+  func encodeNil() { item().encodeNil() }
+  func encode<T: Encodable>(_ value: T) throws { try item().encodeAny(value) }
+
+  func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type) -> KeyedEncodingContainer<Nested> {
+    item().container(keyedBy: type)
+  }
+
+  func nestedUnkeyedContainer() -> any UnkeyedEncodingContainer { item().unkeyedContainer() }
+  func superEncoder() -> any Encoder { item() }
+}

@@ -1,0 +1,120 @@
+import Fleece
+import Storage
+
+extension DocumentStore {
+  /// All known revisions of the document, the current one first, other leaves next, then their ancestors by
+  /// generation; nil when there is no document. `withBodies: false` reads no body.
+  public func revisions(of id: String, withBodies: Bool = true) throws -> [Revision]? {
+    try reading { transaction, context in
+      guard let history = try history(of: id, transaction, context) else { return nil }
+      return try history.tree.nodes.indices.map { try history.revision($0, withBody: withBodies) }
+    }
+  }
+
+  /// One revision of the document with its body; nil when it isn't known.
+  public func revision(_ revision: RevisionID, of id: String) throws -> Revision? {
+    try reading { transaction, context in
+      guard let history = try history(of: id, transaction, context) else { return nil }
+      return try history.index(of: revision).map { try history.revision($0, withBody: true) }
+    }
+  }
+
+  /// The leaf revisions of the document with their bodies, the current one first; with `includeDeleted`, also
+  /// tombstones. Of more than one live leaf, they are in conflict. Empty when there is no document.
+  public func leaves(of id: String, includeDeleted: Bool = false) throws -> [Revision] {
+    try reading { transaction, context in
+      guard let history = try history(of: id, transaction, context) else { return [] }
+      let nodes = history.tree.nodes
+      return try nodes.indices.filter { nodes[$0].isLeaf && (includeDeleted || !nodes[$0].isDeleted) }
+        .map { try history.revision($0, withBody: true) }
+    }
+  }
+
+  /// The newest revision that both descend from, or are, with its body while that is here; nil when pruning or
+  /// different origins left them nothing in common. Throws `notFound` when one of them isn't known.
+  public func commonAncestor(of first: RevisionID, and second: RevisionID, in id: String) throws -> Revision?
+  {
+    try reading { transaction, context in
+      guard let history = try history(of: id, transaction, context) else {
+        throw DocumentError(.notFound, "there is no such document", documentID: id)
+      }
+      guard var left = history.index(of: first), var right = history.index(of: second) else {
+        let unknown = history.index(of: first) == nil ? first : second
+        throw DocumentError(.notFound, "the revision \(unknown) isn't known", documentID: id)
+      }
+      // Parents are older, so the younger of both goes up until they meet.
+      let nodes = history.tree.nodes
+      while left != right {
+        if nodes[left].generation >= nodes[right].generation {
+          guard nodes[left].parent >= 0 else { return nil }
+          left = Int(nodes[left].parent)
+        } else {
+          guard nodes[right].parent >= 0 else { return nil }
+          right = Int(nodes[right].parent)
+        }
+      }
+      return try history.revision(left, withBody: true)
+    }
+  }
+
+  /// A document and its whole tree, as one transaction sees them.
+  struct History {
+    let store: DocumentStore
+    let document: Document
+    let tree: RevisionTree
+    let transaction: any ReadTransaction
+    let context: Context
+
+    func index(of revision: RevisionID) -> Int? {
+      tree.nodes.indices.first {
+        tree.nodes[$0].generation == revision.generation && tree.revisionID(of: $0) == revision
+      }
+    }
+
+    func revision(_ index: Int, withBody: Bool) throws -> Revision {
+      let node = tree.nodes[index]
+      var body: JSONValue?
+      var hasBody = node.flags.contains(.hasBody)
+      if index == 0 {
+        if withBody { body = try document.value() }
+      } else if hasBody {
+        let keyspace = node.isLeaf ? context.keyspaces.conflicts : context.keyspaces.bodies
+        if withBody {
+          body = try store.body(of: node.sequence, in: keyspace, transaction, context)
+          hasBody = body != nil
+        } else {
+          hasBody = try withSequenceKey(node.sequence) { try transaction.get($0, in: keyspace) != nil }
+        }
+      }
+      return Revision(
+        id: tree.revisionID(of: index),
+        parent: node.parent < 0 ? nil : tree.revisionID(of: Int(node.parent)), isDeleted: node.isDeleted,
+        isLeaf: node.isLeaf, isCurrent: index == 0, sequence: node.sequence, hasBody: hasBody, body: body)
+    }
+  }
+
+  func history(of id: String, _ transaction: any ReadTransaction, _ context: Context) throws -> History? {
+    guard let document = try self.document(id, includeDeleted: true, in: transaction, context) else {
+      return nil
+    }
+    let tree = RevisionTree()
+    try document.withRecord { try tree.decode($0.tree) }
+    return History(store: self, document: document, tree: tree, transaction: transaction, context: context)
+  }
+
+  func body(
+    of sequence: UInt64, in keyspace: Keyspace, _ transaction: any ReadTransaction, _ context: Context
+  ) throws -> JSONValue? {
+    let copy = try withSequenceKey(sequence) { key in
+      try transaction.get(key, in: keyspace).map { StoredBytes(copying: $0) }
+    }
+    return try copy?.withBytes { bytes in
+      let record = try BodyRecord(bytes)
+      let keys =
+        record.keyCount > context.sharedKeys.count
+        ? try laterSharedKeys(record.keyCount, transaction, context) : context.sharedKeys
+      guard let root = FleeceReader.root(of: record.body) else { throw DocumentRecord.damaged }
+      return try undamaged { () throws(FleeceError) in try root.jsonValue(sharedKeys: keys) }
+    }
+  }
+}

@@ -1,0 +1,39 @@
+import Storage
+
+extension DocumentStore {
+  /// A random UUID of version 4 (RFC 4122): 16 bytes.
+  static func randomUUID() -> [UInt8] {
+    var generator = SystemRandomNumberGenerator()
+    var uuid = (0..<16).map { _ in UInt8.random(in: 0...255, using: &generator) }
+    uuid[6] = uuid[6] & 0x0F | 0x40
+    uuid[8] = uuid[8] & 0x3F | 0x80
+    return uuid
+  }
+
+  static let previousPrivateUUIDKey = Array("previousPrivateUUID".utf8)
+
+  /// Makes the documents in `engine` another peer than the one that they were copied from: with new UUIDs, and a note
+  /// of what the private one was, under which the checkpoints of syncs are found that were made before.
+  ///
+  /// One step back is remembered, as Couchbase Lite does: a copy of a copy goes on where its own original stopped.
+  public static func assignNewUUIDs(in engine: any StorageEngine) throws {
+    try engine.write { (transaction: any WriteTransaction) throws -> Void in
+      guard let meta = try transaction.keyspace(named: "meta"),
+        let privateUUID = try transaction.bytes(Array("privateUUID".utf8), in: meta)
+      else { throw DocumentError(.damaged, "the database's own records can't be read in \(engine.path)") }
+      try transaction.put(previousPrivateUUIDKey, privateUUID, in: meta)
+      for name in ["publicUUID", "privateUUID"] {
+        try transaction.put(Array(name.utf8), randomUUID(), in: meta)
+      }
+    }
+  }
+
+  /// The private UUID of the database that this one was copied from: 16 bytes; nil when it isn't a copy.
+  public var previousPrivateUUID: [UInt8]? {
+    get throws {
+      try reading { transaction, context in
+        try transaction.bytes(Self.previousPrivateUUIDKey, in: context.keyspaces.meta)
+      }
+    }
+  }
+}

@@ -1,0 +1,92 @@
+import Fleece
+import Storage
+
+extension DocumentStore {
+  static let localKeyspace = "local"
+
+  /// The local document of that name, or nil.
+  public func localDocument(_ id: String) throws -> LocalDocument? {
+    try DocumentID.withValidated(id) { key in
+      try reading { transaction, _ in
+        guard let keyspace = try transaction.keyspace(named: DocumentStore.localKeyspace) else { return nil }
+        return try transaction.get(key, in: keyspace).map { try LocalDocument(id: id, $0) }
+      }
+    }
+  }
+
+  /// The names of all local documents, in order.
+  public func localDocumentIDs() throws -> [String] {
+    try reading { transaction, _ in
+      guard let keyspace = try transaction.keyspace(named: DocumentStore.localKeyspace) else { return [] }
+      var ids: [String] = []
+      try transaction.scan(keyspace, .all, order: .ascending, fetch: .keys) { key, _ in
+        ids.append(String(decoding: key, as: UTF8.self))
+        return true
+      }
+      return ids
+    }
+  }
+
+  /// Saves a local document. `generation` is that of the one it is based on, nil for a new one.
+  ///
+  /// Throws `conflict` when another is stored, unless the last write wins; `invalidBody` for what is no object. It
+  /// takes no sequence.
+  @discardableResult
+  public func saveLocalDocument(
+    _ id: String, _ body: JSONValue, basedOn generation: UInt64? = nil,
+    onConflict control: ConcurrencyControl = .fail
+  ) throws -> LocalDocument {
+    guard case .object = body else {
+      throw DocumentError(.invalidBody, "a local document's body has to be a JSON object", documentID: id)
+    }
+    let json: String
+    do { json = try body.canonicalJSON() } catch {
+      throw DocumentError(.invalidBody, error.description, documentID: id)
+    }
+    return try changeLocalDocument(id, generation, control) { stored, key, transaction, keyspace in
+      let saved = LocalDocument(id: id, generation: (stored?.generation ?? 0) + 1, body: body)
+      var record = ByteBuffer(capacity: json.utf8.count + 16)
+      record.append(LocalDocument.version)
+      record.append(varint: saved.generation)
+      var json = json
+      json.withUTF8 { record.append(UnsafeRawBufferPointer($0)) }
+      try transaction.put(key, record.bytes, in: keyspace)
+      return saved
+    }
+  }
+
+  /// Removes a local document; the next of its name begins at 1 again. Throws `notFound` when there is none, and
+  /// `conflict` as a save does.
+  public func deleteLocalDocument(
+    _ id: String, basedOn generation: UInt64? = nil, onConflict control: ConcurrencyControl = .fail
+  ) throws {
+    try changeLocalDocument(id, generation, control) { stored, key, transaction, keyspace in
+      guard stored != nil else {
+        throw DocumentError(.notFound, "there is no such local document", documentID: id)
+      }
+      try transaction.delete(key, in: keyspace)
+    }
+  }
+
+  private func changeLocalDocument<Result>(
+    _ id: String, _ generation: UInt64?, _ control: ConcurrencyControl,
+    _ change: (LocalDocument?, UnsafeRawBufferPointer, any WriteTransaction, Keyspace) throws -> Result
+  ) throws -> Result {
+    try DocumentID.withValidated(id) { key in
+      try writing { writer in
+        let (transaction, _) = try writer.open()
+        let keyspace =
+          try transaction.keyspace(named: DocumentStore.localKeyspace)
+          ?? transaction.createKeyspace(DocumentStore.localKeyspace, shape: .entries)
+        let stored = try transaction.get(key, in: keyspace).map { try LocalDocument(id: id, $0) }
+        guard control == .lastWriteWins || stored?.generation == generation else {
+          throw DocumentError(
+            .conflict,
+            "the local document is at \(stored?.revisionID ?? "no revision"), the change is based on "
+              + (generation.map { "\($0)-local" } ?? "none"), documentID: id)
+        }
+        return try change(stored, key, transaction, keyspace)
+      }
+    }
+  }
+}

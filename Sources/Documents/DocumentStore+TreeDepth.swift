@@ -1,0 +1,37 @@
+import Storage
+
+extension DocumentStore {
+  /// How many revisions of each branch are remembered unless somebody says otherwise.
+  public static let defaultTreeDepth = 20
+
+  /// How many revisions of each branch are remembered.
+  public var maximumTreeDepth: Int { context.maximumTreeDepth }
+
+  /// Sets how many revisions of each branch are remembered from now on, and by later opens that don't say: 1 or
+  /// more, at most 2^31 - 1. A document is pruned to it when it is next written.
+  ///
+  /// Other processes see it at their next open. Throws `nestedWrite` inside a batch.
+  public func setMaximumTreeDepth(_ depth: Int) throws {
+    let depth = min(max(1, depth), Int(Int32.max))
+    guard !isInBatch else {
+      throw StorageError(.nestedWrite, "the depth can't be changed inside a batch", path: engine.path)
+    }
+    try writing { writer in
+      let (transaction, keyspaces) = try writer.open()
+      let bytes = (0..<4).map { UInt8(truncatingIfNeeded: depth >> (24 - 8 * $0)) }
+      try transaction.put(DocumentStore.treeDepthKey, bytes, in: keyspaces.meta)
+    }
+    publish(maximumTreeDepth: depth)
+  }
+
+  private static let treeDepthKey = Array("treeDepth".utf8)
+
+  static func storedTreeDepth(_ transaction: any ReadTransaction, _ meta: Keyspace) throws -> Int? {
+    guard let bytes = try transaction.bytes(treeDepthKey, in: meta) else { return nil }
+    let depth = bytes.reduce(0) { $0 << 8 | Int($1) }
+    guard bytes.count == 4, depth > 0, depth <= Int(Int32.max) else {
+      throw DocumentError(.damaged, "the record of the depth of revision trees can't be read")
+    }
+    return depth
+  }
+}

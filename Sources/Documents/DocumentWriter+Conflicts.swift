@@ -1,0 +1,49 @@
+import Fleece
+import Storage
+
+extension DocumentWriter {
+  /// The ID of the document's current revision; nil when there is no document.
+  func currentRevision(of id: UnsafeRawBufferPointer) throws -> RevisionID? {
+    let (transaction, keyspaces) = try open()
+    return try load(id, transaction, keyspaces).map { _ in tree.revisionID(of: 0) }
+  }
+
+  /// The live leaves of the document besides `revision`, which has to be a leaf.
+  func otherLiveLeaves(of id: UnsafeRawBufferPointer, than revision: RevisionID) throws -> [RevisionID] {
+    let (transaction, keyspaces) = try open()
+    guard try load(id, transaction, keyspaces) != nil else {
+      throw DocumentError(.notFound, "there is no such document", documentID: idText(id))
+    }
+    guard let index = index(of: revision) else {
+      throw DocumentError(.notFound, "the revision \(revision) isn't known", documentID: idText(id))
+    }
+    guard tree.nodes[index].isLeaf else {
+      throw DocumentError(
+        .conflict, "the revision \(revision) has been replaced: list the conflicting ones again",
+        documentID: idText(id))
+    }
+    return tree.nodes.indices
+      .filter { $0 != index && tree.nodes[$0].isLeaf && !tree.nodes[$0].isDeleted }
+      .map { tree.revisionID(of: $0) }
+  }
+
+  /// Puts `body` on top of `revision`, when there is one, and ends the branches of `losers`: leaves.
+  func resolve(
+    _ id: UnsafeRawBufferPointer, _ revision: RevisionID, losers: [RevisionID], _ body: DocumentBody?,
+    isForeign: Bool, deleted: Bool
+  ) throws {
+    if let body {
+      // First, for a body may be refused, and then nothing has changed.
+      try encode(body, of: id, isForeign: isForeign)
+      // What is stored here already may be waiting for its blobs.
+      if isForeign { bodyBlobs.mayBeMissing = true }
+      _ = try save(id, deleted: deleted, .based(on: revision))
+    }
+    try mutating {
+      for loser in losers {
+        try encode([:], of: id)
+        _ = try save(id, deleted: true, closed: true, .based(on: loser))
+      }
+    }
+  }
+}

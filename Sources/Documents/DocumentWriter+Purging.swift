@@ -1,0 +1,84 @@
+import Storage
+
+extension DocumentWriter {
+  /// Forgets a leaf and its ancestors up to the first that another branch needs; the IDs of what is gone, newest
+  /// first. With the last branch the document goes.
+  ///
+  /// It takes no sequence: the document keeps the one of its latest change, also when another leaf becomes current.
+  func purge(_ id: UnsafeRawBufferPointer, branch leaf: RevisionID) throws -> [RevisionID] {
+    let (transaction, keyspaces) = try open()
+    guard let old = try load(id, transaction, keyspaces) else {
+      throw DocumentError(.notFound, "there is no such document to purge", documentID: idText(id))
+    }
+    guard let first = index(of: leaf), tree.nodes[first].isLeaf else {
+      throw DocumentError(
+        .notFound, "the revision \(leaf) isn't a leaf: only ends of branches can be purged",
+        documentID: idText(id))
+    }
+    var children = ContiguousArray(repeating: 0, count: tree.nodes.count)
+    for node in tree.nodes where node.parent >= 0 { children[Int(node.parent)] += 1 }
+    var keeps = ContiguousArray(repeating: true, count: tree.nodes.count)
+    var purged: [RevisionID] = []
+    var index = first
+    repeat {
+      keeps[index] = false
+      purged.append(tree.revisionID(of: index))
+      index = Int(tree.nodes[index].parent)
+    } while index >= 0 && children[index] == 1
+    guard keeps.contains(true) else {
+      _ = try purge(id)
+      return purged
+    }
+    let leafSequence = tree.nodes[first].sequence
+    let currentGoes = first == 0
+    try mutating {
+      _ = try tree.keep(keeps) { sequence in
+        // The current body goes with the record; that of another leaf is among the conflicts.
+        if sequence == leafSequence {
+          if !currentGoes { try deleteBody(sequence, isLeaf: true, transaction, keyspaces) }
+        } else {
+          try deleteBody(sequence, isLeaf: false, transaction, keyspaces)
+        }
+      }
+      try rewrite(id, stored: old, currentIsNew: currentGoes, transaction, keyspaces)
+    }
+    return purged
+  }
+
+  /// Writes the record anew under its sequence, after `tree` has lost revisions.
+  private func rewrite(
+    _ id: UnsafeRawBufferPointer, stored old: Stored, currentIsNew: Bool, _ transaction: any WriteTransaction,
+    _ keyspaces: DocumentStore.Keyspaces
+  ) throws {
+    var flags: DocumentRecord.Flags = tree.nodes[0].isDeleted ? .deleted : []
+    if tree.isConflicted { flags.insert(.conflicted) }
+    treeBytes.removeAll()
+    tree.encode(into: &treeBytes)
+    if currentIsNew {
+      try composeFromConflict(tree.nodes[0].sequence, flags: flags, old.sequence, transaction, keyspaces)
+    } else {
+      compose(
+        flags: flags, old.sequence, keyCount: old.keyCount,
+        body: UnsafeRawBufferPointer(rebasing: stored.bytes[old.bodyStart...]))
+    }
+    let isDeleted = flags.contains(.deleted)
+    if isDeleted { mayHaveTombstones = true }
+    if old.isDeleted != isDeleted {
+      try transaction.delete(id, in: old.isDeleted ? keyspaces.deleted : keyspaces.docs)
+    }
+    try transaction.put(id, record.bytes, in: isDeleted ? keyspaces.deleted : keyspaces.docs)
+    try withSequenceKey(old.sequence) { key in
+      // Where the latest change came from stays as it was.
+      let before = try transaction.get(key, in: keyspaces.changes)?.first ?? 0
+      if DocumentRecord.Flags(rawValue: before).contains(.fromSync) { flags.insert(.fromSync) }
+      other.removeAll()
+      other.append(flags.rawValue)
+      other.append(id)
+      try transaction.put(key, other.bytes, in: keyspaces.changes)
+    }
+    if currentIsNew {
+      try updateIndexes(id, old: liveBody(old), new: isDeleted ? nil : bodyOfRecord, transaction)
+    }
+    if notes.isCollecting { try notes.add(id, flags: flags, old.sequence, record: record.bytes) }
+  }
+}

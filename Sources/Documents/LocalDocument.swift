@@ -1,0 +1,46 @@
+import Fleece
+import Storage
+
+// A local document as it is stored in the keyspace `local`, under its name.
+//
+//   record := version:u8=1  revision:varint  body     body: canonical JSON of an object, to the end
+
+/// A document that stays in this database: it has no tree, is in no changes, no query and no sync, and is what
+/// checkpoints are kept in.
+public struct LocalDocument: Sendable, Hashable {
+  /// Its name: 1 to 240 bytes, as a document's ID.
+  public let id: String
+  /// How often it was saved since it was made, from 1: the number in `1-local`.
+  public let generation: UInt64
+  /// The body: an object.
+  public let body: JSONValue
+
+  /// The revision as 1.x writes it: `1-local`.
+  public var revisionID: String { "\(generation)-local" }
+
+  init(id: String, generation: UInt64, body: JSONValue) {
+    self.id = id
+    self.generation = generation
+    self.body = body
+  }
+
+  static let version: UInt8 = 1
+
+  init(id: String, _ bytes: UnsafeRawBufferPointer) throws {
+    var reader = ByteReader(bytes)
+    guard let version = reader.byte() else { throw LocalDocument.damaged(id) }
+    guard version == LocalDocument.version else {
+      throw DocumentError(
+        .unsupportedVersion, "a local document is of version \(version), which this release doesn't know",
+        documentID: id)
+    }
+    guard let generation = reader.varint(), generation > 0, let body = try? JSONValue(json: reader.rest),
+      case .object = body
+    else { throw LocalDocument.damaged(id) }
+    self.init(id: id, generation: generation, body: body)
+  }
+
+  private static func damaged(_ id: String) -> DocumentError {
+    DocumentError(.damaged, "a local document can't be read", documentID: id)
+  }
+}

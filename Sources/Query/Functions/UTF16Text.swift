@@ -1,0 +1,40 @@
+import CICU
+
+/// Text as ICU wants it.
+enum UTF16Text {
+  /// The UTF-16 of a text in an arena.
+  static func units(_ text: TextSlice, _ arena: EvaluationArena) -> UnsafeBufferPointer<UInt16> {
+    let units = arena.allocate(text.count + 1, of: UInt16.self)
+    let count = text.start.withMemoryRebound(to: CChar.self, capacity: text.count) {
+      icu_to_utf16($0, Int32(text.count), units, Int32(text.count + 1))
+    }
+    return UnsafeBufferPointer(start: units, count: max(0, Int(count)))
+  }
+
+  /// The UTF-8 of units in an arena.
+  static func text(_ units: UnsafeBufferPointer<UInt16>, _ arena: EvaluationArena) -> TextSlice {
+    let capacity = units.count * 3 + 1
+    let bytes = arena.allocate(capacity, of: CChar.self)
+    let count = icu_to_utf8(units.baseAddress, Int32(units.count), bytes, Int32(capacity))
+    let start = UnsafeRawPointer(bytes).assumingMemoryBound(to: UInt8.self)
+    return TextSlice(start: start, count: max(0, Int(count)))
+  }
+
+  /// What a function of ICU makes of a text: it is called again with more room when it asks for it.
+  static func mapping(
+    _ text: TextSlice, _ arena: EvaluationArena,
+    _ map: (UnsafePointer<UInt16>?, Int32, UnsafeMutablePointer<UInt16>, Int32) -> Int32
+  ) -> TextSlice {
+    let source = units(text, arena)
+    var capacity = source.count * 2 + 16
+    for _ in 0..<2 {
+      let target = arena.allocate(capacity, of: UInt16.self)
+      let count = Int(map(source.baseAddress, Int32(source.count), target, Int32(capacity)))
+      if count <= capacity {
+        return self.text(UnsafeBufferPointer(start: target, count: max(0, count)), arena)
+      }
+      capacity = count
+    }
+    return text
+  }
+}

@@ -1,0 +1,120 @@
+import Blobs
+import Encryption
+import Storage
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// A database that nobody has open and nobody can open, for whoever replaces its files.
+final class ClosedDatabase {
+  let directory: DatabaseDirectory
+  private(set) var description: DatabaseDirectory.Description
+  private let lock: DirectoryLock
+
+  /// Takes the database's lock alone, and removes what an operation left that didn't end. Throws `inUse` when somebody
+  /// has it open, `notFound` and `notADatabase` when there is none.
+  /// It waits for others for so many seconds.
+  init(_ directory: DatabaseDirectory, waitingSeconds: Double = 0) throws {
+    self.directory = directory
+    guard directory.isComplete else {
+      throw DatabaseError(
+        directory.exists ? .notADatabase : .notFound, "there is no database", path: directory.path)
+    }
+    try OpenDatabase.reserve(directory)
+    do {
+      lock = try DirectoryLock(directory.file("lock"), in: directory.path, creates: true)
+      try lock.takeAlone(seconds: waitingSeconds, orShare: false)
+      guard lock.isCurrent, directory.isComplete else {
+        throw DatabaseError(.notFound, "there is no database", path: directory.path)
+      }
+      description = try directory.readDescription()
+      try directory.removeLeftovers(description)
+    } catch {
+      OpenDatabase.unreserve(directory)
+      throw error
+    }
+  }
+
+  deinit {
+    lock.release()
+    OpenDatabase.unreserve(directory)
+  }
+
+  /// Makes `new` the database's description, in one step, after what it names was synced; then what only the old one
+  /// named goes.
+  func publish(_ new: DatabaseDirectory.Description) throws {
+    // The names of the new files before the name of what names them.
+    try AtomicFile.syncDirectory(of: directory.descriptionPath)
+    try directory.write(new)
+    description = new
+    try directory.removeLeftovers(new)
+  }
+
+  /// After a failure: removes what isn't named, unless it isn't certain which description would survive a power loss.
+  func discardUnpublished() {
+    guard let found = try? directory.readDescription(), found == description else { return }
+    try? directory.removeLeftovers(description)
+  }
+
+  /// Writes everything anew, by `recipe`, and puts it in the place of what there is.
+  func rewrite(_ recipe: DatabaseRecipe, key: UserKey?, progress: ConversionProgress.Handler?) throws {
+    let oldKey = try OpenDatabase.unlock(directory, description, key)
+    let type = try Engines.type(EngineName(rawValue: description.engine))
+    let engine = try OpenDatabase.openEngine(
+      type, directory.file(description.file), .openExisting, oldKey, DatabaseOptions(durability: .normal))
+    do {
+      let blobs = try BlobStore(directory: directory.blobsPath(description), dataKey: oldKey)
+      let source = DatabaseSource(engine: engine, blobs: blobs, dataKey: oldKey)
+      var new = description
+      new.engine = recipe.engine.name
+      new.file = directory.nextDataFile(after: description, fileExtension: recipe.engine.fileExtension)
+      switch recipe.key {
+      case .none: new.key = nil
+      case .same: break
+      case .wrapped: new.key = directory.nextKeyFile(after: description)
+      }
+      let dataKey = try recipe.dataKey(from: oldKey)
+      if dataKey != oldKey {
+        let name = try directory.nextBlobDirectory(after: description)
+        new.blobs = name == DatabaseDirectory.blobs ? nil : name
+      }
+      let writer = DatabaseWriter(
+        source: source, recipe: recipe, dataKey: dataKey, directory: directory, description: new,
+        copiesBlobs: dataKey != oldKey, progress: progress)
+      try writer.run()
+      try engine.close()
+      try publish(new)
+    } catch {
+      try? engine.close()
+      discardUnpublished()
+      throw error
+    }
+  }
+
+  /// Makes a database that exists one of `engine`, for `DatabaseOptions.requireEngine`. What was encrypted stays so.
+  static func convert(_ directory: DatabaseDirectory, to engine: EngineName, _ options: DatabaseOptions)
+    throws
+  {
+    guard directory.isComplete, try directory.readDescription().engine != engine.rawValue else { return }
+    let type = try Engines.type(engine)
+    guard !options.isReadOnly else {
+      throw DatabaseError(
+        .readOnly, "the database is of another engine than \(engine) and open for reading only",
+        path: directory.path)
+    }
+    let closed = try ClosedDatabase(directory, waitingSeconds: 10)
+    // Another process may have been first.
+    guard closed.description.engine != engine.rawValue else { return }
+    let isEncrypted = closed.description.key != nil
+    guard type.encrypts || (!isEncrypted && options.key == nil) else {
+      throw DatabaseError(
+        .notEncrypted, "the engine \(engine) can't encrypt: decrypt the database first, and give no key",
+        path: directory.path)
+    }
+    let recipe = try DatabaseRecipe(
+      type, isEncrypted: isEncrypted, key: options.key, newKey: nil, renewsDataKey: false,
+      path: directory.path)
+    try closed.rewrite(recipe, key: isEncrypted ? options.key : nil, progress: nil)
+  }
+}

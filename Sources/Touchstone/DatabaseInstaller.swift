@@ -1,0 +1,94 @@
+import Blobs
+import Encryption
+import Storage
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// Makes a database from another one, in a place where there is none: whole, or not at all.
+struct DatabaseInstaller {
+  let target: DatabaseDirectory
+
+  init(at target: DatabaseDirectory) throws {
+    guard !target.exists else {
+      throw DatabaseError(.alreadyExists, "there is something already", path: target.path)
+    }
+    self.target = target
+  }
+
+  /// From a database's directory, or a zip file that holds one.
+  func install(
+    fromDirectoryOrArchive source: String, engine: EngineType?, key: UserKey?, newKey: UserKey?,
+    progress: ConversionProgress.Handler?
+  ) throws {
+    var status = stat()
+    guard stat(source, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+      return try install(
+        from: try DatabaseDirectory(source), engine: engine, key: key, newKey: newKey, isAnotherPeer: true,
+        progress: progress)
+    }
+    let partial = try PartialDirectory(beside: target.path)
+    let unpacked = partial.path + "/unpacked" + DatabaseDirectory.suffix
+    try ZipArchive(source).unpackDatabase(to: unpacked) { done, total in
+      try progress?(ConversionProgress(phase: .unpacking, done: done, total: total))
+    }
+    try install(
+      from: try DatabaseDirectory(unpacked), in: partial, engine: engine, key: key, newKey: newKey,
+      isAnotherPeer: true, progress: progress)
+  }
+
+  /// From a database's directory. Another peer gets UUIDs of its own.
+  func install(
+    from source: DatabaseDirectory, engine: EngineType?, key: UserKey?, newKey: UserKey?, isAnotherPeer: Bool,
+    progress: ConversionProgress.Handler?
+  ) throws {
+    guard source.isComplete else {
+      throw DatabaseError(
+        source.exists ? .notADatabase : .notFound, "there is no database", path: source.path)
+    }
+    try install(
+      from: source, in: try PartialDirectory(beside: target.path), engine: engine, key: key, newKey: newKey,
+      isAnotherPeer: isAnotherPeer, progress: progress)
+  }
+
+  private func install(
+    from source: DatabaseDirectory, in partial: PartialDirectory, engine: EngineType?, key: UserKey?,
+    newKey: UserKey?, isAnotherPeer: Bool, progress: ConversionProgress.Handler?
+  ) throws {
+    let description = try source.readDescription()
+    let isEncrypted = description.key != nil
+    let type = try engine ?? Engines.type(EngineName(rawValue: description.engine))
+    var recipe = try DatabaseRecipe(
+      type, isEncrypted: isEncrypted, key: key, newKey: newKey, renewsDataKey: true, path: target.path)
+    if isAnotherPeer { recipe.finish = { try DocumentStore.assignNewUUIDs(in: $0) } }
+    // Shared with whoever has it open in this process.
+    let opened = try OpenDatabase.open(
+      source,
+      DatabaseOptions(creation: .openExisting, isReadOnly: true, key: isEncrypted ? key : nil))
+    defer { try? opened.close() }
+    let oldKey = try opened.dataKey(isEncrypted ? key : nil)
+    let blobs = try BlobStore(directory: source.blobsPath(description), dataKey: oldKey, isReadOnly: true)
+
+    let new = try DatabaseDirectory(partial.path + "/new" + DatabaseDirectory.suffix)
+    guard mkdir(new.path, 0o755) == 0 else {
+      throw StorageError.system(errno, "can't make the directory", new.path)
+    }
+    let newDescription = DatabaseDirectory.Description(
+      version: DatabaseDirectory.version, engine: type.name, file: "data-1.\(type.fileExtension)",
+      key: type.encrypts ? DatabaseDirectory.key : nil)
+    if case .same = recipe.key, let keyPath = source.keyPath(description) {
+      try AtomicFile.write(
+        try AtomicFile.read(keyPath, limit: 1 << 16), to: new.file(DatabaseDirectory.key))
+    }
+    try DatabaseWriter(
+      source: DatabaseSource(engine: opened.store.engine, blobs: blobs, dataKey: oldKey), recipe: recipe,
+      dataKey: try recipe.dataKey(from: oldKey), directory: new, description: newDescription,
+      copiesBlobs: true, progress: progress
+    ).run()
+    // For those who open it where nothing can be made.
+    _ = try DirectoryLock(new.file("lock"), in: new.path, creates: true)
+    try new.write(newDescription)
+    try partial.publish(new.path, as: target.path)
+  }
+}

@@ -1,0 +1,73 @@
+import Storage
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// A directory beside the place of something new, in which that is made until it is whole. This process holds a flock on
+/// it: one that nobody holds was left behind, and is removed by whoever makes the next.
+final class PartialDirectory {
+  static let prefix = ".touchstone-partial-"
+
+  let path: String
+  private let descriptor: Int32
+
+  /// Makes one beside `target`.
+  init(beside target: String) throws {
+    let parent = target.lastIndex(of: "/").map { String(target[..<$0]) } ?? "."
+    let directory = parent.isEmpty ? "/" : parent
+    Self.removeAbandoned(in: directory)
+    for _ in 0..<100 {
+      let path = "\(directory)/\(Self.prefix)\(String(UInt64.random(in: (1 << 60)...UInt64.max), radix: 16))"
+      guard mkdir(path, 0o755) == 0 else {
+        if errno == EEXIST { continue }
+        throw StorageError.system(errno, "can't make the directory", path)
+      }
+      // Another process may take it for an abandoned one until it is locked.
+      guard let descriptor = Self.locked(path) else { continue }
+      self.path = path
+      self.descriptor = descriptor
+      return
+    }
+    throw StorageError(.inUse, "no directory for new files can be made", path: directory)
+  }
+
+  deinit {
+    try? FileTree.remove(path)
+    flock(descriptor, LOCK_UN)
+    close(descriptor)
+  }
+
+  /// Gives what is at `inner` in this directory the name `target`, which nothing has, in one step that survives a power
+  /// loss. Throws `alreadyExists`.
+  func publish(_ inner: String, as target: String) throws {
+    try FileTree.sync(inner)
+    // A directory takes no other's place, unless that is empty.
+    guard rename(inner, target) == 0 else {
+      guard errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR else {
+        throw StorageError.system(errno, "can't put the new database in its place", target)
+      }
+      throw DatabaseError(.alreadyExists, "there is something already", path: target)
+    }
+    try AtomicFile.syncDirectory(of: target)
+  }
+
+  private static func locked(_ path: String) -> Int32? {
+    let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
+    guard descriptor >= 0 else { return nil }
+    var status = stat()
+    if flock(descriptor, LOCK_EX | LOCK_NB) == 0, stat(path, &status) == 0 { return descriptor }
+    close(descriptor)
+    return nil
+  }
+
+  private static func removeAbandoned(in directory: String) {
+    for name in (try? DatabaseDirectory.contents(of: directory)) ?? [] where name.hasPrefix(prefix) {
+      let path = directory + "/" + name
+      guard let descriptor = locked(path) else { continue }
+      try? FileTree.remove(path)
+      flock(descriptor, LOCK_UN)
+      close(descriptor)
+    }
+  }
+}

@@ -1,0 +1,146 @@
+import CZip
+import Storage
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// A zip file that holds a database, from whoever made it: what isn't a database's file is left out, no name leads out of
+/// the directory, and nothing is written beyond what the file says of its sizes and what the disk has room for.
+final class ZipArchive {
+  private let path: String
+  private let archive: OpaquePointer
+  private static let bufferBytes = 256 << 10
+
+  private struct File {
+    var index: zip_uint64_t
+    /// In the database's directory.
+    var name: String
+    var bytes: UInt64
+  }
+
+  /// Opens the file. Throws `notADatabase` when it is no zip file.
+  init(_ path: String) throws {
+    var code: Int32 = 0
+    guard let archive = zip_open(path, ZIP_RDONLY, &code) else {
+      var error = zip_error_t()
+      zip_error_init_with_code(&error, code)
+      defer { zip_error_fini(&error) }
+      let reason = String(cString: zip_error_strerror(&error))
+      throw DatabaseError(.notADatabase, "the file can't be read as a zip file (\(reason))", path: path)
+    }
+    self.path = path
+    self.archive = archive
+  }
+
+  deinit { zip_discard(archive) }
+
+  /// Unpacks the one database that there is, wherever in the archive, into a new directory.
+  func unpackDatabase(to directory: String, onProgress: (_ done: Int, _ total: Int) throws -> Void) throws {
+    let files = try filesOfDatabase()
+    let total = files.reduce(UInt64(0)) { $0.addingReportingOverflow($1.bytes).partialValue }
+    guard files.allSatisfy({ $0.bytes <= UInt64(Int.max) / UInt64(files.count) }) else {
+      throw damaged("its sizes can't be right")
+    }
+    guard mkdir(directory, 0o755) == 0 else {
+      throw StorageError.system(errno, "can't make the directory", directory)
+    }
+    var room = statvfs()
+    if statvfs(directory, &room) == 0, UInt64(room.f_bavail) * UInt64(room.f_frsize) < total {
+      throw StorageError(.diskFull, "there is no room for the \(total) bytes of the zip file", path: path)
+    }
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.bufferBytes, alignment: 16)
+    defer { buffer.deallocate() }
+    var done = 0
+    for file in files {
+      try unpack(file, to: directory, buffer) { count in
+        done += count
+        try onProgress(done, Int(total))
+      }
+    }
+  }
+
+  private func filesOfDatabase() throws -> [File] {
+    var entries: [(index: zip_uint64_t, parts: [Substring], bytes: UInt64)] = []
+    for index in 0..<zip_uint64_t(max(0, zip_get_num_entries(archive, 0))) {
+      var status = zip_stat_t()
+      let needed = zip_uint64_t(ZIP_STAT_NAME | ZIP_STAT_SIZE)
+      guard zip_stat_index(archive, index, 0, &status) == 0, status.valid & needed == needed else {
+        throw damaged("its directory can't be read")
+      }
+      let name = String(cString: status.name)
+      // Directories have no bytes; those that are needed are made.
+      guard !name.hasSuffix("/") else { continue }
+      let parts = name.split(separator: "/", omittingEmptySubsequences: false)
+      guard !name.contains("\\"), parts.allSatisfy({ !$0.isEmpty && $0 != "." && $0 != ".." }) else {
+        throw damaged("the name '\(name)' in it could lead anywhere")
+      }
+      entries.append((index, parts, status.size))
+    }
+    let roots = entries.filter { $0.parts.last == "database.json" }
+    guard let root = roots.first?.parts.dropLast() else {
+      throw DatabaseError(.notADatabase, "the zip file holds no database", path: path)
+    }
+    guard roots.count == 1 else {
+      throw DatabaseError(
+        .notADatabase, "the zip file holds \(roots.count) databases, and one is wanted", path: path)
+    }
+    return entries.compactMap { entry in
+      guard entry.parts.starts(with: root) else { return nil }
+      let parts = entry.parts.dropFirst(root.count).map(String.init)
+      let isWanted =
+        switch parts.count {
+        case 1:
+          parts[0] == "database.json" || DatabaseDirectory.isKeyFile(parts[0]) || parts[0].hasPrefix("data-")
+        case 2: DatabaseDirectory.isBlobDirectory(parts[0])
+        default: false
+        }
+      return isWanted
+        ? File(index: entry.index, name: parts.joined(separator: "/"), bytes: entry.bytes) : nil
+    }
+  }
+
+  private func unpack(
+    _ file: File, to directory: String, _ buffer: UnsafeMutableRawBufferPointer,
+    onProgress: (Int) throws -> Void
+  ) throws {
+    guard let entry = zip_fopen_index(archive, file.index, 0) else {
+      throw damaged("'\(file.name)' can't be read: \(String(cString: zip_strerror(archive)))")
+    }
+    defer { zip_fclose(entry) }
+    let target = directory + "/" + file.name
+    if let slash = file.name.firstIndex(of: "/") {
+      let inner = directory + "/" + file.name[..<slash]
+      guard mkdir(inner, 0o755) == 0 || errno == EEXIST else {
+        throw StorageError.system(errno, "can't make the directory", inner)
+      }
+    }
+    let descriptor = open(target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard descriptor >= 0 else { throw StorageError.system(errno, "can't unpack a zip file to", target) }
+    defer { close(descriptor) }
+    var rest = file.bytes
+    while true {
+      // The read that finds the end checks the digest of what was read.
+      let count = zip_fread(entry, buffer.baseAddress, zip_uint64_t(buffer.count))
+      guard count >= 0 else {
+        throw damaged("'\(file.name)' can't be read: \(String(cString: zip_file_strerror(entry)))")
+      }
+      guard count > 0 else { break }
+      guard UInt64(count) <= rest else { throw damaged("'\(file.name)' has more bytes than it says") }
+      rest -= UInt64(count)
+      var written = 0
+      while written < count {
+        let result = write(descriptor, buffer.baseAddress?.advanced(by: written), Int(count) - written)
+        if result < 0, errno == EINTR { continue }
+        guard result > 0 else { throw StorageError.system(errno, "can't unpack a zip file to", target) }
+        written += result
+      }
+      try onProgress(Int(count))
+    }
+    guard rest == 0 else { throw damaged("'\(file.name)' has fewer bytes than it says") }
+  }
+
+  private func damaged(_ what: String) -> DatabaseError {
+    DatabaseError(.damaged, "the zip file can't be used: \(what)", path: path)
+  }
+}

@@ -1,0 +1,128 @@
+import Foundation
+import Testing
+import Touchstone
+
+@Suite("Codable documents") struct CodableTests {
+  private struct Hotel: Codable, Hashable {
+    enum Kind: String, Codable { case hostel, palace }
+    struct Geo: Codable, Hashable { var lat, lon: Double }
+    var name: String
+    var kind: Kind
+    var geo: Geo?
+    var rooms: [Int]
+    var prices: [String: Double]
+    var opened: Date
+    var photo: Data
+    var site: URL
+    var token: UUID
+    var extra: JSONValue
+    var big: UInt64
+    var nothing: String?
+    var owners: [Geo?]
+  }
+
+  private class Base: Codable { var a = 1 }
+  private final class Derived: Base {
+    var b = 2
+    private enum Keys: CodingKey { case b }
+    override init() { super.init() }
+    required init(from decoder: any Decoder) throws {
+      let container = try decoder.container(keyedBy: Keys.self)
+      b = try container.decode(Int.self, forKey: .b)
+      try super.init(from: container.superDecoder())
+    }
+    override func encode(to encoder: any Encoder) throws {
+      var container = encoder.container(keyedBy: Keys.self)
+      try container.encode(b, forKey: .b)
+      try super.encode(to: container.superEncoder())
+    }
+  }
+
+  private var hotel: Hotel {
+    Hotel(
+      name: "Šķūnis", kind: .palace, geo: .init(lat: 57, lon: 24.1), rooms: [1, 2, 3],
+      prices: ["low": 10, "high": 20.5], opened: Date(timeIntervalSince1970: 1_000_000.5),
+      photo: Data([0, 255, 1]), site: URL(filePath: "/x"), token: UUID(), extra: ["x": [1, 2.5, nil, "s"]],
+      big: .max, nothing: nil, owners: [nil, .init(lat: 1, lon: 2)])
+  }
+
+  @Test("a type goes in and comes out the same", arguments: allEngines)
+  func roundTrip(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      let hotel = hotel
+      var document = try MutableDocument(id: "h", encoding: hotel)
+      #expect(document.date(forKey: "opened") == hotel.opened)
+      #expect(document["photo"] == .data([0, 255, 1]))
+      #expect(!document.contains(key: "nothing"))
+      #expect(try document.decode(Hotel.self) == hotel)
+      try database.save(&document)
+      let stored = try #require(try database.document("h"))
+      let decoded: Hotel = try stored.decode()
+      #expect(decoded == hotel)
+      #expect(try stored["geo"].decode(Hotel.Geo.self) == hotel.geo)
+      #expect(try stored["missing"].decode(Hotel.Geo.self) == nil)
+      // What came as JSON text has its data in base64.
+      let json = String(decoding: try stored.json(), as: UTF8.self)
+      try database.save("j", DocumentBody(json: json))
+      #expect(try database.document("j")?.decode(Hotel.self) == hotel)
+      try document.encode(Hotel.Geo(lat: 1, lon: 2), forKey: "geo")
+      #expect(document["geo"] == ["lat": 1.0, "lon": 2.0])
+    }
+  }
+
+  @Test("classes and nested containers")
+  func classes() throws {
+    let derived = Derived()
+    (derived.a, derived.b) = (5, 6)
+    let value = try DocumentEncoder().encode(derived)
+    #expect(value == ["b": 6, "super": ["a": 5]])
+    let decoded = try DocumentDecoder().decode(Derived.self, from: value)
+    #expect(decoded.a == 5 && decoded.b == 6)
+  }
+
+  @Test("what doesn't fit says where")
+  func errors() throws {
+    func path(_ body: () throws -> Void) -> String {
+      do {
+        try body()
+        return "nothing"
+      } catch let error as DecodingError {
+        switch error {
+        case .typeMismatch(_, let context), .valueNotFound(_, let context), .dataCorrupted(let context):
+          let path = context.codingPath.map(\.stringValue).joined(separator: ".")
+          return "\(path): \(context.debugDescription)"
+        case .keyNotFound(let key, _): return "no \(key.stringValue)"
+        @unknown default: return "?"
+        }
+      } catch { return "\(error)" }
+    }
+    let decoder = DocumentDecoder()
+    let found = [
+      path { _ = try decoder.decode(Hotel.Geo.self, from: ["lat": 1]) },
+      path { _ = try decoder.decode([String: [Int]].self, from: ["a": [1, "x"]]) },
+      path { _ = try decoder.decode([Int8].self, from: [300]) },
+      path { _ = try decoder.decode(Hotel.Geo.self, from: [1]) },
+      path { _ = try decoder.decode([Int].self, from: [2.0, 2.5]) },
+    ]
+    #expect(
+      found == [
+        "no lon", #"a.Index 1: expected Int, found the string "x""#,
+        "Index 0: expected Int8, found an integer",
+        ": expected Dictionary<String, JSONValue>, found an array", "Index 1: expected Int, found a double",
+      ])
+    #expect(throws: EncodingError.self) { try DocumentEncoder().encode([Double.nan]) }
+    #expect(throws: EncodingError.self) { try MutableDocument(encoding: Double.infinity) }
+  }
+
+  @Test("values go through other encoders too")
+  func foundation() throws {
+    let value: JSONValue = [
+      "a": [1, 2.5, nil, true, "x", .uint(.max)], "b": ["c": -3], "d": .data([1, 2, 3]),
+    ]
+    let json = try JSONEncoder().encode(value)
+    let read = try JSONDecoder().decode(JSONValue.self, from: json)
+    var expected = value
+    expected["d"] = "AQID"
+    #expect(read == expected)
+  }
+}

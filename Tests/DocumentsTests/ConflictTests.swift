@@ -1,0 +1,355 @@
+import Foundation
+import Testing
+import Touchstone
+
+@testable import Documents
+
+@Suite("Conflicts and history") struct ConflictTests {
+  private func pulled(_ history: [String], _ body: JSONValue, deleted: Bool = false) -> PulledRevision {
+    PulledRevision(id: "a", history: history, isDeleted: deleted, body: .value(body))
+  }
+
+  private func id(_ text: String) throws -> RevisionID { try #require(RevisionID(text)) }
+
+  private func texts(_ revisions: [Revision]) -> [String] { revisions.map(\.id.description) }
+
+  /// 1-aa with the branches 2-bb, 3-bb and 2-cc.
+  private func makeConflict(_ database: Database) throws {
+    try database.apply(pulled(["1-aa"], ["n": 1, "x": "base"]))
+    try database.apply(pulled(["2-cc", "1-aa"], ["n": 2, "x": "cc"]))
+    try database.apply(pulled(["3-bb", "2-bb", "1-aa"], ["n": 3, "x": "bb"]))
+  }
+
+  @Test("are listed with their bodies, and end by picking one", arguments: allEngines)
+  func picking(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      #expect(try database.conflicts(of: "a").isEmpty)
+      try makeConflict(database)
+      let conflicts = try database.conflicts(of: "a")
+      #expect(texts(conflicts) == ["3-bb", "2-cc"])
+      #expect(conflicts.map { $0.body?["x"] } == ["bb", "cc"])
+      try database.resolveConflict(of: "a", keeping: id("2-cc"))
+      let document = try #require(try database.document("a"))
+      #expect(document.revisionID.description == "2-cc" && !document.isConflicted)
+      #expect(document["x"].string == "cc")
+      #expect(try database.conflicts(of: "a").isEmpty)
+      let leaves = try database.leaves(of: "a", includeDeleted: true)
+      #expect(leaves.map(\.isDeleted) == [false, true])
+      #expect(leaves[1].parent?.description == "3-bb")
+      // It came to its end here, so what comes from there goes to the end as well.
+      try database.delete("a")
+      #expect(try database.document("a", includeDeleted: true)?.revisionID.generation == 3)
+      #expect(try database.leaves(of: "a", includeDeleted: true)[0].parent?.description == "2-cc")
+      #expect(try storageFaults(database) == [])
+      let refused = [
+        code { try database.resolveConflict(of: "a", keeping: id("9-ff")) },
+        code { try database.resolveConflict(of: "b", keeping: id("2-cc")) },
+        code { try database.resolveConflict(of: "a", keeping: id("2-cc")) },
+      ]
+      #expect(refused == [.notFound, .notFound, .conflict])
+    }
+  }
+
+  @Test("end by a merge; a body that is refused changes nothing", arguments: allEngines)
+  func merging(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      try makeConflict(database)
+      let before = try database.lastSequence
+      let refused = [
+        code { try database.resolveConflict(of: "a", keeping: id("3-bb"), merged: ["_x": 1]) }
+      ]
+      #expect(refused == [.reservedProperty])
+      #expect(try database.lastSequence == before)
+      #expect(try database.conflicts(of: "a").count == 2)
+      try database.resolveConflict(of: "a", keeping: id("3-bb"), merged: ["x": "both"])
+      let revisions = try #require(try database.revisions(of: "a"))
+      #expect(revisions[0].parent?.description == "3-bb")
+      #expect(revisions[0].body == ["x": "both"])
+      #expect(try database.document("a")?.isConflicted == false)
+      // The merge and the end of the other branch.
+      #expect(try database.lastSequence == before + 2)
+      #expect(try storageFaults(database) == [])
+    }
+  }
+
+  @Test("a save may make one on purpose", arguments: allEngines)
+  func allowing(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      let first = try database.save("a", ["n": 1]).revisionID
+      try database.save("a", ["n": 2], basedOn: first)
+      let refused = [
+        code { try database.save("a", ["n": 3], basedOn: first, onConflict: .fail) },
+        code { try database.save("a", ["n": 3], basedOn: id("5-ff"), onConflict: .allowConflict) },
+        code { try database.save("b", ["n": 3], basedOn: first, onConflict: .allowConflict) },
+      ]
+      #expect(refused == [.conflict, .notFound, .notFound])
+      let branch = try database.save("a", ["n": 3], basedOn: first, onConflict: .allowConflict).revisionID
+      #expect(branch.generation == 2)
+      #expect(try Set(database.conflicts(of: "a").map { $0.body?["n"] }) == [2, 3])
+      #expect(
+        try database.commonAncestor(of: branch, and: #require(database.conflicts(of: "a").first?.id), in: "a")
+          != nil)
+      try database.delete("a", basedOn: first, onConflict: .allowConflict)
+      #expect(try database.leaves(of: "a", includeDeleted: true).count == 3)
+      #expect(try storageFaults(database) == [])
+    }
+  }
+
+  @Test("common ancestors, bodies while they last, and what isn't known", arguments: allEngines)
+  func ancestors(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      try makeConflict(database)
+      var ancestor = try database.commonAncestor(of: id("3-bb"), and: id("2-cc"), in: "a")
+      #expect(ancestor?.id.description == "1-aa")
+      #expect(ancestor?.body == ["n": 1, "x": "base"])
+      #expect(try database.commonAncestor(of: id("3-bb"), and: id("2-bb"), in: "a")?.hasBody == false)
+      #expect(try database.commonAncestor(of: id("2-cc"), and: id("2-cc"), in: "a")?.body?["x"] == "cc")
+      let all = try #require(try database.revisions(of: "a", withBodies: false))
+      #expect(texts(all) == ["3-bb", "2-cc", "2-bb", "1-aa"])
+      #expect(all.map(\.hasBody) == [true, true, false, true])
+      #expect(all.map(\.body) == [nil, nil, nil, nil])
+      try database.compact()
+      ancestor = try database.commonAncestor(of: id("3-bb"), and: id("2-cc"), in: "a")
+      #expect(ancestor?.id.description == "1-aa" && ancestor?.hasBody == false && ancestor?.body == nil)
+      try database.apply(pulled(["7-dd"], [:]))
+      #expect(try database.commonAncestor(of: id("7-dd"), and: id("2-cc"), in: "a") == nil)
+      #expect(try database.revision(id("2-cc"), of: "a")?.body?["n"] == 2)
+      #expect(try database.revision(id("2-ce"), of: "a") == nil)
+      let refused = [code { _ = try database.commonAncestor(of: id("3-bb"), and: id("2-ee"), in: "a") }]
+      #expect(refused == [.notFound])
+    }
+  }
+
+  @Test("the default resolver decides as 2.x, and the incoming branch goes on", arguments: allEngines)
+  func defaultResolver(_ engine: EngineName) throws {
+    // Local history and deletion; remote ones; whose content wins.
+    let cases: [(local: [String], Bool, remote: [String], Bool, winner: String)] = [
+      (["2-aa", "1-aa"], false, ["2-bb", "1-aa"], false, "remote"),
+      (["2-bb", "1-aa"], false, ["2-aa", "1-aa"], false, "local"),
+      (["3-aa", "2-aa", "1-aa"], false, ["2-bb", "1-aa"], false, "local"),
+      (["2-aa", "1-aa"], false, ["3-00", "2-bb", "1-aa"], false, "remote"),
+      (["9-aa", "8-aa", "1-aa"], false, ["2-bb", "1-aa"], true, "remote deletion"),
+      (["2-aa", "1-aa"], true, ["9-bb", "1-aa"], false, "local deletion"),
+      (["2-aa", "1-aa"], true, ["2-bb", "1-aa"], true, "remote deletion"),
+    ]
+    for (local, localDeleted, remote, remoteDeleted, winner) in cases {
+      try withDatabase(engine) { database in
+        try database.apply(pulled(["1-aa"], ["who": "base"]))
+        try database.apply(pulled(local, ["who": "local"], deleted: localDeleted))
+        let resolver = DefaultConflictResolver()
+        #expect(
+          try database.apply(
+            pulled(remote, ["who": "remote"], deleted: remoteDeleted), resolvingWith: resolver))
+        let document = try #require(try database.document("a", includeDeleted: true))
+        #expect(document.isDeleted == winner.hasSuffix("deletion"), "\(winner)")
+        #expect(document["who"].string == String(winner.prefix { $0 != " " }))
+        #expect(!document.isConflicted)
+        // The current revision is the incoming one or its child.
+        let revisions = try #require(try database.revisions(of: "a"))
+        let way = [revisions[0].id.description, revisions[0].parent?.description]
+        #expect(way.contains(remote[0]))
+        #expect(try storageFaults(database) == [])
+        // Known now: nothing happens again.
+        let sequence = try database.lastSequence
+        #expect(try !database.apply(pulled(remote, [:]), resolvingWith: resolver))
+        #expect(try database.lastSequence == sequence)
+      }
+    }
+  }
+
+  @Test("a resolver sees both and their ancestor, and may merge, delete or refuse", arguments: allEngines)
+  func customResolver(_ engine: EngineName) throws {
+    struct Refusal: Error {}
+    try withDatabase(engine) { database in
+      func apply(
+        _ history: [String], _ body: JSONValue,
+        _ resolution: @escaping @Sendable (Conflict) throws -> ConflictResolution
+      ) throws {
+        try database.apply(pulled(history, body), resolvingWith: ClosureConflictResolver(resolution))
+      }
+      try database.apply(pulled(["1-aa"], ["n": 1]))
+      // No conflict: nobody is asked.
+      try apply(["2-aa", "1-aa"], ["n": 2]) { _ in throw Refusal() }
+      #expect(throws: Refusal.self) { try apply(["2-bb", "1-aa"], ["n": 5]) { _ in throw Refusal() } }
+      #expect(try database.leaves(of: "a", includeDeleted: true).count == 1)
+      try apply(["2-bb", "1-aa"], ["n": 5]) { conflict in
+        #expect(conflict.documentID == "a")
+        #expect(conflict.local.id.description == "2-aa" && conflict.local.body == ["n": 2])
+        #expect(conflict.remote.id.description == "2-bb" && conflict.remote.body == ["n": 5])
+        #expect(
+          conflict.commonAncestor?.id.description == "1-aa" && conflict.commonAncestor?.body == ["n": 1])
+        return .merged(["n": 7])
+      }
+      var document = try #require(try database.document("a"))
+      #expect(document["n"].int == 7 && !document.isConflicted)
+      #expect(try database.revisions(of: "a")?[0].parent?.description == "2-bb")
+      // What can't be stored leaves nothing behind.
+      let sequence = try database.lastSequence
+      let refused = code { try apply(["2-cc", "1-aa"], ["n": 6]) { _ in .merged(["_id": 1]) } }
+      #expect(refused == .reservedProperty)
+      #expect(try database.lastSequence == sequence)
+      // Somebody else writes while it thinks: it is asked again.
+      nonisolated(unsafe) var asked = 0
+      try apply(["2-dd", "1-aa"], ["n": 8]) { conflict in
+        asked += 1
+        if asked == 1 { try database.save("a", ["n": 100]) }
+        return .merged(["n": .int((conflict.local.body?["n"].int ?? 0) + 1)])
+      }
+      #expect(asked == 2)
+      document = try #require(try database.document("a"))
+      #expect(document["n"].int == 101)
+      try apply(["2-ee", "1-aa"], ["n": 9]) { _ in .delete }
+      #expect(try database.document("a") == nil)
+      #expect(try storageFaults(database) == [])
+    }
+  }
+
+  @Test("updates try again when somebody was faster, so often and no more", arguments: allEngines)
+  func updates(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      try database.save("a", ["n": 0])
+      var runs = 0
+      try database.update("a") { document in
+        runs += 1
+        if runs < 3 { try database.update("a") { $0["n"] = .int(($0["n"].int ?? 0) + 10) } }
+        document["n"] = .int((document["n"].int ?? 0) + 1)
+      }
+      #expect(runs == 3)
+      #expect(try database.document("a")?["n"].int == 21)
+      var tries = 0
+      let refused = [
+        code {
+          try database.update("a", attempts: 4) { document in
+            tries += 1
+            try database.save("a", ["n": .int(Int64(100 + tries))])
+            document["n"] = 0
+          }
+        },
+        code { try database.update("b") { $0["n"] = 1 } },
+      ]
+      #expect(refused == [.conflict, .notFound])
+      #expect(tries == 4)
+      #expect(try database.document("a")?["n"].int == 104)
+      #expect(try database.update("b", creating: true) { $0["n"] = 1 }.generation == 1)
+    }
+    // Many writers count together.
+    let directory = TemporaryDirectory()
+    let database = try Database.open("many", in: directory.path, options: options(engine))
+    try database.save("a", ["n": 0])
+    let group = DispatchGroup()
+    for _ in 0..<4 {
+      Thread {
+        for _ in 0..<25 {
+          do {
+            try database.update("a", attempts: 10_000) { $0["n"] = .int(($0["n"].int ?? 0) + 1) }
+          } catch { Issue.record(error) }
+        }
+        group.leave()
+      }.start(entering: group)
+    }
+    group.wait()
+    #expect(try database.document("a")?["n"].int == 100)
+    try database.close()
+  }
+
+  @Test("what was read is deleted by what it was; tombstones keep what they are told", arguments: allEngines)
+  func deleting(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      var new = MutableDocument(id: "a", ["n": 1])
+      let neverSaved = code { try database.delete(&new) }
+      #expect(neverSaved == .notFound)
+      try database.save(&new)
+      let read = try #require(try database.document("a"))
+      try database.save("a", ["n": 2])
+      let stale = code { try database.delete(read, onConflict: .fail) }
+      #expect(stale == .conflict)
+      #expect(try database.delete(read, keeping: ["why": "old"])?.generation == 3)
+      #expect(try database.delete(read) == nil)
+      let tombstone = try #require(try database.document("a", includeDeleted: true))
+      #expect(tombstone.isDeleted && tombstone["why"].string == "old")
+      #expect(try database.document("a") == nil)
+      // A save brings it back, on top of its tombstone.
+      #expect(try database.save("a", ["n": 4], onConflict: .fail).generation == 4)
+      #expect(try database.revisions(of: "a")?[0].parent == tombstone.revisionID)
+      try database.purge("a")
+      #expect(try database.delete(read) == nil)
+      #expect(try database.revisions(of: "a") == nil)
+    }
+  }
+
+  @Test("a branch is purged without a trace, and the next leaf takes its place", arguments: allEngines)
+  func purgingBranches(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      try makeConflict(database)
+      let sequence = try database.lastSequence
+      let refused = [
+        code { try database.purge("a", branch: id("1-aa")) },
+        code { try database.purge("a", branch: id("2-ff")) },
+        code { try database.purge("b", branch: id("1-aa")) },
+      ]
+      #expect(refused == [.notFound, .notFound, .notFound])
+      #expect(try database.purge("a", branch: id("3-bb")).map(\.description) == ["3-bb", "2-bb"])
+      #expect(try database.lastSequence == sequence)
+      let document = try #require(try database.document("a"))
+      #expect(
+        document.revisionID.description == "2-cc" && document["x"].string == "cc" && !document.isConflicted)
+      #expect(document.sequence == sequence)
+      #expect(try database.changes().map(\.isConflicted) == [false])
+      #expect(try storageFaults(database) == [])
+      // What was purged may come again.
+      #expect(try database.apply(pulled(["3-bb", "2-bb", "1-aa"], ["x": "again"])))
+      #expect(try database.document("a")?["x"].string == "again")
+      #expect(try database.purge("a", branch: id("2-cc")).map(\.description) == ["2-cc"])
+      #expect(try database.purge("a", branch: id("3-bb")).count == 3)
+      #expect(try database.document("a", includeDeleted: true) == nil)
+      #expect(try database.changes().isEmpty && database.documentCount == 0)
+      // A tombstone takes the place of a live branch.
+      try database.apply(pulled(["5-aa"], [:], deleted: true))
+      try database.apply(pulled(["2-bb"], ["n": 1]))
+      #expect(try database.purge("a", branch: id("2-bb")).count == 1)
+      #expect(try database.documentCount == 0 && database.tombstoneCount == 1)
+      #expect(try storageFaults(database) == [])
+    }
+  }
+
+  @Test("the depth can be changed, and stays so", arguments: allEngines)
+  func depth(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    var database = try Database.open("depth", in: directory.path, options: options(engine))
+    #expect(try database.maximumTreeDepth == 20)
+    for n in 1...30 { try database.save("a", ["n": .int(Int64(n))]) }
+    #expect(try database.revisions(of: "a")?.count == 20)
+    try database.setMaximumTreeDepth(5)
+    #expect(try database.revisions(of: "a")?.count == 20)
+    try database.save("a", ["n": 31])
+    #expect(try database.revisions(of: "a")?.map(\.id.generation) == [31, 30, 29, 28, 27])
+    let inBatch = try database.inBatch {
+      do {
+        try database.setMaximumTreeDepth(7)
+        return false
+      } catch is StorageError { return true }
+    }
+    #expect(inBatch)
+    try database.close()
+    database = try Database.open("depth", in: directory.path, options: options(engine))
+    #expect(try database.maximumTreeDepth == 5)
+    try database.setMaximumTreeDepth(40)
+    for n in 32...90 { try database.save("a", ["n": .int(Int64(n))]) }
+    #expect(try database.revisions(of: "a")?.count == 40)
+    #expect(try storageFaults(database) == [])
+    try database.close()
+    var other = try options(engine)
+    other.maximumTreeDepth = 3
+    database = try Database.open("depth", in: directory.path, options: other)
+    try database.save("a", ["n": 0])
+    #expect(try database.revisions(of: "a")?.count == 3)
+    try database.close()
+  }
+}
+
+extension Thread {
+  fileprivate func start(entering group: DispatchGroup) {
+    group.enter()
+    start()
+  }
+}

@@ -1,0 +1,190 @@
+import Foundation
+import Testing
+import Touchstone
+
+@Suite("Typed accessors") struct TypedAccessTests {
+  private static let body: JSONValue = [
+    "string": "text", "int": 7, "double": 2.75, "negative": -2.75, "true": true, "false": false, "null": nil,
+    "zero": 0, "date": "2018-05-12T09:30:00.250Z", "array": [1, "two", [3], ["four": 4]],
+    "dictionary": ["lat": 51.5, "name": "Rīga"], "huge": 1e300, "big": .uint(.max),
+  ]
+
+  /// The defaults of the 2.1 guide, on whatever holds the properties.
+  private func check(_ properties: some KeyedProperties) {
+    #expect(properties.string(forKey: "string") == "text")
+    #expect(properties.string(forKey: "int") == nil)
+    #expect(properties.string(forKey: "missing") == nil)
+    let kinds = ["int", "double", "negative", "true", "false", "null", "zero", "string", "missing", "array"]
+    let ints = kinds.map { properties.int(forKey: $0) }
+    #expect(ints == [7, 2, -2, 1, 0, 0, 0, 0, 0, 0])
+    #expect(properties.int(forKey: "huge") == .max)
+    #expect(properties.int(forKey: "big") == .max)
+    let doubles = ["int", "double", "true", "false", "string", "missing"].map {
+      properties.double(forKey: $0)
+    }
+    #expect(doubles == [7, 2.75, 1, 0, 0, 0])
+    let booleans = ["int", "double", "zero", "true", "false", "null", "string", "missing"]
+      .map { properties.boolean(forKey: $0) }
+    #expect(booleans == [true, true, false, true, false, false, false, false])
+    let date = properties.date(forKey: "date")
+    #expect(date == Date(timeIntervalSince1970: 1_526_117_400.25))
+    let noDates = ["string", "int", "missing"].map { properties.date(forKey: $0) }
+    #expect(noDates == [nil, nil, nil])
+    let kept = ["null", "int", "missing"].map { properties.contains(key: $0) }
+    #expect(kept == [true, true, false])
+    #expect(properties.array(forKey: "dictionary") == nil)
+    #expect(properties.dictionary(forKey: "array") == nil)
+    #expect(properties.blob(forKey: "dictionary") == nil)
+    #expect(Set(properties.keys) == Set(Self.body.object?.keys ?? []))
+  }
+
+  private func check(_ items: some IndexedProperties) {
+    let ints = (-1...4).map { items.int(at: $0) }
+    #expect(ints == [0, 1, 0, 0, 0, 0])
+    #expect(items.string(at: 1) == "two")
+    #expect(items.string(at: 9) == nil)
+    #expect(items.double(at: 0) == 1)
+    #expect(items.boolean(at: 0))
+    #expect(items.array(at: 2) != nil)
+    #expect(items.dictionary(at: 3) != nil)
+    #expect(items.date(at: 1) == nil)
+  }
+
+  @Test("convert, and have the documented defaults", arguments: allEngines)
+  func defaults(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      var mutable = MutableDocument(id: "a", Self.body)
+      check(mutable)
+      try check(#require(mutable.array(forKey: "array")))
+      try database.save(&mutable)
+      let document = try #require(try database.document("a"))
+      check(document)
+      try check(#require(document.array(forKey: "array")))
+      let dictionary = try #require(document.dictionary(forKey: "dictionary"))
+      #expect(dictionary.double(forKey: "lat") == 51.5)
+      #expect(dictionary["name"].string == "Rīga")
+      #expect(dictionary.map(\.key).sorted() == ["lat", "name"])
+      #expect(try dictionary.value() == ["lat": 51.5, "name": "Rīga"])
+      let array = try #require(document.array(forKey: "array"))
+      #expect(array.map(\.intValue) == [1, 0, 0, 0])
+      #expect(try array.values() == [1, "two", [3], ["four": 4]])
+      #expect(array[3].dictionary(forKey: "four") == nil)
+      #expect(array[3]["four"].int == 4)
+    }
+  }
+
+  @Test("nested arrays and dictionaries are changed in place", arguments: allEngines)
+  func nested(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      var hotel = MutableDocument(id: "hotel", ["type": "hotel"])
+      hotel["geo"]["lat"] = 51.5
+      hotel["geo"].set(-0.1, forKey: "lon")
+      hotel["likes"].append("Alice")
+      hotel["likes"].append("Carol")
+      hotel["likes"].insert("Bob", at: 1)
+      hotel["likes"].insert("nobody", at: 9)
+      hotel["reviews"].append(["stars": 4] as JSONValue)
+      hotel["reviews"][0]["stars"] = 5
+      hotel.set(Date(timeIntervalSince1970: 0), forKey: "built")
+      hotel.set([1, 2, 3], forKey: "rooms")
+      hotel.set(String?.none, forKey: "owner")
+      #expect(hotel["rooms"].remove(at: 1) == 2)
+      #expect(hotel["rooms"].remove(at: 5) == nil)
+      #expect(hotel.remove("type") == "hotel")
+      #expect(hotel.remove("type") == nil)
+      let expected: JSONValue = [
+        "geo": ["lat": 51.5, "lon": -0.1], "likes": ["Alice", "Bob", "Carol"], "reviews": [["stars": 5]],
+        "built": "1970-01-01T00:00:00.000Z", "rooms": [1, 3], "owner": nil,
+      ]
+      #expect(hotel.body == expected)
+      try database.save(&hotel)
+      let document = try #require(try database.document("hotel"))
+      #expect(try document.value() == expected)
+      // A copy of what was read changes by itself.
+      var copy = try document.toMutable()
+      copy["geo"]["lat"] = 0
+      #expect(document["geo"]["lat"].double == 51.5)
+      #expect(hotel["geo"]["lat"] == 51.5)
+      #expect(copy != hotel)
+    }
+  }
+
+  @Test("documents are equal when their IDs and contents are", arguments: allEngines)
+  func equality(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      try database.save("a", ["n": 1, "m": ["x"]])
+      let first = try #require(try database.document("a"))
+      try database.save("a", ["n": 2])
+      let second = try #require(try database.document("a"))
+      try database.save("a", ["m": ["x"], "n": 1])
+      let third = try #require(try database.document("a"))
+      try database.save("b", ["n": 1, "m": ["x"]])
+      let other = try #require(try database.document("b"))
+      #expect(first == third && first.revisionID != third.revisionID)
+      #expect(first != second && first != other)
+      #expect(Set([first, second, third]).count == 2)
+      let (mutable, changed) = (try first.toMutable(), try second.toMutable())
+      #expect(try mutable == third.toMutable())
+      #expect(mutable != changed)
+    }
+  }
+
+  @Test("generated IDs are UUIDs; reserved names and IDs are refused by name", arguments: allEngines)
+  func identifiers(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      var document = MutableDocument()
+      #expect(UUID(uuidString: document.id) != nil)
+      #expect(MutableDocument().id != document.id)
+      for name in ["_id", "_rev", "_deleted", "_anything"] {
+        document.body = [:]
+        document[name] = 1
+        do {
+          try database.save(&document)
+          Issue.record("\(name) was saved")
+        } catch let error as DocumentError {
+          #expect(error.code == .reservedProperty)
+          #expect(error.message.contains("\"\(name)\""))
+          #expect(error.documentID == document.id)
+        }
+      }
+      // Further in they are the user's own.
+      document.body = ["nested": ["_id": 1]]
+      try database.save(&document)
+      let found = code { try database.save("_local", [:]) }
+      #expect(found == .invalidDocumentID)
+    }
+  }
+
+  @Test("dates are read as ISO-8601 has them, and written with milliseconds in UTC")
+  func dates() {
+    let read: [(String, Double?)] = [
+      ("1970-01-01T00:00:00Z", 0), ("1970-01-01", 0), ("1970-01", 0), ("2000-02-29T12:00:00Z", 951_825_600),
+      ("2018-05-12T09:30:00+02:00", 1_526_110_200), ("2018-05-12 09:30", 1_526_117_400),
+      ("2018-05-12T09:30:00.123456-0330", 1_526_130_000.123456), ("1969-12-31T23:59:59.999z", -0.001),
+      ("0001-01-01T00:00:00Z", -62_135_596_800), ("9999-12-31T23:59:59Z", 253_402_300_799),
+      ("2001-02-29", nil), ("2018-13-01", nil), ("2018-05-12T", nil), ("2018-05-12T09", nil),
+      ("2018-05-12T25:00Z", nil), ("2018-05-12T09:30:00.Z", nil), ("2018-05-12T09:30:00Zx", nil), ("", nil),
+      ("12 May 2018", nil), ("2018-5-12", nil), ("2018-05-12T09:30:00+2", nil),
+    ]
+    for (text, expected) in read {
+      let found = JSONValue.string(text).date?.timeIntervalSince1970
+      #expect((found == nil) == (expected == nil), "\(text)")
+      #expect(abs((found ?? 0) - (expected ?? 0)) < 0.000_001, "\(text)")
+    }
+    withSeed { random in
+      let formatter = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
+      for round in 0..<2_000 {
+        let milliseconds = Int64.random(in: -62_135_596_800_000..<253_402_300_800_000, using: &random)
+        let date = Date(timeIntervalSince1970: Double(milliseconds) / 1000)
+        let text = JSONValue(date).string ?? ""
+        // Foundation turns to the Julian calendar before 1582; it takes 25 ms a text.
+        if round < 20, milliseconds > -12_000_000_000_000 {
+          let parsed = (try? formatter.parse(text)) ?? .distantPast
+          #expect(abs(parsed.timeIntervalSince(date)) < 0.000_1, "\(text)")
+        }
+        #expect(JSONValue.string(text).date == date, "\(text)")
+      }
+    }
+    #expect(JSONValue(Date(timeIntervalSince1970: 1e15)).isNull)
+  }
+}

@@ -1,0 +1,24 @@
+import BenchmarkKit
+import Foundation
+import Storage
+import Testing
+import Touchstone
+
+@testable import Suites
+
+struct DocumentsSuiteTests {
+  @Test(arguments: Engines.names)
+  func everyWorkloadRunsAndTheTargetsAreToldOf(_ engine: EngineName) throws {
+    let type = try Engines.type(engine)
+    let settings = BenchSettings(
+      engines: [type], samples: 2, workDirectory: NSTemporaryDirectory(), documents: 60)
+    let file = try BenchRun(settings, version: "0.1.0+test").run([.documents])
+    #expect(Set(file.results.map(\.workload)) == Set(DocumentsWorkload.allCases.map(\.rawValue)))
+    for result in file.results { #expect(result.metrics.seconds.median > 0, "\(result.label)") }
+    #expect(ResultsSchema.faults(in: try file.encoded()) == [])
+    let notes = Suite.documents.notes(file.results)
+    // Histories of two depths, three numbers of readers, counting, compaction.
+    #expect(notes.count == 7, "\(notes)")
+    #expect(notes.allSatisfy { $0.hasPrefix("\(engine): ") })
+  }
+}
