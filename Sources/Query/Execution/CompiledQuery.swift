@@ -86,7 +86,9 @@ struct PlanScope: EvaluationScope {
   var ofGroups: PlanScope {
     var copy = self
     copy.slots = slots.filter { expression, _ in
-      guard case .property(let path) = expression, case .name(let name)? = path.steps.first else { return false }
+      guard case .property(let path) = expression, case .name(let name)? = path.steps.first else {
+        return false
+      }
       return InternalName.isSubquery(name)
     }
     return copy

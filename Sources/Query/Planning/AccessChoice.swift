@@ -160,7 +160,8 @@ struct AccessChoice {
     }
     if isGrouping { cost *= 0.95 }
     let access = IndexAccess(
-      index: index, ranges: [match.conditions], direction: order ?? .forward, isCovering: substitutions != nil,
+      index: index, ranges: [match.conditions], direction: order ?? .forward,
+      isCovering: substitutions != nil,
       entryFilter: entryFilter)
     return priced(
       Choice(
