@@ -144,7 +144,7 @@ import Touchstone
     holder.kill()
     try holder.wait()
     let now = try directory.names("a.touchstone").filter { !$0.hasSuffix("-shm") && !$0.hasSuffix("-wal") }
-    #expect(Set(now).subtracting(names).allSatisfy { $0.hasSuffix("-lock") })
+    #expect(Set(now).subtracting(names).allSatisfy(isSideFile))
     #expect(try !directory.names().contains { $0.hasPrefix(".") || $0.hasPrefix("b") })
     _ = try Contents(of: path, key: isEncrypted ? right : nil)
   }
@@ -166,7 +166,7 @@ import Touchstone
           ) { if $0.phase == phase { throw Enough() } }
         }
         #expect(
-          try Set(directory.names("a.touchstone")).subtracting(names).allSatisfy { $0.hasSuffix("-lock") })
+          try Set(directory.names("a.touchstone")).subtracting(names).allSatisfy(isSideFile))
         #expect(try directory.names() == ["a.touchstone"])
       }
     }
@@ -185,7 +185,7 @@ import Touchstone
     #expect(child.outputText.contains("failed diskFull"), "\(child.outputText)")
     let left = try Set(directory.names("a.touchstone")).subtracting(names)
     #expect(
-      left.allSatisfy { $0.hasSuffix("-lock") || $0.hasSuffix("-shm") || $0.hasSuffix("-wal") }, "\(left)")
+      left.allSatisfy(isSideFile), "\(left)")
     #expect(try Contents(of: path, key: key(of: pair.from)) == before)
   }
 

@@ -127,3 +127,8 @@ let childPath: String? = {
 func startChild(_ arguments: String...) throws -> ChildProcess {
   try ChildProcess.start(try #require(childPath), arguments)
 }
+
+/// Whether a name is that of a file that an engine keeps beside its own: readers make them too.
+func isSideFile(_ name: String) -> Bool {
+  ["-lock", "-shm", "-wal"].contains { name.hasSuffix($0) }
+}
