@@ -20,7 +20,8 @@ import Touchstone
       try fill(right, isReversed: true)
       #expect(try differences(left, right) == [])
       #expect(try !differences(left, right, sequences: true).isEmpty)
-      #expect(try left.compare(with: right) { _ in } == 44)
+      let compared = try left.compare(with: right) { _ in }
+      #expect(compared == 44)
     }
   }
 
@@ -39,7 +40,8 @@ import Touchstone
       try fill(left)
       #expect(try differences(left, left, sequences: true) == [])
       #expect(try differences(left, right).count == 44 + 3)
-      #expect(try differences(left, right).filter { $0.kind == .document }.count == 44)
+      let documents = try differences(left, right).filter { $0.kind == .document }
+      #expect(documents.count == 44)
     }
   }
 
@@ -176,10 +178,9 @@ import Touchstone
     try withTwo((.sqlite, .lmdb)) { left, right in
       try left.apply(PulledRevision(id: "d", history: ["1-aa"], body: ["name": "left", "z": 1]))
       try right.apply(PulledRevision(id: "d", history: ["1-aa"], body: ["name": "right", "z": 1]))
-      #expect(
-        try differences(left, right) == [
-          DocumentDifference("d", .body, "1-aa …{\"name\":\"left\",\"z\":1}", "1-aa …{\"name\":\"right\",\"z\":1}")
-        ])
+      let expected = DocumentDifference(
+        "d", .body, "1-aa …{\"name\":\"left\",\"z\":1}", "1-aa …{\"name\":\"right\",\"z\":1}")
+      #expect(try differences(left, right) == [expected])
     }
   }
 
@@ -210,7 +211,7 @@ import Touchstone
       try database.save("updated", ["v": "first"])
       try database.save("updated", ["v": "second"])
     }
-    steps.append { for depth in 0..<30 { try database.save("deep", ["depth": .int(depth)]) } }
+    steps.append { for depth in 0..<30 { try database.save("deep", ["depth": .int(Int64(depth))]) } }
     steps.append {
       try database.save("gone", ["v": "here"])
       try database.delete("gone", keeping: ["why": "test"])

@@ -184,7 +184,7 @@ import Testing
           for _ in 0..<20 {
             let id = "doc\(Int.random(in: 0..<80, using: &random))"
             switch Int.random(in: 0..<10, using: &random) {
-            case 0: try? database.delete(id)
+            case 0: _ = try? database.delete(id)
             case 1: try? database.purge(id)
             case 2, 3:
               // Winners change, branches are joined and lost.
@@ -345,18 +345,5 @@ import Testing
         _ = try DocumentStore(engine: database.engine, options: DocumentStore.Options())
       }
     }
-  }
-}
-
-/// SplitMix64.
-struct SeededRandom: RandomNumberGenerator {
-  private var state: UInt64
-  init(seed: UInt64) { state = seed }
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-    return z ^ (z >> 31)
   }
 }
