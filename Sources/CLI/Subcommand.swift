@@ -18,7 +18,7 @@ enum Subcommands {
       ImportCommand.self, ExportCommand.self,
       GetCommand.self, PutCommand.self, RemoveCommand.self, ListCommand.self, ChangesCommand.self,
       IndexCommand.self,
-      CompactCommand.self, CheckCommand.self, ConvertCommand.self, CopyCommand.self,
+      CompactCommand.self, CheckCommand.self, VerifyCommand.self, ConvertCommand.self, CopyCommand.self,
       RekeyCommand.self, EncryptCommand.self, DecryptCommand.self, KeyShowCommand.self,
       DatasetsCommand.self, BenchCommand.self,
     ]
