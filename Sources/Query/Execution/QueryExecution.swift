@@ -210,7 +210,15 @@ final class QueryExecution {
     let row = context.rows + step.source
     let found = try snapshot.withDocument(id, includeDeleted: step.includesDeleted, sharedKeys: sharedKeys) {
       view in
-      row.pointee = try SourceRow(view)
+      guard number + 1 < steps.count else {
+        row.pointee = try SourceRow(view)
+        return try offer(step, step.filter, counts + number, next)
+      }
+      // The steps behind this one read as well, and what SQLite handed out ends with its next lookup.
+      let mark = context.arena.mark
+      defer { context.arena.rewind(to: mark) }
+      let memory = context.arena.allocate(bytes: view.bytes.count + view.idBytes.count)
+      row.pointee = try SourceRow(try view.copied(to: memory))
       return try offer(step, step.filter, counts + number, next)
     }
     return found ?? true
