@@ -94,7 +94,9 @@ final class DocumentComparison {
     }
   }
 
-  private func compareRecords(_ a: ComparedDocuments.Stored, _ b: ComparedDocuments.Stored, _ id: String) throws {
+  private func compareRecords(_ a: ComparedDocuments.Stored, _ b: ComparedDocuments.Stored, _ id: String)
+    throws
+  {
     let (recordA, recordB) = (try a.record(), try b.record())
     try left.tree.decode(recordA.tree)
     try right.tree.decode(recordB.tree)
@@ -161,7 +163,8 @@ final class DocumentComparison {
   }
 
   private func compareBodies(
-    _ a: UnsafeRawBufferPointer?, _ b: UnsafeRawBufferPointer?, _ id: String, _ idBytes: UnsafeRawBufferPointer,
+    _ a: UnsafeRawBufferPointer?, _ b: UnsafeRawBufferPointer?, _ id: String,
+    _ idBytes: UnsafeRawBufferPointer,
     _ revision: () -> RevisionID
   ) throws {
     switch (a, b) {

@@ -58,7 +58,9 @@ import Touchstone
         calls += 1
         try left.save("d2999", ["n": 0])
         if calls == 1 { try right.delete("d2998") }
-      } report: { found.append($0) }
+      } report: {
+        found.append($0)
+      }
       #expect(calls > 0)
       #expect(found == [])
       #expect(try differences(left, right).count > 0)
@@ -107,7 +109,9 @@ import Touchstone
     Planted("a body of a replaced revision", ["updated body"]) { database in
       try plantBody(database, "bodies") { replaced($0, "first", "FIRST") }
     },
-    Planted("replaced bodies that were compacted away", ["deep body", "gone body", "updated body"]) { try $0.compact() },
+    Planted("replaced bodies that were compacted away", ["deep body", "gone body", "updated body"]) {
+      try $0.compact()
+    },
     Planted("a revision that is missing in the history", ["pulled parent", "pulled revision"]) { database in
       try database.purge("pulled")
       try database.apply(PulledRevision(id: "pulled", history: ["3-cc", "1-aa"], body: ["p": 3]))
@@ -186,7 +190,9 @@ import Touchstone
 
   // MARK: Making them
 
-  private func withTwo(_ engines: (EngineName, EngineName), _ body: (Database, Database) throws -> Void) throws {
+  private func withTwo(_ engines: (EngineName, EngineName), _ body: (Database, Database) throws -> Void)
+    throws
+  {
     try withDatabase(engines.0) { left in try withDatabase(engines.1) { right in try body(left, right) } }
   }
 

@@ -2,7 +2,8 @@ import Touchstone
 
 /// `touchstone verify`: whether two databases hold the same.
 struct VerifyCommand: Subcommand {
-  private static let left = Positional("DB1", "A database: a NAME.touchstone directory, the suffix may be left out")
+  private static let left = Positional(
+    "DB1", "A database: a NAME.touchstone directory, the suffix may be left out")
   private static let right = Positional("DB2", "What it is compared with, of any engine")
   private static let sequences = Flag("sequences", "Sequences have to be the same as well")
 
@@ -76,7 +77,8 @@ struct VerifyCommand: Subcommand {
       progress.end()
       guard asJSON else { return }
       try output.line(
-        (count == 0 ? "{\"differences\": [" : "\n") + "], \"compared\": \(compared), \"equal\": \(count == 0)}")
+        (count == 0 ? "{\"differences\": [" : "\n")
+          + "], \"compared\": \(compared), \"equal\": \(count == 0)}")
     }
   }
 }
