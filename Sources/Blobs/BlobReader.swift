@@ -126,6 +126,11 @@ public final class BlobReader {
   /// The next bytes, at most `count`; none at the end.
   public func read(upTo count: Int) throws -> [UInt8] {
     let count = Int(min(UInt64(max(count, 0)), length - position))
+    guard count > 0 else {
+      // The end of an empty blob is where its digest is known.
+      _ = try read(into: UnsafeMutableRawBufferPointer(start: nil, count: 0))
+      return []
+    }
     return try [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
       filled = try read(into: UnsafeMutableRawBufferPointer(buffer))
     }

@@ -2,7 +2,7 @@
 
 enum DateFunctions {
   static let table: [QueryFunction] = [
-    QueryFunction("STR_TO_MILLIS", 1...2, isDeterministic: false) { arguments, _, _ in
+    QueryFunction("STR_TO_MILLIS", 1...1, isDeterministic: false) { arguments, _, _ in
       date(arguments) { .int($0.milliseconds) }
     },
     QueryFunction("STR_TO_UTC", 1...2, isDeterministic: false) { arguments, context, _ in

@@ -68,14 +68,16 @@ struct QueryFunction: Sendable {
 
   private static let aggregates = AggregateKind.allCases.map { QueryFunction($0.rawValue, $0) }
 
-  /// The function of a name in upper case, nil when there is none.
-  static func named(_ name: String) -> QueryFunction? { all[name] }
+  /// The function of a name in upper case, or of an alias; nil when there is none.
+  static func named(_ name: String) -> QueryFunction? {
+    all[name] ?? FunctionSignature.aliases[name].flatMap { all[$0] }
+  }
 
   /// The function that is called.
   ///
   /// - Throws: `unknownFunction` or `argumentCount`, with the call's place.
   static func named(_ call: FunctionCall) throws(QueryError) -> QueryFunction {
-    guard let function = all[call.name] else {
+    guard let function = named(call.name) else {
       throw QueryError(.unknownFunction, "there is no function \(call.name)", at: call.position)
     }
     guard function.arguments.contains(call.arguments.count) else {

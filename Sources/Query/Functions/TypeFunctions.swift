@@ -2,11 +2,9 @@
 // TYPE.
 
 enum TypeFunctions {
+  // Other names, such as IS_ARRAY, are `FunctionSignature.aliases`.
   static let table: [QueryFunction] =
-    [
-      QueryFunction("TYPE", 1...1) { arguments, _, _ in QueryValue(arguments[0].type.name) },
-      QueryFunction("TYPENAME", 1...1) { arguments, _, _ in QueryValue(arguments[0].type.name) },
-    ]
+    [QueryFunction("TYPE", 1...1) { arguments, _, _ in QueryValue(arguments[0].type.name) }]
     + test("ARRAY") { $0 == .array } + test("BOOLEAN") { $0 == .boolean } + test("NUMBER") { $0 == .number }
     + test("OBJECT") { $0 == .object } + test("STRING") { $0 == .string }
     + test("ATOM") { $0 == .boolean || $0 == .number || $0 == .string }
@@ -20,21 +18,21 @@ enum TypeFunctions {
 
   private static func test(_ name: String, _ body: @escaping @Sendable (QueryType) -> Bool) -> [QueryFunction]
   {
-    ["IS\(name)", "IS_\(name)"].map { name in
-      QueryFunction(name, 1...1) { arguments, _, _ in
+    [
+      QueryFunction("IS\(name)", 1...1) { arguments, _, _ in
         arguments[0].isUnknown ? arguments[0] : .bool(body(arguments[0].type))
       }
-    }
+    ]
   }
 
   private static func conversion(
     _ name: String, _ body: @escaping @Sendable (QueryValue, EvaluationContext) -> QueryValue
   ) -> [QueryFunction] {
-    ["TO\(name)", "TO_\(name)"].map { name in
-      QueryFunction(name, 1...1) { arguments, context, _ in
+    [
+      QueryFunction("TO\(name)", 1...1) { arguments, context, _ in
         arguments[0].isUnknown ? arguments[0] : body(arguments[0], context)
       }
-    }
+    ]
   }
 
   /// An array as it is, anything else as the only item of one.

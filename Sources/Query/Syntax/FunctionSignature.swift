@@ -16,13 +16,10 @@ public struct FunctionSignature: Sendable, Hashable {
     self.isAggregate = isAggregate
   }
 
-  /// Every function, in the order of the names.
-  public static let all: [FunctionSignature] = groups.flatMap { arity, names in
-    names.split(separator: " ").map { FunctionSignature(String($0), arity) }
-  }.appending(
-    aggregates.split(separator: " ").map { FunctionSignature(String($0), 1...1, isAggregate: true) }
-  )
-  .sorted { $0.name < $1.name }
+  /// Every function, in the order of the names; `QueryFunction` has the table.
+  public static let all: [FunctionSignature] = QueryFunction.all.values
+    .map { FunctionSignature($0.name, $0.arguments, isAggregate: $0.isAggregate) }
+    .sorted { $0.name < $1.name }
 
   /// Other names, in upper case, and the functions they stand for.
   public static let aliases: [String: String] = [
@@ -42,36 +39,6 @@ public struct FunctionSignature: Sendable, Hashable {
     return byName
   }()
 
-  private static let aggregates = "ARRAY_AGG AVG COUNT MAX MIN SUM"
-
-  private static let groups: [(ClosedRange<Int>, String)] = [
-    (0...0, "E PI"),
-    (
-      1...1,
-      """
-      ARRAY_AVG ARRAY_COUNT ARRAY_IFNULL ARRAY_LENGTH ARRAY_MAX ARRAY_MIN ARRAY_SUM \
-      ABS ACOS ASIN ATAN CEIL COS DEGREES EXP FLOOR LN LOG RADIANS SIGN SIN SQRT TAN \
-      LENGTH LOWER UPPER TRIM LTRIM RTRIM REVERSE INITCAP STR_TO_MILLIS \
-      ISARRAY ISATOM ISBOOLEAN ISNUMBER ISOBJECT ISSTRING TYPE \
-      TOARRAY TOATOM TOBOOLEAN TONUMBER TOOBJECT TOSTRING
-      """
-    ),
-    (1...2, "ROUND ROUND_EVEN TRUNC SPLIT STR_TO_UTC MILLIS_TO_STR MILLIS_TO_UTC"),
-    (
-      2...2,
-      """
-      ARRAY_CONTAINS ATAN2 POWER DIV IDIV MISSINGIF NULLIF CONTAINS POSITION REPEAT \
-      REGEXP_CONTAINS REGEXP_LIKE REGEXP_POSITION
-      """
-    ),
-    (2...3, "SUBSTR STR_TO_TZ MILLIS_TO_TZ"),
-    (3...3, "DATE_DIFF_STR DATE_DIFF_MILLIS DATE_ADD_STR DATE_ADD_MILLIS"),
-    (3...4, "REPLACE REGEXP_REPLACE"),
-    (0...mostArguments, "ARRAY_OF"),
-    (1...mostArguments, "CONCAT"),
-    (2...mostArguments, "GREATEST LEAST IFMISSING IFNULL IFMISSINGORNULL"),
-  ]
-
   /// What to tell about a number of arguments that isn't taken; nil when it is.
   func complaint(about count: Int) -> String? {
     if arity.contains(count) { return nil }
@@ -86,8 +53,4 @@ public struct FunctionSignature: Sendable, Hashable {
       }
     return "\(name) takes \(taken), not \(count)"
   }
-}
-
-extension Array {
-  fileprivate func appending(_ others: [Element]) -> [Element] { self + others }
 }
