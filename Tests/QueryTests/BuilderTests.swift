@@ -4,7 +4,8 @@ import Testing
 /// The builder makes the tree that the parser makes of the same query's text.
 @Suite struct BuilderTests {
   private func check(_ built: SelectStatement, _ text: String) throws {
-    #expect(built == (try SelectStatement(parsing: text)), "\(built)")
+    let parsed = try SelectStatement(parsing: text)
+    #expect(built == parsed, "\(built)")
   }
 
   @Test func queriesOfTheGuide() throws {
