@@ -36,14 +36,14 @@ extension DocumentStore {
       // A keyspace of no index is what a creation left, which can't be.
       for name in try transaction.keyspaces().keys.sorted()
       where name.hasPrefix("index.") && !catalog.records.contains(where: { $0.owns(keyspace: name) }) {
-        try check.report("keyspace \(name)", "it belongs to no index")
+        try check.report("indexes", "the keyspace \(name) belongs to no index")
       }
     }
-    let documents = IndexedDocuments(
-      transaction, context.keyspaces.docs, try currentSharedKeys(transaction, context))
     for record in catalog.records {
       let subject = "index '\(record.name)'"
       try check.part(subject) {
+        let documents = IndexedDocuments(
+          transaction, context.keyspaces.docs, try currentSharedKeys(transaction, context))
         try options.kind(of: record).open(record, in: transaction).check(documents, check, subject: subject)
       }
     }

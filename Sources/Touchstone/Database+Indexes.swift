@@ -36,7 +36,9 @@ extension Database {
   /// result is false. All documents are looked at in one transaction. Throws a `QueryError` for expressions that
   /// can't be read or indexed.
   @discardableResult
-  public func createIndex(_ name: String, on expressions: [String], where condition: String? = nil) throws -> Bool {
+  public func createIndex(_ name: String, on expressions: [String], where condition: String? = nil) throws
+    -> Bool
+  {
     try createIndex(name, ValueIndexDefinition(expressions, where: condition))
   }
 

@@ -37,7 +37,8 @@ import Testing
         return items.map { [$0] }
       },
       Case(
-        name: "both", definition: try ValueIndexDefinition(["kind", "t.n"], where: "t.n > 2", unnest: "tags AS t")
+        name: "both",
+        definition: try ValueIndexDefinition(["kind", "t.n"], where: "t.n > 2", unnest: "tags AS t")
       ) { body in
         guard case .array(let items)? = body["tags"] else { return [] }
         return items.compactMap { item in
@@ -66,7 +67,9 @@ import Testing
     case 7:
       // Longer than keys are, and different only at the end or near the limit.
       .string(
-        String(repeating: "x", count: [470, 476, 477, 478, 500, 505, 600, 2_000].randomElement(using: &random) ?? 0)
+        String(
+          repeating: "x",
+          count: [470, 476, 477, 478, 500, 505, 600, 2_000].randomElement(using: &random) ?? 0)
           + ["", "a", "b", "c"].randomElement(using: &random).unsafelyUnwrapped)
     case 8: .int(Int64.random(in: .min ... .max, using: &random))
     case 9: .double(Double.random(in: -1e300...1e300, using: &random))
@@ -76,8 +79,10 @@ import Testing
       .object(
         JSONObject(
           (0..<Int.random(in: 0...2, using: &random)).map { _ in
-            (["n", "m", "long name that is not shared"].randomElement(using: &random) ?? "n",
-              randomValue(&random, depth: depth + 1))
+            (
+              ["n", "m", "long name that is not shared"].randomElement(using: &random) ?? "n",
+              randomValue(&random, depth: depth + 1)
+            )
           }))
     }
   }
@@ -118,10 +123,12 @@ import Testing
     case nil: "missing"
     case .int(let int)?: "\(int)"
     case .uint(let uint)?: "\(uint)"
-    case .double(let double)?: Int64(exactly: double).map { "\($0)" } ?? UInt64(exactly: double).map { "\($0)" } ?? "\(double)"
+    case .double(let double)?:
+      Int64(exactly: double).map { "\($0)" } ?? UInt64(exactly: double).map { "\($0)" } ?? "\(double)"
     case .array(let items)?: "[" + items.map(comparable).joined(separator: ",") + "]"
     case .object(let object)?:
-      "{" + object.keys.sorted { Array($0.utf8).lexicographicallyPrecedes(Array($1.utf8)) }
+      "{"
+        + object.keys.sorted { Array($0.utf8).lexicographicallyPrecedes(Array($1.utf8)) }
         .map { "\($0):\(comparable(object[$0]))" }.joined(separator: ",") + "}"
     case let value?: "\(value)"
     }
@@ -175,16 +182,16 @@ import Testing
       let cases = try Self.cases()
       for number in 0..<60 { try database.save("doc\(number)", .value(Self.randomBody(&random))) }
       // Some are made of what is there, the others follow from the beginning.
-      for index in cases.prefix(2) { #expect(try database.createIndex(index.name, index.definition)) }
+      for index in cases.prefix(2) { try database.createIndex(index.name, index.definition) }
       for round in 0..<(isLong ? 200 : 12) {
         if round == 4 {
-          for index in cases.dropFirst(2) { #expect(try database.createIndex(index.name, index.definition)) }
+          for index in cases.dropFirst(2) { try database.createIndex(index.name, index.definition) }
         }
         try database.inBatch {
           for _ in 0..<20 {
             let id = "doc\(Int.random(in: 0..<80, using: &random))"
             switch Int.random(in: 0..<10, using: &random) {
-            case 0: try? database.delete(id)
+            case 0: _ = try? database.delete(id)
             case 1: try? database.purge(id)
             case 2, 3:
               // Winners change, branches are joined and lost.
@@ -239,23 +246,29 @@ import Testing
     }
   }
 
-  @Test("what isn't touched isn't rewritten; making what there is does nothing", arguments: IndexTesting.engines)
+  @Test(
+    "what isn't touched isn't rewritten; making what there is does nothing", arguments: IndexTesting.engines)
   func noWork(_ engine: EngineName) throws {
     try IndexTesting.withDatabase(engine) { database in
       try database.save("a", ["type": "hotel", "name": "Ritz"])
       #expect(try database.createIndex("byType", on: ["type"]))
       let sequence = try database.lastSequence
       let generation = try database.read { try $0.indexGeneration }
-      #expect(try !database.createIndex("byType", on: ["type"]))
-      #expect(try database.read { try $0.indexGeneration } == generation)
+      let isNew = try database.createIndex("byType", on: ["type"])
+      #expect(!isNew)
+      let generationAfter = try database.read { try $0.indexGeneration }
+      #expect(generationAfter == generation)
       #expect(try database.createIndex("byType", on: ["type", "name"]))
-      #expect(try database.indexes.map(\.text) == ["type, name"])
+      let texts = try database.indexes.map(\.text)
+      #expect(texts == ["type, name"])
       #expect(try IndexTesting.rows(database, "byType").count == 1)
       #expect(try database.lastSequence == sequence)
-      #expect(try database.deleteIndex("byType"))
-      #expect(try !database.deleteIndex("byType"))
-      #expect(try database.indexes.isEmpty)
-      #expect(try database.engine.read { try $0.keyspaces().keys.filter { $0.hasPrefix("index") } }.isEmpty)
+      let (first, second) = (try database.deleteIndex("byType"), try database.deleteIndex("byType"))
+      #expect(first && !second)
+      let left = try database.indexes
+      #expect(left.isEmpty)
+      let keyspaces = try database.engine.read { try $0.keyspaces().keys.sorted() }
+      #expect(!keyspaces.contains { $0.hasPrefix("index") })
     }
   }
 
@@ -269,17 +282,19 @@ import Testing
       try database.save("short", ["t": .string(String(repeating: "s", count: 478))])
       try database.save("other", ["t": "t"])
       try database.createIndex("t", on: ["t"])
-      func ids(_ rows: [String]) -> [String] {
-        rows.map { String($0.components(separatedBy: " → ")[1].prefix { $0 != " " }) }
+      func ids(
+        _ descending: Bool = false, from lower: KeyRange.Edge = .unbounded, to upper: KeyRange.Edge = .unbounded
+      ) throws -> [String] {
+        try IndexTesting.rows(database, "t", descending: descending, from: lower, to: upper).map { String($0.components(separatedBy: " → ")[1].prefix { $0 != " " }) }
       }
-      #expect(try ids(IndexTesting.rows(database, "t")) == ["short", "d3", "d1", "d4", "d0", "d2", "other"])
+      #expect(try ids() == ["short", "d3", "d1", "d4", "d0", "d2", "other"])
       #expect(
-        try ids(IndexTesting.rows(database, "t", descending: true))
+        try ids(true)
           == ["other", "d2", "d0", "d4", "d1", "d3", "short"])
       let key = IndexTesting.encoded(stem + "k")
-      #expect(try ids(IndexTesting.rows(database, "t", from: .including(key), to: .including(key))) == ["d4"])
-      #expect(try ids(IndexTesting.rows(database, "t", from: .excluding(key))) == ["d0", "d2", "other"])
-      #expect(try ids(IndexTesting.rows(database, "t", to: .excluding(key))) == ["short", "d3", "d1"])
+      #expect(try ids(from: .including(key), to: .including(key)) == ["d4"])
+      #expect(try ids(from: .excluding(key)) == ["d0", "d2", "other"])
+      #expect(try ids(to: .excluding(key)) == ["short", "d3", "d1"])
       let none = IndexTesting.encoded(stem + "b")
       #expect(try IndexTesting.rows(database, "t", from: .including(none), to: .including(none)) == [])
     }
@@ -332,11 +347,13 @@ import Testing
       }
       #expect(throws: QueryError.self) { try database.createIndex("x", on: []) }
       #expect(throws: DocumentError.self) { try database.createIndex("", on: ["a"]) }
-      #expect(try database.indexes.isEmpty)
+      let left = try database.indexes
+      #expect(left.isEmpty)
     }
   }
 
-  @Test("a database with an index of an unknown kind can only be read", arguments: [EngineName.lmdb, .sqlite])
+  @Test(
+    "a database with an index of an unknown kind can only be read", arguments: [EngineName.lmdb, .sqlite])
   func unknownKind(_ engine: EngineName) throws {
     try IndexTesting.withDatabase(engine) { database in
       try database.save("a", ["n": 1])
@@ -345,18 +362,5 @@ import Testing
         _ = try DocumentStore(engine: database.engine, options: DocumentStore.Options())
       }
     }
-  }
-}
-
-/// SplitMix64.
-struct SeededRandom: RandomNumberGenerator {
-  private var state: UInt64
-  init(seed: UInt64) { state = seed }
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-    return z ^ (z >> 31)
   }
 }

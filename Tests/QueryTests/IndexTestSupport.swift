@@ -52,7 +52,8 @@ enum IndexTesting {
           texts.append(entry.givesBack(1 << UInt32(index)) ? try text(columns[index], sharedKeys) : "opaque")
         }
         rows.append(
-          "\(texts.joined(separator: " | ")) → \(String(decoding: entry.documentID, as: UTF8.self)) × \(entry.details.count)")
+          "\(texts.joined(separator: " | ")) → \(String(decoding: entry.documentID, as: UTF8.self)) × \(entry.details.count)"
+        )
         return true
       }
       return rows

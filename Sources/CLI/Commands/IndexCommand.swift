@@ -8,7 +8,8 @@ struct IndexCommand: Subcommand {
     "EXPR", "What is indexed: paths and functions, the most significant first", count: .any)
   private static let condition = Option("where", "EXPR", "Only documents that meet this are in the index")
   private static let unnest = Option(
-    "unnest", "ARRAY", "An entry for each item of an array, such as 'reviews AS r'; EXPR may then begin with r")
+    "unnest", "ARRAY",
+    "An entry for each item of an array, such as 'reviews AS r'; EXPR may then begin with r")
 
   static let usage = Usage(
     "index", "Lists, makes or removes indexes",
@@ -50,7 +51,9 @@ struct IndexCommand: Subcommand {
     case ("create", nil), ("delete", nil): throw UsageError("NAME is missing")
     case ("delete", let name?): action = .delete(name)
     case ("create", let name?):
-      guard !expressions.isEmpty || unnest != nil else { throw UsageError("EXPR is missing: what is to be indexed") }
+      guard !expressions.isEmpty || unnest != nil else {
+        throw UsageError("EXPR is missing: what is to be indexed")
+      }
       do {
         let definition = try ValueIndexDefinition(expressions, where: condition, unnest: unnest)
         try definition.check()

@@ -50,7 +50,9 @@ public struct ValueIndexDefinition: Hashable, Sendable {
   /// `reviews AS r`; without a name its items are called `item`, and without `expressions` they are what is indexed.
   ///
   /// - Throws: `syntax` and its kin, with the place in the text that is wrong.
-  public init(_ expressions: [String], where condition: String? = nil, unnest: String? = nil) throws(QueryError) {
+  public init(_ expressions: [String], where condition: String? = nil, unnest: String? = nil)
+    throws(QueryError)
+  {
     var parsed: [Expression] = []
     for text in expressions { parsed.append(try Expression(parsing: text)) }
     self.expressions = parsed
@@ -60,7 +62,9 @@ public struct ValueIndexDefinition: Hashable, Sendable {
     let clause = try SelectStatement(parsing: "SELECT 1 FROM _ UNNEST \(unnest)")
     guard clause.joins.count == 1, clause.condition == nil, clause.orderBy.isEmpty, clause.groupBy.isEmpty,
       clause.limit == nil, clause.offset == nil, case .unnest(let array, as: let name, _) = clause.joins[0]
-    else { throw QueryError(.index, "an array index is of one array, such as \"reviews AS r\", not \"\(unnest)\"") }
+    else {
+      throw QueryError(.index, "an array index is of one array, such as \"reviews AS r\", not \"\(unnest)\"")
+    }
     self.unnest = Unnest(array, as: name)
     if parsed.isEmpty { self.expressions = [.property(PropertyReference([.name(name)]))] }
   }
@@ -100,7 +104,8 @@ public struct ValueIndexDefinition: Hashable, Sendable {
     let damaged = QueryError(.index, "the definition of a value index can't be read")
     guard let version = bytes.first else { throw damaged }
     guard version == ValueIndexDefinition.version else {
-      throw QueryError(.index, "the definition of a value index is of version \(version), which isn't known here")
+      throw QueryError(
+        .index, "the definition of a value index is of version \(version), which isn't known here")
     }
     var offset = 1
     var array: Expression?
@@ -135,7 +140,8 @@ public struct ValueIndexDefinition: Hashable, Sendable {
     guard (1...ValueIndexDefinition.maximumExpressions).contains(expressions.count) else {
       throw QueryError(
         .index,
-        "an index is on 1 to \(ValueIndexDefinition.maximumExpressions) expressions, not \(expressions.count)")
+        "an index is on 1 to \(ValueIndexDefinition.maximumExpressions) expressions, not \(expressions.count)"
+      )
     }
     for expression in expressions + [condition, unnest?.array].compactMap({ $0 }) {
       if let reason = ValueIndexDefinition.obstacle(in: expression) {

@@ -136,7 +136,8 @@ final class ValueIndexEntries {
     state.pointee.count += size
     state.pointee.entries[state.pointee.entryCount] = Entry(
       prefix: UInt64(bigEndian: target.loadUnaligned(as: UInt64.self)), offset: offset,
-      keyLength: Int32(isCut ? StorageLimits.maximumKeyBytes : key.count), wholeLength: isCut ? Int32(key.count) : 0,
+      keyLength: Int32(isCut ? StorageLimits.maximumKeyBytes : key.count),
+      wholeLength: isCut ? Int32(key.count) : 0,
       valuesLength: Int32(valuesLength), details: details)
     state.pointee.entryCount += 1
   }

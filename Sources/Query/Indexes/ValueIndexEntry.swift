@@ -46,7 +46,9 @@ struct ValueIndexEntry: BitwiseCopyable {
     } else {
       let whole: (offset: Int, valuesLength: Int)?
       (details, whole) = try ValueIndexEntry.details(of: value)
-      guard (whole != nil) == (key.count == StorageLimits.maximumKeyBytes) else { throw ValueIndexEntry.damaged }
+      guard (whole != nil) == (key.count == StorageLimits.maximumKeyBytes) else {
+        throw ValueIndexEntry.damaged
+      }
       self.key = whole.map { UnsafeRawBufferPointer(rebasing: value[$0.offset...]) } ?? key
       valuesLength = try whole?.valuesLength ?? ValueIndexEntry.valuesLength(of: key, columns)
     }

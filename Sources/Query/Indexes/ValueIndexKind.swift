@@ -51,7 +51,8 @@ public struct ValueIndexKind: IndexKind {
   /// inside of a scan, so each goes on behind the document that the last ended with.
   private func createInRounds(
     _ definition: ValueIndexDefinition, _ extractor: ValueIndexExtractor, _ entries: ValueIndexEntries,
-    _ documents: IndexedDocuments, _ keyspace: Keyspace, _ statistics: Keyspace, _ transaction: any WriteTransaction
+    _ documents: IndexedDocuments, _ keyspace: Keyspace, _ statistics: Keyspace,
+    _ transaction: any WriteTransaction
   ) throws {
     var range = KeyRange.all
     var isDone = false

@@ -20,7 +20,9 @@ final class ValueIndexMaintainer: IndexMaintainer {
     extractor = try ValueIndexExtractor(definition)
     guard let keyspace = try transaction.keyspace(named: index.keyspaceName),
       let statistics = try transaction.keyspace(named: index.keyspaceName + ".statistics")
-    else { throw QueryError(.index, "the index \"\(index.name)\" has lost its entries: delete it and make it anew") }
+    else {
+      throw QueryError(.index, "the index \"\(index.name)\" has lost its entries: delete it and make it anew")
+    }
     self.keyspace = keyspace
     statisticsKeyspace = statistics
     countedEntries =
@@ -127,7 +129,9 @@ final class ValueIndexMaintainer: IndexMaintainer {
     if entries != expected { try findSuperfluous(documents, check, subject) }
   }
 
-  private func findSuperfluous(_ documents: IndexedDocuments, _ check: IntegrityCheck, _ subject: String) throws {
+  private func findSuperfluous(_ documents: IndexedDocuments, _ check: IntegrityCheck, _ subject: String)
+    throws
+  {
     try check.transaction.scan(keyspace) { key, value in
       try check.step()
       let id: [UInt8]
@@ -148,7 +152,8 @@ final class ValueIndexMaintainer: IndexMaintainer {
         (0..<new.count).contains { ValueIndexEntries.compare(new.key(new[$0]), stored) == 0 }
       }
       if !isExpected {
-        try check.report(subject, "has a superfluous entry of document '\(String(decoding: id, as: UTF8.self))'")
+        try check.report(
+          subject, "has a superfluous entry of document '\(String(decoding: id, as: UTF8.self))'")
       }
       return true
     }

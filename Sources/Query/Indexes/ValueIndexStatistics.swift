@@ -56,7 +56,9 @@ struct ValueIndexStatistics: Sendable, Equatable {
   static func load(_ index: IndexRecord, columns: Int, _ transaction: any ReadTransaction) throws
     -> ValueIndexStatistics?
   {
-    guard let keyspace = try transaction.keyspace(named: index.keyspaceName + ".statistics") else { return nil }
+    guard let keyspace = try transaction.keyspace(named: index.keyspaceName + ".statistics") else {
+      return nil
+    }
     return try key.withUnsafeBytes { key in
       try transaction.get(key, in: keyspace).flatMap { ValueIndexStatistics($0, columns: columns) }
     }
