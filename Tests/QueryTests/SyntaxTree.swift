@@ -2,6 +2,9 @@
 
 @testable import Query
 
+/// A small generator with a seed, so that a failure can be repeated.
+typealias SeededRandom = ExecutionGenerator
+
 /// Makes trees that the parser could have made.
 struct RandomTree {
   var random: ExecutionGenerator
