@@ -12,6 +12,9 @@ public final class LiveQuery: Sendable {
     /// Whether a run is waiting that has not begun: it will see what is committed by now.
     var isScheduled = false
     var isEnded = false
+    /// What schedules the runs: of a thread of the database's, so that a blocked cooperative pool doesn't matter.
+    var token: ObservationToken?
+    /// What waits for the end of a stream.
     var task: Task<Void, Never>?
   }
 
@@ -37,23 +40,29 @@ public final class LiveQuery: Sendable {
 
   /// Ends it. A call of the handler that is going on goes on, and none comes after it.
   public func cancel() {
-    let task = state.withLock { state -> Task<Void, Never>? in
+    let (token, task) = state.withLock { state -> (ObservationToken?, Task<Void, Never>?) in
       state.isEnded = true
-      defer { state.task = nil }
-      return state.task
+      defer { (state.token, state.task) = (nil, nil) }
+      return (state.token, state.task)
     }
     cancellation.cancel()
+    token?.cancel()
     task?.cancel()
   }
 
-  /// Begins. The changes were asked for before the first run: a commit that it doesn't see comes through them.
-  fileprivate func begin(_ changes: DatabaseChanges, onEnd: @escaping @Sendable () -> Void) {
-    schedule()
-    let task = Task { [weak self] in
-      for await _ in changes { self?.schedule() }
-      onEnd()
+  /// Begins. Changes are asked for before the first run: a commit that it doesn't see comes through them.
+  fileprivate func begin(_ database: Database, onEnd: (@Sendable () -> Void)? = nil) throws {
+    let token = try database.observe { [weak self] _ in self?.schedule() }
+    state.withLock { $0.token = token }
+    if let onEnd {
+      let changes = try database.changes
+      let task = Task {
+        for await _ in changes {}
+        onEnd()
+      }
+      state.withLock { $0.task = task }
     }
-    state.withLock { $0.task = task }
+    schedule()
   }
 
   /// Any number of commits that come before the next run begins share it.
@@ -101,7 +110,7 @@ extension Database {
     _ handler: @escaping @Sendable (LiveQuery.Outcome) -> Void
   ) throws -> LiveQuery {
     let live = LiveQuery(query, parameters, handler)
-    live.begin(try changes) {}
+    try live.begin(self)
     return live
   }
 
@@ -116,16 +125,16 @@ extension Database {
   public func results(
     of query: Query, parameters: [String: JSONValue] = [:]
   ) throws -> AsyncThrowingStream<QueryResults, any Error> {
-    let changes = try changes
-    return AsyncThrowingStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
-      let live = LiveQuery(query, parameters) { outcome in
-        switch outcome {
-        case .success(let results): continuation.yield(results)
-        case .failure(let error): continuation.finish(throwing: error)
-        }
+    let (stream, continuation) = AsyncThrowingStream<QueryResults, any Error>.makeStream(
+      bufferingPolicy: .bufferingNewest(1))
+    let live = LiveQuery(query, parameters) { outcome in
+      switch outcome {
+      case .success(let results): continuation.yield(results)
+      case .failure(let error): continuation.finish(throwing: error)
       }
-      continuation.onTermination = { _ in live.cancel() }
-      live.begin(changes) { continuation.finish() }
     }
+    continuation.onTermination = { _ in live.cancel() }
+    try live.begin(self) { continuation.finish() }
+    return stream
   }
 }

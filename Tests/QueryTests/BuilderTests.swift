@@ -94,7 +94,7 @@ import Testing
     try check(
       Query.select(
         .expression((.property("a") + 1) * 2.5 - .property("b") / 3 % 4),
-        .expression(Expression.property("a").concatenate("x")), .expression([1, nil, true]),
+        .expression(Expression.property("a").concatenate("x")), .expression([1, .null, true]),
         .expression(Expression.property("a").isNullOrMissing()),
         .expression(Expression.property("a").is(.missing)),
         .expression(Function.named("str_to_tz", .property("d"), 60)), .expression(Meta.expiration)),

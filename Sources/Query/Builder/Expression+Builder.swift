@@ -1,7 +1,8 @@
-// Expressions of the builder: literals, properties, parameters, comparisons.
+// Expressions of the builder: literals, properties, parameters, comparisons. There is no nil literal: where an
+// optional expression is expected, nil would become NULL unseen. It is `.null`.
 
 extension Expression: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral,
-  ExpressibleByBooleanLiteral, ExpressibleByNilLiteral, ExpressibleByArrayLiteral
+  ExpressibleByBooleanLiteral, ExpressibleByArrayLiteral
 {
   /// A string, not a property.
   public init(stringLiteral value: String) { self = .literal(.string(value)) }
@@ -11,8 +12,6 @@ extension Expression: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, E
   public init(floatLiteral value: Double) { self = .double(value) }
   /// True or false.
   public init(booleanLiteral value: Bool) { self = .literal(.bool(value)) }
-  /// JSON's null.
-  public init(nilLiteral: ()) { self = .literal(.null) }
   /// An array.
   public init(arrayLiteral elements: Expression...) { self = .array(elements) }
 }
