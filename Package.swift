@@ -88,6 +88,13 @@ let package = Package(
       name: "documents-child", dependencies: ["Touchstone"], path: "Tests/DocumentsChild"),
     .testTarget(
       name: "DocumentsTests", dependencies: ["Touchstone", "StorageConformance", "documents-child"]),
+    .executableTarget(
+      name: "conversion-child", dependencies: ["Touchstone"], path: "Tests/ConversionChild"),
+    .testTarget(
+      name: "ConversionTests",
+      dependencies: [
+        "Touchstone", "Storage", "SQLiteLibrary", "StorageConformance", "conversion-child",
+      ]),
     .testTarget(name: "TouchstoneTests", dependencies: ["Touchstone", "Datasets"]),
     .testTarget(
       name: "QueryTests",

@@ -13,8 +13,8 @@ struct DatabaseArguments {
   private let keys: Keys
   private let isReadOnly: Bool
 
-  init(_ arguments: Arguments) throws {
-    path = try arguments.required(Self.database)
+  init(_ arguments: Arguments, _ database: Positional = Self.database) throws {
+    path = try arguments.required(database)
     keys = try Keys(arguments)
     isReadOnly = arguments[Self.readOnly]
   }

@@ -19,7 +19,7 @@ enum Subcommands {
       GetCommand.self, PutCommand.self, RemoveCommand.self, ListCommand.self, ChangesCommand.self,
       QueryCommand.self,
       IndexCommand.self,
-      CompactCommand.self, CheckCommand.self, ConvertCommand.self, CopyCommand.self,
+      CompactCommand.self, CheckCommand.self, VerifyCommand.self, ConvertCommand.self, CopyCommand.self,
       RekeyCommand.self, EncryptCommand.self, DecryptCommand.self, KeyShowCommand.self,
       DatasetsCommand.self, BenchCommand.self,
     ]

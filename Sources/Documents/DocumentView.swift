@@ -36,6 +36,18 @@ public struct DocumentView {
   /// The property of a resolved name in place, or nil.
   public subscript(key: Key) -> Value? { FleeceReader.root(of: record.body)?[key] }
 
+  /// The same document in other memory, which has room for its `bytes` and, behind them, its `idBytes`. It ends with
+  /// that memory, and with the snapshot.
+  public func copied(to memory: UnsafeMutableRawPointer) throws -> DocumentView {
+    let record = UnsafeMutableRawBufferPointer(start: memory, count: bytes.count)
+    let id = UnsafeMutableRawBufferPointer(start: memory + bytes.count, count: idBytes.count)
+    record.copyMemory(from: bytes)
+    id.copyMemory(from: idBytes)
+    return DocumentView(
+      idBytes: UnsafeRawBufferPointer(id), bytes: UnsafeRawBufferPointer(record),
+      record: try DocumentRecord(UnsafeRawBufferPointer(record)), sharedKeys: sharedKeys)
+  }
+
   /// A document of its own, to keep.
   public func document() throws -> Document {
     try Document(id: id, record: bytes, sharedKeys: sharedKeys)

@@ -103,6 +103,14 @@ public final class SharedKeys: @unchecked Sendable {
     utf8(of: number).map { String(decoding: $0, as: UTF8.self) }
   }
 
+  /// Whether both give the same names to the numbers that both know.
+  public func agrees(with other: SharedKeys) -> Bool {
+    if self === other { return true }
+    return (0..<min(count, other.count)).allSatisfy { number in
+      table.utf8(of: number).elementsEqual(other.table.utf8(of: number))
+    }
+  }
+
   /// The UTF-8 bytes of a number's name, valid while this table lives; it needs no escaping in JSON.
   public func utf8(of number: Int) -> UnsafeRawBufferPointer? {
     guard number >= 0, number < count else { return nil }

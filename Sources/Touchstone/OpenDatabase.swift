@@ -335,6 +335,7 @@ final class OpenDatabase: Sendable {
     try maintenance.withLock { _ in
       if store.engine.compactsInPlace {
         try store.dropReplacedBodies()
+        try store.refreshIndexStatistics()
         let removal = try store.beginBlobRemoval()
         try store.engine.compact()
         if let removal { try store.finish(removal) }
@@ -343,6 +344,7 @@ final class OpenDatabase: Sendable {
       try lock.takeAlone(orShare: true)
       defer { try? lock.share() }
       try store.dropReplacedBodies()
+      try store.refreshIndexStatistics()
       let removal = try store.beginBlobRemoval()
       try replaceFile()
       if let removal { try store.finish(removal) }

@@ -26,7 +26,8 @@ import Testing
     ("30", "2 BETWEEN 1 AND 4", "true"), ("31", "absent IS NULL", "missing"),
     ("32", "absent IS NOT VALUED", "true"), ("32", "nul IS NOT VALUED", "true"),
     ("33", "ANY v IN [] SATISFIES true END", "false"), ("34", "EVERY v IN [] SATISFIES false END", "true"),
-    ("35", "ANY AND EVERY v IN [] SATISFIES true END", "false"), ("36", "CASE x WHEN 1 THEN 'one' END", "null"),
+    ("35", "ANY AND EVERY v IN [] SATISFIES true END", "false"),
+    ("36", "CASE x WHEN 1 THEN 'one' END", "null"),
     ("37", "CONCAT(99,' ',123.45,' ',true)", "\"99 123.45 true\""),
     ("38", "CONCAT('goodbye ',null)", "\"goodbye null\""), ("39", "CONCAT('a', missing)", "missing"),
     // 40: only numbers are summed.
@@ -35,7 +36,8 @@ import Testing
     ("43", "ARRAY_IFNULL([null,null,2])", "2"), ("44", "ARRAY_MAX([1,4,3,-50,10,4,'bar'])", "10.0"),
     ("45", "ARRAY_MIN([1,4,3,-50,10,4,'bar'])", "-50.0"), ("46", "ARRAY_LENGTH([1,null])", "2"),
     ("47", "ARRAY_COUNT([1,null])", "1"), ("49", "MISSINGIF(5,5.0)", "missing"),
-    ("50", "MISSINGIF('5',5)", "\"5\""), ("51", "MISSINGIF(null,1)", "null"), ("52", "NULLIF('5','5')", "null"),
+    ("50", "MISSINGIF('5',5)", "\"5\""), ("51", "MISSINGIF(null,1)", "null"),
+    ("52", "NULLIF('5','5')", "null"),
     ("53", "NULLIF(1,missing)", "missing"), ("54", "IFMISSING(bogus, MISSING, value)", "null"),
     ("55", "IFNULL(null, 1, 2)", "1"), ("56", "IFMISSINGORNULL(missing,null)", "null"),
     ("57", "ROUND(2.5)", "3.0"), ("57", "ROUND(-2.5)", "-3.0"), ("58", "ROUND_EVEN(2.5)", "2.0"),
@@ -51,9 +53,12 @@ import Testing
     ("74", "STR_TO_MILLIS('2018-10-23T18:33:01.123Z')", "1540319581123"),
     ("75", "STR_TO_MILLIS('1944-06-06T06:30:00+01:00')", "-806956200000"),
     ("76", "STR_TO_MILLIS('2018-02-29T00:00:00Z')", "null"), ("76", "STR_TO_MILLIS('')", "null"),
-    ("76", "STR_TO_MILLIS('2018-13-01T00:00:00Z')", "null"), ("76", "STR_TO_MILLIS('2018-04-31T00:00:00Z')", "null"),
-    ("77", "STR_TO_UTC('2018-10-23T11:33:01-0700')", "\"2018-10-23T18:33:01Z\""), ("78", "STR_TO_UTC(99)", "null"),
-    ("79", "MILLIS_TO_UTC(1540319581123)", "\"2018-10-23T18:33:01.123Z\""), ("80", "MILLIS_TO_UTC('0')", "null"),
+    ("76", "STR_TO_MILLIS('2018-13-01T00:00:00Z')", "null"),
+    ("76", "STR_TO_MILLIS('2018-04-31T00:00:00Z')", "null"),
+    ("77", "STR_TO_UTC('2018-10-23T11:33:01-0700')", "\"2018-10-23T18:33:01Z\""),
+    ("78", "STR_TO_UTC(99)", "null"),
+    ("79", "MILLIS_TO_UTC(1540319581123)", "\"2018-10-23T18:33:01.123Z\""),
+    ("80", "MILLIS_TO_UTC('0')", "null"),
     ("81", "REGEXP_LIKE('awesome value','.*? value')", "true"),
     ("81", "REGEXP_CONTAINS('awesome value','.*? value')", "true"),
     ("82", "REGEXP_POSITION('awesome value','[ ]+value')", "7"),
@@ -72,22 +77,26 @@ import Testing
   }
 
   /// Aggregates of examples 48 and 90: SUM and AVG skip what is no number, COUNT also skips null.
-  @Test(arguments: [
-    ("ARRAY_AGG", ["17", "8.125", "'there'", "null", "missing"], "[17,8.125,\"there\",null]"),
-    ("SUM", ["1", "2", "missing", "'abc'"], "3"), ("AVG", ["1", "2", "missing", "'abc'"], "1.5"),
-    ("COUNT", ["1", "2", "missing", "'abc'"], "3"), ("COUNT", ["1", "null"], "1"), ("SUM", [], "missing"),
-    ("AVG", [], "missing"), ("MIN", [], "missing"), ("MAX", ["null"], "missing"), ("ARRAY_AGG", [], "[]"),
-    ("COUNT", [], "0"), ("SUM", ["1", "0.5"], "1.5"), ("MIN", ["'a'", "2", "[1]", "null", "true"], "true"),
-    ("MAX", ["'a'", "2", "[1]", "[0,5]"], "[1]"), ("SUM", ["9223372036854775807", "1"], "9.223372036854776e+18"),
-  ] as [(String, [String], String)])
+  @Test(
+    arguments: [
+      ("ARRAY_AGG", ["17", "8.125", "'there'", "null", "missing"], "[17,8.125,\"there\",null]"),
+      ("SUM", ["1", "2", "missing", "'abc'"], "3"), ("AVG", ["1", "2", "missing", "'abc'"], "1.5"),
+      ("COUNT", ["1", "2", "missing", "'abc'"], "3"), ("COUNT", ["1", "null"], "1"), ("SUM", [], "missing"),
+      ("AVG", [], "missing"), ("MIN", [], "missing"), ("MAX", ["null"], "missing"), ("ARRAY_AGG", [], "[]"),
+      ("COUNT", [], "0"), ("SUM", ["1", "0.5"], "1.5"), ("MIN", ["'a'", "2", "[1]", "null", "true"], "true"),
+      ("MAX", ["'a'", "2", "[1]", "[0,5]"], "[1]"),
+      ("SUM", ["9223372036854775807", "1"], "9.223372036854776e+18"),
+    ] as [(String, [String], String)])
   func aggregate(_ name: String, _ values: [String], _ expected: String) throws {
     #expect(try Self.aggregate(name, values, isDistinct: false) == expected)
   }
 
-  @Test(arguments: [
-    ("COUNT", ["1", "1.0", "'1'", "null", "2"], "3"), ("ARRAY_AGG", ["1", "1.0", "'a'", "'a'"], "[1,\"a\"]"),
-    ("SUM", ["1", "1", "2"], "3"), ("AVG", ["1", "1", "2"], "1.5"),
-  ] as [(String, [String], String)])
+  @Test(
+    arguments: [
+      ("COUNT", ["1", "1.0", "'1'", "null", "2"], "3"),
+      ("ARRAY_AGG", ["1", "1.0", "'a'", "'a'"], "[1,\"a\"]"),
+      ("SUM", ["1", "1", "2"], "3"), ("AVG", ["1", "1", "2"], "1.5"),
+    ] as [(String, [String], String)])
   func distinctAggregate(_ name: String, _ values: [String], _ expected: String) throws {
     #expect(try Self.aggregate(name, values, isDistinct: true) == expected)
   }

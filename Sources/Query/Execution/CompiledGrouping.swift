@@ -30,6 +30,7 @@ struct CompiledGrouping {
   init(_ plan: QueryPlan, _ program: EvaluationProgram, _ scope: inout PlanScope) throws(QueryError) {
     let query = plan.query
     let rowScope = scope
+    scope = scope.ofGroups
     if case .streaming? = plan.grouping { isStreaming = true }
     for expression in query.groupBy ?? [] {
       var plain = expression

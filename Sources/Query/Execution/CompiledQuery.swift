@@ -33,8 +33,14 @@ final class CompiledQuery: @unchecked Sendable {
       subqueries.append((compiled, scope.addSlot(InternalName.reference(InternalName.subquery(number)))))
     }
     self.subqueries = subqueries
-    for (expression, name) in plan.substitutions.sorted(by: { $0.value.description < $1.value.description }) {
-      scope.addSlot(expression, also: name)
+    for step in plan.steps {
+      guard case .index(let access) = step.access, access.isCovering || !access.entryFilter.isEmpty else {
+        continue
+      }
+      for (position, key) in access.index.keys.enumerated() {
+        let name = InternalName.reference(InternalName.indexKey(position, of: step.source.name))
+        scope.addSlot(name, also: access.isCovering ? key : nil)
+      }
     }
     var steps: [CompiledStep] = []
     for step in plan.steps { steps.append(try CompiledStep(step, program, scope)) }
@@ -71,9 +77,28 @@ struct PlanScope: EvaluationScope {
   mutating func addSlot(_ expression: Expression, also other: Expression? = nil) -> Int {
     if let slot = slots[expression] { return slot }
     slots[expression] = slotCount
-    if let other { slots[other] = slotCount }
+    if let other, slots[other] == nil { slots[other] = slotCount }
     slotCount += 1
     return slotCount - 1
+  }
+
+  /// The same names for what comes after grouping: no index's values are at hand any more.
+  var ofGroups: PlanScope {
+    var copy = self
+    copy.slots = slots.filter { expression, _ in
+      guard case .property(let path) = expression, case .name(let name)? = path.steps.first else {
+        return false
+      }
+      return InternalName.isSubquery(name)
+    }
+    return copy
+  }
+
+  /// The same names where no value lies in a slot.
+  var withoutSlots: PlanScope {
+    var copy = self
+    copy.slots = [:]
+    return copy
   }
 
   func slot(of expression: Expression) -> Int? { slots.isEmpty ? nil : slots[expression] }

@@ -83,9 +83,15 @@ final class CompiledIndexAccess: @unchecked Sendable {
   let index: PlannedIndex
   let ranges: [[CompiledCondition]]
   let direction: ScanDirection
-  /// For each expression of a covering index the slot it goes to; empty when documents are read.
-  let slots: [Int?]
+  /// For each expression the slot it goes to, -1 for none.
+  let slots: [Int]
+  /// The expressions, for entries that don't give their values back.
+  let keys: [CompiledExpression]
   let isCovering: Bool
+  /// Whether entries' values are looked at.
+  let readsValues: Bool
+  /// What entries' values have to meet.
+  let entryFilter: CompiledExpression?
 
   init(
     _ access: IndexAccess, _ program: EvaluationProgram, _ scope: PlanScope, _ source: String
@@ -94,11 +100,20 @@ final class CompiledIndexAccess: @unchecked Sendable {
     ranges = try CompiledCondition.compile(access.ranges, program, scope)
     direction = access.direction
     isCovering = access.isCovering
-    slots =
-      access.isCovering
-      ? access.index.keys.indices.map {
-        scope.slot(of: InternalName.reference(InternalName.indexKey($0, of: source)))
-      } : []
+    readsValues = access.isCovering || !access.entryFilter.isEmpty
+    guard readsValues else {
+      slots = []
+      keys = []
+      entryFilter = nil
+      return
+    }
+    slots = access.index.keys.indices.map {
+      scope.slot(of: InternalName.reference(InternalName.indexKey($0, of: source))) ?? -1
+    }
+    keys = try program.compile(access.index.keys, in: scope.withoutSlots)
+    let references = access.index.keyReferences(of: source)
+    entryFilter = try program.compile(
+      all: access.entryFilter.map { $0.substituting(references) }, in: scope)
   }
 }
 

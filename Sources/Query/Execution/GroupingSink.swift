@@ -18,8 +18,6 @@ final class GroupingSink: RowSink {
   private let probe: UnsafeMutablePointer<QueryValue>
   private let keyCount: Int
   private let width: Int
-  /// When rows come in order: the number of the group at hand.
-  private var current: Int?
   private var isDone = false
 
   init(_ grouping: CompiledGrouping, _ context: EvaluationContext, _ next: RowSink) {
@@ -52,6 +50,16 @@ final class GroupingSink: RowSink {
         return true
       }
     } else {
+      if grouping.isStreaming, table.count > 0 {
+        // What the keys are of lies in the context's arena, which stays until the group is given.
+        guard try emit(keepingArena: true) else {
+          isDone = true
+          return false
+        }
+        table.removeAll()
+        states.removeAll(keepingCapacity: true)
+        arena.reset()
+      }
       let row = arena.allocate(max(1, width), of: QueryValue.self)
       for index in 0..<keyCount { row[index] = arena.copy(probe[index], context.sharedKeys) }
       number = table.add(row, hash)
@@ -87,11 +95,12 @@ final class GroupingSink: RowSink {
   }
 
   override func finish() throws {
-    if !isDone { try emit() }
+    if !isDone { _ = try emit(keepingArena: false) }
     try next.finish()
   }
 
-  private func emit() throws {
+  /// Gives the groups. False when no more are wanted.
+  private func emit(keepingArena: Bool) throws -> Bool {
     // Without GROUP BY there is one group, of no rows if need be.
     if keyCount == 0, table.count == 0 {
       let row = arena.allocate(max(1, width), of: QueryValue.self)
@@ -109,12 +118,13 @@ final class GroupingSink: RowSink {
       for (index, aggregate) in grouping.aggregates.enumerated() {
         context.slots[aggregate.slot] = aggregate.aggregator.result(of: states[first + index], context, arena)
       }
-      context.arena.reset()
+      if !keepingArena { context.arena.reset() }
       if let having = grouping.having, having.truth(context) != .true {
         try context.check()
         continue
       }
-      guard try next.row() else { return }
+      guard try next.row() else { return false }
     }
+    return true
   }
 }

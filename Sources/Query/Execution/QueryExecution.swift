@@ -28,6 +28,7 @@ final class QueryExecution {
   private let cancellation: QueryCancellation
   private let isTimed: Bool
   private var hashTables: [Int: HashJoinTable] = [:]
+  var readers: [String: ValueIndexReader] = [:]
 
   init(
     _ compiled: CompiledQuery, _ context: EvaluationContext, _ snapshot: DocumentSnapshot,
@@ -108,7 +109,7 @@ final class QueryExecution {
 
   /// Looks at a row that has been set: whether the filter lets it pass, and then hands it on.
   @inline(__always)
-  private func offer(
+  func offer(
     _ step: CompiledStep, _ filter: CompiledExpression?, _ count: UnsafeMutablePointer<StepCounts>,
     _ next: () throws -> Bool
   ) throws -> Bool {
@@ -124,6 +125,15 @@ final class QueryExecution {
     try context.check()
     return goesOn
   }
+
+  /// A row was refused: whether that was for a mistake.
+  @inline(__always)
+  func checkRefused() throws {
+    try context.check()
+    try cancellation.check()
+  }
+
+  func checkCancelled() throws { try cancellation.check() }
 
   private func scan(
     _ step: CompiledStep, _ number: Int, _ range: KeyRange, _ order: ScanOrder, _ next: () throws -> Bool
@@ -185,13 +195,21 @@ final class QueryExecution {
   }
 
   /// The document of an ID.
-  private func document(
+  func document(
     _ step: CompiledStep, _ number: Int, _ id: UnsafeRawBufferPointer, _ next: () throws -> Bool
   ) throws -> Bool {
     let row = context.rows + step.source
     let found = try snapshot.withDocument(id, includeDeleted: step.includesDeleted, sharedKeys: sharedKeys) {
       view in
-      row.pointee = try SourceRow(view)
+      guard number + 1 < steps.count else {
+        row.pointee = try SourceRow(view)
+        return try offer(step, step.filter, counts + number, next)
+      }
+      // The steps behind this one read as well, and what SQLite handed out ends with its next lookup.
+      let mark = context.arena.mark
+      defer { context.arena.rewind(to: mark) }
+      let memory = context.arena.allocate(bytes: view.bytes.count + view.idBytes.count)
+      row.pointee = try SourceRow(try view.copied(to: memory))
       return try offer(step, step.filter, counts + number, next)
     }
     return found ?? true
@@ -319,20 +337,6 @@ final class QueryExecution {
     }
     try context.check()
     return table
-  }
-
-  // MARK: Indexes
-
-  private func index(
-    _ step: CompiledStep, _ number: Int, _ access: CompiledIndexAccess, _ next: () throws -> Bool
-  ) throws -> Bool {
-    throw QueryError(.index, "indexes can't be read yet")
-  }
-
-  private func forEachEntry(
-    of access: CompiledIndexAccess, _ body: (UnsafeRawBufferPointer) throws -> Bool
-  ) throws {
-    throw QueryError(.index, "indexes can't be read yet")
   }
 }
 

@@ -58,6 +58,13 @@ final class RowTable {
     return count - 1
   }
 
+  /// Forgets all rows.
+  func removeAll() {
+    entries.update(repeating: Entry(hash: 0, number: -1), count: capacity)
+    rows.removeAll(keepingCapacity: true)
+    count = 0
+  }
+
   private func place(_ entry: Entry) {
     let mask = capacity - 1
     var place = Int(truncatingIfNeeded: entry.hash) & mask

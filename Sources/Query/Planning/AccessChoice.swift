@@ -148,17 +148,25 @@ struct AccessChoice {
     guard !match.conditions.isEmpty || order != nil || !index.condition.isEmpty || substitutions != nil
     else { return nil }
     var cost = Cost.seek + entries * Cost.indexEntry
+    var entryFilter: [Expression] = []
     if substitutions == nil {
       // What other conditions on the index's own expressions refuse isn't fetched.
-      cost += entries * Cost.fetch
+      let own = keyReferences(index)
+      entryFilter = filter.filter {
+        $0.sources == [source.name] && !$0.substituting(own).readsRecord(of: source.name)
+      }
+      cost += entries * selectivity(entryFilter) * Cost.fetch
+      if !entryFilter.isEmpty { cost += entries * Cost.indexEntry }
     }
     if isGrouping { cost *= 0.95 }
     let access = IndexAccess(
-      index: index, ranges: [match.conditions], direction: order ?? .forward, isCovering: substitutions != nil
-    )
+      index: index, ranges: [match.conditions], direction: order ?? .forward,
+      isCovering: substitutions != nil,
+      entryFilter: entryFilter)
     return priced(
       Choice(
-        access: .index(access), filter: filter, cost: cost, rowsPerOuterRow: entries * selectivity(filter),
+        access: .index(access), filter: filter.filter { !entryFilter.contains($0) }, cost: cost,
+        rowsPerOuterRow: entries * selectivity(filter),
         isOrdered: order != nil, substitutions: substitutions ?? [:], name: "index \(index.name)"))
   }
 
@@ -234,10 +242,7 @@ struct AccessChoice {
   /// What an index's expressions are read as when it has all that is asked of the source; else nil.
   private func covering(_ index: PlannedIndex, _ filter: [Expression]) -> [Expression: Expression]? {
     guard index.givesValues, index.unnest == nil else { return nil }
-    var substitutions: [Expression: Expression] = [:]
-    for (position, key) in index.keys.enumerated() where substitutions[key] == nil {
-      substitutions[key] = InternalName.reference(InternalName.indexKey(position, of: source.name))
-    }
+    let substitutions = keyReferences(index)
     var needed = planner.rowExpressions + filter
     // Conditions and arrays of other sources read this one's rows as well.
     needed += planner.query.conditions.filter { !conditions.contains($0) }
@@ -251,6 +256,11 @@ struct AccessChoice {
       !$0.substituting(substitutions).readsRecord(of: source.name)
     }
     return isCovered ? substitutions : nil
+  }
+
+  /// What an index's expressions are read as where its entries are at hand.
+  private func keyReferences(_ index: PlannedIndex) -> [Expression: Expression] {
+    index.keyReferences(of: source.name)
   }
 
   /// The direction in which an index gives the order that is asked for, if it does.
@@ -298,6 +308,7 @@ struct AccessChoice {
         // Documents are fetched: the parts may have different indexes.
         if case .index(var access) = path {
           access.isCovering = false
+          access.entryFilter = []
           path = .index(access)
         }
         paths.append(path)
@@ -344,13 +355,16 @@ struct AccessChoice {
     ).best()
     var access = build.access
     // What is kept is the document, by its ID.
+    var filter = build.filter
     if case .index(var index) = access {
       index.isCovering = false
+      filter += index.entryFilter
+      index.entryFilter = []
       access = .index(index)
     }
     let matches = max(1, build.rowsPerOuterRow * 0.05)
     return Choice(
-      access: .hash(build: access, filter: build.filter, keys: keys, probes: probes), filter: rest,
+      access: .hash(build: access, filter: filter, keys: keys, probes: probes), filter: rest,
       cost: build.cost + build.rowsPerOuterRow * Cost.hashedRow
         + max(1, outerRows) * (Cost.probe + min(matches, 4) * Cost.fetch),
       rowsPerOuterRow: matches * selectivity(rest), name: "hash")

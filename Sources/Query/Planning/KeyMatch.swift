@@ -127,6 +127,15 @@ extension PlannedIndex {
     return copy
   }
 
+  /// What its expressions are read as where its entries are at hand.
+  func keyReferences(of source: String) -> [Expression: Expression] {
+    var references: [Expression: Expression] = [:]
+    for (position, key) in keys.enumerated() where references[key] == nil {
+      references[key] = InternalName.reference(InternalName.indexKey(position, of: source))
+    }
+    return references
+  }
+
   /// Whether its leading expressions are these, in any order.
   func gives(_ expressions: [Expression]) -> Bool {
     !expressions.isEmpty && Set(keys.prefix(expressions.count)) == Set(expressions)

@@ -54,7 +54,9 @@ extension NameResolver {
       reference.steps[0] = .name(variable)
       return .property(reference)
     }
-    if scope.sources.contains(where: { $0.name == first }) { return canonical(reference, scope) }
+    if scope.documentName == nil, scope.sources.contains(where: { $0.name == first }) {
+      return canonical(reference, scope)
+    }
     if let aliased = scope.aliases[first] {
       if aliased.hasAggregates, let clause = scope.noAggregates {
         throw failure(

@@ -18,6 +18,8 @@ struct NameResolver {
     var variables: [String: String] = [:]
     /// What is said when an aggregate stands here; nil where they may.
     var noAggregates: String?
+    /// In an index's definition the document, whose name begins no path.
+    var documentName: String?
     /// The sources whose rows a path without a source's name can be about.
     var documents: [ResolvedSource] { sources.filter(\.isDocuments) }
   }

@@ -85,7 +85,7 @@ extension Expression {
 
   private var substitutingInternalNames: Expression {
     if case .property(let path) = self, case .name(let name)? = path.steps.first,
-      name.hasPrefix("\u{1}exists")
+      InternalName.isSubquery(name)
     {
       return .property(PropertyReference([.name("EXISTS")]))
     }
@@ -131,6 +131,8 @@ extension AccessPath {
       let text = ranges.allSatisfy(\.isEmpty) ? "all of it" : ranges.joined(separator: " OR ")
       return "Index \(index.name) as \(source): \(text)"
         + (access.direction == .backward ? ", descending" : "") + (access.isCovering ? ", covering" : "")
+        + (access.entryFilter.isEmpty
+          ? "" : ", entries with " + access.entryFilter.map(\.explained).joined(separator: " AND "))
     case .union(let paths):
       return "Union by ID of [" + paths.map { $0.explained(source) }.joined(separator: "] and [") + "]"
     case .hash(let build, let filter, let keys, let probes):

@@ -1,5 +1,7 @@
 // What the executor does for a query.
 
+import Documents
+
 /// How a query's rows are found: one step for each source, the first outermost, and what is done with the rows.
 struct QueryPlan: Sendable {
   var query: ResolvedQuery
@@ -65,6 +67,8 @@ struct IndexAccess: Sendable {
   var direction: ScanDirection = .forward
   /// Whether nothing but the index is read.
   var isCovering = false
+  /// Conditions that the index's own values answer, before a document is fetched.
+  var entryFilter: [Expression] = []
 }
 
 /// An index as the planner sees it.
@@ -79,9 +83,17 @@ struct PlannedIndex: Sendable {
   /// How many entries it has.
   var entries: Int
   /// For each number of leading expressions, from one on, how many entries share their values; empty when unknown.
-  var entriesPerPrefix: [Double]
+  var entriesPerPrefix: [Double] = []
   /// Whether the order of entries is that of the values: not when long strings were cut.
   var isExact = true
   /// Whether its values can be given back as they were.
   var givesValues = true
+  /// How it is read; nil for an index that is there for planning only.
+  var handle: IndexHandle?
+}
+
+/// What an index is read by.
+struct IndexHandle: Sendable {
+  var record: IndexRecord
+  var definition: ValueIndexDefinition
 }

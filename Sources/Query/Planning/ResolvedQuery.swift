@@ -66,5 +66,7 @@ enum InternalName {
   static func groupKey(_ index: Int) -> String { "\u{1}key\(index)" }
   static func subquery(_ index: Int) -> String { "\u{1}exists\(index)" }
 
+  static func isSubquery(_ name: String) -> Bool { name.hasPrefix("\u{1}exists") }
+
   static func reference(_ name: String) -> Expression { .property(PropertyReference([.name(name)])) }
 }

@@ -1,0 +1,82 @@
+import Touchstone
+
+/// `touchstone verify`: whether two databases hold the same.
+struct VerifyCommand: Subcommand {
+  private static let left = Positional("DB1", "A database: a NAME.touchstone directory, the suffix may be left out")
+  private static let right = Positional("DB2", "What it is compared with, of any engine")
+  private static let sequences = Flag("sequences", "Sequences have to be the same as well")
+
+  static let usage = Usage(
+    "verify", "Compares two databases, revision by revision; status 1 when they differ",
+    positionals: [left, right],
+    options: [sequences, DatabaseArguments.json] + DatabaseArguments.readingOptions,
+    examples: ["touchstone verify travel travel-on-lmdb"],
+    notes: """
+      Documents, tombstones, revision trees, flags, bodies, local documents, expirations, indexes, and blobs, whose
+      bytes are read. One line a difference: the document, what differs, what the first has and what the second
+      has. The key opens what is encrypted and is ignored by what isn't.
+      """)
+
+  private let databases: [DatabaseArguments]
+  private let comparesSequences: Bool
+  private let asJSON: Bool
+
+  init(_ arguments: Arguments) throws {
+    databases = [
+      try DatabaseArguments(arguments, Self.left), try DatabaseArguments(arguments, Self.right),
+    ]
+    comparesSequences = arguments[Self.sequences]
+    asJSON = arguments[DatabaseArguments.json]
+  }
+
+  func run(_ output: StandardOutput) throws {
+    Interrupt.listen()
+    let opened = try databases.map { try $0.open() }
+    let writer = DifferenceWriter(output, asJSON: asJSON)
+    let compared = try opened[0].compare(with: opened[1], sequences: comparesSequences) { count in
+      guard !Interrupt.isRequested else { throw Interrupted("nothing was changed") }
+      writer.progress.update(count)
+    } report: { difference in
+      try writer.write(difference)
+    }
+    try writer.finish(compared: compared)
+    for database in opened { try database.close() }
+    guard writer.count == 0 else {
+      throw Refusal(
+        "\(writer.count == 1 ? "a difference" : "\(writer.count) differences") between \(opened[0].path) and "
+          + opened[1].path)
+    }
+  }
+
+  /// Writes differences as they come, so that any number of them takes no memory.
+  private final class DifferenceWriter {
+    private let output: StandardOutput
+    private let asJSON: Bool
+    private(set) var count = 0
+    var progress = Progress("verify", unit: "documents")
+
+    init(_ output: StandardOutput, asJSON: Bool) {
+      self.output = output
+      self.asJSON = asJSON
+    }
+
+    func write(_ difference: DocumentDifference) throws {
+      defer { count += 1 }
+      guard asJSON else { return try output.line(difference.description) }
+      var object = JSONObject()
+      object.add("id", difference.id)
+      object.add("kind", difference.kind.rawValue)
+      object.add("left", difference.left)
+      object.add("right", difference.right)
+      // One object in all: its members that aren't known yet stand at the end.
+      try output.write((count == 0 ? "{\"differences\": [\n" : ",\n") + object.text)
+    }
+
+    func finish(compared: Int) throws {
+      progress.end()
+      guard asJSON else { return }
+      try output.line(
+        (count == 0 ? "{\"differences\": [" : "\n") + "], \"compared\": \(compared), \"equal\": \(count == 0)}")
+    }
+  }
+}

@@ -1,0 +1,118 @@
+import Documents
+import Fleece
+import Storage
+
+extension QueryExecution {
+  /// The documents of ranges of an index, in its order; or with all that is asked in the index, its entries.
+  func index(
+    _ step: CompiledStep, _ number: Int, _ access: CompiledIndexAccess, _ next: () throws -> Bool
+  ) throws -> Bool {
+    let reader = try reader(of: access)
+    let isBackward = access.direction == .backward
+    var ranges = KeyRanges(context: context).ofIndex(access.ranges)
+    try context.check()
+    if isBackward { ranges.reverse() }
+    // A document has several entries in an array index.
+    let seen = access.index.unnest == nil ? nil : IdentifierSet()
+    let row = context.rows + step.source
+    let arena = context.arena
+    let mark = arena.mark
+    let count = counts + number
+    let width = access.index.keys.count
+    let readsValues = access.readsValues
+    let columns = arena.allocate(width, of: QueryValue.self)
+    defer { arena.rewind(to: mark) }
+    let rowMark = arena.mark
+    var goesOn = true
+    for range in ranges {
+      try snapshot.withoutWrites {
+        try reader.scan(from: range.lowerEdge, to: range.upperEdge, descending: isBackward) { entry in
+          arena.rewind(to: rowMark)
+          let id = entry.documentID
+          if readsValues {
+            guard entry.givesBack() else {
+              goesOn = try reread(step, number, id, access, next)
+              return goesOn
+            }
+            try entry.read(into: columns, count: width, arena)
+            for index in 0..<width where access.slots[index] >= 0 {
+              context.slots[access.slots[index]] = columns[index]
+            }
+            if let filter = access.entryFilter {
+              row.pointee = SourceRow(id: id)
+              if filter.truth(context) != .true {
+                count.pointee.examined &+= 1
+                try checkRefused()
+                return true
+              }
+            }
+            if access.isCovering {
+              row.pointee = SourceRow(id: id)
+              goesOn = try offer(step, step.filter, count, next)
+              return goesOn
+            }
+          }
+          if let seen, !seen.insert(id) { return true }
+          goesOn = try document(step, number, id, next)
+          return goesOn
+        }
+      }
+      if !goesOn { return false }
+    }
+    return goesOn
+  }
+
+  /// An entry that doesn't give its values back: they are computed of the document.
+  private func reread(
+    _ step: CompiledStep, _ number: Int, _ id: UnsafeRawBufferPointer, _ access: CompiledIndexAccess,
+    _ next: () throws -> Bool
+  ) throws -> Bool {
+    let row = context.rows + step.source
+    let found = try snapshot.withDocument(id, sharedKeys: sharedKeys) { view in
+      row.pointee = try SourceRow(view)
+      for index in access.slots.indices where access.slots[index] >= 0 {
+        context.slots[access.slots[index]] = access.keys[index].evaluate(context)
+      }
+      if let filter = access.entryFilter, filter.truth(context) != .true {
+        counts[number].examined &+= 1
+        try checkRefused()
+        return true
+      }
+      return try offer(step, step.filter, counts + number, next)
+    }
+    return found ?? true
+  }
+
+  /// Calls `body` with the IDs of the documents of an access; those with several entries come several times.
+  func forEachEntry(
+    of access: CompiledIndexAccess, _ body: (UnsafeRawBufferPointer) throws -> Bool
+  ) throws {
+    let reader = try reader(of: access)
+    for range in KeyRanges(context: context).ofIndex(access.ranges) {
+      var goesOn = true
+      try snapshot.withoutWrites {
+        try reader.scan(from: range.lowerEdge, to: range.upperEdge) { entry in
+          try checkCancelled()
+          goesOn = try body(entry.documentID)
+          return goesOn
+        }
+      }
+      if !goesOn { return }
+    }
+  }
+
+  private func reader(of access: CompiledIndexAccess) throws -> ValueIndexReader {
+    if let reader = readers[access.index.name] { return reader }
+    guard let handle = access.index.handle else {
+      throw QueryError(.index, "the index \"\(access.index.name)\" can't be read")
+    }
+    let reader = try ValueIndexReader(handle.record, handle.definition, in: try snapshot.storage)
+    readers[access.index.name] = reader
+    return reader
+  }
+}
+
+extension ByteRange {
+  fileprivate var lowerEdge: KeyRange.Edge { lower.isEmpty ? .unbounded : .including(lower) }
+  fileprivate var upperEdge: KeyRange.Edge { upper.map { .excluding($0) } ?? .unbounded }
+}

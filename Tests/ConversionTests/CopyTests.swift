@@ -1,0 +1,114 @@
+import Foundation
+import Testing
+import Touchstone
+
+@Suite("Prebuilt databases") struct CopyTests {
+  private static func zip(_ files: [(name: String, contents: [UInt8])], to path: String) throws {
+    try storedZip(files).write(to: URL(fileURLWithPath: path))
+  }
+
+  private static func files(of path: String, prefix: String) throws -> [(name: String, contents: [UInt8])] {
+    try FileManager.default.subpathsOfDirectory(atPath: path).sorted().compactMap { name in
+      var isDirectory: ObjCBool = false
+      guard FileManager.default.fileExists(atPath: path + "/" + name, isDirectory: &isDirectory),
+        !isDirectory.boolValue
+      else { return nil }
+      return (prefix + name, [UInt8](FileManager.default.contents(atPath: path + "/" + name) ?? Data()))
+    }
+  }
+
+  @Test("a copy is another peer that remembers whose checkpoints it has", arguments: allEngines)
+  func identity(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    let path = directory.path + "/a.touchstone"
+    try makeFixture(engine, at: path)
+    let key = try key(of: engine)
+    let before = try Contents(of: path, key: key)
+    var database = try Database.open(path, options: DatabaseOptions(key: key))
+    let (publicUUID, privateUUID) = (database.publicUUID, database.privateUUID)
+    #expect(try database.previousPrivateUUID == nil)
+    try database.close()
+
+    // Where nothing can be written.
+    try FileManager.default.setAttributes([.posixPermissions: 0o555], ofItemAtPath: path)
+    try Database.copy(path, to: "b", in: directory.path, key: key)
+    try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path)
+    try Self.zip(
+      Self.files(of: path, prefix: "assets/a.touchstone/") + [("__MACOSX/x", [1]), ("README", [2])],
+      to: directory.path + "/a.zip")
+    try Database.copy(directory.path + "/a.zip", to: "c", in: directory.path, key: key)
+    try Self.zip(Self.files(of: path, prefix: ""), to: directory.path + "/flat.zip")
+    try Database.copy(directory.path + "/flat.zip", to: "d", in: directory.path, key: key)
+    #expect(
+      try directory.names()
+        == ["a.touchstone", "a.zip", "b.touchstone", "c.touchstone", "d.touchstone", "flat.zip"])
+
+    var uuids: Set<String> = [publicUUID, privateUUID]
+    for name in ["b", "c", "d"] {
+      let copy = directory.path + "/\(name).touchstone"
+      #expect(try Contents(of: copy, key: key) == before)
+      database = try Database.open(copy, options: DatabaseOptions(key: key))
+      #expect(database.engineName == engine)
+      #expect(try database.previousPrivateUUID == privateUUID)
+      #expect(uuids.insert(database.publicUUID).inserted)
+      #expect(uuids.insert(database.privateUUID).inserted)
+      try database.close()
+    }
+    #expect(databaseCode { try Database.copy(path, to: directory.path + "/b", key: key) } == .alreadyExists)
+    #expect(
+      databaseCode { try Database.copy(directory.path + "/no", to: directory.path + "/e") } == .notFound)
+  }
+
+  @Test("a copy with a key of its own has a data key of its own")
+  func keys() throws {
+    let directory = TemporaryDirectory()
+    let path = directory.path + "/a.touchstone"
+    try makeFixture(.sqlcipher, at: path)
+    let (old, new) = (try oldKey(), try newKey())
+    try Database.copy(path, to: directory.path + "/b", key: old, newKey: new)
+    try Database.copy(path, to: directory.path + "/c", key: old, engine: .lmdb)
+    try Database.copy(directory.path + "/c", to: directory.path + "/d", newKey: new, engine: .sqlcipher)
+    let before = try Contents(of: path, key: old)
+    #expect(try Contents(of: directory.path + "/b", key: new) == before)
+    #expect(try Contents(of: directory.path + "/c", key: nil) == before)
+    #expect(try Contents(of: directory.path + "/d", key: new) == before)
+    let original = try Database.open(path, options: DatabaseOptions(key: old))
+    let copy = try Database.open(directory.path + "/b", options: DatabaseOptions(key: new))
+    #expect(try original.dataKey(old) != copy.dataKey(new))
+    try original.close()
+    try copy.close()
+  }
+
+  @Test("a zip file can't write anywhere else, nor be half a database")
+  func badArchives() throws {
+    let directory = TemporaryDirectory()
+    let path = directory.path + "/a.touchstone"
+    try makeFixture(.sqlite, at: path)
+    let files = try Self.files(of: path, prefix: "a/")
+    let target = directory.path + "/inner/b"
+    try FileManager.default.createDirectory(
+      atPath: directory.path + "/inner", withIntermediateDirectories: true)
+    var archives = 0
+    func code(_ files: [(name: String, contents: [UInt8])], _ change: (inout Data) -> Void = { _ in }) throws
+      -> DatabaseError.Code?
+    {
+      archives += 1
+      let archive = directory.path + "/\(archives).zip"
+      try Self.zip(files, to: archive)
+      var bytes = try Data(contentsOf: URL(fileURLWithPath: archive))
+      change(&bytes)
+      try bytes.write(to: URL(fileURLWithPath: archive))
+      defer { #expect((try? directory.names("inner")) == []) }
+      return databaseCode { try Database.copy(archive, to: target) }
+    }
+    for name in ["../evil", "a/../../evil", "a/Attachments/../../../evil", "/tmp/evil", "a\\evil", "a/./x"] {
+      #expect(try code(files + [(name, [1])]) == .damaged, "\(name)")
+    }
+    #expect(!FileManager.default.fileExists(atPath: directory.path + "/evil"))
+    #expect(try code([("x", [1])]) == .notADatabase)
+    #expect(try code(files + Self.files(of: path, prefix: "b/")) == .notADatabase)
+    #expect(try code(files) { $0 = $0.prefix($0.count / 2) } == .notADatabase)
+    #expect(try code(files) { $0[300] ^= 0xFF } == .damaged)
+    #expect(databaseCode { try Database.copy(path + "/database.json", to: target) } == .notADatabase)
+  }
+}

@@ -1,0 +1,134 @@
+import Foundation
+import Storage
+import Testing
+import Touchstone
+
+@testable import StorageConformance
+
+/// A directory of its own for one test, removed afterwards.
+final class TemporaryDirectory: Sendable {
+  let path: String
+
+  init() {
+    path = NSTemporaryDirectory() + "conversion-" + UUID().uuidString
+    try? FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+
+  func names(_ inner: String = "") throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: path + "/" + inner).sorted()
+  }
+}
+
+let allEngines: [EngineName] = [.sqlite, .lmdb, .sqlcipher, .sqlcipherPlain]
+let isLong = ProcessInfo.processInfo.environment["TOUCHSTONE_LONG"] != nil
+
+func oldKey() throws -> UserKey { try .raw([UInt8](repeating: 7, count: 32)) }
+func newKey() throws -> UserKey { try .raw([UInt8](repeating: 8, count: 32)) }
+
+func encrypts(_ engine: EngineName) throws -> Bool { try Engines.type(engine).encrypts }
+
+/// The key of a fixture on that engine.
+func key(of engine: EngineName) throws -> UserKey? { try encrypts(engine) ? oldKey() : nil }
+
+let firstBlob = (0..<150_000).map { UInt8(truncatingIfNeeded: $0 * 7 + $0 >> 8) }
+let secondBlob = Array("a small blob".utf8)
+
+/// A database with something of everything.
+func makeFixture(_ engine: EngineName, at path: String, documents: Int = 120) throws {
+  let database = try Database.open(
+    path,
+    options: DatabaseOptions(
+      engine: engine, creation: .createNew, durability: .none, key: try key(of: engine)))
+  try database.inBatch {
+    for n in 0..<documents {
+      let text = String(repeating: "text \(n) ", count: 1 + n % 50)
+      try database.save("doc\(n)", ["n": .int(Int64(n)), "text": .string(text), "key\(n % 40)": true])
+    }
+    for n in 0..<documents / 4 { try database.save("doc\(n)", ["n": .int(Int64(-n)), "again": true]) }
+    for n in 0..<documents / 8 { try database.delete("doc\(n * 3)") }
+  }
+  try database.apply(PulledRevision(id: "pulled", history: ["3-cc", "2-bb", "1-aa"], body: ["side": "a"]))
+  try database.apply(PulledRevision(id: "pulled", history: ["3-dd", "2-bb", "1-aa"], body: ["side": "b"]))
+  try database.setExpiration(of: "doc1", after: 1e7)
+  try database.save("blob1", ["file": try database.makeBlob(firstBlob).jsonValue])
+  try database.save("blob2", ["file": try database.makeBlob(secondBlob).jsonValue])
+  try database.engine.write { (transaction: any WriteTransaction) throws -> Void in
+    for shape in KeyspaceShape.allCases {
+      let keyspace = try transaction.createKeyspace("test.\(shape)", shape: shape)
+      for n in UInt64(0)..<200 {
+        let key = withUnsafeBytes(of: (n * n * 31).bigEndian) { [UInt8]($0) }
+        try transaction.put(key, [UInt8](repeating: UInt8(n), count: Int(n % 7) * 900), in: keyspace)
+      }
+      _ = try transaction.createKeyspace("test.empty.\(shape)", shape: shape)
+    }
+  }
+  try database.close()
+}
+
+/// All that a database's engine holds, but its own UUIDs: entry by entry, as text that can be compared.
+struct Contents: Equatable {
+  var keyspaces: [String: [[UInt8]: [UInt8]]] = [:]
+  var shapes: [String: UInt8] = [:]
+
+  init(_ engine: any StorageEngine) throws {
+    var keyspaces: [String: [[UInt8]: [UInt8]]] = [:]
+    var shapes: [String: UInt8] = [:]
+    try engine.read { transaction in
+      for (name, keyspace) in try transaction.keyspaces() {
+        shapes[name] = keyspace.shape.rawValue
+        var entries: [[UInt8]: [UInt8]] = [:]
+        try transaction.scan(keyspace) { key, value in
+          if name != "meta" || !String(decoding: key, as: UTF8.self).hasSuffix("UUID") {
+            entries[[UInt8](key)] = [UInt8](value)
+          }
+          return true
+        }
+        keyspaces[name] = entries
+      }
+    }
+    self.keyspaces = keyspaces
+    self.shapes = shapes
+  }
+
+  /// What a closed database holds, after a check of everything and a look at its blobs.
+  init(of path: String, key: UserKey?) throws {
+    let database = try Database.open(path, options: DatabaseOptions(creation: .openExisting, key: key))
+    defer { try? database.close() }
+    let faults = try database.check(deep: true)
+    #expect(faults.isEmpty, "\(faults)")
+    for (id, bytes) in [("blob1", firstBlob), ("blob2", secondBlob)] {
+      let blob = try #require(try database.document(id)?["file"].blob)
+      #expect(try database.contents(of: blob) == bytes)
+    }
+    self = try Contents(database.engine)
+  }
+}
+
+func databaseCode(of body: () throws -> Void) -> DatabaseError.Code? {
+  do {
+    try body()
+    return nil
+  } catch let error as DatabaseError { return error.code } catch {
+    Issue.record("threw \(error), which is no DatabaseError")
+    return nil
+  }
+}
+
+/// The executable `conversion-child`, which is built beside the bundle of the tests.
+let childPath: String? = {
+  let candidates = Bundle.allBundles.map(\.bundlePath) + CommandLine.arguments
+  return candidates.lazy
+    .map { ($0 as NSString).deletingLastPathComponent + "/conversion-child" }
+    .first { FileManager.default.isExecutableFile(atPath: $0) }
+}()
+
+func startChild(_ arguments: String...) throws -> ChildProcess {
+  try ChildProcess.start(try #require(childPath), arguments)
+}
+
+/// Whether a name is that of a file that an engine keeps beside its own: readers make them too.
+func isSideFile(_ name: String) -> Bool {
+  ["-lock", "-shm", "-wal"].contains { name.hasSuffix($0) }
+}
