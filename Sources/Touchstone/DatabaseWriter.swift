@@ -98,15 +98,23 @@ struct DatabaseWriter {
     do {
       try KeyspaceCopy(from: snapshot, to: engine) { try report(.copying, $0.entries, $0.totalEntries) }.run()
       try engine.close()
-      try syncData()
-      engine = try open(path, .openExisting)
-      try engine.read { copy in
-        _ = try KeyspaceComparison.check(copy, against: snapshot, path: path) {
-          try report(.verifying, $0.entries, $0.totalEntries)
+      let sync = try BackgroundSync(path)
+      do {
+        engine = try open(path, .openExisting)
+        try engine.read { copy in
+          _ = try KeyspaceComparison.check(copy, against: snapshot, path: path) {
+            try report(.verifying, $0.entries, $0.totalEntries)
+          }
         }
+        try recipe.finish(engine)
+        try engine.close()
+      } catch {
+        try? engine.close()
+        try? sync.finish()
+        throw error
       }
-      try recipe.finish(engine)
-      try engine.close()
+      try sync.finish()
+      // What the last opening wrote, and files beside.
       try syncData()
     } catch {
       try? engine.close()

@@ -52,6 +52,7 @@ func makeFixture(_ engine: EngineName, at path: String, documents: Int = 120) th
   try database.apply(PulledRevision(id: "pulled", history: ["3-cc", "2-bb", "1-aa"], body: ["side": "a"]))
   try database.apply(PulledRevision(id: "pulled", history: ["3-dd", "2-bb", "1-aa"], body: ["side": "b"]))
   try database.setExpiration(of: "doc1", after: 1e7)
+  try database.createIndex("byN", on: ["n"])
   try database.save("blob1", ["file": try database.makeBlob(firstBlob).jsonValue])
   try database.save("blob2", ["file": try database.makeBlob(secondBlob).jsonValue])
   try database.engine.write { (transaction: any WriteTransaction) throws -> Void in

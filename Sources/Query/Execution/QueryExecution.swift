@@ -153,10 +153,19 @@ final class QueryExecution {
       }
       return goesOn
     }
+    // Locals: a row that is refused retains nothing.
+    let context = context
+    let cancellation = cancellation
     try snapshot.forEachDocument(in: range, order: order) { view in
       arena.rewind(to: mark)
       row.pointee = try SourceRow(view)
-      goesOn = try offer(step, filter, count, next)
+      if let filter, filter.truth(context) != .true {
+        count.pointee.examined &+= 1
+        try context.check()
+        try cancellation.check()
+        return true
+      }
+      goesOn = try offer(step, nil, count, next)
       return goesOn
     }
     guard goesOn, step.includesDeleted else { return goesOn }

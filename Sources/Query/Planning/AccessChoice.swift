@@ -25,6 +25,25 @@ struct AccessChoice {
   /// For how many rows this is done.
   let outerRows: Double
   let isFirst: Bool
+  /// What the conditions say about keys.
+  private let terms: [KeyTerm]
+
+  init(
+    planner: Planner, source: ResolvedSource, bound: Set<String>, conditions: [Expression],
+    unnestConditions: [ItemConditions], outerRows: Double, isFirst: Bool
+  ) {
+    self.planner = planner
+    self.source = source
+    self.bound = bound
+    self.conditions = conditions
+    self.unnestConditions = unnestConditions
+    self.outerRows = outerRows
+    self.isFirst = isFirst
+    let values = bound.union(planner.query.subqueries.indices.map(InternalName.subquery))
+    terms = conditions.enumerated().flatMap { index, condition in
+      condition.keyTerms(of: source.name, bound: values, conjunct: index)
+    }
+  }
 
   struct Choice {
     var access: AccessPath
@@ -97,7 +116,7 @@ struct AccessChoice {
   // MARK: Lookups by ID
 
   private func identifierLookups() -> [Choice] {
-    let match = KeyMatch(keys: [id], terms: terms(of: conditions), allowing: 1)
+    let match = KeyMatch(keys: [id], terms: terms, allowing: 1)
     guard !match.conditions.isEmpty else { return [] }
     let rows = KeyEstimate(entries: documentCount, perPrefix: [1]).rows(match.conditions)
     let direction = isFirst ? idOrder() : nil
@@ -113,12 +132,6 @@ struct AccessChoice {
     ]
   }
 
-  private func terms(of conditions: [Expression]) -> [KeyTerm] {
-    conditions.enumerated().flatMap { index, condition in
-      condition.keyTerms(of: source.name, bound: values, conjunct: index)
-    }
-  }
-
   /// What values may depend on.
   private var values: Set<String> {
     bound.union(planner.query.subqueries.indices.map(InternalName.subquery))
@@ -126,15 +139,15 @@ struct AccessChoice {
 
   // MARK: Indexes
 
-  private func lookups() -> [Choice] { planner.context.indexes.compactMap { lookup($0) } }
+  private func lookups() -> [Choice] { planner.indexes(of: source.name).compactMap { lookup($0) } }
 
   private func lookup(_ index: PlannedIndex) -> Choice? {
-    index.unnest == nil ? plainLookup(index.of(source.name)) : itemLookup(index.of(source.name))
+    index.unnest == nil ? plainLookup(index) : itemLookup(index)
   }
 
   private func plainLookup(_ index: PlannedIndex) -> Choice? {
     guard let implied = implied(index.condition) else { return nil }
-    let match = KeyMatch(keys: index.keys, terms: terms(of: conditions), allowing: index.keys.count)
+    let match = KeyMatch(keys: index.keys, terms: terms, allowing: index.keys.count)
     let exact = index.isExact ? match.exact : []
     let filter = conditions.indices.filter { !exact.contains($0) && !implied.contains($0) }
       .map { conditions[$0] }
@@ -216,7 +229,6 @@ struct AccessChoice {
   /// The conjuncts that say what a partial index's condition says; nil when the query may want other documents.
   private func implied(_ condition: [Expression]) -> Set<Int>? {
     var found: Set<Int> = []
-    let terms = terms(of: conditions)
     for part in condition {
       if let position = conditions.firstIndex(of: part) {
         found.insert(position)
@@ -241,7 +253,7 @@ struct AccessChoice {
 
   /// What an index's expressions are read as when it has all that is asked of the source; else nil.
   private func covering(_ index: PlannedIndex, _ filter: [Expression]) -> [Expression: Expression]? {
-    guard index.givesValues, index.unnest == nil else { return nil }
+    guard index.givesValues, index.unnest == nil, planner.mayCover(index, source.name) else { return nil }
     let substitutions = keyReferences(index)
     var needed = planner.rowExpressions + filter
     // Conditions and arrays of other sources read this one's rows as well.

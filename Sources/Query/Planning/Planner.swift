@@ -14,9 +14,42 @@ struct PlanningContext {
 struct Planner {
   let query: ResolvedQuery
   let context: PlanningContext
+  /// The indexes, their expressions those of each source.
+  private let indexes: [String: [PlannedIndex]]
+  /// What is computed of whole rows: results, groups, order.
+  let rowExpressions: [Expression]
+  /// For each source the paths and metadata, other than its ID, that are read anywhere: what a covering index has.
+  private let reads: [String: [Expression]]
 
   static func plan(_ query: ResolvedQuery, _ context: PlanningContext) -> QueryPlan {
-    Planner(query: query, context: context).plan()
+    Planner(query, context).plan()
+  }
+
+  private init(_ query: ResolvedQuery, _ context: PlanningContext) {
+    self.query = query
+    self.context = context
+    rowExpressions =
+      query.columns.map(\.expression) + (query.groupBy ?? []) + [query.having].compactMap { $0 }
+      + query.orderBy.map(\.expression)
+    var indexes: [String: [PlannedIndex]] = [:]
+    var reads: [String: [Expression]] = [:]
+    for source in query.sources where source.isDocuments {
+      indexes[source.name] = context.indexes.map { $0.of(source.name) }
+      var found: [Expression] = []
+      for expression in rowExpressions { expression.collectReads(of: source.name, into: &found) }
+      reads[source.name] = found
+    }
+    self.indexes = indexes
+    self.reads = reads
+  }
+
+  /// The indexes, their expressions those of a source.
+  func indexes(of source: String) -> [PlannedIndex] { indexes[source] ?? [] }
+
+  /// Whether an index can have all that results need of a source; whether it has is another question.
+  func mayCover(_ index: PlannedIndex, _ source: String) -> Bool {
+    guard index.keys.allSatisfy({ if case .property = $0 { true } else { false } }) else { return true }
+    return (reads[source] ?? []).allSatisfy { index.keys.contains($0) }
   }
 
   private func plan() -> QueryPlan {
@@ -158,11 +191,6 @@ struct Planner {
     return all
   }
 
-  /// What is computed of whole rows: results, groups, order.
-  var rowExpressions: [Expression] {
-    query.columns.map(\.expression) + (query.groupBy ?? []) + [query.having].compactMap { $0 }
-      + query.orderBy.map(\.expression)
-  }
 }
 
 /// Conditions that one item of an array has to meet.
@@ -196,6 +224,17 @@ extension Expression {
       var only = true
       forEachPart { if !$0.needsOnlyCount { only = false } }
       return only
+    }
+  }
+
+  /// Adds what it reads of a source besides the ID.
+  fileprivate func collectReads(of name: String, into reads: inout [Expression]) {
+    switch self {
+    case .property(let path):
+      if case .name(name)? = path.steps.first { reads.append(self) }
+    case .star(let source): if source?.name == name { reads.append(self) }
+    case .meta(let source, let member): if source?.name == name, member != .id { reads.append(self) }
+    default: forEachPart { $0.collectReads(of: name, into: &reads) }
     }
   }
 

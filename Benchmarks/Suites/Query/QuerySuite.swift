@@ -1,0 +1,254 @@
+import BenchmarkKit
+import Datasets
+import Foundation
+import Storage
+import Touchstone
+
+extension Suite {
+  /// Queries on each engine, beside SQLite's JSON functions over the same documents as text.
+  public static let query = Suite(
+    name: "query",
+    summary:
+      "Queries over a travel data set, without indexes and with, beside SQLite's JSON functions over the same "
+      + "documents as JSON text, with the matching expression indexes and the same settings.",
+    workloadNames: QueryCase.all.map(\.name) + QueryWork.allCases.map(\.rawValue), usesDataset: true,
+    notes: { QueryTargets.lines($0) }
+  ) { context in
+    guard let dataset = context.dataset else {
+      throw StorageError(.invalidArgument, "the query suite needs a data set")
+    }
+    let data = QueryData(dataset, context)
+    let queries = [false, true].flatMap { indexed in QueryCase.all.map { data.workload($0, indexed: indexed) }
+    }
+    return queries + QueryWork.allCases.flatMap { data.workloads($0) }
+  }
+}
+
+/// What is measured besides the queries themselves.
+enum QueryWork: String, CaseIterable {
+  /// Parsing and planning q5.
+  case plan
+  case createIndex = "create-index"
+  case indexExists = "index-exists"
+  /// All documents in one transaction, with 0, 1 and 4 indexes.
+  case insert
+  /// COUNT with a prefix on the ID.
+  case countPrefix = "count-prefix"
+  /// A row that a scan refuses.
+  case reject
+}
+
+/// What the workloads of a run share.
+final class QueryData: Sendable {
+  let dataset: LoadedDataset
+  let context: SuiteContext
+  private let likers: [String]
+  private let ids: [String]
+  /// How many rows each query has, as the first run saw it: all have to see as many.
+  private let expected = Lock<[String: Int]>([:])
+
+  init(_ dataset: LoadedDataset, _ context: SuiteContext) {
+    self.dataset = dataset
+    self.context = context
+    var liker: String?
+    for number in stride(from: 0, to: dataset.count, by: 1) where liker == nil {
+      let json = dataset.json(number)
+      guard let object = try? JSONSerialization.jsonObject(with: Data(json)) as? [String: Any],
+        let likes = object["public_likes"] as? [String], let first = likes.first
+      else { continue }
+      liker = first
+    }
+    likers = [liker ?? "nobody"]
+    let count = min(1_000, dataset.count)
+    ids = (0..<count).map { String(decoding: dataset.id($0 * dataset.count / count), as: UTF8.self) }
+  }
+
+  // MARK: Databases
+
+  private func open(_ engine: ProbedEngine, _ directory: String) throws -> Database {
+    try Database.open(
+      "travel", in: directory,
+      options: DatabaseOptions(
+        engine: EngineName(rawValue: engine.type.name), durability: context.settings.durability,
+        key: try engine.options.key.map { try UserKey.raw($0) }, compaction: .off))
+  }
+
+  private func save(_ database: Database) throws {
+    try database.inBatch {
+      for number in 0..<dataset.count {
+        try database.save(String(decoding: dataset.id(number), as: UTF8.self), json: dataset.json(number))
+      }
+    }
+  }
+
+  private func makeIndexes(
+    _ database: Database, _ indexes: ArraySlice<(name: String, expressions: [String], unnest: String?)>
+  )
+    throws
+  {
+    for index in indexes {
+      if let unnest = index.unnest {
+        try database.createIndex(index.name, unnest: unnest, on: index.expressions)
+      } else {
+        try database.createIndex(index.name, on: index.expressions)
+      }
+    }
+  }
+
+  private func database(_ name: String, indexed: Bool) throws -> Database {
+    let engine = try context.engine(name)
+    let directory = try context.fixtures.directory("query \(name) \(indexed)") { directory in
+      let database = try open(engine, directory)
+      try save(database)
+      if indexed { try makeIndexes(database, QueryCase.indexes[...]) }
+      try database.close()
+    }
+    return try open(engine, directory)
+  }
+
+  private func table(indexed: Bool) throws -> JSONTable {
+    let engine = context.engines["sqlite"]
+    let directory = try context.fixtures.directory("query json \(indexed)") { directory in
+      let table = try JSONTable(directory + "/json.sqlite", like: engine)
+      try table.fill(dataset, indexed: indexed)
+      table.close()
+    }
+    return try JSONTable(directory + "/json.sqlite", like: engine)
+  }
+
+  private func check(_ name: String, _ rows: Int, times: Int) throws {
+    let found = rows / times
+    let before = expected.withLock { counts -> Int in
+      let before = counts[name] ?? found
+      counts[name] = before
+      return before
+    }
+    guard found == before, found > 0 else {
+      throw JSONTable.Failure(description: "\(name) gave \(found) rows, and \(before) before")
+    }
+  }
+
+  // MARK: Queries
+
+  func workload(_ query: QueryCase, indexed: Bool) -> Workload {
+    let times = indexed ? query.repeats.indexed : query.repeats.plain
+    let parameters: [String?] = query.takesLiker ? likers : query.isLookup ? ids : [nil]
+    let name = query.takesLiker ? "name" : "id"
+    return Workload(
+      suite: "query", name: query.name, summary: query.summary,
+      parameters: ["index": indexed ? "value" : "none"], operations: times,
+      limit: .init(name: { _ in "SQLite's JSON functions" }) { [self] _ in
+        let table = try table(indexed: indexed)
+        _ = try table.rows(query.sql, parameters, times: 1)
+        return Trial(
+          run: {
+            let rows = try table.rows(query.sql, parameters, times: times)
+            try self.check(query.name, rows, times: times)
+            return .whole
+          }, finish: { table.close() })
+      }
+    ) { [self] trial in
+      let database = try database(trial.engine, indexed: indexed)
+      let prepared = try database.query(query.text)
+      let values = parameters.map { $0.map { [name: JSONValue($0)] } ?? [:] }
+      for value in values { _ = try prepared.run(value) }
+      return Trial(
+        run: {
+          var rows = 0
+          for _ in 0..<times {
+            for value in values { rows += try prepared.run(value).count }
+          }
+          try self.check(query.name, rows, times: times)
+          return .whole
+        }, finish: { try database.close() })
+    }
+  }
+
+  // MARK: The rest
+
+  func workloads(_ work: QueryWork) -> [Workload] {
+    switch work {
+    case .plan:
+      [
+        workload(work, "parses and plans q5", operations: 200, indexed: true) { database in
+          for _ in 0..<200 { _ = try database.query(QueryCase.join).explain() }
+        }
+      ]
+    case .indexExists:
+      [
+        workload(work, "makes an index that is there", operations: 100, indexed: true) { database in
+          for _ in 0..<100 { _ = try database.createIndex("typeName", on: ["type", "name"]) }
+        }
+      ]
+    case .countPrefix:
+      [
+        workload(work, "counts documents by a prefix of their ID", operations: 20, indexed: false) {
+          database in
+          let query = try database.query("SELECT COUNT(*) AS n FROM _ WHERE META().id LIKE 'airline%'")
+          for _ in 0..<20 { _ = try query.run() }
+        }
+      ]
+    case .reject:
+      [
+        workload(
+          work, "a scan that refuses every row", operations: dataset.count * 5, indexed: false
+        ) { database in
+          let query = try database.query("SELECT name FROM _ WHERE type = 'nothing'")
+          for _ in 0..<5 { _ = try query.run() }
+        }
+      ]
+    case .createIndex:
+      [
+        changing(work, "makes an index on type and name", [:], operations: dataset.count, filled: true) {
+          database in
+          try database.createIndex("typeName", on: ["type", "name"])
+        }
+      ]
+    case .insert:
+      [0, 1, 4].map { count in
+        changing(
+          work, "all documents in one transaction", ["indexes": .integer(count)], operations: dataset.count,
+          filled: false, before: { [self] in try makeIndexes($0, Self.plainIndexes.prefix(count)) }
+        ) { [self] in try save($0) }
+      }
+    }
+  }
+
+  private static let plainIndexes =
+    [QueryCase.indexes[4]] + QueryCase.indexes.filter { $0.unnest == nil && $0.name != "typeName" }
+
+  private func workload(
+    _ work: QueryWork, _ summary: String, operations: Int, indexed: Bool,
+    _ body: @escaping @Sendable (Database) throws -> Void
+  ) -> Workload {
+    Workload(suite: "query", name: work.rawValue, summary: summary, operations: operations) { [self] trial in
+      let database = try database(trial.engine, indexed: indexed)
+      try body(database)
+      return Trial(
+        run: {
+          try body(database)
+          return .whole
+        }, finish: { try database.close() })
+    }
+  }
+
+  /// A workload that changes a database of its own.
+  private func changing(
+    _ work: QueryWork, _ summary: String, _ parameters: Parameters, operations: Int, filled: Bool,
+    before: @escaping @Sendable (Database) throws -> Void = { _ in },
+    _ body: @escaping @Sendable (Database) throws -> Void
+  ) -> Workload {
+    Workload(
+      suite: "query", name: work.rawValue, summary: summary, parameters: parameters, operations: operations
+    ) { [self] trial in
+      let database = try open(try context.engine(trial.engine), trial.directory)
+      if filled { try save(database) }
+      try before(database)
+      return Trial(
+        run: {
+          try body(database)
+          return .whole
+        }, finish: { try database.close() })
+    }
+  }
+}
