@@ -1,4 +1,5 @@
 import Datasets
+import Query
 import Touchstone
 
 /// What the process ends with.
@@ -19,6 +20,7 @@ enum ExitStatus: Int32 {
     case is Refusal: self = .no
     case is Interrupted: self = .interrupted
     case is UsageError, is DatasetError: self = .usage
+    case let error as QueryError: self = error.code == .cancelled ? .interrupted : .usage
     case let error as EncryptionError: self = error.code == .invalidKey ? .usage : .database
     case let error as DocumentError:
       switch error.code {

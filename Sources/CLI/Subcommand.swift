@@ -17,6 +17,7 @@ enum Subcommands {
       CreateCommand.self, InfoCommand.self, DeleteCommand.self,
       ImportCommand.self, ExportCommand.self,
       GetCommand.self, PutCommand.self, RemoveCommand.self, ListCommand.self, ChangesCommand.self,
+      QueryCommand.self,
       IndexCommand.self,
       CompactCommand.self, CheckCommand.self, VerifyCommand.self, ConvertCommand.self, CopyCommand.self,
       RekeyCommand.self, EncryptCommand.self, DecryptCommand.self, KeyShowCommand.self,

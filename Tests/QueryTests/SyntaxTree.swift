@@ -3,22 +3,12 @@
 @testable import Query
 
 /// A small generator with a seed, so that a failure can be repeated.
-struct SeededRandom: RandomNumberGenerator {
-  var state: UInt64
-  init(seed: UInt64) { state = seed &* 2_862_933_555_777_941_757 &+ 3_037_000_493 }
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-    return z ^ (z >> 31)
-  }
-}
+typealias SeededRandom = ExecutionGenerator
 
 /// Makes trees that the parser could have made.
 struct RandomTree {
-  var random: SeededRandom
-  init(seed: UInt64) { random = SeededRandom(seed: seed) }
+  var random: ExecutionGenerator
+  init(seed: UInt64) { random = ExecutionGenerator(seed: seed) }
 
   static let names = [
     "a", "name", "type", "x1", "_id", "r$", "select", "ORDER", "from", "all", "some", "exists", "explain",

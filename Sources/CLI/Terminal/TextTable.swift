@@ -17,6 +17,7 @@ struct TextTable {
   }
 
   mutating func add(_ cells: String...) { rows.append(cells) }
+  mutating func add(_ cells: [String]) { rows.append(cells) }
 
   /// The lines, without blanks at their ends.
   var lines: [String] {

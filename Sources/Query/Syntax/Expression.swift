@@ -56,8 +56,11 @@ public enum Literal: Hashable, Sendable {
 public struct SourcePosition: Hashable, Sendable {
   /// Bytes of UTF-8 from the start; nil for what was built and not parsed.
   public var offset: Int?
+  /// A position, or none.
   public init(_ offset: Int? = nil) { self.offset = offset }
+  /// Always true.
   public static func == (_: SourcePosition, _: SourcePosition) -> Bool { true }
+  /// Adds nothing.
   public func hash(into _: inout Hasher) {}
 }
 
@@ -70,8 +73,11 @@ public enum PathStep: Hashable, Sendable {
 
 /// A path as it was written. The first step is a name.
 public struct PropertyReference: Hashable, Sendable {
+  /// From the outside in.
   public var steps: [PathStep]
+  /// Of the first name.
   public var position: SourcePosition
+  /// A path of steps.
   public init(_ steps: [PathStep], position: SourcePosition = SourcePosition()) {
     self.steps = steps
     self.position = position
@@ -80,8 +86,11 @@ public struct PropertyReference: Hashable, Sendable {
 
 /// The name of a source inside an expression: `s` in `s.*` and `META(s)`.
 public struct SourceName: Hashable, Sendable {
+  /// The source's alias, or its name.
   public var name: String
+  /// Of the name.
   public var position: SourcePosition
+  /// A source of that name.
   public init(_ name: String, position: SourcePosition = SourcePosition()) {
     self.name = name
     self.position = position
@@ -90,9 +99,13 @@ public struct SourceName: Hashable, Sendable {
 
 /// A full-text index as MATCH and RANK name it: `index` or `source.index`.
 public struct IndexReference: Hashable, Sendable {
+  /// The index's name.
   public var name: String
+  /// The alias of the source whose index it is, when it was named.
   public var source: String?
+  /// Of the first name.
   public var position: SourcePosition
+  /// An index of that name.
   public init(_ name: String, source: String? = nil, position: SourcePosition = SourcePosition()) {
     self.name = name
     self.source = source
@@ -108,20 +121,25 @@ public enum MetaProperty: String, Hashable, Sendable, CaseIterable {
 
 /// `"name": value` of an object literal.
 public struct ObjectMember: Hashable, Sendable {
+  /// The member's name.
   public var name: String
+  /// What gives its value.
   public var value: Expression
+  /// A member of that name.
   public init(_ name: String, _ value: Expression) {
     self.name = name
     self.value = value
   }
 }
 
+/// Operators that stand before their operand.
 public enum UnaryOperator: String, Hashable, Sendable, CaseIterable {
   case minus = "-"
   case plus = "+"
   case not = "NOT"
 }
 
+/// Operators between two operands.
 public enum BinaryOperator: String, Hashable, Sendable, CaseIterable {
   case or = "OR"
   case and = "AND"
@@ -152,14 +170,18 @@ public enum ValueTest: String, Hashable, Sendable, CaseIterable {
 
 /// `WHEN condition THEN result`.
 public struct ConditionalBranch: Hashable, Sendable {
+  /// A truth, or what the operand of CASE is compared with.
   public var condition: Expression
+  /// What CASE gives then.
   public var result: Expression
+  /// A branch.
   public init(when condition: Expression, then result: Expression) {
     self.condition = condition
     self.result = result
   }
 }
 
+/// How many items of an array have to satisfy a condition.
 public enum Quantifier: String, Hashable, Sendable, CaseIterable {
   case any = "ANY"
   case every = "EVERY"
@@ -170,9 +192,13 @@ public enum Quantifier: String, Hashable, Sendable, CaseIterable {
 public struct FunctionCall: Hashable, Sendable {
   /// In upper case, the first of a function's names: IS_ARRAY is ISARRAY (`FunctionSignature`).
   public var name: String
+  /// Whether an aggregate looks at each value once.
   public var isDistinct: Bool
+  /// In their order.
   public var arguments: [Expression]
+  /// Of the name.
   public var position: SourcePosition
+  /// A call of the function.
   public init(
     _ name: String, _ arguments: [Expression], isDistinct: Bool = false,
     position: SourcePosition = SourcePosition()
@@ -188,10 +214,13 @@ public struct FunctionCall: Hashable, Sendable {
 public struct Collation: Hashable, Sendable {
   /// By the Unicode collation algorithm; else by bytes, of ASCII letters folded when case is ignored.
   public var isUnicode: Bool
+  /// Whether `a` is `A`.
   public var ignoresCase: Bool
+  /// Whether `a` is `á`.
   public var ignoresDiacritics: Bool
   /// An ICU locale such as `sv`; nil is the root's order.
   public var locale: String?
+  /// A collation; see the properties.
   public init(
     isUnicode: Bool = false, ignoresCase: Bool = false, ignoresDiacritics: Bool = false,
     locale: String? = nil
@@ -201,5 +230,6 @@ public struct Collation: Hashable, Sendable {
     self.ignoresDiacritics = ignoresDiacritics
     self.locale = locale
   }
+  /// By bytes: the default.
   public static let binary = Collation()
 }

@@ -9,19 +9,28 @@ public enum Statement: Hashable, Sendable {
 
 /// The syntax tree of a whole query.
 public struct SelectStatement: Hashable, Sendable {
+  /// Whether equal rows come once.
   public var isDistinct: Bool
+  /// What a row consists of, one at least.
   public var results: [ResultColumn]
   /// Nil for a query without FROM: one row, and no properties.
   public var source: DataSource?
   /// JOIN and UNNEST clauses in their order.
   public var joins: [JoinClause]
+  /// WHERE.
   public var condition: Expression?
+  /// GROUP BY; empty without one.
   public var groupBy: [Expression]
+  /// HAVING.
   public var having: Expression?
+  /// ORDER BY; empty without one.
   public var orderBy: [Ordering]
+  /// LIMIT.
   public var limit: Expression?
+  /// OFFSET.
   public var offset: Expression?
 
+  /// A query of those clauses.
   public init(
     isDistinct: Bool = false, results: [ResultColumn], source: DataSource? = nil, joins: [JoinClause] = [],
     condition: Expression? = nil, groupBy: [Expression] = [], having: Expression? = nil,
@@ -42,10 +51,13 @@ public struct SelectStatement: Hashable, Sendable {
 
 /// `expression AS alias`.
 public struct ResultColumn: Hashable, Sendable {
+  /// What gives the value.
   public var expression: Expression
+  /// The column's name, when one was given.
   public var alias: String?
   /// Of the alias if there is one, else of the expression.
   public var position: SourcePosition
+  /// A result.
   public init(
     _ expression: Expression, as alias: String? = nil, position: SourcePosition = SourcePosition()
   ) {
@@ -57,9 +69,13 @@ public struct ResultColumn: Hashable, Sendable {
 
 /// `FROM name AS alias`. The name is `_` or the database's own.
 public struct DataSource: Hashable, Sendable {
+  /// `_`, or the database's name.
   public var name: String
+  /// What expressions call it, when that isn't its name.
   public var alias: String?
+  /// Of the name.
   public var position: SourcePosition
+  /// A source of that name.
   public init(_ name: String = "_", as alias: String? = nil, position: SourcePosition = SourcePosition()) {
     self.name = name
     self.alias = alias
@@ -75,6 +91,7 @@ public enum JoinClause: Hashable, Sendable {
   case unnest(Expression, as: String, isLeftOuter: Bool)
 }
 
+/// Which rows without a partner stay.
 public enum JoinKind: String, Hashable, Sendable, CaseIterable {
   case inner = "INNER"
   case leftOuter = "LEFT OUTER"
@@ -83,8 +100,11 @@ public enum JoinKind: String, Hashable, Sendable, CaseIterable {
 
 /// `expression DESC`.
 public struct Ordering: Hashable, Sendable {
+  /// What is ordered by.
   public var expression: Expression
+  /// Whether the greatest comes first.
   public var isDescending: Bool
+  /// An ordering, ascending unless said otherwise.
   public init(_ expression: Expression, isDescending: Bool = false) {
     self.expression = expression
     self.isDescending = isDescending

@@ -1,0 +1,123 @@
+import Query
+import Touchstone
+
+/// `touchstone query`: the rows of a query, or its plan.
+struct QueryCommand: Subcommand {
+  /// How rows are printed.
+  private enum Format: String, CaseIterable {
+    case table, json, csv
+  }
+
+  private struct Parameter {
+    let name: String
+    let value: JSONValue
+
+    /// `name=value`: the value is JSON, or else a string.
+    init(_ text: String) throws {
+      guard let sign = text.firstIndex(of: "="), sign != text.startIndex else {
+        throw UsageError("'\(text)' is not NAME=VALUE")
+      }
+      let name = text[..<sign]
+      self.name = String(name.first == "$" ? name.dropFirst() : name)
+      let value = String(text[text.index(after: sign)...])
+      self.value = (try? Array(value.utf8).withUnsafeBytes { try JSONValue(json: $0) }) ?? .string(value)
+    }
+  }
+
+  private static let text = Positional("QUERY", "The query; its source is _ or the database's name")
+  private static let parameter = Option<Parameter>(
+    "param", "NAME=VALUE", "The value of $NAME: JSON, or else a string; may be repeated",
+    parse: { try Parameter($0) })
+  private static let format = Option<Format>("format", "FORMAT", "table, json (an object a line) or csv") {
+    text in
+    guard let format = Format(rawValue: text) else {
+      throw UsageError("'\(text)' is none of table, json, csv")
+    }
+    return format
+  }
+  private static let explain = Flag(
+    "explain", "Prints how the rows would be found, and doesn't run the query")
+
+  static let usage = Usage(
+    "query", "Runs a query of N1QL",
+    positionals: [DatabaseArguments.database, text],
+    options: [parameter, format, explain] + DatabaseArguments.readingOptions,
+    examples: [
+      "touchstone query travel 'SELECT name FROM _ WHERE type = $t LIMIT 10' --param t=hotel",
+      "touchstone query travel 'EXPLAIN ANALYZE SELECT COUNT(*) FROM _' --format table",
+    ],
+    notes:
+      "The format is table on a terminal, json in a pipe. EXPLAIN ANALYZE runs the query, and tells each step's "
+      + "rows and time. The language is in docs/query.md.")
+
+  private let database: DatabaseArguments
+  private let text: String
+  private let parameters: [String: JSONValue]
+  private let format: Format
+  private let explains: Bool
+
+  init(_ arguments: Arguments) throws {
+    database = try DatabaseArguments(arguments)
+    text = try arguments.required(Self.text)
+    parameters = Dictionary(
+      try arguments.allValues(Self.parameter).map { ($0.name, $0.value) },
+      uniquingKeysWith: { _, last in last })
+    format = try arguments.value(Self.format) ?? (StandardOutput.isTerminal ? .table : .json)
+    explains = arguments[Self.explain]
+  }
+
+  func run(_ output: StandardOutput) throws {
+    Interrupt.listen()
+    let database = try database.open()
+    let query = try database.query(text)
+    if explains {
+      try output.line(query.explain(parameters).description)
+    } else {
+      let names = query.columnNames
+      var count = 0
+      var isInterrupted = false
+      var table = TextTable(names.map { ($0, .left) })
+      if format == .csv { try output.write(names.map(Self.csv).joined(separator: ",") + "\r\n") }
+      try query.forEach(parameters) { row in
+        isInterrupted = Interrupt.isRequested
+        guard !isInterrupted else { return false }
+        count += 1
+        switch format {
+        case .json: try output.line(row.json())
+        case .csv:
+          try output.write(
+            names.indices.map { Self.csv(try Self.text(row[$0])) }.joined(separator: ",") + "\r\n")
+        case .table: table.add(try names.indices.map { Self.cell(try Self.text(row[$0])) })
+        }
+        return true
+      }
+      if format == .table { for line in table.lines { try output.line(line) } }
+      if isInterrupted { throw Interrupted("\(count) rows were printed") }
+    }
+    try database.close()
+  }
+
+  /// A string as it is, anything else as JSON, nothing of what is missing.
+  private static func text(_ value: QueryResultValue) throws -> String {
+    if let string = value.string { return string }
+    guard value.exists else { return "" }
+    var json: [UInt8] = []
+    try value.writeJSON(into: &json)
+    return String(decoding: json, as: UTF8.self)
+  }
+
+  /// A field of a CSV file (RFC 4180).
+  private static func csv(_ text: String) -> String {
+    guard text.utf8.contains(where: { $0 == 0x22 || $0 == 0x2C || $0 == 0x0A || $0 == 0x0D }) else {
+      return text
+    }
+    return "\"" + text.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"")
+      + "\""
+  }
+
+  /// A table's cell is in one line, and not endless.
+  private static func cell(_ text: String) -> String {
+    let line = String(text.map { $0.isNewline || $0 == "\t" ? " " : $0 })
+    return line.count > 60 ? line.prefix(59) + "…" : line
+  }
+}

@@ -1,0 +1,140 @@
+import Documents
+import Fleece
+import Query
+import Storage
+
+/// A query that is run again after each commit, as long as it is held; see `Database.observe(_:parameters:_:)`.
+public final class LiveQuery: Sendable {
+  /// What is told: the rows, or why they couldn't be had.
+  public typealias Outcome = Result<QueryResults, any Error>
+
+  private struct State {
+    /// Whether a run is waiting that has not begun: it will see what is committed by now.
+    var isScheduled = false
+    var isEnded = false
+    /// What schedules the runs: of a thread of the database's, so that a blocked cooperative pool doesn't matter.
+    var token: ObservationToken?
+    /// What waits for the end of a stream.
+    var task: Task<Void, Never>?
+  }
+
+  private let query: Query
+  private let parameters: [String: JSONValue]
+  private let handler: @Sendable (Outcome) -> Void
+  private let cancellation = QueryCancellation()
+  /// Runs are long: neither the writer's thread, nor those of other observers, nor the cooperative pool has them.
+  private let worker = Workers(maximum: 1)
+  private let state = Lock(State())
+  /// What was told last. Only runs use it, and they come one after another.
+  private let last = Lock<QueryResults?>(nil)
+
+  fileprivate init(
+    _ query: Query, _ parameters: [String: JSONValue], _ handler: @escaping @Sendable (Outcome) -> Void
+  ) {
+    self.query = query
+    self.parameters = parameters
+    self.handler = handler
+  }
+
+  deinit { cancel() }
+
+  /// Ends it. A call of the handler that is going on goes on, and none comes after it.
+  public func cancel() {
+    let (token, task) = state.withLock { state -> (ObservationToken?, Task<Void, Never>?) in
+      state.isEnded = true
+      defer { (state.token, state.task) = (nil, nil) }
+      return (state.token, state.task)
+    }
+    cancellation.cancel()
+    token?.cancel()
+    task?.cancel()
+  }
+
+  /// Begins. Changes are asked for before the first run: a commit that it doesn't see comes through them.
+  fileprivate func begin(_ database: Database, onEnd: (@Sendable () -> Void)? = nil) throws {
+    let token = try database.observe { [weak self] _ in self?.schedule() }
+    state.withLock { $0.token = token }
+    if let onEnd {
+      let changes = try database.changes
+      let task = Task {
+        for await _ in changes {}
+        onEnd()
+      }
+      state.withLock { $0.task = task }
+    }
+    schedule()
+  }
+
+  /// Any number of commits that come before the next run begins share it.
+  private func schedule() {
+    let isNeeded = state.withLock { state in
+      guard !state.isEnded, !state.isScheduled else { return false }
+      state.isScheduled = true
+      return true
+    }
+    if isNeeded { worker.enqueue { [weak self] in self?.refresh() } }
+  }
+
+  private func refresh() {
+    // Before the snapshot is taken: what is committed later schedules another run.
+    state.withLock { $0.isScheduled = false }
+    do {
+      let results = try query.run(parameters, cancellation: cancellation)
+      let isNew = last.withLock { last in
+        if last == results { return false }
+        last = results
+        return true
+      }
+      if isNew { tell(.success(results)) }
+    } catch {
+      if (error as? QueryError)?.code == .cancelled { return }
+      // The next result is told, whatever it is.
+      last.withLock { $0 = nil }
+      tell(.failure(error))
+    }
+  }
+
+  private func tell(_ outcome: Outcome) {
+    if !state.withLock({ $0.isEnded }) { handler(outcome) }
+  }
+}
+
+extension Database {
+  /// Calls `handler` with the rows of a query of this database: first as they are, then whenever a commit has changed
+  /// them, until the live query is cancelled or released.
+  ///
+  /// It is called on a thread of its own, one call at a time. Commits that come while the query runs share the next
+  /// run, and the last result always comes. A run that fails is told too, and the next commit tries again.
+  public func observe(
+    _ query: Query, parameters: [String: JSONValue] = [:],
+    _ handler: @escaping @Sendable (LiveQuery.Outcome) -> Void
+  ) throws -> LiveQuery {
+    let live = LiveQuery(query, parameters, handler)
+    try live.begin(self)
+    return live
+  }
+
+  /// The rows of a query of this database as they are, and then each time a commit has changed them.
+  ///
+  /// ```swift
+  /// for try await hotels in try travel.results(of: query) { show(hotels) }
+  /// ```
+  ///
+  /// Who is slow gets the latest rows and misses those between. It ends when the database is closed, and with the
+  /// error of a run that fails.
+  public func results(
+    of query: Query, parameters: [String: JSONValue] = [:]
+  ) throws -> AsyncThrowingStream<QueryResults, any Error> {
+    let (stream, continuation) = AsyncThrowingStream<QueryResults, any Error>.makeStream(
+      bufferingPolicy: .bufferingNewest(1))
+    let live = LiveQuery(query, parameters) { outcome in
+      switch outcome {
+      case .success(let results): continuation.yield(results)
+      case .failure(let error): continuation.finish(throwing: error)
+      }
+    }
+    continuation.onTermination = { _ in live.cancel() }
+    try live.begin(self) { continuation.finish() }
+    return stream
+  }
+}

@@ -1,0 +1,44 @@
+import Testing
+
+/// `touchstone query`, over every engine.
+@Suite struct QueryCommandTests {
+  private func fill(_ tool: Tool) throws {
+    try tool.succeed("put", "db", "a", #"{"type":"hotel","name":"Apple, \"Droid\"","n":2}"#)
+    try tool.succeed("put", "db", "b", #"{"type":"hotel","name":"Zoo","tags":["x"]}"#)
+    try tool.succeed("put", "db", "c", #"{"type":"route","n":3}"#)
+  }
+
+  @Test(arguments: TestEngine.allCases) func rowsComeAsJSONInAPipeAndInOtherFormats(engine: TestEngine) throws
+  {
+    try engine.withDatabase { tool in
+      try fill(tool)
+      let text = "SELECT name, n, tags FROM db WHERE type = $t AND name >= $from ORDER BY name"
+      let rows = try tool.succeed("query", "db", text, "--param", "t=hotel", "--param=from=\"\"").output
+      #expect(rows == #"{"name":"Apple, \"Droid\"","n":2}"# + "\n" + #"{"name":"Zoo","tags":["x"]}"# + "\n")
+      let table = try tool.succeed(
+        "query", "db", text, "--param", "t=hotel", "--param", "from=A", "--format", "table"
+      ).lines
+      #expect(table == ["name            n  tags", "Apple, \"Droid\"  2", "Zoo                [\"x\"]"])
+      let csv = try tool.succeed(
+        "query", "db", text, "--param", "t=hotel", "--param", "from=A", "--format", "csv"
+      ).output
+      #expect(csv == "name,n,tags\r\n\"Apple, \"\"Droid\"\"\",2,\r\nZoo,,\"[\"\"x\"\"]\"\r\n")
+      let plan = try tool.succeed("query", "db", "SELECT n FROM _", "--explain").output
+      #expect(!plan.isEmpty)
+    }
+  }
+
+  @Test func mistakesAreStatus2AndTellTheirPlace() throws {
+    try TestEngine.sqlite.withDatabase { tool in
+      let result = try tool("query", "db", "SELECT n FRM _")
+      #expect(result.status == 2)
+      #expect(result.errors.contains("line 1, column 14"))
+      #expect(result.errors.contains("\n  SELECT n FRM _\n               ^"))
+      let unset = try tool("query", "db", "SELECT n FROM _ WHERE n = $who")
+      #expect(unset.status == 2)
+      #expect(unset.errors.contains("who"))
+      #expect(try tool("query", "db", "SELECT 1", "--param", "x").status == 2)
+      #expect(try tool("query", "db", "SELECT 1", "--format", "xml").status == 2)
+    }
+  }
+}
