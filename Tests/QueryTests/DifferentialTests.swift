@@ -69,6 +69,7 @@ import Touchstone
           \(`where`), \(usesIndexes ? "with" : "without") indexes
           \(text)
           \(plan.joined(separator: "\n"))
+          indexes \(try database.indexes.map { "\($0)" }.joined(separator: "; "))
           gave   \(rows.map(describe))
           wanted \(wanted.map(describe))
           """)

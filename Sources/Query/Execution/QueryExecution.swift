@@ -87,6 +87,9 @@ final class QueryExecution {
     }
     if hasMatch || !goesOn { return goesOn }
     context.rows[step.source] = SourceRow()
+    if case .index(let access) = step.access {
+      for slot in access.slots where slot >= 0 { context.slots[slot] = .missing }
+    }
     if let outerFilter, outerFilter.truth(context) != .true { return true }
     counts[number].passed += 1
     return try advance(number + 1)

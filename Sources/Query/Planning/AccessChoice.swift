@@ -258,9 +258,10 @@ struct AccessChoice {
     var needed = planner.rowExpressions + filter
     // Conditions and arrays of other sources read this one's rows as well.
     needed += planner.query.conditions.filter { !conditions.contains($0) }
-    for other in planner.query.sources where other.name != source.name {
+    for other in planner.query.sources {
       switch other.kind {
-      case .documents(_, let on): needed += on
+      // Its own as well: one that names a source which comes later is looked at there.
+      case .documents(_, let on): needed += on.filter { !conditions.contains($0) }
       case .unnest(let array, _): needed.append(array)
       }
     }
