@@ -47,8 +47,10 @@ struct QueryCommand: Subcommand {
       "touchstone query travel 'EXPLAIN ANALYZE SELECT COUNT(*) FROM _' --format table",
     ],
     notes:
-      "The format is table on a terminal, json in a pipe. EXPLAIN ANALYZE runs the query, and tells each step's "
-      + "rows and time. The language is in docs/query.md.")
+      """
+      The format is table on a terminal, json in a pipe. EXPLAIN ANALYZE runs the query, and tells each step's rows
+      and time. The language is in docs/query.md.
+      """)
 
   private let database: DatabaseArguments
   private let text: String

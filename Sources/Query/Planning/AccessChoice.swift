@@ -90,7 +90,7 @@ struct AccessChoice {
   /// The direction in which IDs go when they are what rows are ordered by.
   private func idOrder() -> ScanDirection? {
     guard !planner.query.isGrouped, planner.query.orderBy.first?.expression == id,
-      let first = planner.query.orderBy.first, !source.includesDeleted
+      let first = planner.query.orderBy.first, !source.includesDeleted, planner.query.isOrdered(byIDAt: 0)
     else { return nil }
     return first.isDescending ? .backward : .forward
   }
@@ -285,12 +285,12 @@ struct AccessChoice {
     guard conditions.dropFirst(equal).count <= 1 else { return nil }
     let fixed = Set(index.keys.prefix(equal))
     var keys = index.keys.dropFirst(equal)[...]
-    for ordering in query.orderBy {
+    for (position, ordering) in query.orderBy.enumerated() {
       if fixed.contains(ordering.expression) { continue }
       guard ordering.isDescending == first.isDescending else { return nil }
       guard let key = keys.first else {
         // Entries of equal values are in order of their documents' IDs.
-        guard ordering.expression == id else { return nil }
+        guard ordering.expression == id, query.isOrdered(byIDAt: position) else { return nil }
         break
       }
       guard key == ordering.expression else { return nil }
@@ -419,5 +419,13 @@ extension AccessPath {
       }
     }
     return merged.count == 1 ? merged[0] : .union(merged)
+  }
+}
+
+extension ResolvedQuery {
+  /// Whether nothing after a document's ID, the term of ORDER BY at `position`, can matter: where a join or an UNNEST
+  /// makes several rows of a document, the terms behind it do.
+  fileprivate func isOrdered(byIDAt position: Int) -> Bool {
+    sources.count == 1 || position == orderBy.count - 1
   }
 }
