@@ -24,6 +24,9 @@ import Touchstone
       }
     }
     for change in try travel.changes(since: 0) { print(change.sequence, change.documentID) }
+    try travel.createIndex("byType", on: ["type", "name"])
+    let hotels = try travel.query("SELECT name FROM _ WHERE type = $type ORDER BY name LIMIT 10")
+    for row in try hotels.run(["type": "hotel"]) { print(row["name"].string ?? "-") }
     try travel.close()
   }
 
@@ -31,7 +34,7 @@ import Touchstone
     try Tool.run { tool in
       var printed: [String] = []
       try example(in: tool.directory) { printed.append($0.map { "\($0)" }.joined(separator: " ")) }
-      #expect(printed == ["51.5", "hotel_1 Apple Droid", "1 hotel_1"])
+      #expect(printed == ["51.5", "hotel_1 Apple Droid", "1 hotel_1", "Apple Droid"])
     }
   }
 

@@ -1,0 +1,11 @@
+// What a user of queries names. The syntax tree, and the builder's terms, come with `import Query`: some of its names
+// (`Expression`) are other modules' as well.
+@_exported import class Query.Query
+@_exported import class Query.QueryCancellation
+@_exported import struct Query.QueryError
+@_exported import struct Query.QueryExplanation
+@_exported import struct Query.QueryResultValue
+@_exported import struct Query.QueryResults
+@_exported import struct Query.QueryRow
+@_exported import struct Query.SelectStatement
+@_exported import struct Query.ValueIndexDefinition
