@@ -64,7 +64,9 @@ struct KeyEstimate {
     var ranges = 1.0
     for (position, condition) in conditions.enumerated() {
       let known = perPrefix.indices.contains(position) ? perPrefix[position] : nil
-      let equal = min(rows, known ?? max(1, rows * 0.05))
+      // The mean says little where one value is most of the entries (missing, often): what is asked for after another
+      // equality is rather one of the rest.
+      let equal = min(position == 0 ? rows : max(1, rows * 0.1), known ?? max(1, rows * 0.05))
       switch condition {
       case .equal, .isNull, .isMissing: rows = equal
       case .anyOf(let items):
