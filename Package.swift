@@ -41,7 +41,9 @@ let package = Package(
     .target(name: "Encryption", dependencies: ["Storage", "CCrypto"]),
     .target(name: "Blobs", dependencies: ["Storage", "Encryption", "CCrypto"]),
     .target(name: "Documents", dependencies: ["Storage", "Fleece", "Blobs", "CCrypto"]),
-    .target(name: "Query", dependencies: ["Storage", "Fleece", "Documents", "CICU"]),
+    .target(
+      name: "Query", dependencies: ["Storage", "Fleece", "Documents", "CICU"],
+      swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
     .target(
       name: "Touchstone",
       dependencies: [
