@@ -9,6 +9,16 @@ struct DatabaseArguments {
   /// For commands that only read.
   static let readingOptions: [any NamedOption] = [Keys.file, readOnly]
 
+  /// `--engine`, for commands that make a database or change its engine. An unknown one is refused with the names of
+  /// those that are known.
+  static func engine(_ summary: String) -> Option<EngineName> {
+    Option("engine", "ENGINE", summary) { text in
+      let name = EngineName(rawValue: text)
+      _ = try Engines.type(name)
+      return name
+    }
+  }
+
   let path: String
   private let keys: Keys
   private let isReadOnly: Bool

@@ -119,7 +119,6 @@ enum Scan {
   private struct Ascending: Way {
     let from: KeyBound
     let to: KeyBound
-    init(from: KeyBound, to: KeyBound) { (self.from, self.to) = (from, to) }
     var next: MDB_cursor_op { MDB_NEXT }
     func first(
       _ cursor: OpaquePointer, _ key: UnsafeMutablePointer<MDB_val>, _ value: UnsafeMutablePointer<MDB_val>?
@@ -130,7 +129,6 @@ enum Scan {
   private struct Descending: Way {
     let from: KeyBound
     let to: KeyBound
-    init(from: KeyBound, to: KeyBound) { (self.from, self.to) = (from, to) }
     var next: MDB_cursor_op { MDB_PREV }
     func first(
       _ cursor: OpaquePointer, _ key: UnsafeMutablePointer<MDB_val>, _ value: UnsafeMutablePointer<MDB_val>?

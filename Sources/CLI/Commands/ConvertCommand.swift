@@ -2,10 +2,8 @@ import Touchstone
 
 /// `touchstone convert`: moves a database to another engine.
 struct ConvertCommand: Subcommand {
-  private static let engine = Option<EngineName>("engine", "ENGINE", "The engine it moves to") { text in
-    _ = try Engines.type(EngineName(rawValue: text))
-    return EngineName(rawValue: text)
-  }
+  private static let engine = DatabaseArguments.engine(
+    "The engine it moves to")
   private static let target = Option("output", "DB2", "Makes a new database there, and leaves the old one")
 
   static let usage = Usage(

@@ -4,12 +4,8 @@ import Touchstone
 struct CopyCommand: Subcommand {
   private static let source = Positional("DB", "A database's directory, or a zip file of one")
   private static let target = Positional("DB2", "Where the copy is made: nothing may be there")
-  private static let engine = Option<EngineName>(
-    "engine", "ENGINE", "The copy's engine; that of the original when nothing is said"
-  ) { text in
-    _ = try Engines.type(EngineName(rawValue: text))
-    return EngineName(rawValue: text)
-  }
+  private static let engine = DatabaseArguments.engine(
+    "The copy's engine; that of the original when nothing is said")
 
   static let usage = Usage(
     "copy", "Installs a prebuilt database: a copy that is a peer of its own",

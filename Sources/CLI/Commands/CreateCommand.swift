@@ -2,12 +2,8 @@ import Touchstone
 
 /// `touchstone create`: a new, empty database.
 struct CreateCommand: Subcommand {
-  private static let engine = Option<EngineName>(
-    "engine", "ENGINE", "sqlite, lmdb, sqlcipher or sqlcipher-plain; sqlite when nothing is said"
-  ) { text in
-    _ = try Engines.type(EngineName(rawValue: text))
-    return EngineName(rawValue: text)
-  }
+  private static let engine = DatabaseArguments.engine(
+    "sqlite, lmdb, sqlcipher or sqlcipher-plain; sqlite when nothing is said")
 
   static let usage = Usage(
     "create", "Makes a new, empty database",

@@ -2,12 +2,8 @@ import Touchstone
 
 /// `touchstone decrypt`: an encrypted database becomes a plain one, in place.
 struct DecryptCommand: Subcommand {
-  private static let engine = Option<EngineName>(
-    "engine", "ENGINE", "The engine afterwards; sqlite for sqlcipher when nothing is said"
-  ) { text in
-    _ = try Engines.type(EngineName(rawValue: text))
-    return EngineName(rawValue: text)
-  }
+  private static let engine = DatabaseArguments.engine(
+    "The engine afterwards; sqlite for sqlcipher when nothing is said")
 
   static let usage = Usage(
     "decrypt", "Decrypts a database, blobs too",

@@ -2,12 +2,8 @@ import Touchstone
 
 /// `touchstone encrypt`: a plain database becomes an encrypted one, in place.
 struct EncryptCommand: Subcommand {
-  private static let engine = Option<EngineName>(
-    "engine", "ENGINE", "The engine afterwards; sqlcipher for sqlite when nothing is said"
-  ) { text in
-    _ = try Engines.type(EngineName(rawValue: text))
-    return EngineName(rawValue: text)
-  }
+  private static let engine = DatabaseArguments.engine(
+    "The engine afterwards; sqlcipher for sqlite when nothing is said")
 
   static let usage = Usage(
     "encrypt", "Encrypts a database, blobs too",

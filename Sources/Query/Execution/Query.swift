@@ -100,9 +100,7 @@ public final class Query: Sendable {
     columns = ResultColumns(resolved.columns.map(\.name))
     // Mistakes that only compiling finds are told now, not at the first run.
     let context = PlanningContext(documentCount: 1, indexes: [], usesIndexes: false)
-    do { _ = try CompiledQuery(Planner.plan(resolved, context), context) } catch {
-      throw text.map { error.placed(in: $0) } ?? error
-    }
+    _ = try CompiledQuery(Planner.plan(resolved, context), context)
   }
 
   /// The names of the columns, in their order.
@@ -252,11 +250,6 @@ public final class Query: Sendable {
     // The source ran the body, or threw.
     return explanation.unsafelyUnwrapped
   }
-}
-
-extension QueryError {
-  /// The same mistake with its place in a text.
-  fileprivate func placed(in text: String) -> QueryError { self }
 }
 
 extension SelectStatement {
