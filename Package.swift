@@ -5,6 +5,11 @@ import PackageDescription
 // The fuzz targets link libFuzzer's main, so they exist only when asked for: `make fuzz`.
 let fuzzing = ProcessInfo.processInfo.environment["TOUCHSTONE_FUZZ"] != nil
 
+// A build for the tests of one part, which leaves out the rest:
+// TOUCHSTONE_TESTS=QueryTests,FleeceTests swift build ... --product TouchstonePackageTests
+let testTargets = ProcessInfo.processInfo.environment["TOUCHSTONE_TESTS"]?
+  .split(separator: ",").map(String.init)
+
 let package = Package(
   name: "Touchstone",
   products: [
@@ -123,3 +128,7 @@ let package = Package(
       ] : []),
   cxxLanguageStandard: .cxx17
 )
+
+if let testTargets {
+  package.targets.removeAll { $0.type == .test && !testTargets.contains($0.name) }
+}
