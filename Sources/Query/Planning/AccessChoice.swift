@@ -64,8 +64,11 @@ struct AccessChoice {
     // IDs order the documents themselves: that is no index.
     if planner.context.usesIndexes || source.includesDeleted { choices += identifierLookups() }
     if planner.context.usesIndexes, !source.includesDeleted { choices += unions() }
-    if !isFirst, let hash = hashJoin() { choices.append(hash) }
-    return choices.min { ($0.cost, $0.name) < ($1.cost, $1.name) } ?? fullScan()
+    let best = choices.min { ($0.cost, $0.name) < ($1.cost, $1.name) } ?? fullScan()
+    // A hash join costs a probe and a document a row, besides what it is built of.
+    if isFirst || best.cost <= max(1, outerRows) * (Cost.probe + Cost.fetch) { return best }
+    guard let hash = hashJoin(), (hash.cost, hash.name) < (best.cost, best.name) else { return best }
+    return hash
   }
 
   private var documentCount: Double { Double(max(1, planner.context.documentCount)) }
@@ -154,6 +157,12 @@ struct AccessChoice {
     let entries = KeyEstimate(entries: Double(index.entries), perPrefix: index.entriesPerPrefix)
       .rows(match.conditions)
     let order = isFirst ? indexOrder(index, match.conditions) : nil
+    // Most indexes of a database have nothing to do with a query.
+    if match.conditions.isEmpty, order == nil, index.condition.isEmpty,
+      !planner.mayCover(index, source.name)
+    {
+      return nil
+    }
     let substitutions = covering(index, filter)
     let isGrouping =
       isFirst && planner.query.groupBy?.isEmpty == false && index.gives(planner.query.groupBy ?? [])
@@ -164,9 +173,9 @@ struct AccessChoice {
     var entryFilter: [Expression] = []
     if substitutions == nil {
       // What other conditions on the index's own expressions refuse isn't fetched.
-      let own = keyReferences(index)
+      let own = filter.isEmpty ? [:] : keyReferences(index)
       entryFilter = filter.filter {
-        $0.sources == [source.name] && !$0.substituting(own).readsRecord(of: source.name)
+        $0.reads(only: source.name) && !$0.substituting(own).readsRecord(of: source.name)
       }
       cost += entries * selectivity(entryFilter) * Cost.fetch
       if !entryFilter.isEmpty { cost += entries * Cost.indexEntry }
@@ -343,7 +352,7 @@ struct AccessChoice {
     var rest: [Expression] = []
     var own: [Expression] = []
     for condition in conditions {
-      if condition.sources.isSubset(of: [source.name]) {
+      if condition.reads(within: [source.name]) {
         own.append(condition)
         continue
       }
