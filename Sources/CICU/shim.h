@@ -115,6 +115,7 @@ static inline int icu_is_latin_or_greek(int32_t c) {
   int32_t script = u_getIntPropertyValue(c, UCHAR_SCRIPT);
   return script == USCRIPT_LATIN || script == USCRIPT_GREEK;
 }
+static inline int icu_is_hangul(int32_t c) { return u_getIntPropertyValue(c, UCHAR_SCRIPT) == USCRIPT_HANGUL; }
 /// Whether the word breaks never divide the character from another one of which this is true.
 static inline int icu_never_breaks(int32_t c) {
   if (u_getIntPropertyValue(c, UCHAR_LINE_BREAK) == U_LB_COMPLEX_CONTEXT) return 0;

@@ -10,9 +10,32 @@ private func wordsByICU(_ text: [UInt8], _ scanner: WordScanner) -> [FoundTerm] 
     guard let base = bytes.baseAddress else { return }
     func kind(_ index: Int) -> (kind: UInt32, width: Int) {
       let (scalar, width) = decodeScalar(base + index, text.count - index)
-      return width == 0 ? (0, 1) : (scanner.table[scalar] >> CharacterTable.classShift & 3, width)
+      return width == 0 ? (0, 1) : (scanner.table.kind(scalar), width)
     }
+    func isHangul(_ index: Int) -> Bool {
+      var index = index
+      while index < text.count, kind(index).kind == CharacterTable.Class.mark { index += kind(index).width }
+      return index < text.count && kind(index).kind == CharacterTable.Class.hangul
+    }
+    // Hangul is a word of its own, which ICU's breaks don't divide.
     func add(_ start: Int, _ end: Int) {
+      var runStart = start
+      var index = start
+      while index < end {
+        if kind(index).kind != CharacterTable.Class.mark, isHangul(index) != isHangul(runStart) {
+          addWord(runStart, index)
+          runStart = index
+        }
+        index += kind(index).width
+      }
+      addWord(runStart, end)
+    }
+    func addWord(_ start: Int, _ end: Int) {
+      var start = start
+      if let last = found.last, last.end == start, isHangul(last.start), start < end, isHangul(start) {
+        start = last.start
+        found.removeLast()
+      }
       guard start < end, scanner.fold(base, from: start, to: end) else { return }
       let term = String(decoding: scanner.folded, as: UTF8.self)
       found.append(FoundTerm(term: term, position: found.count, start: start, end: end))

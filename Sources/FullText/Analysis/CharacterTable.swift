@@ -7,7 +7,7 @@ import CICU
 ///
 ///     21 bits   the character folded (and without accents, if they are ignored)
 ///      3 bits   unused
-///      2 bits   its class
+///      3 bits   its class
 ///      1 bit    nothing of it is left
 ///      1 bit    a word with it has to be composed (normal form C)
 struct CharacterTable {
@@ -20,12 +20,15 @@ struct CharacterTable {
     static let mark: UInt32 = 2
     /// Of a script whose words only ICU finds.
     static let complexLetter: UInt32 = 3
+    /// A run of these is a word, divided from letters of other scripts. ICU divides them by what comes later in the
+    /// text: when its dictionaries have something to do there, Korean words fall apart.
+    static let hangul: UInt32 = 4
   }
 
   static let scalarMask: UInt32 = 0x1F_FFFF
   static let classShift: UInt32 = 24
-  static let droppedFlag: UInt32 = 1 << 26
-  static let composingFlag: UInt32 = 1 << 27
+  static let droppedFlag: UInt32 = 1 << 27
+  static let composingFlag: UInt32 = 1 << 28
 
   private static let blockCount = 0x11_0000 >> 8
 
@@ -53,6 +56,10 @@ struct CharacterTable {
     return fill(Int(scalar >> 8))[Int(scalar & 0xFF)]
   }
 
+  /// The class of a code point.
+  @inline(__always)
+  func kind(_ scalar: UInt32) -> UInt32 { self[scalar] >> Self.classShift & 7 }
+
   @inline(never)
   private func fill(_ number: Int) -> UnsafeMutablePointer<UInt32> {
     let block = UnsafeMutablePointer<UInt32>.allocate(capacity: 256)
@@ -64,7 +71,11 @@ struct CharacterTable {
   private func entry(_ scalar: Int32) -> UInt32 {
     let kind: UInt32
     if icu_is_word(scalar) != 0 {
-      kind = icu_never_breaks(scalar) != 0 ? Class.letter : Class.complexLetter
+      if icu_never_breaks(scalar) == 0 {
+        kind = Class.complexLetter
+      } else {
+        kind = icu_is_hangul(scalar) != 0 ? Class.hangul : Class.letter
+      }
     } else if icu_is_any_mark(scalar) != 0 {
       kind = Class.mark
     } else {

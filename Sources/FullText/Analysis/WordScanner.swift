@@ -76,8 +76,8 @@ final class WordScanner {
         index = stretchEnd(bytes, count, from: start)
         let stretch = UnsafeRawBufferPointer(start: base + start, count: index - start)
         try breaker.forEachPiece(in: stretch) { pieceStart, pieceEnd in
-          let first = letter(bytes, from: start + pieceStart, to: start + pieceEnd)
           let end = start + pieceEnd
+          let first = firstLetter(bytes, from: start + pieceStart, to: end)
           guard first < end, fold(bytes, from: first, to: end) else { return }
           try body(first, end, buffer.pointee.bytes)
         }
@@ -98,17 +98,19 @@ final class WordScanner {
   private func scan(_ bytes: UnsafePointer<UInt8>, _ count: Int, _ index: inout Int) -> Scanned {
     let start = index - buffer.pointee.count
     var composes = false
+    var isHangul = false
     while index < count {
       let folded = ascii[Int(bytes[index])]
       if folded == Self.separator { break }
       if folded != Self.closerLook {
+        if isHangul { break }
         buffer.pointee.append(folded)
         index += 1
         continue
       }
       let (scalar, width) = decodeScalar(bytes + index, count - index)
       let entry = width == 0 ? 0 : table[scalar]
-      let kind = entry >> CharacterTable.classShift & 3
+      let kind = entry >> CharacterTable.classShift & 7
       if kind == CharacterTable.Class.separator || (index == start && kind == CharacterTable.Class.mark) {
         if index == start {
           index += max(width, 1)
@@ -116,7 +118,11 @@ final class WordScanner {
         }
         break
       }
-      if kind == CharacterTable.Class.complexLetter { return .stretch }
+      if kind != CharacterTable.Class.mark {
+        if index > start, isHangul != (kind == CharacterTable.Class.hangul) { break }
+        if kind == CharacterTable.Class.complexLetter { return .stretch }
+        isHangul = kind == CharacterTable.Class.hangul
+      }
       if entry & CharacterTable.composingFlag != 0 { composes = true }
       if entry & CharacterTable.droppedFlag == 0 {
         buffer.pointee.append(scalar: entry & CharacterTable.scalarMask)
@@ -127,27 +133,26 @@ final class WordScanner {
     return buffer.pointee.count > 0 ? .word : .nothing
   }
 
-  /// Where the letters and marks from `start` on end.
+  /// Where the letters and marks from `start` on end, of other scripts than Hangul.
   private func stretchEnd(_ bytes: UnsafePointer<UInt8>, _ count: Int, from start: Int) -> Int {
     let limit = min(count, start + Self.longestStretch)
     var index = start
     while index < limit {
       let (scalar, width) = decodeScalar(bytes + index, count - index)
-      guard width > 0, table[scalar] >> CharacterTable.classShift & 3 != CharacterTable.Class.separator else {
-        break
-      }
+      guard width > 0 else { break }
+      let kind = table.kind(scalar)
+      if kind == CharacterTable.Class.separator || kind == CharacterTable.Class.hangul { break }
       index += width
     }
     return index
   }
 
-  /// The first letter of a piece, or its end.
-  private func letter(_ bytes: UnsafePointer<UInt8>, from start: Int, to end: Int) -> Int {
+  /// The first letter of a piece of letters and marks, or its end.
+  private func firstLetter(_ bytes: UnsafePointer<UInt8>, from start: Int, to end: Int) -> Int {
     var index = start
     while index < end {
       let (scalar, width) = decodeScalar(bytes + index, end - index)
-      let kind = width == 0 ? 0 : table[scalar] >> CharacterTable.classShift & 3
-      if kind == CharacterTable.Class.letter || kind == CharacterTable.Class.complexLetter { return index }
+      if table.kind(scalar) != CharacterTable.Class.mark { return index }
       index += max(width, 1)
     }
     return end
