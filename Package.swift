@@ -93,7 +93,7 @@ let package = Package(
     // FullTextReference answers match queries literally, for the tests of what is fast.
     .target(name: "FullTextReference", dependencies: ["FullText"], path: "Tests/FullTextReference"),
     .testTarget(
-      name: "FullTextTests", dependencies: ["FullText", "FullTextReference", "CICU", "SQLiteLibrary"]),
+      name: "FullTextTests", dependencies: ["FullText", "FullTextReference", "SQLiteLibrary", "CSQLite"]),
     .testTarget(name: "FleeceTests", dependencies: ["Fleece"]),
     .testTarget(name: "EncryptionTests", dependencies: ["Encryption", "Storage"]),
     .executableTarget(
