@@ -134,6 +134,10 @@ let package = Package(
           swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
           linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
         .executableTarget(
+          name: "fuzz-match", dependencies: ["FullText"], path: "Fuzz/Match",
+          swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
+          linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
+        .executableTarget(
           name: "fuzz-json", dependencies: ["Fleece"], path: "Fuzz/JSON",
           swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
           linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
