@@ -17,6 +17,7 @@ struct Sample {
     var sample = Sample()
     sample.values[.peakMemoryBytes] = Double(ProcessUsage.peakMemory() ?? 0)
     sample.values[.settledMemoryBytes] = ProcessUsage.residentMemory().map(Double.init)
+    sample.values[.anonymousMemoryBytes] = ProcessUsage.anonymousMemory().map(Double.init)
     var seconds = Double(end - start) / 1e9
     switch duration {
     case .whole: break

@@ -17,6 +17,8 @@ public struct Workload: Sendable {
   public let prepare: @Sendable (TrialContext) throws -> Trial
   /// The loop that shows how fast it could be.
   public let limit: Limit?
+  /// Whether it means something on an engine; it is left out on the others.
+  public let runs: @Sendable (_ engine: String) -> Bool
 
   /// The bare loop over the same library that a workload is held against, run in the same rounds.
   public struct Limit: Sendable {
@@ -38,7 +40,8 @@ public struct Workload: Sendable {
   /// Declares a workload; see the properties.
   public init(
     suite: String, name: String, summary: String, parameters: Parameters = [:], operations: Int,
-    limit: Limit? = nil, prepare: @escaping @Sendable (TrialContext) throws -> Trial
+    limit: Limit? = nil, runs: @escaping @Sendable (_ engine: String) -> Bool = { _ in true },
+    prepare: @escaping @Sendable (TrialContext) throws -> Trial
   ) {
     self.suite = suite
     self.name = name
@@ -47,6 +50,7 @@ public struct Workload: Sendable {
     self.operations = operations
     self.prepare = prepare
     self.limit = limit
+    self.runs = runs
   }
 }
 

@@ -39,15 +39,15 @@ public struct KeyspaceCopy {
   /// and is of no use. Throws `alreadyExists` when `target` has a keyspace.
   @discardableResult
   public func run() throws -> CopyProgress {
-    guard try target.read({ try $0.keyspaces().isEmpty }) else {
-      throw StorageError(
-        .alreadyExists, "a copy needs an empty file, and there are keyspaces", path: target.path)
-    }
     let keyspaces = try source.keyspaces().sorted { $0.value.number < $1.value.number }
     var progress = CopyProgress(
       entries: 0, bytes: 0, totalEntries: try keyspaces.reduce(0) { $0 + (try source.count(of: $1.value)) })
     var copies: [Keyspace] = []
     try target.write { (transaction: any WriteTransaction) throws -> Void in
+      guard try transaction.keyspaces().isEmpty else {
+        throw StorageError(
+          .alreadyExists, "a copy needs an empty file, and there are keyspaces", path: target.path)
+      }
       copies = try keyspaces.map { try transaction.createKeyspace($0.key, shape: $0.value.shape) }
     }
     for (keyspace, copy) in zip(keyspaces, copies) {

@@ -123,7 +123,9 @@ struct DatabaseWriter {
   }
 
   private func open(_ path: String, _ creation: EngineOptions.Creation) throws -> any StorageEngine {
-    try OpenDatabase.openEngine(recipe.engine, path, creation, dataKey, DatabaseOptions(durability: .none))
+    try OpenDatabase.openEngine(
+      recipe.engine, path, creation, dataKey, DatabaseOptions(durability: .none),
+      isBulkLoad: creation == .createNew)
   }
 
   private func syncData() throws {

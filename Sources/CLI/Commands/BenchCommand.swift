@@ -165,17 +165,19 @@ struct BenchCommand: Subcommand {
   }
 
   private func report(_ results: ResultsFile, _ output: StandardOutput) throws {
-    let names = settings.engines.map(\.name)
     if let dataset = results.dataset {
       try output.line(
         "\(dataset.name): \(TextTable.grouped(dataset.documents)) documents, "
           + "\(TextTable.grouped(dataset.jsonBytes)) bytes of JSON")
     }
     try output.line(
-      names.map { "\($0): \(results.engines[$0]?.library ?? "")" }.joined(separator: " · ")
+      chosen.flatMap { $0.engines(settings).map(\.name) }.reduce(into: []) {
+        if !$0.contains($1) { $0.append($1) }
+      }.map { "\($0): \(results.engines[$0]?.library ?? "")" }.joined(separator: " · ")
         + " · durability \(settings.durability.rawValue) · \(samplesText) · seed \(settings.seed)")
     for suite in chosen {
       let rows = results.results.filter { $0.suite == suite.name }
+      let names = suite.engines(settings).map(\.name)
       try output.line("\n" + ResultsTable(rows, engines: names).text())
       try output.line(
         ResultsSummary(rows, engines: names, durability: settings.durability.rawValue).text())
