@@ -170,10 +170,12 @@ struct BenchCommand: Subcommand {
         "\(dataset.name): \(TextTable.grouped(dataset.documents)) documents, "
           + "\(TextTable.grouped(dataset.jsonBytes)) bytes of JSON")
     }
+    var compared: [String] = []
+    for name in chosen.flatMap({ $0.engines(settings).map(\.name) }) where !compared.contains(name) {
+      compared.append(name)
+    }
     try output.line(
-      chosen.flatMap { $0.engines(settings).map(\.name) }.reduce(into: []) {
-        if !$0.contains($1) { $0.append($1) }
-      }.map { "\($0): \(results.engines[$0]?.library ?? "")" }.joined(separator: " · ")
+      compared.map { "\($0): \(results.engines[$0]?.library ?? "")" }.joined(separator: " · ")
         + " · durability \(settings.durability.rawValue) · \(samplesText) · seed \(settings.seed)")
     for suite in chosen {
       let rows = results.results.filter { $0.suite == suite.name }
