@@ -34,8 +34,10 @@ public struct BenchRun {
     let context = SuiteContext(settings: settings, engines: engines, fixtures: fixtures, dataset: dataset)
     let runner = Runner(
       .init(
-        sampling: settings.sampling, seed: settings.seed, workDirectory: directory.path, progress: progress,
-        shouldStop: shouldStop))
+        sampling: settings.sampling, seed: settings.seed, workDirectory: directory.path,
+        plantedDelay: settings.plantedDelay.map { delay in
+          { workload, engine, seconds in delay.run(workload.identity(engine), seconds: seconds) }
+        }, progress: progress, shouldStop: shouldStop))
     let watch = MachineWatch(seed: settings.seed)
     var results: [WorkloadResult] = []
     for suite in suites {

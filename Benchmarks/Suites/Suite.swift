@@ -59,6 +59,8 @@ public struct BenchSettings: Sendable {
   public var keys: Int
   /// Single commits of the engine suite.
   public var commits: Int
+  /// A slowdown of all workloads, to try a gate.
+  public var plantedDelay: PlantedDelay?
   /// Only these workloads. Nil: all of the suite.
   public var only: Set<String>?
 

@@ -118,7 +118,7 @@ final class ClaimsData: Sendable {
   ) -> Workload {
     Workload(
       suite: "claims", name: kind.rawValue, summary: kind.summary, parameters: parameters,
-      operations: operations
+      operations: operations, runsThreads: [.readP50, .readP99, .openMany].contains(kind)
     ) { [context] in try trial(try context.engine($0.engine), $0) }
   }
 

@@ -165,7 +165,8 @@ final class ConvertData: Sendable {
   ) -> Workload {
     Workload(
       suite: "convert", name: kind.rawValue, summary: kind.summary, parameters: parameters,
-      operations: operations ?? documents, limit: limit, runs: runs
+      operations: operations ?? documents, runsThreads: kind != .rekey && kind != .verify, limit: limit,
+      runs: runs
     ) { [context] in try trial(try context.engine($0.engine), $0) }
   }
 
