@@ -25,7 +25,7 @@ public struct BenchRun {
     let directory = try TrialDirectory(in: settings.workDirectory)
     defer { directory.remove() }
     var engines: [String: ProbedEngine] = [:]
-    for type in settings.engines {
+    for type in suites.flatMap({ $0.engines(settings) }) where engines[type.name] == nil {
       engines[type.name] = try ProbedEngine(
         type, durability: settings.durability, workDirectory: directory.path)
     }
@@ -42,7 +42,7 @@ public struct BenchRun {
     var results: [WorkloadResult] = []
     for suite in suites {
       let workloads = try suite.workloads(context).filter { settings.only?.contains($0.name) ?? true }
-      results += try runner.run(workloads, engines: settings.engines.map(\.name))
+      results += try runner.run(workloads, engines: suite.engines(settings).map(\.name))
       fixtures.removeAll()
     }
     return ResultsFile(

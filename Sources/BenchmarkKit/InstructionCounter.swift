@@ -9,6 +9,9 @@ public struct InstructionCounter: Sendable {
   public struct Failure: Error, CustomStringConvertible {
     /// For people.
     public let description: String
+
+    /// A failure of that description.
+    public init(description: String) { self.description = description }
   }
 
   private let valgrind: String

@@ -112,6 +112,7 @@ public struct Runner {
     var done = 0
     var results: [WorkloadResult] = []
     for plan in plans {
+      let engines = plan.engines
       let started = Clock.nanoseconds()
       var samples = engines.map { _ in SampleSeries() }
       var limitSamples = engines.map { _ in SampleSeries() }
@@ -160,10 +161,12 @@ public struct Runner {
   /// A workload and the names of its limits, by engine.
   private struct Plan {
     let workload: Workload
+    let engines: [String]
     let limits: [String?]
 
-    init(_ workload: Workload, engines: [String]) {
+    init(_ workload: Workload, engines all: [String]) {
       self.workload = workload
+      engines = all.filter(workload.runs)
       limits = engines.map { workload.limit?.name($0) }
     }
 

@@ -26,6 +26,7 @@ struct Sample {
     var sample = Sample()
     sample.values[.peakMemoryBytes] = Double(ProcessUsage.peakMemory() ?? 0)
     sample.values[.settledMemoryBytes] = ProcessUsage.residentMemory().map(Double.init)
+    sample.values[.anonymousMemoryBytes] = ProcessUsage.anonymousMemory().map(Double.init)
     if case .latencies(let histogram, _) = duration {
       for (metric, quantile) in Metric.latencies {
         sample.values[metric] = Double(histogram.value(at: quantile)) / 1e9

@@ -19,6 +19,8 @@ public struct Workload: Sendable {
   public let prepare: @Sendable (TrialContext) throws -> Trial
   /// The loop that shows how fast it could be.
   public let limit: Limit?
+  /// Whether it means something on an engine; it is left out on the others.
+  public let runs: @Sendable (_ engine: String) -> Bool
 
   /// The bare loop over the same library that a workload is held against, run in the same rounds.
   public struct Limit: Sendable {
@@ -46,6 +48,7 @@ public struct Workload: Sendable {
   public init(
     suite: String, name: String, summary: String, parameters: Parameters = [:], operations: Int,
     runsThreads: Bool = false, limit: Limit? = nil,
+    runs: @escaping @Sendable (_ engine: String) -> Bool = { _ in true },
     prepare: @escaping @Sendable (TrialContext) throws -> Trial
   ) {
     self.suite = suite
@@ -56,6 +59,7 @@ public struct Workload: Sendable {
     self.runsThreads = runsThreads
     self.prepare = prepare
     self.limit = limit
+    self.runs = runs
   }
 }
 

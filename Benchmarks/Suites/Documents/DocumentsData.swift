@@ -63,12 +63,15 @@ final class DocumentsData: Sendable {
 
   static let databaseName = "documents"
 
-  func open(_ engine: ProbedEngine, in directory: String, depth: Int = 20) throws -> Database {
+  func open(
+    _ engine: ProbedEngine, in directory: String, depth: Int = 20, cacheBytes: Int = 16 << 20
+  ) throws -> Database {
     try Database.open(
       DocumentsData.databaseName, in: directory,
       options: DatabaseOptions(
         engine: EngineName(rawValue: engine.type.name), durability: context.settings.durability,
-        key: try engine.options.key.map { try UserKey.raw($0) }, maximumTreeDepth: depth, compaction: .off))
+        key: try engine.options.key.map { try UserKey.raw($0) }, maximumTreeDepth: depth, compaction: .off,
+        cacheBytes: cacheBytes))
   }
 
   /// The directory of a database that `fill` has filled, once for all runs.

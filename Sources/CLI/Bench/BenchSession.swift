@@ -57,7 +57,7 @@ struct BenchSession {
     func add(_ name: String, _ value: some CustomStringConvertible) {
       arguments += ["--\(name)", "\(value)"]
     }
-    add("engines", settings.engines.map(\.name).joined(separator: ","))
+    if let engines = settings.engines { add("engines", engines.map(\.name).joined(separator: ",")) }
     add("durability", settings.durability.rawValue)
     add("samples", 1)
     add("seed", settings.seed)

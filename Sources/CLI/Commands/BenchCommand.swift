@@ -173,17 +173,21 @@ struct BenchCommand: Subcommand {
   }
 
   private func report(_ results: ResultsFile, _ output: StandardOutput) throws {
-    let names = settings.engines.map(\.name)
     if let dataset = results.dataset {
       try output.line(
         "\(dataset.name): \(TextTable.grouped(dataset.documents)) documents, "
           + "\(TextTable.grouped(dataset.jsonBytes)) bytes of JSON")
     }
+    var compared: [String] = []
+    for name in chosen.flatMap({ $0.engines(settings).map(\.name) }) where !compared.contains(name) {
+      compared.append(name)
+    }
     try output.line(
-      names.map { "\($0): \(results.engines[$0]?.library ?? "")" }.joined(separator: " · ")
+      compared.map { "\($0): \(results.engines[$0]?.library ?? "")" }.joined(separator: " · ")
         + " · durability \(settings.durability.rawValue) · \(samplesText) · seed \(settings.seed)")
     for suite in chosen {
       let rows = results.results.filter { $0.suite == suite.name }
+      let names = suite.engines(settings).map(\.name)
       try output.line("\n" + ResultsTable(rows, engines: names).text())
       try output.line(
         ResultsSummary(rows, engines: names, durability: settings.durability.rawValue).text())

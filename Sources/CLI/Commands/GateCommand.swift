@@ -139,7 +139,9 @@ struct GateCommand: Subcommand {
       .map {
         try Engines.type(EngineName(rawValue: $0))
       }
-    guard !settings.engines.isEmpty else { throw UsageError("the baseline has none of these engines") }
+    guard settings.engines?.isEmpty == false else {
+      throw UsageError("the baseline has none of these engines")
+    }
     settings.dataset = baseline.dataset?.name
     settings.documents = baseline.dataset?.documents
     if let seed = baseline.conditions?.seed { settings.seed = seed }
