@@ -10,10 +10,14 @@ extension DocumentWriter {
     var bodyStart: Int
   }
 
-  /// Copies the stored document into `stored` and its tree into `tree`; nil when there is none.
+  /// Copies the stored document into `stored` and its tree into `tree`; nil when there is none. Of a deep history
+  /// the tree has the newest revisions only, until `loadHistory`.
   func load(
     _ id: UnsafeRawBufferPointer, _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
   ) throws -> Stored? {
+    history = nil
+    isWhole = true
+    newHistory = nil
     var found = try transaction.get(id, in: keyspaces.docs)
     let isDeleted = found == nil
     if isDeleted, mayHaveTombstones { found = try transaction.get(id, in: keyspaces.deleted) }
@@ -24,6 +28,11 @@ extension DocumentWriter {
     try tree.decode(record.tree)
     guard record.flags.contains(.deleted) == isDeleted, tree.nodes[0].isDeleted == isDeleted else {
       throw DocumentRecord.damaged
+    }
+    if let older = record.history {
+      guard tree.isChain else { throw RevisionTree.damaged }
+      history = older
+      isWhole = false
     }
     return Stored(
       isDeleted: record.flags.contains(.deleted), sequence: record.sequence, keyCount: record.keyCount,
@@ -44,6 +53,7 @@ extension DocumentWriter {
     var forgetsParent = false
     var keepsCurrent = false
     var index = tree.sort(watching: newRevision)
+    let unpruned = tree.nodes.count
     index = try tree.prune(depth: maximumTreeDepth, watching: index) { sequence in
       if sequence == oldCurrent?.sequence {
         forgetsOldCurrent = true
@@ -55,6 +65,7 @@ extension DocumentWriter {
         try deleteBody(sequence, isLeaf: false, transaction, keyspaces)
       }
     }
+    try settleHistory(id, hasPruned: tree.nodes.count < unpruned, transaction, keyspaces)
     // A leaf that lost is replaced: its body is no leaf's any more.
     if let parentNode, parentNode.flags.contains(.hasBody) {
       try moveToReplaced(parentNode.sequence, keeps: !forgetsParent, transaction, keyspaces)
@@ -121,10 +132,14 @@ extension DocumentWriter {
   ) {
     record.removeAll()
     record.reserve(body.count + treeBytes.count + 32)
-    record.append(DocumentRecord.version)
+    record.append(newHistory == nil ? DocumentRecord.version : DocumentRecord.versionWithHistory)
     record.append(flags.rawValue)
     record.append(varint: sequence)
     record.append(varint: UInt64(keyCount))
+    if let newHistory {
+      record.append(varint: newHistory.lowestGeneration)
+      record.append(varint: newHistory.count)
+    }
     record.append(varint: UInt64(treeBytes.count))
     record.append(treeBytes.bytes)
     bodyStart = record.count
@@ -213,6 +228,7 @@ extension DocumentWriter {
       for (index, node) in tree.nodes.enumerated() where index > 0 && node.flags.contains(.hasBody) {
         try deleteBody(node.sequence, isLeaf: node.isLeaf, transaction, keyspaces)
       }
+      if history != nil { _ = try dropHistory(of: id, transaction, keyspaces) }
       try transaction.delete(id, in: old.isDeleted ? keyspaces.deleted : keyspaces.docs)
       try deleteSequence(old.sequence, in: keyspaces.changes, transaction)
       try updateIndexes(id, old: liveBody(old), new: nil, transaction)
