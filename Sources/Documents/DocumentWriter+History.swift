@@ -33,14 +33,14 @@ extension DocumentWriter {
   }
 
   /// Decides which revisions the record keeps, after one was added to `tree` and it was pruned, and writes blocks of
-  /// the others. `hasPruned`: `tree` lost revisions by that.
+  /// the others; what the record has to say of them. `hasPruned`: `tree` lost revisions by that.
   func settleHistory(
     _ id: UnsafeRawBufferPointer, hasPruned: Bool, _ transaction: any WriteTransaction,
     _ keyspaces: DocumentStore.Keyspaces
-  ) throws {
-    newHistory = nil
+  ) throws -> StoredHistory? {
     let size = max(1, options.revisionsPerBlock)
-    guard history != nil || tree.nodes.count > 2 * size else { return }
+    guard history != nil || tree.nodes.count > 2 * size else { return nil }
+    var newHistory: StoredHistory?
     var lowest = RevisionTree.lowestGeneration(
       below: tree.nodes[0].generation, depth: maximumTreeDepth)
     if let history {
@@ -57,7 +57,7 @@ extension DocumentWriter {
         }
       }
     }
-    guard tree.nodes.count > 2 * size, tree.isChain else { return }
+    guard tree.nodes.count > 2 * size, tree.isChain else { return newHistory }
     let blocks = (tree.nodes.count - size - 1) / size
     let kept = tree.nodes.count - blocks * size
     let keyspace =
@@ -80,7 +80,7 @@ extension DocumentWriter {
     var count = (newHistory?.count ?? 0) + UInt64(blocks * size)
     // Blocks of which nothing counts any more.
     count -= min(count, try dropHistory(of: id, below: lowest, transaction, keyspaces))
-    newHistory = count > 0 ? StoredHistory(lowestGeneration: lowest, count: count) : nil
+    return count > 0 ? StoredHistory(lowestGeneration: lowest, count: count) : nil
   }
 
   /// Removes the blocks whose revisions are all below a generation, or all blocks; with the bodies of their revisions,

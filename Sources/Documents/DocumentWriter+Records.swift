@@ -17,7 +17,6 @@ extension DocumentWriter {
   ) throws -> Stored? {
     history = nil
     isWhole = true
-    newHistory = nil
     var found = try transaction.get(id, in: keyspaces.docs)
     let isDeleted = found == nil
     if isDeleted, mayHaveTombstones { found = try transaction.get(id, in: keyspaces.deleted) }
@@ -65,7 +64,7 @@ extension DocumentWriter {
         try deleteBody(sequence, isLeaf: false, transaction, keyspaces)
       }
     }
-    try settleHistory(id, hasPruned: tree.nodes.count < unpruned, transaction, keyspaces)
+    let history = try settleHistory(id, hasPruned: tree.nodes.count < unpruned, transaction, keyspaces)
     // A leaf that lost is replaced: its body is no leaf's any more.
     if let parentNode, parentNode.flags.contains(.hasBody) {
       try moveToReplaced(parentNode.sequence, keeps: !forgetsParent, transaction, keyspaces)
@@ -79,7 +78,8 @@ extension DocumentWriter {
       }
       treeBytes.removeAll()
       tree.encode(into: &treeBytes)
-      compose(flags: flags, sequence, keyCount: encoder.sharedKeyCount, body: encoder.fleece)
+      compose(
+        flags: flags, sequence, keyCount: encoder.sharedKeyCount, history: history, body: encoder.fleece)
     } else {
       if hasNewBody {
         try putBody(
@@ -92,14 +92,15 @@ extension DocumentWriter {
         // What was current still is.
         keepsCurrent = true
         compose(
-          flags: flags, sequence, keyCount: old.keyCount,
+          flags: flags, sequence, keyCount: old.keyCount, history: history,
           body: UnsafeRawBufferPointer(rebasing: stored.bytes[old.bodyStart...]))
       } else {
         // The new revision ended the current branch, and another leaf takes its place.
         if let old, let oldCurrent, oldCurrent.flags.contains(.hasBody), !forgetsOldCurrent {
           try keepOldCurrent(old, oldCurrent, becameParent: true, transaction, keyspaces)
         }
-        try composeFromConflict(tree.nodes[0].sequence, flags: flags, sequence, transaction, keyspaces)
+        try composeFromConflict(
+          tree.nodes[0].sequence, flags: flags, sequence, history: history, transaction, keyspaces)
       }
     }
     let isDeleted = flags.contains(.deleted)
@@ -128,17 +129,18 @@ extension DocumentWriter {
 
   /// Puts the record together from `treeBytes` and a body.
   func compose(
-    flags: DocumentRecord.Flags, _ sequence: UInt64, keyCount: Int, body: UnsafeRawBufferPointer
+    flags: DocumentRecord.Flags, _ sequence: UInt64, keyCount: Int, history: StoredHistory? = nil,
+    body: UnsafeRawBufferPointer
   ) {
     record.removeAll()
     record.reserve(body.count + treeBytes.count + 32)
-    record.append(newHistory == nil ? DocumentRecord.version : DocumentRecord.versionWithHistory)
+    record.append(history == nil ? DocumentRecord.version : DocumentRecord.versionWithHistory)
     record.append(flags.rawValue)
     record.append(varint: sequence)
     record.append(varint: UInt64(keyCount))
-    if let newHistory {
-      record.append(varint: newHistory.lowestGeneration)
-      record.append(varint: newHistory.count)
+    if let history {
+      record.append(varint: history.lowestGeneration)
+      record.append(varint: history.count)
     }
     record.append(varint: UInt64(treeBytes.count))
     record.append(treeBytes.bytes)
@@ -148,15 +150,15 @@ extension DocumentWriter {
 
   /// Puts the record together with the body of a leaf that becomes current, which leaves `conflicts`.
   func composeFromConflict(
-    _ leaf: UInt64, flags: DocumentRecord.Flags, _ sequence: UInt64, _ transaction: any WriteTransaction,
-    _ keyspaces: DocumentStore.Keyspaces
+    _ leaf: UInt64, flags: DocumentRecord.Flags, _ sequence: UInt64, history: StoredHistory? = nil,
+    _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
   ) throws {
     try withSequenceKey(leaf) { key in
       guard let bytes = try transaction.get(key, in: keyspaces.conflicts) else {
         throw DocumentError(.damaged, "the body of a conflicting revision is missing (sequence \(leaf))")
       }
       let body = try BodyRecord(bytes)
-      compose(flags: flags, sequence, keyCount: body.keyCount, body: body.body)
+      compose(flags: flags, sequence, keyCount: body.keyCount, history: history, body: body.body)
       try transaction.delete(key, in: keyspaces.conflicts)
     }
   }

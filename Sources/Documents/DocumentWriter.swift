@@ -15,8 +15,6 @@ final class DocumentWriter {
   /// What the stored document says of older revisions, which `tree` lacks unless it `isWhole`.
   var history: StoredHistory?
   var isWhole = true
-  /// What the record that is put together next says of them.
-  var newHistory: StoredHistory?
   /// A copy of the stored document: the engine's own bytes end at the next write.
   var stored = ByteBuffer()
   var record = ByteBuffer()

@@ -96,7 +96,8 @@ import Touchstone
       try update(database, 1...500)
       let revisions = try #require(try database.revisions(of: "a", withBodies: false))
       let base = revisions[250]
-      let branch = (1...3).reversed().map { "\(base.id.generation + UInt64($0))-ab0\($0)" } + [base.id.description]
+      let branch =
+        (1...3).reversed().map { "\(base.id.generation + UInt64($0))-ab0\($0)" } + [base.id.description]
       #expect(try database.apply(pulled(branch, -1)))
       var found = try layout(database)
       #expect(found == (1, 303, 0))
@@ -230,7 +231,7 @@ import Touchstone
         return try Database.open("\(index)", in: directory.path, options: options)
       }
       var deepest = 0
-      for step in 0..<150 {
+      for step in 0..<120 {
         let operation = try self.operation(on: databases[1], &random)
         let results = databases.map { database in
           do { return try operation(database) } catch {
@@ -261,8 +262,12 @@ import Touchstone
     case 0..<8:
       let count = 1 + below(12)
       return { database in
-        try (0..<count).map { try database.save("a", ["n": .int(n + Int64($0))]).revisionID.description }
-          .joined(separator: " ")
+        // Another document, so that nothing of one gets into the other.
+        try database.save("other\(n % 9)", ["n": .int(n)])
+        return try (0..<count).map {
+          try database.save("a", ["n": .int(n + Int64($0))]).revisionID.description
+        }
+        .joined(separator: " ")
       }
     case 8..<11:
       // From elsewhere: on top of what is current, of something else, or of nothing.

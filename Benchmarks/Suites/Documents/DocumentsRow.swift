@@ -49,7 +49,7 @@ struct DocumentsRow: Sendable {
     case .conflictResolve: sizes.conflicted * (DocumentsWorkload.branches - 1)
     case .history:
       DocumentsWorkload.historyBatch * DocumentsWorkload.windowBatches
-        * sizes.historyDocuments(depth: variant.depth)
+        * sizes.historyDocuments
     case .purge, .compact: sizes.documents
     case .rewrite: sizes.documents * DocumentsWorkload.rewrites
     case .setExpiration, .expire: sizes.expiring
@@ -224,7 +224,7 @@ struct DocumentsRow: Sendable {
     let batch = DocumentsWorkload.historyBatch
     let batches = sizes.updates / batch
     var seconds = windows.map { _ in 0.0 }
-    for document in 0..<sizes.historyDocuments(depth: variant.depth) {
+    for document in 0..<sizes.historyDocuments {
       let id = DocumentsData.id(document)
       for number in 0..<batches {
         let begin = Clock.nanoseconds()
