@@ -47,7 +47,8 @@ extension DocumentWriter {
   ) throws {
     // The old current revision and the parent, by the sequences of their bodies, before indices change.
     let oldCurrent = old == nil ? nil : tree.nodes[0]
-    let parentNode = parent > 0 ? tree.nodes[parent] : nil
+    // (An ancestor that came without a body has the sequence of the revision that it came with.)
+    let parentNode = parent > 0 && tree.nodes[parent].flags.contains(.hasBody) ? tree.nodes[parent] : nil
     var forgetsOldCurrent = false
     var forgetsParent = false
     var keepsCurrent = false
@@ -66,7 +67,7 @@ extension DocumentWriter {
     }
     let history = try settleHistory(id, hasPruned: tree.nodes.count < unpruned, transaction, keyspaces)
     // A leaf that lost is replaced: its body is no leaf's any more.
-    if let parentNode, parentNode.flags.contains(.hasBody) {
+    if let parentNode {
       try moveToReplaced(parentNode.sequence, keeps: !forgetsParent, transaction, keyspaces)
     }
     var flags: DocumentRecord.Flags = tree.nodes[0].isDeleted ? .deleted : []
