@@ -47,12 +47,16 @@ let package = Package(
     .target(name: "Blobs", dependencies: ["Storage", "Encryption", "CCrypto"]),
     .target(name: "Documents", dependencies: ["Storage", "Fleece", "Blobs", "CCrypto"]),
     .target(
+      name: "CBLite2",
+      dependencies: ["Documents", "Fleece", "Blobs", "Storage", "SQLiteLibrary", "CSQLite", "CCrypto"]),
+    .target(
       name: "Query", dependencies: ["Storage", "Fleece", "Documents", "CICU"],
       swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
     .target(
       name: "Touchstone",
       dependencies: [
-        "Documents", "Query", "Encryption", "Blobs", "Storage", "StorageSQLite", "StorageLMDB", "CZip",
+        "Documents", "Query", "CBLite2", "Encryption", "Blobs", "Storage", "StorageSQLite", "StorageLMDB",
+        "CZip",
       ]),
 
     // The bench. It depends on the library, never the reverse.
@@ -102,6 +106,9 @@ let package = Package(
       dependencies: [
         "Touchstone", "Storage", "SQLiteLibrary", "StorageConformance", "conversion-child",
       ]),
+    .testTarget(
+      name: "CBLite2Tests",
+      dependencies: ["Touchstone", "CBLite2", "Documents", "Fleece", "Blobs", "Storage", "SQLiteLibrary"]),
     .testTarget(name: "TouchstoneTests", dependencies: ["Touchstone", "Datasets"]),
     .testTarget(
       name: "QueryTests",

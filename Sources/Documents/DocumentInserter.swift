@@ -13,6 +13,10 @@ public final class DocumentInserter {
     public var isNew = true
     /// How many revisions are here now that weren't; 0: it was here as it is.
     public var revisions = 0
+    /// Which of its revisions is current: where it stands among those that were given. Only of a new one.
+    public var current = 0
+    /// Whether it has more than one live leaf. Only of a new one.
+    public var isConflicted = false
     /// Blobs that its bodies name and that aren't to be had.
     public var missingBlobs: [BlobDigest] = []
   }
@@ -87,12 +91,21 @@ public final class DocumentInserter {
         try merge(id, revisions, writer, &outcome, findBlob)
       } else {
         outcome.revisions = revisions.count
+        outcome.current = Int(writer.tree.nodes[0].sequence) - 1
+        outcome.isConflicted = writer.tree.isConflicted
         try prepareBodies(id, revisions, writer, &outcome, findBlob)
         try writer.mutating { try write(id, sequence, revisions, writer, transaction, keyspaces) }
       }
       if let expiration { _ = try writer.setExpiration(id, expiration) }
       return outcome
     }
+  }
+
+  /// Stores a local document at its generation, inside `inBatch`, unless there is one of that name; says whether.
+  public func insertLocalDocument(_ name: String, generation: UInt64, _ body: JSONValue) throws -> Bool {
+    guard try store.localDocument(name) == nil else { return false }
+    try store.saveLocalDocument(name, body, generation: max(1, generation))
+    return true
   }
 
   private func refused(_ reason: String, _ id: UnsafeRawBufferPointer) -> DocumentError {

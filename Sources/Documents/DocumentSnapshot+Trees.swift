@@ -1,3 +1,4 @@
+import Blobs
 import Fleece
 import Storage
 
@@ -73,5 +74,19 @@ extension DocumentSnapshot {
         return goesOn
       }
     }
+  }
+}
+
+extension DocumentSnapshot {
+  /// The blobs that a stored body names, each once.
+  public static func blobs(namedIn body: UnsafeRawBufferPointer, sharedKeys: SharedKeys) throws
+    -> [BlobDigest]
+  {
+    guard mayNameBlob(body), let root = FleeceReader.root(of: body) else { return [] }
+    var digests: [BlobDigest] = []
+    try forEachBlobReference(in: root, sharedKeys: sharedKeys) { reference in
+      if let digest = reference.digest, !digests.contains(digest) { digests.append(digest) }
+    }
+    return digests
   }
 }
