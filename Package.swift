@@ -108,7 +108,7 @@ let package = Package(
       ]),
     .testTarget(
       name: "CBLite2Tests",
-      dependencies: ["Touchstone", "CBLite2", "Documents", "Fleece", "Blobs", "Storage", "SQLiteLibrary"]),
+      dependencies: ["Touchstone", "CBLite2", "SQLiteLibrary", "CSQLite", "Datasets", "Storage"]),
     .testTarget(name: "TouchstoneTests", dependencies: ["Touchstone", "Datasets"]),
     .testTarget(
       name: "QueryTests",

@@ -134,14 +134,14 @@ public final class CBLite2Importer {
     }
     defer { rows.reset() }
     let bytes = (rows.body?.count ?? 0) + (rows.extra?.count ?? 0)
-    let id = rows.idText
     do {
       try importRow(rows)
     } catch let fault as RawRevisionTree.Fault {
-      skip(id, fault.description)
+      skip(rows.idText, fault.description)
     } catch let error as DocumentError {
       switch error.code {
-      case .invalidDocumentID, .invalidHistory, .invalidBody, .invalidRevisionID: skip(id, error.message)
+      case .invalidDocumentID, .invalidHistory, .invalidBody, .invalidRevisionID:
+        skip(rows.idText, error.message)
       default: throw error
       }
     }
@@ -162,13 +162,12 @@ public final class CBLite2Importer {
       return
     }
     if tree.remotes > 0 || row.flags & 8 != 0 { report.remoteNotes += 1 }
-    let text = row.idText
     let outcome = try tree.revisions.withUnsafeBufferPointer {
       try inserter.insert(id, sequence: row.sequence, $0, expiration: expiration, findBlob: copyBlob)
     }
     for digest in outcome.missingBlobs {
       report.missingBlobs += 1
-      report.note(text, "its blob \(digest) isn't there, or isn't what it should be")
+      report.note(row.idText, "its blob \(digest) isn't there, or isn't what it should be")
     }
     if expiration != nil { report.expirations += 1 }
     report.revisions += outcome.revisions
