@@ -50,7 +50,9 @@ import Touchstone
   }
 
   /// Imports into a new database, which has to be sound then. Says whether it succeeded.
-  private func attempt(_ path: String, _ directory: TemporaryDirectory, _ what: String) throws -> CBLite2ImportReport? {
+  private func attempt(_ path: String, _ directory: TemporaryDirectory, _ what: String) throws
+    -> CBLite2ImportReport?
+  {
     let database = try newDatabase(directory("target"), .lmdb)
     defer {
       try? database.close()
@@ -60,7 +62,9 @@ import Touchstone
     do { report = try database.importCBLite2(path) } catch is CBLite2Error {}
     try expectSound(database, what)
     if let report {
-      let accounted = report.documents + report.tombstones + report.skipped + report.expired + report.merged + report.unchanged
+      let accounted =
+        report.documents + report.tombstones + report.skipped + report.expired + report.merged
+        + report.unchanged
       #expect(accounted == report.read, "\(what): \(report)")
     }
     return report
@@ -116,7 +120,9 @@ import Touchstone
       let connection = try Connection(
         path + "/db.sqlite3", library: try Library.load(Library.sqlitePath), flags: SQLITE_OPEN_READWRITE)
       switch Int.random(in: 0..<14, using: &random) {
-      case 0: try connection.execute("DROP TABLE \(["kv_default", "kv_info", "kvmeta"].randomElement(using: &random)!)")
+      case 0:
+        try connection.execute(
+          "DROP TABLE \(["kv_default", "kv_info", "kvmeta"].randomElement(using: &random)!)")
       case 1: try connection.execute("ALTER TABLE kv_default RENAME COLUMN version TO other")
       case 2:
         let type = ["3", "'text'", "NULL", "4.5", "x''"].randomElement(using: &random)!
@@ -146,7 +152,10 @@ import Touchstone
       switch Int.random(in: 0..<5, using: &random) {
       case 0: bytes.removeLast(Int.random(in: 1...bytes.count, using: &random))
       case 1: bytes.removeFirst(Int.random(in: 1...bytes.count, using: &random))
-      case 2: bytes += (0..<Int.random(in: 1..<9, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) }
+      case 2:
+        bytes += (0..<Int.random(in: 1..<9, using: &random)).map { _ in
+          UInt8.random(in: 0...255, using: &random)
+        }
       default:
         for _ in 0...Int.random(in: 0...3, using: &random) {
           bytes[Int.random(in: 0..<bytes.count, using: &random)] = UInt8.random(in: 0...255, using: &random)

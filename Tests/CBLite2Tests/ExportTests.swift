@@ -9,7 +9,9 @@ import Touchstone
     try database.inBatch {
       for n in 0..<documents {
         let id = "doc-\(n)"
-        var body: JSONValue = ["n": .int(Int64(n)), "@odd name": .string("größe \(n)"), "list": [1, 2.5, nil, true]]
+        var body: JSONValue = [
+          "n": .int(Int64(n)), "@odd name": .string("größe \(n)"), "list": [1, 2.5, nil, true],
+        ]
         for _ in 0..<Int.random(in: 0...6, using: &random) {
           body["key\(Int.random(in: 0..<90, using: &random))"] = .double(Double(n) / 3)
         }
@@ -20,7 +22,8 @@ import Touchstone
         if n % 7 == 0 { try database.delete(id, keeping: n % 2 == 0 ? [:] : ["why": "because"]) }
         if n % 5 == 0 {
           try database.apply(
-            PulledRevision(id: id, history: ["2-\(n % 2 == 0 ? "aa" : "ff")", "1-11"], body: ["side": "pulled"]))
+            PulledRevision(
+              id: id, history: ["2-\(n % 2 == 0 ? "aa" : "ff")", "1-11"], body: ["side": "pulled"]))
         }
         if n % 10 == 0 {
           try database.apply(
@@ -28,7 +31,8 @@ import Touchstone
         }
       }
     }
-    let blob = try database.makeBlob((0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }, contentType: "a/b")
+    let blob = try database.makeBlob(
+      (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }, contentType: "a/b")
     try database.save("blob", ["file": blob.jsonValue, "deep": ["list": [blob.jsonValue]]])
     var attached = MutableDocument(id: "attached")
     attached.setAttachment("a.txt", try database.makeBlob(Array("text".utf8), contentType: "text/plain"))
@@ -51,14 +55,16 @@ import Touchstone
     for other in allEngines where isLong || other == engine || other == .lmdb {
       let back = try newDatabase(directory("back-\(other)"), other)
       let imported = try back.importCBLite2(directory("out.cblite2"))
-      #expect(imported.skipped == 0 && imported.revisions == report.revisions && imported.bodies == report.bodies)
+      #expect(
+        imported.skipped == 0 && imported.revisions == report.revisions && imported.bodies == report.bodies)
       #expect(imported.conflicts == report.conflicts && imported.otherWinners == 0)
       #expect(try differences(database, back, sequences: true) == [], "seed \(seed)")
       try expectSound(back)
       // The same again is the same bytes.
       let second = directory("second-\(other).cblite2")
       try back.exportCBLite2(to: second)
-      let all = "SELECT hex(key), sequence, flags, hex(version), hex(body), expiration FROM kv_default ORDER BY key"
+      let all =
+        "SELECT hex(key), sequence, flags, hex(version), hex(body), expiration FROM kv_default ORDER BY key"
       #expect(try rows(directory("out.cblite2"), all) == rows(second, all))
       try back.close()
     }
@@ -83,10 +89,15 @@ import Touchstone
     let b = "0000000F FFFF 83 04 AC0200FF 00 7000 00000000".filter { $0 != " " }
     #expect(try rows(directory("out.cblite2"), all) == ["a|3|2|02BB|\(a)", "b|4|1|AC0200FF|\(b)"])
     #expect(
-      try rows(directory("out.cblite2"), "SELECT name, lastSeq FROM kvmeta ORDER BY name") == ["default|4", "info|4"])
-    let info = try rows(directory("out.cblite2"), "SELECT key, length(body), hex(body) FROM kv_info ORDER BY sequence")
+      try rows(directory("out.cblite2"), "SELECT name, lastSeq FROM kvmeta ORDER BY name") == [
+        "default|4", "info|4",
+      ])
+    let info = try rows(
+      directory("out.cblite2"), "SELECT key, length(body), hex(body) FROM kv_info ORDER BY sequence")
     #expect(info[0] == "versioning|8|0000000000000000" && info[1].hasPrefix("publicUUID|16|"))
-    #expect(info[2].hasPrefix("privateUUID|16|") && info[3] == "SharedKeys|6|416E600180028002" || info[3].hasPrefix("SharedKeys|"))
+    #expect(
+      info[2].hasPrefix("privateUUID|16|") && info[3] == "SharedKeys|6|416E600180028002"
+        || info[3].hasPrefix("SharedKeys|"))
     try database.close()
   }
 
@@ -102,7 +113,8 @@ import Touchstone
     #expect(Set(report.rewritten.map(\.revision)) == ["3-foo", "3-bar", "2-ABCD"])
     // The SHA-1 of "3-foo".
     #expect(
-      report.rewritten.first { $0.revision == "3-foo" }?.written == "3-c1ffdf03bfe0ef0b4f7f5e5a6bb9c6d02f3e3a02"
+      report.rewritten.first { $0.revision == "3-foo" }?.written
+        == "3-c1ffdf03bfe0ef0b4f7f5e5a6bb9c6d02f3e3a02"
         || report.rewritten.allSatisfy { $0.written.count == 42 })
     let back = try newDatabase(directory("back"), engine)
     try back.importCBLite2(directory("out.cblite2"))

@@ -26,7 +26,9 @@ import Touchstone
     try database.close()
   }
 
-  @Test("3.x rows: the tree beside the body, a tombstone without one, and rows that 2.x wrote", arguments: allEngines)
+  @Test(
+    "3.x rows: the tree beside the body, a tombstone without one, and rows that 2.x wrote",
+    arguments: allEngines)
   func rows3x(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     let made = try MadeDatabase(directory("a.cblite2"), version: 400)
@@ -77,9 +79,9 @@ import Touchstone
         00000013 0002 82 02 02BB 00 7001 0000 4162 8003 00
         """.replacingOccurrences(of: "8003 00", with: "8003").replacingOccurrences(
           of: "00000013", with: "00000012") + """
-          00000012 0002 A2 02 02AA 06 7001 0000 4161 8003
-          0000000B FFFF 00 02 0111 05 00000000 0001 0001
-          """))
+            00000012 0002 A2 02 02AA 06 7001 0000 4161 8003
+            0000000B FFFF 00 02 0111 05 00000000 0001 0001
+            """))
     made.close()
     let database = try newDatabase(directory("db"), engine)
     let report = try database.importCBLite2(made.path)
@@ -177,7 +179,8 @@ import Touchstone
     let extra = hex("0000000B FFFF 02 02 01AA 00 00000000")
     try made.insert(
       "later", sequence: 1, version: hex("01AA"), body: hex("7000"), extra: extra, expiration: future)
-    try made.insert("past", sequence: 2, version: hex("01AA"), body: hex("7000"), extra: extra, expiration: 1_000)
+    try made.insert(
+      "past", sequence: 2, version: hex("01AA"), body: hex("7000"), extra: extra, expiration: 1_000)
     try made.insert("never", sequence: 3, version: hex("01AA"), body: hex("7000"), extra: extra)
     try made.makeStore("kv_expiry")
     // 4,000,000,000 seconds as a varint.
@@ -203,9 +206,11 @@ import Touchstone
       try made.makeStore("kv_" + store)
     }
     try made.insert("live", sequence: 2, version: hex("01AA"), body: hex("7000"), extra: extra)
-    try made.insert("kv_del_default", "dead", sequence: 1, flags: 1, version: hex("01AA"), body: hex("7000"), extra: dead)
     try made.insert(
-      "kv_.travel.\\Air\\Lines", "airline", sequence: 1, version: hex("01AA"), body: hex("7000"), extra: extra)
+      "kv_del_default", "dead", sequence: 1, flags: 1, version: hex("01AA"), body: hex("7000"), extra: dead)
+    try made.insert(
+      "kv_.travel.\\Air\\Lines", "airline", sequence: 1, version: hex("01AA"), body: hex("7000"), extra: extra
+    )
     made.close()
     let database = try newDatabase(directory("db"))
     let report = try database.importCBLite2(made.path)
@@ -227,13 +232,15 @@ import Touchstone
     let made = try MadeDatabase(directory("a.cblite2"))
     try made.makeStore("kv__local")
     try made.makeStore("kv_checkpoints")
-    try made.insert("kv__local", "settings", sequence: nil, version: Array("4-local".utf8), body: Array(#"{"a":1}"#.utf8))
+    try made.insert(
+      "kv__local", "settings", sequence: nil, version: Array("4-local".utf8), body: Array(#"{"a":1}"#.utf8))
     try made.insert("kv__local", "bad", sequence: nil, version: nil, body: Array("[1]".utf8))
     try made.insert("kv_checkpoints", "cp", sequence: nil, version: nil, body: Array(#"{"local":10}"#.utf8))
     made.close()
     let database = try newDatabase(directory("db"))
     let report = try database.importCBLite2(made.path)
-    #expect(report.localDocuments == 1 && report.checkpoints == 1 && report.details.map(\.id) == ["_local/bad"])
+    #expect(
+      report.localDocuments == 1 && report.checkpoints == 1 && report.details.map(\.id) == ["_local/bad"])
     #expect(try database.localDocument("settings")?.revisionID == "4-local")
     #expect(try database.localDocument("settings")?.body == ["a": 1])
     try database.close()
@@ -258,7 +265,9 @@ import Touchstone
     let database = try newDatabase(directory("db"), engine)
     #expect(try database.importCBLite2(copy).documents == 1)
     #expect(try files(below: copy) == before)
-    let leftovers = try FileManager.default.contentsOfDirectory(atPath: directory.path).filter { $0.hasPrefix(".") }
+    let leftovers = try FileManager.default.contentsOfDirectory(atPath: directory.path).filter {
+      $0.hasPrefix(".")
+    }
     #expect(leftovers.isEmpty)
     try database.close()
   }
@@ -306,14 +315,18 @@ import Touchstone
       return made.close()
     }
     #expect(attempt(directory("nothing.cblite2")) == .notFound)
-    try FileManager.default.createDirectory(atPath: directory("empty.cblite2"), withIntermediateDirectories: true)
+    try FileManager.default.createDirectory(
+      atPath: directory("empty.cblite2"), withIntermediateDirectories: true)
     #expect(attempt(directory("empty.cblite2")) == .notADatabase)
     try Data("{}".utf8).write(to: URL(filePath: directory("empty.cblite2") + "/db.forest.0"))
     #expect(attempt(directory("empty.cblite2")) == .olderVersion)
-    let foreign = try make("foreign") { try $0.connection.execute("DROP TABLE kv_default; DROP TABLE kv_info; CREATE TABLE a(b)") }
+    let foreign = try make("foreign") {
+      try $0.connection.execute("DROP TABLE kv_default; DROP TABLE kv_info; CREATE TABLE a(b)")
+    }
     #expect(attempt(foreign) == .notADatabase)
     let old = try make("old", version: 101) {
-      try $0.connection.execute("DROP TABLE kv_default; DROP TABLE kv_info; CREATE TABLE docs(a); CREATE TABLE revs(b)")
+      try $0.connection.execute(
+        "DROP TABLE kv_default; DROP TABLE kv_info; CREATE TABLE docs(a); CREATE TABLE revs(b)")
     }
     #expect(attempt(old) == .olderVersion)
     #expect(attempt(try make("new", version: 700) { _ in }) == .newerVersion)
@@ -349,8 +362,14 @@ import Touchstone
       ("vector", hex("00AA"), hex("0000000D FFFF 82 02 00AA 00 7000 00000000")),
       ("loop", hex("01AA"), hex("0000000D 0000 82 02 01AA 00 7000 00000000")),
       ("parent", hex("01AA"), hex("0000000D 0007 82 02 01AA 00 7000 00000000")),
-      ("same parent", hex("01AA"), hex("0000000D 0001 82 02 01AA 00 7000 0000000B FFFF 00 02 01BB 00 00000000")),
-      ("twice", hex("01AA"), hex("0000000D FFFF 82 02 01AA 00 7000 0000000D FFFF 82 02 01AA 00 7000 00000000")),
+      (
+        "same parent", hex("01AA"),
+        hex("0000000D 0001 82 02 01AA 00 7000 0000000B FFFF 00 02 01BB 00 00000000")
+      ),
+      (
+        "twice", hex("01AA"),
+        hex("0000000D FFFF 82 02 01AA 00 7000 0000000D FFFF 82 02 01AA 00 7000 00000000")
+      ),
       ("no body", hex("01AA"), hex("0000000B FFFF 02 02 01AA 00 00000000")),
       ("array", hex("01AA"), hex("0000000D FFFF 82 02 01AA 00 6000 00000000")),
       ("fleece", hex("01AA"), hex("0000000D FFFF 82 02 01AA 00 8001 00000000")),

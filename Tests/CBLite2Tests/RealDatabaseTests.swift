@@ -22,7 +22,8 @@ import Touchstone
   static let expected = [
     Expected(name: "PrebuiltDB", path: "PrebuiltDB.cblite2", documents: 10, revisions: 10),
     Expected(name: "android200-sqlite", path: "android-sqlite.cblite2", documents: 2, revisions: 2, blobs: 2),
-    Expected(name: "android200-sqlite-b", path: "android-sqlite.cblite2", documents: 2, revisions: 2, blobs: 2),
+    Expected(
+      name: "android200-sqlite-b", path: "android-sqlite.cblite2", documents: 2, revisions: 2, blobs: 2),
     Expected(
       name: "db_3_0_0_names_100_with_deleted", path: "db_3_0_0_names_100_with_deleted.cblite2", documents: 78,
       tombstones: 22, revisions: 122),
@@ -37,7 +38,8 @@ import Touchstone
         "travel.routes": 3_000,
       ]),
     Expected(
-      name: "travel-3x", path: "travel.cblite2.zip", collection: "travel.hotels", documents: 350, revisions: 350,
+      name: "travel-3x", path: "travel.cblite2.zip", collection: "travel.hotels", documents: 350,
+      revisions: 350,
       blobs: 20,
       others: [
         "travel.airlines": 150, "travel.airports": 0, "travel.landmarks": 0, "travel.routes": 3_000,
@@ -95,9 +97,11 @@ import Touchstone
       let target = directory("\(expected.name)-out.cblite2")
       try database.exportCBLite2(to: target)
       // The flag 8 says that a remote database has the revision, and isn't carried over.
-      let documents = "SELECT hex(key), sequence, flags & 7, hex(version), hex(body) FROM kv_default ORDER BY key"
+      let documents =
+        "SELECT hex(key), sequence, flags & 7, hex(version), hex(body) FROM kv_default ORDER BY key"
       #expect(try rows(source, documents) == rows(target, documents), "\(expected.name)")
-      let info = "SELECT key, flags, version, hex(body) FROM kv_info WHERE key IN ('versioning', 'SharedKeys')"
+      let info =
+        "SELECT key, flags, version, hex(body) FROM kv_info WHERE key IN ('versioning', 'SharedKeys')"
       #expect(try rows(source, info).sorted() == rows(target, info).sorted())
       let last = "SELECT lastSeq FROM kvmeta WHERE name = 'default'"
       #expect(try rows(source, last) == rows(target, last))
@@ -155,7 +159,8 @@ import Touchstone
   @Test(
     "that are encrypted are refused by name",
     arguments: [
-      "Mac_2.1_AES128/Mac_2.1_AES128", "Mac_2.5_AES256/Mac_2.5_AES256", "PrebuiltDB-encrypted/PrebuiltDB-encrypted",
+      "Mac_2.1_AES128/Mac_2.1_AES128", "Mac_2.5_AES256/Mac_2.5_AES256",
+      "PrebuiltDB-encrypted/PrebuiltDB-encrypted",
       "PrebuiltDB-encrypted-b/PrebuiltDB-encrypted", "PrebuiltDB-encrypted-c/PrebuiltDB-encrypted",
       "upgrade_2.7_encrypted/upgrade_2.7", "upgrade_2.8_encrypted/upgrade_2.8_encrypted",
     ])

@@ -75,7 +75,9 @@ final class MadeDatabase {
     try insert("kv_info", key, sequence: nil, flags: 0, version: nil, body: body)
   }
 
-  func setSharedKeys(_ names: [String]) throws { try setInfo("SharedKeys", try SharedKeys(keys: names).encoded()) }
+  func setSharedKeys(_ names: [String]) throws {
+    try setInfo("SharedKeys", try SharedKeys(keys: names).encoded())
+  }
 
   func insert(
     _ table: String = "kv_default", _ key: String, sequence: Int?, flags: Int = 0, version: [UInt8]?,
@@ -111,7 +113,8 @@ func files(below path: String) throws -> [String: Data] {
   for name in try FileManager.default.subpathsOfDirectory(atPath: path) {
     var isDirectory: ObjCBool = false
     let file = path + "/" + name
-    guard FileManager.default.fileExists(atPath: file, isDirectory: &isDirectory), !isDirectory.boolValue else {
+    guard FileManager.default.fileExists(atPath: file, isDirectory: &isDirectory), !isDirectory.boolValue
+    else {
       continue
     }
     files[name] = try Data(contentsOf: URL(filePath: file))
@@ -129,7 +132,8 @@ func rows(_ path: String, _ sql: String) throws -> [String] {
   defer { statement.finalize() }
   var rows: [String] = []
   while try statement.step() {
-    rows.append((0..<statement.columnCount).map { statement.string(Int32($0)) ?? "NULL" }.joined(separator: "|"))
+    rows.append(
+      (0..<statement.columnCount).map { statement.string(Int32($0)) ?? "NULL" }.joined(separator: "|"))
   }
   return rows
 }
