@@ -106,7 +106,9 @@ struct TreeWriter {
       isMain[index] = true
       index = revisions[index].parent
     }
-    for leaf in leaves where leaf > 0 && !revisions[leaf].isDeleted {
+    // Its deleted leaves too: those without the mark would stand between the current one and the others.
+    guard leaves.contains(where: { $0 > 0 && !revisions[$0].isDeleted }) else { return }
+    for leaf in leaves where leaf > 0 {
       var index = leaf
       while index >= 0, !isMain[index] {
         nodes[index].flags.insert(.inConflict)

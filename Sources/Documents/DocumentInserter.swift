@@ -21,6 +21,9 @@ public final class DocumentInserter {
     public var missingBlobs: [BlobDigest] = []
   }
 
+  /// A sequence that is higher can't be right, and would leave few for those that follow.
+  private static let highestKept: UInt64 = 1 << 56
+
   private let store: DocumentStore
   private let sharedKeys: SharedKeys
   private let keepsSequences: Bool
@@ -63,7 +66,7 @@ public final class DocumentInserter {
   /// Makes the last sequence at least `sequence`, as the other database's was.
   public func raiseLastSequence(to sequence: UInt64) throws {
     try store.writing { writer in
-      guard let last = writer.lastSequence, sequence > last, sequence <= maximumSequence else { return }
+      guard let last = writer.lastSequence, sequence > last, sequence <= Self.highestKept else { return }
       writer.state?.lastSequence = sequence
     }
   }
@@ -323,26 +326,31 @@ public final class DocumentInserter {
     }
     sourceIndices.removeAll(keepingCapacity: true)
     for node in tree.nodes { sourceIndices.append(Int(node.sequence) - 1) }
-    // The oldest first, each with a sequence below the document's.
-    let withBodies = tree.nodes.indices.filter { $0 > 0 && tree.nodes[$0].flags.contains(.hasBody) }
-      .sorted {
-        let (a, b) = (revisions[sourceIndices[$0]].sequence, revisions[sourceIndices[$1]].sequence)
-        return a == b ? $0 > $1 : a < b
-      }
-    for index in withBodies {
-      var sequence = revisions[sourceIndices[index]].sequence
+    // The oldest first, each body with a sequence of its own; the last one may have the document's.
+    func sourceSequence(_ index: Int) -> UInt64 {
+      let given = revisions[sourceIndices[index]].sequence
+      return given == 0 || given > wanted ? wanted : given
+    }
+    let withBodies = tree.nodes.indices.filter { tree.nodes[$0].flags.contains(.hasBody) }.sorted {
+      let (a, b) = (sourceSequence($0), sourceSequence($1))
+      return a == b ? $0 > $1 : a < b
+    }
+    for index in withBodies.dropLast() {
+      var sequence = sourceSequence(index)
       if try !isFree(sequence, below: wanted, writer, transaction, keyspaces) {
         sequence = try writer.nextSequence()
       }
       bodySequences.insert(sequence)
       tree.setSequence(sequence, of: index)
     }
-    let given = revisions[sourceIndices[0]].sequence
-    let keepsCurrent = try isFree(given, below: wanted, writer, transaction, keyspaces)
+    // The current revision always has a body.
+    let last = withBodies.last ?? 0
+    let given = sourceSequence(last)
+    let keepsLast = try isFree(given, below: wanted, writer, transaction, keyspaces)
     let sequence = try documentSequence(wanted, writer)
-    if keepsCurrent { bodySequences.insert(given) }
-    tree.setSequence(keepsCurrent ? given : sequence, of: 0)
-    for index in tree.nodes.indices where index > 0 && !tree.nodes[index].flags.contains(.hasBody) {
+    if keepsLast { bodySequences.insert(given) }
+    tree.setSequence(keepsLast ? given : sequence, of: last)
+    for index in tree.nodes.indices where !tree.nodes[index].flags.contains(.hasBody) {
       let given = revisions[sourceIndices[index]].sequence
       tree.setSequence(keepsSequences && given > 0 && given < sequence ? given : sequence, of: index)
     }
@@ -350,7 +358,7 @@ public final class DocumentInserter {
   }
 
   private func documentSequence(_ wanted: UInt64, _ writer: DocumentWriter) throws -> UInt64 {
-    guard keepsSequences, let last = writer.lastSequence, wanted > last, wanted <= maximumSequence else {
+    guard keepsSequences, let last = writer.lastSequence, wanted > last, wanted <= Self.highestKept else {
       return try writer.nextSequence()
     }
     writer.state?.lastSequence = wanted

@@ -37,7 +37,7 @@ import Touchstone
     var attached = MutableDocument(id: "attached")
     attached.setAttachment("a.txt", try database.makeBlob(Array("text".utf8), contentType: "text/plain"))
     try database.save(&attached)
-    try database.setExpiration(of: "doc-1", milliseconds: 4_000_000_000_123)
+    try database.setExpiration(of: "doc-1", at: Date(timeIntervalSince1970: 4_000_000_000.125))
     try database.saveLocalDocument("settings", ["a": 1])
     try database.saveLocalDocument("settings", ["a": 2], basedOn: 1)
     try database.purge("doc-\(documents - 1)")
@@ -49,7 +49,8 @@ import Touchstone
     let database = try newDatabase(directory("db"), engine)
     try Self.fill(database, seed: seed)
     let report = try database.exportCBLite2(to: directory("out.cblite2"))
-    #expect(try report.documents == database.documentCount && report.tombstones == database.tombstoneCount)
+    let counts = try (database.documentCount, database.tombstoneCount)
+    #expect(report.documents == counts.0 && report.tombstones == counts.1)
     #expect(report.blobs == 2 && report.localDocuments == 1 && report.expirations == 1)
     #expect(report.rewrittenIDs == 0 && report.skipped == 0 && report.conflicts > 0)
     for other in allEngines where isLong || other == engine || other == .lmdb {
@@ -58,7 +59,8 @@ import Touchstone
       #expect(
         imported.skipped == 0 && imported.revisions == report.revisions && imported.bodies == report.bodies)
       #expect(imported.conflicts == report.conflicts && imported.otherWinners == 0)
-      #expect(try differences(database, back, sequences: true) == [], "seed \(seed)")
+      let different = try differences(database, back, sequences: true)
+      #expect(different == [], "seed \(seed)")
       try expectSound(back)
       // The same again is the same bytes.
       let second = directory("second-\(other).cblite2")
@@ -95,9 +97,7 @@ import Touchstone
     let info = try rows(
       directory("out.cblite2"), "SELECT key, length(body), hex(body) FROM kv_info ORDER BY sequence")
     #expect(info[0] == "versioning|8|0000000000000000" && info[1].hasPrefix("publicUUID|16|"))
-    #expect(
-      info[2].hasPrefix("privateUUID|16|") && info[3] == "SharedKeys|6|416E600180028002"
-        || info[3].hasPrefix("SharedKeys|"))
+    #expect(info[2].hasPrefix("privateUUID|16|") && info[3] == "SharedKeys|6|6001416E8002")
     try database.close()
   }
 
@@ -112,10 +112,8 @@ import Touchstone
     #expect(report.rewrittenIDs == 3)
     #expect(Set(report.rewritten.map(\.revision)) == ["3-foo", "3-bar", "2-ABCD"])
     // The SHA-1 of "3-foo".
-    #expect(
-      report.rewritten.first { $0.revision == "3-foo" }?.written
-        == "3-c1ffdf03bfe0ef0b4f7f5e5a6bb9c6d02f3e3a02"
-        || report.rewritten.allSatisfy { $0.written.count == 42 })
+    let written = report.rewritten.first { $0.revision == "3-foo" }?.written
+    #expect(written == "3-163eb18de274671cfcb03d908b6213b6a6dd2e9e")
     let back = try newDatabase(directory("back"), engine)
     try back.importCBLite2(directory("out.cblite2"))
     #expect(try back.leaves(of: "a").count == 2)
@@ -174,9 +172,11 @@ import Touchstone
     try database.exportCBLite2(to: directory("out.cblite2"))
     let back = try newDatabase(directory("back"))
     try back.importCBLite2(directory("out.cblite2"))
-    #expect(back.maximumTreeDepth == 70)
+    let depth = try back.maximumTreeDepth
+    #expect(depth == 70)
     #expect(try back.revisions(of: "doc")?.count == 60)
-    #expect(try differences(database, back) == [])
+    let different = try differences(database, back)
+    #expect(different == [])
     try expectSound(back)
     try database.close()
     try back.close()

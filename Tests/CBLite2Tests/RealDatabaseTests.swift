@@ -78,7 +78,8 @@ import Touchstone
       try database.exportCBLite2(to: directory("out.cblite2"))
       let again = try newDatabase(directory("again"))
       try again.importCBLite2(directory("out.cblite2"))
-      #expect(try differences(database, again, sequences: true) == [])
+      let different = try differences(database, again, sequences: true)
+      #expect(different == [])
       try again.close()
     }
     try database.close()

@@ -72,7 +72,7 @@ final class MadeDatabase {
   }
 
   func setInfo(_ key: String, _ body: [UInt8]) throws {
-    try insert("kv_info", key, sequence: nil, flags: 0, version: nil, body: body)
+    try insert(key, into: "kv_info", sequence: nil, flags: 0, version: nil, body: body)
   }
 
   func setSharedKeys(_ names: [String]) throws {
@@ -80,7 +80,7 @@ final class MadeDatabase {
   }
 
   func insert(
-    _ table: String = "kv_default", _ key: String, sequence: Int?, flags: Int = 0, version: [UInt8]?,
+    _ key: String, into table: String = "kv_default", sequence: Int?, flags: Int = 0, version: [UInt8]?,
     body: [UInt8]?, extra: [UInt8]? = nil, expiration: Int? = nil
   ) throws {
     let columns = extra == nil && expiration == nil ? "" : ", extra, expiration"

@@ -31,8 +31,8 @@ struct ImportCommand: Subcommand {
       back: a document that isn't there yet gets the revision ID of its line (_rev), one that has that revision
       stays as it is; _sequence is not taken over. A bad line stops the import: the transactions before it stay.
 
-      Of a Couchbase Lite 2.x or 3.x database come whole revision trees with their IDs, tombstones, expirations, local
-      documents and blobs; it is only read. What is left behind is reported, and says why.
+      Of a Couchbase Lite 2.x or 3.x database come whole revision trees with their IDs, tombstones, expirations,
+      local documents and blobs; it is only read. What is left behind is reported, and says why.
       """)
 
   private let database: DatabaseArguments
