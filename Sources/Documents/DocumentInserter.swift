@@ -338,7 +338,7 @@ public final class DocumentInserter {
     for index in withBodies.dropLast() {
       var sequence = sourceSequence(index)
       if try !isFree(sequence, below: wanted, writer, transaction, keyspaces) {
-        sequence = try writer.nextSequence()
+        sequence = try nextSequence(writer)
       }
       bodySequences.insert(sequence)
       tree.setSequence(sequence, of: index)
@@ -359,10 +359,17 @@ public final class DocumentInserter {
 
   private func documentSequence(_ wanted: UInt64, _ writer: DocumentWriter) throws -> UInt64 {
     guard keepsSequences, let last = writer.lastSequence, wanted > last, wanted <= Self.highestKept else {
-      return try writer.nextSequence()
+      return try nextSequence(writer)
     }
     writer.state?.lastSequence = wanted
     return wanted
+  }
+
+  /// One that no body has.
+  private func nextSequence(_ writer: DocumentWriter) throws -> UInt64 {
+    var sequence = try writer.nextSequence()
+    while bodySequences.contains(sequence) { sequence = try writer.nextSequence() }
+    return sequence
   }
 
   /// Whether a body may have a sequence of the other database: no document and no body has it here.
@@ -371,6 +378,7 @@ public final class DocumentInserter {
     _ keyspaces: DocumentStore.Keyspaces
   ) throws -> Bool {
     guard keepsSequences, sequence > 0, sequence < document, let last = writer.lastSequence, document > last,
+      document <= Self.highestKept,
       !bodySequences.contains(sequence)
     else { return false }
     return try withSequenceKey(sequence) { try transaction.get($0, in: keyspaces.changes) == nil }
