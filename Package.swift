@@ -50,6 +50,9 @@ let package = Package(
     .target(name: "Blobs", dependencies: ["Storage", "Encryption", "CCrypto"]),
     .target(name: "Documents", dependencies: ["Storage", "Fleece", "Encryption", "Blobs", "CCrypto"]),
     .target(
+      name: "CBLite2",
+      dependencies: ["Documents", "Fleece", "Blobs", "Storage", "SQLiteLibrary", "CSQLite", "CCrypto"]),
+    .target(
       name: "FullText", dependencies: ["Storage", "CICU", "CStemmer"],
       swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
     .target(
@@ -58,7 +61,8 @@ let package = Package(
     .target(
       name: "Touchstone",
       dependencies: [
-        "Documents", "Query", "Encryption", "Blobs", "Storage", "StorageSQLite", "StorageLMDB", "CZip",
+        "Documents", "Query", "CBLite2", "Encryption", "Blobs", "Storage", "StorageSQLite", "StorageLMDB",
+        "CZip",
       ]),
 
     // The bench. It depends on the library, never the reverse.
@@ -112,6 +116,9 @@ let package = Package(
       dependencies: [
         "Touchstone", "Storage", "SQLiteLibrary", "StorageConformance", "Datasets", "conversion-child",
       ]),
+    .testTarget(
+      name: "CBLite2Tests",
+      dependencies: ["Touchstone", "CBLite2", "SQLiteLibrary", "CSQLite", "Datasets", "Storage"]),
     .testTarget(name: "TouchstoneTests", dependencies: ["Touchstone", "Datasets"]),
     .testTarget(
       name: "QueryTests",

@@ -55,8 +55,9 @@ public struct BenchRun {
   }
 
   private func loadDataset() throws -> LoadedDataset {
-    try LoadedDataset.load(
-      settings.dataset ?? Manifest.standard().name, documents: settings.documents, seed: settings.seed)
+    let name = settings.dataset ?? Manifest.standard().name
+    if CBLite2Dataset.isNamed(name) { return try CBLite2Dataset.load(name, documents: settings.documents) }
+    return try LoadedDataset.load(name, documents: settings.documents, seed: settings.seed)
   }
 
   private func description(_ engine: ProbedEngine) -> ResultsFile.EngineDescription {

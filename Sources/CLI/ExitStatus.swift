@@ -28,6 +28,8 @@ enum ExitStatus: Int32 {
       case .damaged, .unsupportedVersion, .batchFailed: self = .database
       default: self = .usage
       }
+    case let error as CBLite2Error:
+      self = [.alreadyExists, .noSuchCollection].contains(error.code) ? .usage : .database
     case let error as DatabaseError:
       switch error.code {
       case .alreadyExists, .invalidName, .unknownEngine, .notEncrypted, .alreadyEncrypted: self = .usage

@@ -188,7 +188,7 @@ extension DocumentWriter {
     }
   }
 
-  private func putBody(
+  func putBody(
     _ body: UnsafeRawBufferPointer, keyCount: Int, at sequence: UInt64, in keyspace: Keyspace,
     _ transaction: any WriteTransaction
   ) throws {

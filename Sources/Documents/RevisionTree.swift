@@ -148,6 +148,9 @@ final class RevisionTree {
     nodes[parent].flags.remove(.leaf)
   }
 
+  /// Says which change brought a node.
+  func setSequence(_ sequence: UInt64, of index: Int) { nodes[index].sequence = sequence }
+
   func index(of id: StoredRevisionID) -> Int? {
     for index in nodes.indices {
       let node = nodes[index]
