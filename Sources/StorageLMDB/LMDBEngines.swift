@@ -11,8 +11,9 @@ public enum LMDBEngines {
 
   /// LMDB with a key: name `lmdb-encrypted`, files `NAME.emdb`, everything in them encrypted with AES-256-GCM under keys
   /// derived from the 32 bytes of `EngineOptions.key`.
-  public static let encrypted = EngineType(name: encryptedName, fileExtension: "emdb", encrypts: true) {
-    path, options in
+  public static let encrypted = EngineType(
+    name: encryptedName, fileExtension: "emdb", encrypts: true, isStructure: OuterPage.isStructure
+  ) { path, options in
     try LMDBEncryptedEngine(path: path, options: options)
   }
 }

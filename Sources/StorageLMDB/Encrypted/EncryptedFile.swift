@@ -21,6 +21,8 @@ final class EncryptedFile: @unchecked Sendable {
   let database: MDB_dbi
   /// The writer's.
   let sealer = Sealer()
+  /// Changed nodes past so many bytes are written before the transaction ends. Tests make it small.
+  var spillBytes = 64 << 20
 
   private struct Known: @unchecked Sendable {
     var transaction: Int

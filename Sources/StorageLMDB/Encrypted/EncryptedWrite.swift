@@ -7,9 +7,6 @@ import Storage
 /// order at the end. A part of the transaction that can be undone alone (an epoch) copies what older parts have
 /// changed before it changes it too.
 final class EncryptedWrite {
-  /// Changed nodes past so many bytes are written early, in the leader's part.
-  private static let spillBytes = 64 << 20
-
   let file: EncryptedFile
   let base: FileState
   let changed = ChangedNodes()
@@ -175,7 +172,7 @@ final class EncryptedWrite {
 
   /// Writes changed nodes early when there are many. Not beside a part that may be undone.
   func spillIfLarge() throws {
-    if changed.nodes.count &* file.payloadBytes < Self.spillBytes || epoch > 0 { return }
+    if changed.nodes.count &* file.payloadBytes < file.spillBytes || epoch > 0 { return }
     try writeNodes()
     path.clear()
     reader.forget()
