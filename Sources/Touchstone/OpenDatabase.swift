@@ -219,7 +219,8 @@ final class OpenDatabase: Sendable {
     -> EngineType
   {
     let isEncrypted = options.key != nil
-    let type = try Engines.type(options.engine ?? (isEncrypted ? .sqlcipher : .sqlite), encrypted: isEncrypted)
+    let type = try Engines.type(
+      options.engine ?? (isEncrypted ? .sqlcipher : .sqlite), encrypted: isEncrypted)
     if type.encrypts, options.key == nil {
       throw DatabaseError(
         .keyRequired, "the engine \(type.name) encrypts: a key has to be given", path: directory.path)

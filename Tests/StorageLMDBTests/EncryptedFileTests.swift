@@ -103,7 +103,8 @@ struct EncryptedFileTests {
         let documents = try transaction.createKeyspace("docs", shape: .documents)
         let entries = try transaction.createKeyspace("index", shape: .entries)
         for number in stride(from: session, to: 900, by: 2) {
-          try transaction.put(bytes("doc\(number)"), [UInt8](repeating: UInt8(session), count: 300), in: documents)
+          try transaction.put(
+            bytes("doc\(number)"), [UInt8](repeating: UInt8(session), count: 300), in: documents)
           let key = [UInt8](repeating: UInt8(number % 250), count: 400) + bytes("\(number)")
           try transaction.put(key, [], in: entries)
         }
@@ -294,7 +295,8 @@ struct EncryptedFileTests {
         do {
           try engine.write { transaction in
             for _ in 0..<generator.below(400) {
-              let key = bytes("key\(generator.below(700))") + [UInt8](repeating: 1, count: generator.below(200))
+              let key =
+                bytes("key\(generator.below(700))") + [UInt8](repeating: 1, count: generator.below(200))
               switch generator.below(10) {
               case 0..<6:
                 let size = generator.below(8) == 0 ? generator.below(30_000) : generator.below(600)

@@ -107,7 +107,9 @@ final class EncryptedFile: @unchecked Sendable {
   }
 
   /// What the commit that a transaction of LMDB sees has made of the file. `reader` reads from that transaction.
-  func state(of transaction: OpaquePointer, isWriting: Bool = false, _ reader: RecordReader) throws -> FileState {
+  func state(of transaction: OpaquePointer, isWriting: Bool = false, _ reader: RecordReader) throws
+    -> FileState
+  {
     let number = mdb_txn_id(transaction) - (isWriting ? 1 : 0)
     let state: FileState? = known.withLock { $0.transaction == number ? $0.state : nil }
     if let state { return state }
@@ -130,7 +132,9 @@ final class EncryptedFile: @unchecked Sendable {
     known.withLock { $0 = Known(transaction: -1, state: .empty) }
   }
 
-  func error(_ code: StorageError.Code, _ message: String) -> StorageError { environment.error(code, message) }
+  func error(_ code: StorageError.Code, _ message: String) -> StorageError {
+    environment.error(code, message)
+  }
 }
 
 /// The steps from an environment to a file whose header fits the key.

@@ -109,7 +109,8 @@ extension EncryptedWrite {
     let parent = path.nodes[depth - 1].unsafelyUnwrapped
     let own = path.indexes[depth - 1]
     let node = path.nodes[depth].unsafelyUnwrapped
-    let sibling = try reader.node(parent.child(own == leftIndex ? leftIndex + 1 : leftIndex), level: node.level)
+    let sibling = try reader.node(
+      parent.child(own == leftIndex ? leftIndex + 1 : leftIndex), level: node.level)
     let (left, right) = own == leftIndex ? (node, sibling) : (sibling, node)
     // The right one's first cell stands for the key that parts them.
     let separator = parent.branchKey(leftIndex + 1)

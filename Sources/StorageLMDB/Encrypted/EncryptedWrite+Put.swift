@@ -135,7 +135,8 @@ extension EncryptedWrite {
   ) throws -> UnsafeMutableRawPointer {
     let node = path.nodes[depth].unsafelyUnwrapped
     if node.fits(size) { return node.insertCell(at: index, size) }
-    let split = splitPoint(of: node, inserting: size, at: index, isLast: index == node.count && isLastNode(depth))
+    let split = splitPoint(
+      of: node, inserting: size, at: index, isLast: index == node.count && isLastNode(depth))
     // Before anything moves: the new root is the parent of what is split.
     if depth == 0 { try growRoot(at: place) }
     let depth = depth == 0 ? 1 : depth

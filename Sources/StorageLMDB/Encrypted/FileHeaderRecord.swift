@@ -34,7 +34,8 @@ struct FileHeaderRecord {
     }
     guard bytes.count == Self.byteCount else { throw damaged("has \(bytes.count) bytes") }
     let body = Array(bytes.dropLast(Self.digestBytes))
-    guard Array(bytes[..<8]) == Self.magic, try Self.digest(body) == Array(bytes.suffix(Self.digestBytes)) else {
+    guard Array(bytes[..<8]) == Self.magic, try Self.digest(body) == Array(bytes.suffix(Self.digestBytes))
+    else {
       throw damaged("was changed")
     }
     let numbers = bytes.withUnsafeBytes { bytes in
@@ -48,7 +49,9 @@ struct FileHeaderRecord {
         .unsupportedVersion,
         "the encrypted file has format \(numbers.0), this release knows \(RecordFormat.version)", path: path)
     }
-    guard RecordFormat.nodePages.contains(Int(numbers.1)) else { throw damaged("asks for nodes of \(numbers.1) pages") }
+    guard RecordFormat.nodePages.contains(Int(numbers.1)) else {
+      throw damaged("asks for nodes of \(numbers.1) pages")
+    }
     nodePages = Int(numbers.1)
     fileID = Array(bytes[16..<Self.tagged])
     let nonce = Array(body[Self.tagged..<(Self.tagged + Self.nonceBytes)])
@@ -99,7 +102,8 @@ struct FileHeaderRecord {
   private static func digest(_ bytes: [UInt8]) throws -> [UInt8] {
     var digest = [UInt8](repeating: 0, count: digestBytes)
     var count = 0
-    guard EVP_Q_digest(nil, "SHA256", nil, bytes, bytes.count, &digest, &count) == 1, count == digestBytes else {
+    guard EVP_Q_digest(nil, "SHA256", nil, bytes, bytes.count, &digest, &count) == 1, count == digestBytes
+    else {
       throw RecordCipher.failure("there is no SHA-256")
     }
     return digest

@@ -8,7 +8,9 @@ extension LMDBWriteTransaction {
     let result = try withKey(number, records) { handle, key in
       mdb_put(transaction, handle, &key, &value, UInt32(MDB_RESERVE))
     }
-    guard result == 0, let place = value.mv_data else { throw failed(result, "a record could not be written") }
+    guard result == 0, let place = value.mv_data else {
+      throw failed(result, "a record could not be written")
+    }
     return place
   }
 

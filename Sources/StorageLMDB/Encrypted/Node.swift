@@ -85,7 +85,8 @@ final class Node: @unchecked Sendable {
 
   @inline(__always)
   private func store16(_ value: Int, _ offset: Int) {
-    bytes.storeBytes(of: UInt16(truncatingIfNeeded: value).littleEndian, toByteOffset: offset, as: UInt16.self)
+    bytes.storeBytes(
+      of: UInt16(truncatingIfNeeded: value).littleEndian, toByteOffset: offset, as: UInt16.self)
   }
 
   @inline(__always) func offset(_ index: Int) -> Int { load16(Node.headerBytes + 2 * index) }

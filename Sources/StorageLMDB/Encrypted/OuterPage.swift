@@ -18,7 +18,8 @@ enum OuterPage {
     if areNumbers(page[...]) { return true }
     guard page.loadUnaligned(as: UInt64.self) == UInt64(offset / RecordFormat.pageBytes) else { return false }
     switch word(page, 10) & ~Int(PageFlags.dirty) {
-    case Int(PageFlags.meta): return offset < 2 * RecordFormat.pageBytes && page[MetaPage.size...].allSatisfy { $0 == 0 }
+    case Int(PageFlags.meta):
+      return offset < 2 * RecordFormat.pageBytes && page[MetaPage.size...].allSatisfy { $0 == 0 }
     case Int(PageFlags.leaf): return areNodes(page, isLeaf: true)
     case Int(PageFlags.branch): return areNodes(page, isLeaf: false)
     // The list of free pages, when it is long.

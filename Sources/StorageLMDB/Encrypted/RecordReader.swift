@@ -100,13 +100,16 @@ final class RecordReader {
   @inline(never)
   private func load(_ reference: Reference, level: Int) throws -> Node {
     let node = Node(capacity: file.payloadBytes, reference: reference)
-    guard let record = try record(reference.number), record.count == file.payloadBytes + RecordFormat.tagBytes,
+    guard let record = try record(reference.number),
+      record.count == file.payloadBytes + RecordFormat.tagBytes,
       let start = record.baseAddress
     else { throw damaged(reference.number, "is missing, or has another size") }
     guard try cipher.open(start, count: file.payloadBytes, reference, .node, into: node.bytes) else {
       throw damaged(reference.number, "isn't what was written")
     }
-    guard node.isSound(), node.level == level else { throw damaged(reference.number, "has no sound structure") }
+    guard node.isSound(), node.level == level else {
+      throw damaged(reference.number, "has no sound structure")
+    }
     if !bypassesCache { file.cache.insert(node) }
     return node
   }

@@ -4,7 +4,8 @@ import Storage
 extension RootRecord {
   /// Encrypts a root into its place. `list` holds the keyspaces, or the reference of the value that does.
   static func write(
-    _ state: FileState, list: [UInt8], to place: UnsafeMutableRawPointer, _ cipher: RecordCipher, _ sealer: Sealer
+    _ state: FileState, list: [UInt8], to place: UnsafeMutableRawPointer, _ cipher: RecordCipher,
+    _ sealer: Sealer
   ) throws {
     let seal = try sealer.take()
     try withUnsafeTemporaryAllocation(byteCount: payloadBytes, alignment: 16) { payload in
@@ -36,7 +37,8 @@ extension RecordReader {
   /// Reads the root of this reader's transaction.
   func root() throws -> FileState {
     let number = RecordFormat.rootNumber
-    guard let record = try record(number), record.count == RootRecord.byteCount, let start = record.baseAddress
+    guard let record = try record(number), record.count == RootRecord.byteCount,
+      let start = record.baseAddress
     else { throw damaged(number, "is missing, or has another size") }
     let seal = Seal(start)
     return try withUnsafeTemporaryAllocation(byteCount: RootRecord.payloadBytes, alignment: 16) { payload in

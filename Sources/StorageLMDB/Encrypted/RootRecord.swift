@@ -75,8 +75,10 @@ enum RootRecord {
       let number = UInt64(littleEndian: item.loadUnaligned(as: UInt64.self))
       let entries = UInt64(littleEndian: item.loadUnaligned(fromByteOffset: 11, as: UInt64.self))
       let large = UInt64(littleEndian: item.loadUnaligned(fromByteOffset: 19, as: UInt64.self))
-      guard offset + itemBytes + nameBytes <= list.count, let shape = KeyspaceShape(rawValue: list[offset + 8]),
-        let number = Int(exactly: number), let entries = Int(exactly: entries), let large = Int(exactly: large),
+      guard offset + itemBytes + nameBytes <= list.count,
+        let shape = KeyspaceShape(rawValue: list[offset + 8]),
+        let number = Int(exactly: number), let entries = Int(exactly: entries),
+        let large = Int(exactly: large),
         Int(list[offset + 9]) <= TreePath.maximumHeight
       else { return nil }
       let name = UnsafeRawBufferPointer(start: item + itemBytes, count: nameBytes)
@@ -84,7 +86,8 @@ enum RootRecord {
         root: Reference(item + 27), height: Int(list[offset + 9]), count: entries, large: large)
       let isNew = table.add(
         KeyspaceTable.Item(
-          name: String(decoding: name, as: UTF8.self), keyspace: Keyspace(number: number, shape: shape), tree: tree))
+          name: String(decoding: name, as: UTF8.self), keyspace: Keyspace(number: number, shape: shape),
+          tree: tree))
       guard isNew else { return nil }
       offset += itemBytes + nameBytes
     }
