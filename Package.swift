@@ -42,7 +42,7 @@ let package = Package(
     .target(name: "Storage"),
     .target(name: "SQLiteLibrary", dependencies: ["CSQLite"]),
     .target(name: "StorageSQLite", dependencies: ["Storage", "SQLiteLibrary", "CCrypto"]),
-    .target(name: "StorageLMDB", dependencies: ["Storage", "CLMDB"]),
+    .target(name: "StorageLMDB", dependencies: ["Storage", "Encryption", "CLMDB", "CCrypto"]),
     .target(
       name: "Fleece", dependencies: ["CSimdjson"],
       swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),

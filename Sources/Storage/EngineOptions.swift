@@ -62,14 +62,20 @@ public struct EngineType: Sendable {
   /// Opens or creates the file at a path.
   public let open: @Sendable (_ path: String, _ options: EngineOptions) throws -> any StorageEngine
 
+  /// Of an engine that encrypts records and not the pages around them: whether 4,096 bytes of its file, at an offset
+  /// that is a multiple of that, are such pages, which hold none of the data. Nil when all of its file is encrypted.
+  public let isStructure: (@Sendable (_ page: UnsafeRawBufferPointer, _ offset: Int) -> Bool)?
+
   /// A kind of engine; see the properties.
   public init(
     name: String, fileExtension: String, encrypts: Bool,
+    isStructure: (@Sendable (_ page: UnsafeRawBufferPointer, _ offset: Int) -> Bool)? = nil,
     open: @escaping @Sendable (_ path: String, _ options: EngineOptions) throws -> any StorageEngine
   ) {
     self.name = name
     self.fileExtension = fileExtension
     self.encrypts = encrypts
+    self.isStructure = isStructure
     self.open = open
   }
 }

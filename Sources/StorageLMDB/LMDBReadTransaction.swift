@@ -58,6 +58,9 @@ final class LMDBReadTransaction: ReadTransaction {
     return catalog.items[name]?.keyspace
   }
 
+  /// Whether the file has never held a keyspace.
+  var isEmptyFromTheStart: Bool { catalog.items.isEmpty && catalog.nextNumber == 1 }
+
   func keyspaces() throws -> [String: Keyspace] {
     precondition(isOpen, "a snapshot was used after its end")
     return catalog.items.mapValues(\.keyspace)

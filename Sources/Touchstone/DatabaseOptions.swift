@@ -7,7 +7,7 @@ import Storage
 /// `key` count then.
 public struct DatabaseOptions: Sendable {
   /// The engine of a new database; one that exists opens with the engine that made it. Without a name it is
-  /// SQLite, or SQLCipher when there is a key.
+  /// SQLite, or SQLCipher when there is a key; `lmdb` with a key is `lmdb-encrypted`.
   public var engine: EngineName?
   /// Whether a database that exists has to be of that engine: one of another engine is converted in place before it
   /// opens (`Database.convert`), and encrypted with `key` when that is given and the engine encrypts. It is never

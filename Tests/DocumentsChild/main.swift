@@ -23,7 +23,7 @@ func say(_ text: String) {
 func run(_ arguments: [String]) throws {
   let engine = EngineName(rawValue: arguments[1])
   var options = DatabaseOptions(engine: engine)
-  if engine == .sqlcipher { options.key = try .raw([UInt8](repeating: 7, count: 32)) }
+  if try Engines.type(engine).encrypts { options.key = try .raw([UInt8](repeating: 7, count: 32)) }
   if arguments[0] == "batches" { options.revisionsPerBlock = 2 }
   let database = try Database.open("test", in: arguments[2], options: options)
   switch arguments[0] {

@@ -103,7 +103,7 @@ enum TestDirectory {
     let path = NSTemporaryDirectory() + "touchstone-live-" + UUID().uuidString
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
     var options = DatabaseOptions(engine: engine, durability: .none)
-    if engine == .sqlcipher { options.key = try .raw([UInt8](repeating: 7, count: 32)) }
+    if try Engines.type(engine).encrypts { options.key = try .raw([UInt8](repeating: 7, count: 32)) }
     return (path, options)
   }
 
