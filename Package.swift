@@ -48,7 +48,7 @@ let package = Package(
       swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
     .target(name: "Encryption", dependencies: ["Storage", "CCrypto"]),
     .target(name: "Blobs", dependencies: ["Storage", "Encryption", "CCrypto"]),
-    .target(name: "Documents", dependencies: ["Storage", "Fleece", "Blobs", "CCrypto"]),
+    .target(name: "Documents", dependencies: ["Storage", "Fleece", "Encryption", "Blobs", "CCrypto"]),
     .target(
       name: "FullText", dependencies: ["Storage", "CICU", "CStemmer"],
       swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
@@ -110,7 +110,7 @@ let package = Package(
     .testTarget(
       name: "ConversionTests",
       dependencies: [
-        "Touchstone", "Storage", "SQLiteLibrary", "StorageConformance", "conversion-child",
+        "Touchstone", "Storage", "SQLiteLibrary", "StorageConformance", "Datasets", "conversion-child",
       ]),
     .testTarget(name: "TouchstoneTests", dependencies: ["Touchstone", "Datasets"]),
     .testTarget(
