@@ -76,6 +76,9 @@ public final class InvertedIndexWriter {
     state.sortedDocuments = state.nextDocument
   }
 
+  /// Whether documents have changed that `finish` hasn't written.
+  public var hasPendingChanges: Bool { !documents.isEmpty }
+
   /// Whether so much has been added that it should be written now.
   public var isFull: Bool { pending.usedBytes > memoryLimit }
 
