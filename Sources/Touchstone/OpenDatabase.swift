@@ -315,7 +315,7 @@ final class OpenDatabase: Sendable {
   private static func storeOptions(_ options: DatabaseOptions) -> DocumentStore.Options {
     DocumentStore.Options(
       maximumTreeDepth: options.maximumTreeDepth, keepsReplacedBodies: options.keepsReplacedBodies,
-      indexKinds: [ValueIndexKind()])
+      indexKinds: [ValueIndexKind(), FullTextIndexKind()])
   }
 
   // MARK: Housekeeping

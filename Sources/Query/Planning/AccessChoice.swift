@@ -60,7 +60,7 @@ struct AccessChoice {
   func best() -> Choice {
     var choices = [fullScan()]
     if isFirst, let direction = idOrder() { choices.append(scanByID(direction)) }
-    if planner.context.usesIndexes, !source.includesDeleted { choices += lookups() }
+    if planner.context.usesIndexes, !source.includesDeleted { choices += lookups() + matches() }
     // IDs order the documents themselves: that is no index.
     if planner.context.usesIndexes || source.includesDeleted { choices += identifierLookups() }
     if planner.context.usesIndexes, !source.includesDeleted { choices += unions() }
@@ -68,7 +68,7 @@ struct AccessChoice {
     return choices.min { ($0.cost, $0.name) < ($1.cost, $1.name) } ?? fullScan()
   }
 
-  private var documentCount: Double { Double(max(1, planner.context.documentCount)) }
+  var documentCount: Double { Double(max(1, planner.context.documentCount)) }
   private var id: Expression { .meta(source: SourceName(source.name), .id) }
 
   // MARK: Scans
@@ -96,7 +96,7 @@ struct AccessChoice {
   }
 
   /// Adds what is the same for all choices: sorting, an early end, and the rows of the steps before.
-  private func priced(_ choice: Choice) -> Choice {
+  func priced(_ choice: Choice) -> Choice {
     var choice = choice
     if isFirst {
       let query = planner.query
@@ -315,7 +315,7 @@ struct AccessChoice {
         let single = AccessChoice(
           planner: planner, source: source, bound: bound, conditions: others + part.conjuncts,
           unnestConditions: [], outerRows: 1, isFirst: false)
-        let choices = (single.lookups() + single.identifierLookups()).filter { $0.access.isLookup }
+        let choices = (single.lookups() + single.identifierLookups() + single.matches()).filter { $0.access.isLookup }
         guard let best = choices.min(by: { ($0.cost, $0.name) < ($1.cost, $1.name) }) else { return nil }
         var path = best.access
         // Documents are fetched: the parts may have different indexes.
@@ -390,6 +390,7 @@ extension AccessPath {
     switch self {
     case .identifiers: true
     case .index(let access): access.ranges.allSatisfy { !$0.isEmpty }
+    case .fullText: true
     default: false
     }
   }

@@ -1,0 +1,50 @@
+import Documents
+import Fleece
+import FullText
+import Storage
+
+/// Keeps one full-text index. One thread at a time.
+final class FullTextIndexMaintainer: IndexMaintainer {
+  private let definition: FullTextIndexDefinition
+  private let extractor: FullTextExtractor
+  private let keyspaceName: String
+  private var writer: InvertedIndexWriter?
+  private var knownKeys = -1
+
+  init(_ index: IndexRecord, _ transaction: any ReadTransaction) throws {
+    definition = try FullTextIndexDefinition(encoded: index.definition)
+    extractor = try FullTextExtractor(definition)
+    keyspaceName = index.keyspaceName
+    _ = try InvertedIndexKeyspaces(named: keyspaceName, in: transaction)
+  }
+
+  func update(_ change: IndexedChange, in transaction: any WriteTransaction) throws {
+    if change.sharedKeys.count != knownKeys {
+      extractor.begin(change.sharedKeys.snapshot())
+      knownKeys = change.sharedKeys.count
+    }
+    extractor.reset()
+    let old = change.old.map { extractor.texts(change.documentID, $0) } ?? []
+    let new = change.new.map { extractor.texts(change.documentID, $0) } ?? []
+    if old.allSatisfy(\.isEmpty), new.allSatisfy(\.isEmpty) { return }
+    let writer = try writer(transaction)
+    try writer.update(change.documentID, old: old, new: new, in: transaction)
+  }
+
+  var hasPendingChanges: Bool { writer?.hasPendingChanges ?? false }
+
+  func finish(in transaction: any WriteTransaction) throws {
+    try writer?.finish(in: transaction)
+  }
+
+  private func writer(_ transaction: any ReadTransaction) throws -> InvertedIndexWriter {
+    if let writer { return writer }
+    let opened = try InvertedIndexWriter(
+      named: keyspaceName, analyzer: try TextAnalyzer(definition.options), in: transaction)
+    writer = opened
+    return opened
+  }
+
+  func check(_ documents: IndexedDocuments, _ check: IntegrityCheck, subject: String) throws {
+  }
+}
