@@ -61,8 +61,8 @@ let package = Package(
     .target(
       name: "Touchstone",
       dependencies: [
-        "Documents", "Query", "CBLite2", "Encryption", "Blobs", "Storage", "StorageSQLite", "StorageLMDB",
-        "CZip",
+        "Documents", "FullText", "Query", "CBLite2", "Encryption", "Blobs", "Storage", "StorageSQLite",
+        "StorageLMDB", "CZip",
       ]),
 
     // The bench. It depends on the library, never the reverse.

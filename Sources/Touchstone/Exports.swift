@@ -1,7 +1,11 @@
 // What a user of queries names. The syntax tree, and the builder's terms, come with `import Query`: some of its names
 // (`Expression`) are other modules' as well.
+@_exported import enum FullText.FullTextLanguage
+@_exported import enum FullText.StopWords
+@_exported import struct FullText.TextAnalysisOptions
 @_exported import class Query.Query
 @_exported import class Query.QueryCancellation
+@_exported import struct Query.FullTextIndexDefinition
 @_exported import struct Query.QueryError
 @_exported import struct Query.QueryExplanation
 @_exported import struct Query.QueryResultValue

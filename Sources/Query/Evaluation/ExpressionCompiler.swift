@@ -210,6 +210,7 @@ struct ExpressionCompiler {
     _ call: FunctionCall, _ collation: Collation?
   ) throws(QueryError) -> CompiledExpression {
     let function = try QueryFunction.named(call)
+    if FullTextFunctions.names.contains(call.name) { return try scope.compile(special: .call(call), &self) }
     guard case .scalar(let scalar) = function.kind else {
       return try scope.compile(special: .call(call), &self)
     }

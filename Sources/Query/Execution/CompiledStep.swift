@@ -33,6 +33,7 @@ indirect enum CompiledAccess {
   case union([CompiledAccess])
   case hash(CompiledHashJoin)
   case unnest(CompiledExpression)
+  case fullText(CompiledFullTextAccess)
 
   init(
     _ path: AccessPath, _ program: EvaluationProgram, _ scope: PlanScope, _ source: String
@@ -56,6 +57,7 @@ indirect enum CompiledAccess {
           filter: try program.compile(all: filter, in: scope),
           keys: try program.compile(keys, in: scope), probes: try program.compile(probes, in: scope)))
     case .unnest(let array): self = .unnest(try program.compile(array, in: scope))
+    case .fullText(let access): self = .fullText(CompiledFullTextAccess(access, scope))
     }
   }
 }

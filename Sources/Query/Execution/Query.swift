@@ -186,7 +186,8 @@ public final class Query: Sendable {
     {
       return (known.compiled, known.context)
     }
-    let context = try PlanningContext(snapshot, usesIndexes: options.usesIndexes)
+    var context = try PlanningContext(snapshot, usesIndexes: options.usesIndexes)
+    if resolved.usesFullText { try context.addFullText(of: resolved, snapshot, text: text) }
     let compiled = try CompiledQuery(Planner.plan(resolved, context), context)
     prepared.withLock {
       $0 = Prepared(generation: generation, documentCount: count, compiled: compiled, context: context)

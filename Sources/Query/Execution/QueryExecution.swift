@@ -109,6 +109,7 @@ final class QueryExecution {
     case .union(let paths): return try union(step, number, paths, next)
     case .hash(let join): return try hash(step, number, join, next)
     case .unnest(let array): return try unnest(step, number, array, next)
+    case .fullText(let access): return try fullText(step, number, access, next)
     }
   }
 
@@ -264,6 +265,7 @@ final class QueryExecution {
     case .index(let access): try forEachEntry(of: access) { try body($0) }
     case .documents: try snapshot.forEachID(order: .stored) { try body($0) }
     case .union(let paths): for path in paths { try forEachIdentifier(path, body) }
+    case .fullText(let access): try forEachMatch(of: access, body)
     case .hash, .unnest: break
     }
     try context.check()

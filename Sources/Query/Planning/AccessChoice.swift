@@ -60,7 +60,7 @@ struct AccessChoice {
   func best() -> Choice {
     var choices = [fullScan()]
     if isFirst, let direction = idOrder() { choices.append(scanByID(direction)) }
-    if planner.context.usesIndexes, !source.includesDeleted { choices += lookups() }
+    if planner.context.usesIndexes, !source.includesDeleted { choices += lookups() + matches() }
     // IDs order the documents themselves: that is no index.
     if planner.context.usesIndexes || source.includesDeleted { choices += identifierLookups() }
     if planner.context.usesIndexes, !source.includesDeleted { choices += unions() }
@@ -71,7 +71,7 @@ struct AccessChoice {
     return hash
   }
 
-  private var documentCount: Double { Double(max(1, planner.context.documentCount)) }
+  var documentCount: Double { Double(max(1, planner.context.documentCount)) }
   private var id: Expression { .meta(source: SourceName(source.name), .id) }
 
   // MARK: Scans
@@ -99,7 +99,7 @@ struct AccessChoice {
   }
 
   /// Adds what is the same for all choices: sorting, an early end, and the rows of the steps before.
-  private func priced(_ choice: Choice) -> Choice {
+  func priced(_ choice: Choice) -> Choice {
     var choice = choice
     if isFirst {
       let query = planner.query
@@ -324,7 +324,9 @@ struct AccessChoice {
         let single = AccessChoice(
           planner: planner, source: source, bound: bound, conditions: others + part.conjuncts,
           unnestConditions: [], outerRows: 1, isFirst: false)
-        let choices = (single.lookups() + single.identifierLookups()).filter { $0.access.isLookup }
+        let choices = (single.lookups() + single.identifierLookups() + single.matches()).filter {
+          $0.access.isLookup
+        }
         guard let best = choices.min(by: { ($0.cost, $0.name) < ($1.cost, $1.name) }) else { return nil }
         var path = best.access
         // Documents are fetched: the parts may have different indexes.
@@ -399,6 +401,7 @@ extension AccessPath {
     switch self {
     case .identifiers: true
     case .index(let access): access.ranges.allSatisfy { !$0.isEmpty }
+    case .fullText: true
     default: false
     }
   }

@@ -81,6 +81,10 @@ extension Expression {
       if case .name(let name)? = reference.steps.first, !variables.contains(name) { names.insert(name) }
     case .star(let source), .meta(let source, _):
       if let source { names.insert(source.name) }
+    case .match(let index, let text):
+      if let source = index.source { names.insert(source) }
+      text.collectSources(into: &names, except: variables)
+    case .rank(let index): if let source = index.source { names.insert(source) }
     case .quantified(_, let variable, let collection, let condition):
       collection.collectSources(into: &names, except: variables)
       condition.collectSources(into: &names, except: variables.union([variable]))

@@ -9,6 +9,10 @@ struct PlanningContext {
   var indexes: [PlannedIndex]
   /// Whether indexes may be used; tests hold the answers of plans with and without them against each other.
   var usesIndexes = true
+  /// The full-text indexes that the query names.
+  var fullText: [String: FullTextIndexInfo] = [:]
+  /// For MATCHes about how many documents they find.
+  var matchEstimates: [Expression: Double] = [:]
 }
 
 struct Planner {
@@ -85,6 +89,7 @@ struct Planner {
     }
     guard var plan = best?.plan else { return QueryPlan(query: query, steps: []) }
     if query.isGrouped { plan.grouping = plan.isGroupOrdered ? .streaming : .hash }
+    plan.takeBestMatches()
     return plan
   }
 
@@ -274,6 +279,9 @@ extension Expression {
       return false
     case .star(let source): return source?.name == name
     case .meta(let source, let member): return source?.name == name && member != .id
+    // They look at the texts.
+    case .call(let call) where FullTextFunctions.names.contains(call.name):
+      return call.arguments.contains { $0.sources.contains(name) }
     default:
       var reads = false
       forEachPart { if $0.readsRecord(of: name) { reads = true } }
@@ -299,6 +307,7 @@ extension AccessPath {
     case .union(let paths): paths.flatMap(\.expressions)
     case .hash(let build, let filter, let keys, let probes): build.expressions + filter + keys + probes
     case .unnest(let array): [array]
+    case .fullText(let access): [access.match.text]
     }
   }
 }
