@@ -3,14 +3,7 @@ import Storage
 extension InvertedIndexWriter {
   /// The number of a document; nil when the index hasn't got it.
   func number(of id: UnsafeRawBufferPointer, _ transaction: any ReadTransaction) throws -> UInt32? {
-    let late = try InvertedIndexFormat.documentKey(id).withUnsafeBytes { key in
-      try transaction.get(key, in: keyspaces.terms).map { value in
-        guard value.count == 4 else { throw InvertedIndexFormat.damaged }
-        return UInt32(bigEndian: value.loadUnaligned(as: UInt32.self))
-      }
-    }
-    if let late { return late }
-    return try DocumentPages(keyspaces, state, transaction).sortedNumber(of: id)
+    try DocumentPages(keyspaces, state, transaction).number(of: id)
   }
 
   /// Writes which documents come and go and how long they are.
@@ -142,6 +135,18 @@ struct DocumentPages {
     var id = GrowingBytes(capacity: 64)
     encoder.begin(page.first)
     while !page.isAtEnd { encoder.append(try page.next(&id) ? id.bytes : nil) }
+  }
+
+  /// The number of a document; nil when the index hasn't got it.
+  func number(of id: UnsafeRawBufferPointer) throws -> UInt32? {
+    let late = try InvertedIndexFormat.documentKey(id).withUnsafeBytes { key in
+      try transaction.get(key, in: keyspaces.terms).map { value in
+        guard value.count == 4 else { throw InvertedIndexFormat.damaged }
+        return UInt32(bigEndian: value.loadUnaligned(as: UInt32.self))
+      }
+    }
+    if let late { return late }
+    return try sortedNumber(of: id)
   }
 
   /// The number of a document among those that are in the order of their IDs: by halves.

@@ -46,5 +46,44 @@ final class FullTextIndexMaintainer: IndexMaintainer {
   }
 
   func check(_ documents: IndexedDocuments, _ check: IntegrityCheck, subject: String) throws {
+    extractor.begin(documents.sharedKeys)
+    knownKeys = -1
+    let proof = InvertedIndexCheck(
+      try InvertedIndexReader(named: keyspaceName, in: check.transaction),
+      analyzer: try TextAnalyzer(definition.options))
+    // The texts are looked up in the index while documents are scanned: some at a time.
+    var range = KeyRange.all
+    var isDone = false
+    while !isDone {
+      var batch: [(id: [UInt8], texts: [[UInt8]])] = []
+      var bytes = 0
+      isDone = true
+      try documents.forEach(in: range, order: .ascending) { id, body in
+        extractor.reset()
+        let texts = extractor.texts(id, body).map { [UInt8]($0) }
+        batch.append(([UInt8](id), texts))
+        bytes += texts.reduce(0) { $0 + $1.count }
+        guard batch.count == 256 || bytes > 1 << 20 else { return true }
+        isDone = false
+        return false
+      }
+      for document in batch {
+        try check.step()
+        let wrong = try document.id.withUnsafeBytes { id in
+          try FullTextIndexMaintainer.withBuffers(document.texts[...], []) { try proof.add(id, $0) }
+        }
+        if let wrong { try check.report(subject, wrong) }
+      }
+      range.lower = .exclusive(batch.last?.id ?? [])
+    }
+    try proof.finish { try check.report(subject, $0) }
+  }
+
+  private static func withBuffers<Result>(
+    _ texts: ArraySlice<[UInt8]>, _ buffers: [UnsafeRawBufferPointer],
+    _ body: ([UnsafeRawBufferPointer]) throws -> Result
+  ) throws -> Result {
+    guard let first = texts.first else { return try body(buffers) }
+    return try first.withUnsafeBytes { try withBuffers(texts.dropFirst(), buffers + [$0], body) }
   }
 }
