@@ -50,14 +50,20 @@ let package = Package(
       name: "Query", dependencies: ["Storage", "Fleece", "Documents", "CICU"],
       swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
     .target(
+      name: "Upgrade",
+      dependencies: [
+        "SQLiteLibrary", "CSQLite", "Documents", "Blobs", "Fleece", "Encryption", "Storage", "CCrypto", "CZlib",
+      ]),
+    .target(
       name: "Touchstone",
       dependencies: [
-        "Documents", "Query", "Encryption", "Blobs", "Storage", "StorageSQLite", "StorageLMDB", "CZip",
+        "Upgrade", "Documents", "Query", "Encryption", "Blobs", "Storage", "StorageSQLite", "StorageLMDB", "CZip",
       ]),
 
     // The bench. It depends on the library, never the reverse.
     .target(name: "BenchmarkKit"),
-    .target(name: "Datasets", dependencies: ["CZlib", "CCrypto"], path: "Datasets"),
+    .target(
+      name: "Datasets", dependencies: ["SQLiteLibrary", "CSQLite", "CZlib", "CCrypto"], path: "Datasets"),
     .target(
       name: "Limits", dependencies: ["CSQLite", "CLMDB", "CSimdjson", "CCrypto"],
       path: "Benchmarks/Limits"),
@@ -101,6 +107,12 @@ let package = Package(
       name: "ConversionTests",
       dependencies: [
         "Touchstone", "Storage", "SQLiteLibrary", "StorageConformance", "conversion-child",
+      ]),
+    .executableTarget(name: "upgrade-child", dependencies: ["Touchstone"], path: "Tests/UpgradeChild"),
+    .testTarget(
+      name: "UpgradeTests",
+      dependencies: [
+        "Upgrade", "Touchstone", "Datasets", "SQLiteLibrary", "CSQLite", "StorageConformance", "upgrade-child",
       ]),
     .testTarget(name: "TouchstoneTests", dependencies: ["Touchstone", "Datasets"]),
     .testTarget(
