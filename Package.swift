@@ -31,6 +31,9 @@ let package = Package(
       name: "CZip", path: "Sources/CZip", pkgConfig: "libzip", providers: [.apt(["libzip-dev"])]),
     .systemLibrary(
       name: "CICU", path: "Sources/CICU", pkgConfig: "icu-i18n", providers: [.apt(["libicu-dev"])]),
+    // libstemmer has no .pc file.
+    .systemLibrary(
+      name: "CStemmer", path: "Sources/CStemmer", providers: [.apt(["libstemmer-dev"])]),
     .target(
       name: "CSimdjson", path: "Sources/CSimdjson",
       linkerSettings: [.linkedLibrary("simdjson")]),
@@ -45,9 +48,12 @@ let package = Package(
       swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
     .target(name: "Encryption", dependencies: ["Storage", "CCrypto"]),
     .target(name: "Blobs", dependencies: ["Storage", "Encryption", "CCrypto"]),
-    .target(name: "Documents", dependencies: ["Storage", "Fleece", "Blobs", "CCrypto"]),
+    .target(name: "Documents", dependencies: ["Storage", "Fleece", "Encryption", "Blobs", "CCrypto"]),
     .target(
-      name: "Query", dependencies: ["Storage", "Fleece", "Documents", "CICU"],
+      name: "FullText", dependencies: ["Storage", "CICU", "CStemmer"],
+      swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
+    .target(
+      name: "Query", dependencies: ["Storage", "Fleece", "Documents", "FullText", "CICU"],
       swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
     .target(
       name: "Upgrade",
@@ -90,6 +96,10 @@ let package = Package(
     .executableTarget(
       name: "lmdb-child", dependencies: ["Storage", "StorageLMDB"], path: "Tests/LMDBChild"),
     .testTarget(name: "StorageLMDBTests", dependencies: ["StorageLMDB", "CLMDB", "lmdb-child"]),
+    // FullTextReference answers match queries literally, for the tests of what is fast.
+    .target(name: "FullTextReference", dependencies: ["FullText"], path: "Tests/FullTextReference"),
+    .testTarget(
+      name: "FullTextTests", dependencies: ["FullText", "FullTextReference", "SQLiteLibrary", "CSQLite"]),
     .testTarget(name: "FleeceTests", dependencies: ["Fleece"]),
     .testTarget(name: "EncryptionTests", dependencies: ["Encryption", "Storage"]),
     .executableTarget(
@@ -106,7 +116,7 @@ let package = Package(
     .testTarget(
       name: "ConversionTests",
       dependencies: [
-        "Touchstone", "Storage", "SQLiteLibrary", "StorageConformance", "conversion-child",
+        "Touchstone", "Storage", "SQLiteLibrary", "StorageConformance", "Datasets", "conversion-child",
       ]),
     .executableTarget(name: "upgrade-child", dependencies: ["Touchstone"], path: "Tests/UpgradeChild"),
     .testTarget(
@@ -117,7 +127,9 @@ let package = Package(
     .testTarget(name: "TouchstoneTests", dependencies: ["Touchstone", "Datasets"]),
     .testTarget(
       name: "QueryTests",
-      dependencies: ["Query", "Documents", "Fleece", "Storage", "Touchstone", "Datasets", "CICU"]),
+      dependencies: [
+        "Query", "Documents", "Fleece", "Storage", "Touchstone", "Datasets", "CICU", "FullTextReference",
+      ]),
     .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
     .testTarget(name: "DatasetsTests", dependencies: ["Datasets"]),
     .testTarget(name: "SuitesTests", dependencies: ["Suites", "Touchstone", "StorageLMDB"]),
@@ -131,6 +143,10 @@ let package = Package(
           linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
         .executableTarget(
           name: "fuzz-query", dependencies: ["Query"], path: "Fuzz/Query",
+          swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
+          linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
+        .executableTarget(
+          name: "fuzz-match", dependencies: ["FullText"], path: "Fuzz/Match",
           swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
           linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
         .executableTarget(

@@ -34,7 +34,9 @@ public struct BenchRun {
     let context = SuiteContext(settings: settings, engines: engines, fixtures: fixtures, dataset: dataset)
     let runner = Runner(
       .init(
-        samples: settings.samples, workDirectory: directory.path, progress: progress, shouldStop: shouldStop))
+        sampling: settings.sampling, seed: settings.seed, workDirectory: directory.path, progress: progress,
+        shouldStop: shouldStop))
+    let watch = MachineWatch(seed: settings.seed)
     var results: [WorkloadResult] = []
     for suite in suites {
       let workloads = try suite.workloads(context).filter { settings.only?.contains($0.name) ?? true }
@@ -47,7 +49,7 @@ public struct BenchRun {
       dataset: dataset.map {
         .init(name: $0.name, documents: $0.count, jsonBytes: $0.jsonBytes, sha256: $0.sha256)
       },
-      results: results)
+      conditions: watch.conditions(), results: results)
   }
 
   private func loadDataset() throws -> LoadedDataset {

@@ -42,7 +42,7 @@ public struct BenchSettings: Sendable {
   /// The one level at which all engines run.
   public var durability: Durability
   /// Samples of each workload and engine.
-  public var samples: Int
+  public var sampling: Sampling
   /// Where databases are made.
   public var workDirectory: String
   /// Of everything that is drawn: orders, keys, generated documents.
@@ -66,7 +66,7 @@ public struct BenchSettings: Sendable {
   ) {
     self.engines = engines
     self.durability = durability
-    self.samples = samples
+    self.sampling = .fixed(samples)
     self.workDirectory = workDirectory
     self.seed = seed
     self.dataset = dataset

@@ -11,6 +11,30 @@ enum Format {
   /// A ratio with two decimals, or three digits from 10 on.
   static func ratio(_ value: Double) -> String { value < 9.995 ? decimals(value, 2) : threeDigits(value) }
 
+  /// A metric's value with its unit: `1.04 µs`, `12.3 MiB`.
+  static func value(_ value: Double, of metric: Metric) -> String {
+    switch metric.unit {
+    case "s": duration(value)
+    case "B": bytes(value)
+    case "": ratio(value)
+    default: "\(threeDigits(value)) \(metric.unit)"
+    }
+  }
+
+  /// A number of bytes with three digits that count.
+  static func bytes(_ count: Double) -> String {
+    let units: [(scale: Double, name: String)] = [(1_073_741_824, "GiB"), (1_048_576, "MiB"), (1_024, "KiB")]
+    guard let unit = units.first(where: { count >= $0.scale }) else { return "\(decimals(count, 0)) B" }
+    return "\(threeDigits(count / unit.scale)) \(unit.name)"
+  }
+
+  /// A number without zeros at its end: `99.9`, `50`.
+  static func shortest(_ value: Double) -> String {
+    let text = decimals(value, 2)
+    return text.hasSuffix(".00")
+      ? String(text.dropLast(3)) : text.hasSuffix("0") ? String(text.dropLast()) : text
+  }
+
   static func threeDigits(_ value: Double) -> String {
     decimals(value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0)
   }

@@ -18,6 +18,8 @@ public struct ResultsFile: Codable, Equatable, Sendable {
   public var engines: [String: EngineDescription]
   /// The documents, when a suite used some.
   public var dataset: DatasetDescription?
+  /// How the machine was meanwhile; nil in files of before it was noted.
+  public var conditions: RunConditions?
   /// What came out, workload by workload.
   public var results: [WorkloadResult]
 
@@ -65,7 +67,7 @@ public struct ResultsFile: Codable, Equatable, Sendable {
   /// A results file of the current schema; `started` is now unless given.
   public init(
     touchstone: String, started: String? = nil, machine: Machine, engines: [String: EngineDescription],
-    dataset: DatasetDescription?, results: [WorkloadResult]
+    dataset: DatasetDescription?, conditions: RunConditions? = nil, results: [WorkloadResult]
   ) {
     schema = ResultsFile.currentSchema
     self.touchstone = touchstone
@@ -73,6 +75,7 @@ public struct ResultsFile: Codable, Equatable, Sendable {
     self.machine = machine
     self.engines = engines
     self.dataset = dataset
+    self.conditions = conditions
     self.results = results
   }
 

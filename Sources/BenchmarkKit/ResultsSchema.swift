@@ -48,6 +48,13 @@ public enum ResultsSchema {
           faults.append("dataset.sha256: '\(digest)' is not 64 digits of lower-case hex")
         }
       }
+      if file["conditions"] != nil, let conditions = object(file, "conditions", "") {
+        for name in ["seed", "steal_share"] { _ = number(conditions, name, "conditions.") }
+        for name in ["calibration_seconds", "load"] {
+          guard let ends = object(conditions, name, "conditions.") else { continue }
+          for end in ["start", "end"] { _ = number(ends, end, "conditions.\(name).") }
+        }
+      }
       guard let results = file["results"] as? [Any] else {
         faults.append("results: it is missing or not an array")
         return
@@ -82,7 +89,8 @@ public enum ResultsSchema {
       var medianSeconds: Double?
       if let metrics = object(result, "metrics", place) {
         var counts: Set<Int> = []
-        for name in WorkloadResult.Metrics.names {
+        for known in Metric.allCases where known.isRequired || metrics[known.rawValue] != nil {
+          let name = known.rawValue
           guard let metric = object(metrics, name, "\(place)metrics.") else { continue }
           if let found = distribution(metric, "\(place)metrics.\(name).") {
             counts.insert(found.count)

@@ -97,4 +97,24 @@ public struct ResultsSummary {
       "\(engine) took \(Format.ratio(Statistics.median(ratios)))x its limits' time in the middle, at most "
       + "\(Format.ratio(most))x (\(worst.label))."
   }
+
+  /// What a reader should know of how the samples came, a sentence each: warm-ups that were left out, samples that
+  /// lie far out (they count like all others).
+  public static func samplingNotes(_ results: [WorkloadResult]) -> [String] {
+    var notes: [String] = []
+    let warm = results.filter { ($0.warmups ?? 0) > 0 }
+    if !warm.isEmpty {
+      notes.append(
+        "The first rounds of \(Set(warm.map { "\($0.suite) \($0.label)" }).count) workloads were warming up, and were made "
+          + "again.")
+    }
+    let far = results.filter { !Statistics.outliers($0.metrics.seconds.samples).isEmpty }
+    if !far.isEmpty {
+      let count = far.reduce(0) { $0 + Statistics.outliers($1.metrics.seconds.samples).count }
+      notes.append(
+        "\(count) samples lie far from the others of their row, and count: \(far.prefix(6).map(\.identity).joined(separator: ", "))"
+          + (far.count > 6 ? ", and \(far.count - 6) more rows." : "."))
+    }
+    return notes
+  }
 }

@@ -24,7 +24,7 @@ public struct ResultsTable {
         cells.append([any.workload, any.parameters.text] + engines.map { cell($0, row) })
       }
       if !lines.isEmpty { lines.append("") }
-      lines += aligned(cells)
+      lines += TextColumns.aligned(cells)
     }
     let first = engines.first ?? ""
     lines.append("")
@@ -49,17 +49,5 @@ public struct ResultsTable {
   private func ordered(_ values: [String]) -> [String] {
     var seen: Set<String> = []
     return values.filter { seen.insert($0).inserted }
-  }
-
-  private func aligned(_ rows: [[String]]) -> [String] {
-    let count = rows.map(\.count).max() ?? 0
-    let widths = (0..<count).map { column in rows.map { $0[column].count }.max() ?? 0 }
-    return rows.map { row in
-      var line = ""
-      for (column, text) in row.enumerated() where widths[column] > 0 {
-        line += text + String(repeating: " ", count: widths[column] - text.count + 2)
-      }
-      return String(line.reversed().drop { $0 == " " }.reversed())
-    }
   }
 }

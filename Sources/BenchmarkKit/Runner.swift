@@ -5,15 +5,22 @@
 /// Runs workloads on engines in rounds, the engines and their limits taking turns, each from a fresh directory.
 ///
 /// Engines are interleaved so that what happens on the machine meanwhile happens to all: in a round every engine
-/// and the limit of every engine runs once, `A limit-A B limit-B`; the next round begins with the next engine,
-/// and swaps each engine with its limit.
+/// and the limit of every engine runs once, `A limit-A B limit-B`. The order of the first round is drawn; the next
+/// one begins with the next engine, so that each comes in each place, and swaps each engine with its limit.
+///
+/// A first round that is still warming up - code and files that are read for the first time - is found by its
+/// samples (`WarmUp`), left out and made again.
 public struct Runner {
   /// How runs are made.
   public struct Options {
-    /// Rounds, each of which gives one sample of every engine.
-    public var samples: Int
+    /// How many rounds, each of which gives one sample of every engine.
+    public var sampling: Sampling
+    /// Of the order of engines.
+    public var seed: UInt64
     /// Where the directories of the runs are made. It must exist.
     public var workDirectory: String
+    /// Whether every run begins with cold processor caches (`CacheEviction`), which takes 20 ms.
+    public var evictsCaches: Bool
     /// Told before every run.
     public var progress: (Progress) -> Void
     /// Asked before every run; when true, `run` throws `Interrupted`.
@@ -21,11 +28,14 @@ public struct Runner {
 
     /// Options; see the properties.
     public init(
-      samples: Int, workDirectory: String, progress: @escaping (Progress) -> Void = { _ in },
+      sampling: Sampling, seed: UInt64 = 1, workDirectory: String, evictsCaches: Bool = true,
+      progress: @escaping (Progress) -> Void = { _ in },
       shouldStop: @escaping () -> Bool = { false }
     ) {
-      self.samples = samples
+      self.sampling = sampling
+      self.seed = seed
       self.workDirectory = workDirectory
+      self.evictsCaches = evictsCaches
       self.progress = progress
       self.shouldStop = shouldStop
     }
@@ -35,7 +45,7 @@ public struct Runner {
   public struct Progress {
     /// Runs done, of `total`.
     public let done: Int
-    /// Runs in all.
+    /// Runs in all, when none has to be made more often than asked.
     public let total: Int
     /// The workload of the next run.
     public let workload: Workload
@@ -72,35 +82,45 @@ public struct Runner {
   /// A runner with these options.
   public init(_ options: Options) { self.options = options }
 
-  /// The runs of a round in their order.
-  static func order(round: Int, engines: Int) -> [Step] {
-    (0..<engines).flatMap { offset in
-      let engine = (round + offset) % engines
+  /// The runs of a round in their order: a drawn one, drawn anew when every engine was in every place.
+  static func order(round: Int, engines: Int, seed: UInt64) -> [Step] {
+    let shuffled = shuffled(engines, seed: seed &+ UInt64(round / max(1, engines)))
+    return (0..<engines).flatMap { offset in
+      let engine = shuffled[(round + offset) % engines]
       let pair = [Step(engine: engine, isLimit: false), Step(engine: engine, isLimit: true)]
       return round % 2 == 0 ? pair : pair.reversed()
     }
   }
 
+  private static func shuffled(_ count: Int, seed: UInt64) -> [Int] {
+    var random = ResamplingRandom(seed: seed)
+    var order = Array(0..<count)
+    for index in order.indices.reversed() { order.swapAt(index, random.below(index + 1)) }
+    return order
+  }
+
   /// Measures every workload on every engine. Results come workload by workload, in the order of `engines`.
   /// Throws `Failure` at the first run that fails.
   public func run(_ workloads: [Workload], engines: [String]) throws -> [WorkloadResult] {
-    let plans = workloads.map { workload in
-      (workload: workload, limits: engines.map { workload.limit?.name($0) })
-    }
-    let total = plans.reduce(0) { $0 + engines.count + $1.limits.count { $0 != nil } } * options.samples
+    let plans = workloads.map { Plan($0, engines: engines) }
+    let total = plans.reduce(0) { $0 + $1.runsPerRound } * options.sampling.minimum
     var done = 0
     var results: [WorkloadResult] = []
     for plan in plans {
+      let started = Clock.nanoseconds()
       var samples = engines.map { _ in SampleSeries() }
       var limitSamples = engines.map { _ in SampleSeries() }
-      for round in 0..<options.samples {
-        for step in Runner.order(round: round, engines: engines.count) {
+      var round = 0
+      var warmups = 0
+      repeat {
+        for step in Runner.order(round: round, engines: engines.count, seed: options.seed) {
           if step.isLimit, plan.limits[step.engine] == nil { continue }
           let engine = engines[step.engine]
           if options.shouldStop() { throw Interrupted() }
           options.progress(
             Progress(
-              done: done, total: total, workload: plan.workload, engine: engine, isLimit: step.isLimit))
+              done: done, total: max(total, done + 1), workload: plan.workload, engine: engine,
+              isLimit: step.isLimit))
           let sample = try measure(plan.workload, engine, round, isLimit: step.isLimit)
           if step.isLimit {
             limitSamples[step.engine].append(sample)
@@ -109,15 +129,57 @@ public struct Runner {
           }
           done += 1
         }
-      }
+        round += 1
+        if round - warmups == options.sampling.minimum, warmups < WarmUp.mostRounds,
+          WarmUp.isInFirst(of: (samples + limitSamples).compactMap { $0.values(of: .seconds) })
+        {
+          warmups += 1
+          for index in engines.indices {
+            samples[index].removeFirst()
+            if plan.limits[index] != nil { limitSamples[index].removeFirst() }
+          }
+        }
+      } while !options.sampling.isEnough(
+        rounds: round - warmups, seconds: Double(Clock.nanoseconds() - started) / 1e9,
+        spread: { spread(samples, limitSamples) })
       for (index, engine) in engines.enumerated() {
         results.append(
           WorkloadResult(
             plan.workload, engine: engine, samples: samples[index],
-            limit: plan.limits[index].map { ($0, limitSamples[index]) }))
+            limit: plan.limits[index].map { ($0, limitSamples[index]) }, warmups: warmups))
       }
     }
     return results
+  }
+
+  /// A workload and the names of its limits, by engine.
+  private struct Plan {
+    let workload: Workload
+    let limits: [String?]
+
+    init(_ workload: Workload, engines: [String]) {
+      self.workload = workload
+      limits = engines.map { workload.limit?.name($0) }
+    }
+
+    var runsPerRound: Int { limits.count + limits.count { $0 != nil } }
+  }
+
+  /// The widest half of a 95% interval among the engines, as a share of the median: of the ratio to the limit where
+  /// there is one, for the machine's moods cancel in it.
+  private func spread(_ samples: [SampleSeries], _ limits: [SampleSeries]) -> Double {
+    zip(samples, limits).map { series, limit in
+      guard let seconds = series.values(of: .seconds) else { return 0 }
+      let center: Double
+      let interval: ClosedRange<Double>
+      if let below = limit.values(of: .seconds) {
+        (center, interval) = Statistics.ratio(seconds, over: below)
+      } else {
+        center = Statistics.median(seconds)
+        interval = Statistics.medianInterval(seconds)
+      }
+      return center > 0 ? (interval.upperBound - interval.lowerBound) / 2 / center : 0
+    }.max() ?? 0
   }
 
   private func measure(
@@ -135,7 +197,8 @@ public struct Runner {
       }
       let sample: Sample
       do {
-        sample = try Sample.take(trial)
+        if options.evictsCaches { CacheEviction.run() }
+        sample = try Sample.take(trial, operations: workload.operations)
       } catch {
         try? trial.finish()
         throw error

@@ -46,29 +46,69 @@ public enum Statistics {
     return exp(ratios.reduce(0) { $0 + log($1) } / Double(ratios.count))
   }
 
+  /// The ratio of two medians and its 95% confidence interval, from samples that weren't taken together: the
+  /// bootstrap draws from each set alone.
+  public static func unpairedRatio(_ numerator: [Double], over denominator: [Double]) -> (
+    ratio: Double, interval: ClosedRange<Double>
+  ) {
+    let count = numerator.count
+    let interval = interval(draws: count + denominator.count) { random in
+      let above = median((0..<count).map { _ in numerator[random.below(count)] })
+      return above / median(denominator.indices.map { _ in denominator[random.below(denominator.count)] })
+    }
+    return (median(numerator) / median(denominator), interval)
+  }
+
+  /// Samples that lie more than three times the distance between the quartiles outside of them: Tukey's far
+  /// outliers ("Exploratory Data Analysis", 1977). They are told of, and count like all others. None among fewer
+  /// than five.
+  public static func outliers(_ samples: [Double]) -> [Double] {
+    guard samples.count >= 5 else { return [] }
+    let sorted = samples.sorted()
+    let low = quantile(0.25, ofSorted: sorted)
+    let high = quantile(0.75, ofSorted: sorted)
+    return samples.filter { $0 < low - 3 * (high - low) || $0 > high + 3 * (high - low) }
+  }
+
   private static let resamples = 2_000
 
   private static func interval(
     rounds: Int, _ statistic: ([Int]) -> Double
   ) -> ClosedRange<Double> {
-    guard rounds > 0 else { return 0...0 }
-    var random = ResamplingRandom()
     var drawn = [Int](repeating: 0, count: rounds)
-    var values: [Double] = []
-    values.reserveCapacity(resamples)
-    for _ in 0..<resamples {
+    return interval(draws: rounds) { random in
       for index in drawn.indices { drawn[index] = random.below(rounds) }
-      values.append(statistic(drawn))
+      return statistic(drawn)
     }
+  }
+
+  /// Where 95% of the values of `statistic` lie, which draws what it is of.
+  private static func interval(
+    draws: Int, _ statistic: (inout ResamplingRandom) -> Double
+  ) -> ClosedRange<Double> {
+    guard draws > 0 else { return 0...0 }
+    var random = ResamplingRandom()
+    var values = (0..<resamples).map { _ in statistic(&random) }.filter { !$0.isNaN }
+    guard !values.isEmpty else { return 0...0 }
     values.sort()
     let low = quantile(0.025, ofSorted: values)
     return low...max(low, quantile(0.975, ofSorted: values))
   }
 }
 
-/// The draws of the bootstrap: xorshift64* (Vigna 2016) from a fixed seed.
+/// What the bootstrap and the order of engines draw from: xorshift64* (Vigna 2016).
 struct ResamplingRandom {
   private var state: UInt64 = 0x2545_F491_4F6C_DD1D
+
+  /// Draws that are the same each time.
+  init() {}
+
+  /// Draws that depend on the seed alone.
+  init(seed: UInt64) {
+    // Seeds that lie side by side give states that don't.
+    state = (seed &+ 1) &* 0x9E37_79B9_7F4A_7C15 | 1
+    for _ in 0..<4 { _ = below(2) }
+  }
 
   mutating func below(_ bound: Int) -> Int {
     state ^= state >> 12

@@ -75,22 +75,44 @@ public struct Trial {
     case whole
     /// What `run` measured itself: for what has a beginning or an end that doesn't count.
     case seconds(Double)
+    /// Single operations that `run` timed one by one, and the seconds that it measured of them all; nil: from the
+    /// call of `run` to its return.
+    ///
+    /// Two looks at the clock take about 50 ns: time short operations all together, or one in so many.
+    case latencies(LatencyHistogram, seconds: Double? = nil)
+  }
+
+  /// The bytes that a run is about, by which amplifications are divided.
+  public struct LogicalBytes: Sendable {
+    /// Keys and values that the run had to write; 0 when it writes none.
+    public var written: Int
+    /// Keys and values that the files hold at its end; 0 when that isn't known.
+    public var stored: Int
+
+    /// Both numbers.
+    public init(written: Int, stored: Int) {
+      self.written = written
+      self.stored = stored
+    }
   }
 
   /// Does the work once.
   public let run: () throws -> Duration
   /// Size of its files in bytes after the run. Not timed.
   public let fileBytes: () throws -> Int
+  /// The data's own bytes; nil when the workload doesn't say.
+  public let logicalBytes: LogicalBytes?
   /// Closes what was opened. Called also when `run` threw.
   public let finish: () throws -> Void
 
   /// A run; see the properties.
   public init(
     run: @escaping () throws -> Duration, fileBytes: @escaping () throws -> Int = { 0 },
-    finish: @escaping () throws -> Void = {}
+    logicalBytes: LogicalBytes? = nil, finish: @escaping () throws -> Void = {}
   ) {
     self.run = run
     self.fileBytes = fileBytes
+    self.logicalBytes = logicalBytes
     self.finish = finish
   }
 }

@@ -15,33 +15,60 @@ public struct WorkloadResult: Codable, Equatable, Sendable {
   /// What the bare loop took, when there is one.
   public var limit: LimitResult?
 
-  /// Everything that is measured of a run.
+  /// Everything that was measured, metric by metric.
   public struct Metrics: Codable, Equatable, Sendable {
-    /// Wall clock, in seconds a run.
-    public var seconds: Distribution
-    /// Operations a second: of each sample, `operations` over its seconds.
-    public var opsPerSecond: Distribution
-    /// Processor time of all threads, user and system, in seconds a run.
-    public var cpuSeconds: Distribution
-    /// Bytes handed to the kernel to write.
-    public var bytesWritten: Distribution
-    /// Greatest resident memory of the process during the run, in bytes.
-    public var peakMemoryBytes: Distribution
-    /// Size of the engine's files after the run, in bytes.
-    public var fileBytes: Distribution
+    private var distributions: [String: Distribution] = [:]
 
-    private enum CodingKeys: String, CodingKey, CaseIterable {
-      case seconds
-      case opsPerSecond = "ops_per_second"
-      case cpuSeconds = "cpu_seconds"
-      case bytesWritten = "bytes_written"
-      case peakMemoryBytes = "peak_rss_bytes"
-      case fileBytes = "file_bytes"
+    init(_ samples: SampleSeries) {
+      for metric in Metric.allCases {
+        if let values = samples.values(of: metric) { distributions[metric.rawValue] = Distribution(values) }
+      }
     }
 
-    /// The members' names in a results file.
-    public static var names: [String] { CodingKeys.allCases.map(\.rawValue) }
+    /// Reads an object of distributions. Throws when a required metric is missing; what isn't known is left out.
+    public init(from decoder: any Decoder) throws {
+      let container = try decoder.container(keyedBy: Name.self)
+      for metric in Metric.allCases {
+        let name = Name(stringValue: metric.rawValue)
+        distributions[metric.rawValue] =
+          try metric.isRequired
+          ? container.decode(Distribution.self, forKey: name)
+          : container.decodeIfPresent(Distribution.self, forKey: name)
+      }
+    }
+
+    /// Writes an object of distributions.
+    public func encode(to encoder: any Encoder) throws { try distributions.encode(to: encoder) }
+
+    private struct Name: CodingKey {
+      let stringValue: String
+      var intValue: Int? { nil }
+      init(stringValue: String) { self.stringValue = stringValue }
+      init?(intValue: Int) { nil }
+    }
+
+    /// What was measured of a metric; nil when it wasn't.
+    public subscript(metric: Metric) -> Distribution? { distributions[metric.rawValue] }
+
+    /// Of a metric that every result has.
+    private func required(_ metric: Metric) -> Distribution { self[metric] ?? Distribution([]) }
+
+    /// Wall clock, in seconds a run.
+    public var seconds: Distribution { required(.seconds) }
+    /// Operations a second: of each sample, `operations` over its seconds.
+    public var opsPerSecond: Distribution { required(.opsPerSecond) }
+    /// Processor time of all threads, user and system, in seconds a run.
+    public var cpuSeconds: Distribution { required(.cpuSeconds) }
+    /// Bytes handed to the kernel to write.
+    public var bytesWritten: Distribution { required(.bytesWritten) }
+    /// Greatest resident memory of the process during the run, in bytes.
+    public var peakMemoryBytes: Distribution { required(.peakMemoryBytes) }
+    /// Size of the engine's files after the run, in bytes.
+    public var fileBytes: Distribution { required(.fileBytes) }
   }
+
+  /// How often the first rounds were left out and made again, as they were of a machine that warmed up; nil: never.
+  public var warmups: Int?
 
   /// The bare loop that a workload is held against.
   public struct LimitResult: Codable, Equatable, Sendable {
@@ -63,24 +90,21 @@ public struct WorkloadResult: Codable, Equatable, Sendable {
     }
   }
 
-  init(_ workload: Workload, engine: String, samples: SampleSeries, limit: (String, SampleSeries)?) {
+  init(
+    _ workload: Workload, engine: String, samples: SampleSeries, limit: (String, SampleSeries)?,
+    warmups: Int = 0
+  ) {
     suite = workload.suite
     self.workload = workload.name
     self.engine = engine
     parameters = workload.parameters
+    self.warmups = warmups > 0 ? warmups : nil
     operations = workload.operations
-    let operations = Double(workload.operations)
-    metrics = Metrics(
-      seconds: Distribution(samples.seconds),
-      opsPerSecond: Distribution(samples.seconds.map { $0 > 0 ? operations / $0 : 0 }),
-      cpuSeconds: Distribution(samples.cpuSeconds),
-      bytesWritten: Distribution(samples.bytesWritten),
-      peakMemoryBytes: Distribution(samples.peakMemoryBytes),
-      fileBytes: Distribution(samples.fileBytes))
+    metrics = Metrics(samples)
     self.limit = limit.map { name, samples in
-      let seconds = Distribution(samples.seconds)
+      let seconds = Distribution(samples.values(of: .seconds) ?? [])
       return LimitResult(
-        name: name, seconds: seconds, cpuSeconds: Distribution(samples.cpuSeconds),
+        name: name, seconds: seconds, cpuSeconds: Distribution(samples.values(of: .cpuSeconds) ?? []),
         normalized: seconds.median > 0 ? metrics.seconds.median / seconds.median : 0)
     }
   }

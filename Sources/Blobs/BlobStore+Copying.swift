@@ -51,4 +51,20 @@ extension BlobStore {
     }
     return files.count
   }
+
+  /// Calls `body` with pieces of a blob's content, by the name of its file: so many bytes each, one in every 64 KiB at
+  /// first, and no more than 64 of them.
+  public func forEachPiece(
+    of fileName: String, bytes: Int, _ body: (UnsafeRawBufferPointer) throws -> Void
+  ) throws {
+    let reader = try BlobReader(
+      path: directory + "/" + fileName, digest: BlobDigest(fileName: fileName), keys: keys)
+    let step = max(UInt64(SealedFormat.chunkBytes), reader.length / 64)
+    var offset: UInt64 = 0
+    while offset < reader.length {
+      try reader.seek(to: offset)
+      try reader.read(upTo: bytes).withUnsafeBytes(body)
+      offset += step
+    }
+  }
 }

@@ -22,7 +22,7 @@ enum Subcommands {
       CompactCommand.self, CheckCommand.self, VerifyCommand.self, ConvertCommand.self, CopyCommand.self,
       UpgradeCommand.self,
       RekeyCommand.self, EncryptCommand.self, DecryptCommand.self, KeyShowCommand.self,
-      DatasetsCommand.self, BenchCommand.self,
+      DatasetsCommand.self, BenchCommand.self, CompareCommand.self, ReportCommand.self,
     ]
   }
 

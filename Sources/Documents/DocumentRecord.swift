@@ -18,25 +18,66 @@
 let maximumSequence = UInt64(Int64.max)
 
 /// A stored document in place: valid as long as its bytes.
+@usableFromInline
 struct DocumentRecord {
-  static let version: UInt8 = 1
+  @inlinable static var version: UInt8 { 1 }
 
-  struct Flags: OptionSet {
-    let rawValue: UInt8
+  @usableFromInline
+  struct Flags: OptionSet, Sendable {
+    @usableFromInline let rawValue: UInt8
+    @inlinable
+    init(rawValue: UInt8) { self.rawValue = rawValue }
+    @inlinable static var isDeleted: UInt8 { 1 }
     static let deleted = Flags(rawValue: 1)
     static let conflicted = Flags(rawValue: 2)
     /// Of a change, not of a record: it came from another database by sync.
     static let fromSync = Flags(rawValue: 4)
   }
 
-  let flags: Flags
-  let sequence: UInt64
-  let keyCount: Int
-  let tree: UnsafeRawBufferPointer
-  let body: UnsafeRawBufferPointer
+  @usableFromInline let flags: Flags
+  @usableFromInline let sequence: UInt64
+  @usableFromInline let keyCount: Int
+  @usableFromInline let tree: UnsafeRawBufferPointer
+  @usableFromInline let body: UnsafeRawBufferPointer
 
-  @inline(__always)
+  @inlinable @inline(__always)
   init(_ bytes: UnsafeRawBufferPointer) throws {
+    // Most: numbers of at most three bytes, all of them within the first of the record.
+    var offset = 2
+    guard bytes.count >= 16, let start = bytes.baseAddress, start.load(as: UInt8.self) == Self.version,
+      let sequence = Self.shortVarint(start, &offset), let keyCount = Self.shortVarint(start, &offset),
+      let treeLength = Self.shortVarint(start, &offset), sequence > 0, keyCount <= 2048,
+      treeLength <= bytes.count &- offset
+    else {
+      self = try DocumentRecord(checking: bytes)
+      return
+    }
+    flags = Flags(rawValue: start.load(fromByteOffset: 1, as: UInt8.self))
+    self.sequence = UInt64(truncatingIfNeeded: sequence)
+    self.keyCount = keyCount
+    tree = UnsafeRawBufferPointer(start: start + offset, count: treeLength)
+    body = UnsafeRawBufferPointer(
+      start: start + offset + treeLength, count: bytes.count &- offset &- treeLength)
+  }
+
+  /// A varint of at most three bytes; nil for a longer one. Reads as many.
+  @inlinable @inline(__always)
+  static func shortVarint(_ start: UnsafeRawPointer, _ offset: inout Int) -> Int? {
+    var value = Int(start.load(fromByteOffset: offset, as: UInt8.self))
+    offset &+= 1
+    if value < 0x80 { return value }
+    var byte = Int(start.load(fromByteOffset: offset, as: UInt8.self))
+    offset &+= 1
+    value = value & 0x7F | (byte & 0x7F) &<< 7
+    if byte < 0x80 { return value }
+    byte = Int(start.load(fromByteOffset: offset, as: UInt8.self))
+    offset &+= 1
+    return byte < 0x80 ? value | byte &<< 14 : nil
+  }
+
+  /// Any record.
+  @usableFromInline @inline(never)
+  init(checking bytes: UnsafeRawBufferPointer) throws {
     var reader = ByteReader(bytes)
     guard let version = reader.byte(), let flags = reader.byte(), let sequence = reader.varint(),
       sequence > 0, sequence <= maximumSequence, let keyCount = reader.varint(), keyCount <= 2048,

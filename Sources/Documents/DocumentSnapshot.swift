@@ -90,6 +90,18 @@ public final class DocumentSnapshot {
     try scan(transaction, context, context.keyspaces.docs, range, order, body)
   }
 
+  /// The same with each document's ID and stored record as they lie there, for who looks at little of most documents
+  /// (`DocumentView.init(idBytes:record:sharedKeys:)`).
+  public func forEachRecord(
+    in range: KeyRange = .all, order: ScanOrder = .stored,
+    _ body: (_ id: UnsafeRawBufferPointer, _ record: UnsafeRawBufferPointer) throws -> Bool
+  ) throws {
+    let (transaction, context) = try open()
+    if isOfBatch { store.writer.beginScan() }
+    defer { if isOfBatch { store.writer.endScan() } }
+    try transaction.scan(context.keyspaces.docs, range, order: order, fetch: .entries, body)
+  }
+
   /// The same for tombstones, by ID.
   public func forEachTombstone(_ body: (DocumentView) throws -> Bool) throws {
     let (transaction, context) = try open()

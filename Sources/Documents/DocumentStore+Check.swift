@@ -19,10 +19,12 @@ extension DocumentStore {
   /// revision trees, changes, bodies kept aside, counts, blobs by their lengths, and what was added. `deep` also
   /// looks into every body, and reads every blob. Empty when all is sound.
   ///
-  /// At most `limit` faults are found. `progress` is called with the number of entries looked at now and then; what it
+  /// At most `limit` faults are found. `others` are parts of this check alone, at its end. `progress` is called with the number of entries looked at now and then; what it
   /// throws ends the check and is rethrown.
   public func check(
-    deep: Bool = false, limit: Int = 1_000, progress: @escaping (Int) throws -> Void = { _ in }
+    deep: Bool = false, limit: Int = 1_000,
+    others: [(subject: String, check: (IntegrityCheck) throws -> Void)] = [],
+    progress: @escaping (Int) throws -> Void = { _ in }
   ) throws -> [IntegrityFault] {
     var faults = try context.engine.checkIntegrity().map { IntegrityFault("engine", $0) }
     guard faults.count < limit else { return Array(faults.prefix(limit)) }
@@ -39,6 +41,7 @@ extension DocumentStore {
           for checker in checkers.withLock({ $0 }) {
             try check.part(checker.subject) { try checker.check(check) }
           }
+          for other in others { try check.part(other.subject) { try other.check(check) } }
         } catch is IntegrityCheck.LimitReached {}
         return check.faults
       }

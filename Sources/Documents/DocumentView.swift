@@ -7,10 +7,10 @@ public struct DocumentView {
   public let idBytes: UnsafeRawBufferPointer
   /// The whole stored record in place.
   public let bytes: UnsafeRawBufferPointer
-  let record: DocumentRecord
-  private unowned(unsafe) let sharedKeys: SharedKeys
+  @usableFromInline let record: DocumentRecord
+  @usableFromInline unowned(unsafe) let sharedKeys: SharedKeys
 
-  @inline(__always)
+  @inlinable @inline(__always)
   init(
     idBytes: UnsafeRawBufferPointer, bytes: UnsafeRawBufferPointer, record: DocumentRecord,
     sharedKeys: SharedKeys
@@ -21,17 +21,26 @@ public struct DocumentView {
     self.sharedKeys = sharedKeys
   }
 
+  /// The document of an entry that `DocumentSnapshot.forEachRecord` handed out. Throws for what is no document.
+  @inlinable @inline(__always)
+  public init(
+    idBytes: UnsafeRawBufferPointer, record bytes: UnsafeRawBufferPointer, sharedKeys: SharedKeys
+  ) throws {
+    self.init(
+      idBytes: idBytes, bytes: bytes, record: try DocumentRecord(bytes), sharedKeys: sharedKeys)
+  }
+
   /// The document's ID.
   public var id: String { String(decoding: idBytes, as: UTF8.self) }
   /// The sequence of the document's latest change.
-  public var sequence: UInt64 { record.sequence }
+  @inlinable public var sequence: UInt64 { record.sequence }
   /// A tombstone.
-  public var isDeleted: Bool { record.flags.contains(.deleted) }
+  @inlinable public var isDeleted: Bool { record.flags.rawValue & DocumentRecord.Flags.isDeleted != 0 }
   /// Whether there is more than one live leaf revision.
   public var isConflicted: Bool { record.flags.contains(.conflicted) }
 
   /// The body in place; nil when what is stored can't be read.
-  public var body: Value? { FleeceReader.root(of: record.body) }
+  @inlinable public var body: Value? { FleeceReader.root(of: record.body) }
 
   /// The property of a resolved name in place, or nil.
   public subscript(key: Key) -> Value? { FleeceReader.root(of: record.body)?[key] }

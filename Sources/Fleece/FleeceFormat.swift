@@ -19,7 +19,7 @@ public enum FleeceLimits {
   /// Arrays and objects may be nested this deep; one level more is an error everywhere.
   public static let depth = 200
   /// Names in a shared key table.
-  public static let sharedKeys = 2048
+  @inlinable public static var sharedKeys: Int { 2048 }
   /// Bytes in a shared key's name.
   public static let sharedKeyLength = 16
   /// Bytes of one JSON text or of the strings of one value: 1 GiB.
@@ -30,14 +30,14 @@ public enum FleeceLimits {
 
 @usableFromInline
 enum Tag {
-  @usableFromInline static let smallInt: UInt8 = 0
-  @usableFromInline static let int: UInt8 = 1
-  @usableFromInline static let float: UInt8 = 2
-  @usableFromInline static let special: UInt8 = 3
-  @usableFromInline static let string: UInt8 = 4
-  @usableFromInline static let data: UInt8 = 5
-  @usableFromInline static let array: UInt8 = 6
-  @usableFromInline static let dict: UInt8 = 7
+  @inlinable static var smallInt: UInt8 { 0 }
+  @inlinable static var int: UInt8 { 1 }
+  @inlinable static var float: UInt8 { 2 }
+  @inlinable static var special: UInt8 { 3 }
+  @inlinable static var string: UInt8 { 4 }
+  @inlinable static var data: UInt8 { 5 }
+  @inlinable static var array: UInt8 { 6 }
+  @inlinable static var dict: UInt8 { 7 }
 }
 
 /// Values of two bytes, as they stand in a slot.
@@ -52,7 +52,7 @@ enum Inline {
 }
 
 /// The largest count that fits a collection's header; from it on a varint holds the rest.
-@usableFromInline let longCount = 2047
+@inlinable var longCount: Int { 2047 }
 /// The farthest a narrow pointer reaches, in units of 2 bytes: 32,766 bytes, valid in both variants.
 let narrowReach: UInt32 = 16383
 

@@ -36,6 +36,7 @@ public struct PathMove: BitwiseCopyable {
 
 extension Value {
   /// The value that steps lead to, or nil when one finds nothing. Allocates nothing.
+  @inlinable
   public func value(at moves: UnsafeBufferPointer<PathMove>) -> Value? {
     var value = self
     for position in 0..<moves.count {
@@ -46,7 +47,7 @@ extension Value {
   }
 
   /// The value that one step leads to, or nil when it finds nothing.
-  @inline(__always)
+  @inlinable @inline(__always)
   public func value(at move: PathMove) -> Value? {
     guard move.name != nil else {
       return self[move.number < 0 ? count &+ move.number : move.number]
@@ -59,8 +60,8 @@ extension Value {
   }
 
   /// The entry of a name that stands as a string.
-  @inline(never)
-  private func member(name: UnsafeRawBufferPointer) -> Value? {
+  @usableFromInline @inline(never)
+  func member(name: UnsafeRawBufferPointer) -> Value? {
     guard let slots = slots(Tag.dict), slots.count > 0 else { return nil }
     return slots.find(name: name).flatMap { slots.member($0) }
   }

@@ -2,10 +2,10 @@
 
 extension Value {
   /// Pointers that lead to pointers are followed this often; encoders write one such step at most.
-  private static var longestChain: Int { 8 }
+  @inlinable static var longestChain: Int { 8 }
 
   /// The value of a slot that lies within its data, or nil when its pointer leads outside.
-  @inline(__always)
+  @inlinable @inline(__always)
   init?(slot: UnsafePointer<UInt8>, isWide: Bool, start: UnsafePointer<UInt8>) {
     if slot[0] & 0x80 == 0 {
       self.init(position: slot, start: start, limit: slot + (isWide ? 4 : 2))
@@ -28,8 +28,8 @@ extension Value {
   }
 
   /// Follows a pointer that another pointer led to: always a wide one.
-  @inline(never)
-  private static func follow(
+  @usableFromInline @inline(never)
+  static func follow(
     _ pointer: UnsafePointer<UInt8>, limit: UnsafePointer<UInt8>, start: UnsafePointer<UInt8>
   ) -> Value? {
     var pointer = pointer
@@ -47,7 +47,7 @@ extension Value {
   }
 
   /// The slots of an array (one for each item) or a dict (two for each entry), or nil when they don't fit.
-  @inline(__always)
+  @inlinable @inline(__always)
   func slots(_ tag: UInt8) -> Slots? {
     let header = position[0]
     guard header &>> 4 == tag else { return nil }
@@ -64,23 +64,34 @@ extension Value {
     return Slots(first: first, count: count, isWide: isWide, start: start)
   }
 
-  struct Slots {
-    var first: UnsafePointer<UInt8>
+  @usableFromInline
+  struct Slots: BitwiseCopyable {
+    @usableFromInline let first: UnsafePointer<UInt8>
     /// Items of an array, entries of a dict.
-    var count: Int
-    var isWide: Bool
-    var start: UnsafePointer<UInt8>
+    @usableFromInline let count: Int
+    @usableFromInline let isWide: Bool
+    @usableFromInline let start: UnsafePointer<UInt8>
 
+    @inlinable @inline(__always)
+    init(first: UnsafePointer<UInt8>, count: Int, isWide: Bool, start: UnsafePointer<UInt8>) {
+      self.first = first
+      self.count = count
+      self.isWide = isWide
+      self.start = start
+    }
+
+    @inlinable @inline(__always)
     var width: Int { isWide ? 4 : 2 }
 
     /// The value of the slot at an index, counted in slots.
-    @inline(__always)
+    @inlinable @inline(__always)
     func value(_ index: Int) -> Value? {
       Value(slot: first + index &* width, isWide: isWide, start: start)
     }
   }
 
   /// The number of items of an array or of entries of a dictionary; 0 for anything else, or damaged.
+  @inlinable
   public var count: Int {
     switch tag {
     case Tag.array: slots(Tag.array)?.count ?? 0
@@ -90,6 +101,7 @@ extension Value {
   }
 
   /// An item of an array; nil out of bounds, when damaged, and for other kinds of value.
+  @inlinable
   public subscript(index: Int) -> Value? {
     guard let slots = slots(Tag.array), index >= 0, index < slots.count else { return nil }
     return slots.value(index)
@@ -107,7 +119,7 @@ extension Value {
   }
 
   /// The entry of a shared key's number, for dictionaries in which no name stands as a string.
-  @inline(__always)
+  @inlinable @inline(__always)
   func member(number: Int) -> (value: Value?, mayBeString: Bool) {
     guard let slots = slots(Tag.dict), slots.count > 0 else { return (nil, false) }
     if let entry = slots.find(number: number) { return (slots.member(entry), false) }
@@ -121,8 +133,8 @@ extension Value {
 }
 
 extension Value.Slots {
-  @inline(__always)
-  private static func load(_ slot: UnsafePointer<UInt8>) -> Int {
+  @inlinable @inline(__always)
+  static func load(_ slot: UnsafePointer<UInt8>) -> Int {
     Int(UInt16(bigEndian: UnsafeRawPointer(slot).loadUnaligned(as: UInt16.self)))
   }
 
@@ -130,7 +142,7 @@ extension Value.Slots {
   ///
   /// Small integers have smaller first bytes than strings and pointers, so the slots' first two bytes, as
   /// unsigned numbers, are in order as far as the integers go: no key needs decoding.
-  @inline(__always)
+  @inlinable @inline(__always)
   func find(number: Int) -> UnsafePointer<UInt8>? {
     let stride = isWide ? 8 : 4
     var base = first
@@ -145,13 +157,13 @@ extension Value.Slots {
   }
 
   /// The value of an entry, by its key slot.
-  @inline(__always)
+  @inlinable @inline(__always)
   func member(_ key: UnsafePointer<UInt8>) -> Value? {
     let value = Value(slot: key + width, isWide: isWide, start: start)
     return value?.isUndefined == true ? nil : value
   }
 
-  @inline(__always)
+  @inlinable @inline(__always)
   var endsInStringKey: Bool {
     Value.Slots.load(first + (count &- 1) &* (isWide ? 8 : 4)) >= FleeceLimits.sharedKeys
   }
@@ -180,18 +192,20 @@ extension Value.Slots {
 
 extension Value {
   /// The items of an array, in order; empty for other kinds of value. A damaged item reads as null.
+  @inlinable
   public var items: Items {
     Items(slots: slots(Tag.array) ?? Slots(first: position, count: 0, isWide: false, start: start))
   }
 
   /// The entries of a dictionary in its own order: shared keys by number, then names by their bytes. Empty for
   /// other kinds of value; `undefined` and damaged entries are left out.
+  @inlinable
   public var entries: Entries {
     Entries(slots: slots(Tag.dict) ?? Slots(first: position, count: 0, isWide: false, start: start))
   }
 
   /// What damaged items read as.
-  nonisolated(unsafe) private static let null: UnsafePointer<UInt8> = {
+  @usableFromInline nonisolated(unsafe) static let null: UnsafePointer<UInt8> = {
     let bytes = UnsafeMutablePointer<UInt8>.allocate(capacity: 2)
     bytes[0] = 0x30
     bytes[1] = 0
@@ -200,12 +214,14 @@ extension Value {
 
   /// The items of an array.
   public struct Items: Sequence, IteratorProtocol {
-    let slots: Slots
-    private var index = 0
+    @usableFromInline let slots: Slots
+    @usableFromInline var index = 0
 
+    @inlinable
     init(slots: Slots) { self.slots = slots }
 
     /// The next item.
+    @inlinable
     public mutating func next() -> Value? {
       guard index < slots.count else { return nil }
       defer { index += 1 }
@@ -221,6 +237,12 @@ extension Value {
     /// The value.
     public let value: Value
 
+    @inlinable @inline(__always)
+    init(key: Value, value: Value) {
+      self.key = key
+      self.value = value
+    }
+
     /// The name, or nil when the key's number is not in the table or the key is neither number nor UTF-8.
     public func name(in sharedKeys: SharedKeys) -> String? {
       utf8(in: sharedKeys).flatMap { String(validating: $0, as: UTF8.self) }
@@ -235,12 +257,14 @@ extension Value {
 
   /// The entries of a dictionary.
   public struct Entries: Sequence, IteratorProtocol {
-    let slots: Slots
-    private var index = 0
+    @usableFromInline let slots: Slots
+    @usableFromInline var index = 0
 
+    @inlinable
     init(slots: Slots) { self.slots = slots }
 
     /// The next entry.
+    @inlinable
     public mutating func next() -> Entry? {
       while index < slots.count {
         defer { index += 1 }

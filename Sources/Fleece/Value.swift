@@ -174,6 +174,7 @@ func readVarint(_ position: UnsafePointer<UInt8>, _ limit: UnsafePointer<UInt8>)
 public enum FleeceReader {
   /// The root value of a body, or nil when the bytes don't end in one. Only what is needed to find it is checked:
   /// a damaged value further in reads as missing when it is met.
+  @inlinable
   public static func root(of bytes: UnsafeRawBufferPointer) -> Value? {
     guard bytes.count >= 2, bytes.count & 1 == 0,
       let start = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self)

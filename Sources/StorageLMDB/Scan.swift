@@ -55,6 +55,7 @@ enum Scan {
       batch.pointee.key = first
       var count = result == 0 ? 1 : 0
       var capacity = 1
+      var page: UInt = 0
       while true {
         for index in 0..<count {
           let entry = batch + index
@@ -72,6 +73,7 @@ enum Scan {
           let entry = batch + count
           result = mdb_cursor_get(cursor, &entry.pointee.key, &entry.pointee.value, way.next)
           if result != 0 { break }
+          page = clmdb_prefetch_leaf(entry.pointee.key.mv_data, page)
           count += 1
         }
       }

@@ -14,12 +14,14 @@ final class OpenDatabase: Sendable {
   let store: DocumentStore
   let isEncrypted: Bool
   private let lock: DirectoryLock
-  private let description: Lock<DatabaseDirectory.Description>
+  let description: Lock<DatabaseDirectory.Description>
   /// Guarded by the path's lock.
   private nonisolated(unsafe) var opens = 1
   /// Held by who changes or closes the files. Taken before the path's lock, and never in a batch, which others may
   /// wait for.
-  private let maintenance = Lock(())
+  let maintenance = Lock(())
+  /// What checks read of the engine's files.
+  let heldFiles = HeldFiles()
   /// What the database does by itself. Set once, at the opening.
   private nonisolated(unsafe) var upkeep: Upkeep?
   /// The one thread of asynchronous writes.
@@ -90,6 +92,7 @@ final class OpenDatabase: Sendable {
           return
         }
         try store.closing { try store.engine.close() }
+        heldFiles.closeAll()
         upkeep?.close()
         store.blobs?.discardUnsaved()
         lock.release()

@@ -19,7 +19,7 @@ struct RunnerTests {
     var asked = 0
     return Runner(
       .init(
-        samples: samples, workDirectory: NSTemporaryDirectory(),
+        sampling: .fixed(samples), workDirectory: NSTemporaryDirectory(), evictsCaches: false,
         shouldStop: {
           asked += 1
           return asked > stopAfter
@@ -44,21 +44,98 @@ struct RunnerTests {
   @Test func enginesAndLimitsTakeTurnsAndTheOrderRotates() throws {
     let log = Log()
     _ = try runner(samples: 3).run([workload(log)], engines: ["a", "b", "c"])
-    #expect(
-      log.all == [
-        "a", "limit-a", "b", "limit-b", "c", "limit-c",
-        "limit-b", "b", "limit-c", "c", "limit-a", "a",
-        "c", "limit-c", "a", "limit-a", "b", "limit-b",
-      ])
+    let rounds = (0..<3).map { Array(log.all[($0 * 6)..<($0 * 6 + 6)]) }
+    let first = rounds[0].filter { !$0.hasPrefix("limit") }
+    #expect(Set(first) == ["a", "b", "c"])
+    #expect(rounds[0] == first.flatMap { [$0, "limit-\($0)"] })
+    let second = Array(first[1...] + first[..<1])
+    #expect(rounds[1] == second.flatMap { ["limit-\($0)", $0] })
+    let third = Array(first[2...] + first[..<2])
+    #expect(rounds[2] == third.flatMap { [$0, "limit-\($0)"] })
   }
 
   @Test func everyEngineIsInEveryPlaceOfTheOrder() {
     for engines in 1...4 {
       for place in 0..<engines {
-        let inPlace = (0..<engines).map { Runner.order(round: $0, engines: engines)[place * 2].engine }
+        let inPlace = (0..<engines).map {
+          Runner.order(round: $0, engines: engines, seed: 7)[place * 2].engine
+        }
         #expect(Set(inPlace) == Set(0..<engines))
       }
     }
+  }
+
+  @Test func orderDependsOnTheSeedAlone() {
+    func order(_ seed: UInt64) -> [Int] {
+      (0..<12).flatMap { Runner.order(round: $0, engines: 4, seed: seed).map(\.engine) }
+    }
+    #expect(order(3) == order(3))
+    #expect(Set((0..<10).map { order($0) }).count > 1)
+  }
+
+  @Test func roundsGoOnUntilTheIntervalIsNarrow() throws {
+    func rounds(_ sampling: Sampling, _ seconds: @escaping @Sendable (Int) -> Double) throws -> Int {
+      let workload = Workload(suite: "s", name: "w", summary: "", operations: 1) { context in
+        let duration = seconds(context.round)
+        return Trial(run: { .seconds(duration) })
+      }
+      let runner = Runner(
+        .init(sampling: sampling, workDirectory: NSTemporaryDirectory(), evictsCaches: false))
+      return try runner.run([workload], engines: ["a"])[0].metrics.seconds.samples.count
+    }
+    let sampling = Sampling(minimum: 5, maximum: 40, precision: 0.02)
+    #expect(try rounds(sampling) { _ in 1 } == 5)
+    // The first five differ by half; then all are equal, and the interval closes on them.
+    let settling = try rounds(sampling) { $0 < 5 ? 1 + Double($0 % 2) / 2 : 1 }
+    #expect(settling > 5 && settling < 40)
+    #expect(try rounds(sampling) { 1 + Double($0 % 2) } == 40)
+    #expect(
+      try rounds(Sampling(minimum: 5, maximum: 40, precision: 0.02, budget: 0)) { 1 + Double($0 % 2) } == 5)
+    #expect(try rounds(.fixed(3)) { 1 + Double($0 % 2) } == 3)
+  }
+
+  @Test func roundsThatWarmUpAreLeftOutAndMadeAgain() throws {
+    let workload = Workload(
+      suite: "s", name: "w", summary: "", operations: 1,
+      limit: .init(name: { _ in "l" }, prepare: { _ in Trial(run: { .seconds(1) }) })
+    ) { context in
+      let seconds = context.round == 0 ? 2 : 1 + Double(context.round) / 100
+      return Trial(run: { .seconds(seconds) })
+    }
+    let runner = Runner(
+      .init(sampling: .fixed(5), workDirectory: NSTemporaryDirectory(), evictsCaches: false))
+    let result = try runner.run([workload], engines: ["a"])[0]
+    #expect(result.warmups == 1)
+    #expect(result.metrics.seconds.samples == [1.01, 1.02, 1.03, 1.04, 1.05])
+    #expect(result.limit?.seconds.samples.count == 5)
+  }
+
+  @Test func firstSampleIsAWarmUpOnlyFarAboveTheOthers() {
+    #expect(WarmUp.isInFirst(of: [[1, 1, 1, 1], [2, 1, 1.1, 0.9]]))
+    #expect(!WarmUp.isInFirst(of: [[1.2, 1, 1, 1]]))
+    #expect(!WarmUp.isInFirst(of: [[2, 1, 1.95, 1, 1]]))
+    #expect(!WarmUp.isInFirst(of: [[1, 2, 2, 2]]))
+    #expect(!WarmUp.isInFirst(of: [[9, 1, 1]]))
+  }
+
+  @Test func singleOperationsGivePercentilesAndBytesGiveAmplifications() throws {
+    let workload = Workload(suite: "s", name: "w", summary: "", operations: 1_000) { context in
+      Trial(
+        run: {
+          var histogram = LatencyHistogram()
+          for nanoseconds in 1...1_000 { histogram.record(UInt64(nanoseconds)) }
+          try Data(count: 100_000).write(to: URL(fileURLWithPath: "\(context.directory)/f"))
+          return .latencies(histogram, seconds: 0.5)
+        }, fileBytes: { 30_000 }, logicalBytes: .init(written: 10_000, stored: 20_000))
+    }
+    let metrics = try runner(samples: 2).run([workload], engines: ["a"])[0].metrics
+    #expect(metrics[.latencyP50]?.median == 500e-9)
+    #expect(metrics[.latencyP99]?.median == 990e-9)
+    #expect(metrics[.latencyMax]?.samples == [1e-6, 1e-6])
+    #expect(metrics.seconds.median == 0.5)
+    #expect(metrics[.spaceAmplification]?.median == 1.5)
+    #expect((metrics[.writeAmplification]?.median ?? 0) >= 10)
+    #expect((metrics[.systemCalls]?.median ?? 0) >= 1)
   }
 
   @Test func samplesGoToTheirEngineAndLimit() throws {

@@ -29,6 +29,17 @@ struct BenchCommand: Subcommand {
   }
   private static let samples = Option(
     "samples", "N", in: 1...1_000, "Runs of each workload on each engine (5)")
+  private static let precision = Option(
+    "precision", "PCT",
+    "Samples until each median's 95% interval is within so many percent; --samples is then the least"
+  ) { text in
+    guard let percent = Double(text), percent > 0, percent <= 100 else {
+      throw UsageError("'\(text)' is not a percentage above 0")
+    }
+    return percent / 100
+  }
+  private static let budget = Option(
+    "budget", "SECONDS", in: 1...86_400, "With --precision: no more samples of a workload after so long (60)")
   private static let seed = Option("seed", "N", in: 0...Int.max, "Of everything that is drawn (1)")
   private static let keys = Option(
     "keys", "N", in: 200...100_000_000, "Keys of the engine suite (100,000)")
@@ -43,7 +54,8 @@ struct BenchCommand: Subcommand {
     "bench", "Weighs the engines against each other",
     positionals: [suites],
     options: [
-      list, engines, dataset, documents, durability, samples, seed, keys, commits, only, directory, output,
+      list, engines, dataset, documents, durability, samples, precision, budget, seed, keys, commits, only,
+      directory, output,
     ],
     examples: [
       "touchstone bench travel --engines sqlite,lmdb --output r.json",
@@ -68,7 +80,15 @@ struct BenchCommand: Subcommand {
     settings.dataset = try arguments.value(Self.dataset)
     settings.documents = try arguments.value(Self.documents)
     if let durability = try arguments.value(Self.durability) { settings.durability = durability }
-    if let samples = try arguments.value(Self.samples) { settings.samples = samples }
+    if let samples = try arguments.value(Self.samples) { settings.sampling = .fixed(samples) }
+    if let precision = try arguments.value(Self.precision) {
+      let least = settings.sampling.minimum
+      settings.sampling = Sampling(
+        minimum: least, maximum: max(50, least), precision: precision,
+        budget: Double(try arguments.value(Self.budget) ?? 60))
+    } else if try arguments.value(Self.budget) != nil {
+      throw UsageError("--budget needs --precision")
+    }
     if let seed = try arguments.value(Self.seed) { settings.seed = UInt64(seed) }
     if let keys = try arguments.value(Self.keys) { settings.keys = keys }
     if let commits = try arguments.value(Self.commits) { settings.commits = commits }
@@ -153,7 +173,7 @@ struct BenchCommand: Subcommand {
     }
     try output.line(
       names.map { "\($0): \(results.engines[$0]?.library ?? "")" }.joined(separator: " · ")
-        + " · durability \(settings.durability.rawValue) · \(settings.samples) samples")
+        + " · durability \(settings.durability.rawValue) · \(samplesText) · seed \(settings.seed)")
     for suite in chosen {
       let rows = results.results.filter { $0.suite == suite.name }
       try output.line("\n" + ResultsTable(rows, engines: names).text())
@@ -161,6 +181,17 @@ struct BenchCommand: Subcommand {
         ResultsSummary(rows, engines: names, durability: settings.durability.rawValue).text())
       for note in suite.notes(rows) { try output.line(note) }
     }
+    let notes =
+      (results.conditions?.notes(cores: results.machine.cores) ?? [])
+      + ResultsSummary.samplingNotes(results.results)
+    if !notes.isEmpty { try output.line("") }
+    for note in notes { try output.line(note) }
+  }
+
+  private var samplesText: String {
+    let sampling = settings.sampling
+    return sampling.precision == nil
+      ? "\(sampling.minimum) samples" : "\(sampling.minimum) to \(sampling.maximum) samples"
   }
 
   private static func checkWritable(_ path: String) throws {

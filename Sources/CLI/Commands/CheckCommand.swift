@@ -2,7 +2,8 @@ import Touchstone
 
 /// `touchstone check`: whether a database is sound.
 struct CheckCommand: Subcommand {
-  private static let deep = Flag("deep", "Also looks into every body, and reads every blob")
+  private static let deep = Flag(
+    "deep", "Also looks into every body, reads every blob, and looks for plaintext where all is encrypted")
 
   static let usage = Usage(
     "check", "Looks for faults; status 1 when there are any",
@@ -12,7 +13,8 @@ struct CheckCommand: Subcommand {
     notes: """
       One line a fault, at most 1,000: what it is about, and what is wrong. The engine checks its file; then
       documents, their revision trees, changes, bodies kept aside, counts, indexes and blobs are held against
-      each other.
+      each other. With --deep, the files of an encrypted database are named with the entropy of their bytes, and
+      searched for samples of all that it holds.
       """)
 
   private let database: DatabaseArguments
@@ -28,7 +30,21 @@ struct CheckCommand: Subcommand {
   func run(_ output: StandardOutput) throws {
     Interrupt.listen()
     let database = try database.open()
-    let faults = try Self.faults(database, isDeep: isDeep)
+    var files: [FileEntropy] = []
+    let faults = try Self.faults(database, isDeep: isDeep) { files.append($0) }
+    for file in files {
+      if asJSON {
+        var object = JSONObject()
+        object.add("file", file.name)
+        object.add("bytes", file.bytes)
+        if let entropy = file.entropy { object.add("entropy", json: String(entropy)) }
+        if let lowest = file.lowest { object.add("lowest", json: String(lowest)) }
+        object.add("plain", file.isPlain)
+        try output.line(object.text)
+      } else {
+        try output.line("file \(file.description)")
+      }
+    }
     for fault in faults {
       if asJSON {
         var object = JSONObject()
@@ -45,13 +61,17 @@ struct CheckCommand: Subcommand {
     }
   }
 
-  private static func faults(_ database: Database, isDeep: Bool) throws -> [IntegrityFault] {
+  private static func faults(
+    _ database: Database, isDeep: Bool, onFile: @escaping (FileEntropy) -> Void
+  ) throws -> [IntegrityFault] {
     let progress = ProgressBox()
     defer { progress.line.end() }
-    return try database.check(deep: isDeep) { count in
-      guard !Interrupt.isRequested else { throw Interrupted("nothing was changed") }
-      progress.line.update(count)
-    }
+    return try database.check(
+      deep: isDeep,
+      progress: { count in
+        guard !Interrupt.isRequested else { throw Interrupted("nothing was changed") }
+        progress.line.update(count)
+      }, onFile: onFile)
   }
 
   private final class ProgressBox {

@@ -16,6 +16,10 @@ final class AndNode: ConditionNode, FoldableNode, @unchecked Sendable {
     let first = left.truth(context)
     return first == .false ? .false : first.and(right.truth(context))
   }
+
+  override func scanTest(_ source: Int, _ context: EvaluationContext) -> ScanTest? {
+    .stronger(left.scanTest(source, context), right.scanTest(source, context))
+  }
 }
 
 final class OrNode: ConditionNode, FoldableNode, @unchecked Sendable {
@@ -60,6 +64,18 @@ final class ComparisonNode: ConditionNode, FoldableNode, @unchecked Sendable {
   override func truth(_ context: EvaluationContext) -> Truth {
     comparison.apply(left.evaluate(context), right.evaluate(context), context.order(collation))
   }
+
+  override func scanTest(_ source: Int, _ context: EvaluationContext) -> ScanTest? {
+    guard let test = (left as? PathNode)?.existence(source, context) else {
+      return (right as? PathNode)?.existence(source, context)
+    }
+    if comparison == .equal, collation == nil, right is ParameterNode,
+      case .string(let text) = right.evaluate(context)
+    {
+      return ScanTest(path: test.path, text: text)
+    }
+    return test
+  }
 }
 
 /// `path = 'text'`, the commonest of conditions: the bytes are compared where they lie.
@@ -88,6 +104,10 @@ final class PathIsTextNode: ConditionNode, @unchecked Sendable {
     guard let value = body.value(at: context.paths[path]) else { return .missing }
     guard let utf8 = value.utf8 else { return value.type == .null ? .null : Truth(negated) }
     return Truth(TextSlice(utf8).equals(text) != negated)
+  }
+
+  override func scanTest(_ source: Int, _ context: EvaluationContext) -> ScanTest? {
+    source == self.source ? ScanTest(path: context.paths[path], text: negated ? nil : text) : nil
   }
 }
 
@@ -119,6 +139,10 @@ final class PathNumberNode: ConditionNode, @unchecked Sendable {
     case .bool: return Truth(comparison.accepts(-1))
     default: return Truth(comparison.accepts(1))
     }
+  }
+
+  override func scanTest(_ source: Int, _ context: EvaluationContext) -> ScanTest? {
+    source == self.source ? ScanTest(path: context.paths[path], text: nil) : nil
   }
 }
 
@@ -340,5 +364,9 @@ final class QuantifiedNode: ConditionNode, @unchecked Sendable {
     case .every: return Truth(!isDecided)
     case .anyAndEvery: return Truth(!isDecided && !isEmpty)
     }
+  }
+
+  override func scanTest(_ source: Int, _ context: EvaluationContext) -> ScanTest? {
+    quantifier == .every ? nil : (collection as? PathNode)?.existence(source, context)
   }
 }

@@ -33,7 +33,8 @@ final class EvaluationContext {
   private var patterns: [Pattern?]
   private let counts: (rows: Int, slots: Int)
   /// The names of what lies in bodies.
-  private(set) var sharedKeys: SharedKeys = .empty
+  // Read for each row, and set by the one thread that reads: a check of exclusive access costs as much as the rest.
+  @exclusivity(unchecked) private(set) var sharedKeys: SharedKeys = .empty
   private var hasPaths = false
 
   /// Reads when a document expires, in milliseconds since 1970; nil when never. Given its ID.
@@ -41,7 +42,7 @@ final class EvaluationContext {
   /// Reads the current revision's ID of a row.
   var revisionID: ((SourceRow) throws -> String?)?
   /// What went wrong first; the value of the expression was missing then. Look with `check()`.
-  private(set) var failure: (any Error)?
+  @exclusivity(unchecked) private(set) var failure: (any Error)?
   /// The time that NOW functions say, the same for a whole run: milliseconds since 1970.
   var now: Int64?
 

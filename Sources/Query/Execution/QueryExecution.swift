@@ -159,7 +159,15 @@ final class QueryExecution {
     // Locals: a row that is refused retains nothing.
     let context = context
     let cancellation = cancellation
-    try snapshot.forEachDocument(in: range, order: order) { view in
+    let sharedKeys = sharedKeys
+    let test = filter?.scanTest(step.source, context)
+    try snapshot.forEachRecord(in: range, order: order) { id, record in
+      let view = try DocumentView(idBytes: id, record: record, sharedKeys: sharedKeys)
+      if let test, let body = view.body, !test.mayPass(body) {
+        count.pointee.examined &+= 1
+        try cancellation.check()
+        return true
+      }
       arena.rewind(to: mark)
       row.pointee = try SourceRow(view)
       if let filter, filter.truth(context) != .true {

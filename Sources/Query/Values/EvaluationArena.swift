@@ -9,6 +9,7 @@ final class EvaluationArena {
   struct Mark: BitwiseCopyable {
     fileprivate let chunk: Int
     fileprivate let next: UnsafeMutableRawPointer
+    fileprivate let end: UnsafeMutableRawPointer
   }
 
   private struct State {
@@ -84,14 +85,16 @@ final class EvaluationArena {
   }
 
   /// Where the arena is.
-  var mark: Mark { Mark(chunk: state.pointee.current, next: state.pointee.next) }
+  var mark: Mark {
+    Mark(chunk: state.pointee.current, next: state.pointee.next, end: state.pointee.end)
+  }
 
   /// Gives back what was allocated since `mark`.
+  @inline(__always)
   func rewind(to mark: Mark) {
-    let chunk = state.pointee.chunks[mark.chunk]
     state.pointee.current = mark.chunk
     state.pointee.next = mark.next
-    state.pointee.end = chunk.baseAddress.unsafelyUnwrapped + chunk.count
+    state.pointee.end = mark.end
   }
 
   /// Gives everything back, and memory beyond the first chunk to the system when it is much.

@@ -43,7 +43,8 @@ struct TextSlice: BitwiseCopyable {
 
   @inline(__always)
   func equals(_ other: TextSlice) -> Bool {
-    count == other.count && memcmp(start, other.start, count) == 0
+    count == other.count
+      && (count == 0 || start[0] == other.start[0] && memcmp(start, other.start, count) == 0)
   }
 
   /// A part, by offsets of bytes.

@@ -1,0 +1,62 @@
+/// What is measured of every run, by the names that results files use (docs/results.md says how).
+public enum Metric: String, CaseIterable, Sendable, Codable {
+  /// Wall clock, in seconds a run.
+  case seconds
+  /// Operations over seconds.
+  case opsPerSecond = "ops_per_second"
+  /// Processor time of all threads, user and system, in seconds a run.
+  case cpuSeconds = "cpu_seconds"
+  /// Bytes handed to the kernel to write.
+  case bytesWritten = "bytes_written"
+  /// Greatest resident memory of the process during the run, in bytes.
+  case peakMemoryBytes = "peak_rss_bytes"
+  /// Size of the files after the run, in bytes.
+  case fileBytes = "file_bytes"
+  /// Bytes asked of the kernel by `read` and its kin.
+  case bytesRead = "bytes_read"
+  /// Calls of `read` and `write` and their kin.
+  case systemCalls = "system_calls"
+  /// Resident memory at the end of the run, before anything is closed, in bytes.
+  case settledMemoryBytes = "settled_rss_bytes"
+  /// Bytes written over the bytes of the data that the run had to write.
+  case writeAmplification = "write_amplification"
+  /// Size of the files over the bytes of the data that they hold.
+  case spaceAmplification = "space_amplification"
+  /// The median time of single operations, in seconds.
+  case latencyP50 = "latency_p50"
+  /// 95% of single operations took at most this, in seconds.
+  case latencyP95 = "latency_p95"
+  /// 99% of single operations took at most this, in seconds.
+  case latencyP99 = "latency_p99"
+  /// 99.9% of single operations took at most this, in seconds.
+  case latencyP999 = "latency_p999"
+  /// The longest operation, in seconds.
+  case latencyMax = "latency_max"
+
+  /// Whether every result has it: the others stand where they were measured.
+  public var isRequired: Bool {
+    switch self {
+    case .seconds, .opsPerSecond, .cpuSeconds, .bytesWritten, .peakMemoryBytes, .fileBytes: true
+    default: false
+    }
+  }
+
+  /// Whether more of it is better.
+  public var isBetterWhenGreater: Bool { self == .opsPerSecond }
+
+  /// Its unit for people and dashboards; empty for ratios.
+  public var unit: String {
+    switch self {
+    case .seconds, .cpuSeconds, .latencyP50, .latencyP95, .latencyP99, .latencyP999, .latencyMax: "s"
+    case .opsPerSecond: "1/s"
+    case .bytesWritten, .peakMemoryBytes, .fileBytes, .bytesRead, .settledMemoryBytes: "B"
+    case .systemCalls: "calls"
+    case .writeAmplification, .spaceAmplification: ""
+    }
+  }
+
+  /// The percentiles of single operations, each with its share of them.
+  static let latencies: [(metric: Metric, quantile: Double)] = [
+    (.latencyP50, 0.5), (.latencyP95, 0.95), (.latencyP99, 0.99), (.latencyP999, 0.999), (.latencyMax, 1),
+  ]
+}

@@ -1,0 +1,105 @@
+import Foundation
+
+/// Results in the forms that other programs read.
+public struct ResultsExport {
+  private let file: ResultsFile
+
+  /// Exports of these results.
+  public init(_ file: ResultsFile) { self.file = file }
+
+  /// Comma-separated values (RFC 4180): a line for every result and metric, with a header line.
+  ///
+  /// Columns: suite, workload, parameters, engine, operations, metric, unit, samples, median, p95, p99, ci95_low,
+  /// ci95_high. What a limit took comes as the metrics `limit_seconds` and `normalized`.
+  public func csv() -> String {
+    var lines = [
+      "suite,workload,parameters,engine,operations,metric,unit,samples,median,p95,p99,ci95_low,ci95_high"
+    ]
+    for result in file.results {
+      let identity = [
+        result.suite, result.workload, result.parameters.text, result.engine, "\(result.operations)",
+      ]
+      func add(_ metric: String, _ unit: String, _ distribution: Distribution) {
+        let numbers = [distribution.median, distribution.p95, distribution.p99] + distribution.ci95
+        let cells =
+          identity + [metric, unit, "\(distribution.samples.count)"] + numbers.map { "\($0)" }
+        lines.append(cells.map(ResultsExport.quoted).joined(separator: ","))
+      }
+      for metric in Metric.allCases {
+        if let found = result.metrics[metric] { add(metric.rawValue, metric.unit, found) }
+      }
+      if let limit = result.limit { add("limit_seconds", "s", limit.seconds) }
+      if let samples = Comparison.Measure.normalized.samples(of: result) {
+        add("normalized", "", Distribution(samples))
+      }
+    }
+    return lines.joined(separator: "\r\n") + "\r\n"
+  }
+
+  private static func quoted(_ cell: String) -> String {
+    guard cell.contains(where: { $0 == "," || $0 == "\"" || $0.isNewline }) else { return cell }
+    return "\"" + cell.replacing("\"", with: "\"\"") + "\""
+  }
+
+  /// A table in Markdown for each suite: workloads as rows, an engine a column, the median time of an operation and
+  /// in parentheses how many times that of its limit.
+  public func markdown() -> String {
+    let engines = ordered(file.results.map(\.engine))
+    return ordered(file.results.map(\.suite)).map { suite in
+      let rows = file.results.filter { $0.suite == suite }
+      var lines = [
+        "| \(suite) | \(engines.joined(separator: " | ")) |", "|---|\(engines.map { _ in "---:|" }.joined())",
+      ]
+      for label in ordered(rows.map(\.label)) {
+        let cells = engines.map { engine -> String in
+          guard let result = rows.first(where: { $0.label == label && $0.engine == engine }) else {
+            return "-"
+          }
+          let time = Format.duration(result.secondsPerOperation)
+          return result.limit.map { "\(time) (\(Format.ratio($0.normalized)))" } ?? time
+        }
+        lines.append("| \(label.replacing("|", with: "\\|")) | \(cells.joined(separator: " | ")) |")
+      }
+      return lines.joined(separator: "\n") + "\n"
+    }.joined(separator: "\n")
+  }
+
+  /// What dashboards of the GitHub action `benchmark` read as its tool `customSmallerIsBetter`: a JSON array of
+  /// objects with `name`, `unit`, `value`, and here `range`, the half width of the 95% interval.
+  ///
+  /// Values are nanoseconds an operation, and `normalized` where there is a limit: the latter is what machines of
+  /// different speed can share a dashboard by.
+  public func smallerIsBetter() throws -> Data {
+    struct Entry: Encodable {
+      let name: String
+      let unit: String
+      let value: Double
+      let range: String
+    }
+    let entries = file.results.flatMap { result -> [Entry] in
+      let scale = 1e9 / Double(max(1, result.operations))
+      let seconds = result.metrics.seconds
+      var entries = [
+        Entry(
+          name: result.identity, unit: "ns/op", value: seconds.median * scale,
+          range: "± \((seconds.ci95[1] - seconds.ci95[0]) / 2 * scale)")
+      ]
+      if let samples = Comparison.Measure.normalized.samples(of: result) {
+        let normalized = Distribution(samples)
+        entries.append(
+          Entry(
+            name: "\(result.identity), times its limit", unit: "x", value: normalized.median,
+            range: "± \((normalized.ci95[1] - normalized.ci95[0]) / 2)"))
+      }
+      return entries
+    }
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    return try encoder.encode(entries)
+  }
+
+  private func ordered(_ values: [String]) -> [String] {
+    var seen: Set<String> = []
+    return values.filter { seen.insert($0).inserted }
+  }
+}

@@ -1,0 +1,85 @@
+import BenchmarkKit
+import Foundation
+
+/// `touchstone compare`: two results files, metric by metric.
+struct CompareCommand: Subcommand {
+  private static let base = Positional("BASE", "A results file (docs/results.md)")
+  private static let new = Positional("NEW", "The one that is compared with it")
+  private static let differences = Flag("differences", "Only what differs")
+
+  static let usage = Usage(
+    "compare", "Compares two results files: ratios with confidence intervals",
+    positionals: [base, new], options: [differences, DatabaseArguments.json],
+    examples: ["touchstone compare results/baseline.json new.json"],
+    notes: """
+      Better or worse is what the Mann-Whitney test tells apart at 5%, corrected for the number of rows, and whose
+      ratio's 95% interval leaves out 1. The rest can't be told: more samples tell more (five of each never do
+      among many rows, nine do). The normalized time, times that of the limit in bare C in the same round, is the
+      one that different days compare by.
+      """)
+
+  private let paths: [String]
+  private let onlyDifferences: Bool
+  private let asJSON: Bool
+
+  init(_ arguments: Arguments) throws {
+    paths = [try arguments.required(Self.base), try arguments.required(Self.new)]
+    onlyDifferences = arguments[Self.differences]
+    asJSON = arguments[DatabaseArguments.json]
+  }
+
+  func run(_ output: StandardOutput) throws {
+    let files = try paths.map(ResultsFile.read)
+    let comparison = Comparison(base: files[0], new: files[1])
+    guard !comparison.rows.isEmpty else {
+      throw UsageError("\(paths[0]) and \(paths[1]) have no workload on the same engine in common")
+    }
+    if asJSON { return try output.line(json(comparison)) }
+    for warning in comparison.warnings { StandardError.line(warning) }
+    try output.line(ComparisonTable(comparison, onlyDifferences: onlyDifferences).text())
+    if !comparison.unmatched.isEmpty {
+      try output.line("\nNot compared:")
+      for line in comparison.unmatched { try output.line("  \(line)") }
+    }
+  }
+
+  private func json(_ comparison: Comparison) throws -> String {
+    struct Row: Encodable {
+      let suite, workload, engine, measure: String
+      let base, new, ratio: Double
+      let ci95: [Double]
+      let p: Double
+      let verdict: Comparison.Verdict
+    }
+    struct Object: Encodable {
+      let rows: [Row]
+      let unmatched: [String]
+      let warnings: [String]
+    }
+    let rows = comparison.rows.filter { !onlyDifferences || $0.verdict != .unclear }.map {
+      Row(
+        suite: $0.suite, workload: $0.label, engine: $0.engine, measure: "\($0.measure)", base: $0.base,
+        new: $0.new,
+        ratio: $0.ratio, ci95: [$0.interval.lowerBound, $0.interval.upperBound], p: $0.probability,
+        verdict: $0.verdict)
+    }
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    let object = Object(rows: rows, unmatched: comparison.unmatched, warnings: comparison.warnings)
+    return String(decoding: try encoder.encode(object), as: UTF8.self)
+  }
+}
+
+extension ResultsFile {
+  /// Reads a results file; a `UsageError` names it and what is wrong with it.
+  static func read(_ path: String) throws -> ResultsFile {
+    guard let data = FileManager.default.contents(atPath: path) else {
+      throw UsageError("\(path): it can't be read")
+    }
+    do {
+      return try ResultsFile(validating: data)
+    } catch {
+      throw UsageError("\(path): \(error)")
+    }
+  }
+}

@@ -1,0 +1,173 @@
+import Documents
+import Encryption
+import FoundationEssentials
+import Storage
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// Whether an encrypted database can be read where it mustn't: part of a deep check.
+///
+/// Samples of everything in it are looked for in every file of its directory; the engine's files and those of blobs have to
+/// look random; and nothing may lie there that isn't the database's (docs/encryption.md).
+struct PlaintextCheck {
+  static let subject = "plaintext search"
+  /// What begins every plain file of SQLite, where the file of SQLCipher has its salt.
+  private static let sqliteFormat = "SQLite format 3\0"
+
+  let directory: DatabaseDirectory
+  let description: DatabaseDirectory.Description
+  let files: HeldFiles
+  let onFile: (FileEntropy) -> Void
+
+  /// A file in the directory, by its name from there.
+  private struct File {
+    enum Kind {
+      /// Encrypted from its first byte to its last.
+      case encrypted
+      /// It holds no data: what is in it was checked otherwise, or is looked at with the rest.
+      case plain
+      /// Written by the database itself, and read where it is opened.
+      case description
+      /// It has no business here.
+      case other
+    }
+    let name: String
+    let kind: Kind
+    /// Whether an engine may hold locks on it.
+    let isEngines: Bool
+  }
+
+  func run(_ check: IntegrityCheck, _ store: DocumentStore) throws {
+    let found = try list()
+    for file in found where file.kind == .other {
+      let isLeft = Self.isLeftover(file.name, try directory.leftovers(description))
+      try check.report(
+        "file \(file.name)",
+        isLeft ? "it was left by an operation that didn't end" : "it is none of the database's files")
+    }
+    try checkDescription(check)
+    let samples = PlaintextSamples()
+    samples.begin("the format of a plain file of SQLite", "")
+    var format = Self.sqliteFormat
+    format.withUTF8 { _ = samples.add(somewhereIn: UnsafeRawBufferPointer($0)) }
+    var isFirst = true
+    func search() throws {
+      for file in found { try self.search(file, for: samples, isFirst: isFirst, check) }
+      isFirst = false
+      samples.removeAll()
+    }
+    try PlaintextSampling(check, into: samples, whenFull: search).run(blobs: store.blobs)
+    if samples.count > 0 || isFirst { try search() }
+  }
+
+  // MARK: Files
+
+  private func list() throws -> [File] {
+    var files: [File] = []
+    let blobs = description.blobs ?? DatabaseDirectory.blobs
+    func add(_ name: String, isKnown: Bool, isSealed: Bool) throws {
+      var status = stat()
+      guard lstat(directory.file(name), &status) == 0 else { return }
+      if status.st_mode & S_IFMT == S_IFDIR {
+        for inner in try DatabaseDirectory.contents(of: directory.file(name)) {
+          try add("\(name)/\(inner)", isKnown: isKnown, isSealed: isSealed)
+        }
+        return
+      }
+      let isEngines = name == description.file || name.hasPrefix(description.file + "-")
+      let kind: File.Kind
+      if name == "database.json" || name == description.key {
+        kind = .description
+      } else if name == description.file || name == description.file + "-wal"
+        || name == description.file + "-journal"
+      {
+        kind = .encrypted
+      } else if name == "lock" || isEngines {
+        kind = .plain
+      } else {
+        kind = isKnown && isSealed ? .encrypted : .other
+      }
+      files.append(File(name: name, kind: kind, isEngines: isEngines))
+    }
+    for name in try directory.contents() {
+      guard name == blobs else {
+        try add(name, isKnown: true, isSealed: false)
+        continue
+      }
+      for blob in try DatabaseDirectory.contents(of: directory.file(name)) {
+        // Sealed blobs, and those that are being written.
+        try add(
+          "\(name)/\(blob)", isKnown: blob.hasSuffix(".sealed") || blob.hasPrefix("incoming-"), isSealed: true
+        )
+      }
+    }
+    return files
+  }
+
+  private static func isLeftover(_ name: String, _ leftovers: [String]) -> Bool {
+    leftovers.contains { name == $0 || name.hasPrefix($0 + "/") }
+  }
+
+  /// `database.json` holds nothing but what it has to; so does the key file, whose checksum is over all its bytes.
+  private func checkDescription(_ check: IntegrityCheck) throws {
+    guard let bytes = try? AtomicFile.read(directory.descriptionPath, limit: 1 << 16),
+      let value = try? JSONDecoder().decode([String: Member].self, from: Data(bytes))
+    else { return }
+    for name in value.keys.sorted() where !["version", "engine", "file", "key", "blobs"].contains(name) {
+      try check.report("file database.json", "its member \"\(name)\" is unknown")
+    }
+  }
+
+  /// Anything.
+  private struct Member: Decodable {
+    init(from decoder: any Decoder) throws {}
+  }
+
+  // MARK: Searching
+
+  private func search(
+    _ file: File, for samples: PlaintextSamples, isFirst: Bool, _ check: IntegrityCheck
+  ) throws {
+    let path = directory.file(file.name)
+    let isHeld = file.isEngines
+    guard let descriptor = try isHeld ? files.descriptor(of: path) : opened(path) else { return }
+    defer { if !isHeld { close(descriptor) } }
+    // What the description and the key file hold is known: a document may speak of it as well.
+    let looksFor = file.kind == .description ? PlaintextSamples(capacity: 0) : samples
+    let result = try PlaintextSearch.run(descriptor, path: path, for: looksFor) { _ in try check.step() }
+    let subject = "file \(file.name)"
+    for match in result.matches {
+      try check.report(
+        subject,
+        "\(match.length) bytes at \(match.offset) can be read\(match.isUTF16 ? " as UTF-16" : ""): "
+          + "\(match.beginning), of \(match.owner)")
+    }
+    if result.places > result.matches.count {
+      try check.report(subject, "\(result.places - result.matches.count) more samples can be read in it")
+    }
+    guard isFirst else { return }
+    let entropy = result.entropy
+    onFile(
+      FileEntropy(
+        name: file.name, bytes: Int(entropy.bytes), entropy: entropy.value, lowest: entropy.lowest,
+        isPlain: file.kind == .plain || file.kind == .description))
+    if file.kind == .encrypted, let lowest = entropy.lowest, lowest < ByteEntropy.leastOfBlock {
+      try check.report(
+        subject,
+        "the \(ByteEntropy.blockBytes) bytes at \(entropy.lowestOffset) aren't encrypted: their entropy is "
+          + "\((lowest * 100).rounded() / 100) bits a byte")
+    }
+  }
+
+  private func opened(_ path: String) throws -> Int32? {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+    if descriptor >= 0 { return descriptor }
+    // It may have been removed since; a symbolic link leads nowhere that is the database's.
+    guard errno == ENOENT || errno == ELOOP || errno == ENXIO else {
+      throw StorageError.system(errno, "can't open", path)
+    }
+    return nil
+  }
+}
