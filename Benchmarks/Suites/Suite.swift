@@ -32,7 +32,7 @@ public struct Suite: Sendable {
   }
 
   /// All suites, in the order in which they run when none is named.
-  public static let all = [engine, travel, documents, query]
+  public static let all = [engine, travel, documents, query, upgrade]
 }
 
 /// How a run of suites is to be made.
