@@ -34,6 +34,7 @@ let package = Package(
     // libstemmer has no .pc file.
     .systemLibrary(
       name: "CStemmer", path: "Sources/CStemmer", providers: [.apt(["libstemmer-dev"])]),
+    .systemLibrary(name: "CFileSystem", path: "Sources/CFileSystem"),
     .target(
       name: "CSimdjson", path: "Sources/CSimdjson",
       linkerSettings: [.linkedLibrary("simdjson")]),
@@ -63,7 +64,7 @@ let package = Package(
     .target(
       name: "Touchstone",
       dependencies: [
-        "Upgrade", "Documents", "Query", "Encryption", "Blobs", "Storage", "StorageSQLite", "StorageLMDB", "CZip",
+        "CFileSystem", "Upgrade", "Documents", "Query", "Encryption", "Blobs", "Storage", "StorageSQLite", "StorageLMDB", "CZip",
       ]),
 
     // The bench. It depends on the library, never the reverse.
