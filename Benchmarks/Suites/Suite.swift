@@ -36,7 +36,7 @@ public struct Suite: Sendable {
   }
 
   /// All suites, in the order in which they run when none is named.
-  public static let all = [engine, travel, documents, query, fullText, encryption, convert, claims]
+  public static let all = [engine, travel, documents, query, fullText, encryption, convert, upgrade, claims]
 }
 
 /// How a run of suites is to be made.

@@ -34,7 +34,8 @@ public enum DocumentID {
     }
   }
 
-  private static func reasonAgainst(_ utf8: UnsafeBufferPointer<UInt8>, maximum: Int) -> String? {
+  /// Why these bytes can't be an ID, nil when they can.
+  static func reasonAgainst(_ utf8: UnsafeBufferPointer<UInt8>, maximum: Int) -> String? {
     if utf8.isEmpty { return "a document ID can't be empty" }
     if utf8.count > maximum {
       return "a document ID has at most \(maximum) bytes of UTF-8, this one \(utf8.count)"

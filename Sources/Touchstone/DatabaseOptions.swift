@@ -1,5 +1,6 @@
 import Encryption
 import Storage
+import Upgrade
 
 /// How a database is opened or made.
 ///
@@ -35,12 +36,16 @@ public struct DatabaseOptions: Sendable {
   /// The library to load in place of the system's SQLite or SQLCipher.
   public var libraryPath: String?
 
+  /// Whether a 1.x database of the name is upgraded when there is no other one of it, and how (`Database.upgrade`): of
+  /// `catalog` that is `catalog.cblite2` or `catalog.cblite`. The name may have that ending too. The old one stays.
+  public var upgrade: UpgradeOptions?
+
   /// The defaults: SQLite, made when it isn't there, durability `normal`.
   public init(
     engine: EngineName? = nil, requireEngine: Bool = false, creation: EngineOptions.Creation = .openOrCreate,
     isReadOnly: Bool = false, durability: Durability = .normal, key: UserKey? = nil,
     maximumTreeDepth: Int? = nil, keepsReplacedBodies: Bool = true, compaction: CompactionPolicy = .standard,
-    cacheBytes: Int = 16 << 20, libraryPath: String? = nil
+    cacheBytes: Int = 16 << 20, libraryPath: String? = nil, upgrade: UpgradeOptions? = nil
   ) {
     self.engine = engine
     self.requireEngine = requireEngine
@@ -53,5 +58,6 @@ public struct DatabaseOptions: Sendable {
     self.compaction = compaction
     self.cacheBytes = cacheBytes
     self.libraryPath = libraryPath
+    self.upgrade = upgrade
   }
 }
