@@ -62,7 +62,8 @@ let package = Package(
     .target(
       name: "Upgrade",
       dependencies: [
-        "SQLiteLibrary", "CSQLite", "Documents", "Blobs", "Fleece", "Encryption", "Storage", "CCrypto", "CZlib",
+        "SQLiteLibrary", "CSQLite", "Documents", "Blobs", "Fleece", "Encryption", "Storage", "CCrypto",
+        "CZlib",
       ]),
     .target(
       name: "Touchstone",
@@ -130,7 +131,8 @@ let package = Package(
     .testTarget(
       name: "UpgradeTests",
       dependencies: [
-        "Upgrade", "Touchstone", "Datasets", "SQLiteLibrary", "CSQLite", "StorageConformance", "upgrade-child",
+        "Upgrade", "Touchstone", "Datasets", "SQLiteLibrary", "CSQLite", "StorageConformance",
+        "upgrade-child",
       ]),
     .testTarget(name: "TouchstoneTests", dependencies: ["Touchstone", "Datasets"]),
     .testTarget(
