@@ -41,7 +41,7 @@ endif
 # Debian's packages: what pkg-config knows, as NAME.pc:package, and what only dpkg knows.
 PC_PACKAGES := sqlite3:libsqlite3-dev lmdb:liblmdb-dev libcrypto:libssl-dev zlib:zlib1g-dev \
   simdjson:libsimdjson-dev icu-i18n:libicu-dev libzip:libzip-dev
-DPKG_PACKAGES := libsqlcipher0 sqlite3 sqlcipher lmdb-utils libstemmer-dev
+DPKG_PACKAGES := libsqlcipher0 sqlite3 sqlcipher lmdb-utils gnuplot-nox libstemmer-dev
 
 # The interactive backtracer holds a crashed child for seconds; tests that kill children on purpose are many.
 export SWIFT_BACKTRACE := enable=no
@@ -118,7 +118,7 @@ lint: ## Checks the formatting of Swift and what else is cheap to check
 	done
 
 fuzz: deps ## Runs each fuzz target for SECONDS (60) seconds
-	@for target in fuzz-fleece fuzz-json fuzz-query; do
+	@for target in fuzz-fleece fuzz-json fuzz-query fuzz-match; do
 	  # Only this: what else uses the fuzzed module isn't linked with the sanitizer.
 	  TOUCHSTONE_FUZZ=1 swift build -c release --scratch-path .build/fuzz --product "$$target"
 	  corpus=.build/fuzz/corpus/$$target

@@ -93,7 +93,7 @@ let package = Package(
     // FullTextReference answers match queries literally, for the tests of what is fast.
     .target(name: "FullTextReference", dependencies: ["FullText"], path: "Tests/FullTextReference"),
     .testTarget(
-      name: "FullTextTests", dependencies: ["FullText", "FullTextReference", "CICU", "SQLiteLibrary"]),
+      name: "FullTextTests", dependencies: ["FullText", "FullTextReference", "SQLiteLibrary", "CSQLite"]),
     .testTarget(name: "FleeceTests", dependencies: ["Fleece"]),
     .testTarget(name: "EncryptionTests", dependencies: ["Encryption", "Storage"]),
     .executableTarget(
@@ -131,6 +131,10 @@ let package = Package(
           linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
         .executableTarget(
           name: "fuzz-query", dependencies: ["Query"], path: "Fuzz/Query",
+          swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
+          linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
+        .executableTarget(
+          name: "fuzz-match", dependencies: ["FullText"], path: "Fuzz/Match",
           swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
           linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
         .executableTarget(

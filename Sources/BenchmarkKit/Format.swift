@@ -28,6 +28,13 @@ enum Format {
     return "\(threeDigits(count / unit.scale)) \(unit.name)"
   }
 
+  /// A number without zeros at its end: `99.9`, `50`.
+  static func shortest(_ value: Double) -> String {
+    let text = decimals(value, 2)
+    return text.hasSuffix(".00")
+      ? String(text.dropLast(3)) : text.hasSuffix("0") ? String(text.dropLast()) : text
+  }
+
   static func threeDigits(_ value: Double) -> String {
     decimals(value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0)
   }

@@ -19,6 +19,8 @@ public struct Runner {
     public var seed: UInt64
     /// Where the directories of the runs are made. It must exist.
     public var workDirectory: String
+    /// Whether every run begins with cold processor caches (`CacheEviction`), which takes 20 ms.
+    public var evictsCaches: Bool
     /// Told before every run.
     public var progress: (Progress) -> Void
     /// Asked before every run; when true, `run` throws `Interrupted`.
@@ -26,13 +28,14 @@ public struct Runner {
 
     /// Options; see the properties.
     public init(
-      sampling: Sampling, seed: UInt64 = 1, workDirectory: String,
+      sampling: Sampling, seed: UInt64 = 1, workDirectory: String, evictsCaches: Bool = true,
       progress: @escaping (Progress) -> Void = { _ in },
       shouldStop: @escaping () -> Bool = { false }
     ) {
       self.sampling = sampling
       self.seed = seed
       self.workDirectory = workDirectory
+      self.evictsCaches = evictsCaches
       self.progress = progress
       self.shouldStop = shouldStop
     }
@@ -194,6 +197,7 @@ public struct Runner {
       }
       let sample: Sample
       do {
+        if options.evictsCaches { CacheEviction.run() }
         sample = try Sample.take(trial, operations: workload.operations)
       } catch {
         try? trial.finish()

@@ -2,10 +2,9 @@
 struct Sample {
   private(set) var values: [Metric: Double] = [:]
 
-  /// Runs a trial once between two looks at the counters, with cold caches. Reading the counters is outside of the
+  /// Runs a trial once between two looks at the counters. Reading the counters is outside of the
   /// time.
   static func take(_ trial: Trial, operations: Int) throws -> Sample {
-    CacheEviction.run()
     ProcessUsage.resetPeakMemory()
     let before = ProcessUsage.Transfers.current()
     let cpuBefore = Clock.cpuNanoseconds()

@@ -1,5 +1,6 @@
 // ICU's function names carry its version (ucol_open_72), by macros that Swift can't see: each is wrapped here.
 #include <stdlib.h>
+#include <unicode/ubrk.h>
 #include <unicode/uchar.h>
 #include <unicode/ucol.h>
 #include <unicode/unorm2.h>
@@ -7,6 +8,8 @@
 #include <unicode/ustring.h>
 #include <unicode/utypes.h>
 #include <unicode/uloc.h>
+#include <unicode/uscript.h>
+#include <unicode/utext.h>
 
 /// Opens a collator for a locale ("" is the root). NULL when `status` says that it failed.
 static inline UCollator *icu_ucol_open(const char *locale, UErrorCode *status) { return ucol_open(locale, status); }
@@ -93,6 +96,52 @@ static inline int32_t icu_regex_groups(URegularExpression *regex) {
   UErrorCode status = U_ZERO_ERROR;
   return uregex_groupCount(regex, &status);
 }
+/// Composition: normal form C. Returns the length, which may be above the capacity, or -1.
+static inline int32_t icu_nfc(const UChar *from, int32_t count, UChar *to, int32_t capacity) {
+  UErrorCode status = U_ZERO_ERROR;
+  const UNormalizer2 *nfc = unorm2_getNFCInstance(&status);
+  if (U_FAILURE(status)) return -1;
+  return unorm2_normalize(nfc, from, count, to, capacity, &status);
+}
+
+// What the words of text are made of.
+static inline int32_t icu_fold_turkic(int32_t c) { return u_foldCase(c, U_FOLD_CASE_EXCLUDE_SPECIAL_I); }
+/// A letter, number or private use character.
+static inline int icu_is_word(int32_t c) { return (U_GET_GC_MASK(c) & (U_GC_L_MASK | U_GC_N_MASK | U_GC_CO_MASK)) != 0; }
+static inline int icu_is_any_mark(int32_t c) { return (U_GET_GC_MASK(c) & U_GC_M_MASK) != 0; }
+/// Whether normal form C may change the character, by itself or behind another one.
+static inline int icu_may_compose(int32_t c) { return u_getIntPropertyValue(c, UCHAR_NFC_QUICK_CHECK) != UNORM_YES; }
+static inline int icu_is_latin_or_greek(int32_t c) {
+  int32_t script = u_getIntPropertyValue(c, UCHAR_SCRIPT);
+  return script == USCRIPT_LATIN || script == USCRIPT_GREEK;
+}
+static inline int icu_is_hangul(int32_t c) { return u_getIntPropertyValue(c, UCHAR_SCRIPT) == USCRIPT_HANGUL; }
+/// Whether the word breaks never divide the character from another one of which this is true.
+static inline int icu_never_breaks(int32_t c) {
+  if (u_getIntPropertyValue(c, UCHAR_LINE_BREAK) == U_LB_COMPLEX_CONTEXT) return 0;
+  switch (u_getIntPropertyValue(c, UCHAR_SCRIPT)) {
+    case USCRIPT_HAN: case USCRIPT_HIRAGANA: case USCRIPT_KATAKANA: return 0;
+  }
+  switch (u_getIntPropertyValue(c, UCHAR_WORD_BREAK)) {
+    case U_WB_ALETTER: case U_WB_HEBREW_LETTER: case U_WB_NUMERIC: case U_WB_EXTEND: return 1;
+  }
+  return 0;
+}
+
+/// The word breaks of the root locale. NULL when `status` says that it failed.
+static inline UBreakIterator *icu_words_open(UErrorCode *status) { return ubrk_open(UBRK_WORD, "", NULL, 0, status); }
+static inline void icu_words_close(UBreakIterator *words) { ubrk_close(words); }
+/// Lets the breaks be those of UTF-8. `text` is NULL the first time, and then what was returned before; the bytes stay
+/// where they are until the next call.
+static inline UText *icu_words_set(UBreakIterator *words, UText *text, const char *bytes, int64_t count, UErrorCode *status) {
+  UText *opened = utext_openUTF8(text, bytes, count, status);
+  ubrk_setUText(words, opened, status);
+  return opened;
+}
+/// The next break in bytes, or -1.
+static inline int32_t icu_words_next(UBreakIterator *words) { return ubrk_next(words); }
+static inline void icu_text_close(UText *text) { utext_close(text); }
+
 static inline int icu_failed(UErrorCode status) { return U_FAILURE(status); }
 static inline const char *icu_error_name(UErrorCode status) { return u_errorName(status); }
 static inline const char *icu_version(void) { return U_ICU_VERSION; }

@@ -21,7 +21,7 @@ enum Subcommands {
       IndexCommand.self,
       CompactCommand.self, CheckCommand.self, VerifyCommand.self, ConvertCommand.self, CopyCommand.self,
       RekeyCommand.self, EncryptCommand.self, DecryptCommand.self, KeyShowCommand.self,
-      DatasetsCommand.self, BenchCommand.self, CompareCommand.self,
+      DatasetsCommand.self, BenchCommand.self, CompareCommand.self, ReportCommand.self,
     ]
   }
 

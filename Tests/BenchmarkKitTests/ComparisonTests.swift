@@ -21,7 +21,9 @@ struct ComparisonTests {
         return Trial(run: { .seconds(duration) }, fileBytes: { 4_096 })
       }
     }
-    let results = try Runner(.init(sampling: .fixed(count), workDirectory: NSTemporaryDirectory())).run(
+    let results = try Runner(
+      .init(sampling: .fixed(count), workDirectory: NSTemporaryDirectory(), evictsCaches: false)
+    ).run(
       workloads, engines: ["lmdb"])
     return ResultsFile(
       touchstone: "0.1.0", machine: machine, engines: ["lmdb": .init(library: library, settings: [:])],

@@ -16,8 +16,9 @@ struct ResultsFileTests {
         Trial(run: { .seconds(0.1 + Double(context.round) / 100) }, fileBytes: { 4_096 })
       }
     }
-    return try Runner(.init(sampling: .fixed(3), workDirectory: NSTemporaryDirectory())).run(
-      workloads, engines: ["lmdb", "sqlite"])
+    return try Runner(.init(sampling: .fixed(3), workDirectory: NSTemporaryDirectory(), evictsCaches: false))
+      .run(
+        workloads, engines: ["lmdb", "sqlite"])
   }
 
   private func file() throws -> ResultsFile {

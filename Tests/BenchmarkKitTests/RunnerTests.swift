@@ -19,7 +19,7 @@ struct RunnerTests {
     var asked = 0
     return Runner(
       .init(
-        sampling: .fixed(samples), workDirectory: NSTemporaryDirectory(),
+        sampling: .fixed(samples), workDirectory: NSTemporaryDirectory(), evictsCaches: false,
         shouldStop: {
           asked += 1
           return asked > stopAfter
@@ -79,7 +79,8 @@ struct RunnerTests {
         let duration = seconds(context.round)
         return Trial(run: { .seconds(duration) })
       }
-      let runner = Runner(.init(sampling: sampling, workDirectory: NSTemporaryDirectory()))
+      let runner = Runner(
+        .init(sampling: sampling, workDirectory: NSTemporaryDirectory(), evictsCaches: false))
       return try runner.run([workload], engines: ["a"])[0].metrics.seconds.samples.count
     }
     let sampling = Sampling(minimum: 5, maximum: 40, precision: 0.02)
@@ -101,7 +102,8 @@ struct RunnerTests {
       let seconds = context.round == 0 ? 2 : 1 + Double(context.round) / 100
       return Trial(run: { .seconds(seconds) })
     }
-    let runner = Runner(.init(sampling: .fixed(5), workDirectory: NSTemporaryDirectory()))
+    let runner = Runner(
+      .init(sampling: .fixed(5), workDirectory: NSTemporaryDirectory(), evictsCaches: false))
     let result = try runner.run([workload], engines: ["a"])[0]
     #expect(result.warmups == 1)
     #expect(result.metrics.seconds.samples == [1.01, 1.02, 1.03, 1.04, 1.05])

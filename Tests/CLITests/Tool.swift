@@ -17,6 +17,9 @@ struct Tool {
     func json() throws -> [String: Any] {
       try JSONSerialization.jsonObject(with: Data(output.utf8)) as? [String: Any] ?? [:]
     }
+
+    /// The lines of a `check` that tell of a fault: all but those that say how random a file looks.
+    var faults: [Substring] { output.split(separator: "\n").filter { !$0.hasPrefix("file ") } }
   }
 
   struct Failure: Error, CustomStringConvertible {

@@ -23,13 +23,3 @@ public struct TextAnalysisOptions: Sendable, Hashable {
     self.stems = stems
   }
 }
-
-/// The words that an index leaves out. They take no position: a phrase matches across them.
-public enum StopWords: Sendable, Hashable {
-  /// The language's own list, which English (and `porter`) and French have; other languages have none.
-  case standard
-  /// No stop words.
-  case none
-  /// These, which are compared after folding; what isn't one word of the analysis never matches.
-  case custom([String])
-}

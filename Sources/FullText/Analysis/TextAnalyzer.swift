@@ -1,14 +1,42 @@
 /// Takes text apart into terms. For one thread at a time.
+///
+/// The rules are in docs/fulltext.md. Stretches of characters that word breaks never divide, which is all text of most
+/// scripts, are read without ICU; only what is written without spaces between words goes through its break iterator.
 public final class TextAnalyzer {
   /// What it was made from.
   public let options: TextAnalysisOptions
+
+  let scanner: WordScanner
+  private let stemmer: Stemmer?
+  private let stopWords: Set<[UInt8]>
+  private let cache = WordCache()
 
   /// An analyzer.
   ///
   /// - Throws: if libstemmer hasn't got the language.
   public init(_ options: TextAnalysisOptions) throws(TextAnalysisError) {
     self.options = options
+    let scanner = WordScanner(
+      isTurkish: options.language == .turkish, ignoresAccents: options.ignoresAccents)
+    self.scanner = scanner
+    if options.stems, let language = options.language {
+      stemmer = try Stemmer(language)
+    } else {
+      stemmer = nil
+    }
+    var stopWords: Set<[UInt8]> = []
+    for word in options.stopWords.words(of: options.language) {
+      var words: [[UInt8]] = []
+      var word = word
+      word.withUTF8 { utf8 in
+        scanner.forEachWord(in: UnsafeRawBufferPointer(utf8)) { _, _, folded in words.append(Array(folded)) }
+      }
+      if words.count == 1 { stopWords.insert(words[0]) }
+    }
+    self.stopWords = stopWords
   }
+
+  deinit { cache.free() }
 
   /// Calls `body` with each term of a text, in order.
   ///
@@ -21,24 +49,56 @@ public final class TextAnalyzer {
     _ body: (_ term: UnsafeRawBufferPointer, _ token: TextToken) throws -> Void
   ) rethrows {
     var position = 0
-    var index = 0
-    var term: [UInt8] = []
-    while index < text.count {
-      let start = index
-      term.removeAll(keepingCapacity: true)
-      while index < text.count,
-        text[index] >= 0x80 || text[index] | 0x20 &- 0x61 < 26 || text[index] &- 48 < 10
-      {
-        term.append(text[index] &- 0x41 < 26 ? text[index] | 0x20 : text[index])
-        index += 1
-      }
-      if index > start {
-        try term.withUnsafeBytes {
-          try body($0, TextToken(position: position, start: start, end: index))
-        }
+    guard stemmer != nil || !stopWords.isEmpty else {
+      try scanner.forEachWord(in: text) { start, end, folded in
+        try body(folded, TextToken(position: position, start: start, end: end))
         position += 1
       }
-      index += 1
+      return
     }
+    try scanner.forEachWord(in: text) { start, end, folded in
+      let term = term(folded)
+      guard !term.isEmpty else { return }
+      try body(term, TextToken(position: position, start: start, end: end))
+      position += 1
+    }
+  }
+
+  /// The term of a folded word, valid until the next one; no bytes for a stop word.
+  @inline(__always)
+  private func term(_ folded: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+    guard folded.count <= WordCache.longestWord else { return computedTerm(folded) }
+    let hash = WordCache.hash(folded)
+    if let found = cache.find(folded, hash) { return found }
+    let term = computedTerm(folded)
+    cache.insert(folded, hash, stem: term)
+    return term
+  }
+
+  @inline(never)
+  private func computedTerm(_ folded: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+    if !stopWords.isEmpty, stopWords.contains(Array(folded)) {
+      return UnsafeRawBufferPointer(start: nil, count: 0)
+    }
+    return stemmer?.stem(folded) ?? folded
+  }
+
+  /// A word of a query's text.
+  struct Word {
+    var term: [UInt8]
+    var start: Int
+    var end: Int
+    var isStopWord: Bool
+  }
+
+  /// The words of a text with the stop words, which have terms like others.
+  func words(in text: UnsafeRawBufferPointer) -> [Word] {
+    var words: [Word] = []
+    scanner.forEachWord(in: text) { start, end, folded in
+      let isStopWord = !stopWords.isEmpty && stopWords.contains(Array(folded))
+      let term = stemmer?.stem(folded) ?? folded
+      words.append(Word(term: Array(term), start: start, end: end, isStopWord: isStopWord))
+    }
+    return words
   }
 }

@@ -1,0 +1,169 @@
+import Foundation
+
+/// Results as pictures and tables for people: one web page that needs nothing else, and each picture as a file.
+public struct Report {
+  /// A part of the page: a suite of one results file.
+  struct Section {
+    let file: ResultsFile
+    let suite: String
+    let rows: [[WorkloadResult]]
+    let engines: [String]
+    let charts: [Charts.Chart]
+    let notes: [String]
+  }
+
+  let sections: [Section]
+  let files: [ResultsFile]
+
+  /// A report on these files. `notes` says what the results of a suite mean, a sentence a line.
+  public init(
+    _ files: [ResultsFile], notes: (_ suite: String, _ results: [WorkloadResult]) -> [String] = { _, _ in [] }
+  ) {
+    self.files = files
+    var taken: Set<String> = []
+    sections = files.flatMap { file in
+      Report.ordered(file.results.map(\.suite)).map { suite in
+        let results = file.results.filter { $0.suite == suite }
+        let labels = Report.ordered(results.map(\.label))
+        let engines = Report.ordered(results.map(\.engine))
+        let rows = labels.map { label in results.filter { $0.label == label } }
+        return Section(
+          file: file, suite: suite, rows: rows, engines: engines,
+          charts: Report.charts(suite, rows, engines, &taken), notes: notes(suite, results))
+      }
+    }
+  }
+
+  /// Writes `index.html`, the pictures, and the exports (`results.csv`, `results.md`, `benchmark.json`) of the first
+  /// file into a directory, which is made when it isn't there. Returns the names of the files.
+  ///
+  /// Throws `Gnuplot.Failure` when a picture can't be drawn.
+  @discardableResult
+  public func write(to directory: String) throws -> [String] {
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    let gnuplot = try Gnuplot()
+    var names: [String] = []
+    func write(_ name: String, _ data: Data) throws {
+      try data.write(to: URL(fileURLWithPath: "\(directory)/\(name)"), options: .atomic)
+      names.append(name)
+    }
+    var pictures: [String: String] = [:]
+    for chart in sections.flatMap(\.charts) {
+      let svg = try gnuplot.svg(width: chart.width, height: chart.height, chart.script)
+      pictures[chart.name] = svg
+      try write("\(chart.name).svg", Data(svg.utf8))
+    }
+    try write("index.html", Data(ReportPage(self, pictures: pictures).html().utf8))
+    if let file = files.first {
+      let export = ResultsExport(file)
+      try write("results.csv", Data(export.csv().utf8))
+      try write("results.md", Data(export.markdown().utf8))
+      try write("benchmark.json", export.smallerIsBetter())
+    }
+    return names
+  }
+
+  private static func charts(
+    _ suite: String, _ rows: [[WorkloadResult]], _ engines: [String], _ taken: inout Set<String>
+  ) -> [Charts.Chart] {
+    func name(_ text: String) -> String {
+      let plain = String(text.lowercased().map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "-" })
+      var candidate = plain
+      var number = 2
+      while !taken.insert(candidate).inserted {
+        candidate = "\(plain)-\(number)"
+        number += 1
+      }
+      return candidate
+    }
+    var charts: [Charts.Chart?] = []
+    for (part, group) in groups(rows).enumerated() {
+      charts.append(
+        Charts.bars(
+          name(part == 0 ? "\(suite)-time" : "\(suite)-time-\(part + 1)"),
+          title: "\(suite): time of an operation, median with its 95% interval. Less is better.",
+          axis: "nanoseconds an operation", group, engines: engines, { $0.metrics.seconds },
+          scale: { 1e9 / Double(max(1, $0.operations)) }))
+    }
+    for row in rows where row.contains(where: { $0.metrics[.latencyP99] != nil }) {
+      let label = row.first?.label ?? ""
+      charts.append(
+        Charts.latencies(
+          name("\(suite)-latency-\(label)"), title: "\(suite) \(label): how long single operations take.",
+          row,
+          engines: engines))
+    }
+    for growth in growths(rows, engines) {
+      charts.append(
+        Charts.growth(
+          name("\(suite)-growth-\(growth.workload)"),
+          title: "\(suite) \(growth.workload): how the time of an operation grows with \(growth.parameter).",
+          parameter: growth.parameter, growth.curves))
+    }
+    // What every workload of a suite says of sizes and memory says it best side by side.
+    if let first = groups(rows).first {
+      charts.append(
+        Charts.bars(
+          name("\(suite)-file-size"), title: "\(suite): size of the files after the run.", axis: "bytes",
+          first,
+          engines: engines, { $0.metrics.fileBytes }, scale: { _ in 1 }))
+      charts.append(
+        Charts.bars(
+          name("\(suite)-memory"), title: "\(suite): greatest resident memory during the run.", axis: "bytes",
+          first, engines: engines, { $0.metrics.peakMemoryBytes }, scale: { _ in 1 }))
+    }
+    return charts.compactMap { $0 }
+  }
+
+  /// At most fourteen workloads a picture, so that their names can be read.
+  private static func groups(_ rows: [[WorkloadResult]]) -> [[[WorkloadResult]]] {
+    guard rows.count > 14 else { return rows.isEmpty ? [] : [rows] }
+    let count = (rows.count + 13) / 14
+    let size = (rows.count + count - 1) / count
+    return stride(from: 0, to: rows.count, by: size).map { Array(rows[$0..<min($0 + size, rows.count)]) }
+  }
+
+  /// A workload that was run with three values or more of one whole-number parameter that spans a factor of ten.
+  private struct Growth {
+    let workload: String
+    let parameter: String
+    let curves: [(engine: String, index: Int, fit: PowerFit)]
+  }
+
+  private static func growths(_ rows: [[WorkloadResult]], _ engines: [String]) -> [Growth] {
+    let results = rows.flatMap { $0 }
+    var growths: [Growth] = []
+    for workload in ordered(results.map(\.workload)) {
+      let found = results.filter { $0.workload == workload }
+      guard let parameters = found.first?.parameters else { continue }
+      for name in parameters.keys.sorted() {
+        var rest = parameters
+        rest[name] = nil
+        var curves: [(engine: String, index: Int, fit: PowerFit)] = []
+        for (index, engine) in engines.enumerated() {
+          var points: [(size: Double, value: Double)] = []
+          for result in found where result.engine == engine {
+            var others = result.parameters
+            guard case .integer(let size)? = others.removeValue(forKey: name), others == rest else {
+              continue
+            }
+            points.append((Double(size), result.secondsPerOperation))
+          }
+          let sizes = points.map(\.size)
+          guard points.count >= 3, (sizes.max() ?? 0) >= 10 * (sizes.min() ?? 1), let fit = PowerFit(points)
+          else {
+            continue
+          }
+          curves.append((engine, index, fit))
+        }
+        if !curves.isEmpty { growths.append(Growth(workload: workload, parameter: name, curves: curves)) }
+      }
+    }
+    return growths
+  }
+
+  static func ordered(_ values: [String]) -> [String] {
+    var seen: Set<String> = []
+    return values.filter { seen.insert($0).inserted }
+  }
+}

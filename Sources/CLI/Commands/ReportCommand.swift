@@ -1,0 +1,39 @@
+import BenchmarkKit
+import Foundation
+import Suites
+
+/// `touchstone report`: results files as a web page with pictures.
+struct ReportCommand: Subcommand {
+  private static let files = Positional("RESULTS", "Results files (docs/results.md)", count: .any)
+  private static let directory = Option("output", "DIR", "Where the page and the pictures are written")
+
+  static let usage = Usage(
+    "report", "Makes a web page with pictures of results files",
+    positionals: [files], options: [directory],
+    examples: ["touchstone report results/travel.json --output report"],
+    notes: """
+      Writes index.html, which needs no network and nothing beside it; every picture as SVG; and of the first file
+      results.csv, results.md and benchmark.json (customSmallerIsBetter). Pictures are drawn by gnuplot.
+      """)
+
+  private let paths: [String]
+  private let directory: String
+
+  init(_ arguments: Arguments) throws {
+    paths = arguments.all(Self.files)
+    guard !paths.isEmpty else { throw UsageError("RESULTS is missing") }
+    guard let directory = try arguments.value(Self.directory) else { throw UsageError("--output is missing") }
+    self.directory = directory
+  }
+
+  func run(_ output: StandardOutput) throws {
+    let report = Report(try paths.map(ResultsFile.read)) { name, results in
+      Suite.all.first { $0.name == name }?.notes(results) ?? []
+    }
+    let names: [String]
+    do { names = try report.write(to: directory) } catch let failure as Gnuplot.Failure {
+      throw UsageError(failure.description)
+    }
+    for name in names { try output.line("\(directory)/\(name)") }
+  }
+}

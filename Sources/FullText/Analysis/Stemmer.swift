@@ -1,0 +1,28 @@
+import CStemmer
+
+/// A stemmer of libstemmer. For one thread at a time.
+final class Stemmer {
+  /// Longer words are left as they are: they are none of a language, and the algorithms aren't made for them.
+  static let longestWord = 255
+
+  private let stemmer: OpaquePointer
+
+  /// The stemmer of a language.
+  init(_ language: FullTextLanguage) throws(TextAnalysisError) {
+    guard let opened = sb_stemmer_new(language.rawValue, "UTF_8") else {
+      throw TextAnalysisError("libstemmer has no stemmer called \"\(language.rawValue)\"")
+    }
+    stemmer = opened
+  }
+
+  deinit { sb_stemmer_delete(stemmer) }
+
+  /// The stem of a folded word, valid until the next call; the word itself if there is none.
+  func stem(_ word: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+    guard word.count <= Self.longestWord, let base = word.baseAddress,
+      let stem = sb_stemmer_stem(stemmer, base.assumingMemoryBound(to: UInt8.self), Int32(word.count))
+    else { return word }
+    let count = Int(sb_stemmer_length(stemmer))
+    return count > 0 ? UnsafeRawBufferPointer(start: stem, count: count) : word
+  }
+}

@@ -1,0 +1,91 @@
+import Foundation
+import Testing
+
+@testable import BenchmarkKit
+
+/// The page holds everything it shows, and says of what it is.
+struct ReportTests {
+  private func file() throws -> ResultsFile {
+    let sizes = [10, 100, 1_000].map { size in
+      Workload(
+        suite: "scale", name: "insert <&>", summary: "", parameters: ["documents": .integer(size)],
+        operations: size
+      ) { _ in
+        // An operation's time grows with the root of the size.
+        Trial(run: { .seconds(1e-6 * Double(size) * Double(size).squareRoot()) }, fileBytes: { 4_096 * size })
+      }
+    }
+    let latency = Workload(suite: "ycsb", name: "a", summary: "", operations: 100) { context in
+      Trial(run: {
+        var histogram = LatencyHistogram()
+        for time in 1...100 { histogram.record(UInt64(time * (context.engine == "lmdb" ? 1_000 : 2_000))) }
+        return .latencies(histogram)
+      })
+    }
+    let runner = Runner(
+      .init(sampling: .fixed(3), workDirectory: NSTemporaryDirectory(), evictsCaches: false))
+    return ResultsFile(
+      touchstone: "0.1.0+abc", started: "2026-11-20T10:00:00Z",
+      machine: Machine(cpu: "a <cpu>", cores: 2, memoryBytes: 1, os: "Debian", filesystem: "ext4"),
+      engines: [
+        "lmdb": .init(library: "LMDB 0.9.24", settings: ["durability": "normal"]),
+        "sqlite": .init(library: "SQLite 3.40.1", settings: ["durability": "normal"]),
+      ],
+      dataset: .init(name: "travel", documents: 7, jsonBytes: 1, sha256: String(repeating: "a", count: 64)),
+      results: try runner.run(sizes + [latency], engines: ["lmdb", "sqlite"]))
+  }
+
+  @Test func pageHoldsItsPicturesAndLoadsNothing() throws {
+    let directory = try TrialDirectory(in: NSTemporaryDirectory())
+    defer { directory.remove() }
+    let file = try file()
+    let names = try Report([file]) { suite, _ in suite == "ycsb" ? ["p99 < 1 ms & holds"] : [] }.write(
+      to: directory.path)
+    let pictures = names.filter { $0.hasSuffix(".svg") }
+    #expect(
+      Set(names).isSuperset(of: [
+        "index.html", "results.csv", "results.md", "benchmark.json", "scale-time.svg", "scale-file-size.svg",
+        "scale-growth-insert----.svg", "ycsb-latency-a.svg",
+      ]), "\(names)")
+    let page = try String(contentsOfFile: "\(directory.path)/index.html", encoding: .utf8)
+    #expect(page.components(separatedBy: "<svg role=\"img\"").count == pictures.count + 1)
+    // Nothing is loaded: no scripts, no style sheets, no images, no addresses but the names of XML's own spaces.
+    #expect(!page.contains("<script") && !page.contains("<img") && !page.contains("stylesheet"))
+    let addresses = page.matches(of: /https?:[^"' <]+/).map { String($0.output) }
+    #expect(addresses.allSatisfy { $0.hasPrefix("http://www.w3.org/") }, "\(Set(addresses))")
+    // Under every picture: what, how, where.
+    #expect(page.components(separatedBy: "travel, 7 documents · durability normal").count > pictures.count)
+    #expect(page.contains("a &lt;cpu&gt;") && !page.contains("a <cpu>"))
+    #expect(page.contains("p99 &lt; 1 ms &amp; holds"))
+    #expect(page.contains("insert &lt;&amp;&gt; (documents=10)"))
+    for name in pictures {
+      let text = try String(contentsOfFile: "\(directory.path)/\(name)", encoding: .utf8)
+      #expect(XMLCheck.isWellFormed(text), "\(name)")
+    }
+  }
+
+  @Test func growthIsAPower() throws {
+    let fit = try #require(PowerFit([(100, 20), (1, 2), (10_000, 200)]))
+    #expect(abs(fit.exponent - 0.5) < 1e-12)
+    #expect(abs(fit.factor - 2) < 1e-9)
+    #expect(fit.points.map(\.size) == [1, 100, 10_000])
+    #expect(PowerFit([(1, 2)]) == nil)
+    #expect(PowerFit([(1, 2), (1, 3)]) == nil)
+    #expect(PowerFit([(1, 0), (2, 3)]) == nil)
+    let script = try Report([file()]).sections[0].charts.first { $0.name.contains("growth") }?.script
+    #expect(script?.contains("grows as the 0.50 power") == true)
+  }
+
+  @Test func sameSuiteOfTwoFilesHasPicturesOfItsOwn() throws {
+    let file = try file()
+    let names = Report([file, file]).sections.flatMap(\.charts).map(\.name)
+    #expect(Set(names).count == names.count)
+  }
+
+  @Test func gnuplotSaysWhatItDislikes() throws {
+    let failure = #expect(throws: Gnuplot.Failure.self) {
+      _ = try Gnuplot().svg(width: 100, height: 100, "plot nonsense(")
+    }
+    #expect(failure?.description.contains("gnuplot drew nothing") == true)
+  }
+}
