@@ -52,7 +52,10 @@ enum OuterPage {
       let start = node + 8 + keyBytes
       let count = Int(page.loadUnaligned(fromByteOffset: node, as: UInt32.self))
       guard start + count <= page.count else { return false }
-      guard count <= maximumInlineBytes || areNumbers(page[start..<(start + count)]) else { return false }
+      let isRoot = keyBytes == 8 && count == RootRecord.byteCount
+      guard isRoot || count <= maximumInlineBytes || areNumbers(page[start..<(start + count)]) else {
+        return false
+      }
     }
     return true
   }

@@ -32,7 +32,7 @@ enum RecordFormat {
   /// LMDB puts a value that doesn't fit a leaf into pages of its own, behind 16 bytes.
   static let pageBytes = 4_096
   static let pageHeaderBytes = 16
-  /// Plaintext of a record of one page: the root, and short ends of values.
+  /// Plaintext of a record of one page: short ends of values.
   static let smallBytes = pageBytes - pageHeaderBytes - tagBytes
 
   /// Pages of a node: what a new file gets. Any of `nodePages` can be read.

@@ -1,4 +1,4 @@
-// Record 1, which everything starts from; each commit writes it anew, one page long.
+// Record 1, which everything starts from; each commit writes it anew. It is short enough to lie in a leaf of LMDB's.
 //
 //   root      := seal ciphertext tag
 //   plaintext := transaction:u64 nextNumber:u64 nextKeyspace:u64 keyspaces:u32 byteCount:u32 list zeros
@@ -36,8 +36,8 @@ final class FileState: Sendable {
 }
 
 enum RootRecord {
-  /// Bytes of the whole record.
-  static let byteCount = RecordFormat.pageBytes - RecordFormat.pageHeaderBytes
+  /// Bytes of the whole record: LMDB puts up to 2,022 into a leaf.
+  static let byteCount = 1_984
   /// Plaintext of the record.
   static let payloadBytes = byteCount - Seal.byteCount - RecordFormat.tagBytes
   static let headerBytes = 32
