@@ -58,7 +58,8 @@ let package = Package(
     .target(
       name: "Touchstone",
       dependencies: [
-        "Documents", "FullText", "Query", "Encryption", "Blobs", "Storage", "StorageSQLite", "StorageLMDB", "CZip",
+        "Documents", "FullText", "Query", "Encryption", "Blobs", "Storage", "StorageSQLite", "StorageLMDB",
+        "CZip",
       ]),
 
     // The bench. It depends on the library, never the reverse.

@@ -59,7 +59,9 @@ extension DocumentWriter {
   /// Lets the indexes write what they owe before they are read in the same transaction.
   func writePendingIndexes() throws {
     // Inside of a scan nothing can be pending that this scan's own beginning hasn't written.
-    guard let indexes, indexes.isTouched, indexes.maintainers.contains(where: \.hasPendingChanges) else { return }
+    guard let indexes, indexes.isTouched, indexes.maintainers.contains(where: \.hasPendingChanges) else {
+      return
+    }
     let (transaction, _) = try open()
     try mutating { for maintainer in indexes.maintainers { try maintainer.finish(in: transaction) } }
   }

@@ -13,7 +13,8 @@ struct IndexCommand: Subcommand {
 
   private static let fullText = Flag("fulltext", "The words in EXPR are indexed, for MATCH")
   private static let language = Option(
-    "language", "LANG", "By which words are stemmed: en, french, …") { text -> FullTextLanguage in
+    "language", "LANG", "By which words are stemmed: en, french, …"
+  ) { text -> FullTextLanguage in
     guard let language = FullTextLanguage(text) else {
       let known = FullTextLanguage.allCases.map(\.rawValue).joined(separator: ", ")
       throw UsageError("'\(text)' is none of \(known)")

@@ -30,7 +30,8 @@ extension AccessChoice {
       let cost = Cost.seek * 2 + rows * (Cost.indexEntry + (readsRecord ? Cost.fetch : 0))
       return priced(
         Choice(
-          access: .fullText(FullTextAccess(match: ResolvedMatch(index: index, text: text), isRanked: isRanked)),
+          access: .fullText(
+            FullTextAccess(match: ResolvedMatch(index: index, text: text), isRanked: isRanked)),
           filter: filter, cost: cost, rowsPerOuterRow: rows * selectivity(filter),
           name: "match \(index.name) \(position)"))
     }
@@ -80,7 +81,9 @@ extension QueryPlan {
 extension ResolvedQuery {
   /// Documents of one rank come by their IDs: said here, so that it holds however they are found.
   mutating func orderRanksByID() {
-    guard case .rank? = orderBy.last?.expression, sources.count == 1, let source = sources.first else { return }
+    guard case .rank? = orderBy.last?.expression, sources.count == 1, let source = sources.first else {
+      return
+    }
     orderBy.append(Ordering(.meta(source: SourceName(source.name), .id), isDescending: false))
   }
 }

@@ -103,7 +103,9 @@ public struct FullTextIndexDefinition: Hashable, Sendable {
     }
     if flags != 0 { add(4, [flags]) }
     for word in words { add(5, Array(word.utf8)) }
-    for weight in weights ?? [] { add(6, withUnsafeBytes(of: weight.bitPattern.littleEndian) { [UInt8]($0) }) }
+    for weight in weights ?? [] {
+      add(6, withUnsafeBytes(of: weight.bitPattern.littleEndian) { [UInt8]($0) })
+    }
     return bytes
   }
 

@@ -315,7 +315,9 @@ struct AccessChoice {
         let single = AccessChoice(
           planner: planner, source: source, bound: bound, conditions: others + part.conjuncts,
           unnestConditions: [], outerRows: 1, isFirst: false)
-        let choices = (single.lookups() + single.identifierLookups() + single.matches()).filter { $0.access.isLookup }
+        let choices = (single.lookups() + single.identifierLookups() + single.matches()).filter {
+          $0.access.isLookup
+        }
         guard let best = choices.min(by: { ($0.cost, $0.name) < ($1.cost, $1.name) }) else { return nil }
         var path = best.access
         // Documents are fetched: the parts may have different indexes.
