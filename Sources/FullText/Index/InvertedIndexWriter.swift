@@ -98,7 +98,10 @@ public final class InvertedIndexWriter {
     if let known, !old.isEmpty { oldLength = try analyze(old, known, flags: Occurrence.isOld) }
     let number = known ?? state.nextDocument
     let newLength = try analyze(new, number, flags: 0)
-    if oldLength != newLength { pending.mark(runsFrom: runs, Occurrence.isForced) }
+    // What blocks say of lengths would be wrong.
+    if PostingBlockHeader.lengthBound(newLength) < PostingBlockHeader.lengthBound(oldLength) {
+      pending.mark(runsFrom: runs, Occurrence.isForced)
+    }
     var change = DocumentChange(number: number, length: newLength, newID: nil, oldID: nil)
     if known == nil {
       if newLength == 0 { return }

@@ -13,7 +13,8 @@
 //   positions := (first:varint (position - the one before):varint{frequency - 1}){columns}
 //
 //   maximum   no posting has a higher frequency, all columns together
-//   shortest  no document of the block has fewer tokens
+//   shortest  no document of the block has fewer tokens; of a length the three highest bits are kept, so that a text
+//             that gets a little shorter doesn't change the blocks of all of its words
 //
 // The first document of a list is a step from 0 in a term page, and in a block from the number after that of the block
 // before it... which isn't known when a block is read alone: there too it is a step from 0.
@@ -114,6 +115,13 @@ struct PostingBlockHeader {
   var entries: UnsafeRawBufferPointer
   var positions: UnsafeRawBufferPointer
 
+  /// What `shortest` is of a document of a length.
+  @inline(__always)
+  static func lengthBound(_ length: UInt32) -> UInt32 {
+    let shift = UInt32(max(0, 29 - length.leadingZeroBitCount))
+    return (length >> shift) << shift
+  }
+
   @inline(__always)
   init(_ block: UnsafeRawBufferPointer) throws {
     var scanner = ByteScanner(block)
@@ -138,7 +146,7 @@ struct Occurrence: BitwiseCopyable {
 
   /// The text that was: it is taken out.
   static let isOld: UInt16 = 1
-  /// The document's length is another: its postings are written even when they are the same.
+  /// The document has become shorter: its postings are written even when they are the same, for the blocks' bounds.
   static let isForced: UInt16 = 2
 
   var isOld: Bool { flags & Occurrence.isOld != 0 }
@@ -187,7 +195,8 @@ struct PostingEncoder: ~Copyable {
     lastDocument = document
     count &+= 1
     if frequency > maximumFrequency { maximumFrequency = frequency }
-    if length < shortest { shortest = length }
+    let bound = PostingBlockHeader.lengthBound(length)
+    if bound < shortest { shortest = bound }
   }
 
   /// Adds a posting as it is stored. `length` is a lower bound of its document's.

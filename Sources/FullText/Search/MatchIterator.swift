@@ -18,9 +18,8 @@ class OccurrenceIterator: MatchIterator {
   /// How many terms an occurrence has.
   var termCount: Int { 1 }
 
-  /// Where it occurs in the document: columns in the upper 32 bits, positions of first terms in the lower ones,
-  /// ascending. Valid until it moves.
-  func occurrences() throws -> [UInt64] { [] }
+  /// The places of its first terms in the document, ascending. Valid until it moves or is asked again.
+  func occurrences() throws -> PositionList { PositionList() }
 
   /// The sum over columns of how often it occurs times the column's weight; nil weights are 1 each.
   func frequency(_ weights: [Double]?) throws -> Double { 0 }
@@ -30,6 +29,7 @@ class OccurrenceIterator: MatchIterator {
 final class TermIterator: OccurrenceIterator {
   let source: PostingSource
   private let column: Int?
+  private let places = PositionList()
 
   init(_ source: PostingSource, column: Int?) {
     self.source = source
@@ -64,10 +64,10 @@ final class TermIterator: OccurrenceIterator {
     document = source.document
   }
 
-  override func occurrences() throws -> [UInt64] {
-    var positions: [UInt64] = []
-    try source.appendPositions(column, to: &positions)
-    return positions
+  override func occurrences() throws -> PositionList {
+    places.removeAll()
+    try source.appendPositions(column, to: places)
+    return places
   }
 
   override func frequency(_ weights: [Double]?) throws -> Double {
@@ -88,8 +88,8 @@ final class PhraseIterator: OccurrenceIterator {
   private let column: Int?
   private let isFirst: Bool
   private var isBegun = false
-  private var starts: [UInt64] = []
-  private var positions: [UInt64] = []
+  private let starts = PositionList()
+  private let positions = PositionList()
 
   init(_ sources: [PostingSource], column: Int?, isFirst: Bool) {
     self.sources = sources
@@ -132,37 +132,52 @@ final class PhraseIterator: OccurrenceIterator {
 
   /// Finds where the terms stand one after the other.
   private func findStarts() throws -> Bool {
-    starts.removeAll(keepingCapacity: true)
-    try sources[0].appendPositions(column, to: &starts)
-    if isFirst { starts.removeAll { $0 & 0xFFFF_FFFF != 0 } }
-    for (offset, source) in sources.enumerated().dropFirst() {
-      if starts.isEmpty { break }
-      positions.removeAll(keepingCapacity: true)
-      try source.appendPositions(column, to: &positions)
+    let (starts, positions) = (starts, positions)
+    starts.removeAll()
+    try sources[0].appendPositions(column, to: starts)
+    if isFirst {
+      var kept = 0
+      let places = starts.places
+      for index in 0..<starts.count where places[index] & 0xFFFF_FFFF == 0 {
+        places[kept] = places[index]
+        kept += 1
+      }
+      starts.truncate(to: kept)
+    }
+    var offset = 1
+    while offset < sources.count, !starts.isEmpty {
+      positions.removeAll()
+      try sources[offset].appendPositions(column, to: positions)
       // Both ascend.
+      let (first, second) = (starts.places, positions.places)
+      let (firstCount, secondCount) = (starts.count, positions.count)
+      var index = 0
       var place = 0
       var kept = 0
-      for start in starts {
-        let wanted = start + UInt64(offset)
-        while place < positions.count, positions[place] < wanted { place += 1 }
-        if place == positions.count { break }
-        if positions[place] == wanted {
-          starts[kept] = start
-          kept += 1
+      while index < firstCount, place < secondCount {
+        let wanted = first[index] &+ UInt64(truncatingIfNeeded: offset)
+        let found = second[place]
+        if found == wanted {
+          first[kept] = first[index]
+          kept &+= 1
         }
+        // Without a branch that can't be foreseen.
+        place &+= found <= wanted ? 1 : 0
+        index &+= found >= wanted ? 1 : 0
       }
-      starts.removeSubrange(kept...)
+      starts.truncate(to: kept)
+      offset &+= 1
     }
     return !starts.isEmpty
   }
 
-  override func occurrences() throws -> [UInt64] { starts }
+  override func occurrences() throws -> PositionList { starts }
 
   override func frequency(_ weights: [Double]?) throws -> Double {
     guard let weights else { return Double(starts.count) }
     // Column by column, as for a term.
     var counts = Array(repeating: 0, count: weights.count)
-    for start in starts { counts[Int(start >> 32)] += 1 }
+    for index in 0..<starts.count { counts[Int(starts.places[index] >> 32)] += 1 }
     var sum = 0.0
     for (count, weight) in zip(counts, weights) where count > 0 { sum += Double(count) * weight }
     return sum
@@ -174,6 +189,8 @@ final class NearIterator: MatchIterator {
   private let phrases: [OccurrenceIterator]
   private let distances: [Int]
   private let aligned: AndIterator
+  /// For the places that are reached, in turns.
+  private let lists = [PositionList(), PositionList()]
 
   init(_ phrases: [OccurrenceIterator], distances: [Int]) {
     self.phrases = phrases
@@ -196,33 +213,51 @@ final class NearIterator: MatchIterator {
     // Occurrences that can be reached from the first phrase on.
     var reached = try phrases[0].occurrences()
     for index in 1..<phrases.count {
-      let (before, distance) = (UInt64(phrases[index - 1].termCount), UInt64(max(0, distances[index - 1])))
-      let own = UInt64(phrases[index].termCount)
-      reached = try phrases[index].occurrences().filter { start in
-        let position = start & 0xFFFF_FFFF
-        let column = start - position
-        // The one before ends at most `distance` terms before this begins, or begins so near behind its end.
-        if position >= before {
-          let highest = position - before
-          let lowest = highest - min(highest, distance)
-          if NearIterator.has(reached, from: column + lowest, to: column + highest) { return true }
-        }
-        return NearIterator.has(
-          reached, from: start + own, to: column + min(0xFFFF_FFFF, position + own + distance))
-      }
-      if reached.isEmpty { return false }
+      let own = try phrases[index].occurrences()
+      let kept = lists[index & 1]
+      kept.removeAll()
+      let target = kept.extend(by: own.count)
+      let count = NearIterator.nearOnes(
+        own, UInt64(phrases[index].termCount), reached, UInt64(phrases[index - 1].termCount),
+        distance: UInt64(max(0, distances[index - 1])), isLast: index == phrases.count - 1, to: target)
+      kept.truncate(to: count)
+      if count == 0 { return false }
+      reached = kept
     }
     return !reached.isEmpty
   }
 
-  private static func has(_ sorted: [UInt64], from lower: UInt64, to upper: UInt64) -> Bool {
+  /// Writes those of a phrase's places that lie near one of the phrase before it; one is enough of the last phrase.
+  private static func nearOnes(
+    _ own: PositionList, _ ownLength: UInt64, _ others: PositionList, _ otherLength: UInt64,
+    distance: UInt64, isLast: Bool, to target: UnsafeMutablePointer<UInt64>
+  ) -> Int {
+    let (places, before) = (own.places, others.places)
+    let otherCount = others.count
+    var kept = 0
+    // The first of the others that isn't too far in front.
     var low = 0
-    var high = sorted.count
-    while low < high {
-      let middle = (low + high) / 2
-      if sorted[middle] < lower { low = middle + 1 } else { high = middle }
+    for index in 0..<own.count {
+      let start = places[index]
+      let position = start & 0xFFFF_FFFF
+      // The farthest in front that one may begin, in the same column.
+      let reach = min(position, otherLength &+ distance)
+      while low < otherCount, before[low] < start &- reach { low &+= 1 }
+      if low == otherCount { break }
+      let last = (start &- position) &+ min(0xFFFF_FFFF, position &+ ownLength &+ distance)
+      var place = low
+      while place < otherCount, before[place] <= last {
+        let other = before[place]
+        if other &+ otherLength <= start || other >= start &+ ownLength {
+          target[kept] = start
+          kept &+= 1
+          if isLast { return kept }
+          break
+        }
+        place &+= 1
+      }
     }
-    return low < sorted.count && sorted[low] <= upper
+    return kept
   }
 }
 

@@ -22,7 +22,7 @@ class PostingSource {
 
   /// Appends where it occurs in the document, in one column or in all: the column in the upper 32 bits and the position
   /// in the lower ones, ascending.
-  func appendPositions(_ column: Int?, to positions: inout [UInt64]) throws {}
+  func appendPositions(_ column: Int?, to positions: PositionList) throws {}
 
   /// About how many documents it has.
   var estimate: Int { 0 }

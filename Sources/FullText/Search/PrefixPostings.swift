@@ -71,13 +71,13 @@ final class PrefixPostings: PostingSource {
     for (column, frequency) in sums.sorted(by: { $0.key < $1.key }) { body(column, frequency) }
   }
 
-  override func appendPositions(_ column: Int?, to positions: inout [UInt64]) throws {
+  override func appendPositions(_ column: Int?, to positions: PositionList) throws {
     let start = positions.count
     var terms = 0
     try forEachTerm {
-      try $0.appendPositions(column, to: &positions)
+      try $0.appendPositions(column, to: positions)
       terms += 1
     }
-    if terms > 1 { positions[start...].sort() }
+    if terms > 1 { positions.sort(from: start) }
   }
 }

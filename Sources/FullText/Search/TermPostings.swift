@@ -266,7 +266,7 @@ final class TermPostings: PostingSource {
     }
   }
 
-  override func appendPositions(_ column: Int?, to positions: inout [UInt64]) throws {
+  override func appendPositions(_ column: Int?, to positions: PositionList) throws {
     var scanner = ByteScanner(
       UnsafeRawBufferPointer(
         start: state.pointee.positions, count: positionsEnd - state.pointee.positions))
@@ -279,13 +279,13 @@ final class TermPostings: PostingSource {
     if skipped > 0 { try scanner.skipVarints(skipped) }
     state.pointee.positions = scanner.next
     if columns == 1 {
-      return try TermPostings.append(frequency, 0, &scanner, to: &positions)
+      return try TermPostings.append(frequency, 0, &scanner, to: positions)
     }
     var runs: [(Int, UInt32)] = []
     try forEachColumn { runs.append(($0, $1)) }
     for (own, count) in runs {
       if column == nil || column == own {
-        try TermPostings.append(count, own, &scanner, to: &positions)
+        try TermPostings.append(count, own, &scanner, to: positions)
       } else {
         try scanner.skipVarints(Int(count))
       }
@@ -294,13 +294,17 @@ final class TermPostings: PostingSource {
 
   @inline(__always)
   private static func append(
-    _ count: UInt32, _ column: Int, _ scanner: inout ByteScanner, to positions: inout [UInt64]
+    _ count: UInt32, _ column: Int, _ scanner: inout ByteScanner, to positions: PositionList
   ) throws {
-    guard Int(count) <= scanner.count else { throw InvertedIndexFormat.damaged }
+    let count = Int(count)
+    guard count <= scanner.count else { throw InvertedIndexFormat.damaged }
+    let target = positions.extend(by: count)
     var position = UInt64(column) << 32
-    for _ in 0..<count {
+    var index = 0
+    while index < count {
       position &+= UInt64(try scanner.varint32())
-      positions.append(position)
+      target[index] = position
+      index &+= 1
     }
   }
 }
