@@ -92,6 +92,44 @@ int csqlite_read_file(
   return code == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : code;
 }
 
+// The visit that this thread's innermost step is of: functions of SQL aren't told.
+typedef struct Visit {
+  const CSQLiteFunctions *functions;
+  CSQLiteVisitor visitor;
+  void *context;
+} Visit;
+static __thread const Visit *currentVisit = NULL;
+
+static void visitRow(sqlite3_context *result, int count, sqlite3_value **arguments) {
+  const Visit *visit = currentVisit;
+  if (!visit) return;
+  const CSQLiteFunctions *functions = visit->functions;
+  const void *key = functions->value_blob(arguments[0]);
+  int keyBytes = functions->value_bytes(arguments[0]);
+  const void *value = count > 1 ? functions->value_blob(arguments[1]) : NULL;
+  int valueBytes = count > 1 ? functions->value_bytes(arguments[1]) : 0;
+  // No result is NULL, with which the row isn't wanted.
+  if (!visit->visitor(visit->context, key, keyBytes, value, valueBytes)) functions->result_int64(result, 1);
+}
+
+int csqlite_register_visit(const CSQLiteFunctions *functions, sqlite3 *db) {
+  // Not from views and triggers of a file. Libraries that don't know the flag take no notice of it.
+  const int flags = SQLITE_UTF8 | 0x000080000;
+  int code = functions->create_function_v2(db, "csqlite_visit", 1, flags, NULL, visitRow, NULL, NULL, NULL);
+  if (code != SQLITE_OK) return code;
+  return functions->create_function_v2(db, "csqlite_visit", 2, flags, NULL, visitRow, NULL, NULL, NULL);
+}
+
+int csqlite_visit(
+    const CSQLiteFunctions *functions, sqlite3_stmt *statement, CSQLiteVisitor visitor, void *context) {
+  Visit visit = {functions, visitor, context};
+  const Visit *outer = currentVisit;
+  currentVisit = &visit;
+  int code = functions->step(statement);
+  currentVisit = outer;
+  return code;
+}
+
 void csqlite_wipe(void *memory, size_t count) { explicit_bzero(memory, count); }
 
 static uint64_t forks = 0;

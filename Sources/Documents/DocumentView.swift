@@ -45,6 +45,9 @@ public struct DocumentView {
   /// The property of a resolved name in place, or nil.
   public subscript(key: Key) -> Value? { FleeceReader.root(of: record.body)?[key] }
 
+  /// How many shared keys the body's encoder needed.
+  @inlinable public var sharedKeyCount: Int { record.keyCount }
+
   /// The same document in other memory, which has room for its `bytes` and, behind them, its `idBytes`. It ends with
   /// that memory, and with the snapshot.
   public func copied(to memory: UnsafeMutableRawPointer) throws -> DocumentView {

@@ -59,6 +59,16 @@ extension Value {
     return member(name: move.nameBytes)
   }
 
+  /// The same in a body whose encoder needed so many shared keys (`BodyEncoder.sharedKeyCount`): names whose numbers are
+  /// below stand as numbers only, and aren't looked for as strings.
+  @inlinable @inline(__always)
+  public func value(at move: PathMove, sharedKeyCount: Int) -> Value? {
+    if move.name != nil, move.number >= 0, move.number < sharedKeyCount {
+      return member(number: move.number).value
+    }
+    return value(at: move)
+  }
+
   /// The entry of a name that stands as a string.
   @usableFromInline @inline(never)
   func member(name: UnsafeRawBufferPointer) -> Value? {

@@ -70,6 +70,18 @@ final class Environment: @unchecked Sendable {
     return info.me_last_txnid
   }
 
+  /// The number of the last page that may be looked at through the map; 0 when pages aren't of the size that
+  /// `clmdb_prefetch_leaf` knows.
+  var lastMappedPage: UInt64 {
+    var statistics = MDB_stat()
+    mdb_env_stat(handle, &statistics)
+    var info = MDB_envinfo()
+    mdb_env_info(handle, &info)
+    let pageBytes = UInt64(clmdb_page_bytes)
+    guard UInt64(statistics.ms_psize) == pageBytes, info.me_mapsize > 0 else { return 0 }
+    return min(UInt64(info.me_last_pgno), UInt64(info.me_mapsize) / pageBytes - 1)
+  }
+
   // MARK: - Snapshots
 
   @inline(__always)

@@ -79,7 +79,7 @@ final class LMDBReadTransaction: ReadTransaction {
     let handle = try handle(of: keyspace)
     let cursor = try takeCursor(handle)
     defer { slot.giveBack(cursor, handle) }
-    let result = try Scan.run(cursor, range, order, fetch, fetchesAhead: true, body)
+    let result = try Scan.run(cursor, range, order, fetch, fetchesAhead: environment, body)
     if result != 0, result != MDB_NOTFOUND { throw failed(result, "a scan could not go on") }
   }
 

@@ -99,7 +99,7 @@ final class LMDBWriteTransaction: WriteTransaction {
   ) throws {
     let cursor = try openCursor(try handle(of: keyspace))
     defer { mdb_cursor_close(cursor) }
-    let result = try Scan.run(cursor, range, order, fetch, fetchesAhead: false, body)
+    let result = try Scan.run(cursor, range, order, fetch, fetchesAhead: nil, body)
     if result != 0, result != MDB_NOTFOUND { throw failed(result, "a scan could not go on") }
   }
 

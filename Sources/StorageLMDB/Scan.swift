@@ -11,16 +11,17 @@ enum Scan {
   /// Then LMDB's walk from page to page doesn't wait for the memory that the body reads, nor the body for the
   /// walk.
   static func run(
-    _ cursor: OpaquePointer, _ range: KeyRange, _ order: ScanOrder, _ fetch: ScanFetch, fetchesAhead: Bool,
+    _ cursor: OpaquePointer, _ range: KeyRange, _ order: ScanOrder, _ fetch: ScanFetch,
+    fetchesAhead environment: Environment?,
     _ body: Body
   ) throws -> Int32 {
     try KeyBound.with(range.lower) { lower in
       try KeyBound.with(range.upper) { upper in
         switch order {
         case .descending:
-          try run(Descending(from: upper, to: lower), cursor, fetch, fetchesAhead: fetchesAhead, body)
+          try run(Descending(from: upper, to: lower), cursor, fetch, environment, body)
         case .ascending, .stored:
-          try run(Ascending(from: lower, to: upper), cursor, fetch, fetchesAhead: fetchesAhead, body)
+          try run(Ascending(from: lower, to: upper), cursor, fetch, environment, body)
         }
       }
     }
@@ -29,11 +30,11 @@ enum Scan {
   // Generic over the way, which is known where they are called: each is compiled once a way.
 
   private static func run(
-    _ way: some Way, _ cursor: OpaquePointer, _ fetch: ScanFetch, fetchesAhead: Bool, _ body: Body
+    _ way: some Way, _ cursor: OpaquePointer, _ fetch: ScanFetch, _ environment: Environment?, _ body: Body
   ) throws -> Int32 {
     switch fetch {
-    case .entries where fetchesAhead: try ahead(way, cursor, body)
-    case .entries: try entries(way, cursor, body)
+    case .entries:
+      if let environment { try ahead(way, cursor, environment, body) } else { try entries(way, cursor, body) }
     case .keys: try keys(way, cursor, body)
     }
   }
@@ -47,7 +48,9 @@ enum Scan {
     var value: MDB_val
   }
 
-  private static func ahead(_ way: some Way, _ cursor: OpaquePointer, _ body: Body) throws -> Int32 {
+  private static func ahead(
+    _ way: some Way, _ cursor: OpaquePointer, _ environment: Environment, _ body: Body
+  ) throws -> Int32 {
     try withUnsafeTemporaryAllocation(of: Fetched.self, capacity: maximumBatch) { buffer in
       let batch = buffer.baseAddress.unsafelyUnwrapped
       var first = MDB_val()
@@ -55,7 +58,8 @@ enum Scan {
       batch.pointee.key = first
       var count = result == 0 ? 1 : 0
       var capacity = 1
-      var page: UInt = 0
+      var leaf: UInt = 0
+      var lastPage: UInt64 = 0
       while true {
         for index in 0..<count {
           let entry = batch + index
@@ -67,13 +71,14 @@ enum Scan {
           else { return 0 }
         }
         if result != 0 { return result }
+        if capacity == 1 { lastPage = environment.lastMappedPage }
         capacity = min(capacity * 2, maximumBatch)
         count = 0
         while count < capacity {
           let entry = batch + count
           result = mdb_cursor_get(cursor, &entry.pointee.key, &entry.pointee.value, way.next)
           if result != 0 { break }
-          page = clmdb_prefetch_leaf(entry.pointee.key.mv_data, page)
+          leaf = clmdb_prefetch_leaf(entry.pointee.key.mv_data, leaf, lastPage)
           count += 1
         }
       }

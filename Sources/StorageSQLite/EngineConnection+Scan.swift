@@ -19,17 +19,35 @@ extension EngineConnection {
       let isWhole = !bounds.hasLower && !bounds.hasUpper
       kind = isWhole ? .stored : bounds.hasUpper ? .ascendingTo : .ascending
     }
-    let variant = ScanVariant(kind: kind, keysOnly: fetch == .keys)
+    // A writer may write between two rows, which it can't from inside of one.
+    let isVisit = keyspace.shape != .sequences && !isWriting
+    let variant = ScanVariant(kind: kind, keysOnly: fetch == .keys, isVisit: isVisit)
     let statement = try beginScan(variant, slot)
     defer { endScan(statement, variant, slot) }
     try bounds.bound(
       to: statement, functions, lower: kind.bindsLower, upper: kind.bindsUpper
     ) {
-      if keyspace.shape == .sequences {
+      if isVisit {
+        try visitRows(statement, isWhole: kind == .stored, slot, body)
+      } else if keyspace.shape == .sequences {
         try sequenceRows(statement, keysOnly: variant.keysOnly, slot, body)
       } else {
         try rows(statement, keysOnly: variant.keysOnly, slot, body)
       }
+    }
+  }
+
+  private func visitRows(
+    _ statement: OpaquePointer, isWhole: Bool, _ slot: Slot,
+    _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
+  ) throws {
+    try withoutActuallyEscaping(body) { body in
+      let visit = RowVisit(body)
+      if isWhole { watchCache(visit, slot) }
+      defer { if visit.isLong { restoreCache() } }
+      let code = visit.run(statement, functions)
+      if let error = visit.error { throw error }
+      if code != SQLITE_ROW, code != SQLITE_DONE { throw failure(code, statement, slot) }
     }
   }
 
@@ -81,6 +99,30 @@ extension EngineConnection {
     let start = csqlite_column_blob(functions, statement, index)
     return UnsafeRawBufferPointer(
       start: start, count: Int(truncatingIfNeeded: csqlite_column_bytes(functions, statement, index)))
+  }
+}
+
+// A scan of more than the cache holds finds nothing in it, and leaves nothing there that another scan finds. Such a one
+// goes on with a cache that fits into the processor's: its pages are read into memory that is at hand.
+
+extension EngineConnection {
+  private static let cacheOfLongScans = 512 << 10
+  /// Where one that is known to be long becomes so: a short one ends before.
+  private static let beginningOfLongScans = 1 << 20
+
+  private func watchCache(_ visit: RowVisit, _ slot: Slot) {
+    guard let cacheBytes, cacheBytes > Self.cacheOfLongScans else { return }
+    visit.noteLong(after: slot.pointee.isLongerThanCache ? Self.beginningOfLongScans : cacheBytes) {
+      [unowned self] in
+      slot.pointee.isLongerThanCache = true
+      // Only speed depends on it.
+      try? connection.execute("PRAGMA cache_size = -\(Self.cacheOfLongScans >> 10)")
+    }
+  }
+
+  private func restoreCache() {
+    guard let cacheBytes else { return }
+    try? connection.execute("PRAGMA cache_size = -\(cacheBytes >> 10)")
   }
 }
 

@@ -30,6 +30,11 @@ final class EngineConnection: @unchecked Sendable {
   let state: UnsafeMutablePointer<State>
   /// Whether it belongs to those that have a large cache.
   let isLarge: Bool
+  /// What its cache may hold, in bytes; nil when that isn't set in bytes.
+  private(set) lazy var cacheBytes: Int? = {
+    guard let setting = try? connection.integer("PRAGMA cache_size"), setting < 0 else { return nil }
+    return -setting << 10
+  }()
   /// Cursors that hold a statement: ended with their transaction.
   private var cursors: [Unmanaged<SQLiteCursor>] = []
 
@@ -51,6 +56,8 @@ final class EngineConnection: @unchecked Sendable {
     functions = connection.functions
     var prepared: [OpaquePointer] = []
     do {
+      let code = csqlite_register_visit(functions, connection.handle)
+      guard code == SQLITE_OK else { throw connection.error(code, "create_function") }
       for sql in [
         "SELECT 1 FROM sqlite_master", "BEGIN", "COMMIT",
         "SELECT entries, highest FROM keyspaces WHERE number = ?1",

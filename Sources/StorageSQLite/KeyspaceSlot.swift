@@ -14,6 +14,9 @@ struct KeyspaceSlot {
   /// Two scans of a kind may be under way in one transaction without compiling anew.
   private static let sparesPerScan = 2
 
+  /// Whether a scan of all of it was found to read more than the connection's cache holds.
+  var isLongerThanCache = false
+
   // MARK: The writer's
 
   /// Whether the last put found an entry: what the next one will probably find.

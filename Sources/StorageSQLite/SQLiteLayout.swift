@@ -92,22 +92,31 @@ struct ScanVariant {
   }
   var kind: Kind
   var keysOnly: Bool
+  /// Whether rows are handed to a `RowVisit` from inside of the library, instead of being stepped to.
+  var isVisit = false
 
-  static let count = Kind.allCases.count * 2
-  var index: Int { kind.rawValue * 2 + (keysOnly ? 1 : 0) }
+  static let count = Kind.allCases.count * 4
+  var index: Int { kind.rawValue * 4 + (keysOnly ? 1 : 0) + (isVisit ? 2 : 0) }
 
   func sql(_ keyspace: Keyspace) -> String {
     let table = SQLiteLayout.table(keyspace.number)
     let below = SQLiteLayout.below(keyspace.shape)
     let columns = keysOnly ? "key" : "key, value"
-    let rest =
+    let (condition, order) =
       switch kind {
-      case .ascending: " WHERE key >= ?1 ORDER BY key"
-      case .ascendingTo: " WHERE key >= ?1 AND key \(below) ?2 ORDER BY key"
-      case .descending: " WHERE key \(below) ?2 ORDER BY key DESC"
-      case .descendingFrom: " WHERE key >= ?1 AND key \(below) ?2 ORDER BY key DESC"
-      case .stored: ""
+      case .ascending: ("key >= ?1", " ORDER BY key")
+      case .ascendingTo: ("key >= ?1 AND key \(below) ?2", " ORDER BY key")
+      case .descending: ("key \(below) ?2", " ORDER BY key DESC")
+      case .descendingFrom: ("key >= ?1 AND key \(below) ?2", " ORDER BY key DESC")
+      case .stored: ("", "")
       }
-    return "SELECT \(columns) FROM \(table)\(rest)"
+    guard isVisit else {
+      return "SELECT \(columns) FROM \(table)\(condition.isEmpty ? "" : " WHERE \(condition)")\(order)"
+    }
+    // Sorting would be after the visits: the order has to be the index's, whatever the planner thinks.
+    let index =
+      kind != .stored && keyspace.shape == .documents ? " INDEXED BY sqlite_autoindex_\(table)_1" : ""
+    let conditions = condition.isEmpty ? "" : "\(condition) AND "
+    return "SELECT 1 FROM \(table)\(index) WHERE \(conditions)csqlite_visit(\(columns))\(order)"
   }
 }

@@ -192,6 +192,19 @@ const CSQLiteFunctions *csqlite_load(const char *path, char *reason, size_t reas
 int csqlite_read_file(
     const CSQLiteFunctions *functions, sqlite3 *db, void *bytes, int count, sqlite3_int64 offset);
 
+// What csqlite_visit calls with each row: 0 when it wants no more.
+typedef int (*CSQLiteVisitor)(
+    void *context, const void *key, int keyBytes, const void *value, int valueBytes);
+
+// Makes the SQL functions csqlite_visit(key) and csqlite_visit(key, value) known to a connection: in the WHERE of a
+// SELECT they hand over the bytes of each row. Returns a result code.
+int csqlite_register_visit(const CSQLiteFunctions *functions, sqlite3 *db);
+
+// Steps a SELECT that has csqlite_visit in its WHERE, which calls `visitor` with each row from inside of that one step.
+// The bytes end when it returns. SQLITE_ROW when the visitor wanted no more, SQLITE_DONE after the last row.
+int csqlite_visit(
+    const CSQLiteFunctions *functions, sqlite3_stmt *statement, CSQLiteVisitor visitor, void *context);
+
 // Overwrites memory that held a secret, in a way that no optimiser leaves out.
 void csqlite_wipe(void *memory, size_t count);
 

@@ -72,7 +72,7 @@ final class ComparisonNode: ConditionNode, FoldableNode, @unchecked Sendable {
     if comparison == .equal, collation == nil, right is ParameterNode,
       case .string(let text) = right.evaluate(context)
     {
-      return ScanTest(path: test.path, text: text)
+      return test.with(text: text)
     }
     return test
   }

@@ -163,7 +163,7 @@ final class QueryExecution {
     let test = filter?.scanTest(step.source, context)
     try snapshot.forEachRecord(in: range, order: order) { id, record in
       let view = try DocumentView(idBytes: id, record: record, sharedKeys: sharedKeys)
-      if let test, let body = view.body, !test.mayPass(body) {
+      if let test, let body = view.body, !test.mayPass(body, view.sharedKeyCount) {
         count.pointee.examined &+= 1
         try cancellation.check()
         return true
