@@ -26,6 +26,8 @@ public struct DatabaseOptions: Sendable {
   public var maximumTreeDepth: Int?
   /// Whether the bodies of replaced revisions stay until `compact()`, or until `compaction` drops them.
   public var keepsReplacedBodies: Bool
+  /// How many revisions of a deep history are stored together (`DocumentStore.Options`). For tests.
+  package var revisionsPerBlock: Int?
   /// When the database is compacted by itself.
   public var compaction: CompactionPolicy
   /// Memory for the engine's own cache of pages, in bytes.

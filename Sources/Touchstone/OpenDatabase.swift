@@ -313,9 +313,11 @@ final class OpenDatabase: Sendable {
   }
 
   private static func storeOptions(_ options: DatabaseOptions) -> DocumentStore.Options {
-    DocumentStore.Options(
+    var store = DocumentStore.Options(
       maximumTreeDepth: options.maximumTreeDepth, keepsReplacedBodies: options.keepsReplacedBodies,
       indexKinds: [ValueIndexKind()])
+    if let revisions = options.revisionsPerBlock { store.revisionsPerBlock = revisions }
+    return store
   }
 
   // MARK: Housekeeping

@@ -38,7 +38,8 @@ final class DocumentsData: Sendable {
     }
 
     /// How many documents get such a history: one deep tree takes longer.
-    func historyDocuments(depth: Int) -> Int { depth >= 100 ? 1 : 4 }
+    /// How many documents get such a history.
+    var historyDocuments: Int { 4 }
   }
 
   let sizes: Sizes
