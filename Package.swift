@@ -61,8 +61,7 @@ let package = Package(
     .target(
       name: "Touchstone",
       dependencies: [
-        "Documents", "Query", "CBLite2", "Encryption", "Blobs", "Storage", "StorageSQLite", "StorageLMDB",
-        "CZip",
+        "Documents", "Query", "Encryption", "Blobs", "Storage", "StorageSQLite", "StorageLMDB", "CZip",
       ]),
 
     // The bench. It depends on the library, never the reverse.
@@ -155,3 +154,5 @@ let package = Package(
 if let testTargets {
   package.targets.removeAll { $0.type == .test && !testTargets.contains($0.name) }
 }
+
+package.targets.first { $0.name == "Touchstone" }?.dependencies.append("CBLite2")
