@@ -34,7 +34,10 @@ extension DocumentSnapshot {
     for keyspace in [keyspaces.docs, keyspaces.deleted] where goesOn {
       try transaction.scan(keyspace, .all, order: .ascending, fetch: .entries) { key, value in
         let record = try DocumentRecord(value)
-        do { try tree.decode(record.tree) } catch let error as DocumentError {
+        do {
+          try tree.decode(record.tree)
+          if let history = record.history { try tree.addHistory(of: key, history, transaction) }
+        } catch let error as DocumentError {
           throw DocumentError(
             error.code, error.message, documentID: String(decoding: key, as: UTF8.self))
         }

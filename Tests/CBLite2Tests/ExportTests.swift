@@ -182,3 +182,30 @@ import Touchstone
     try back.close()
   }
 }
+
+extension ExportTests {
+  @Test("Deep histories go out whole and come back", arguments: allEngines)
+  func deepHistory(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    let database = try newDatabase(directory("db"), engine)
+    try database.setMaximumTreeDepth(2_000)
+    try database.inBatch {
+      for n in 0..<700 {
+        for name in n < 5 ? ["deep", "other"] : ["deep"] { try database.save(name, ["n": .int(Int64(n))]) }
+      }
+    }
+    let report = try database.exportCBLite2(to: directory("out.cblite2"))
+    #expect(report.revisions == 705)
+    let back = try newDatabase(directory("back"), engine)
+    try back.importCBLite2(directory("out.cblite2"))
+    #expect(try back.revisions(of: "deep", withBodies: false)?.count == 700)
+    let different = try differences(database, back, sequences: true)
+    #expect(different == [])
+    try expectSound(back)
+    // It goes on, on top of what was put in whole.
+    for n in 0..<3 { try back.save("deep", ["m": .int(Int64(n))]) }
+    try expectSound(back)
+    try database.close()
+    try back.close()
+  }
+}
