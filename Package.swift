@@ -170,5 +170,3 @@ let package = Package(
 if let testTargets {
   package.targets.removeAll { $0.type == .test && !testTargets.contains($0.name) }
 }
-
-package.targets.first { $0.name == "Touchstone" }?.dependencies.append("CBLite2")
