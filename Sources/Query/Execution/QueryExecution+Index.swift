@@ -24,9 +24,11 @@ extension QueryExecution {
     let width = access.index.keys.count
     let columns = arena.allocate(width, of: QueryValue.self)
     let reading = try EntryReading(access, prefix, context)
-    let rowMark = arena.mark
     let (isCovering, entryFilter, filter) = (access.isCovering, access.entryFilter, step.filter)
-    var goesOn = true
+    // Behind a pointer: closures share it, and would check each access.
+    let goesOn = arena.allocate(1, of: Bool.self)
+    goesOn.initialize(to: true)
+    let rowMark = arena.mark
 
     /// Takes an entry whose values are in their slots.
     @inline(__always)
@@ -38,12 +40,12 @@ extension QueryExecution {
         return true
       }
       if isCovering {
-        goesOn = try offer(step, filter, count, next)
-        return goesOn
+        goesOn.pointee = try offer(step, filter, count, next)
+        return goesOn.pointee
       }
       if let seen, !seen.insert(id) { return true }
-      goesOn = try document(step, number, id, next)
-      return goesOn
+      goesOn.pointee = try document(step, number, id, next)
+      return goesOn.pointee
     }
 
     for range in ranges {
@@ -60,8 +62,8 @@ extension QueryExecution {
             defer { reading.readShared(context) }
             if access.readsValues {
               guard entry.givesBack() else {
-                goesOn = try reread(step, number, entry.documentID, access, next)
-                return goesOn
+                goesOn.pointee = try reread(step, number, entry.documentID, access, next)
+                return goesOn.pointee
               }
               try entry.read(into: columns, count: width, arena)
               for index in 0..<width where access.slots[index] >= 0 {
@@ -71,9 +73,9 @@ extension QueryExecution {
             return try take(entry.documentID)
           })
       }
-      if !goesOn { return false }
+      if !goesOn.pointee { return false }
     }
-    return goesOn
+    return goesOn.pointee
   }
 
   /// An entry that doesn't give its values back: they are computed of the document.

@@ -171,7 +171,9 @@ struct Planner {
         step.estimatedRows = rows
         plan.steps.append(step)
         if position == 0 { plan.isOrdered = choice.isOrdered }
-        for (key, name) in choice.substitutions { plan.substitutions[key] = name }
+        if case .index(let access) = choice.access, access.isCovering {
+          plan.substitutions.merge(access.index.keyReferences(of: source.name)) { first, _ in first }
+        }
       }
     }
     if let limit, cost >= limit { return nil }
@@ -271,8 +273,9 @@ extension Expression {
     }
   }
 
-  /// Whether it reads more of a document than its ID.
-  func readsRecord(of name: String) -> Bool {
+  /// Whether it reads more of a document than its ID and what an index's expressions give.
+  func readsRecord(of name: String, besides keys: [Expression] = []) -> Bool {
+    if !keys.isEmpty, keys.contains(self) { return false }
     switch self {
     case .property(let path):
       if case .name(name)? = path.steps.first { return true }
@@ -284,7 +287,7 @@ extension Expression {
       return call.arguments.contains { $0.sources.contains(name) }
     default:
       var reads = false
-      forEachPart { if $0.readsRecord(of: name) { reads = true } }
+      forEachPart { if !reads, $0.readsRecord(of: name, besides: keys) { reads = true } }
       return reads
     }
   }
