@@ -37,10 +37,10 @@ struct GateCommand: Subcommand {
       "touchstone gate --against HEAD~1 engine --only readrandom",
     ],
     notes: """
-      Judged are instructions, counted by callgrind, where the baseline has them (bench --instructions); else processor
-      time, or wall clock where the disk decides, over the limit in bare C of the same round. A workload fails when the
-      whole 95% interval of its ratio lies beyond the threshold, in the run and in a second run of what failed.
-      docs/method.md says how often that errs.
+      Judged are instructions, counted by callgrind, where the baseline has them (bench --instructions); else
+      processor time, or wall clock where the disk decides, over the limit in bare C of the same round. A workload
+      fails when the whole 95% interval of its ratio lies beyond the threshold, in the run and in a second run of
+      what failed. docs/method.md says more.
       """)
 
   private let names: [String]
