@@ -35,11 +35,12 @@ struct UpgradeCommand: Subcommand {
       "touchstone upgrade old.cblite --in-place --json",
     ],
     notes: """
-      OLD is only read. Databases of iOS, Android and .NET from 1.0 to 1.4 with SQLite storage are understood, encrypted
-      ones with their password (--key-file). What can't be carried over is listed, and the rest goes on.
+      OLD is only read. Databases of iOS, Android and .NET from 1.0 to 1.4 with SQLite storage are understood,
+      encrypted ones with their password (--key-file). What can't be carried over is listed, and the rest goes on.
 
-      Status: 0 when everything was carried over or reported · 1 with --strict when something can't be, or when --verify
-      finds a difference · 2 when OLD is something else, which the message tells · 3 when it is damaged or locked.
+      Status: 0 when everything was carried over or reported · 1 with --strict when something can't be, or when
+      --verify finds a difference · 2 when OLD is something else, which the message tells · 3 when it is damaged or
+      locked.
       """)
 
   private let source: String
