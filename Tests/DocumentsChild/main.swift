@@ -22,8 +22,9 @@ func say(_ text: String) {
 
 func run(_ arguments: [String]) throws {
   let engine = EngineName(rawValue: arguments[1])
-  var options = DatabaseOptions(engine: engine)
-  if try Engines.type(engine).encrypts { options.key = try .raw([UInt8](repeating: 7, count: 32)) }
+  let key: UserKey? = try Engines.type(engine).encrypts ? .raw([UInt8](repeating: 7, count: 32)) : nil
+  var options = DatabaseOptions(engine: engine, key: key)
+  if engine == .sqlcipher { options.key = try .raw([UInt8](repeating: 7, count: 32)) }
   let database = try Database.open("test", in: arguments[2], options: options)
   switch arguments[0] {
   case "write":
