@@ -133,14 +133,14 @@ static inline UBreakIterator *icu_words_open(UErrorCode *status) { return ubrk_o
 static inline void icu_words_close(UBreakIterator *words) { ubrk_close(words); }
 /// Lets the breaks be those of UTF-8. `text` is NULL the first time, and then what was returned before; the bytes stay
 /// where they are until the next call.
-static inline UText *icu_words_set(UBreakIterator *words, UText *text, const char *bytes, int64_t count, UErrorCode *status) {
-  UText *opened = utext_openUTF8(text, bytes, count, status);
+static inline void *icu_words_set(UBreakIterator *words, void *text, const char *bytes, int64_t count, UErrorCode *status) {
+  UText *opened = utext_openUTF8((UText *)text, bytes, count, status);
   ubrk_setUText(words, opened, status);
   return opened;
 }
 /// The next break in bytes, or -1.
 static inline int32_t icu_words_next(UBreakIterator *words) { return ubrk_next(words); }
-static inline void icu_text_close(UText *text) { utext_close(text); }
+static inline void icu_text_close(void *text) { utext_close((UText *)text); }
 
 static inline int icu_failed(UErrorCode status) { return U_FAILURE(status); }
 static inline const char *icu_error_name(UErrorCode status) { return u_errorName(status); }

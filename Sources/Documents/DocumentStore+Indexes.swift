@@ -69,6 +69,12 @@ extension DocumentStore {
 }
 
 extension DocumentSnapshot {
+  /// In a batch, lets the indexes write what they keep in memory of the batch's changes until its end, so that a
+  /// reader sees it; else nothing is done.
+  public func writePendingIndexes() throws {
+    if isOfBatch { try store.writer.writePendingIndexes() }
+  }
+
   /// All indexes as the snapshot has them, by name. Fast: read again only when they have changed.
   public var indexes: [IndexRecord] { get throws { try indexCatalog.records } }
 

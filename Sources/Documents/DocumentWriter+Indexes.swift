@@ -56,6 +56,16 @@ extension DocumentWriter {
     for maintainer in indexes.maintainers { try maintainer.finish(in: transaction) }
   }
 
+  /// Lets the indexes write what they owe before they are read in the same transaction.
+  func writePendingIndexes() throws {
+    // Inside of a scan nothing can be pending that this scan's own beginning hasn't written.
+    guard let indexes, indexes.isTouched, indexes.maintainers.contains(where: \.hasPendingChanges) else {
+      return
+    }
+    let (transaction, _) = try open()
+    try mutating { for maintainer in indexes.maintainers { try maintainer.finish(in: transaction) } }
+  }
+
   // MARK: Making and removing
 
   /// Makes an index, in place of one of that name. False, and nothing done, when there is just that one.

@@ -27,8 +27,11 @@ public protocol IndexMaintainer: AnyObject {
   /// Takes out what the old body gave and puts in what the new one gives.
   func update(_ change: IndexedChange, in transaction: any WriteTransaction) throws
 
-  /// Called before the commit of every transaction in which it was updated.
+  /// Called before the commit of every transaction in which it was updated, and before it is read in one.
   func finish(in transaction: any WriteTransaction) throws
+
+  /// Whether it keeps something in memory that `finish` writes, and that readers of its keyspaces miss until then.
+  var hasPendingChanges: Bool { get }
 
   /// Compares the index with all live documents of the check's snapshot, and reports under `subject` what is missing,
   /// superfluous or wrong.
@@ -39,6 +42,8 @@ public protocol IndexMaintainer: AnyObject {
 }
 
 extension IndexMaintainer {
+  /// Writes everything at once.
+  public var hasPendingChanges: Bool { false }
   /// Owes nothing.
   public func finish(in transaction: any WriteTransaction) throws {}
   /// Counts nothing.

@@ -30,11 +30,15 @@ public struct EngineOptions: Sendable {
   public var cacheBytes: Int
   /// The library to load instead of the system's, for engines that load one.
   public var libraryPath: String?
+  /// A new file that nobody else knows is filled, closed, and then opened again: a write that fails may leave it broken.
+  /// What engines do to survive that is left out.
+  public var isBulkLoad: Bool
 
   /// Options; see the properties.
   public init(
     creation: Creation = .openOrCreate, isReadOnly: Bool = false, durability: Durability = .normal,
-    key: [UInt8]? = nil, cacheBytes: Int = 16 << 20, libraryPath: String? = nil
+    key: [UInt8]? = nil, cacheBytes: Int = 16 << 20, libraryPath: String? = nil,
+    isBulkLoad: Bool = false
   ) {
     self.creation = creation
     self.isReadOnly = isReadOnly
@@ -42,6 +46,7 @@ public struct EngineOptions: Sendable {
     self.key = key
     self.cacheBytes = cacheBytes
     self.libraryPath = libraryPath
+    self.isBulkLoad = isBulkLoad
   }
 }
 

@@ -51,6 +51,8 @@ final class LMDBReadTransaction: ReadTransaction {
   /// Set since the snapshot was taken.
   private var catalog: Catalog { slot.catalog.unsafelyUnwrapped }
 
+  var keepsBytes: Bool { true }
+
   func keyspace(named name: String) throws -> Keyspace? {
     precondition(isOpen, "a snapshot was used after its end")
     return catalog.items[name]?.keyspace

@@ -1,7 +1,11 @@
 // What a user of queries names. The syntax tree, and the builder's terms, come with `import Query`: some of its names
 // (`Expression`) are other modules' as well.
+@_exported import enum FullText.FullTextLanguage
+@_exported import enum FullText.StopWords
+@_exported import struct FullText.TextAnalysisOptions
 @_exported import class Query.Query
 @_exported import class Query.QueryCancellation
+@_exported import struct Query.FullTextIndexDefinition
 @_exported import struct Query.QueryError
 @_exported import struct Query.QueryExplanation
 @_exported import struct Query.QueryResultValue
@@ -9,3 +13,8 @@
 @_exported import struct Query.QueryRow
 @_exported import struct Query.SelectStatement
 @_exported import struct Query.ValueIndexDefinition
+@_exported import struct Upgrade.UpgradeError
+@_exported import struct Upgrade.UpgradeIssue
+@_exported import struct Upgrade.UpgradeOptions
+@_exported import struct Upgrade.UpgradeProgress
+@_exported import struct Upgrade.UpgradeReport

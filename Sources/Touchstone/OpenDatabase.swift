@@ -287,14 +287,14 @@ final class OpenDatabase: Sendable {
 
   static func openEngine(
     _ type: EngineType, _ path: String, _ creation: EngineOptions.Creation, _ dataKey: SecretBytes?,
-    _ options: DatabaseOptions
+    _ options: DatabaseOptions, isBulkLoad: Bool = false
   ) throws -> any StorageEngine {
     func open(_ key: [UInt8]?) throws -> any StorageEngine {
       try type.open(
         path,
         EngineOptions(
           creation: creation, isReadOnly: options.isReadOnly, durability: options.durability, key: key,
-          cacheBytes: options.cacheBytes, libraryPath: options.libraryPath))
+          cacheBytes: options.cacheBytes, libraryPath: options.libraryPath, isBulkLoad: isBulkLoad))
     }
     guard let dataKey else { return try open(nil) }
     do { return try dataKey.withArray { try open($0) } } catch let error as StorageError
@@ -315,9 +315,11 @@ final class OpenDatabase: Sendable {
   }
 
   private static func storeOptions(_ options: DatabaseOptions) -> DocumentStore.Options {
-    DocumentStore.Options(
+    var store = DocumentStore.Options(
       maximumTreeDepth: options.maximumTreeDepth, keepsReplacedBodies: options.keepsReplacedBodies,
-      indexKinds: [ValueIndexKind()])
+      indexKinds: [ValueIndexKind(), FullTextIndexKind()])
+    if let revisions = options.revisionsPerBlock { store.revisionsPerBlock = revisions }
+    return store
   }
 
   // MARK: Housekeeping

@@ -11,22 +11,45 @@ struct IndexCommand: Subcommand {
     "unnest", "ARRAY",
     "An entry for each item of an array, such as 'reviews AS r'; EXPR may then begin with r")
 
+  private static let fullText = Flag("fulltext", "The words in EXPR are indexed, for MATCH")
+  private static let language = Option(
+    "language", "LANG", "By which words are stemmed: en, french, …"
+  ) { text -> FullTextLanguage in
+    guard let language = FullTextLanguage(text) else {
+      let known = FullTextLanguage.allCases.map(\.rawValue).joined(separator: ", ")
+      throw UsageError("'\(text)' is none of \(known)")
+    }
+    return language
+  }
+  private static let ignoresAccents = Flag("ignore-accents", "'name' finds 'ñame'")
+  private static let stopWords = Option(
+    "stop-words", "LIST", "Words that aren't indexed, with commas between, or none; else the language's own")
+  private static let noStemming = Flag("no-stemming", "Words are indexed as they are")
+  private static let weights = Option(
+    "weights", "LIST", "How much each EXPR counts for RANK, with commas between: 2,1")
+
   static let usage = Usage(
     "index", "Lists, makes or removes indexes",
     positionals: [DatabaseArguments.database, action, name, expressions],
-    options: [condition, unnest, DatabaseArguments.json] + DatabaseArguments.readingOptions,
+    options: [
+      condition, unnest, fullText, language, ignoresAccents, stopWords, noStemming, weights,
+      DatabaseArguments.json,
+    ] + DatabaseArguments.readingOptions,
     examples: [
       "touchstone index travel create byType type 'LOWER(name)' --where \"type IN ('hotel', 'airport')\"",
+      "touchstone index travel create words name description --fulltext --language en --ignore-accents",
       "touchstone index travel list", "touchstone index travel delete byType",
     ],
     notes: """
       An index of that name with another definition is replaced; when there is just this one, nothing is done.
-      With --json, list prints one object a line: name, kind, expressions, where, unnest.
+      With --json, list prints one object a line: name, kind, expressions, where, unnest;
+      of a full-text index also language, ignoreAccents, stemming, stopWords, weights.
       """)
 
   private enum Action {
     case list
     case create(String, ValueIndexDefinition)
+    case createFullText(String, FullTextIndexDefinition)
     case delete(String)
   }
 
@@ -42,6 +65,19 @@ struct IndexCommand: Subcommand {
     let unnest = try arguments.value(Self.unnest)
     let name = arguments.optional(Self.name)
     let word = try arguments.required(Self.action)
+    let isFullText = arguments[Self.fullText]
+    let options = try Self.analysis(arguments)
+    let weights = try arguments.value(Self.weights)?.split(separator: ",").map { part in
+      guard let weight = Double(part), weight.isFinite else { throw UsageError("'\(part)' is no number") }
+      return weight
+    }
+    guard isFullText || (options == TextAnalysisOptions() && weights == nil) else {
+      throw UsageError(
+        "--language, --ignore-accents, --stop-words, --no-stemming and --weights go with --fulltext")
+    }
+    guard !isFullText || (word == "create" && unnest == nil) else {
+      throw UsageError("--fulltext goes with create, and not with --unnest")
+    }
     guard word == "create" || (expressions.isEmpty && condition == nil && unnest == nil) else {
       throw UsageError("expressions, --where and --unnest go with create, not with \(word)")
     }
@@ -55,12 +91,30 @@ struct IndexCommand: Subcommand {
         throw UsageError("EXPR is missing: what is to be indexed")
       }
       do {
+        if isFullText {
+          let definition = try FullTextIndexDefinition(
+            expressions, where: condition, options: options, weights: weights)
+          try definition.check()
+          action = .createFullText(name, definition)
+          return
+        }
         let definition = try ValueIndexDefinition(expressions, where: condition, unnest: unnest)
         try definition.check()
         action = .create(name, definition)
       } catch let error as QueryError { throw UsageError("\(error)") }
     default: throw UsageError("'\(word)' is none of list, create and delete")
     }
+  }
+
+  private static func analysis(_ arguments: Arguments) throws -> TextAnalysisOptions {
+    var options = TextAnalysisOptions(language: try arguments.value(language))
+    options.ignoresAccents = arguments[ignoresAccents]
+    options.stems = !arguments[noStemming]
+    if let list = try arguments.value(stopWords) {
+      let words = list.split(separator: ",").map { String($0.trimmingPrefix { $0 == " " }) }
+      options.stopWords = list == "none" ? .none : .custom(words)
+    }
+    return options
   }
 
   func run(_ output: StandardOutput) throws {
@@ -76,6 +130,7 @@ struct IndexCommand: Subcommand {
         for line in table.lines { try output.line(line) }
       }
     case .create(let name, let definition): try database.createIndex(name, definition)
+    case .createFullText(let name, let definition): try database.createFullTextIndex(name, definition)
     case .delete(let name):
       guard try database.deleteIndex(name) else {
         throw Refusal("there is no index \"\(name)\" in \(database.path)")
@@ -88,6 +143,7 @@ struct IndexCommand: Subcommand {
     var object = JSONObject()
     object.add("name", index.name)
     object.add("kind", index.kind)
+    if let definition = index.fullText { add(definition, to: &object) }
     guard let definition = index.definition else { return object }
     let expressions = definition.expressions.map { JSONObject.quoted($0.description) }
     object.add("expressions", json: "[" + expressions.joined(separator: ",") + "]")
@@ -96,5 +152,22 @@ struct IndexCommand: Subcommand {
       object.add("unnest", "\(unnest.array.description) AS \(unnest.item)")
     }
     return object
+  }
+
+  private static func add(_ definition: FullTextIndexDefinition, to object: inout JSONObject) {
+    func list(_ texts: [String]) -> String { "[" + texts.joined(separator: ",") + "]" }
+    object.add(
+      "expressions", json: list(definition.expressions.map { JSONObject.quoted($0.description) }))
+    if let condition = definition.condition { object.add("where", condition.description) }
+    let options = definition.options
+    if let language = options.language { object.add("language", language.rawValue) }
+    object.add("ignoreAccents", options.ignoresAccents)
+    object.add("stemming", options.stems)
+    switch options.stopWords {
+    case .standard: object.add("stopWords", "standard")
+    case .none: object.add("stopWords", json: "[]")
+    case .custom(let words): object.add("stopWords", json: list(words.map(JSONObject.quoted)))
+    }
+    if let weights = definition.weights { object.add("weights", json: list(weights.map { "\($0)" })) }
   }
 }

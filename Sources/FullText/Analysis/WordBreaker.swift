@@ -3,7 +3,8 @@ import CICU
 /// ICU's word breaks in UTF-8. For one thread at a time.
 final class WordBreaker {
   private var iterator: OpaquePointer?
-  private var text: UnsafeMutablePointer<UText>?
+  /// ICU's `UText`. Untyped: in a module that imports Foundation the type would clash with Foundation's own ICU.
+  private var text: UnsafeMutableRawPointer?
 
   deinit {
     if let iterator { icu_words_close(iterator) }

@@ -45,6 +45,8 @@ final class EvaluationContext {
   @exclusivity(unchecked) private(set) var failure: (any Error)?
   /// The time that NOW functions say, the same for a whole run: milliseconds since 1970.
   var now: Int64?
+  /// What the MATCHes of the query find, by their numbers.
+  var matches: [FullTextMatch] = []
 
   /// A context with rows for as many sources and as many slots, all missing.
   ///

@@ -39,6 +39,8 @@ extension EvaluationScope {
     switch expression {
     case .exists: throw QueryError(.unsupported, "EXISTS can't be used here")
     case .match, .rank: throw QueryError(.unsupported, "full-text search can't be used here")
+    case .call(let call) where FullTextFunctions.names.contains(call.name):
+      throw QueryError(.unsupported, "full-text search can't be used here", at: call.position)
     case .call(let call):
       throw QueryError(.invalidUse, "the aggregate \(call.name) can't be used here", at: call.position)
     default: throw QueryError(.invalidUse, "this can't be used here")

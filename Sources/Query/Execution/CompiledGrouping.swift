@@ -104,7 +104,9 @@ extension Expression {
     case .property(let path):
       if case .name(let name)? = path.steps.first, variables.contains(name) { return }
       if !plain.contains(self) { plain.append(self) }
-    case .star, .meta: if !plain.contains(self) { plain.append(self) }
+    case .star, .meta, .match, .rank: if !plain.contains(self) { plain.append(self) }
+    case .call(let call) where FullTextFunctions.names.contains(call.name):
+      if !plain.contains(self) { plain.append(self) }
     case .quantified(_, let variable, let collection, let condition):
       collection.collectRowValues(scope, except: variables, into: &plain)
       condition.collectRowValues(scope, except: variables.union([variable]), into: &plain)

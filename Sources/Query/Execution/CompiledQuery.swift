@@ -17,6 +17,8 @@ final class CompiledQuery: @unchecked Sendable {
   let offset: CompiledExpression?
   /// The queries inside EXISTS, and the slots for what they found.
   let subqueries: [(query: CompiledQuery, slot: Int)]
+  /// Its MATCHes, by the number under which contexts have them.
+  let matches: [CompiledMatch]
 
   /// Throws a `QueryError` for what can't be compiled.
   init(_ plan: QueryPlan, _ context: PlanningContext) throws(QueryError) {
@@ -33,6 +35,8 @@ final class CompiledQuery: @unchecked Sendable {
       subqueries.append((compiled, scope.addSlot(InternalName.reference(InternalName.subquery(number)))))
     }
     self.subqueries = subqueries
+    scope.matches = try CompiledMatch.compile(plan, context, program, scope)
+    matches = scope.matches
     for step in plan.steps {
       guard case .index(let access) = step.access, access.isCovering || !access.entryFilter.isEmpty else {
         continue
@@ -59,6 +63,9 @@ final class CompiledQuery: @unchecked Sendable {
     }
     sourceCount = query.sources.count
     slotCount = scope.slotCount
+    for step in steps {
+      if case .index(let access) = step.access { access.settle(program, step.source) }
+    }
   }
 }
 
@@ -67,6 +74,7 @@ struct PlanScope: EvaluationScope {
   private var sources: [String: Int] = [:]
   private var slots: [Expression: Int] = [:]
   private(set) var slotCount = 0
+  var matches: [CompiledMatch] = []
 
   init(_ query: ResolvedQuery) {
     for (number, source) in query.sources.enumerated() { sources[source.name] = number }

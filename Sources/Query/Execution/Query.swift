@@ -98,9 +98,8 @@ public final class Query: Sendable {
     self.options = options
     resolved = try NameResolver.resolve(statement, databaseName: source.name, text: text)
     columns = ResultColumns(resolved.columns.map(\.name))
-    // Mistakes that only compiling finds are told now, not at the first run.
-    let context = PlanningContext(documentCount: 1, indexes: [], usesIndexes: false)
-    _ = try CompiledQuery(Planner.plan(resolved, context), context)
+    // Mistakes that only compiling finds are told now, not at the first run, which then has its plan.
+    try source.read { snapshot in _ = try prepare(snapshot) }
   }
 
   /// The names of the columns, in their order.
@@ -187,7 +186,8 @@ public final class Query: Sendable {
     {
       return (known.compiled, known.context)
     }
-    let context = try PlanningContext(snapshot, usesIndexes: options.usesIndexes)
+    var context = try PlanningContext(snapshot, usesIndexes: options.usesIndexes)
+    if resolved.usesFullText { try context.addFullText(of: resolved, snapshot, text: text) }
     let compiled = try CompiledQuery(Planner.plan(resolved, context), context)
     prepared.withLock {
       $0 = Prepared(generation: generation, documentCount: count, compiled: compiled, context: context)

@@ -12,6 +12,7 @@ extension QueryExecution {
     context.begin(sharedKeys)
     context.arena.reset()
     try context.bind(parameters)
+    if !compiled.matches.isEmpty { try beginMatches(compiled, context, snapshot) }
     context.revisionID = { row in
       guard row.isDocument else { return nil }
       return try DocumentSnapshot.revisionID(ofRecord: row.record).description
@@ -22,6 +23,7 @@ extension QueryExecution {
     defer {
       context.revisionID = nil
       context.expiration = nil
+      context.matches = []
     }
     for index in 0..<compiled.sourceCount { context.rows[index] = SourceRow() }
     for (subquery, slot) in compiled.subqueries {
@@ -34,7 +36,7 @@ extension QueryExecution {
       ? ProjectingSink(compiled, context, window, receiver)
       : SortingSink(compiled, context, window, receiver)
     let sink = compiled.grouping.map { GroupingSink($0, context, output) } ?? output
-    let execution = QueryExecution(
+    let execution = try QueryExecution(
       compiled, context, snapshot, sharedKeys, sink, cancellation, isTimed: isTimed)
     try execution.run()
     return compiled.steps.indices.map { execution.counts[$0] }

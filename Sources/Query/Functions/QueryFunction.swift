@@ -61,6 +61,7 @@ struct QueryFunction: Sendable {
     let tables = [
       aggregates, StringFunctions.table, PatternFunctions.table, NumberFunctions.table, ArrayFunctions.table,
       TypeFunctions.table, ConditionalFunctions.table, DateFunctions.table,
+      FullTextFunctions.table,
     ]
     for table in tables { for function in table { all[function.name] = function } }
     return all

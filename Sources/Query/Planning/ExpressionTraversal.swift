@@ -81,6 +81,10 @@ extension Expression {
       if case .name(let name)? = reference.steps.first, !variables.contains(name) { names.insert(name) }
     case .star(let source), .meta(let source, _):
       if let source { names.insert(source.name) }
+    case .match(let index, let text):
+      if let source = index.source { names.insert(source) }
+      text.collectSources(into: &names, except: variables)
+    case .rank(let index): if let source = index.source { names.insert(source) }
     case .quantified(_, let variable, let collection, let condition):
       collection.collectSources(into: &names, except: variables)
       condition.collectSources(into: &names, except: variables.union([variable]))
@@ -93,6 +97,29 @@ extension Expression {
     var names: Set<String> = []
     collectSources(into: &names)
     return names
+  }
+
+  /// Whether it reads that source, and no other.
+  func reads(only name: String) -> Bool {
+    // The commonest need no set.
+    switch self {
+    case .literal, .parameter: return false
+    case .property(let reference):
+      if case .name(let first)? = reference.steps.first { return first == name }
+      return false
+    default: return sources == [name]
+    }
+  }
+
+  /// Whether it reads no other sources than these.
+  func reads(within names: Set<String>) -> Bool {
+    switch self {
+    case .literal, .parameter: return true
+    case .property(let reference):
+      if case .name(let first)? = reference.steps.first { return names.contains(first) }
+      return true
+    default: return sources.isSubset(of: names)
+    }
   }
 
   /// Whether it has the same value for all rows of a run: nothing in it but literals and parameters.

@@ -27,9 +27,8 @@ extension NameResolver {
       try resolver.resolve(subquery: statement)
       query.subqueries.append(resolver.query)
       return InternalName.reference(InternalName.subquery(query.subqueries.count - 1))
-    case .match(let index, _), .rank(let index):
-      throw failure(
-        .index, "there is no full-text index \"\(index.name)\"", at: index.position)
+    case .match(let index, let text): return try resolveMatch(index, text, scope)
+    case .rank(let index): return .rank(try resolve(index, scope, "RANK"))
     default: return try expression.mappingParts { try resolve($0, scope) }
     }
   }
@@ -139,6 +138,7 @@ extension NameResolver {
   }
 
   private mutating func resolve(_ call: FunctionCall, _ scope: Scope) throws -> Expression {
+    if FullTextFunctions.names.contains(call.name) { return try resolveFullTextFunction(call, scope) }
     guard AggregateFunctions.names.contains(call.name) else {
       return try Expression.call(call).mappingParts { try resolve($0, scope) }
     }

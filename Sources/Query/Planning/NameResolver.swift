@@ -75,6 +75,7 @@ struct NameResolver {
     query.orderBy = try statement.orderBy.map {
       Ordering(try resolve($0.expression, aliased), isDescending: $0.isDescending)
     }
+    query.orderRanksByID()
     query.limit = try statement.limit.map { try resolveConstant($0, "LIMIT") }
     query.offset = try statement.offset.map { try resolveConstant($0, "OFFSET") }
 
@@ -82,6 +83,7 @@ struct NameResolver {
       query.columns.contains { $0.expression.hasAggregates } || (query.having?.hasAggregates ?? false)
       || query.orderBy.contains { $0.expression.hasAggregates }
     if hasAggregates || !groupBy.isEmpty { query.groupBy = groupBy }
+    try checkRanks()
     for index in query.sources.indices where mentionsDeleted.contains(query.sources[index].name) {
       query.sources[index].includesDeleted = true
     }

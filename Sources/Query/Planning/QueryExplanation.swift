@@ -139,6 +139,7 @@ extension AccessPath {
       let on = zip(keys, probes).map { "\($0.explained) = \($1.explained)" }.joined(separator: " AND ")
       return "by hash on \(on), of [" + build.explained(source)
         + (filter.isEmpty ? "" : ", filter: " + filter.map(\.explained).joined(separator: " AND ")) + "]"
+    case .fullText(let access): return access.explained(source)
     case .unnest(let array): return "Unnest \(array.explained) as \(source)"
     }
   }

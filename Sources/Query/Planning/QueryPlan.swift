@@ -52,6 +52,8 @@ indirect enum AccessPath: Sendable {
   /// `probes`.
   case hash(build: AccessPath, filter: [Expression], keys: [Expression], probes: [Expression])
   case unnest(Expression)
+  /// Documents that a MATCH finds.
+  case fullText(FullTextAccess)
 }
 
 enum ScanDirection: Sendable, Hashable {

@@ -22,6 +22,8 @@ struct ResolvedQuery: Sendable {
   var offset: Expression?
   /// Queries inside EXISTS, each computed once before the rows.
   var subqueries: [ResolvedQuery] = []
+  /// Its MATCHes, each once.
+  var matches: [ResolvedMatch] = []
 
   /// Whether rows are grouped.
   var isGrouped: Bool { groupBy != nil }

@@ -1,0 +1,182 @@
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// Bytes that are written at the end again and again, in memory of their own.
+struct GrowingBytes: ~Copyable {
+  private(set) var start: UnsafeMutablePointer<UInt8>
+  private(set) var count = 0
+  private var capacity: Int
+
+  init(capacity: Int = 512) {
+    self.capacity = max(capacity, 64)
+    start = .allocate(capacity: self.capacity)
+  }
+
+  deinit { start.deallocate() }
+
+  /// Valid until the next change.
+  var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: start, count: count) }
+
+  @inline(__always)
+  mutating func removeAll() { count = 0 }
+
+  /// Takes away what lies behind the first bytes.
+  @inline(__always)
+  mutating func truncate(to length: Int) { count = min(count, length) }
+
+  @inline(__always)
+  mutating func reserve(_ more: Int) {
+    if _slowPath(capacity &- count < more) { grow(more) }
+  }
+
+  @inline(never)
+  private mutating func grow(_ more: Int) {
+    let larger = max(capacity * 2, count + more)
+    let target = UnsafeMutablePointer<UInt8>.allocate(capacity: larger)
+    memcpy(target, start, count)
+    start.deallocate()
+    start = target
+    capacity = larger
+  }
+
+  @inline(__always)
+  mutating func append(_ byte: UInt8) {
+    reserve(1)
+    start[count] = byte
+    count &+= 1
+  }
+
+  @inline(__always)
+  mutating func append(_ bytes: UnsafeRawBufferPointer) {
+    guard let source = bytes.baseAddress, bytes.count > 0 else { return }
+    reserve(bytes.count)
+    memcpy(start + count, source, bytes.count)
+    count &+= bytes.count
+  }
+
+  @inline(__always)
+  mutating func append(varint value: UInt64) {
+    reserve(10)
+    var rest = value
+    var end = count
+    while rest >= 0x80 {
+      start[end] = UInt8(truncatingIfNeeded: rest) | 0x80
+      end &+= 1
+      rest >>= 7
+    }
+    start[end] = UInt8(truncatingIfNeeded: rest)
+    count = end &+ 1
+  }
+
+  @inline(__always)
+  mutating func append(varint value: UInt32) { append(varint: UInt64(value)) }
+
+  @inline(__always)
+  mutating func append(bigEndian value: UInt32) {
+    reserve(4)
+    UnsafeMutableRawPointer(start + count).storeBytes(of: value.bigEndian, as: UInt32.self)
+    count &+= 4
+  }
+}
+
+/// Reads stored bytes from the front and never past their end: what isn't there is damage.
+struct ByteScanner {
+  var next: UnsafePointer<UInt8>
+  let end: UnsafePointer<UInt8>
+
+  @inline(__always)
+  init(_ bytes: UnsafeRawBufferPointer) {
+    let start = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self) ?? ByteScanner.nowhere
+    next = start
+    end = start + bytes.count
+  }
+
+  private nonisolated(unsafe) static let nowhere: UnsafePointer<UInt8> = {
+    let byte = UnsafeMutablePointer<UInt8>.allocate(capacity: 1)
+    byte.initialize(to: 0)
+    return UnsafePointer(byte)
+  }()
+
+  var isAtEnd: Bool { next >= end }
+  var count: Int { end - next }
+  var rest: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: next, count: end - next) }
+
+  @inline(__always)
+  mutating func byte() throws -> UInt8 {
+    guard next < end else { throw InvertedIndexFormat.damaged }
+    defer { next += 1 }
+    return next.pointee
+  }
+
+  @inline(__always)
+  mutating func bytes(_ count: Int) throws -> UnsafeRawBufferPointer {
+    guard count >= 0, count <= end - next else { throw InvertedIndexFormat.damaged }
+    defer { next += count }
+    return UnsafeRawBufferPointer(start: next, count: count)
+  }
+
+  @inline(__always)
+  mutating func varint32() throws -> UInt32 {
+    if _fastPath(next < end), next.pointee < 0x80 {
+      defer { next += 1 }
+      return UInt32(next.pointee)
+    }
+    return try longVarint32()
+  }
+
+  @inline(never)
+  private mutating func longVarint32() throws -> UInt32 {
+    guard let value = UInt32(exactly: try varint64()) else { throw InvertedIndexFormat.damaged }
+    return value
+  }
+
+  mutating func varint64() throws -> UInt64 {
+    var value: UInt64 = 0
+    var shift: UInt64 = 0
+    while next < end, shift < 64 {
+      let byte = next.pointee
+      if shift == 63, byte > 1 { break }
+      next += 1
+      value |= UInt64(byte & 0x7F) << shift
+      if byte < 0x80 { return value }
+      shift += 7
+    }
+    throw InvertedIndexFormat.damaged
+  }
+
+  /// A number that counts bytes or things in memory.
+  @inline(__always)
+  mutating func length() throws -> Int { Int(try varint32()) }
+
+  /// Goes behind `count` varints.
+  @inline(__always)
+  mutating func skipVarints(_ count: Int) throws {
+    var left = count
+    var place = next
+    // A varint ends with a byte whose high bit is clear: eight bytes are counted at once.
+    // (No instruction counts bits on the oldest processors that this is built for; a multiplication adds bytes.)
+    let ones: UInt64 = 0x0101_0101_0101_0101
+    while left >= 32, end - place >= 32 {
+      let from = UnsafeRawPointer(place)
+      var ends: UInt64 = 0
+      for offset in stride(from: 0, to: 32, by: 8) {
+        ends &+= (~from.loadUnaligned(fromByteOffset: offset, as: UInt64.self) >> 7) & ones
+      }
+      left &-= Int(truncatingIfNeeded: (ends &* ones) >> 56)
+      place += 32
+    }
+    while left >= 8, end - place >= 8 {
+      let word = UnsafeRawPointer(place).loadUnaligned(as: UInt64.self)
+      left &-= Int(truncatingIfNeeded: (((~word >> 7) & ones) &* ones) >> 56)
+      place += 8
+    }
+    while left > 0 {
+      guard place < end else { throw InvertedIndexFormat.damaged }
+      if place.pointee < 0x80 { left &-= 1 }
+      place += 1
+    }
+    // The eight may have gone into the varint behind the last one: never, as no more than are left end in them.
+    next = place
+  }
+}

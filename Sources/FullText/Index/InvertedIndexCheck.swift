@@ -1,0 +1,215 @@
+import Storage
+
+/// Proves an inverted index: that it has what the documents' texts give, and nothing else. One thread at a time.
+///
+/// Each occurrence of a word has a number made of the word, its document, column and position. Their sums by document,
+/// of the texts and of the index, are equal when the index is right: memory is a few bytes a document.
+public final class InvertedIndexCheck {
+  private let reader: InvertedIndexReader
+  private let analyzer: TextAnalyzer
+  private let pages: DocumentPages
+  private var sums: [UInt64]
+  private var isExpected: [Bool]
+  private var documents: UInt64 = 0
+  private var tokens: UInt64 = 0
+
+  /// A check of an index whose texts go through an analyzer.
+  public init(_ reader: InvertedIndexReader, analyzer: TextAnalyzer) {
+    self.reader = reader
+    self.analyzer = analyzer
+    pages = DocumentPages(reader.keyspaces, reader.state, reader.transaction)
+    sums = Array(repeating: 0, count: Int(reader.state.nextDocument))
+    isExpected = Array(repeating: false, count: Int(reader.state.nextDocument))
+  }
+
+  private static func hash(_ term: UnsafeRawBufferPointer) -> UInt64 {
+    var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+    for byte in term { hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01B3 }
+    return hash
+  }
+
+  private static func value(_ term: UInt64, _ column: Int, _ position: UInt64) -> UInt64 {
+    var value = term ^ (UInt64(column) << 40 &+ position &+ 1) &* 0x9E37_79B9_7F4A_7C15
+    value = (value ^ value >> 31) &* 0xBF58_476D_1CE4_E5B9
+    return value ^ value >> 29
+  }
+
+  /// A document, each once. Returns what is wrong; nil when nothing is so far.
+  public func add(_ id: UnsafeRawBufferPointer, _ texts: [UnsafeRawBufferPointer]) throws -> String? {
+    var sum: UInt64 = 0
+    var length: UInt64 = 0
+    for (column, text) in texts.enumerated() where text.count > 0 {
+      analyzer.analyze(text) { term, token in
+        sum &+= InvertedIndexCheck.value(
+          InvertedIndexCheck.hash(term), column, UInt64(truncatingIfNeeded: token.position))
+        length += 1
+      }
+    }
+    let number = try pages.number(of: id)
+    if length == 0 { return number == nil ? nil : "has document '\(id.text)', which has no words" }
+    guard let number else { return "misses document '\(id.text)'" }
+    guard Int(number) < sums.count, !isExpected[Int(number)] else {
+      return "has a wrong number for document '\(id.text)'"
+    }
+    isExpected[Int(number)] = true
+    sums[Int(number)] = sum
+    documents += 1
+    tokens += length
+    let isRight = try reader.withID(of: number) { TermPage.compare($0, id) == 0 }
+    if !isRight { return "has another document under the number of '\(id.text)'" }
+    if try reader.length(of: number) != length { return "has a wrong length of document '\(id.text)'" }
+    return nil
+  }
+
+  /// All documents have come: calls `report` with what is wrong.
+  public func finish(_ report: (String) throws -> Void) throws {
+    let (state, transaction) = (reader.state, reader.transaction)
+    if documents != state.documents {
+      try report("counts \(state.documents) documents, and there are \(documents)")
+    }
+    if tokens != state.tokens { try report("counts \(state.tokens) words, and there are \(tokens)") }
+    var blocks = 0
+    var last: [UInt8] = []
+    let cursor = try transaction.cursor(in: reader.keyspaces.terms, .termPages)
+    var page = try cursor.first()
+    while let found = page {
+      let key = [UInt8](found.key.dropFirst())
+      let bytes = [UInt8](found.value)
+      try bytes.withUnsafeBytes { bytes in
+        var entries = TermPageEntries(bytes)
+        while let entry = try entries.next() {
+          let term = entries.term.bytes
+          let isOrdered = last.withUnsafeBytes { TermPage.compare($0, term) < 0 }
+          let isBelow = key.withUnsafeBytes { TermPage.compare(term, $0) < 0 }
+          if !isOrdered || !isBelow { try report("has the word '\(term.text)' out of its place") }
+          last = [UInt8](term)
+          let count = try check(term, entry, &blocks, report)
+          if count != Int(entry.documents) {
+            try report("counts \(entry.documents) documents with '\(term.text)', and has \(count)")
+          }
+        }
+      }
+      page = try key.withUnsafeBytes { key in
+        try ([InvertedIndexFormat.termPageTag] + key + [0]).withUnsafeBytes { try cursor.seek($0) }
+      }
+    }
+    try checkDocuments(&blocks, report)
+    let stored = try transaction.count(of: reader.keyspaces.blocks)
+    if stored != blocks { try report("has \(stored) blocks, and \(blocks) belong to something") }
+    for number in sums.indices where sums[number] != 0 {
+      let id = try? reader.withID(of: UInt32(number)) { $0.text }
+      try report(
+        isExpected[number]
+          ? "has wrong words of document '\(id ?? "?")'" : "has words of a document that isn't there")
+    }
+  }
+
+  /// Takes what a term's postings have from the sums, and returns how many there are.
+  private func check(
+    _ term: UnsafeRawBufferPointer, _ entry: TermEntry, _ blocks: inout Int, _ report: (String) throws -> Void
+  ) throws -> Int {
+    let hash = InvertedIndexCheck.hash(term)
+    guard let list = entry.list else {
+      var postings = try StoredPostings(
+        list: entry.inline, count: Int(entry.documents), columns: reader.state.columns)
+      var count = 0
+      while let posting = try postings.next() {
+        count += 1
+        try take(posting, hash)
+      }
+      return count
+    }
+    var count = 0
+    var floor: UInt64 = 0
+    try reader.transaction.scan(
+      reader.keyspaces.blocks, InvertedIndexFormat.range(ofList: list), order: .ascending, fetch: .entries
+    ) { key, value in
+      let upper = try InvertedIndexFormat.number(ofKey: key) & 0xFFFF_FFFF
+      let header = try PostingBlockHeader(value)
+      var postings = StoredPostings(block: header, columns: reader.state.columns)
+      var isRight = true
+      while let posting = try postings.next() {
+        count += 1
+        if UInt64(posting.document) > upper || UInt64(posting.document) < floor
+          || posting.frequency > header.maximumFrequency
+        {
+          isRight = false
+        }
+        try take(posting, hash)
+        if posting.document < reader.state.nextDocument {
+          let number = posting.document
+          lengthChecks.append((number, header.shortest))
+        }
+      }
+      if !isRight { try report("has a block of '\(term.text)' with wrong bounds") }
+      floor = upper + 1
+      blocks += 1
+      return true
+    }
+    for (number, shortest) in lengthChecks where try reader.length(of: number) < shortest {
+      try report("has a block of '\(term.text)' with a wrong bound of lengths")
+    }
+    lengthChecks.removeAll(keepingCapacity: true)
+    return count
+  }
+
+  // Lengths are read when no scan is under way.
+  private var lengthChecks: [(UInt32, UInt32)] = []
+
+  private func take(_ posting: StoredPosting, _ hash: UInt64) throws {
+    guard Int(posting.document) < sums.count else { throw InvertedIndexFormat.damaged }
+    var details = ByteScanner(posting.details)
+    var positions = ByteScanner(posting.positions)
+    var sum: UInt64 = 0
+    func run(_ column: Int, _ count: UInt32) throws {
+      var position: UInt64 = 0
+      for _ in 0..<count {
+        position += UInt64(try positions.varint32())
+        sum &+= InvertedIndexCheck.value(hash, column, position)
+      }
+    }
+    if reader.state.columns == 1 {
+      try run(0, posting.frequency)
+    } else if posting.isSimple {
+      try run(Int(try details.varint32()), 1)
+    } else {
+      for _ in 0..<(try details.varint32()) { try run(Int(try details.varint32()), try details.varint32()) }
+    }
+    sums[Int(posting.document)] &-= sum
+  }
+
+  /// Counts the pages of documents, and looks at their numbers.
+  private func checkDocuments(_ blocks: inout Int, _ report: (String) throws -> Void) throws {
+    var number: UInt32 = 0
+    var there: UInt64 = 0
+    try reader.transaction.scan(
+      reader.keyspaces.blocks, InvertedIndexFormat.range(ofList: InvertedIndexFormat.documentList)
+    ) { key, value in
+      blocks += 1
+      var page = try DocumentPage(value)
+      if page.first != number { try report("has a page of documents out of its place") }
+      var id = GrowingBytes(capacity: 64)
+      while !page.isAtEnd { if try page.next(&id) { there += 1 } }
+      number = page.nextNumber
+      return true
+    }
+    if number != reader.state.nextDocument {
+      try report("has \(number) numbers, and \(reader.state.nextDocument) were given")
+    }
+    if there != reader.state.documents {
+      try report("has the IDs of \(there) documents, and counts \(reader.state.documents)")
+    }
+    try reader.transaction.scan(
+      reader.keyspaces.blocks, InvertedIndexFormat.range(ofList: InvertedIndexFormat.lengthList)
+    ) { _, value in
+      blocks += 1
+      _ = try LengthPage(value)
+      return true
+    }
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// For messages.
+  fileprivate var text: String { String(decoding: prefix(200), as: UTF8.self) }
+}

@@ -1,0 +1,194 @@
+import Storage
+
+extension InvertedIndexWriter {
+  /// The number of a document; nil when the index hasn't got it.
+  func number(of id: UnsafeRawBufferPointer, _ transaction: any ReadTransaction) throws -> UInt32? {
+    try DocumentPages(keyspaces, state, transaction).number(of: id)
+  }
+
+  /// Writes which documents come and go and how long they are.
+  func writeDocuments(_ transaction: any WriteTransaction) throws {
+    try writeNewIDs(transaction)
+    try removeIDs(transaction)
+    try writeLengths(transaction)
+  }
+
+  private func writeNewIDs(_ transaction: any WriteTransaction) throws {
+    let added = documents.filter { $0.newID != nil }
+    guard let first = added.first else { return }
+    var encoder = DocumentPageEncoder()
+    let tailKey = InvertedIndexFormat.blockKey(
+      InvertedIndexFormat.documentList, InvertedIndexFormat.lastDocument)
+    encoder.begin(first.number)
+    if !isFresh {
+      let tail = try withUnsafeBytes(of: tailKey.bigEndian) { key in
+        try transaction.get(key, in: keyspaces.blocks).map { [UInt8]($0) }
+      }
+      if let tail { try tail.withUnsafeBytes { try DocumentPages.copy($0, to: &encoder) } }
+    }
+    for document in added {
+      guard encoder.nextNumber == document.number, let id = document.newID else {
+        throw InvertedIndexFormat.damaged
+      }
+      if encoder.page.count >= InvertedIndexFormat.blockBytes {
+        let key = InvertedIndexFormat.blockKey(InvertedIndexFormat.documentList, document.number - 1)
+        try put(key, encoder.page.bytes, transaction)
+        encoder.begin(document.number)
+      }
+      id.withUnsafeBytes { encoder.append($0) }
+      if document.number >= state.sortedDocuments {
+        let number = withUnsafeBytes(of: document.number.bigEndian) { [UInt8]($0) }
+        try id.withUnsafeBytes { id in
+          try transaction.put(InvertedIndexFormat.documentKey(id), number, in: keyspaces.terms)
+        }
+      }
+    }
+    try put(tailKey, encoder.page.bytes, transaction)
+  }
+
+  private func removeIDs(_ transaction: any WriteTransaction) throws {
+    let removed = documents.filter { $0.oldID != nil }
+    guard !removed.isEmpty else { return }
+    let cursor = try transaction.cursor(
+      in: keyspaces.blocks, InvertedIndexFormat.range(ofList: InvertedIndexFormat.documentList))
+    var index = 0
+    while index < removed.count {
+      let sought = InvertedIndexFormat.blockKey(InvertedIndexFormat.documentList, removed[index].number)
+      guard let entry = try cursor.seek(sought) else { throw InvertedIndexFormat.damaged }
+      let key = try InvertedIndexFormat.number(ofKey: entry.key)
+      var encoder = DocumentPageEncoder()
+      var page = try DocumentPage(entry.value)
+      encoder.begin(page.first)
+      var id = GrowingBytes(capacity: 64)
+      while !page.isAtEnd {
+        let number = page.nextNumber
+        let isThere = try page.next(&id)
+        if index < removed.count, removed[index].number == number {
+          encoder.append(nil)
+          index += 1
+        } else if isThere {
+          encoder.append(id.bytes)
+        } else {
+          encoder.append(nil)
+        }
+      }
+      // What wasn't in the page it belongs in would be sought for ever.
+      guard index == removed.count || UInt64(removed[index].number) > key else {
+        throw InvertedIndexFormat.damaged
+      }
+      try transaction.put(key, encoder.page.bytes, in: keyspaces.blocks)
+    }
+    for document in removed {
+      guard let id = document.oldID else { continue }
+      try id.withUnsafeBytes { id in
+        _ = try InvertedIndexFormat.documentKey(id).withUnsafeBytes {
+          try transaction.delete($0, in: keyspaces.terms)
+        }
+      }
+    }
+  }
+
+  private func writeLengths(_ transaction: any WriteTransaction) throws {
+    let size = InvertedIndexFormat.lengthsPerPage
+    var index = 0
+    while index < documents.count {
+      let group = documents[index].number / size
+      let key = InvertedIndexFormat.blockKey(InvertedIndexFormat.lengthList, group)
+      var page = LengthPage()
+      if !isFresh {
+        page = try withUnsafeBytes(of: key.bigEndian) { key in
+          try transaction.get(key, in: keyspaces.blocks).map { try LengthPage($0) } ?? LengthPage()
+        }
+      }
+      while index < documents.count, documents[index].number / size == group {
+        let document = documents[index]
+        let place = Int(document.number % size)
+        let (old, new) = (UInt64(page[place]), UInt64(document.length ?? 0))
+        guard state.tokens >= old, old == 0 || state.documents > 0 else { throw InvertedIndexFormat.damaged }
+        state.tokens = state.tokens - old + new
+        state.documents = state.documents - (old > 0 ? 1 : 0) + (new > 0 ? 1 : 0)
+        page[place] = document.length ?? 0
+        index += 1
+      }
+      try page.encoded.withUnsafeBytes { try put(key, $0, transaction) }
+    }
+  }
+}
+
+/// The pages of IDs as a transaction has them.
+struct DocumentPages {
+  private let keyspaces: InvertedIndexKeyspaces
+  private let state: InvertedIndexState
+  private let transaction: any ReadTransaction
+
+  init(
+    _ keyspaces: InvertedIndexKeyspaces, _ state: InvertedIndexState, _ transaction: any ReadTransaction
+  ) {
+    self.keyspaces = keyspaces
+    self.state = state
+    self.transaction = transaction
+  }
+
+  /// Adds all items of a page to what is to be one.
+  static func copy(_ bytes: UnsafeRawBufferPointer, to encoder: inout DocumentPageEncoder) throws {
+    var page = try DocumentPage(bytes)
+    var id = GrowingBytes(capacity: 64)
+    encoder.begin(page.first)
+    while !page.isAtEnd { encoder.append(try page.next(&id) ? id.bytes : nil) }
+  }
+
+  /// The number of a document; nil when the index hasn't got it.
+  func number(of id: UnsafeRawBufferPointer) throws -> UInt32? {
+    let late = try InvertedIndexFormat.documentKey(id).withUnsafeBytes { key in
+      try transaction.get(key, in: keyspaces.terms).map { value in
+        guard value.count == 4 else { throw InvertedIndexFormat.damaged }
+        return UInt32(bigEndian: value.loadUnaligned(as: UInt32.self))
+      }
+    }
+    if let late { return late }
+    return try sortedNumber(of: id)
+  }
+
+  /// The number of a document among those that are in the order of their IDs: by halves.
+  func sortedNumber(of sought: UnsafeRawBufferPointer) throws -> UInt32? {
+    guard state.sortedDocuments > 0 else { return nil }
+    let cursor = try transaction.cursor(
+      in: keyspaces.blocks, InvertedIndexFormat.range(ofList: InvertedIndexFormat.documentList))
+    var id = GrowingBytes(capacity: 64)
+    // Numbers below `low` are of lower IDs, those from `high` on of higher ones.
+    var low: UInt32 = 0
+    var high = state.sortedDocuments
+    while low < high {
+      let middle = low + (high - low) / 2
+      guard
+        let entry = try cursor.seek(
+          InvertedIndexFormat.blockKey(InvertedIndexFormat.documentList, middle))
+      else { throw InvertedIndexFormat.damaged }
+      var page = try DocumentPage(entry.value)
+      let first = page.first
+      guard first <= middle else { throw InvertedIndexFormat.damaged }
+      var isAbove = false
+      var isAllBelow = true
+      while !page.isAtEnd, page.nextNumber < high {
+        let number = page.nextNumber
+        guard try page.next(&id) else { continue }
+        let order = TermPage.compare(id.bytes, sought)
+        if order == 0 { return number }
+        if order > 0 {
+          // Above one that is below in the same page: it isn't there.
+          if !isAbove, number > first, !isAllBelow { return nil }
+          isAbove = true
+          break
+        }
+        isAllBelow = false
+      }
+      if isAbove {
+        if !isAllBelow { return nil }
+        high = first
+      } else {
+        low = max(page.nextNumber, middle + 1)
+      }
+    }
+    return nil
+  }
+}

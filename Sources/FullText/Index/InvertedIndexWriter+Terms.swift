@@ -1,0 +1,447 @@
+import Storage
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+extension InvertedIndexWriter {
+  /// Writes the postings of all terms that documents have changed.
+  func writeTerms(_ transaction: any WriteTransaction) throws {
+    let session = try TermSession(self, transaction)
+    try pending.forEachTerm { try session.apply($0, $1) }
+    try session.finishPage()
+    state.nextList = session.nextList
+  }
+}
+
+/// One pass over the terms in their order: term pages are read, changed and written one after the other.
+private final class TermSession {
+  /// What becomes of a document's posting.
+  private struct Change: BitwiseCopyable {
+    var document: UInt32
+    /// Where its occurrences lie; none when it goes.
+    var start: Int
+    var count: Int
+  }
+
+  private struct Gathered: BitwiseCopyable {
+    var term: (start: Int, count: Int)
+    var documents: UInt32
+    /// 0 for none.
+    var list: UInt32
+    var inline: (start: Int, count: Int)
+  }
+
+  private let writer: InvertedIndexWriter
+  private let transaction: any WriteTransaction
+  private let keyspaces: InvertedIndexKeyspaces
+  private let columns: Int
+  private let isFresh: Bool
+  private let lengths: DocumentLengths
+  private let pages: any Cursor
+  private let blocks: any Cursor
+  private(set) var nextList: UInt32
+
+  /// The key of the page at hand; empty when there is none.
+  private var pageKey: [UInt8] = []
+  @exclusivity(unchecked) private var page = GrowingBytes(capacity: 2_048)
+  /// How far the page has been read, and whether `ahead` is an entry of it that hasn't been taken.
+  @exclusivity(unchecked) private var entries = TermPageEntries(UnsafeRawBufferPointer(start: nil, count: 0))
+  private var ahead: TermEntry?
+  private var isPageStored = false
+  private var pageHasChanged = false
+
+  // What the page becomes.
+  private var gathered: [Gathered] = []
+  @exclusivity(unchecked) private var termBytes = GrowingBytes(capacity: 4_096)
+  @exclusivity(unchecked) private var inlineBytes = GrowingBytes(capacity: 4_096)
+
+  private var changes: [Change] = []
+  @exclusivity(unchecked) private var encoder: PostingEncoder
+  @exclusivity(unchecked) private var block = GrowingBytes(capacity: 2_048)
+  @exclusivity(unchecked) private var encoded = GrowingBytes(capacity: 2_048)
+
+  init(_ writer: InvertedIndexWriter, _ transaction: any WriteTransaction) throws {
+    self.writer = writer
+    self.transaction = transaction
+    keyspaces = writer.keyspaces
+    columns = writer.state.columns
+    isFresh = writer.isFresh
+    nextList = writer.state.nextList
+    lengths = DocumentLengths(writer.documents)
+    pages = try transaction.cursor(in: keyspaces.terms, .termPages)
+    blocks = try transaction.cursor(in: keyspaces.blocks, .all)
+    encoder = PostingEncoder(columns: columns)
+  }
+
+  // MARK: Terms
+
+  func apply(_ term: UnsafeRawBufferPointer, _ occurrences: UnsafeBufferPointer<Occurrence>) throws {
+    collectChanges(occurrences)
+    guard !changes.isEmpty else { return }
+    try turn(to: term)
+    var old: TermEntry?
+    while let entry = ahead {
+      let order = TermPage.compare(entries.term.bytes, term)
+      if order > 0 { break }
+      if order == 0 { old = entry } else { gather(entries.term.bytes, entry) }
+      ahead = try entries.next()
+      if order == 0 { break }
+    }
+    pageHasChanged = true
+    if let old {
+      if let list = old.list {
+        let documents = try mergeBlocks(list, Int(old.documents), occurrences)
+        if documents > 0 { gather(term, TermEntry(documents: UInt32(documents), list: list)) }
+        return
+      }
+      return try mergeInline(term, old.inline, Int(old.documents), occurrences)
+    }
+    try mergeInline(term, UnsafeRawBufferPointer(start: nil, count: 0), 0, occurrences)
+  }
+
+  /// Says for each document what becomes of it: what stays the same is left out.
+  private func collectChanges(_ occurrences: UnsafeBufferPointer<Occurrence>) {
+    changes.removeAll(keepingCapacity: true)
+    var index = 0
+    while index < occurrences.count {
+      let document = occurrences[index].document
+      let start = index
+      while index < occurrences.count, occurrences[index].document == document, occurrences[index].isOld {
+        index += 1
+      }
+      let middle = index
+      while index < occurrences.count, occurrences[index].document == document { index += 1 }
+      if middle > start, middle - start == index - middle,
+        occurrences[start].flags & Occurrence.isForced == 0
+      {
+        var isSame = true
+        for offset in 0..<(middle - start) {
+          let (old, new) = (occurrences[start + offset], occurrences[middle + offset])
+          if old.position != new.position || old.column != new.column { isSame = false }
+        }
+        if isSame { continue }
+      }
+      changes.append(Change(document: document, start: middle, count: index - middle))
+    }
+  }
+
+  // MARK: Pages
+
+  /// Goes to the page that has, or would have, a term.
+  private func turn(to term: UnsafeRawBufferPointer) throws {
+    if !pageKey.isEmpty {
+      let isHere = pageKey.withUnsafeBytes { key in
+        TermPage.compare(term, UnsafeRawBufferPointer(rebasing: key.dropFirst())) < 0
+      }
+      if isHere { return }
+      try finishPage()
+    }
+    page.removeAll()
+    pageKey = InvertedIndexFormat.lastTermPageKey
+    isPageStored = false
+    if !isFresh, let entry = try TermPage.seekKey(term).withUnsafeBytes({ try pages.seek($0) }) {
+      pageKey = [UInt8](entry.key)
+      page.append(entry.value)
+      isPageStored = true
+    }
+    entries = TermPageEntries(page.bytes)
+    ahead = try entries.next()
+    pageHasChanged = false
+  }
+
+  private func gather(_ term: UnsafeRawBufferPointer, _ entry: TermEntry) {
+    let start = termBytes.count
+    termBytes.append(term)
+    let inlineStart = inlineBytes.count
+    inlineBytes.append(entry.inline)
+    gathered.append(
+      Gathered(
+        term: (start, term.count), documents: entry.documents, list: entry.list ?? 0,
+        inline: (inlineStart, entry.inline.count)))
+  }
+
+  /// Writes what the page at hand has become: as many pages as it takes, or none.
+  func finishPage() throws {
+    guard !pageKey.isEmpty, pageHasChanged else {
+      pageKey = []
+      return
+    }
+    while let entry = ahead {
+      gather(entries.term.bytes, entry)
+      ahead = try entries.next()
+    }
+    // About the size of an entry is its bytes and a few more.
+    let total = gathered.reduce(0) { $0 + $1.inline.count + 4 } + termBytes.count * 2 / 3
+    let limit = InvertedIndexFormat.termPageBytes
+    let pieces = max(1, (total + limit - 1) / limit)
+    let target = isFresh || pieces == 1 ? limit : max(limit / 2, total / pieces)
+    var output = TermPageEncoder()
+    for item in gathered {
+      let term = UnsafeRawBufferPointer(
+        rebasing: termBytes.bytes[item.term.start..<(item.term.start + item.term.count)])
+      if output.size >= target, let key = TermPage.separator(after: output.last.bytes, before: term) {
+        try write(key, output.page.bytes)
+        output.removeAll()
+      }
+      var entry = TermEntry(documents: item.documents, list: item.list)
+      if item.list == 0 {
+        entry.list = nil
+        entry.inline = UnsafeRawBufferPointer(
+          rebasing: inlineBytes.bytes[item.inline.start..<(item.inline.start + item.inline.count)])
+      }
+      output.append(term, entry)
+    }
+    if !output.isEmpty {
+      try write(pageKey, output.page.bytes)
+    } else if isPageStored {
+      try pageKey.withUnsafeBytes { _ = try transaction.delete($0, in: keyspaces.terms) }
+    }
+    gathered.removeAll(keepingCapacity: true)
+    termBytes.removeAll()
+    inlineBytes.removeAll()
+    pageKey = []
+  }
+
+  private func write(_ key: [UInt8], _ page: UnsafeRawBufferPointer) throws {
+    try key.withUnsafeBytes { key in
+      if isFresh {
+        try transaction.append(key, page, in: keyspaces.terms)
+      } else {
+        try transaction.put(key, page, in: keyspaces.terms)
+      }
+    }
+  }
+
+  // MARK: Lists
+
+  private func part(
+    _ change: Change, _ occurrences: UnsafeBufferPointer<Occurrence>
+  ) -> UnsafeBufferPointer<Occurrence> {
+    UnsafeBufferPointer(rebasing: occurrences[change.start..<(change.start + change.count)])
+  }
+
+  private func mergeInline(
+    _ term: UnsafeRawBufferPointer, _ list: UnsafeRawBufferPointer, _ count: Int,
+    _ occurrences: UnsafeBufferPointer<Occurrence>
+  ) throws {
+    // Shorter lists than this are all short.
+    if count == 0, changes.count > InvertedIndexFormat.inlineBytes / 2 {
+      return try writeNewList(term, occurrences)
+    }
+    encoder.removeAll()
+    var stored = try StoredPostings(list: list, count: count, columns: columns)
+    var next = try stored.next()
+    var index = 0
+    while true {
+      if let posting = next, index == changes.count || posting.document < changes[index].document {
+        encoder.append(posting, length: 0)
+        next = try stored.next()
+        continue
+      }
+      guard index < changes.count else { break }
+      let change = changes[index]
+      if let posting = next, posting.document == change.document { next = try stored.next() }
+      if change.count > 0 {
+        encoder.append(part(change, occurrences), length: lengths[change.document])
+      }
+      index += 1
+    }
+    guard encoder.count > 0 else { return }
+    if encoder.size <= InvertedIndexFormat.inlineBytes {
+      encoded.removeAll()
+      encoder.write(listTo: &encoded)
+      var entry = TermEntry(documents: UInt32(encoder.count), list: 0)
+      entry.list = nil
+      entry.inline = encoded.bytes
+      return gather(term, entry)
+    }
+    if count == 0 { return try writeNewList(term, occurrences) }
+    // A list that has grown too long for its place becomes blocks.
+    let number = try takeList()
+    let documents = encoder.count
+    try list.withStored(count, columns) { stored in
+      var next = try stored.next()
+      var index = 0
+      encoder.removeAll()
+      try merge(
+        &next, &stored, &index, changes.count, occurrences, number,
+        upper: InvertedIndexFormat.lastDocument, target: InvertedIndexFormat.blockBytes, length: 0)
+    }
+    gather(term, TermEntry(documents: UInt32(documents), list: number))
+  }
+
+  private func takeList() throws -> UInt32 {
+    guard nextList < InvertedIndexFormat.lastDocument else {
+      throw StorageError(.valueTooLarge, "a full-text index has given all numbers of lists: make it anew")
+    }
+    defer { nextList += 1 }
+    return nextList
+  }
+
+  /// A term's first postings, too many for the term page.
+  private func writeNewList(
+    _ term: UnsafeRawBufferPointer, _ occurrences: UnsafeBufferPointer<Occurrence>
+  ) throws {
+    encoder.removeAll()
+    var documents = 0
+    for change in changes where change.count > 0 { documents += 1 }
+    guard documents > 0 else { return }
+    let number = try takeList()
+    for change in changes where change.count > 0 {
+      encoder.append(part(change, occurrences), length: lengths[change.document])
+      if isOverfull(InvertedIndexFormat.blockBytes) {
+        encoder.removeLast()
+        try writeBlock(number, encoder.lastDocument)
+        encoder.removeAll()
+        encoder.append(part(change, occurrences), length: lengths[change.document])
+      }
+    }
+    try writeBlock(number, InvertedIndexFormat.lastDocument)
+    gather(term, TermEntry(documents: UInt32(documents), list: number))
+  }
+
+  /// Whether the last posting was one too many.
+  private func isOverfull(_ target: Int) -> Bool {
+    encoder.count > 1
+      && (encoder.size > target || encoder.count > InvertedIndexFormat.blockPostings)
+  }
+
+  private func writeBlock(_ list: UInt32, _ upper: UInt32) throws {
+    guard encoder.count > 0 else { return }
+    encoded.removeAll()
+    encoder.write(blockTo: &encoded)
+    let key = InvertedIndexFormat.blockKey(list, upper)
+    if isFresh {
+      try transaction.append(key, encoded.bytes, in: keyspaces.blocks)
+    } else {
+      try transaction.put(key, encoded.bytes, in: keyspaces.blocks)
+    }
+  }
+
+  /// Writes the changes to the blocks of a list, and returns how many documents it has then.
+  private func mergeBlocks(
+    _ list: UInt32, _ documents: Int, _ occurrences: UnsafeBufferPointer<Occurrence>
+  ) throws -> Int {
+    var documents = documents
+    var index = 0
+    while index < changes.count {
+      block.removeAll()
+      var upper = InvertedIndexFormat.lastDocument
+      var isStored = false
+      if let entry = try blocks.seek(InvertedIndexFormat.blockKey(list, changes[index].document)) {
+        let key = try InvertedIndexFormat.number(ofKey: entry.key)
+        if UInt32(truncatingIfNeeded: key >> 32) == list {
+          upper = UInt32(truncatingIfNeeded: key)
+          block.append(entry.value)
+          isStored = true
+        }
+      }
+      var end = index
+      while end < changes.count, changes[end].document <= upper { end += 1 }
+      let header = isStored ? try PostingBlockHeader(block.bytes) : nil
+      let before = header?.count ?? 0
+      let shortest = header?.shortest ?? .max
+      let empty = UnsafeRawBufferPointer(start: nil, count: 0)
+      func pass(_ target: Int) throws -> Int {
+        var stored =
+          try header.map { StoredPostings(block: $0, columns: columns) }
+          ?? StoredPostings(list: empty, count: 0, columns: columns)
+        var next = try stored.next()
+        var place = index
+        encoder.removeAll()
+        return try merge(
+          &next, &stored, &place, end, occurrences, list, upper: upper, target: target, length: shortest)
+      }
+      // A block in the middle is halved, the last one is filled and goes on in a new one.
+      let limit = InvertedIndexFormat.blockBytes
+      let growth = changes[index..<end].reduce(0) { $0 + $1.count * 4 + 8 }
+      var target = limit
+      if upper != InvertedIndexFormat.lastDocument, block.count + growth > limit { target = limit * 3 / 5 }
+      let after = try pass(target)
+      if after == 0, isStored {
+        try transaction.remove(InvertedIndexFormat.blockKey(list, upper), in: keyspaces.blocks)
+      }
+      documents += after - before
+      index = end
+    }
+    return documents
+  }
+
+  /// Writes stored postings and changes, up to an end, as blocks. Returns how many postings there are.
+  @discardableResult
+  private func merge(
+    _ next: inout StoredPosting?, _ stored: inout StoredPostings, _ index: inout Int, _ end: Int,
+    _ occurrences: UnsafeBufferPointer<Occurrence>, _ list: UInt32, upper: UInt32, target: Int,
+    length: UInt32
+  ) throws -> Int {
+    var count = 0
+    while true {
+      let posting: StoredPosting?
+      var change: Change?
+      if let candidate = next, index == end || candidate.document < changes[index].document {
+        posting = candidate
+        next = try stored.next()
+      } else {
+        guard index < end else { break }
+        if let candidate = next, candidate.document == changes[index].document { next = try stored.next() }
+        posting = nil
+        change = changes[index]
+        index += 1
+        if change?.count == 0 { continue }
+      }
+      func add() {
+        if let posting { return encoder.append(posting, length: length) }
+        if let change { encoder.append(part(change, occurrences), length: lengths[change.document]) }
+      }
+      add()
+      count += 1
+      if isOverfull(target) {
+        encoder.removeLast()
+        try writeBlock(list, encoder.lastDocument)
+        encoder.removeAll()
+        add()
+      }
+    }
+    try writeBlock(list, upper)
+    return count
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// Calls `body` with a copy of a list's postings: what is written meanwhile may end the bytes.
+  fileprivate func withStored(
+    _ count: Int, _ columns: Int, _ body: (inout StoredPostings) throws -> Void
+  ) throws {
+    try [UInt8](self).withUnsafeBytes { bytes in
+      var stored = try StoredPostings(list: bytes, count: count, columns: columns)
+      try body(&stored)
+    }
+  }
+}
+
+/// The lengths of documents that are written, by number.
+private final class DocumentLengths {
+  private let first: UInt32
+  private var dense: [UInt32] = []
+  private var sparse: [UInt32: UInt32] = [:]
+
+  init(_ documents: [InvertedIndexWriter.DocumentChange]) {
+    first = documents.first?.number ?? 0
+    let span = Int(documents.last?.number ?? 0) - Int(first) + 1
+    if span <= documents.count * 8 + 1024 {
+      dense = Array(repeating: 0, count: span)
+      for document in documents { dense[Int(document.number - first)] = document.length ?? 0 }
+    } else {
+      for document in documents { sparse[document.number] = document.length ?? 0 }
+    }
+  }
+
+  subscript(number: UInt32) -> UInt32 {
+    if !dense.isEmpty {
+      let index = Int(number) - Int(first)
+      return dense.indices.contains(index) ? dense[index] : 0
+    }
+    return sparse[number] ?? 0
+  }
+}

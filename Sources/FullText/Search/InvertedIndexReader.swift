@@ -1,0 +1,144 @@
+import Storage
+
+/// An inverted index as a transaction has it. One thread at a time, and not beyond the transaction.
+public final class InvertedIndexReader {
+  let transaction: any ReadTransaction
+  let keyspaces: InvertedIndexKeyspaces
+  let state: InvertedIndexState
+  private var pages: (any Cursor)?
+  private var lengthGroup: UInt32 = .max
+  private var lengthPage = LengthPage()
+  private var documentPages: (any Cursor)?
+  @exclusivity(unchecked) private var page = GrowingBytes(capacity: 2_048)
+  private var pageItems: DocumentPage?
+  private var pageUpper: UInt32 = 0
+  @exclusivity(unchecked) private var id = GrowingBytes(capacity: 64)
+  private var idNumber: UInt32?
+
+  /// Opens an index.
+  ///
+  /// - Parameter name: of its first keyspace.
+  /// - Throws: `StorageError`: `damaged` when it isn't there or can't be read.
+  public init(named name: String, in transaction: any ReadTransaction) throws {
+    self.transaction = transaction
+    keyspaces = try InvertedIndexKeyspaces(named: name, in: transaction)
+    state = try .load(keyspaces.terms, transaction)
+  }
+
+  /// How many documents have at least one term.
+  public var documentCount: Int { Int(clamping: state.documents) }
+  /// How many columns texts have.
+  public var columns: Int { state.columns }
+  var averageLength: Double { Double(state.tokens) / Double(max(1, state.documents)) }
+
+  // MARK: Terms
+
+  private func termPages() throws -> any Cursor {
+    if let pages { return pages }
+    let cursor = try transaction.cursor(in: keyspaces.terms, .termPages)
+    pages = cursor
+    return cursor
+  }
+
+  /// The postings of a term; nil when no document has it.
+  func postings(of term: UnsafeRawBufferPointer) throws -> TermPostings? {
+    guard let page = try TermPage.seekKey(term).withUnsafeBytes({ try termPages().seek($0) }),
+      let entry = try TermPage.find(term, in: page.value)
+    else { return nil }
+    return TermPostings(entry, self)
+  }
+
+  /// Calls `body` with each term that begins with a prefix, in order, until it returns false.
+  func forEachTerm(
+    prefix: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer, TermEntry) throws -> Bool
+  ) throws {
+    let cursor = try termPages()
+    // A term equal to the prefix is in the page that is sought, and so is what is behind it.
+    var found = try TermPage.seekKey(prefix).withUnsafeBytes { try cursor.seek($0) }
+    while let page = found {
+      var entries = TermPageEntries(page.value)
+      while let entry = try entries.next() {
+        let term = entries.term.bytes
+        if term.count >= prefix.count, term.prefix(prefix.count).elementsEqual(prefix) {
+          guard try body(term, entry) else { return }
+        } else if TermPage.compare(term, prefix) > 0 {
+          return
+        }
+      }
+      found = try cursor.next()
+    }
+  }
+
+  /// The postings of all terms that begin with a prefix.
+  func postings(ofPrefix prefix: UnsafeRawBufferPointer) throws -> [TermPostings] {
+    var found: [TermPostings] = []
+    try forEachTerm(prefix: prefix) { _, entry in
+      found.append(TermPostings(entry, self))
+      return true
+    }
+    return found
+  }
+
+  // MARK: Documents
+
+  /// How many tokens a document has.
+  func length(of document: UInt32) throws -> UInt32 {
+    let size = InvertedIndexFormat.lengthsPerPage
+    if document / size != lengthGroup {
+      let key = InvertedIndexFormat.blockKey(InvertedIndexFormat.lengthList, document / size)
+      lengthPage = try withUnsafeBytes(of: key.bigEndian) { key in
+        guard let page = try transaction.get(key, in: keyspaces.blocks) else {
+          throw InvertedIndexFormat.damaged
+        }
+        return try LengthPage(page)
+      }
+      lengthGroup = document / size
+    }
+    return lengthPage[Int(document % size)]
+  }
+
+  /// Calls `body` with the ID of a document. Cheap when numbers ascend.
+  func withID<Result>(of document: UInt32, _ body: (UnsafeRawBufferPointer) throws -> Result) throws
+    -> Result
+  {
+    if idNumber != document { try readID(document) }
+    return try body(id.bytes)
+  }
+
+  private func readID(_ document: UInt32) throws {
+    idNumber = nil
+    if pageItems == nil || document > pageUpper || document < (pageItems?.first ?? 0) {
+      let cursor: any Cursor
+      if let documentPages {
+        cursor = documentPages
+      } else {
+        cursor = try transaction.cursor(
+          in: keyspaces.blocks, InvertedIndexFormat.range(ofList: InvertedIndexFormat.documentList))
+        documentPages = cursor
+      }
+      guard
+        let entry = try cursor.seek(
+          InvertedIndexFormat.blockKey(InvertedIndexFormat.documentList, document))
+      else { throw InvertedIndexFormat.damaged }
+      pageUpper = UInt32(truncatingIfNeeded: try InvertedIndexFormat.number(ofKey: entry.key))
+      page.removeAll()
+      page.append(entry.value)
+      pageItems = try DocumentPage(page.bytes)
+      id.removeAll()
+    }
+    guard var items = pageItems else { throw InvertedIndexFormat.damaged }
+    if items.nextNumber > document {
+      items = try DocumentPage(page.bytes)
+      id.removeAll()
+    }
+    guard items.nextNumber <= document else { throw InvertedIndexFormat.damaged }
+    var isThere = false
+    repeat {
+      guard !items.isAtEnd else { throw InvertedIndexFormat.damaged }
+      isThere = try items.next(&id)
+    } while items.nextNumber <= document
+    pageItems = items
+    guard isThere else { throw InvertedIndexFormat.damaged }
+    idNumber = document
+  }
+}

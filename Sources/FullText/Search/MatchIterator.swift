@@ -1,0 +1,330 @@
+/// The documents that a part of a match query finds, by ascending number.
+class MatchIterator {
+  /// The document it stands on, `PostingSource.end` behind the last. Before the first `advance` it stands nowhere.
+  @exclusivity(unchecked) final var document: UInt32 = 0
+
+  /// Goes to the first document at or above a number, which never goes down.
+  func advance(to target: UInt32) throws { document = PostingSource.end }
+
+  /// Goes to the next document.
+  func next() throws { try advance(to: document &+ 1) }
+
+  /// About how many documents it finds: what comes first in an AND.
+  var estimate: Int { 0 }
+}
+
+/// A part of a query that has places in texts: a term, a prefix or a phrase.
+class OccurrenceIterator: MatchIterator {
+  /// How many terms an occurrence has.
+  var termCount: Int { 1 }
+
+  /// The places of its first terms in the document, ascending. Valid until it moves or is asked again.
+  func occurrences() throws -> PositionList { PositionList() }
+
+  /// The sum over columns of how often it occurs times the column's weight; nil weights are 1 each.
+  func frequency(_ weights: [Double]?) throws -> Double { 0 }
+}
+
+/// The documents with a term, or one of a prefix's terms, anywhere or in one column.
+final class TermIterator: OccurrenceIterator {
+  let source: PostingSource
+  private let column: Int?
+  private let places = PositionList()
+
+  init(_ source: PostingSource, column: Int?) {
+    self.source = source
+    self.column = column
+  }
+
+  /// The term's own postings, when nothing of them is left out.
+  var plain: TermPostings? { column == nil ? source as? TermPostings : nil }
+
+  override var estimate: Int { source.estimate }
+
+  override func advance(to target: UInt32) throws {
+    try source.advance(to: target)
+    try settle()
+  }
+
+  override func next() throws {
+    try source.next()
+    try settle()
+  }
+
+  @inline(__always)
+  private func settle() throws {
+    if let column {
+      while source.document != PostingSource.end {
+        var isThere = false
+        try source.forEachColumn { own, _ in if own == column { isThere = true } }
+        if isThere { break }
+        try source.next()
+      }
+    }
+    document = source.document
+  }
+
+  override func occurrences() throws -> PositionList {
+    places.removeAll()
+    try source.appendPositions(column, to: places)
+    return places
+  }
+
+  override func frequency(_ weights: [Double]?) throws -> Double {
+    if weights == nil, column == nil { return Double(source.frequency) }
+    var sum = 0.0
+    try source.forEachColumn { own, frequency in
+      if column == nil || column == own { sum += Double(frequency) * (weights?[own] ?? 1) }
+    }
+    return sum
+  }
+}
+
+/// The documents with terms one after the other, or with one at the beginning of a column.
+final class PhraseIterator: OccurrenceIterator {
+  private let sources: [PostingSource]
+  /// The sources, those with the fewest documents first.
+  private let order: [PostingSource]
+  private let column: Int?
+  private let isFirst: Bool
+  private var isBegun = false
+  private let starts = PositionList()
+  private let positions = PositionList()
+
+  init(_ sources: [PostingSource], column: Int?, isFirst: Bool) {
+    self.sources = sources
+    order = sources.sorted { $0.estimate < $1.estimate }
+    self.column = column
+    self.isFirst = isFirst
+  }
+
+  override var estimate: Int { (order.first?.estimate ?? 0) / max(1, sources.count) }
+  override var termCount: Int { sources.count }
+
+  override func advance(to target: UInt32) throws {
+    if isBegun, document >= target { return }
+    isBegun = true
+    var target = target
+    while true {
+      guard let lead = order.first else { break }
+      try lead.advance(to: target)
+      target = lead.document
+      if target == PostingSource.end { break }
+      var isAligned = true
+      for source in order.dropFirst() {
+        try source.advance(to: target)
+        if source.document != target {
+          target = source.document
+          isAligned = false
+          break
+        }
+      }
+      if target == PostingSource.end { break }
+      guard isAligned else { continue }
+      if try findStarts() {
+        document = target
+        return
+      }
+      target += 1
+    }
+    document = PostingSource.end
+  }
+
+  /// Finds where the terms stand one after the other.
+  private func findStarts() throws -> Bool {
+    let (starts, positions) = (starts, positions)
+    starts.removeAll()
+    try sources[0].appendPositions(column, to: starts)
+    if isFirst {
+      var kept = 0
+      let places = starts.places
+      for index in 0..<starts.count where places[index] & 0xFFFF_FFFF == 0 {
+        places[kept] = places[index]
+        kept += 1
+      }
+      starts.truncate(to: kept)
+    }
+    var offset = 1
+    while offset < sources.count, !starts.isEmpty {
+      positions.removeAll()
+      try sources[offset].appendPositions(column, to: positions)
+      // Both ascend.
+      let (first, second) = (starts.places, positions.places)
+      let (firstCount, secondCount) = (starts.count, positions.count)
+      var index = 0
+      var place = 0
+      var kept = 0
+      while index < firstCount, place < secondCount {
+        let wanted = first[index] &+ UInt64(truncatingIfNeeded: offset)
+        let found = second[place]
+        if found == wanted {
+          first[kept] = first[index]
+          kept &+= 1
+        }
+        // Without a branch that can't be foreseen.
+        place &+= found <= wanted ? 1 : 0
+        index &+= found >= wanted ? 1 : 0
+      }
+      starts.truncate(to: kept)
+      offset &+= 1
+    }
+    return !starts.isEmpty
+  }
+
+  override func occurrences() throws -> PositionList { starts }
+
+  override func frequency(_ weights: [Double]?) throws -> Double {
+    guard let weights else { return Double(starts.count) }
+    // Column by column, as for a term.
+    var counts = Array(repeating: 0, count: weights.count)
+    for index in 0..<starts.count { counts[Int(starts.places[index] >> 32)] += 1 }
+    var sum = 0.0
+    for (count, weight) in zip(counts, weights) where count > 0 { sum += Double(count) * weight }
+    return sum
+  }
+}
+
+/// The documents in which phrases occur near each other, each to the one before it.
+final class NearIterator: MatchIterator {
+  private let phrases: [OccurrenceIterator]
+  private let distances: [Int]
+  private let aligned: AndIterator
+  /// For the places that are reached, in turns.
+  private let lists = [PositionList(), PositionList()]
+
+  init(_ phrases: [OccurrenceIterator], distances: [Int]) {
+    self.phrases = phrases
+    self.distances = distances
+    aligned = AndIterator(phrases)
+  }
+
+  override var estimate: Int { aligned.estimate / 2 }
+
+  override func advance(to target: UInt32) throws {
+    try aligned.advance(to: target)
+    while aligned.document != PostingSource.end {
+      if try areNear() { break }
+      try aligned.next()
+    }
+    document = aligned.document
+  }
+
+  private func areNear() throws -> Bool {
+    // Occurrences that can be reached from the first phrase on.
+    var reached = try phrases[0].occurrences()
+    for index in 1..<phrases.count {
+      let own = try phrases[index].occurrences()
+      let kept = lists[index & 1]
+      kept.removeAll()
+      let target = kept.extend(by: own.count)
+      let count = NearIterator.nearOnes(
+        own, UInt64(phrases[index].termCount), reached, UInt64(phrases[index - 1].termCount),
+        distance: UInt64(max(0, distances[index - 1])), isLast: index == phrases.count - 1, to: target)
+      kept.truncate(to: count)
+      if count == 0 { return false }
+      reached = kept
+    }
+    return !reached.isEmpty
+  }
+
+  /// Writes those of a phrase's places that lie near one of the phrase before it; one is enough of the last phrase.
+  private static func nearOnes(
+    _ own: PositionList, _ ownLength: UInt64, _ others: PositionList, _ otherLength: UInt64,
+    distance: UInt64, isLast: Bool, to target: UnsafeMutablePointer<UInt64>
+  ) -> Int {
+    let (places, before) = (own.places, others.places)
+    let otherCount = others.count
+    var kept = 0
+    // The first of the others that isn't too far in front.
+    var low = 0
+    for index in 0..<own.count {
+      let start = places[index]
+      let position = start & 0xFFFF_FFFF
+      // The farthest in front that one may begin, in the same column.
+      let reach = min(position, otherLength &+ distance)
+      while low < otherCount, before[low] < start &- reach { low &+= 1 }
+      if low == otherCount { break }
+      let last = (start &- position) &+ min(0xFFFF_FFFF, position &+ ownLength &+ distance)
+      var place = low
+      while place < otherCount, before[place] <= last {
+        let other = before[place]
+        if other &+ otherLength <= start || other >= start &+ ownLength {
+          target[kept] = start
+          kept &+= 1
+          if isLast { return kept }
+          break
+        }
+        place &+= 1
+      }
+    }
+    return kept
+  }
+}
+
+/// The documents that all parts find.
+final class AndIterator: MatchIterator {
+  let parts: [MatchIterator]
+
+  init(_ parts: [MatchIterator]) { self.parts = parts.sorted { $0.estimate < $1.estimate } }
+
+  override var estimate: Int { parts.first?.estimate ?? 0 }
+
+  override func advance(to target: UInt32) throws {
+    var target = target
+    search: while target != PostingSource.end {
+      for part in parts {
+        try part.advance(to: target)
+        if part.document != target {
+          // The first one tells where to begin.
+          target = part.document
+          if part !== parts[0] || target == PostingSource.end { continue search }
+        }
+      }
+      break
+    }
+    document = target
+  }
+}
+
+/// The documents that any part finds.
+final class OrIterator: MatchIterator {
+  private var parts: [MatchIterator]
+  private var isBegun = false
+
+  init(_ parts: [MatchIterator]) { self.parts = parts }
+
+  override var estimate: Int { parts.reduce(0) { $0 + $1.estimate } }
+
+  override func advance(to target: UInt32) throws {
+    var least = PostingSource.end
+    for part in parts {
+      if !isBegun || part.document < target { try part.advance(to: target) }
+      if part.document < least { least = part.document }
+    }
+    isBegun = true
+    document = least
+  }
+}
+
+/// The documents that one part finds and the other doesn't.
+final class NotIterator: MatchIterator {
+  private let kept: MatchIterator
+  private let excluded: MatchIterator
+
+  init(_ kept: MatchIterator, _ excluded: MatchIterator) {
+    self.kept = kept
+    self.excluded = excluded
+  }
+
+  override var estimate: Int { kept.estimate }
+
+  override func advance(to target: UInt32) throws {
+    try kept.advance(to: target)
+    while kept.document != PostingSource.end {
+      try excluded.advance(to: kept.document)
+      if excluded.document != kept.document { break }
+      try kept.next()
+    }
+    document = kept.document
+  }
+}

@@ -1,0 +1,160 @@
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// Ranks documents by BM25: the rule is in docs/fulltext.md.
+final class Ranking {
+  static let k1 = 1.2
+  static let b = 0.75
+
+  private let reader: InvertedIndexReader
+  private let leaves: [SearchBuilder.Leaf]
+  private let weights: [Double]?
+  private let averageLength: Double
+  private let highestWeight: Double
+
+  init(_ reader: InvertedIndexReader, _ leaves: [SearchBuilder.Leaf], _ weights: [Double]?) {
+    self.reader = reader
+    self.leaves = leaves
+    self.weights = weights
+    averageLength = reader.averageLength
+    highestWeight = weights?.max() ?? 1
+  }
+
+  /// Whether columns count differently.
+  var isWeighted: Bool { weights != nil }
+  /// Whether more occurrences never rank lower.
+  var canPrune: Bool { weights?.allSatisfy { $0 >= 0 } ?? true }
+
+  static func idf(_ documents: Int, of all: Int) -> Double {
+    log(1 + (Double(all) - Double(documents) + 0.5) / (Double(documents) + 0.5))
+  }
+
+  @inline(__always)
+  private func score(_ idf: Double, _ frequency: Double, _ length: UInt32) -> Double {
+    let norm = Ranking.k1 * (1 - Ranking.b + Ranking.b * Double(length) / averageLength)
+    return idf * frequency * (Ranking.k1 + 1) / (frequency + norm)
+  }
+
+  /// What a phrase gives at most to documents of such a frequency at most and of such a length at least.
+  func bound(_ leaf: Int, _ frequency: UInt32, _ length: UInt32) -> Double {
+    score(leaves[leaf].idf, max(0, highestWeight) * Double(frequency), length)
+  }
+
+  /// What a phrase gives to the document that it stands on.
+  func contribution(_ leaf: Int, _ document: UInt32) throws -> Double {
+    score(
+      leaves[leaf].idf, try leaves[leaf].iterator.frequency(weights), try reader.length(of: document))
+  }
+
+  /// The rank of a document, on which or behind which all phrases stand or are to be brought.
+  func rank(of document: UInt32) throws -> Double {
+    let length = try reader.length(of: document)
+    var rank = 0.0
+    for leaf in leaves {
+      if leaf.iterator.document < document || document == 0 { try leaf.iterator.advance(to: document) }
+      if leaf.iterator.document == document {
+        rank += score(leaf.idf, try leaf.iterator.frequency(weights), length)
+      }
+    }
+    return rank
+  }
+}
+
+/// The documents of the highest ranks so far: a heap, the last of them on top.
+final class BestDocuments {
+  private final class Item {
+    let rank: Double
+    let document: UInt32
+    var id: [UInt8]?
+
+    init(_ rank: Double, _ document: UInt32) {
+      self.rank = rank
+      self.document = document
+    }
+  }
+
+  private let count: Int
+  private let reader: InvertedIndexReader
+  private var items: [Item] = []
+  /// Whether numbers are in the order of IDs.
+  private let isSorted: Bool
+  private var threshold = -Double.infinity
+
+  init(_ count: Int, _ reader: InvertedIndexReader) {
+    self.count = count
+    self.reader = reader
+    isSorted = reader.state.sortedDocuments == reader.state.nextDocument
+  }
+
+  /// Whether a document that comes next could be among the best if its rank is no higher than this.
+  @inline(__always)
+  func canTake(_ bound: Double) -> Bool {
+    // Of one rank the lower ID goes first.
+    bound > threshold || (bound == threshold && !isSorted) || items.count < count
+  }
+
+  /// Takes a document if it is among the best. They come by ascending number.
+  @inline(__always)
+  func offer(_ document: UInt32, _ rank: Double) throws {
+    if items.count == count, rank < threshold { return }
+    try take(Item(rank, document))
+  }
+
+  private func take(_ item: Item) throws {
+    if items.count < count {
+      items.append(item)
+      var child = items.count - 1
+      while child > 0 {
+        let parent = (child - 1) / 2
+        guard try precedes(items[parent], items[child]) else { break }
+        items.swapAt(parent, child)
+        child = parent
+      }
+    } else {
+      guard try precedes(item, items[0]) else { return }
+      items[0] = item
+      var parent = 0
+      while true {
+        var worst = parent
+        for child in [2 * parent + 1, 2 * parent + 2] where child < items.count {
+          if try precedes(items[worst], items[child]) { worst = child }
+        }
+        guard worst != parent else { break }
+        items.swapAt(parent, worst)
+        parent = worst
+      }
+    }
+    if items.count == count { threshold = items[0].rank }
+  }
+
+  /// Whether a document comes before another in the result.
+  private func precedes(_ left: Item, _ right: Item) throws -> Bool {
+    if left.rank != right.rank { return left.rank > right.rank }
+    if isSorted || max(left.document, right.document) < reader.state.sortedDocuments {
+      return left.document < right.document
+    }
+    return try id(left).lexicographicallyPrecedes(try id(right))
+  }
+
+  private func id(_ item: Item) throws -> [UInt8] {
+    if let id = item.id { return id }
+    let id = try reader.withID(of: item.document) { [UInt8]($0) }
+    item.id = id
+    return id
+  }
+
+  /// Calls `body` with each, the best first.
+  func forEach(_ body: (UnsafeRawBufferPointer, Double) throws -> Bool) throws {
+    // IDs are cheapest in the order of numbers.
+    items.sort { $0.document < $1.document }
+    for item in items { _ = try id(item) }
+    items.sort {
+      $0.rank != $1.rank
+        ? $0.rank > $1.rank : ($0.id ?? []).lexicographicallyPrecedes($1.id ?? [])
+    }
+    for item in items {
+      guard try (item.id ?? []).withUnsafeBytes({ try body($0, item.rank) }) else { return }
+    }
+  }
+}

@@ -1,0 +1,29 @@
+// What MATCH has found, in queries that are built; MATCH itself is `FullTextExpression`.
+
+/// Functions about what MATCH has found.
+///
+/// ```swift
+/// Query.select(.expression(Meta.id)).from()
+///   .where(FullTextExpression.index("nameFTSIndex").match("'buy'"))
+///   .orderBy(FullTextFunction.rank("nameFTSIndex").descending())
+/// ```
+public enum FullTextFunction {
+  /// RANK: larger is better.
+  public static func rank(_ index: String, from source: String? = nil) -> Expression {
+    .rank(IndexReference(index, source: source))
+  }
+
+  /// SNIPPET: the part of the text that has the most of the query's words.
+  public static func snippet(_ index: String, from source: String? = nil) -> Expression {
+    Function.call(FullTextFunctions.snippet, [reference(index, source)])
+  }
+
+  /// OFFSETS: where the query's words are in the texts.
+  public static func offsets(_ index: String, from source: String? = nil) -> Expression {
+    Function.call(FullTextFunctions.offsets, [reference(index, source)])
+  }
+
+  private static func reference(_ index: String, _ source: String?) -> Expression {
+    .property(PropertyReference((source.map { [.name($0)] } ?? []) + [.name(index)]))
+  }
+}

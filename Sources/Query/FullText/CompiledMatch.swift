@@ -1,0 +1,116 @@
+import FullText
+
+/// A MATCH that is ready to be run.
+final class CompiledMatch: @unchecked Sendable {
+  let match: ResolvedMatch
+  let index: FullTextIndexInfo
+  /// The number of the source.
+  let source: Int
+  let text: CompiledExpression
+  /// The query of a text that is the same for all runs.
+  let query: MatchQuery?
+  /// Whether ranks come with the rows of the source's step.
+  let isDriving: Bool
+  /// What gives the texts of the document at hand.
+  let columns: [CompiledExpression]
+
+  private init(
+    _ match: ResolvedMatch, _ index: FullTextIndexInfo, _ plan: QueryPlan, _ program: EvaluationProgram,
+    _ scope: PlanScope
+  ) throws(QueryError) {
+    self.match = match
+    self.index = index
+    source = try scope.source(match.index.source.map { SourceName($0) })
+    text = try program.compile(match.text, in: scope)
+    if case .literal(.string(let text)) = match.text {
+      do { query = try index.query(text, match.index, in: nil) } catch let error as QueryError {
+        throw error
+      } catch { throw QueryError(.index, "\(error)") }
+    } else {
+      query = nil
+    }
+    isDriving = plan.drives(match)
+    var columns: [CompiledExpression] = []
+    let own = DefinitionScope(source: source)
+    for expression in index.definition.expressions {
+      columns.append(try program.compile(expression, in: own))
+    }
+    self.columns = columns
+  }
+
+  static func compile(
+    _ plan: QueryPlan, _ context: PlanningContext, _ program: EvaluationProgram, _ scope: PlanScope
+  ) throws(QueryError) -> [CompiledMatch] {
+    var compiled: [CompiledMatch] = []
+    for match in plan.query.matches {
+      guard let index = context.fullText[match.index.name] else {
+        throw QueryError(
+          .index, "there is no full-text index \"\(match.index.name)\"", at: match.index.position)
+      }
+      compiled.append(try CompiledMatch(match, index, plan, program, scope))
+    }
+    return compiled
+  }
+}
+
+/// What names mean in an index's definition where the document is the row of a source.
+private struct DefinitionScope: EvaluationScope {
+  let source: Int
+
+  func resolve(_ reference: PropertyReference) throws(QueryError) -> ResolvedReference {
+    .path(source: source, reference.steps)
+  }
+
+  func source(_ name: SourceName?) throws(QueryError) -> Int { source }
+}
+
+/// The documents that a step gets of a MATCH.
+final class CompiledFullTextAccess: Sendable {
+  /// The number of the MATCH.
+  let match: Int
+  let isRanked: Bool
+  let takesBest: Bool
+
+  init(_ access: FullTextAccess, _ scope: PlanScope) {
+    match = scope.matches.firstIndex { $0.match == access.match } ?? 0
+    isRanked = access.isRanked
+    takesBest = access.takesBest
+  }
+}
+
+extension PlanScope {
+  func compile(
+    special expression: Expression, _ compiler: inout ExpressionCompiler
+  ) throws(QueryError) -> CompiledExpression {
+    func number(_ index: IndexReference) throws(QueryError) -> Int {
+      guard let number = matches.firstIndex(where: { $0.match.index == index }) else {
+        throw QueryError(
+          .invalidUse, "there is no MATCH on \"\(index.name)\"", at: index.position)
+      }
+      return number
+    }
+    switch expression {
+    case .match(let index, let text):
+      guard
+        let number = matches.firstIndex(where: { $0.match == ResolvedMatch(index: index, text: text) })
+      else { throw QueryError(.index, "there is no MATCH on \"\(index.name)\"", at: index.position) }
+      return MatchNode(number, matches[number].source)
+    case .rank(let index):
+      let number = try number(index)
+      return RankNode(number, matches[number].source)
+    case .call(let call) where FullTextFunctions.names.contains(call.name):
+      guard case .rank(let index)? = call.arguments.first else {
+        throw QueryError(.invalidUse, "\(call.name) takes the name of an index first", at: call.position)
+      }
+      let number = try number(index)
+      if call.name == FullTextFunctions.offsets { return OffsetsNode(number, matches[number]) }
+      var arguments: [CompiledExpression] = []
+      for argument in call.arguments.dropFirst() { arguments.append(try compiler.compile(argument, nil)) }
+      return SnippetNode(number, matches[number], arguments)
+    case .exists: throw QueryError(.unsupported, "EXISTS can't be used here")
+    case .call(let call):
+      throw QueryError(.invalidUse, "the aggregate \(call.name) can't be used here", at: call.position)
+    default: throw QueryError(.invalidUse, "this can't be used here")
+    }
+  }
+}

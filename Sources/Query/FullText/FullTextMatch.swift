@@ -1,0 +1,92 @@
+import Documents
+import Fleece
+import FullText
+import Storage
+
+/// A MATCH in one run of a query: what it finds on the run's snapshot. One thread at a time.
+final class FullTextMatch {
+  let compiled: CompiledMatch
+  private let snapshot: DocumentSnapshot
+  /// The rank of the row at hand, where rows come from this.
+  @exclusivity(unchecked) var rank = 0.0
+  private var parsed: MatchQuery??
+  private var found: MatchedDocuments?
+
+  init(_ compiled: CompiledMatch, _ snapshot: DocumentSnapshot) {
+    self.compiled = compiled
+    self.snapshot = snapshot
+  }
+
+  /// What the text asks for; nil when there is no text.
+  func query(_ context: EvaluationContext) throws -> MatchQuery? {
+    if let query = compiled.query { return query }
+    if let parsed { return parsed }
+    let value = compiled.text.evaluate(context)
+    try context.check()
+    var query: MatchQuery?
+    switch value {
+    case .string(let text): query = try compiled.index.query(text.string, compiled.match.index, in: nil)
+    case .missing, .null: break
+    default:
+      throw QueryError(
+        .evaluation,
+        "the text of MATCH(\(compiled.index.record.name), …) has to be a string, and is of type"
+          + " \(value.type.name)")
+    }
+    parsed = .some(query)
+    return query
+  }
+
+  /// A search on the snapshot; nil when there is no text to search for.
+  func search(_ context: EvaluationContext) throws -> MatchSearch? {
+    guard let query = try query(context) else { return nil }
+    let reader = try compiled.index.reader(in: try snapshot.storage)
+    return try MatchSearch(query, in: reader, weights: compiled.index.definition.weights)
+  }
+
+  /// All that it finds, for rows that come from elsewhere.
+  func documents(_ context: EvaluationContext) throws -> MatchedDocuments {
+    if let found { return found }
+    let documents = MatchedDocuments()
+    if let search = try search(context) {
+      try snapshot.withoutWrites {
+        try search.forEachRanked { id, rank in
+          documents.insert(id, rank)
+          return true
+        }
+      }
+    }
+    found = documents
+    return documents
+  }
+}
+
+/// IDs of documents and their ranks.
+final class MatchedDocuments {
+  private let table = RowTable([ValueOrder(.empty)])
+  private let arena = EvaluationArena(capacity: 16_384)
+  private var ranks: [Double] = []
+  private let probe: UnsafeMutablePointer<QueryValue>
+
+  init() {
+    probe = .allocate(capacity: 1)
+    probe.initialize(to: .missing)
+  }
+
+  deinit { probe.deallocate() }
+
+  /// Adds an ID that isn't there.
+  func insert(_ id: UnsafeRawBufferPointer, _ rank: Double) {
+    probe.pointee = .string(TextSlice(id))
+    let kept = arena.allocate(1, of: QueryValue.self)
+    kept.initialize(to: .string(arena.copy(TextSlice(id))))
+    table.add(kept, table.hash(probe))
+    ranks.append(rank)
+  }
+
+  /// The rank of a document; nil when it isn't among them.
+  func rank(of id: TextSlice) -> Double? {
+    probe.pointee = .string(id)
+    return table.find(probe, table.hash(probe)).map { ranks[$0] }
+  }
+}

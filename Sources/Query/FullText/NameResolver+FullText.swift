@@ -1,0 +1,104 @@
+/// A MATCH of a query, its index's source named.
+struct ResolvedMatch: Hashable, Sendable {
+  var index: IndexReference
+  var text: Expression
+
+  /// What it is in conditions.
+  var expression: Expression { .match(index, text) }
+}
+
+/// The functions about what a MATCH has found in the document at hand. Their first argument, an index, is `.rank` in
+/// resolved queries.
+enum FullTextFunctions {
+  static let snippet = "SNIPPET"
+  static let offsets = "OFFSETS"
+  static let names: Set<String> = [snippet, offsets]
+
+  /// So that the parser knows them; they are compiled by `PlanScope`.
+  static let table = [
+    QueryFunction(snippet, 1...5, isDeterministic: false) { _, _, _ in .missing },
+    QueryFunction(offsets, 1...1, isDeterministic: false) { _, _, _ in .missing },
+  ]
+}
+
+extension NameResolver {
+  /// `MATCH(index, text)`.
+  mutating func resolveMatch(_ index: IndexReference, _ text: Expression, _ scope: Scope) throws -> Expression
+  {
+    let index = try resolve(index, scope, "MATCH")
+    let text = try resolve(text, scope)
+    guard text.isConstant else {
+      throw failure(
+        .unsupported, "the text of MATCH(\(index.name), …) is the same for all rows", at: index.position)
+    }
+    let match = ResolvedMatch(index: index, text: text)
+    if !query.matches.contains(match) { query.matches.append(match) }
+    return match.expression
+  }
+
+  /// The index that RANK and its kin are about, or MATCH, as of one source.
+  func resolve(_ index: IndexReference, _ scope: Scope, _ function: String) throws -> IndexReference {
+    let documents = scope.documents
+    var index = index
+    if let source = index.source {
+      guard documents.contains(where: { $0.name == source }) else {
+        throw failure(
+          .unknownName, "\(function)(\(source).\(index.name)): there is no source of documents \"\(source)\"",
+          at: index.position)
+      }
+      return index
+    }
+    guard let only = documents.first else {
+      throw failure(.invalidUse, "\(function) needs a FROM", at: index.position)
+    }
+    guard documents.count == 1 else {
+      throw failure(
+        .invalidUse,
+        "\(function) of several sources needs the name of one: \(function)(\(only.name).\(index.name))",
+        at: index.position)
+    }
+    index.source = only.name
+    return index
+  }
+
+  /// SNIPPET and OFFSETS: the first argument was parsed as a path, and is an index.
+  mutating func resolveFullTextFunction(_ call: FunctionCall, _ scope: Scope) throws -> Expression {
+    guard case .property(let path)? = call.arguments.first, path.steps.count <= 2 else {
+      throw failure(
+        .invalidUse, "\(call.name) takes the name of a full-text index first", at: call.position)
+    }
+    var names: [String] = []
+    for step in path.steps { if case .name(let name) = step { names.append(name) } }
+    guard names.count == path.steps.count, let name = names.last else {
+      throw failure(
+        .invalidUse, "\(call.name) takes the name of a full-text index first", at: call.position)
+    }
+    let written = IndexReference(name, source: names.count == 2 ? names[0] : nil, position: path.position)
+    var resolved = call
+    resolved.arguments = [.rank(try resolve(written, scope, call.name))]
+    for argument in call.arguments.dropFirst() { resolved.arguments.append(try resolve(argument, scope)) }
+    return .call(resolved)
+  }
+
+  /// RANK and its kin are about a MATCH of the same index, wherever in the query that stands.
+  func checkRanks() throws {
+    var all = query.columns.map(\.expression) + query.conditions + (query.groupBy ?? [])
+    all += query.orderBy.map(\.expression) + [query.having].compactMap { $0 }
+    for source in query.sources {
+      switch source.kind {
+      case .documents(_, let on): all += on
+      case .unnest(let array, _): all.append(array)
+      }
+    }
+    for expression in all { try checkRanks(expression) }
+  }
+
+  private func checkRanks(_ expression: Expression) throws {
+    if case .rank(let index) = expression, !query.matches.contains(where: { $0.index == index }) {
+      throw failure(
+        .invalidUse, "RANK, SNIPPET and OFFSETS of \"\(index.name)\" need a MATCH on that index",
+        at: index.position)
+    }
+    try expression.forEachPart { try checkRanks($0) }
+  }
+}

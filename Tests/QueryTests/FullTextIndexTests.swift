@@ -1,0 +1,144 @@
+import Datasets
+import Documents
+import Foundation
+import FullText
+import FullTextReference
+import Testing
+import Touchstone
+
+@testable import Query
+@testable import Storage
+
+/// Full-text indexes against an evaluator that looks at each document literally.
+@Suite struct FullTextIndexTests {
+  static let isLong = ProcessInfo.processInfo.environment["TOUCHSTONE_LONG"] != nil
+  static let columns = ["title", "text"]
+  /// Few words, so that they meet; one beyond any key, and ones that share what keys are cut to.
+  static let words: [String] =
+    [
+      "linux", "kernel", "database", "databases", "engine", "couch", "couchbase", "quick", "the", "of", "run",
+      "running", "naïve", "straße", "日本語", "a1", "b2", "C3", "longer", "longest", "long",
+    ] + ["x", "y", "z"].map { String(repeating: "w", count: 600) + $0 }
+
+  struct Random {
+    var generator: SeededRandom
+
+    mutating func word() -> String {
+      // The first words are much more frequent.
+      let place = Double.random(in: 0..<1, using: &generator)
+      return FullTextIndexTests.words[Int(place * place * Double(FullTextIndexTests.words.count))]
+    }
+
+    mutating func text(_ most: Int) -> String {
+      (0..<Int.random(in: 0...most, using: &generator)).map { _ in word() }.joined(separator: " ")
+    }
+
+    mutating func item(_ inPhrase: Bool = false) -> String {
+      var word = word()
+      if word.utf8.count > 100, Bool.random(using: &generator) { word = String(word.prefix(550)) + "*" }
+      switch Int.random(in: 0..<8, using: &generator) {
+      case 0: return String(word.prefix(3)) + "*"
+      case 1 where !inPhrase: return "^" + word
+      case 2 where !inPhrase: return "title:" + word
+      default: return word
+      }
+    }
+
+    mutating func phrase() -> String {
+      if Int.random(in: 0..<3, using: &generator) > 0 { return item() }
+      let items = (0..<Int.random(in: 2...3, using: &generator)).map { _ in item(true) }
+      let column = Int.random(in: 0..<4, using: &generator) == 0 ? "text:" : ""
+      return column + "\"" + items.joined(separator: " ") + "\""
+    }
+
+    mutating func query(_ depth: Int = 0) -> String {
+      switch Int.random(in: 0..<(depth > 2 ? 2 : 8), using: &generator) {
+      case 0, 1: return phrase()
+      case 2: return phrase() + " NEAR/\(Int.random(in: 0...4, using: &generator)) " + phrase()
+      case 3: return "(" + query(depth + 1) + " NOT " + query(depth + 1) + ")"
+      case 4, 5: return "(" + query(depth + 1) + " OR " + query(depth + 1) + ")"
+      default: return "(" + query(depth + 1) + " " + query(depth + 1) + ")"
+      }
+    }
+  }
+
+  /// Holds what the index finds against the reference, for random queries.
+  private func compare(
+    _ database: Database, _ reference: ReferenceIndex, _ random: inout Random, _ count: Int, _ context: String
+  ) throws {
+    let all = try database.query(
+      "SELECT META().id, RANK(words) FROM _ WHERE MATCH(words, $text) ORDER BY RANK(words) DESC")
+    let best = try database.query(
+      "SELECT META().id, RANK(words) FROM _ WHERE MATCH(words, $text) ORDER BY RANK(words) DESC LIMIT 5")
+    let plain = try database.query("SELECT META().id FROM _ WHERE MATCH(words, $text)")
+    let under = try database.query(
+      "SELECT META().id, RANK(words) FROM _ WHERE MATCH(words, $text) OR n < 0 ORDER BY RANK(words) DESC")
+    for _ in 0..<count {
+      let text = random.query()
+      let expected = try reference.search(text)
+      let note = "\(text) \(context), TOUCHSTONE_SEED=\(IndexTesting.seed)"
+      func rows(_ query: Query) throws -> [String] {
+        try query.run(["text": .string(text)]).map { row in
+          "\(row[0].string ?? "-") \(row[1].double ?? -1)"
+        }
+      }
+      let wanted = expected.map { "\($0.id) \($0.rank)" }
+      let found = try rows(all)
+      #expect(found == wanted, Comment(rawValue: note))
+      #expect(try rows(best) == Array(wanted.prefix(5)), Comment(rawValue: "best: " + note))
+      #expect(try rows(under) == wanted, Comment(rawValue: "under OR: " + note))
+      let ids = try plain.run(["text": .string(text)]).map { $0[0].string ?? "-" }
+      #expect(ids.sorted() == expected.map(\.id).sorted(), Comment(rawValue: "plain: " + note))
+      if found != wanted { return }
+    }
+  }
+
+  @Test("random texts, writes and queries against the reference", arguments: IndexTesting.engines)
+  func random(_ engine: EngineName) throws {
+    var random = Random(generator: SeededRandom(seed: IndexTesting.seed))
+    let options: [TextAnalysisOptions] = [
+      .init(), .init(language: .english), .init(language: .german, ignoresAccents: true),
+    ]
+    for (round, options) in options.enumerated() {
+      let weights: [Double]? = round == 2 ? [2.5, 0.5] : nil
+      var reference = try ReferenceIndex(
+        columns: Self.columns, options: options, weights: weights ?? [])
+      try IndexTesting.withDatabase(engine) { database in
+        func write(_ id: String, _ database: Database) throws {
+          let texts = [random.text(4), random.text(30)]
+          try database.save(id, ["title": .string(texts[0]), "text": .string(texts[1]), "n": 1])
+          reference.set(id, texts)
+        }
+        try database.inBatch { for number in 0..<400 { try write("doc\(number)", database) } }
+        try database.createFullTextIndex("words", on: Self.columns, options: options, weights: weights)
+        try compare(database, reference, &random, Self.isLong ? 300 : 25, "after the build")
+        for step in 0..<(Self.isLong ? 40 : 6) {
+          try database.inBatch {
+            for _ in 0..<(step % 3 == 0 ? 1 : 60) {
+              let id = "doc\(Int.random(in: 0..<500, using: &random.generator))"
+              switch Int.random(in: 0..<6, using: &random.generator) {
+              case 0:
+                _ = try? database.delete(id)
+                reference.remove(id)
+              case 1:
+                try? database.purge(id)
+                reference.remove(id)
+              default: try write(id, database)
+              }
+            }
+            if step == 1 { try compare(database, reference, &random, 3, "in a batch") }
+          }
+          if step == 4 { try database.compact() }
+          try compare(database, reference, &random, Self.isLong ? 50 : 6, "after step \(step)")
+        }
+        #expect(try database.check() == [])
+        for number in 0..<500 where number % 50 != 0 {
+          _ = try? database.delete("doc\(number)")
+          reference.remove("doc\(number)")
+        }
+        try compare(database, reference, &random, 5, "when most are gone")
+        #expect(try database.check() == [])
+      }
+    }
+  }
+}
