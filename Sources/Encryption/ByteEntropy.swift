@@ -19,6 +19,8 @@ public struct ByteEntropy {
 
   /// How many bytes were counted.
   public private(set) var bytes: UInt64 = 0
+  /// Of those, the ones that aren't structure.
+  private var judged: UInt64 = 0
   /// The lowest entropy of a whole block that isn't all zeros; nil when there was none.
   public private(set) var lowest: Double?
   /// Where that block begins.
@@ -28,7 +30,7 @@ public struct ByteEntropy {
   public init() {}
 
   /// Counts the next bytes: whole blocks, but for the last ones. Blocks that `isStructure` tells, with the offset of
-  /// their first byte, aren't judged alone.
+  /// their first byte, count for nothing but the length.
   public mutating func add(
     _ bytes: UnsafeRawBufferPointer, isStructure: ((UnsafeRawBufferPointer, Int) -> Bool)? = nil
   ) {
@@ -36,12 +38,16 @@ public struct ByteEntropy {
     while start < bytes.count {
       let end = min(start + Self.blockBytes, bytes.count)
       let block = UnsafeRawBufferPointer(rebasing: bytes[start..<end])
-      addBlock(block, isJudged: !(isStructure?(block, Int(self.bytes)) ?? false))
+      if isStructure?(block, Int(self.bytes)) ?? false {
+        self.bytes += UInt64(block.count)
+      } else {
+        addBlock(block)
+      }
       start = end
     }
   }
 
-  private mutating func addBlock(_ block: UnsafeRawBufferPointer, isJudged: Bool) {
+  private mutating func addBlock(_ block: UnsafeRawBufferPointer) {
     // Two rows of counters: the same byte twice in a row doesn't wait for itself.
     blockCounts.withUnsafeMutableBufferPointer { counters in
       var index = 0
@@ -52,7 +58,7 @@ public struct ByteEntropy {
       }
       if index < block.count { counters[Int(block[index])] &+= 1 }
     }
-    let isWhole = isJudged && block.count == Self.blockBytes
+    let isWhole = block.count == Self.blockBytes
     var sum = 0.0
     var zeros: UInt32 = 0
     for value in 0..<256 {
@@ -71,12 +77,13 @@ public struct ByteEntropy {
       }
     }
     bytes += UInt64(block.count)
+    judged += UInt64(block.count)
   }
 
   /// Bits a byte of all that was counted; nil for less than a block.
   public var value: Double? {
-    guard bytes >= UInt64(Self.blockBytes) else { return nil }
+    guard judged >= UInt64(Self.blockBytes) else { return nil }
     let sum = counts.reduce(0.0) { $0 + ($1 == 0 ? 0 : Double($1) * log2(Double($1))) }
-    return log2(Double(bytes)) - sum / Double(bytes)
+    return log2(Double(judged)) - sum / Double(judged)
   }
 }

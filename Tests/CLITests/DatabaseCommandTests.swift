@@ -85,7 +85,7 @@ import Testing
         #expect(result.status == 0, "\(arguments): \(result.output)\(result.errors)")
         #expect(result.faults == [])
         // A deep check of an encrypted database says of each file how random it looks.
-        let saysOfFiles = engine == .sqlcipher && arguments.contains("--deep")
+        let saysOfFiles = engine.encrypts && arguments.contains("--deep")
         #expect(result.output.isEmpty != saysOfFiles)
       }
       let name = try #require(

@@ -3,7 +3,7 @@ import Touchstone
 /// `touchstone create`: a new, empty database.
 struct CreateCommand: Subcommand {
   private static let engine = DatabaseArguments.engine(
-    "sqlite, lmdb, sqlcipher, lmdb-encrypted or sqlcipher-plain; sqlite when nothing is said")
+    "sqlite (the default), lmdb, sqlcipher, lmdb-encrypted or sqlcipher-plain")
 
   static let usage = Usage(
     "create", "Makes a new, empty database",
@@ -12,7 +12,8 @@ struct CreateCommand: Subcommand {
     notes: """
       The database is encrypted exactly when a new key is given (--new-key-file, or the variable
       TOUCHSTONE_NEW_KEY) or its engine is one that encrypts, which then takes the key (--key-file, or
-      TOUCHSTONE_KEY). With a new key and no engine, the engine is sqlcipher; lmdb with a new key is lmdb-encrypted.
+      TOUCHSTONE_KEY). With a new key and no engine, the engine is sqlcipher; lmdb with a new key is
+      lmdb-encrypted.
       """)
 
   private let path: String
