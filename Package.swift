@@ -34,6 +34,7 @@ let package = Package(
     // libstemmer has no .pc file.
     .systemLibrary(
       name: "CStemmer", path: "Sources/CStemmer", providers: [.apt(["libstemmer-dev"])]),
+    .systemLibrary(name: "CFileSystem", path: "Sources/CFileSystem"),
     .target(
       name: "CSimdjson", path: "Sources/CSimdjson",
       linkerSettings: [.linkedLibrary("simdjson")]),
@@ -42,7 +43,7 @@ let package = Package(
     .target(name: "Storage"),
     .target(name: "SQLiteLibrary", dependencies: ["CSQLite"]),
     .target(name: "StorageSQLite", dependencies: ["Storage", "SQLiteLibrary", "CCrypto"]),
-    .target(name: "StorageLMDB", dependencies: ["Storage", "CLMDB"]),
+    .target(name: "StorageLMDB", dependencies: ["Storage", "Encryption", "CLMDB", "CCrypto"]),
     .target(
       name: "Fleece", dependencies: ["CSimdjson"],
       swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
@@ -50,21 +51,31 @@ let package = Package(
     .target(name: "Blobs", dependencies: ["Storage", "Encryption", "CCrypto"]),
     .target(name: "Documents", dependencies: ["Storage", "Fleece", "Encryption", "Blobs", "CCrypto"]),
     .target(
+      name: "CBLite2",
+      dependencies: ["Documents", "Fleece", "Blobs", "Storage", "SQLiteLibrary", "CSQLite", "CCrypto"]),
+    .target(
       name: "FullText", dependencies: ["Storage", "CICU", "CStemmer"],
       swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
     .target(
       name: "Query", dependencies: ["Storage", "Fleece", "Documents", "FullText", "CICU"],
       swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
     .target(
+      name: "Upgrade",
+      dependencies: [
+        "SQLiteLibrary", "CSQLite", "Documents", "Blobs", "Fleece", "Encryption", "Storage", "CCrypto",
+        "CZlib",
+      ]),
+    .target(
       name: "Touchstone",
       dependencies: [
-        "Documents", "FullText", "Query", "Encryption", "Blobs", "Storage", "StorageSQLite", "StorageLMDB",
-        "CZip",
+        "Documents", "FullText", "Query", "CBLite2", "Upgrade", "Encryption", "Blobs", "Storage",
+        "StorageSQLite", "StorageLMDB", "CFileSystem", "CZip",
       ]),
 
     // The bench. It depends on the library, never the reverse.
     .target(name: "BenchmarkKit"),
-    .target(name: "Datasets", dependencies: ["CZlib", "CCrypto"], path: "Datasets"),
+    .target(
+      name: "Datasets", dependencies: ["SQLiteLibrary", "CSQLite", "CZlib", "CCrypto"], path: "Datasets"),
     .target(
       name: "Limits", dependencies: ["CSQLite", "CLMDB", "CSimdjson", "CCrypto"],
       path: "Benchmarks/Limits"),
@@ -112,6 +123,16 @@ let package = Package(
       name: "ConversionTests",
       dependencies: [
         "Touchstone", "Storage", "SQLiteLibrary", "StorageConformance", "Datasets", "conversion-child",
+      ]),
+    .testTarget(
+      name: "CBLite2Tests",
+      dependencies: ["Touchstone", "CBLite2", "SQLiteLibrary", "CSQLite", "Datasets", "Storage"]),
+    .executableTarget(name: "upgrade-child", dependencies: ["Touchstone"], path: "Tests/UpgradeChild"),
+    .testTarget(
+      name: "UpgradeTests",
+      dependencies: [
+        "Upgrade", "Touchstone", "Datasets", "SQLiteLibrary", "CSQLite", "StorageConformance",
+        "upgrade-child",
       ]),
     .testTarget(name: "TouchstoneTests", dependencies: ["Touchstone", "Datasets"]),
     .testTarget(

@@ -37,11 +37,11 @@ public final class LoadedDataset: @unchecked Sendable {
   /// Loads a data set by its name in the manifest, or a file of JSON lines by its path.
   ///
   /// `documents` is how many to take: generated sets have any number, of others they are taken evenly from
-  /// the whole, and all when there are fewer. `seed` matters to generated sets alone. A whole set of the
+  /// the whole, and all when there are fewer. `seed` matters to generated sets alone. `name` is what a file's set is called. A whole set of the
   /// manifest is checked against its checksum. Throws `DatasetError`.
   public static func load(
     _ nameOrPath: String, documents: Int? = nil, seed: UInt64 = SyntheticTravel.defaultSeed,
-    environment: DataDirectory = .fromEnvironment
+    environment: DataDirectory = .fromEnvironment, as name: String? = nil
   ) throws -> LoadedDataset {
     if let documents, documents < 1 {
       throw DatasetError(.invalidArgument, "\(documents) documents are not a data set")
@@ -51,7 +51,7 @@ public final class LoadedDataset: @unchecked Sendable {
       return try generate(documents ?? known.documents, seed: seed)
     }
     let path = try DatasetLookup.path(of: nameOrPath, environment: environment)
-    let loaded = try read(path, name: nameOrPath, documents: documents)
+    let loaded = try read(path, name: name ?? nameOrPath, documents: documents)
     if let known, loaded.count == known.documents, loaded.sha256 != known.sha256 {
       throw DatasetError(
         .corrupt, "its SHA-256 is \(loaded.sha256), that of \(known.name) is \(known.sha256)", path: path)

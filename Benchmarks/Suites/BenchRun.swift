@@ -25,7 +25,7 @@ public struct BenchRun {
     let directory = try TrialDirectory(in: settings.workDirectory)
     defer { directory.remove() }
     var engines: [String: ProbedEngine] = [:]
-    for type in settings.engines {
+    for type in suites.flatMap({ $0.engines(settings) }) where engines[type.name] == nil {
       engines[type.name] = try ProbedEngine(
         type, durability: settings.durability, workDirectory: directory.path)
     }
@@ -34,13 +34,15 @@ public struct BenchRun {
     let context = SuiteContext(settings: settings, engines: engines, fixtures: fixtures, dataset: dataset)
     let runner = Runner(
       .init(
-        sampling: settings.sampling, seed: settings.seed, workDirectory: directory.path, progress: progress,
-        shouldStop: shouldStop))
+        sampling: settings.sampling, seed: settings.seed, workDirectory: directory.path,
+        plantedDelay: settings.plantedDelay.map { delay in
+          { workload, engine, seconds in delay.run(workload.identity(engine), seconds: seconds) }
+        }, progress: progress, shouldStop: shouldStop))
     let watch = MachineWatch(seed: settings.seed)
     var results: [WorkloadResult] = []
     for suite in suites {
       let workloads = try suite.workloads(context).filter { settings.only?.contains($0.name) ?? true }
-      results += try runner.run(workloads, engines: settings.engines.map(\.name))
+      results += try runner.run(workloads, engines: suite.engines(settings).map(\.name))
       fixtures.removeAll()
     }
     return ResultsFile(
@@ -53,8 +55,9 @@ public struct BenchRun {
   }
 
   private func loadDataset() throws -> LoadedDataset {
-    try LoadedDataset.load(
-      settings.dataset ?? Manifest.standard().name, documents: settings.documents, seed: settings.seed)
+    let name = settings.dataset ?? Manifest.standard().name
+    if CBLite2Dataset.isNamed(name) { return try CBLite2Dataset.load(name, documents: settings.documents) }
+    return try LoadedDataset.load(name, documents: settings.documents, seed: settings.seed)
   }
 
   private func description(_ engine: ProbedEngine) -> ResultsFile.EngineDescription {

@@ -7,6 +7,9 @@ import Storage
 extension ProbedEngine {
   /// Whether it is of LMDB; otherwise it is of the SQLite family.
   var isLMDB: Bool { library.hasPrefix("LMDB") }
+
+  /// What its bare C loops are called; nil for an engine that has none.
+  var limitName: String? { isLMDB && type.encrypts ? nil : "\(library), bare C" }
 }
 
 /// What the bare C loops set when they open a file: what the engine says that it sets.

@@ -12,6 +12,8 @@ public struct Suite: Sendable {
   public let workloadNames: [String]
   /// Whether it needs documents.
   public let usesDataset: Bool
+  /// The engines it compares when none is named; nil: the standard ones.
+  public let standardEngines: (@Sendable () -> [EngineType])?
   /// What its results say beside their table: a sentence a line.
   public let notes: @Sendable ([WorkloadResult]) -> [String]
   /// Its workloads for a run. Data that all of them use is made here.
@@ -20,6 +22,7 @@ public struct Suite: Sendable {
   /// A suite; see the properties.
   public init(
     name: String, summary: String, workloadNames: [String], usesDataset: Bool,
+    standardEngines: (@Sendable () -> [EngineType])? = nil,
     notes: @escaping @Sendable ([WorkloadResult]) -> [String] = { _ in [] },
     workloads: @escaping @Sendable (SuiteContext) throws -> [Workload]
   ) {
@@ -27,18 +30,19 @@ public struct Suite: Sendable {
     self.summary = summary
     self.workloadNames = workloadNames
     self.usesDataset = usesDataset
+    self.standardEngines = standardEngines
     self.notes = notes
     self.workloads = workloads
   }
 
   /// All suites, in the order in which they run when none is named.
-  public static let all = [engine, travel, documents, query]
+  public static let all = [engine, travel, documents, query, fullText, encryption, convert, upgrade, claims]
 }
 
 /// How a run of suites is to be made.
 public struct BenchSettings: Sendable {
-  /// What is compared, the first one being what the others are compared with.
-  public var engines: [EngineType]
+  /// What is compared, the first one being what the others are compared with. Nil: each suite's own.
+  public var engines: [EngineType]?
   /// The one level at which all engines run.
   public var durability: Durability
   /// Samples of each workload and engine.
@@ -55,12 +59,14 @@ public struct BenchSettings: Sendable {
   public var keys: Int
   /// Single commits of the engine suite.
   public var commits: Int
+  /// A slowdown of all workloads, to try a gate.
+  public var plantedDelay: PlantedDelay?
   /// Only these workloads. Nil: all of the suite.
   public var only: Set<String>?
 
   /// Settings with the sizes that fit two cores.
   public init(
-    engines: [EngineType] = BenchEngines.standard, durability: Durability = .normal, samples: Int = 5,
+    engines: [EngineType]? = nil, durability: Durability = .normal, samples: Int = 5,
     workDirectory: String, seed: UInt64 = 1, dataset: String? = nil, documents: Int? = nil,
     keys: Int = 100_000, commits: Int = 1_000, only: Set<String>? = nil
   ) {
@@ -74,6 +80,13 @@ public struct BenchSettings: Sendable {
     self.keys = keys
     self.commits = commits
     self.only = only
+  }
+}
+
+extension Suite {
+  /// The engines that a run compares.
+  public func engines(_ settings: BenchSettings) -> [EngineType] {
+    settings.engines ?? standardEngines?() ?? BenchEngines.standard
   }
 }
 

@@ -18,6 +18,9 @@ public enum Metric: String, CaseIterable, Sendable, Codable {
   case systemCalls = "system_calls"
   /// Resident memory at the end of the run, before anything is closed, in bytes.
   case settledMemoryBytes = "settled_rss_bytes"
+  /// Of that, what is the process's own: pages of mapped files are left out, which the system can take back and others
+  /// share.
+  case anonymousMemoryBytes = "anonymous_bytes"
   /// Bytes written over the bytes of the data that the run had to write.
   case writeAmplification = "write_amplification"
   /// Size of the files over the bytes of the data that they hold.
@@ -49,7 +52,9 @@ public enum Metric: String, CaseIterable, Sendable, Codable {
     switch self {
     case .seconds, .cpuSeconds, .latencyP50, .latencyP95, .latencyP99, .latencyP999, .latencyMax: "s"
     case .opsPerSecond: "1/s"
-    case .bytesWritten, .peakMemoryBytes, .fileBytes, .bytesRead, .settledMemoryBytes: "B"
+    case .bytesWritten, .peakMemoryBytes, .fileBytes, .bytesRead, .settledMemoryBytes,
+      .anonymousMemoryBytes:
+      "B"
     case .systemCalls: "calls"
     case .writeAmplification, .spaceAmplification: ""
     }

@@ -38,6 +38,12 @@ public enum ProcessUsage {
   /// `VmHWM` of `/proc/self/status`. Pages of files that are mapped count as far as they are resident.
   public static func peakMemory() -> Int? { field("VmHWM:", of: "/proc/self/status").map { $0 * 1_024 } }
 
+  /// Resident memory in bytes that is the process's own, without pages of mapped files: `RssAnon` of
+  /// `/proc/self/status`.
+  public static func anonymousMemory() -> Int? {
+    field("RssAnon:", of: "/proc/self/status").map { $0 * 1_024 }
+  }
+
   /// Sets the peak back to what is resident now, by writing 5 to `/proc/self/clear_refs`. False when the kernel
   /// doesn't allow it; the peak is then that of the process so far.
   @discardableResult

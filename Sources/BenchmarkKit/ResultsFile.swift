@@ -79,6 +79,20 @@ public struct ResultsFile: Codable, Equatable, Sendable {
     self.results = results
   }
 
+  /// Several runs of the same workloads as one: the samples of each, in order. What one of them lacks is left out;
+  /// everything else is the first one's. Nil when there is none.
+  public static func merged(_ files: [ResultsFile]) -> ResultsFile? {
+    guard var merged = files.first else { return nil }
+    let others = files.dropFirst().map { file in
+      Dictionary(file.results.map { ($0.identity, $0) }) { first, _ in first }
+    }
+    merged.results = merged.results.compactMap { result in
+      let found = others.compactMap { $0[result.identity] }
+      return found.count == others.count ? WorkloadResult(merging: result, found) : nil
+    }
+    return merged
+  }
+
   /// A moment as results files write it.
   public static func timestamp(_ date: Date) -> String {
     date.formatted(Date.ISO8601FormatStyle(timeZone: TimeZone(secondsFromGMT: 0) ?? .gmt))

@@ -99,6 +99,10 @@ public enum ResultsSchema {
         }
         if counts.count > 1 { faults.append("\(place)metrics: they have different numbers of samples") }
       }
+      if result["instructions"] != nil, let counts = object(result, "instructions", place) {
+        _ = count(counts, "run", "\(place)instructions.")
+        if counts["limit"] != nil { _ = count(counts, "limit", "\(place)instructions.") }
+      }
       if result["limit"] != nil, let limit = object(result, "limit", place) {
         _ = string(limit, "name", "\(place)limit.")
         let normalized = number(limit, "normalized", "\(place)limit.")

@@ -21,6 +21,9 @@ public struct Runner {
     public var workDirectory: String
     /// Whether every run begins with cold processor caches (`CacheEviction`), which takes 20 ms.
     public var evictsCaches: Bool
+    /// A slowdown that is planted to see whether a gate finds it: called at the end of every run of an engine, not of
+    /// limits, with the seconds that it took; returns the seconds that it passed working.
+    public var plantedDelay: ((_ workload: Workload, _ engine: String, _ seconds: Double) -> Double)?
     /// Told before every run.
     public var progress: (Progress) -> Void
     /// Asked before every run; when true, `run` throws `Interrupted`.
@@ -29,6 +32,7 @@ public struct Runner {
     /// Options; see the properties.
     public init(
       sampling: Sampling, seed: UInt64 = 1, workDirectory: String, evictsCaches: Bool = true,
+      plantedDelay: ((_ workload: Workload, _ engine: String, _ seconds: Double) -> Double)? = nil,
       progress: @escaping (Progress) -> Void = { _ in },
       shouldStop: @escaping () -> Bool = { false }
     ) {
@@ -36,6 +40,7 @@ public struct Runner {
       self.seed = seed
       self.workDirectory = workDirectory
       self.evictsCaches = evictsCaches
+      self.plantedDelay = plantedDelay
       self.progress = progress
       self.shouldStop = shouldStop
     }
@@ -107,6 +112,7 @@ public struct Runner {
     var done = 0
     var results: [WorkloadResult] = []
     for plan in plans {
+      let engines = plan.engines
       let started = Clock.nanoseconds()
       var samples = engines.map { _ in SampleSeries() }
       var limitSamples = engines.map { _ in SampleSeries() }
@@ -155,10 +161,12 @@ public struct Runner {
   /// A workload and the names of its limits, by engine.
   private struct Plan {
     let workload: Workload
+    let engines: [String]
     let limits: [String?]
 
-    init(_ workload: Workload, engines: [String]) {
+    init(_ workload: Workload, engines all: [String]) {
       self.workload = workload
+      engines = all.filter(workload.runs)
       limits = engines.map { workload.limit?.name($0) }
     }
 
@@ -198,7 +206,10 @@ public struct Runner {
       let sample: Sample
       do {
         if options.evictsCaches { CacheEviction.run() }
-        sample = try Sample.take(trial, operations: workload.operations)
+        let planted = isLimit ? nil : options.plantedDelay
+        sample = try Sample.take(
+          trial, operations: workload.operations,
+          delay: planted.map { delay in { delay(workload, engine, $0) } })
       } catch {
         try? trial.finish()
         throw error

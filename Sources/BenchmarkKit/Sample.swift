@@ -2,26 +2,32 @@
 struct Sample {
   private(set) var values: [Metric: Double] = [:]
 
-  /// Runs a trial once between two looks at the counters. Reading the counters is outside of the
-  /// time.
-  static func take(_ trial: Trial, operations: Int) throws -> Sample {
+  /// Runs a trial once between two looks at the counters. Reading the counters is outside of the time.
+  ///
+  /// `delay` is given the seconds that the run took, and returns those that it then passed working.
+  static func take(_ trial: Trial, operations: Int, delay: ((Double) -> Double)? = nil) throws -> Sample {
     ProcessUsage.resetPeakMemory()
     let before = ProcessUsage.Transfers.current()
     let cpuBefore = Clock.cpuNanoseconds()
-    let start = Clock.nanoseconds()
-    let duration = try trial.run()
-    let end = Clock.nanoseconds()
+    let (duration, seconds) = try MeasuredRegion.run {
+      let start = Clock.nanoseconds()
+      let duration = try trial.run()
+      let whole = Double(Clock.nanoseconds() - start) / 1e9
+      let seconds =
+        switch duration {
+        case .whole: whole
+        case .seconds(let measured): measured
+        case .latencies(_, let measured): measured ?? whole
+        }
+      return (duration, seconds + (delay?(seconds) ?? 0))
+    }
     let cpuAfter = Clock.cpuNanoseconds()
     let after = ProcessUsage.Transfers.current()
     var sample = Sample()
     sample.values[.peakMemoryBytes] = Double(ProcessUsage.peakMemory() ?? 0)
     sample.values[.settledMemoryBytes] = ProcessUsage.residentMemory().map(Double.init)
-    var seconds = Double(end - start) / 1e9
-    switch duration {
-    case .whole: break
-    case .seconds(let measured): seconds = measured
-    case .latencies(let histogram, let measured):
-      if let measured { seconds = measured }
+    sample.values[.anonymousMemoryBytes] = ProcessUsage.anonymousMemory().map(Double.init)
+    if case .latencies(let histogram, _) = duration {
       for (metric, quantile) in Metric.latencies {
         sample.values[metric] = Double(histogram.value(at: quantile)) / 1e9
       }

@@ -13,10 +13,14 @@ public struct Workload: Sendable {
   public let parameters: Parameters
   /// Operations of one run, by which times are divided.
   public let operations: Int
+  /// Whether other threads than the caller's do part of its work, which a counter of instructions doesn't see.
+  public let runsThreads: Bool
   /// Makes everything ready for one run. Not timed.
   public let prepare: @Sendable (TrialContext) throws -> Trial
   /// The loop that shows how fast it could be.
   public let limit: Limit?
+  /// Whether it means something on an engine; it is left out on the others.
+  public let runs: @Sendable (_ engine: String) -> Bool
 
   /// The bare loop over the same library that a workload is held against, run in the same rounds.
   public struct Limit: Sendable {
@@ -35,18 +39,27 @@ public struct Workload: Sendable {
     }
   }
 
+  /// What a results file has once: `suite workload (parameters) on engine`.
+  public func identity(_ engine: String) -> String {
+    "\(suite) \(parameters.isEmpty ? name : "\(name) (\(parameters.text))") on \(engine)"
+  }
+
   /// Declares a workload; see the properties.
   public init(
     suite: String, name: String, summary: String, parameters: Parameters = [:], operations: Int,
-    limit: Limit? = nil, prepare: @escaping @Sendable (TrialContext) throws -> Trial
+    runsThreads: Bool = false, limit: Limit? = nil,
+    runs: @escaping @Sendable (_ engine: String) -> Bool = { _ in true },
+    prepare: @escaping @Sendable (TrialContext) throws -> Trial
   ) {
     self.suite = suite
     self.name = name
     self.summary = summary
     self.parameters = parameters
     self.operations = operations
+    self.runsThreads = runsThreads
     self.prepare = prepare
     self.limit = limit
+    self.runs = runs
   }
 }
 

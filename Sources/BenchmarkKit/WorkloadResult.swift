@@ -25,6 +25,14 @@ public struct WorkloadResult: Codable, Equatable, Sendable {
       }
     }
 
+    /// The samples of several, one after the other; of a metric that not all have, none.
+    init(merging all: [Metrics]) {
+      for metric in Metric.allCases {
+        let found = all.compactMap { $0[metric]?.samples }
+        if found.count == all.count { distributions[metric.rawValue] = Distribution(found.flatMap { $0 }) }
+      }
+    }
+
     /// Reads an object of distributions. Throws when a required metric is missing; what isn't known is left out.
     public init(from decoder: any Decoder) throws {
       let container = try decoder.container(keyedBy: Name.self)
@@ -67,6 +75,8 @@ public struct WorkloadResult: Codable, Equatable, Sendable {
     public var fileBytes: Distribution { required(.fileBytes) }
   }
 
+  /// Instructions of one run at small sizes; nil when they weren't counted.
+  public var instructions: InstructionCounts?
   /// How often the first rounds were left out and made again, as they were of a machine that warmed up; nil: never.
   public var warmups: Int?
 
@@ -109,6 +119,23 @@ public struct WorkloadResult: Codable, Equatable, Sendable {
     }
   }
 
+  /// The samples of several runs of one workload on one engine, as if they had been one.
+  init(merging first: WorkloadResult, _ others: [WorkloadResult]) {
+    self = first
+    let all = [first] + others
+    metrics = Metrics(merging: all.map(\.metrics))
+    instructions = all.compactMap(\.instructions).first
+    let limits = all.compactMap(\.limit)
+    guard let limit = limits.first, limits.count == all.count else {
+      self.limit = nil
+      return
+    }
+    let seconds = Distribution(limits.flatMap(\.seconds.samples))
+    self.limit = LimitResult(
+      name: limit.name, seconds: seconds, cpuSeconds: Distribution(limits.flatMap(\.cpuSeconds.samples)),
+      normalized: seconds.median > 0 ? metrics.seconds.median / seconds.median : 0)
+  }
+
   /// Median seconds an operation.
   public var secondsPerOperation: Double { metrics.seconds.median / Double(max(1, operations)) }
 
@@ -138,5 +165,20 @@ public struct Distribution: Codable, Equatable, Sendable {
     p99 = Statistics.quantile(0.99, ofSorted: sorted)
     let interval = Statistics.medianInterval(samples)
     ci95 = [interval.lowerBound, interval.upperBound]
+  }
+}
+
+/// Instructions that one run executed in its own thread, as callgrind counts them: the same each time to within a few
+/// thousandths, however busy the machine is.
+public struct InstructionCounts: Codable, Equatable, Sendable {
+  /// Of the workload.
+  public var run: Int
+  /// Of its limit, when it has one.
+  public var limit: Int?
+
+  /// Counts; see the properties.
+  public init(run: Int, limit: Int? = nil) {
+    self.run = run
+    self.limit = limit
   }
 }

@@ -74,6 +74,13 @@ extension BlobStore {
     if !isKept { unlink(path) }
   }
 
+  /// Forgets a new blob that isn't what was expected, and its bytes, unless it was put in place.
+  public func discard(_ blob: StoredBlob) {
+    unsaved.withLock { unsaved in
+      if let found = unsaved.blobs.removeValue(forKey: blob.digest) { unlink(found.path) }
+    }
+  }
+
   func unsavedPath(of digest: BlobDigest) -> String? { unsaved.withLock { $0.blobs[digest]?.path } }
 
   /// Whether there are new blobs that no committed document names.

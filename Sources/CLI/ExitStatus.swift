@@ -28,6 +28,14 @@ enum ExitStatus: Int32 {
       case .damaged, .unsupportedVersion, .batchFailed: self = .database
       default: self = .usage
       }
+    case let error as CBLite2Error:
+      self = [.alreadyExists, .noSuchCollection].contains(error.code) ? .usage : .database
+    case let error as UpgradeError:
+      switch error.code {
+      case .refused, .differs: self = .no
+      case .notFound, .damaged, .truncated, .inUse, .changed, .keyRequired, .wrongKey: self = .database
+      default: self = .usage
+      }
     case let error as DatabaseError:
       switch error.code {
       case .alreadyExists, .invalidName, .unknownEngine, .notEncrypted, .alreadyEncrypted: self = .usage

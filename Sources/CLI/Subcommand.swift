@@ -20,8 +20,9 @@ enum Subcommands {
       QueryCommand.self,
       IndexCommand.self,
       CompactCommand.self, CheckCommand.self, VerifyCommand.self, ConvertCommand.self, CopyCommand.self,
+      UpgradeCommand.self,
       RekeyCommand.self, EncryptCommand.self, DecryptCommand.self, KeyShowCommand.self,
-      DatasetsCommand.self, BenchCommand.self, CompareCommand.self, ReportCommand.self,
+      DatasetsCommand.self, BenchCommand.self, CompareCommand.self, GateCommand.self, ReportCommand.self,
     ]
   }
 

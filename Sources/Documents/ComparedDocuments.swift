@@ -65,6 +65,12 @@ final class ComparedDocuments {
     }
   }
 
+  /// Reads all revisions of a document into `tree`.
+  func loadTree(of document: Stored, _ record: DocumentRecord) throws {
+    try tree.decode(record.tree)
+    if let history = record.history { try tree.addHistory(of: document.id, history, transaction) }
+  }
+
   func lastSequence() throws -> UInt64 {
     try DocumentStore.State(transaction, keyspaces.meta).lastSequence
   }

@@ -34,6 +34,7 @@ final class DocumentCheck {
     try check.part("keyspace changes") { try checkChanges() }
     try check.part("keyspace bodies") { try checkBodies(keyspaces.bodies, known: bodies) }
     try check.part("keyspace conflicts") { try checkBodies(keyspaces.conflicts, known: conflicts) }
+    try check.part("keyspace history") { try checkHistories() }
     try check.part("keyspace expirations") { try checkExpirations() }
     try checkCounts()
     if let blobs { try check.part("blobs") { try blobs.finish(store) } }
@@ -108,6 +109,10 @@ final class DocumentCheck {
       record.body, keyCount: record.keyCount, subject, "its body",
       at: BlobCheck.Place(keyspace: isTombstone ? keyspaces.deleted : keyspaces.docs, key: Array(id)))
     try tree.decode(record.tree)
+    if let history = record.history {
+      // What is pruned and still stored has its bodies, too.
+      try tree.addHistory(of: id, history, transaction, includingPruned: true)
+    }
     try checkTree(record, subject)
   }
 
@@ -230,6 +235,35 @@ final class DocumentCheck {
       }
       return true
     }
+  }
+
+  // MARK: history
+
+  /// Each block is of a document that says so. Whether its blocks are right was seen there.
+  private func checkHistories() throws {
+    guard let keyspace = try transaction.keyspace(named: HistoryBlock.keyspace) else { return }
+    var last: [UInt8] = []
+    try transaction.scan(keyspace, .all, order: .ascending, fetch: .keys) { key, _ in
+      counts[6, default: 0] += 1
+      try check.step()
+      guard let id = HistoryBlock.documentID(in: key) else {
+        try check.report("keyspace history", "a key can't be read")
+        return true
+      }
+      guard !last.elementsEqual(id) else { return true }
+      last = Array(id)
+      let hasHistory = try last.withUnsafeBytes {
+        let record = try transaction.get($0, in: keyspaces.docs) ?? transaction.get($0, in: keyspaces.deleted)
+        return try record.map { try DocumentRecord($0).history != nil } ?? false
+      }
+      if !hasHistory {
+        let name = String(decoding: last, as: UTF8.self)
+        try check.report("keyspace history", "'\(name)' has older revisions that no document knows of")
+      }
+      return true
+    }
+    let (said, found) = (try transaction.count(of: keyspace), counts[6] ?? 0)
+    if said != found { try check.report("keyspace history", "it has \(found) entries, and says \(said)") }
   }
 
   // MARK: expirations and expiry

@@ -84,7 +84,7 @@ final class DocumentComparison {
     if haveSameKeys, a.bytes.count == b.bytes.count, compareBytes(a.bytes, b.bytes) == 0 {
       // The same bytes; bodies of other revisions and blobs lie elsewhere.
       let record = try a.record()
-      if DocumentRecord.hasSingleRevision(record.tree) {
+      if record.hasSingleRevision {
         return try compareBlobs(record.body, a.id)
       }
     }
@@ -98,8 +98,8 @@ final class DocumentComparison {
     throws
   {
     let (recordA, recordB) = (try a.record(), try b.record())
-    try left.tree.decode(recordA.tree)
-    try right.tree.decode(recordB.tree)
+    try left.loadTree(of: a, recordA)
+    try right.loadTree(of: b, recordB)
     if comparesSequences, recordA.sequence != recordB.sequence {
       try differ(id, .sequence, "\(recordA.sequence)", "\(recordB.sequence)")
     }
@@ -256,8 +256,8 @@ extension RevisionFlags {
 }
 
 extension DocumentRecord {
-  /// Whether a tree has no revision but the current one.
-  fileprivate static func hasSingleRevision(_ tree: UnsafeRawBufferPointer) -> Bool { tree.first == 1 }
+  /// Whether there is no revision but the current one.
+  fileprivate var hasSingleRevision: Bool { history == nil && tree.first == 1 }
 }
 
 extension RevisionTree {

@@ -22,7 +22,20 @@ public enum DocumentID {
     }
   }
 
-  private static func reasonAgainst(_ utf8: UnsafeBufferPointer<UInt8>, maximum: Int) -> String? {
+  /// Throws `invalidDocumentID` for bytes from outside that can't be a stored ID.
+  static func checkStored(_ id: UnsafeRawBufferPointer) throws {
+    var reason = reasonAgainst(id.bindMemory(to: UInt8.self), maximum: maximumStoredBytes)
+    if reason == nil, id.contains(where: { $0 >= 0x80 }), String(validating: id, as: UTF8.self) == nil {
+      reason = "a document ID has to be UTF-8"
+    }
+    if let reason {
+      throw DocumentError(
+        .invalidDocumentID, reason, documentID: String(decoding: id.prefix(100), as: UTF8.self))
+    }
+  }
+
+  /// Why these bytes can't be an ID, nil when they can.
+  static func reasonAgainst(_ utf8: UnsafeBufferPointer<UInt8>, maximum: Int) -> String? {
     if utf8.isEmpty { return "a document ID can't be empty" }
     if utf8.count > maximum {
       return "a document ID has at most \(maximum) bytes of UTF-8, this one \(utf8.count)"

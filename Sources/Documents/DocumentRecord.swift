@@ -1,11 +1,14 @@
 // A document as it is stored in the keyspaces `docs` (live) and `deleted` (tombstones), under its ID.
 //
-//   record := version:u8  flags:u8  sequence:varint  keyCount:varint  treeLength:varint  tree  body
+//   record := version:u8  flags:u8  sequence:varint  keyCount:varint  [history]  treeLength:varint  tree  body
+//   history := lowest:varint  outside:varint
 //
-//   version   1
+//   version   1; 2 with a history: a single branch of more revisions than a record keeps
 //   flags     1 deleted, 2 conflicted: of the document as a whole
 //   sequence  of the latest change to the document
 //   keyCount  how many shared keys a reader has to know for this body
+//   lowest    generation: what is lower isn't remembered any more
+//   outside   how many older revisions are stored in the keyspace `history` (HistoryBlock.swift)
 //   tree      RevisionTree.swift; its first node is the current revision
 //   body      Fleece of the current revision, an object; to the end of the record
 //
@@ -17,10 +20,20 @@
 /// The highest sequence: the keys of a keyspace of sequences are below 2^63.
 let maximumSequence = UInt64(Int64.max)
 
+/// What a record says of the document's older revisions, which are in the keyspace `history`.
+@usableFromInline
+struct StoredHistory {
+  /// Those of a lower generation don't count any more.
+  @usableFromInline var lowestGeneration: UInt64
+  /// How many are stored.
+  @usableFromInline var count: UInt64
+}
+
 /// A stored document in place: valid as long as its bytes.
 @usableFromInline
 struct DocumentRecord {
   @inlinable static var version: UInt8 { 1 }
+  static let versionWithHistory: UInt8 = 2
 
   @usableFromInline
   struct Flags: OptionSet, Sendable {
@@ -37,6 +50,8 @@ struct DocumentRecord {
   @usableFromInline let flags: Flags
   @usableFromInline let sequence: UInt64
   @usableFromInline let keyCount: Int
+  /// Nil when all revisions are in `tree`.
+  @usableFromInline let history: StoredHistory?
   @usableFromInline let tree: UnsafeRawBufferPointer
   @usableFromInline let body: UnsafeRawBufferPointer
 
@@ -55,6 +70,7 @@ struct DocumentRecord {
     flags = Flags(rawValue: start.load(fromByteOffset: 1, as: UInt8.self))
     self.sequence = UInt64(truncatingIfNeeded: sequence)
     self.keyCount = keyCount
+    history = nil
     tree = UnsafeRawBufferPointer(start: start + offset, count: treeLength)
     body = UnsafeRawBufferPointer(
       start: start + offset + treeLength, count: bytes.count &- offset &- treeLength)
@@ -80,11 +96,12 @@ struct DocumentRecord {
   init(checking bytes: UnsafeRawBufferPointer) throws {
     var reader = ByteReader(bytes)
     guard let version = reader.byte(), let flags = reader.byte(), let sequence = reader.varint(),
-      sequence > 0, sequence <= maximumSequence, let keyCount = reader.varint(), keyCount <= 2048,
-      let treeLength = reader.varint(),
+      sequence > 0, sequence <= maximumSequence, let keyCount = reader.varint(), keyCount <= 2048
+    else { throw DocumentRecord.unreadable(bytes) }
+    history = version == DocumentRecord.version ? nil : try DocumentRecord.history(version, &reader)
+    guard let treeLength = reader.varint(),
       treeLength <= UInt64(bytes.count), let tree = reader.bytes(Int(treeLength))
     else { throw DocumentRecord.unreadable(bytes) }
-    guard version == DocumentRecord.version else { throw DocumentRecord.unsupported }
     self.flags = Flags(rawValue: flags)
     self.sequence = sequence
     self.keyCount = Int(keyCount)
@@ -92,9 +109,17 @@ struct DocumentRecord {
     body = reader.rest
   }
 
+  private static func history(_ version: UInt8, _ reader: inout ByteReader) throws -> StoredHistory {
+    guard version == versionWithHistory else { throw unsupported }
+    guard let lowest = reader.varint(), lowest > 0, lowest <= RevisionID.maximumGeneration,
+      let count = reader.varint(), count > 0, count <= maximumSequence
+    else { throw damaged }
+    return StoredHistory(lowestGeneration: lowest, count: count)
+  }
+
   /// Why bytes aren't a record: those of a later version may not read as one at all.
   private static func unreadable(_ bytes: UnsafeRawBufferPointer) -> DocumentError {
-    bytes.first.map { $0 > version } ?? false ? unsupported : damaged
+    bytes.first.map { $0 > versionWithHistory } ?? false ? unsupported : damaged
   }
 
   static let damaged = DocumentError(.damaged, "a stored document can't be read")

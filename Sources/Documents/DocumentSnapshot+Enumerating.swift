@@ -41,7 +41,14 @@ extension DocumentSnapshot {
         guard goesOn else { return }
       }
     } else if let range = documents.range {
-      if documents.mode == .includingDeleted, try transaction.count(of: keyspaces.deleted) > 0 {
+      if documents.mode == .onlyConflicts, let ids = try conflictedIDs(range, transaction, keyspaces) {
+        for id in documents.isDescending ? ids.reversed() : ids {
+          let found = try id.withUnsafeBytes { key in
+            try transaction.get(key, in: keyspaces.docs).map { try take(key, $0) }
+          }
+          if found == false { return }
+        }
+      } else if documents.mode == .includingDeleted, try transaction.count(of: keyspaces.deleted) > 0 {
         try merge(
           transaction.cursor(in: keyspaces.docs, range), transaction.cursor(in: keyspaces.deleted, range),
           isDescending: documents.isDescending, take)
@@ -50,6 +57,27 @@ extension DocumentSnapshot {
         try transaction.scan(keyspaces.docs, range, order: order, fetch: .entries, take)
       }
     }
+  }
+
+  /// The IDs of conflicted documents, in order: from the changes, which have the flags without the bodies. Nil when
+  /// there may be so many that the documents themselves are looked through.
+  private func conflictedIDs(
+    _ range: KeyRange, _ transaction: any ReadTransaction, _ keyspaces: DocumentStore.Keyspaces
+  ) throws -> [[UInt8]]? {
+    // Each has at least one leaf besides the current one, whose body is there.
+    let limit = try transaction.count(of: keyspaces.conflicts)
+    guard limit > 0 else { return [] }
+    guard try limit < max(1_000, transaction.count(of: keyspaces.docs) / 8) else { return nil }
+    var ids: [[UInt8]] = []
+    try transaction.scan(keyspaces.changes, order: .stored) { _, change in
+      guard let flags = change.first else { throw DocumentRecord.damaged }
+      if DocumentRecord.Flags(rawValue: flags).contains(.conflicted) {
+        let id = UnsafeRawBufferPointer(rebasing: change[1...])
+        if range.contains(id) { ids.append(Array(id)) }
+      }
+      return true
+    }
+    return ids.sorted { $0.lexicographicallyPrecedes($1) }
   }
 
   /// The documents that are asked for, to keep.
@@ -103,5 +131,21 @@ extension AllDocuments {
     if isDescending, startID == "" { return nil }
     let end = bound(endID, includesEnd)
     return isDescending ? KeyRange(lower: end, upper: start) : KeyRange(lower: start, upper: end)
+  }
+}
+
+extension KeyRange {
+  fileprivate func contains(_ key: UnsafeRawBufferPointer) -> Bool {
+    func order(_ bound: [UInt8]) -> Int { bound.withUnsafeBytes { compareBytes(key, $0) } }
+    switch lower {
+    case .unbounded: break
+    case .inclusive(let bound): if order(bound) < 0 { return false }
+    case .exclusive(let bound): if order(bound) <= 0 { return false }
+    }
+    switch upper {
+    case .unbounded: return true
+    case .inclusive(let bound): return order(bound) <= 0
+    case .exclusive(let bound): return order(bound) < 0
+    }
   }
 }

@@ -20,6 +20,12 @@ extension DocumentSnapshot {
       DocumentView(idBytes: id, bytes: found, record: try DocumentRecord(found), sharedKeys: sharedKeys))
   }
 
+  /// What finds documents by their IDs, for whoever looks up many. Not to be used beyond the snapshot.
+  public func reader() throws -> DocumentReader {
+    let (transaction, context) = try open()
+    return DocumentReader(transaction, context.keyspaces.docs, context.keyspaces.deleted)
+  }
+
   /// Calls `body` with each live document's ID until it returns false; no body is read.
   public func forEachID(
     in range: KeyRange = .all, order: ScanOrder = .ascending,

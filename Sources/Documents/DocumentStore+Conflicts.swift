@@ -80,11 +80,11 @@ extension DocumentStore {
     guard let id = RevisionID(revision.history.first ?? "") else { return (current, nil) }
     var ancestor: Int?
     for text in revision.history {
-      ancestor = RevisionID(text).flatMap { history.index(of: $0) }
+      ancestor = try RevisionID(text).flatMap { try history.index(of: $0) }
       if ancestor != nil { break }
     }
     // Known itself, or on top of what is current.
-    if ancestor == 0 || history.index(of: id) != nil { return (current, nil) }
+    if try ancestor == 0 || history.index(of: id) != nil { return (current, nil) }
     let remote = Revision(
       id: id, parent: revision.history.dropFirst().first.flatMap { RevisionID($0) },
       isDeleted: revision.isDeleted, isLeaf: true, isCurrent: false, sequence: 0, hasBody: true,

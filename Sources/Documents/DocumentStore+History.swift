@@ -7,6 +7,7 @@ extension DocumentStore {
   public func revisions(of id: String, withBodies: Bool = true) throws -> [Revision]? {
     try reading { transaction, context in
       guard let history = try history(of: id, transaction, context) else { return nil }
+      try history.loadOlder()
       return try history.tree.nodes.indices.map { try history.revision($0, withBody: withBodies) }
     }
   }
@@ -38,8 +39,8 @@ extension DocumentStore {
       guard let history = try history(of: id, transaction, context) else {
         throw DocumentError(.notFound, "there is no such document", documentID: id)
       }
-      guard var left = history.index(of: first), var right = history.index(of: second) else {
-        let unknown = history.index(of: first) == nil ? first : second
+      guard var left = try history.index(of: first), var right = try history.index(of: second) else {
+        let unknown = try history.index(of: first) == nil ? first : second
         throw DocumentError(.notFound, "the revision \(unknown) isn't known", documentID: id)
       }
       // Parents are older, so the younger of both goes up until they meet.
@@ -57,21 +58,54 @@ extension DocumentStore {
     }
   }
 
-  /// A document and its whole tree, as one transaction sees them.
-  struct History {
-    let store: DocumentStore
+  /// A document and its tree, as one transaction sees them. Older revisions of a deep history are read when something
+  /// asks for one of them; indices stay as they are then.
+  final class History {
     let document: Document
-    let tree: RevisionTree
-    let transaction: any ReadTransaction
-    let context: Context
+    let tree = RevisionTree()
+    private let store: DocumentStore
+    private let transaction: any ReadTransaction
+    private let context: Context
+    /// What `tree` lacks.
+    private var older: StoredHistory?
 
-    func index(of revision: RevisionID) -> Int? {
+    init(
+      _ document: Document, _ store: DocumentStore, _ transaction: any ReadTransaction, _ context: Context
+    ) throws {
+      self.document = document
+      self.store = store
+      self.transaction = transaction
+      self.context = context
+      older = try document.withRecord { record in
+        try tree.decode(record.tree)
+        return record.history
+      }
+    }
+
+    /// Makes the tree whole.
+    func loadOlder() throws {
+      guard let older else { return }
+      var id = document.id
+      try id.withUTF8 { try tree.addHistory(of: UnsafeRawBufferPointer($0), older, transaction) }
+      self.older = nil
+    }
+
+    func index(of revision: RevisionID) throws -> Int? {
+      if let index = loadedIndex(of: revision) { return index }
+      guard older != nil, revision.generation < tree.oldestGeneration else { return nil }
+      try loadOlder()
+      return loadedIndex(of: revision)
+    }
+
+    private func loadedIndex(of revision: RevisionID) -> Int? {
       tree.nodes.indices.first {
         tree.nodes[$0].generation == revision.generation && tree.revisionID(of: $0) == revision
       }
     }
 
     func revision(_ index: Int, withBody: Bool) throws -> Revision {
+      // The parent of the last one is among the older.
+      if index == tree.nodes.count - 1 { try loadOlder() }
       let node = tree.nodes[index]
       var body: JSONValue?
       var hasBody = node.flags.contains(.hasBody)
@@ -97,9 +131,7 @@ extension DocumentStore {
     guard let document = try self.document(id, includeDeleted: true, in: transaction, context) else {
       return nil
     }
-    let tree = RevisionTree()
-    try document.withRecord { try tree.decode($0.tree) }
-    return History(store: self, document: document, tree: tree, transaction: transaction, context: context)
+    return try History(document, self, transaction, context)
   }
 
   func body(

@@ -36,6 +36,17 @@ extension DocumentStore {
     _ id: String, _ body: JSONValue, basedOn generation: UInt64? = nil,
     onConflict control: ConcurrencyControl = .fail
   ) throws -> LocalDocument {
+    try saveLocalDocument(id, body, basedOn: generation, control, generation: nil)
+  }
+
+  /// The same with a generation that comes from elsewhere, whatever is stored.
+  func saveLocalDocument(_ id: String, _ body: JSONValue, generation: UInt64) throws {
+    _ = try saveLocalDocument(id, body, basedOn: nil, .lastWriteWins, generation: generation)
+  }
+
+  private func saveLocalDocument(
+    _ id: String, _ body: JSONValue, basedOn base: UInt64?, _ control: ConcurrencyControl, generation: UInt64?
+  ) throws -> LocalDocument {
     guard case .object = body else {
       throw DocumentError(.invalidBody, "a local document's body has to be a JSON object", documentID: id)
     }
@@ -43,8 +54,9 @@ extension DocumentStore {
     do { json = try body.canonicalJSON() } catch {
       throw DocumentError(.invalidBody, error.description, documentID: id)
     }
-    return try changeLocalDocument(id, generation, control) { stored, key, transaction, keyspace in
-      let saved = LocalDocument(id: id, generation: (stored?.generation ?? 0) + 1, body: body)
+    return try changeLocalDocument(id, base, control) { stored, key, transaction, keyspace in
+      let saved = LocalDocument(
+        id: id, generation: generation ?? (stored?.generation ?? 0) + 1, body: body)
       var record = ByteBuffer(capacity: json.utf8.count + 16)
       record.append(LocalDocument.version)
       record.append(varint: saved.generation)

@@ -16,6 +16,7 @@ import Synchronization
 //                                                  and 4: it came by sync)
 //   bodies     sequence → BodyRecord               bodies of replaced revisions, until compaction
 //   conflicts  sequence → BodyRecord               bodies of leaves that aren't current
+//   history      document ID, generation → HistoryBlock.swift: older revisions of deep histories; made with the first
 //   expiry       time document ID → nothing        when documents expire (Expiration.swift)
 //   expirations  document ID → time                the same by document
 //   local        name → LocalDocument.swift        local documents; made with the first one
@@ -40,6 +41,8 @@ public final class DocumentStore: Sendable {
     public var maximumTreeDepth: Int?
     /// Whether the bodies of replaced revisions stay until `compact()`.
     public var keepsReplacedBodies: Bool
+    /// How many revisions of a deep history are stored together; a record keeps up to twice as many. For tests.
+    package var revisionsPerBlock = 32
     /// The kinds of indexes that are known. A database with another can only be read.
     public var indexKinds: [any IndexKind]
 

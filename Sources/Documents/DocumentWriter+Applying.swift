@@ -25,11 +25,14 @@ extension DocumentWriter {
           .invalidHistory, "the history doesn't descend at \"\(revision)\"", documentID: idText(id))
       }
       last = generation.value
-      if isStored != nil,
-        let known = tree.index(of: suffix(generation.value, generation.start, generation.isText))
-      {
-        ancestor = known
-        break
+      if isStored != nil {
+        let wanted = suffix(generation.value, generation.start, generation.isText)
+        var known = tree.index(of: wanted)
+        if known == nil, try addsOlder(generation.value, of: id) { known = tree.index(of: wanted) }
+        if let known {
+          ancestor = known
+          break
+        }
       }
       ids.append(
         (generation.value, generation.start, text.count - generation.start, generation.isText))
@@ -39,6 +42,8 @@ extension DocumentWriter {
     }
     // The revision itself is known.
     if ids.isEmpty { return false }
+    // A branch needs all of the tree.
+    if ancestor != 0 { try loadHistory(of: id) }
     if bodyBlobs.mayBeNamed {
       try settleBlobs(
         id, generation: ids[0].generation, deleted: deleted, ancestor: ancestor, stored: isStored)

@@ -27,7 +27,7 @@ extension DocumentWriter {
         guard let entry = value.object else {
           throw refused("the attachment \"\(name)\" is not an object")
         }
-        let known = try storedAttachment(name, from: ancestor, stored)
+        let known = try storedAttachment(name, of: id, from: ancestor, stored)
         after[name] = .object(try settled(entry, name, known, generation, id))
       }
     }
@@ -107,31 +107,49 @@ extension DocumentWriter {
 
   /// The entry of that name in the nearest of the node and its ancestors whose body is here and has one. Nothing
   /// when that node is a tombstone: what is saved over one is new.
-  private func storedAttachment(_ name: String, from node: Int, _ stored: Stored?) throws -> JSONObject? {
-    guard let stored, node >= 0, !tree.nodes[node].isDeleted else { return nil }
+  private func storedAttachment(
+    _ name: String, of id: UnsafeRawBufferPointer, from node: Int, _ stored: Stored?
+  ) throws -> JSONObject? {
+    guard let stored, node >= 0, !tree.nodes[node].isDeleted, let transaction, let context else { return nil }
+    let keyspaces = context.keyspaces
+    let sharedKeys = keys.snapshot()
     var index = node
     while index >= 0 {
-      let attachments = try storedAttachments(of: index, stored)
-      if let entry = attachments?[name]?.object { return entry }
-      index = Int(tree.nodes[index].parent)
+      let found = tree.nodes[index]
+      var entry: JSONObject?
+      if index == 0 {
+        let body = UnsafeRawBufferPointer(rebasing: self.stored.bytes[stored.bodyStart...])
+        entry = try attachment(name, in: body, sharedKeys)
+      } else if found.flags.contains(.hasBody) {
+        let keyspace = found.isLeaf ? keyspaces.conflicts : keyspaces.bodies
+        entry = try attachment(name, at: found.sequence, in: keyspace, transaction, sharedKeys)
+      }
+      if let entry { return entry }
+      index = Int(found.parent)
+    }
+    for sequence in try olderBodies(of: id) {
+      let entry = try attachment(name, at: sequence, in: keyspaces.bodies, transaction, sharedKeys)
+      if let entry { return entry }
     }
     return nil
   }
 
-  private func storedAttachments(of index: Int, _ stored: Stored) throws -> JSONObject? {
-    let node = tree.nodes[index]
-    guard node.flags.contains(.hasBody), let transaction, let context else { return nil }
-    let sharedKeys = keys.snapshot()
-    func attachments(_ body: UnsafeRawBufferPointer) throws -> JSONObject? {
-      let value = FleeceReader.root(of: body)?.value(of: Attachment.property, sharedKeys: sharedKeys)
-      return try undamaged { () throws(FleeceError) in try value?.jsonValue(sharedKeys: sharedKeys) }?.object
+  private func attachment(
+    _ name: String, at sequence: UInt64, in keyspace: Keyspace, _ transaction: any ReadTransaction,
+    _ sharedKeys: SharedKeys
+  ) throws -> JSONObject? {
+    try withSequenceKey(sequence) { key in
+      try transaction.get(key, in: keyspace).flatMap {
+        try attachment(name, in: BodyRecord($0).body, sharedKeys)
+      }
     }
-    if index == 0 {
-      return try attachments(UnsafeRawBufferPointer(rebasing: self.stored.bytes[stored.bodyStart...]))
-    }
-    let keyspace = node.isLeaf ? context.keyspaces.conflicts : context.keyspaces.bodies
-    return try withSequenceKey(node.sequence) { key in
-      try transaction.get(key, in: keyspace).flatMap { try attachments(BodyRecord($0).body) }
-    }
+  }
+
+  private func attachment(
+    _ name: String, in body: UnsafeRawBufferPointer, _ sharedKeys: SharedKeys
+  ) throws -> JSONObject? {
+    let value = FleeceReader.root(of: body)?.value(of: Attachment.property, sharedKeys: sharedKeys)
+    return try undamaged { () throws(FleeceError) in try value?.jsonValue(sharedKeys: sharedKeys) }?
+      .object?[name]?.object
   }
 }

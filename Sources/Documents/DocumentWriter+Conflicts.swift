@@ -14,7 +14,7 @@ extension DocumentWriter {
     guard try load(id, transaction, keyspaces) != nil else {
       throw DocumentError(.notFound, "there is no such document", documentID: idText(id))
     }
-    guard let index = index(of: revision) else {
+    guard let index = try index(of: revision, in: id) else {
       throw DocumentError(.notFound, "the revision \(revision) isn't known", documentID: idText(id))
     }
     guard tree.nodes[index].isLeaf else {

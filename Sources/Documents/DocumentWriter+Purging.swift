@@ -15,6 +15,7 @@ extension DocumentWriter {
         .notFound, "the revision \(leaf) isn't a leaf: only ends of branches can be purged",
         documentID: idText(id))
     }
+    try loadHistory(of: id)
     var children = ContiguousArray(repeating: 0, count: tree.nodes.count)
     for node in tree.nodes where node.parent >= 0 { children[Int(node.parent)] += 1 }
     var keeps = ContiguousArray(repeating: true, count: tree.nodes.count)

@@ -10,10 +10,13 @@ extension DocumentWriter {
     var bodyStart: Int
   }
 
-  /// Copies the stored document into `stored` and its tree into `tree`; nil when there is none.
+  /// Copies the stored document into `stored` and its tree into `tree`; nil when there is none. Of a deep history
+  /// the tree has the newest revisions only, until `loadHistory`.
   func load(
     _ id: UnsafeRawBufferPointer, _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
   ) throws -> Stored? {
+    history = nil
+    isWhole = true
     var found = try transaction.get(id, in: keyspaces.docs)
     let isDeleted = found == nil
     if isDeleted, mayHaveTombstones { found = try transaction.get(id, in: keyspaces.deleted) }
@@ -24,6 +27,11 @@ extension DocumentWriter {
     try tree.decode(record.tree)
     guard record.flags.contains(.deleted) == isDeleted, tree.nodes[0].isDeleted == isDeleted else {
       throw DocumentRecord.damaged
+    }
+    if let older = record.history {
+      guard tree.isChain else { throw RevisionTree.damaged }
+      history = older
+      isWhole = false
     }
     return Stored(
       isDeleted: record.flags.contains(.deleted), sequence: record.sequence, keyCount: record.keyCount,
@@ -39,11 +47,13 @@ extension DocumentWriter {
   ) throws {
     // The old current revision and the parent, by the sequences of their bodies, before indices change.
     let oldCurrent = old == nil ? nil : tree.nodes[0]
-    let parentNode = parent > 0 ? tree.nodes[parent] : nil
+    // (An ancestor that came without a body has the sequence of the revision that it came with.)
+    let parentNode = parent > 0 && tree.nodes[parent].flags.contains(.hasBody) ? tree.nodes[parent] : nil
     var forgetsOldCurrent = false
     var forgetsParent = false
     var keepsCurrent = false
     var index = tree.sort(watching: newRevision)
+    let unpruned = tree.nodes.count
     index = try tree.prune(depth: maximumTreeDepth, watching: index) { sequence in
       if sequence == oldCurrent?.sequence {
         forgetsOldCurrent = true
@@ -55,8 +65,9 @@ extension DocumentWriter {
         try deleteBody(sequence, isLeaf: false, transaction, keyspaces)
       }
     }
+    let history = try settleHistory(id, hasPruned: tree.nodes.count < unpruned, transaction, keyspaces)
     // A leaf that lost is replaced: its body is no leaf's any more.
-    if let parentNode, parentNode.flags.contains(.hasBody) {
+    if let parentNode {
       try moveToReplaced(parentNode.sequence, keeps: !forgetsParent, transaction, keyspaces)
     }
     var flags: DocumentRecord.Flags = tree.nodes[0].isDeleted ? .deleted : []
@@ -68,7 +79,8 @@ extension DocumentWriter {
       }
       treeBytes.removeAll()
       tree.encode(into: &treeBytes)
-      compose(flags: flags, sequence, keyCount: encoder.sharedKeyCount, body: encoder.fleece)
+      compose(
+        flags: flags, sequence, keyCount: encoder.sharedKeyCount, history: history, body: encoder.fleece)
     } else {
       if hasNewBody {
         try putBody(
@@ -81,14 +93,15 @@ extension DocumentWriter {
         // What was current still is.
         keepsCurrent = true
         compose(
-          flags: flags, sequence, keyCount: old.keyCount,
+          flags: flags, sequence, keyCount: old.keyCount, history: history,
           body: UnsafeRawBufferPointer(rebasing: stored.bytes[old.bodyStart...]))
       } else {
         // The new revision ended the current branch, and another leaf takes its place.
         if let old, let oldCurrent, oldCurrent.flags.contains(.hasBody), !forgetsOldCurrent {
           try keepOldCurrent(old, oldCurrent, becameParent: true, transaction, keyspaces)
         }
-        try composeFromConflict(tree.nodes[0].sequence, flags: flags, sequence, transaction, keyspaces)
+        try composeFromConflict(
+          tree.nodes[0].sequence, flags: flags, sequence, history: history, transaction, keyspaces)
       }
     }
     let isDeleted = flags.contains(.deleted)
@@ -117,14 +130,19 @@ extension DocumentWriter {
 
   /// Puts the record together from `treeBytes` and a body.
   func compose(
-    flags: DocumentRecord.Flags, _ sequence: UInt64, keyCount: Int, body: UnsafeRawBufferPointer
+    flags: DocumentRecord.Flags, _ sequence: UInt64, keyCount: Int, history: StoredHistory? = nil,
+    body: UnsafeRawBufferPointer
   ) {
     record.removeAll()
     record.reserve(body.count + treeBytes.count + 32)
-    record.append(DocumentRecord.version)
+    record.append(history == nil ? DocumentRecord.version : DocumentRecord.versionWithHistory)
     record.append(flags.rawValue)
     record.append(varint: sequence)
     record.append(varint: UInt64(keyCount))
+    if let history {
+      record.append(varint: history.lowestGeneration)
+      record.append(varint: history.count)
+    }
     record.append(varint: UInt64(treeBytes.count))
     record.append(treeBytes.bytes)
     bodyStart = record.count
@@ -133,15 +151,15 @@ extension DocumentWriter {
 
   /// Puts the record together with the body of a leaf that becomes current, which leaves `conflicts`.
   func composeFromConflict(
-    _ leaf: UInt64, flags: DocumentRecord.Flags, _ sequence: UInt64, _ transaction: any WriteTransaction,
-    _ keyspaces: DocumentStore.Keyspaces
+    _ leaf: UInt64, flags: DocumentRecord.Flags, _ sequence: UInt64, history: StoredHistory? = nil,
+    _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
   ) throws {
     try withSequenceKey(leaf) { key in
       guard let bytes = try transaction.get(key, in: keyspaces.conflicts) else {
         throw DocumentError(.damaged, "the body of a conflicting revision is missing (sequence \(leaf))")
       }
       let body = try BodyRecord(bytes)
-      compose(flags: flags, sequence, keyCount: body.keyCount, body: body.body)
+      compose(flags: flags, sequence, keyCount: body.keyCount, history: history, body: body.body)
       try transaction.delete(key, in: keyspaces.conflicts)
     }
   }
@@ -170,7 +188,7 @@ extension DocumentWriter {
     }
   }
 
-  private func putBody(
+  func putBody(
     _ body: UnsafeRawBufferPointer, keyCount: Int, at sequence: UInt64, in keyspace: Keyspace,
     _ transaction: any WriteTransaction
   ) throws {
@@ -213,6 +231,7 @@ extension DocumentWriter {
       for (index, node) in tree.nodes.enumerated() where index > 0 && node.flags.contains(.hasBody) {
         try deleteBody(node.sequence, isLeaf: node.isLeaf, transaction, keyspaces)
       }
+      if history != nil { _ = try dropHistory(of: id, transaction, keyspaces) }
       try transaction.delete(id, in: old.isDeleted ? keyspaces.deleted : keyspaces.docs)
       try deleteSequence(old.sequence, in: keyspaces.changes, transaction)
       try updateIndexes(id, old: liveBody(old), new: nil, transaction)

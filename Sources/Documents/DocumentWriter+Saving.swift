@@ -27,6 +27,8 @@ extension DocumentWriter {
     var parent = -1
     if isStored != nil {
       parent = try self.parent(for: precondition, deleting: deleted, id: id)
+      // A branch needs all of the tree.
+      if parent != 0 { try loadHistory(of: id) }
     } else if case .branching(let base) = precondition {
       throw DocumentError(
         .notFound, "there is no document with the revision \(base) that the change is based on",
@@ -55,6 +57,7 @@ extension DocumentWriter {
     let suffix = try digest.digest(parent: text.bytes, deleted: deleted, body: encoder.canonicalJSON)
     let new = StoredRevisionID(generation: generation, suffix: StoredSuffix(bytes: suffix, isText: false))
     if isStored != nil, let known = tree.index(of: new) {
+      try loadHistory(of: id)
       return try saveKnown(
         known, on: parent, id, stored: isStored, generation, suffix, transaction, keyspaces)
     }
@@ -132,7 +135,7 @@ extension DocumentWriter {
     case .lastWriteWins(let revision): (base, canFail) = (revision, false)
     case .based(let revision): (base, canFail) = (revision, true)
     case .branching(let revision):
-      guard let index = index(of: revision) else {
+      guard let index = try index(of: revision, in: id) else {
         throw DocumentError(
           .notFound, "the revision \(revision) that the change is based on isn't known",
           documentID: idText(id))
@@ -162,6 +165,13 @@ extension DocumentWriter {
   /// The index of the revision when it is a leaf of the document in `tree`.
   private func leaf(_ revision: RevisionID) -> Int? {
     index(of: revision).flatMap { tree.nodes[$0].isLeaf ? $0 : nil }
+  }
+
+  /// The index of the revision in `tree`, which the older ones are added to when it may be one of them.
+  func index(of revision: RevisionID, in id: UnsafeRawBufferPointer) throws -> Int? {
+    if let index = index(of: revision) { return index }
+    guard try addsOlder(revision.generation, of: id) else { return nil }
+    return index(of: revision)
   }
 
   /// The index of the revision in `tree`.

@@ -12,6 +12,9 @@ final class DocumentWriter {
   let encoder = BodyEncoder()
   let digest: RevisionDigest
   let tree = RevisionTree()
+  /// What the stored document says of older revisions, which `tree` lacks unless it `isWhole`.
+  var history: StoredHistory?
+  var isWhole = true
   /// A copy of the stored document: the engine's own bytes end at the next write.
   var stored = ByteBuffer()
   var record = ByteBuffer()

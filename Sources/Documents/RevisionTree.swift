@@ -148,6 +148,9 @@ final class RevisionTree {
     nodes[parent].flags.remove(.leaf)
   }
 
+  /// Says which change brought a node.
+  func setSequence(_ sequence: UInt64, of index: Int) { nodes[index].sequence = sequence }
+
   func index(of id: StoredRevisionID) -> Int? {
     for index in nodes.indices {
       let node = nodes[index]
@@ -160,6 +163,36 @@ final class RevisionTree {
     }
     return nil
   }
+
+  // MARK: One branch
+
+  /// Whether there is one branch: each node's parent is the next.
+  var isChain: Bool {
+    guard !nodes.isEmpty, nodes[0].isLeaf else { return false }
+    return nodes.indices.allSatisfy { isChainLink($0) && ($0 == 0 || !nodes[$0].isLeaf) }
+  }
+
+  /// The generation of the last node: of a chain the lowest.
+  var oldestGeneration: UInt64 { nodes.last?.generation ?? 0 }
+
+  /// Adds a parent to the last node of a chain.
+  func addOlder(_ id: StoredRevisionID, sequence: UInt64, flags: RevisionFlags) {
+    let index = add(id, parent: -1, sequence: sequence, flags: flags)
+    if index > 0 { nodes[index - 1].parent = Int32(truncatingIfNeeded: index) }
+  }
+
+  /// Cuts the oldest nodes of a chain off: what is left has a root of its own.
+  func removeOldest(_ count: Int) {
+    nodes.removeLast(count)
+    if !nodes.isEmpty { nodes[nodes.count - 1].parent = -1 }
+  }
+
+  /// Below which generation one branch is pruned to that depth.
+  static func lowestGeneration(below highest: UInt64, depth: Int) -> UInt64 {
+    highest > UInt64(depth) ? highest - UInt64(depth) + 1 : 1
+  }
+
+  // MARK: Order and pruning
 
   /// Puts the nodes into order of priority. Indices change; where `watched` went is returned.
   func sort(watching watched: Int) -> Int {
@@ -219,7 +252,7 @@ final class RevisionTree {
     guard nodes.count > 1, highest > UInt64(depth) else { return watched }
     var keeps = ContiguousArray(repeating: false, count: nodes.count)
     if leaves <= 1 {
-      let lowest = highest - UInt64(depth) + 1
+      let lowest = RevisionTree.lowestGeneration(below: highest, depth: depth)
       for index in nodes.indices { keeps[index] = nodes[index].isLeaf || nodes[index].generation >= lowest }
     } else {
       for leaf in nodes.indices where nodes[leaf].isLeaf {

@@ -27,17 +27,21 @@ public struct ByteEntropy {
   /// Of no bytes.
   public init() {}
 
-  /// Counts the next bytes: whole blocks, but for the last ones.
-  public mutating func add(_ bytes: UnsafeRawBufferPointer) {
+  /// Counts the next bytes: whole blocks, but for the last ones. Blocks that `isStructure` tells, with the offset of
+  /// their first byte, aren't judged alone.
+  public mutating func add(
+    _ bytes: UnsafeRawBufferPointer, isStructure: ((UnsafeRawBufferPointer, Int) -> Bool)? = nil
+  ) {
     var start = 0
     while start < bytes.count {
       let end = min(start + Self.blockBytes, bytes.count)
-      addBlock(UnsafeRawBufferPointer(rebasing: bytes[start..<end]))
+      let block = UnsafeRawBufferPointer(rebasing: bytes[start..<end])
+      addBlock(block, isJudged: !(isStructure?(block, Int(self.bytes)) ?? false))
       start = end
     }
   }
 
-  private mutating func addBlock(_ block: UnsafeRawBufferPointer) {
+  private mutating func addBlock(_ block: UnsafeRawBufferPointer, isJudged: Bool) {
     // Two rows of counters: the same byte twice in a row doesn't wait for itself.
     blockCounts.withUnsafeMutableBufferPointer { counters in
       var index = 0
@@ -48,7 +52,7 @@ public struct ByteEntropy {
       }
       if index < block.count { counters[Int(block[index])] &+= 1 }
     }
-    let isWhole = block.count == Self.blockBytes
+    let isWhole = isJudged && block.count == Self.blockBytes
     var sum = 0.0
     var zeros: UInt32 = 0
     for value in 0..<256 {

@@ -25,10 +25,12 @@ public enum PlaintextSearch {
   ///
   /// - Parameters:
   ///   - path: the file's, for errors.
+  ///   - isStructure: tells blocks that hold no data (`EngineType.isStructure`).
   ///   - matchLimit: of how many places it is said what was found there.
   ///   - onProgress: is told the bytes of each step; what it throws ends the search.
   public static func run(
     _ file: Int32, path: String, for samples: PlaintextSamples, matchLimit: Int = 8,
+    isStructure: ((UnsafeRawBufferPointer, Int) -> Bool)? = nil,
     onProgress: (Int) throws -> Void
   ) throws -> Result {
     var result = Result()
@@ -42,7 +44,8 @@ public enum PlaintextSearch {
     var offset = 0
     while true {
       let count = try read(file, path, into: base + kept, chunkBytes, at: offset + kept)
-      result.entropy.add(UnsafeRawBufferPointer(start: base + kept, count: count))
+      result.entropy.add(
+        UnsafeRawBufferPointer(start: base + kept, count: count), isStructure: isStructure)
       let filled = kept + count
       let isEnd = count < chunkBytes
       if isEnd { (base + filled).initializeMemory(as: UInt8.self, repeating: 0, count: lookahead) }

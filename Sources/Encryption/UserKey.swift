@@ -95,6 +95,12 @@ public struct UserKey: Sendable, CustomStringConvertible {
       && bytes.withUnsafeBufferPointer { String(validating: $0, as: UTF8.self) != nil }
   }
 
+  /// Whether it is 32 random bytes and no passphrase.
+  public var isRaw: Bool { kind == .raw }
+
+  /// The raw key, or the passphrase's UTF-8: for databases that others made, whose keys are derived by other rules.
+  public var secretBytes: SecretBytes { secret }
+
   /// The kind of key, and nothing of it.
   public var description: String { kind == .raw ? "UserKey(raw)" : "UserKey(passphrase)" }
 }

@@ -40,6 +40,24 @@ public final class BodyEncoder {
     try run(builder.build(value), keys)
   }
 
+  /// Encodes a value that lies in a body by another table of shared keys; eligible property names become shared keys in
+  /// `keys`. The source is trusted in nothing.
+  ///
+  /// There is no canonical JSON then, and `isObject` and `underscoredName` say nothing.
+  /// - Throws: as `Value.writeJSON`; `keys` are then as before, and the results are empty.
+  public func transcode(_ value: Value, sharedKeys: SharedKeys, keys: SharedKeysBuilder) throws(FleeceError) {
+    pass.pointee.clear()
+    let count = keys.count
+    var source = TranscodingSource(value, sharedKeys.table)
+    do throws(FleeceError) {
+      try pass.pointee.transcode(value, &source, keys: keys.state)
+    } catch {
+      keys.rollBack(to: count)
+      pass.pointee.clear()
+      throw error
+    }
+  }
+
   private func run(_ tape: JSONTape, _ keys: SharedKeysBuilder) throws(FleeceError) {
     let count = keys.count
     do throws(FleeceError) {

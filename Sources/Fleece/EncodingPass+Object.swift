@@ -195,10 +195,10 @@ extension EncodingPass {
 
   /// What dict slots are ordered by: shared keys by their number, then strings, which are in order already.
   @inline(__always)
-  private static func rank(_ key: Slot) -> Slot { min(key, Slot(FleeceLimits.sharedKeys)) }
+  static func rank(_ key: Slot) -> Slot { min(key, Slot(FleeceLimits.sharedKeys)) }
 
   /// Puts integer keys first, by their number; keeps the order of strings.
-  private mutating func sortSlots(_ first: Int, _ count: Int) {
+  mutating func sortSlots(_ first: Int, _ count: Int) {
     let base = UnsafeMutableRawPointer(slots.base + first)
       .bindMemory(to: (Slot, Slot).self, capacity: count)
     if count <= 64 {

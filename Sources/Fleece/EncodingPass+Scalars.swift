@@ -72,7 +72,7 @@ extension EncodingPass {
 
   /// Writes a string of 2...15 bytes, or finds where it was written.
   @inline(__always)
-  private mutating func writeShort(_ name: ShortName, _ length: Int) -> Slot {
+  mutating func writeShort(_ name: ShortName, _ length: Int) -> Slot {
     let unit = UInt32(truncatingIfNeeded: out.count &>> 1)
     // Some distance is left for what comes between here and the slot.
     let oldest = unit < narrowReach &- 500 ? 0 : unit &- (narrowReach &- 500)

@@ -35,7 +35,7 @@ struct EncodingPass {
   /// A name at the top that begins with an underscore, on the tape.
   var underscoredName: UnsafeBufferPointer<UInt8>?
   private(set) var tape: JSONTape
-  private(set) var keys: UnsafeMutablePointer<SharedKeysBuilder.State>
+  var keys: UnsafeMutablePointer<SharedKeysBuilder.State>
 
   static let isPointer: Slot = 0x8000_0000
   /// No string buffer ends here: strings on a tape may be read past their end.
@@ -82,7 +82,7 @@ struct EncodingPass {
     writeRoot(root)
   }
 
-  private mutating func writeRoot(_ root: Slot) {
+  mutating func writeRoot(_ root: Slot) {
     out.reserve(6)
     guard root & EncodingPass.isPointer != 0 else { return writeBigEndian(UInt16(root)) }
     let distance = UInt32(out.count / 2) - (root & ~EncodingPass.isPointer)

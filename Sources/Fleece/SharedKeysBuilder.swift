@@ -44,6 +44,17 @@ public final class SharedKeysBuilder {
   /// The number of names, those of the base included.
   public var count: Int { state.pointee.table.count }
 
+  /// Adds the names that `table` has more, when those that are here have the same numbers in it. False, and nothing
+  /// changed, when they don't: bodies by that table can't be taken as they are.
+  public func adopt(_ table: SharedKeys) -> Bool {
+    guard count <= table.count else { return snapshot().agrees(with: table) }
+    guard snapshot().agrees(with: table) else { return false }
+    for number in count..<table.count {
+      _ = state.pointee.add(table.table.names[number], length: Int(table.table.lengths[number]))
+    }
+    return true
+  }
+
   /// Whether names were added to those of the base.
   public var hasAdditions: Bool { count > base.count }
 

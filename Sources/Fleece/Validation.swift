@@ -118,17 +118,18 @@ private struct Validator {
       throw key.damaged("the keys are not in order")
     }
   }
+}
 
-  private func isUTF8(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    var index = 0
-    // Eight ASCII bytes at a time; most strings are nothing else.
-    while bytes.count - index >= 8,
-      bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self) & 0x8080_8080_8080_8080 == 0
-    {
-      index += 8
-    }
-    while index < bytes.count, bytes[index] < 0x80 { index += 1 }
-    if index == bytes.count { return true }
-    return String(validating: UnsafeRawBufferPointer(rebasing: bytes[index...]), as: UTF8.self) != nil
+/// Whether bytes are UTF-8.
+func isUTF8(_ bytes: UnsafeRawBufferPointer) -> Bool {
+  var index = 0
+  // Eight ASCII bytes at a time; most strings are nothing else.
+  while bytes.count - index >= 8,
+    bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self) & 0x8080_8080_8080_8080 == 0
+  {
+    index += 8
   }
+  while index < bytes.count, bytes[index] < 0x80 { index += 1 }
+  if index == bytes.count { return true }
+  return String(validating: UnsafeRawBufferPointer(rebasing: bytes[index...]), as: UTF8.self) != nil
 }

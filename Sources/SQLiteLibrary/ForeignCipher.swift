@@ -43,9 +43,12 @@ public struct ForeignCipher: Sendable, Hashable {
   /// Nothing is written to the file; a write-ahead log beside it is read too. Every setting is made, whatever the
   /// process has made the library's default. Throws an `SQLiteError` of `SQLITE_NOTADB` when key or cipher aren't the file's:
   /// SQLCipher can't tell that from damage.
+  ///
+  /// `path` may be a URI (`file:/a%20b?immutable=1`).
   public func open(_ path: String, key: Key, library: Library? = nil) throws -> Connection {
     let library = try library ?? Library.load(Library.sqlcipherPath)
-    let connection = try Connection(path, library: library, flags: SQLITE_OPEN_READONLY)
+    let connection = try Connection(
+      path, library: library, flags: SQLITE_OPEN_READONLY | (path.hasPrefix("file:") ? SQLITE_OPEN_URI : 0))
     do {
       switch key {
       case .passphrase(let text):

@@ -127,6 +127,12 @@ public final class Statement {
     return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
   }
 
+  /// The column as UTF-8 where the library has it, not checked; other types converted as SQL does. Empty when it is null.
+  public func utf8(_ index: Int32) -> UnsafeRawBufferPointer {
+    let start = csqlite_column_text(functions, handle, index)
+    return UnsafeRawBufferPointer(start: start, count: Int(csqlite_column_bytes(functions, handle, index)))
+  }
+
   /// The column's bytes where the library has them. Empty when it is null.
   public func bytes(_ index: Int32) -> UnsafeRawBufferPointer {
     let start = csqlite_column_blob(functions, handle, index)

@@ -30,11 +30,15 @@ public struct EngineOptions: Sendable {
   public var cacheBytes: Int
   /// The library to load instead of the system's, for engines that load one.
   public var libraryPath: String?
+  /// A new file that nobody else knows is filled, closed, and then opened again: a write that fails may leave it broken.
+  /// What engines do to survive that is left out.
+  public var isBulkLoad: Bool
 
   /// Options; see the properties.
   public init(
     creation: Creation = .openOrCreate, isReadOnly: Bool = false, durability: Durability = .normal,
-    key: [UInt8]? = nil, cacheBytes: Int = 16 << 20, libraryPath: String? = nil
+    key: [UInt8]? = nil, cacheBytes: Int = 16 << 20, libraryPath: String? = nil,
+    isBulkLoad: Bool = false
   ) {
     self.creation = creation
     self.isReadOnly = isReadOnly
@@ -42,6 +46,7 @@ public struct EngineOptions: Sendable {
     self.key = key
     self.cacheBytes = cacheBytes
     self.libraryPath = libraryPath
+    self.isBulkLoad = isBulkLoad
   }
 }
 
@@ -57,14 +62,20 @@ public struct EngineType: Sendable {
   /// Opens or creates the file at a path.
   public let open: @Sendable (_ path: String, _ options: EngineOptions) throws -> any StorageEngine
 
+  /// Of an engine that encrypts records and not the pages around them: whether 4,096 bytes of its file, at an offset
+  /// that is a multiple of that, are such pages, which hold none of the data. Nil when all of its file is encrypted.
+  public let isStructure: (@Sendable (_ page: UnsafeRawBufferPointer, _ offset: Int) -> Bool)?
+
   /// A kind of engine; see the properties.
   public init(
     name: String, fileExtension: String, encrypts: Bool,
+    isStructure: (@Sendable (_ page: UnsafeRawBufferPointer, _ offset: Int) -> Bool)? = nil,
     open: @escaping @Sendable (_ path: String, _ options: EngineOptions) throws -> any StorageEngine
   ) {
     self.name = name
     self.fileExtension = fileExtension
     self.encrypts = encrypts
+    self.isStructure = isStructure
     self.open = open
   }
 }

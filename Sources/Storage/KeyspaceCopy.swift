@@ -35,74 +35,105 @@ public struct KeyspaceCopy {
     self.onProgress = onProgress
   }
 
-  /// Copies everything, in as many transactions as it takes; says what it was. When it throws, `target` holds a part
-  /// and is of no use. Throws `alreadyExists` when `target` has a keyspace.
+  /// Copies everything, in as many transactions as it takes; returns what it has read, to hold the copy against. When it
+  /// throws, `target` holds a part and is of no use. Throws `alreadyExists` when `target` has a keyspace.
   @discardableResult
-  public func run() throws -> CopyProgress {
-    guard try target.read({ try $0.keyspaces().isEmpty }) else {
-      throw StorageError(
-        .alreadyExists, "a copy needs an empty file, and there are keyspaces", path: target.path)
-    }
+  public func run() throws -> KeyspaceRecord {
     let keyspaces = try source.keyspaces().sorted { $0.value.number < $1.value.number }
     var progress = CopyProgress(
       entries: 0, bytes: 0, totalEntries: try keyspaces.reduce(0) { $0 + (try source.count(of: $1.value)) })
+    var record = KeyspaceRecord()
     var copies: [Keyspace] = []
     try target.write { (transaction: any WriteTransaction) throws -> Void in
+      guard try transaction.keyspaces().isEmpty else {
+        throw StorageError(
+          .alreadyExists, "a copy needs an empty file, and there are keyspaces", path: target.path)
+      }
       copies = try keyspaces.map { try transaction.createKeyspace($0.key, shape: $0.value.shape) }
     }
     for (keyspace, copy) in zip(keyspaces, copies) {
-      try self.copy(keyspace.value, to: copy, &progress)
+      try self.copy(keyspace.key, keyspace.value, to: copy, &progress, &record)
     }
     try onProgress(progress)
-    return progress
+    return record
   }
 
-  private func copy(_ keyspace: Keyspace, to copy: Keyspace, _ progress: inout CopyProgress) throws {
+  private func copy(
+    _ name: String, _ keyspace: Keyspace, to copy: Keyspace, _ progress: inout CopyProgress,
+    _ record: inout KeyspaceRecord
+  ) throws {
     var lower = KeyRange.Bound.unbounded
     var growths = 0
     while true {
       // What a transaction that fails has counted doesn't count.
-      var reached = progress
-      var last: [UInt8]?
+      var batch = Batch(name: name, shape: keyspace.shape, lower: lower, progress: progress)
       do {
         try target.write { (transaction: any WriteTransaction) throws -> Void in
-          last = try copyBatch(keyspace, after: lower, to: copy, transaction, &reached)
+          try batch.fill(from: keyspace, of: source, to: copy, transaction, onProgress)
         }
       } catch let error as StorageError where error.code == .mapFull && growths < Self.maximumGrowths {
         growths += 1
         continue
       }
-      progress = reached
-      guard let last else { return }
-      lower = .exclusive(last)
+      progress = batch.progress
+      record.pieces += batch.pieces
+      guard !batch.isLast else { return }
+      lower = batch.lower
     }
   }
 
-  /// Copies entries until a transaction has enough; returns the last one's key, nil when there are no more.
-  private func copyBatch(
-    _ keyspace: Keyspace, after lower: KeyRange.Bound, to copy: Keyspace, _ transaction: any WriteTransaction,
-    _ progress: inout CopyProgress
-  ) throws -> [UInt8]? {
-    var entries = 0
-    var bytes = 0
-    var last: [UInt8]?
-    let before = progress
-    func report() throws {
-      progress.entries = before.entries + entries
-      progress.bytes = before.bytes + bytes
-      try onProgress(progress)
+  /// The entries of one transaction.
+  private struct Batch {
+    let name: String
+    let shape: KeyspaceShape
+    /// Behind which key the next entries are.
+    var lower: KeyRange.Bound
+    var progress: CopyProgress
+    var pieces: [KeyspaceRecord.Piece] = []
+    var isLast = true
+
+    /// Copies entries until there are enough, or no more.
+    mutating func fill(
+      from keyspace: Keyspace, of source: any ReadTransaction, to copy: Keyspace,
+      _ transaction: any WriteTransaction, _ onProgress: (CopyProgress) throws -> Void
+    ) throws {
+      let before = progress
+      var pieces: [KeyspaceRecord.Piece] = []
+      var lower = lower
+      var digest = EntryDigest()
+      var entries = 0
+      var bytes = 0
+      var isLast = true
+      try source.scan(keyspace, KeyRange(lower: lower)) { key, value in
+        try transaction.append(key, value, in: copy)
+        digest.add(key, value)
+        entries += 1
+        if entries % KeyspaceCopy.progressEntries == 0 {
+          try onProgress(
+            CopyProgress(
+              entries: before.entries + entries, bytes: before.bytes + bytes + digest.bytes,
+              totalEntries: before.totalEntries))
+        }
+        guard digest.bytes >= KeyspaceRecord.pieceBytes else { return true }
+        let last = [UInt8](key)
+        pieces.append(piece(KeyRange(lower: lower, upper: .inclusive(last)), digest))
+        lower = .exclusive(last)
+        bytes += digest.bytes
+        digest = EntryDigest()
+        isLast = bytes < KeyspaceCopy.batchBytes
+        return isLast
+      }
+      // The last piece reaches to the end: nothing may be behind it.
+      if isLast { pieces.append(piece(KeyRange(lower: lower), digest)) }
+      self.pieces = pieces
+      self.lower = lower
+      self.isLast = isLast
+      progress.entries += entries
+      progress.bytes += bytes + digest.bytes
     }
-    try source.scan(keyspace, KeyRange(lower: lower)) { key, value in
-      try transaction.append(key, value, in: copy)
-      entries += 1
-      bytes += key.count + value.count
-      if entries % Self.progressEntries == 0 { try report() }
-      guard bytes >= Self.batchBytes else { return true }
-      last = [UInt8](key)
-      return false
+
+    private func piece(_ range: KeyRange, _ digest: EntryDigest) -> KeyspaceRecord.Piece {
+      KeyspaceRecord.Piece(keyspace: name, shape: shape, range: range, digest: digest)
     }
-    progress.entries = before.entries + entries
-    progress.bytes = before.bytes + bytes
-    return last
   }
 }

@@ -117,12 +117,19 @@ public protocol ReadTransaction: AnyObject {
   /// How many entries the keyspace has. Constant time.
   func count(of keyspace: Keyspace) throws -> Int
 
+  /// Whether bytes that were handed out stay until the transaction ends, whatever else is read: false promises nothing
+  /// beyond the next use.
+  var keepsBytes: Bool { get }
+
   /// Ends a snapshot. A second call does nothing; using the transaction afterwards is a programming error.
   /// The transaction handed to a `write` body is ended by the engine, never by this call.
   func end()
 }
 
 extension ReadTransaction {
+  /// The weaker promise.
+  public var keepsBytes: Bool { false }
+
   /// `scan` over whole entries in ascending order.
   @inlinable
   public func scan(

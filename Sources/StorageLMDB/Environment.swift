@@ -348,6 +348,15 @@ final class Environment: @unchecked Sendable {
     StorageError(code, message, path: path)
   }
 
+  /// Throws `invalidArgument` for a name that no keyspace can have.
+  func checkName(_ name: String) throws {
+    guard Catalog.isValid(name) else {
+      throw error(
+        .invalidArgument,
+        "a keyspace's name is 1 to 64 of the ASCII letters, digits, '.', '-' and '_', not \"\(name)\"")
+    }
+  }
+
   @inline(never)
   func invalidKey(_ key: UnsafeRawBufferPointer, _ keyspace: Keyspace) -> StorageError {
     if keyspace.shape == .sequences {

@@ -29,6 +29,10 @@ public final class LMDBEngine: StorageEngine {
     environment = try EnvironmentRegistry.open(path: path, options: options, mapBytes: mapBytes)
     queue = environment.queue
     driver = WriteDriver(environment)
+    if environment.knownHandle(RecordFormat.databaseName) != nil {
+      try? environment.close()
+      throw StorageError(.keyRequired, "the file is encrypted, and this engine takes no key", path: path)
+    }
   }
 
   deinit { environment.abandon() }
@@ -45,7 +49,9 @@ public final class LMDBEngine: StorageEngine {
   public var compactsInPlace: Bool { false }
 
   /// `LMDB` and its version.
-  public var library: String {
+  public var library: String { Self.library }
+
+  static var library: String {
     var major: Int32 = 0
     var minor: Int32 = 0
     var patch: Int32 = 0

@@ -51,10 +51,15 @@ final class LMDBReadTransaction: ReadTransaction {
   /// Set since the snapshot was taken.
   private var catalog: Catalog { slot.catalog.unsafelyUnwrapped }
 
+  var keepsBytes: Bool { true }
+
   func keyspace(named name: String) throws -> Keyspace? {
     precondition(isOpen, "a snapshot was used after its end")
     return catalog.items[name]?.keyspace
   }
+
+  /// Whether the file has never held a keyspace.
+  var isEmptyFromTheStart: Bool { catalog.items.isEmpty && catalog.nextNumber == 1 }
 
   func keyspaces() throws -> [String: Keyspace] {
     precondition(isOpen, "a snapshot was used after its end")

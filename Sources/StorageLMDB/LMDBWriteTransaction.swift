@@ -41,6 +41,14 @@ final class LMDBWriteTransaction: WriteTransaction {
 
   func end() {}
 
+  /// The handle of a keyspace, also when the body has returned.
+  @inline(__always)
+  func database(of keyspace: Keyspace) throws -> MDB_dbi {
+    let handle = table.handle(of: keyspace.number)
+    if handle == 0 { throw noSuchKeyspace(keyspace) }
+    return handle
+  }
+
   /// Whether a failure has made the transaction impossible to commit: LMDB then refuses its every use.
   var isBroken: Bool {
     guard failure != nil else { return false }
@@ -224,11 +232,7 @@ final class LMDBWriteTransaction: WriteTransaction {
 
   func createKeyspace(_ name: String, shape: KeyspaceShape) throws -> Keyspace {
     precondition(isOpen, "a write transaction was used after its body had returned")
-    guard Catalog.isValid(name) else {
-      throw environment.error(
-        .invalidArgument,
-        "a keyspace's name is 1 to 64 of the ASCII letters, digits, '.', '-' and '_', not \"\(name)\"")
-    }
+    try environment.checkName(name)
     if let found = catalog.items[name]?.keyspace {
       guard found.shape == shape else {
         throw environment.error(.shapeMismatch, "keyspace \(name) has shape \(found.shape), not \(shape)")
@@ -239,6 +243,11 @@ final class LMDBWriteTransaction: WriteTransaction {
       throw environment.error(
         .tooManyKeyspaces, "keyspace \(name) would be one more than \(StorageLimits.maximumKeyspaces)")
     }
+    return try makeKeyspace(name, shape: shape)
+  }
+
+  /// Makes a keyspace that isn't there, also one whose name users can't choose.
+  func makeKeyspace(_ name: String, shape: KeyspaceShape) throws -> Keyspace {
     let handle = try openHandle(name)
     let changed = catalog.adding(name, shape: shape, handle: handle)
     let keyspace = Keyspace(number: catalog.nextNumber, shape: shape)

@@ -61,9 +61,11 @@ enum Scan {
       var leaf: UInt = 0
       var lastPage: UInt64 = 0
       while true {
+        // When the last of them isn't past the end, none is.
+        let reachesEnd = count > 0 && way.isPastEnd(batch[count - 1].key)
         for index in 0..<count {
           let entry = batch + index
-          if way.isPastEnd(entry.pointee.key) { return 0 }
+          if reachesEnd, way.isPastEnd(entry.pointee.key) { return 0 }
           guard
             try body(
               UnsafeRawBufferPointer(found: entry.pointee.key),

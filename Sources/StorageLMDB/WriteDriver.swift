@@ -11,7 +11,9 @@ final class WriteDriver: WriteGroup, @unchecked Sendable {
 
   init(_ environment: Environment) { self.environment = environment }
 
-  func begin() throws -> any WriteTransaction {
+  func begin() throws -> any WriteTransaction { try beginLeader() }
+
+  func beginLeader() throws -> LMDBWriteTransaction {
     let leader = try environment.beginWrite()
     self.leader = leader
     return leader
@@ -31,7 +33,9 @@ final class WriteDriver: WriteGroup, @unchecked Sendable {
     environment.abort(leader)
   }
 
-  func beginMember() throws -> any WriteTransaction {
+  func beginMember() throws -> any WriteTransaction { try beginMemberPart() }
+
+  func beginMemberPart() throws -> LMDBWriteTransaction {
     guard let leader else { throw environment.error(.closed, "the write transaction has ended") }
     leader.bodyEnded()
     var child: OpaquePointer?

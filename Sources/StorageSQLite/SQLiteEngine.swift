@@ -55,6 +55,10 @@ public final class SQLiteEngine: StorageEngine, @unchecked Sendable {
         (first, file.access) = try Self.openReadOnly(file, options)
       } else {
         first = try file.open(cacheBytes: options.cacheBytes)
+        if options.isBulkLoad {
+          // Without a log nothing is written twice. The next opening sets it again.
+          try storing("preparing a bulk load", path) { try first.execute("PRAGMA journal_mode = OFF") }
+        }
       }
       do {
         settings = try storing("reading settings", path) { try Self.settings(of: first, file) }

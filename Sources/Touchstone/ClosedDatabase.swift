@@ -96,8 +96,10 @@ final class ClosedDatabase {
   static func convert(_ directory: DatabaseDirectory, to engine: EngineName, _ options: DatabaseOptions)
     throws
   {
-    guard directory.isComplete, try directory.readDescription().engine != engine.rawValue else { return }
-    let type = try Engines.type(engine)
+    guard directory.isComplete else { return }
+    let description = try directory.readDescription()
+    let type = try Engines.type(engine, encrypted: description.key != nil || options.key != nil)
+    guard description.engine != type.name else { return }
     guard !options.isReadOnly else {
       throw DatabaseError(
         .readOnly, "the database is of another engine than \(engine) and open for reading only",
@@ -105,7 +107,7 @@ final class ClosedDatabase {
     }
     let closed = try ClosedDatabase(directory, waitingSeconds: 10)
     // Another process may have been first.
-    guard closed.description.engine != engine.rawValue else { return }
+    guard closed.description.engine != type.name else { return }
     let isEncrypted = closed.description.key != nil
     guard type.encrypts || (!isEncrypted && options.key == nil) else {
       throw DatabaseError(

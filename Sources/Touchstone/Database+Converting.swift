@@ -15,7 +15,8 @@ extension Database {
   /// goes when the database is next opened.
   ///
   /// The result is encrypted when `newKey` is given, or when the engine encrypts: then it keeps its key, or, when it had
-  /// none, `key` becomes it. With an engine that can't encrypt, it is decrypted. In another place, a new key gets a
+  /// none, `key` becomes it. With an engine that can't encrypt, it is decrypted. (`lmdb` with a new key is
+  /// `lmdb-encrypted`.) In another place, a new key gets a
   /// data key of its own.
   ///
   /// - Parameters:
@@ -30,7 +31,7 @@ extension Database {
     _ path: String, in directory: String? = nil, to engine: EngineName, at target: String? = nil,
     key: UserKey? = nil, newKey: UserKey? = nil, progress: ConversionProgress.Handler? = nil
   ) throws {
-    let type = try Engines.type(engine)
+    let type = try Engines.type(engine, encrypted: newKey != nil)
     let database = try DatabaseDirectory(path, in: directory)
     guard let target else {
       let closed = try ClosedDatabase(database)
@@ -68,7 +69,7 @@ extension Database {
     engine: EngineName? = nil, progress: ConversionProgress.Handler? = nil
   ) throws {
     let installer = try DatabaseInstaller(at: DatabaseDirectory(path, in: directory))
-    let type = try engine.map { try Engines.type($0) }
+    let type = try engine.map { try Engines.type($0, encrypted: newKey != nil) }
     try installer.install(
       fromDirectoryOrArchive: source, engine: type, key: key, newKey: newKey, progress: progress)
   }

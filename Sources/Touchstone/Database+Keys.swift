@@ -48,7 +48,8 @@ extension Database {
   /// Afterwards no plain file is left in its directory. (What the disk keeps of removed files is out of reach.)
   /// Crash-safe and verified as `convert` is.
   ///
-  /// - Parameter engine: the engine afterwards; nil for the encrypting one of the same kind: SQLCipher for SQLite.
+  /// - Parameter engine: the engine afterwards; nil for the encrypting one of the same kind: SQLCipher for SQLite,
+  ///   LMDB with a key for LMDB.
   ///
   /// Throws `alreadyEncrypted`, `inUse`, and `notEncrypted` when there is no such engine.
   public static func encrypt(
@@ -68,7 +69,7 @@ extension Database {
         path: closed.directory.path)
     }
     let recipe = try DatabaseRecipe(
-      try Engines.type(name), isEncrypted: false, key: nil, newKey: key, renewsDataKey: true,
+      try Engines.type(name, encrypted: true), isEncrypted: false, key: nil, newKey: key, renewsDataKey: true,
       path: closed.directory.path)
     try closed.rewrite(recipe, key: nil, progress: progress)
   }

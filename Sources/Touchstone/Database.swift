@@ -37,7 +37,8 @@ public final class Database: Sendable {
   public static func open(
     _ path: String, in directory: String? = nil, options: DatabaseOptions = DatabaseOptions()
   ) throws -> Database {
-    Database(try OpenDatabase.open(try DatabaseDirectory(path, in: directory), options))
+    let path = try options.upgrade.map { try upgraded(path, in: directory, options, $0) } ?? path
+    return Database(try OpenDatabase.open(try DatabaseDirectory(path, in: directory), options))
   }
 
   /// Whether there is a database at `path`.

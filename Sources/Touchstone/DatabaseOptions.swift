@@ -1,5 +1,6 @@
 import Encryption
 import Storage
+import Upgrade
 
 /// How a database is opened or made.
 ///
@@ -7,7 +8,7 @@ import Storage
 /// `key` count then.
 public struct DatabaseOptions: Sendable {
   /// The engine of a new database; one that exists opens with the engine that made it. Without a name it is
-  /// SQLite, or SQLCipher when there is a key.
+  /// SQLite, or SQLCipher when there is a key; `lmdb` with a key is `lmdb-encrypted`.
   public var engine: EngineName?
   /// Whether a database that exists has to be of that engine: one of another engine is converted in place before it
   /// opens (`Database.convert`), and encrypted with `key` when that is given and the engine encrypts. It is never
@@ -26,6 +27,8 @@ public struct DatabaseOptions: Sendable {
   public var maximumTreeDepth: Int?
   /// Whether the bodies of replaced revisions stay until `compact()`, or until `compaction` drops them.
   public var keepsReplacedBodies: Bool
+  /// How many revisions of a deep history are stored together (`DocumentStore.Options`). For tests.
+  package var revisionsPerBlock: Int?
   /// When the database is compacted by itself.
   public var compaction: CompactionPolicy
   /// Memory for the engine's own cache of pages, in bytes.
@@ -33,12 +36,16 @@ public struct DatabaseOptions: Sendable {
   /// The library to load in place of the system's SQLite or SQLCipher.
   public var libraryPath: String?
 
+  /// Whether a 1.x database of the name is upgraded when there is no other one of it, and how (`Database.upgrade`): of
+  /// `catalog` that is `catalog.cblite2` or `catalog.cblite`. The name may have that ending too. The old one stays.
+  public var upgrade: UpgradeOptions?
+
   /// The defaults: SQLite, made when it isn't there, durability `normal`.
   public init(
     engine: EngineName? = nil, requireEngine: Bool = false, creation: EngineOptions.Creation = .openOrCreate,
     isReadOnly: Bool = false, durability: Durability = .normal, key: UserKey? = nil,
     maximumTreeDepth: Int? = nil, keepsReplacedBodies: Bool = true, compaction: CompactionPolicy = .standard,
-    cacheBytes: Int = 16 << 20, libraryPath: String? = nil
+    cacheBytes: Int = 16 << 20, libraryPath: String? = nil, upgrade: UpgradeOptions? = nil
   ) {
     self.engine = engine
     self.requireEngine = requireEngine
@@ -51,5 +58,6 @@ public struct DatabaseOptions: Sendable {
     self.compaction = compaction
     self.cacheBytes = cacheBytes
     self.libraryPath = libraryPath
+    self.upgrade = upgrade
   }
 }

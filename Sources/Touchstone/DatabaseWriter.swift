@@ -96,16 +96,14 @@ struct DatabaseWriter {
     // Nobody knows the file yet: it is synced once, at the end.
     var engine = try open(path, .createNew)
     do {
-      try KeyspaceCopy(from: snapshot, to: engine) { try report(.copying, $0.entries, $0.totalEntries) }.run()
+      let record = try KeyspaceCopy(from: snapshot, to: engine) {
+        try report(.copying, $0.entries, $0.totalEntries)
+      }.run()
       try engine.close()
       let sync = try BackgroundSync(path)
       do {
         engine = try open(path, .openExisting)
-        try engine.read { copy in
-          _ = try KeyspaceComparison.check(copy, against: snapshot, path: path) {
-            try report(.verifying, $0.entries, $0.totalEntries)
-          }
-        }
+        try record.verify(engine) { try report(.verifying, $0.entries, $0.totalEntries) }
         try recipe.finish(engine)
         try engine.close()
       } catch {
@@ -123,7 +121,9 @@ struct DatabaseWriter {
   }
 
   private func open(_ path: String, _ creation: EngineOptions.Creation) throws -> any StorageEngine {
-    try OpenDatabase.openEngine(recipe.engine, path, creation, dataKey, DatabaseOptions(durability: .none))
+    try OpenDatabase.openEngine(
+      recipe.engine, path, creation, dataKey, DatabaseOptions(durability: .none),
+      isBulkLoad: creation == .createNew)
   }
 
   private func syncData() throws {

@@ -19,6 +19,8 @@ public struct EngineName: RawRepresentable, Hashable, Sendable, ExpressibleByStr
   public static let sqlite: EngineName = "sqlite"
   /// LMDB: a memory map, the fastest to read.
   public static let lmdb: EngineName = "lmdb"
+  /// LMDB with a key: what `lmdb` becomes when a database is encrypted.
+  public static let lmdbEncrypted: EngineName = "lmdb-encrypted"
   /// SQLite with encryption, by the SQLCipher library: needs a key.
   public static let sqlcipher: EngineName = "sqlcipher"
   /// The SQLCipher library without a key: to tell the cost of the cipher from that of the library's age.
@@ -31,6 +33,7 @@ public enum Engines {
     Dictionary(
       uniqueKeysWithValues: [
         SQLiteEngines.sqlite, LMDBEngines.lmdb, SQLiteEngines.sqlcipher, SQLiteEngines.sqlcipherPlain,
+        LMDBEngines.encrypted,
       ].map { (EngineName(rawValue: $0.name), $0) }))
 
   /// Makes another engine known, under its type's name; one of that name is replaced.
@@ -47,6 +50,13 @@ public enum Engines {
     return type
   }
 
+  /// The engine of that name for a database that is encrypted or isn't: an encrypted `lmdb` is `lmdb-encrypted`, the
+  /// same library with the same behaviour. (SQLite and SQLCipher are two libraries: who wants one of them says which.)
+  /// Throws `unknownEngine`.
+  public static func type(_ name: EngineName, encrypted: Bool) throws -> EngineType {
+    try type(encrypted && name == .lmdb ? .lmdbEncrypted : name)
+  }
+
   /// The names of all engines, sorted.
   public static var names: [EngineName] {
     types.withLock { Array($0.keys) }.sorted { $0.rawValue < $1.rawValue }
@@ -54,7 +64,7 @@ public enum Engines {
 
   /// Which engine a plain one becomes when its database is encrypted, of the same kind.
   private static let encryptingKinds: [(plain: EngineName, encrypting: EngineName)] = [
-    (.sqlite, .sqlcipher), (.sqlcipherPlain, .sqlcipher),
+    (.sqlite, .sqlcipher), (.sqlcipherPlain, .sqlcipher), (.lmdb, .lmdbEncrypted),
   ]
 
   /// The encrypting engine of the same kind as a plain one; nil when there is none.

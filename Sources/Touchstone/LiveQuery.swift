@@ -75,6 +75,13 @@ public final class LiveQuery: Sendable {
     if isNeeded { worker.enqueue { [weak self] in self?.refresh() } }
   }
 
+  /// Waits until the runs that are scheduled by now are over: for tests.
+  func waitForRuns() {
+    let done = CountingSemaphore()
+    worker.enqueue { done.signal() }
+    done.wait()
+  }
+
   private func refresh() {
     // Before the snapshot is taken: what is committed later schedules another run.
     state.withLock { $0.isScheduled = false }
@@ -88,6 +95,10 @@ public final class LiveQuery: Sendable {
       if isNew { tell(.success(results)) }
     } catch {
       if (error as? QueryError)?.code == .cancelled { return }
+      // The database was closed while this waited: the end, and no failure.
+      if (error as? DatabaseError)?.code == .closed || (error as? StorageError)?.code == .closed {
+        return cancel()
+      }
       // The next result is told, whatever it is.
       last.withLock { $0 = nil }
       tell(.failure(error))
@@ -101,7 +112,7 @@ public final class LiveQuery: Sendable {
 
 extension Database {
   /// Calls `handler` with the rows of a query of this database: first as they are, then whenever a commit has changed
-  /// them, until the live query is cancelled or released.
+  /// them, until the live query is cancelled or released, or the database is closed.
   ///
   /// It is called on a thread of its own, one call at a time. Commits that come while the query runs share the next
   /// run, and the last result always comes. A run that fails is told too, and the next commit tries again.

@@ -218,7 +218,9 @@ final class OpenDatabase: Sendable {
   private static func engineType(forNew directory: DatabaseDirectory, _ options: DatabaseOptions) throws
     -> EngineType
   {
-    let type = try Engines.type(options.engine ?? (options.key == nil ? .sqlite : .sqlcipher))
+    let isEncrypted = options.key != nil
+    let type = try Engines.type(
+      options.engine ?? (isEncrypted ? .sqlcipher : .sqlite), encrypted: isEncrypted)
     if type.encrypts, options.key == nil {
       throw DatabaseError(
         .keyRequired, "the engine \(type.name) encrypts: a key has to be given", path: directory.path)
@@ -285,14 +287,14 @@ final class OpenDatabase: Sendable {
 
   static func openEngine(
     _ type: EngineType, _ path: String, _ creation: EngineOptions.Creation, _ dataKey: SecretBytes?,
-    _ options: DatabaseOptions
+    _ options: DatabaseOptions, isBulkLoad: Bool = false
   ) throws -> any StorageEngine {
     func open(_ key: [UInt8]?) throws -> any StorageEngine {
       try type.open(
         path,
         EngineOptions(
           creation: creation, isReadOnly: options.isReadOnly, durability: options.durability, key: key,
-          cacheBytes: options.cacheBytes, libraryPath: options.libraryPath))
+          cacheBytes: options.cacheBytes, libraryPath: options.libraryPath, isBulkLoad: isBulkLoad))
     }
     guard let dataKey else { return try open(nil) }
     do { return try dataKey.withArray { try open($0) } } catch let error as StorageError
@@ -313,9 +315,11 @@ final class OpenDatabase: Sendable {
   }
 
   private static func storeOptions(_ options: DatabaseOptions) -> DocumentStore.Options {
-    DocumentStore.Options(
+    var store = DocumentStore.Options(
       maximumTreeDepth: options.maximumTreeDepth, keepsReplacedBodies: options.keepsReplacedBodies,
       indexKinds: [ValueIndexKind(), FullTextIndexKind()])
+    if let revisions = options.revisionsPerBlock { store.revisionsPerBlock = revisions }
+    return store
   }
 
   // MARK: Housekeeping
@@ -361,12 +365,13 @@ final class OpenDatabase: Sendable {
     let type = try Engines.type(EngineName(rawValue: old.engine))
     let number = old.file.dropFirst("data-".count).prefix { $0.isNumber }
     new.file = "data-\((Int(number) ?? 0) + 1).\(type.fileExtension)"
+    let dataKey = try OpenDatabase.unlock(directory, old, options.key)
     // Not in a write transaction that others share: what they wrote before would be missing in the copy.
     try store.exclusively {
       try directory.removeData(new.file)
       try store.engine.backup(to: directory.file(new.file))
       let engine = try OpenDatabase.openEngine(
-        type, directory.file(new.file), .openExisting, nil, options)
+        type, directory.file(new.file), .openExisting, dataKey, options)
       do {
         try directory.write(new)
         try store.replaceEngine(engine)

@@ -136,7 +136,10 @@ struct PlaintextCheck {
     defer { if !isHeld { close(descriptor) } }
     // What the description and the key file hold is known: a document may speak of it as well.
     let looksFor = file.kind == .description ? PlaintextSamples(capacity: 0) : samples
-    let result = try PlaintextSearch.run(descriptor, path: path, for: looksFor) { _ in try check.step() }
+    let type = file.isEngines ? try? Engines.type(EngineName(rawValue: description.engine)) : nil
+    let result = try PlaintextSearch.run(
+      descriptor, path: path, for: looksFor, isStructure: type?.isStructure
+    ) { _ in try check.step() }
     let subject = "file \(file.name)"
     for match in result.matches {
       try check.report(

@@ -19,6 +19,26 @@ final class ZipArchive {
     var bytes: UInt64
   }
 
+  /// Which files are a database's.
+  struct Contents {
+    /// What lies in the database's own directory and tells it from others.
+    let root: String
+    /// Whether a file is the database's, by its path in that directory.
+    let isWanted: ([String]) -> Bool
+
+    /// A database of ours.
+    static var database: Contents {
+      Contents(root: "database.json") { parts in
+        switch parts.count {
+        case 1:
+          parts[0] == "database.json" || DatabaseDirectory.isKeyFile(parts[0]) || parts[0].hasPrefix("data-")
+        case 2: DatabaseDirectory.isBlobDirectory(parts[0])
+        default: false
+        }
+      }
+    }
+  }
+
   /// Opens the file. Throws `notADatabase` when it is no zip file.
   init(_ path: String) throws {
     var code: Int32 = 0
@@ -36,8 +56,11 @@ final class ZipArchive {
   deinit { zip_discard(archive) }
 
   /// Unpacks the one database that there is, wherever in the archive, into a new directory.
-  func unpackDatabase(to directory: String, onProgress: (_ done: Int, _ total: Int) throws -> Void) throws {
-    let files = try filesOfDatabase()
+  func unpackDatabase(
+    to directory: String, _ contents: Contents = .database,
+    onProgress: (_ done: Int, _ total: Int) throws -> Void
+  ) throws {
+    let files = try files(contents)
     let total = files.reduce(UInt64(0)) { $0.addingReportingOverflow($1.bytes).partialValue }
     guard files.allSatisfy({ $0.bytes <= UInt64(Int.max) / UInt64(files.count) }) else {
       throw damaged("its sizes can't be right")
@@ -60,7 +83,7 @@ final class ZipArchive {
     }
   }
 
-  private func filesOfDatabase() throws -> [File] {
+  private func files(_ contents: Contents) throws -> [File] {
     var entries: [(index: zip_uint64_t, parts: [Substring], bytes: UInt64)] = []
     for index in 0..<zip_uint64_t(max(0, zip_get_num_entries(archive, 0))) {
       var status = zip_stat_t()
@@ -77,7 +100,7 @@ final class ZipArchive {
       }
       entries.append((index, parts, status.size))
     }
-    let roots = entries.filter { $0.parts.last == "database.json" }
+    let roots = entries.filter { $0.parts.last.map { $0 == contents.root } ?? false }
     guard let root = roots.first?.parts.dropLast() else {
       throw DatabaseError(.notADatabase, "the zip file holds no database", path: path)
     }
@@ -88,14 +111,7 @@ final class ZipArchive {
     return entries.compactMap { entry in
       guard entry.parts.starts(with: root) else { return nil }
       let parts = entry.parts.dropFirst(root.count).map(String.init)
-      let isWanted =
-        switch parts.count {
-        case 1:
-          parts[0] == "database.json" || DatabaseDirectory.isKeyFile(parts[0]) || parts[0].hasPrefix("data-")
-        case 2: DatabaseDirectory.isBlobDirectory(parts[0])
-        default: false
-        }
-      return isWanted
+      return contents.isWanted(parts)
         ? File(index: entry.index, name: parts.joined(separator: "/"), bytes: entry.bytes) : nil
     }
   }

@@ -122,7 +122,7 @@ func stream(_ database: Database, mebibytes: Int) throws {
 func run(_ arguments: [String]) throws {
   let engine = EngineName(rawValue: arguments[1])
   var options = DatabaseOptions(engine: engine)
-  if engine == .sqlcipher { options.key = try .raw([UInt8](repeating: 7, count: 32)) }
+  if try Engines.type(engine).encrypts { options.key = try .raw([UInt8](repeating: 7, count: 32)) }
   let database = try Database.open("test", in: arguments[2], options: options)
   var number = Int(arguments[3]) ?? 0
   switch arguments[0] {

@@ -29,7 +29,7 @@ import Testing
   /// Kills a child again and again, and looks each time whether every document has its blobs.
   private func kill(_ command: String, rounds: Int, within microseconds: UInt32) throws {
     var random = SeededGenerator(seed: testSeed)
-    let engines: [EngineName] = [.sqlite, .lmdb, .sqlcipher]
+    let engines: [EngineName] = [.sqlite, .lmdb, .sqlcipher, .lmdbEncrypted]
     let directories = engines.map { _ in TemporaryDirectory() }
     var saved = 0
     var compactions = 0
@@ -91,7 +91,7 @@ import Testing
 
   @Test(
     "processes that save, purge and compact the same contents lose nothing",
-    arguments: [EngineName.sqlite, .lmdb, .sqlcipher])
+    arguments: [EngineName.sqlite, .lmdb, .sqlcipher, .lmdbEncrypted])
   func churn(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     try Database.open("test", in: directory.path, options: try options(engine)).close()

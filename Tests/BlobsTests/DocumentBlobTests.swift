@@ -137,7 +137,9 @@ import Testing
     }
   }
 
-  @Test("saves beside compactions lose no blob", arguments: [EngineName.sqlite, .lmdb, .sqlcipher])
+  @Test(
+    "saves beside compactions lose no blob",
+    arguments: [EngineName.sqlite, .lmdb, .sqlcipher, .lmdbEncrypted])
   func besideCompaction(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
       let failures = Lock<[String]>([])

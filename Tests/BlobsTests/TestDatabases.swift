@@ -4,11 +4,11 @@ import Testing
 @testable import Blobs
 
 /// The engines that every test of documents with blobs runs on.
-let allEngines: [EngineName] = [.sqlite, .lmdb, .sqlcipher, .sqlcipherPlain]
+let allEngines: [EngineName] = [.sqlite, .lmdb, .sqlcipher, .sqlcipherPlain, .lmdbEncrypted]
 
 func options(_ engine: EngineName, durability: Durability = .none) throws -> DatabaseOptions {
   var options = DatabaseOptions(engine: engine, durability: durability)
-  if engine == .sqlcipher { options.key = try .raw([UInt8](repeating: 7, count: 32)) }
+  if try Engines.type(engine).encrypts { options.key = try .raw([UInt8](repeating: 7, count: 32)) }
   return options
 }
 

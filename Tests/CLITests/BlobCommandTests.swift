@@ -30,6 +30,28 @@ import Testing
     }
   }
 
+  @Test(arguments: TestEngine.allCases) func filesArePutAsAttachments(engine: TestEngine) throws {
+    try engine.withDatabase { tool in
+      try tool.write("abc", to: "a.txt")
+      try tool.write("typed", to: "c:d")
+      try tool.succeed(
+        "put", "db", "doc", #"{"n":1}"#, "--attachment", "a=\(tool.path("a.txt")):text/plain", "--attachment",
+        "b=\(tool.path("a.txt"))", "--attachment",
+        "c=\(tool.path("c:d")):application/json")
+      #expect(try tool.succeed("get", "db", "doc", "--attachment", "a").output == "abc")
+      #expect(try tool.succeed("get", "db", "doc", "--attachment", "b").output == "abc")
+      #expect(try tool.succeed("get", "db", "doc", "--attachment", "c").output == "typed")
+      let body = try tool.succeed("get", "db", "doc").output
+      #expect(body.contains("text/plain"))
+      #expect(body.contains("application/json"))
+      let absent = try tool("put", "db", "doc", "{}", "--attachment", "a=\(tool.path("none.txt"))")
+      #expect(absent.status == 2 && absent.errors.contains("none.txt"))
+      #expect(try tool("put", "db", "doc", "{}", "--attachment", "a").status == 2)
+      #expect(try tool("put", "db", "doc", "[]", "--attachment", "a=\(tool.path("a.txt"))").status == 2)
+      #expect(try tool.succeed("check", "db", "--deep").faults == [])
+    }
+  }
+
   @Test(arguments: TestEngine.allCases) func aMissingBlobIsOneLineAndStatus1(engine: TestEngine) throws {
     try engine.withDatabase { tool in
       try tool.succeed("put", "db", "doc", Self.document)

@@ -15,7 +15,7 @@ import Testing
           "indexes",
         ])
       #expect(json["engine"] as? String == engine.rawValue)
-      #expect(json["encrypted"] as? Bool == (engine == .sqlcipher))
+      #expect(json["encrypted"] as? Bool == engine.encrypts)
       #expect(json["documents"] as? Int == 1)
       #expect(json["lastSequence"] as? Int == 3)
       let uuid = try #require(json["publicUUID"] as? String)
@@ -24,7 +24,7 @@ import Testing
       let files = try #require(json["files"] as? [[String: Any]])
       let names = files.compactMap { $0["name"] as? String }
       #expect(names.contains("database.json"))
-      #expect(names.contains("key.json") == (engine == .sqlcipher))
+      #expect(names.contains("key.json") == engine.encrypts)
       for file in files {
         let name = try #require(file["name"] as? String)
         let size = try FileManager.default.attributesOfItem(atPath: tool.path("db.touchstone/\(name)"))[.size]

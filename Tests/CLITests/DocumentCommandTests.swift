@@ -72,6 +72,11 @@ import Testing
       let listed = try tool.succeed("ls", "db", "b_2", "--json").json()
       #expect(listed["id"] as? String == "b_2")
       #expect(listed["sequence"] as? Int == 1)
+      #expect(try tool.succeed("ls", "db", "--include-deleted").lines == ["a_1", "b_1", "b_2", "c%"])
+      let tombstone = try tool.succeed("ls", "db", "a*", "--include-deleted", "--json").json()
+      #expect(tombstone["deleted"] as? Bool == true)
+      #expect(try tool.succeed("ls", "db", "--conflicts").lines == [])
+      #expect(try tool("ls", "db", "--conflicts", "--include-deleted").status == 2)
 
       #expect(try tool.succeed("changes", "db").lines == ["1 b_2", "3 b_1", "4 c%", "5 a_1 deleted"])
       #expect(try tool.succeed("changes", "db", "--since", "4").lines == ["5 a_1 deleted"])

@@ -179,12 +179,15 @@ final class Child {
 enum TestEngine: String, CaseIterable, Sendable {
   case sqlite, lmdb, sqlcipher
   case sqlcipherPlain = "sqlcipher-plain"
+  case lmdbEncrypted = "lmdb-encrypted"
+
+  var encrypts: Bool { self == .sqlcipher || self == .lmdbEncrypted }
 
   /// A tool with an empty database `db` of this engine, and the key in its environment when there is one.
   func withDatabase(_ body: (Tool) throws -> Void) throws {
     try Tool.run { tool in
       var tool = tool
-      if self == .sqlcipher { tool.environment["TOUCHSTONE_KEY"] = "open sesame" }
+      if encrypts { tool.environment["TOUCHSTONE_KEY"] = "open sesame" }
       try tool.succeed("create", "db", "--engine", rawValue)
       try body(tool)
     }

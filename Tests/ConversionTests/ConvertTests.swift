@@ -118,7 +118,7 @@ import Touchstone
       #expect(databaseCode { try Database.convert(path, to: .sqlcipher) } == .keyRequired)
     }
     #expect(
-      databaseCode { try Database.convert(path, to: .lmdb, key: right, newKey: wrong) } == .notEncrypted)
+      databaseCode { try Database.convert(path, to: .sqlite, key: right, newKey: wrong) } == .notEncrypted)
     #expect(databaseCode { try Database.convert(path, to: "none", key: right) } == .unknownEngine)
     #expect(databaseCode { try Database.convert(directory.path + "/no", to: .lmdb) } == .notFound)
 

@@ -8,18 +8,22 @@ import Touchstone
 @Suite("Killed operations", .serialized) struct KillTests {
   enum Operation: String, CaseIterable, Sendable {
     case rekey, rotate, encrypt, decrypt, convertToLMDB, convertFromLMDB, convertEncrypted, copy
+    case rotateLMDB, encryptLMDB
 
     var engine: EngineName {
       switch self {
       case .rekey, .rotate, .decrypt: .sqlcipher
       case .encrypt, .convertToLMDB, .convertEncrypted, .copy: .sqlite
-      case .convertFromLMDB: .lmdb
+      case .convertFromLMDB, .encryptLMDB: .lmdb
+      case .rotateLMDB: .lmdbEncrypted
       }
     }
 
     func arguments(_ path: String, _ target: String) -> [String] {
       switch self {
       case .rekey, .rotate, .encrypt, .decrypt: [rawValue, path]
+      case .rotateLMDB: ["rotate", path]
+      case .encryptLMDB: ["encrypt", path]
       case .convertToLMDB: ["convert", path, "lmdb"]
       case .convertFromLMDB: ["convert", path, "sqlite"]
       case .convertEncrypted: ["convert", path, "sqlcipher"]
@@ -98,7 +102,7 @@ import Touchstone
     let database = try Database.open(path, options: DatabaseOptions(creation: .openExisting, key: key))
     defer { try? database.close() }
     switch operation {
-    case .rekey, .rotate:
+    case .rekey, .rotate, .rotateLMDB:
       try database.close()
       let newKey = try newKey()
       do {

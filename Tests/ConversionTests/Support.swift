@@ -21,7 +21,7 @@ final class TemporaryDirectory: Sendable {
   }
 }
 
-let allEngines: [EngineName] = [.sqlite, .lmdb, .sqlcipher, .sqlcipherPlain]
+let allEngines: [EngineName] = [.sqlite, .lmdb, .sqlcipher, .sqlcipherPlain, .lmdbEncrypted]
 let isLong = ProcessInfo.processInfo.environment["TOUCHSTONE_LONG"] != nil
 
 func oldKey() throws -> UserKey { try .raw([UInt8](repeating: 7, count: 32)) }

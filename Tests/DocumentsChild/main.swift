@@ -23,7 +23,8 @@ func say(_ text: String) {
 func run(_ arguments: [String]) throws {
   let engine = EngineName(rawValue: arguments[1])
   var options = DatabaseOptions(engine: engine)
-  if engine == .sqlcipher { options.key = try .raw([UInt8](repeating: 7, count: 32)) }
+  if try Engines.type(engine).encrypts { options.key = try .raw([UInt8](repeating: 7, count: 32)) }
+  if arguments[0] == "batches" { options.revisionsPerBlock = 2 }
   let database = try Database.open("test", in: arguments[2], options: options)
   switch arguments[0] {
   case "write":
@@ -52,6 +53,7 @@ func run(_ arguments: [String]) throws {
     try database.close()
     say("done")
   case "batches":
+    // Of "history" every other save writes a block.
     var number = Int(arguments[3]) ?? 0
     say("open")
     while true {
@@ -66,6 +68,13 @@ func run(_ arguments: [String]) throws {
         try database.apply(
           PulledRevision(
             id: "pulled\(batch % 7)", history: ["\(batch + 2)-aa", "\(batch + 1)-aa"], body: ["n": 1]))
+        try database.save("history", ["n": .int(Int64(batch))])
+        if batch % 17 == 16 {
+          // A branch that is gone again: the whole tree is in the record for a moment.
+          try database.apply(
+            PulledRevision(id: "history", history: ["1-side\(batch)"], body: ["n": 0]))
+          if let branch = RevisionID("1-side\(batch)") { try database.purge("history", branch: branch) }
+        }
         if batch % 3 == 2 { try database.delete("batch\(batch - 1)-0") }
         if batch % 11 == 10 { try database.purge("batch\(batch - 2)-1") }
       }

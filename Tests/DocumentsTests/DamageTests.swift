@@ -17,6 +17,8 @@ import Touchstone
       try database.apply(PulledRevision(id: id, history: ["4-Text", "3-bb", "2-\(number)f"], body: ["n": 7]))
     }
     try database.delete("doc5", keeping: ["why": "gone"])
+    // A deep history.
+    for number in 0..<9 { try database.save("doc6", ["n": .int(Int64(number))]) }
   }
 
   /// Everything that can be done; only typed errors may come of it.
@@ -87,7 +89,9 @@ import Touchstone
       let directory = TemporaryDirectory()
       for round in 0..<150 {
         let name = "damaged"
-        let database = try Database.open(name, in: directory.path, options: try options(engine))
+        var options = try options(engine)
+        options.revisionsPerBlock = 2
+        let database = try Database.open(name, in: directory.path, options: options)
         try fill(database)
         var victims: [(String, [UInt8], [UInt8])] = []
         try database.engine.read { transaction in
@@ -129,7 +133,7 @@ import Touchstone
         exercise(database, &random)
         try database.close()
         do {
-          let again = try Database.open(name, in: directory.path, options: try options(engine))
+          let again = try Database.open(name, in: directory.path, options: options)
           exercise(again, &random)
           try again.close()
         } catch is DocumentError {} catch is DatabaseError {} catch is StorageError {}

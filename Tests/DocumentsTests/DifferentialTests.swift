@@ -4,7 +4,7 @@ import Touchstone
 
 /// Random operations on every engine at once, each step compared with `ReferenceModel`.
 @Suite("Random operations agree with the rules") struct DifferentialTests {
-  static let rounds = ProcessInfo.processInfo.environment["TOUCHSTONE_LONG"] == nil ? 6 : 200
+  static let rounds = ProcessInfo.processInfo.environment["TOUCHSTONE_LONG"] == nil ? 7 : 210
 
   private struct Undo: Error {}
 
@@ -19,7 +19,7 @@ import Touchstone
   @Test("documents, revisions, changes and storage", arguments: 0..<rounds)
   func operations(_ round: Int) throws {
     try withSeed(offset: UInt64(round)) { random in
-      let depth = [1, 2, 3, 5, 20][round % 5]
+      let depth = [1, 2, 3, 5, 20, 8, 40][round % 7]
       let keeps = round % 2 == 0 || Bool.random(using: &random)
       var model = ReferenceModel(depth: depth, keepsReplacedBodies: keeps)
       let directory = TemporaryDirectory()
@@ -27,6 +27,8 @@ import Touchstone
         var options = try options(engine)
         options.maximumTreeDepth = depth
         options.keepsReplacedBodies = keeps
+        // Small blocks, so that histories are deep.
+        options.revisionsPerBlock = [32, 1, 2, 3, 5, 1, 2][round % 7]
         return try Database.open("\(engine)", in: directory.path, options: options)
       }
       for step in 0..<250 {

@@ -154,6 +154,8 @@ import Touchstone
           }
         }
         #expect(try database.document("batch\(last + 1)-0", includeDeleted: true) == nil)
+        let generations = try database.revisions(of: "history")?.map { Int($0.id.generation) } ?? []
+        #expect(generations == Array((max(0, last - 19)..<(last + 1)).map { $0 + 1 }.reversed()))
         let changes = try database.changes()
         #expect(try changes.last?.sequence ?? 0 <= database.lastSequence)
         #expect(try storageFaults(database) == [], "round \(round)")

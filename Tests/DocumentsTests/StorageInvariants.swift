@@ -35,6 +35,7 @@ func storageFaults(_ engine: any StorageEngine) throws -> [String] {
       faults.append("\(sharedKeys.count) shared keys, state says \(keyCount)")
     }
     var bodies: Set<UInt64> = []
+    var histories: Set<String> = []
     var conflicts: Set<UInt64> = []
     for (name, isDeleted) in [("docs", false), ("deleted", true)] {
       var count = 0
@@ -44,6 +45,15 @@ func storageFaults(_ engine: any StorageEngine) throws -> [String] {
         let record = try DocumentRecord(value)
         let tree = RevisionTree()
         try tree.decode(record.tree)
+        if let history = record.history {
+          histories.insert(id)
+          try tree.addHistory(of: key, history, transaction, includingPruned: true)
+          let visible = tree.nodes.filter { $0.generation >= history.lowestGeneration }
+          if tree.nodes.count == history.count { faults.append("\(id) has an empty record") }
+          if visible.count <= tree.nodes.count - Int(history.count) {
+            faults.append("\(id) has blocks, and nothing in them counts")
+          }
+        }
         let node = tree.nodes[0]
         if node.isDeleted != isDeleted || record.flags.contains(.deleted) != isDeleted {
           faults.append("\(id) is in the wrong keyspace, \(name)")
@@ -68,6 +78,16 @@ func storageFaults(_ engine: any StorageEngine) throws -> [String] {
         return true
       }
       if try transaction.count(of: keyspace(name)) != count { faults.append("the count of \(name) is wrong") }
+    }
+    if let history = try transaction.keyspace(named: "history") {
+      var found: Set<String> = []
+      try transaction.scan(history) { key, _ in
+        found.insert(String(decoding: key.dropLast(9), as: UTF8.self))
+        return true
+      }
+      if found != histories { faults.append("histories of \(found.symmetricDifference(histories))") }
+    } else if !histories.isEmpty {
+      faults.append("no keyspace of histories")
     }
     if !changes.isEmpty { faults.append("changes of no document: \(changes)") }
     if try transaction.count(of: keyspace("changes")) != changeCount { faults.append("count of changes") }

@@ -15,11 +15,11 @@ final class TemporaryDirectory: Sendable {
 }
 
 /// The engines that every test of this module runs on.
-let allEngines: [EngineName] = [.sqlite, .lmdb, .sqlcipher, .sqlcipherPlain]
+let allEngines: [EngineName] = [.sqlite, .lmdb, .sqlcipher, .sqlcipherPlain, .lmdbEncrypted]
 
 func options(_ engine: EngineName) throws -> DatabaseOptions {
   var options = DatabaseOptions(engine: engine, durability: .none)
-  if engine == .sqlcipher { options.key = try .raw([UInt8](repeating: 7, count: 32)) }
+  if try Engines.type(engine).encrypts { options.key = try .raw([UInt8](repeating: 7, count: 32)) }
   return options
 }
 

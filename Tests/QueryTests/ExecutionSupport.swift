@@ -3,7 +3,7 @@ import Query
 import Touchstone
 
 /// The engines that queries are tested on.
-let executionEngines: [EngineName] = [.sqlite, .lmdb, .sqlcipher, .sqlcipherPlain]
+let executionEngines: [EngineName] = [.sqlite, .lmdb, .sqlcipher, .sqlcipherPlain, .lmdbEncrypted]
 
 /// A database in a directory of its own, closed and removed at the end.
 func withQueryDatabase(_ engine: EngineName, _ body: (Database) throws -> Void) throws {
@@ -11,7 +11,7 @@ func withQueryDatabase(_ engine: EngineName, _ body: (Database) throws -> Void) 
   try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
   defer { try? FileManager.default.removeItem(atPath: path) }
   var options = DatabaseOptions(engine: engine, durability: .none)
-  if engine == .sqlcipher { options.key = try .raw([UInt8](repeating: 7, count: 32)) }
+  if try Engines.type(engine).encrypts { options.key = try .raw([UInt8](repeating: 7, count: 32)) }
   let database = try Database.open("test", in: path, options: options)
   try body(database)
   try database.close()

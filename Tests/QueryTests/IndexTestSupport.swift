@@ -8,7 +8,7 @@ import Touchstone
 
 /// What tests of indexes share: databases on every engine, and an index recomputed without what keeps it.
 enum IndexTesting {
-  static let engines: [EngineName] = [.sqlite, .lmdb, .sqlcipher, .sqlcipherPlain]
+  static let engines: [EngineName] = [.sqlite, .lmdb, .sqlcipher, .sqlcipherPlain, .lmdbEncrypted]
 
   /// Of all random tests here; TOUCHSTONE_SEED repeats one.
   static let seed =
@@ -17,7 +17,7 @@ enum IndexTesting {
 
   static func options(_ engine: EngineName) throws -> DatabaseOptions {
     var options = DatabaseOptions(engine: engine, durability: .none)
-    if engine == .sqlcipher { options.key = try .raw([UInt8](repeating: 7, count: 32)) }
+    if try Engines.type(engine).encrypts { options.key = try .raw([UInt8](repeating: 7, count: 32)) }
     return options
   }
 

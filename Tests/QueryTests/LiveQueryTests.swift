@@ -53,6 +53,31 @@ import Testing
   }
 
   @Test(arguments: executionEngines)
+  func withAHandlerItEndsWithTheDatabase(_ engine: EngineName) throws {
+    for _ in 0..<10 {
+      let (path, options) = try TestDirectory.make(engine)
+      defer { TestDirectory.remove(path) }
+      let database = try Database.open("test", in: path, options: options)
+      let told = Told()
+      let live = try database.observe(try database.query("SELECT n FROM _")) { told.append($0) }
+      told.signal.wait()
+      // A run may be waiting or going on while it closes.
+      try database.fill([("a", #"{"n":1}"#)])
+      // A run that reads right now keeps it open.
+      while true {
+        do {
+          try database.close()
+          break
+        } catch let error as StorageError where error.code == .inUse {}
+      }
+      live.waitForRuns()
+      let rows = told.rows.withLock { $0 }
+      #expect(rows.first == [] && rows.count <= 2)
+      #expect(!rows.contains(["failed"]))
+    }
+  }
+
+  @Test(arguments: executionEngines)
   func asAStreamItEndsWithTheDatabase(_ engine: EngineName) async throws {
     let (path, options) = try TestDirectory.make(engine)
     defer { TestDirectory.remove(path) }
@@ -78,7 +103,7 @@ enum TestDirectory {
     let path = NSTemporaryDirectory() + "touchstone-live-" + UUID().uuidString
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
     var options = DatabaseOptions(engine: engine, durability: .none)
-    if engine == .sqlcipher { options.key = try .raw([UInt8](repeating: 7, count: 32)) }
+    if try Engines.type(engine).encrypts { options.key = try .raw([UInt8](repeating: 7, count: 32)) }
     return (path, options)
   }
 

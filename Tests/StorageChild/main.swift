@@ -4,4 +4,5 @@ import StorageConformance
 import StorageLMDB
 import StorageSQLite
 
-ConformanceChild.main(CommandLine.arguments, engines: SQLiteEngines.all + [LMDBEngines.lmdb])
+ConformanceChild.main(
+  CommandLine.arguments, engines: SQLiteEngines.all + [LMDBEngines.lmdb, LMDBEngines.encrypted])

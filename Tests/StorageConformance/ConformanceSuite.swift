@@ -19,16 +19,20 @@ public struct ConformanceSuite: Sendable {
     /// Whether opening, checking and reading a file with any damage never crashes. Engines that map the file
     /// and trust what lies in it can't promise that for more than missing, foreign and truncated files.
     public let survivesAnyDamage: Bool
+    /// Whether an engine that encrypts notices any change of the file's first page when it opens it. One over a library
+    /// that knows nothing of the key can't where nothing is read: there the data are to be what they were.
+    public let authenticatesHeader: Bool
 
     /// An engine of files that encrypts when its type says so.
     public init(
       engine: EngineType, keepsFiles: Bool = true, plainCounterpart: EngineType? = nil,
-      survivesAnyDamage: Bool = true
+      survivesAnyDamage: Bool = true, authenticatesHeader: Bool = true
     ) {
       self.engine = engine
       self.keepsFiles = keepsFiles
       self.plainCounterpart = plainCounterpart
       self.survivesAnyDamage = survivesAnyDamage
+      self.authenticatesHeader = authenticatesHeader
     }
   }
 

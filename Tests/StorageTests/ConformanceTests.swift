@@ -8,6 +8,9 @@ import Testing
 let subjects: [ConformanceSuite.Subject] = [
   .init(engine: MemoryEngine.type, keepsFiles: false),
   .init(engine: LMDBEngines.lmdb, survivesAnyDamage: false),
+  .init(
+    engine: LMDBEngines.encrypted, plainCounterpart: LMDBEngines.lmdb, survivesAnyDamage: false,
+    authenticatesHeader: false),
   .init(engine: SQLiteEngines.sqlite),
   .init(engine: SQLiteEngines.sqlcipher, plainCounterpart: SQLiteEngines.sqlcipherPlain),
   .init(engine: SQLiteEngines.sqlcipherPlain),

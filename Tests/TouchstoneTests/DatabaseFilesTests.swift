@@ -2,7 +2,7 @@ import Foundation
 import Testing
 import Touchstone
 
-private let engines: [EngineName] = [.sqlite, .lmdb, .sqlcipher, .sqlcipherPlain]
+private let engines: [EngineName] = [.sqlite, .lmdb, .sqlcipher, .sqlcipherPlain, .lmdbEncrypted]
 
 /// A directory of its own for one test, removed afterwards.
 private final class TemporaryDirectory {
@@ -12,7 +12,7 @@ private final class TemporaryDirectory {
 }
 
 private func options(_ engine: EngineName) throws -> DatabaseOptions {
-  DatabaseOptions(engine: engine, key: engine == .sqlcipher ? try .passphrase("open sesame") : nil)
+  DatabaseOptions(engine: engine, key: try Engines.type(engine).encrypts ? .passphrase("open sesame") : nil)
 }
 
 private func code(of body: () throws -> Void) -> DatabaseError.Code? {
@@ -132,9 +132,14 @@ private func code(of body: () throws -> Void) -> DatabaseError.Code? {
     #expect(code { _ = try Database.open("secret", in: directory.path, options: options) } == .keyRequired)
     #expect(code { _ = try Database.open("plain", in: directory.path, options: secret) } == .notEncrypted)
     #expect(code { _ = try Database.open("new", in: directory.path, options: options) } == .keyRequired)
-    options.engine = .lmdb
+    options.engine = .sqlite
     options.key = secret.key
     #expect(code { _ = try Database.open("new2", in: directory.path, options: options) } == .notEncrypted)
+    // LMDB is the same library with a key and without.
+    options.engine = .lmdb
+    let keyed = try Database.open("new3", in: directory.path, options: options)
+    #expect(keyed.engineName == .lmdbEncrypted)
+    try keyed.close()
     // A second open in the same process needs the key as well.
     let open = try Database.open("secret", in: directory.path, options: secret)
     options.key = try .passphrase("open barley")

@@ -38,7 +38,8 @@ final class DocumentsData: Sendable {
     }
 
     /// How many documents get such a history: one deep tree takes longer.
-    func historyDocuments(depth: Int) -> Int { depth >= 100 ? 1 : 4 }
+    /// How many documents get such a history.
+    var historyDocuments: Int { 4 }
   }
 
   let sizes: Sizes
@@ -63,12 +64,15 @@ final class DocumentsData: Sendable {
 
   static let databaseName = "documents"
 
-  func open(_ engine: ProbedEngine, in directory: String, depth: Int = 20) throws -> Database {
+  func open(
+    _ engine: ProbedEngine, in directory: String, depth: Int = 20, cacheBytes: Int = 16 << 20
+  ) throws -> Database {
     try Database.open(
       DocumentsData.databaseName, in: directory,
       options: DatabaseOptions(
         engine: EngineName(rawValue: engine.type.name), durability: context.settings.durability,
-        key: try engine.options.key.map { try UserKey.raw($0) }, maximumTreeDepth: depth, compaction: .off))
+        key: try engine.options.key.map { try UserKey.raw($0) }, maximumTreeDepth: depth, compaction: .off,
+        cacheBytes: cacheBytes))
   }
 
   /// The directory of a database that `fill` has filled, once for all runs.

@@ -49,7 +49,7 @@ struct DocumentsRow: Sendable {
     case .conflictResolve: sizes.conflicted * (DocumentsWorkload.branches - 1)
     case .history:
       DocumentsWorkload.historyBatch * DocumentsWorkload.windowBatches
-        * sizes.historyDocuments(depth: variant.depth)
+        * sizes.historyDocuments
     case .purge, .compact: sizes.documents
     case .rewrite: sizes.documents * DocumentsWorkload.rewrites
     case .setExpiration, .expire: sizes.expiring
@@ -217,14 +217,15 @@ struct DocumentsRow: Sendable {
     })
   }
 
-  /// Updates documents again and again; the seconds that the updates around each of `windows` took.
+  /// Updates documents again and again; the seconds that the updates around each of `windows` took. By the median of
+  /// the transactions, for a window is too short to outlast somebody else's sync.
   private func history(_ engine: ProbedEngine, _ trial: TrialContext, _ windows: [Int]) throws -> [Double] {
     let database = try data.open(engine, in: trial.directory, depth: variant.depth)
     defer { try? database.close() }
     let batch = DocumentsWorkload.historyBatch
     let batches = sizes.updates / batch
-    var seconds = windows.map { _ in 0.0 }
-    for document in 0..<sizes.historyDocuments(depth: variant.depth) {
+    var seconds = windows.map { _ in [Double]() }
+    for document in 0..<sizes.historyDocuments {
       let id = DocumentsData.id(document)
       for number in 0..<batches {
         let begin = Clock.nanoseconds()
@@ -238,12 +239,12 @@ struct DocumentsRow: Sendable {
           // The batches before and after the update; the last ones of all.
           let first = min(window / batch - 1, batches - DocumentsWorkload.windowBatches)
           if (first..<first + DocumentsWorkload.windowBatches).contains(number) {
-            seconds[index] += Double(end - begin) / 1e9
+            seconds[index].append(Double(end - begin) / 1e9)
           }
         }
       }
     }
-    return seconds
+    return seconds.map { Statistics.median($0) * Double($0.count) }
   }
 
   private func read(_ engine: ProbedEngine, _ trial: TrialContext) throws -> [Double] {

@@ -48,13 +48,11 @@ enum DocumentsTargets {
       let windows = found.filter { $0.parameters["depth"] == .integer(depth) }
       guard let last = windows.last else { return [String]() }
       return windows.dropLast().map { first in
-        let isFull = depth < 100 || first.parameters["update"] != .integer(100)
-        let text =
-          "the \(ordinal(last)) update takes \(text(last, over: first)) the time of the \(ordinal(first)) at depth "
-          + "\(depth)"
-        return text
-          + (isFull
-            ? verdict(last, over: first, reach: 1.2) : ", whose tree isn't full at the \(ordinal(first))")
+        let isFull = first.parameters["update"] != .integer(100) || depth <= 100
+        return
+          "the \(ordinal(last)) update takes \(text(last, over: first)) the time of the \(ordinal(first)) at "
+          + "depth \(depth)" + (isFull ? "" : ", whose history isn't full yet")
+          + verdict(last, over: first, reach: 1.2)
       }
     }
   }

@@ -34,7 +34,7 @@ struct EngineRow: Sendable {
       suite: "engine", name: kind.rawValue, summary: kind.summary, parameters: parameters,
       operations: operations,
       limit: .init(
-        name: { engine in (try? context.engine(engine)).map { "\($0.library), bare C" } },
+        name: { engine in (try? context.engine(engine))?.limitName },
         prepare: limitTrial)
     ) { trial in try engineTrial(trial) }
   }

@@ -26,7 +26,7 @@ struct TravelRow: Sendable {
     Workload(
       suite: "travel", name: kind.rawValue, summary: kind.summary, operations: operations,
       limit: .init(
-        name: { engine in (try? context.engine(engine)).map { "\($0.library), bare C" } },
+        name: { engine in (try? context.engine(engine))?.limitName },
         prepare: limitTrial)
     ) { trial in try documentsTrial(trial) }
   }

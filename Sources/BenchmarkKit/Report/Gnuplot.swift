@@ -15,15 +15,10 @@ public struct Gnuplot: Sendable {
 
   /// The program on the search path. Throws `Failure` when there is none.
   public init() throws {
-    let directories = (ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin").split(separator: ":")
-    guard
-      let directory = directories.first(where: {
-        FileManager.default.isExecutableFile(atPath: "\($0)/gnuplot")
-      })
-    else {
+    guard let path = SearchPath.executable("gnuplot") else {
       throw Failure(description: "pictures need gnuplot, and it isn't on the PATH (Debian: gnuplot-nox)")
     }
-    path = "\(directory)/gnuplot"
+    self.path = path
   }
 
   /// Draws what `script` says into an SVG of that size in pixels, and returns its text.

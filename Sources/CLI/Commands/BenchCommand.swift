@@ -46,6 +46,14 @@ struct BenchCommand: Subcommand {
   private static let commits = Option(
     "commits", "N", in: 16...1_000_000, "Single commits of the engine suite (1,000)")
   private static let only = Option("only", "A,B", "Only these workloads of the suites")
+  private static let instructions = Flag(
+    "instructions", "Also counts the instructions of each run, at small sizes under callgrind")
+  private static let delay = Option("inject-delay", "PCT", in: 1...1_000, "Plants a slowdown, to try a gate")
+  private static let delayCounts = Option(
+    "inject-counts", "FILE",
+    "With --inject-delay: the slowdown is of these instructions, as a results file has them")
+  private static let runLog = Option(
+    "run-log", "FILE", "Writes a line before each run: what runs, or its limit")
   private static let directory = Option(
     "work-directory", "DIR", "Where databases are made and removed (the current directory)")
   private static let output = Option("output", "FILE", "Writes a results file (docs/results.md)")
@@ -69,6 +77,8 @@ struct BenchCommand: Subcommand {
   private let isList: Bool
   private let chosen: [Suite]
   private let settings: BenchSettings
+  private let countsInstructions: Bool
+  private let runLogPath: String?
   private let outputPath: String?
 
   init(_ arguments: Arguments) throws {
@@ -100,6 +110,18 @@ struct BenchCommand: Subcommand {
       }
       settings.only = names
     }
+    if let percent = try arguments.value(Self.delay) {
+      let counts = try arguments.value(Self.delayCounts).map(ResultsFile.read).map { file in
+        Dictionary(
+          file.results.compactMap { result in result.instructions.map { (result.identity, $0.run) } }
+        ) {
+          first, _ in first
+        }
+      }
+      settings.plantedDelay = PlantedDelay(share: Double(percent) / 100, instructions: counts)
+    }
+    countsInstructions = arguments[Self.instructions]
+    runLogPath = try arguments.value(Self.runLog)
     self.settings = settings
     outputPath = try arguments.value(Self.output)
   }
@@ -117,22 +139,8 @@ struct BenchCommand: Subcommand {
     Interrupt.listen()
     // Made before the run, so that a bad path doesn't cost one.
     if let outputPath { try Self.checkWritable(outputPath) }
-    let line = ProgressLine()
-    let results: ResultsFile
-    do {
-      results = try BenchRun(settings, version: Self.version).run(
-        chosen,
-        progress: { progress in
-          line.show(
-            "\(progress.done) of \(progress.total): \(progress.workload.name) on \(progress.engine)"
-              + (progress.isLimit ? " (bare C)" : ""))
-        }, shouldStop: { Interrupt.isRequested })
-      line.clear()
-    } catch {
-      line.clear()
-      if error is Runner.Interrupted { throw Interrupted("nothing is reported of a run that didn't end") }
-      throw error
-    }
+    let results = try BenchSession(settings, suites: chosen, version: Self.version).run(
+      countingInstructions: countsInstructions, runLog: runLogPath)
     try report(results, output)
     if let outputPath {
       try results.encoded().write(to: URL(fileURLWithPath: outputPath), options: .atomic)
@@ -141,7 +149,7 @@ struct BenchCommand: Subcommand {
   }
 
   /// The release, and the revision of the checkout that the tool was built in when it lies in one: `0.1.0+1a2b3c4`.
-  private static var version: String {
+  static var version: String {
     let git = Process()
     git.executableURL = URL(fileURLWithPath: "/usr/bin/env")
     let directory = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().path
@@ -165,17 +173,21 @@ struct BenchCommand: Subcommand {
   }
 
   private func report(_ results: ResultsFile, _ output: StandardOutput) throws {
-    let names = settings.engines.map(\.name)
     if let dataset = results.dataset {
       try output.line(
         "\(dataset.name): \(TextTable.grouped(dataset.documents)) documents, "
           + "\(TextTable.grouped(dataset.jsonBytes)) bytes of JSON")
     }
+    var compared: [String] = []
+    for name in chosen.flatMap({ $0.engines(settings).map(\.name) }) where !compared.contains(name) {
+      compared.append(name)
+    }
     try output.line(
-      names.map { "\($0): \(results.engines[$0]?.library ?? "")" }.joined(separator: " · ")
+      compared.map { "\($0): \(results.engines[$0]?.library ?? "")" }.joined(separator: " · ")
         + " · durability \(settings.durability.rawValue) · \(samplesText) · seed \(settings.seed)")
     for suite in chosen {
       let rows = results.results.filter { $0.suite == suite.name }
+      let names = suite.engines(settings).map(\.name)
       try output.line("\n" + ResultsTable(rows, engines: names).text())
       try output.line(
         ResultsSummary(rows, engines: names, durability: settings.durability.rawValue).text())

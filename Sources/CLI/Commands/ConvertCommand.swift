@@ -36,7 +36,7 @@ struct ConvertCommand: Subcommand {
 
   func run(_ output: StandardOutput) throws {
     let newKey = try keys.new()
-    let encrypts = try Engines.type(engine).encrypts
+    let encrypts = try Engines.type(engine, encrypted: newKey != nil).encrypts
     if newKey != nil, !encrypts {
       throw UsageError("\(engine) can't encrypt, and a new key was given")
     }

@@ -3,7 +3,7 @@ import Touchstone
 /// `touchstone create`: a new, empty database.
 struct CreateCommand: Subcommand {
   private static let engine = DatabaseArguments.engine(
-    "sqlite, lmdb, sqlcipher or sqlcipher-plain; sqlite when nothing is said")
+    "sqlite, lmdb, sqlcipher, lmdb-encrypted or sqlcipher-plain; sqlite when nothing is said")
 
   static let usage = Usage(
     "create", "Makes a new, empty database",
@@ -11,8 +11,8 @@ struct CreateCommand: Subcommand {
     examples: ["touchstone create travel --engine lmdb", "touchstone create secret --new-key-file my.key"],
     notes: """
       The database is encrypted exactly when a new key is given (--new-key-file, or the variable
-      TOUCHSTONE_NEW_KEY) or its engine is sqlcipher, which then takes the key (--key-file, or
-      TOUCHSTONE_KEY). With a new key and no engine, the engine is sqlcipher.
+      TOUCHSTONE_NEW_KEY) or its engine is one that encrypts, which then takes the key (--key-file, or
+      TOUCHSTONE_KEY). With a new key and no engine, the engine is sqlcipher; lmdb with a new key is lmdb-encrypted.
       """)
 
   private let path: String
@@ -28,7 +28,7 @@ struct CreateCommand: Subcommand {
   func run(_ output: StandardOutput) throws {
     var key = try keys.new()
     let engine = engine ?? (key == nil ? .sqlite : .sqlcipher)
-    if try Engines.type(engine).encrypts {
+    if try Engines.type(engine, encrypted: key != nil).encrypts {
       key = try key ?? keys.requiredNew(for: path)
       guard key != nil else {
         throw UsageError(

@@ -3,7 +3,7 @@ import Touchstone
 /// `touchstone decrypt`: an encrypted database becomes a plain one, in place.
 struct DecryptCommand: Subcommand {
   private static let engine = DatabaseArguments.engine(
-    "The engine afterwards; sqlite for sqlcipher when nothing is said")
+    "The engine afterwards; when nothing is said, sqlite for sqlcipher and lmdb for lmdb-encrypted")
 
   static let usage = Usage(
     "decrypt", "Decrypts a database, blobs too",

@@ -3,7 +3,7 @@ import Touchstone
 /// `touchstone encrypt`: a plain database becomes an encrypted one, in place.
 struct EncryptCommand: Subcommand {
   private static let engine = DatabaseArguments.engine(
-    "The engine afterwards; sqlcipher for sqlite when nothing is said")
+    "The engine afterwards; when nothing is said, sqlcipher for sqlite and lmdb-encrypted for lmdb")
 
   static let usage = Usage(
     "encrypt", "Encrypts a database, blobs too",

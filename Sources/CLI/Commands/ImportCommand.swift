@@ -1,26 +1,38 @@
 import Datasets
 import Touchstone
 
-/// `touchstone import`: documents from JSON lines, or of a known data set.
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// `touchstone import`: documents from JSON lines, of a known data set, or of a Couchbase Lite 2.x or 3.x database.
 struct ImportCommand: Subcommand {
   private static let file = Positional(
-    "FILE", "JSON lines, gzip or not; - is standard input; or the name of a data set")
+    "FILE",
+    "JSON lines, gzip or not; - is standard input; the name of a data set; or a NAME.cblite2, zipped or not")
   private static let idProperty = Option("id-property", "NAME", "The property that holds the ID (_id)")
   private static let documents = Option(
     "docs", "N", in: 1...100_000_000, "How many documents of a data set that is generated (all)")
   private static let batch = Option("batch", "N", in: 1...100_000, "Documents a transaction (1,000)")
+  private static let collection = Option(
+    "collection", "NAME", "The collection of a .cblite2 database: scope.name (_default)")
 
   static let usage = Usage(
-    "import", "Saves documents from JSON lines, or of a known data set",
-    positionals: [DatabaseArguments.database, file], options: [idProperty, documents, batch, Keys.file],
+    "import", "Saves documents from JSON lines, a known data set or a .cblite2 database",
+    positionals: [DatabaseArguments.database, file],
+    options: [idProperty, documents, batch, collection, DatabaseArguments.json, Keys.file],
     examples: [
       "touchstone import travel travel-sample.jsonl.gz", "touchstone import travel - < more.jsonl",
       "touchstone import big synthetic-travel --docs 1000000",
+      "touchstone import travel travel-sample.cblite2 --json",
     ],
     notes: """
       A line without the ID property gets a UUID. The last write wins. Lines of export --metadata are taken
       back: a document that isn't there yet gets the revision ID of its line (_rev), one that has that revision
       stays as it is; _sequence is not taken over. A bad line stops the import: the transactions before it stay.
+
+      Of a Couchbase Lite 2.x or 3.x database come whole revision trees with their IDs, tombstones, expirations,
+      local documents and blobs; it is only read. What is left behind is reported, and says why.
       """)
 
   private let database: DatabaseArguments
@@ -28,6 +40,8 @@ struct ImportCommand: Subcommand {
   private let idProperty: String
   private let documentCount: Int?
   private let batchCount: Int
+  private let collection: String?
+  private let asJSON: Bool
 
   init(_ arguments: Arguments) throws {
     database = try DatabaseArguments(arguments)
@@ -35,10 +49,14 @@ struct ImportCommand: Subcommand {
     idProperty = try arguments.value(Self.idProperty) ?? "_id"
     documentCount = try arguments.value(Self.documents)
     batchCount = try arguments.value(Self.batch) ?? 1_000
+    collection = try arguments.value(Self.collection)
+    asJSON = arguments[DatabaseArguments.json]
   }
 
   func run(_ output: StandardOutput) throws {
     Interrupt.listen()
+    if isCBLite2 { return try importCBLite2(output) }
+    guard collection == nil else { throw UsageError("--collection is for .cblite2 databases") }
     let source = try DatasetLookup.open(file, documents: documentCount, idProperty: idProperty)
     let database = try database.open()
     var progress = Progress("import", unit: "documents")
@@ -69,7 +87,34 @@ struct ImportCommand: Subcommand {
       MappedFile.release(database.engineFile, above: 64 << 20)
     }
     progress.end()
-    try output.line("\(TextTable.grouped(imported)) documents")
+    try output.line(asJSON ? "{\"documents\":\(imported)}" : "\(TextTable.grouped(imported)) documents")
+    try database.close()
+  }
+
+  /// Whether the file is a database's directory, or a zip file that is named for one.
+  private var isCBLite2: Bool {
+    if file.hasSuffix(".cblite2") || file.hasSuffix(".cblite2/") || file.hasSuffix(".cblite2.zip") {
+      return true
+    }
+    var status = stat()
+    return stat(file, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+  }
+
+  private func importCBLite2(_ output: StandardOutput) throws {
+    let database = try database.open()
+    var progress = Progress("import", unit: "documents")
+    defer { progress.end() }
+    let report = try database.importCBLite2(file, collection: collection, batchCount: batchCount) { count in
+      guard !Interrupt.isRequested else { throw Interrupted("\(count) documents were imported") }
+      progress.update(count)
+      MappedFile.release(database.engineFile, above: 64 << 20)
+    }
+    progress.end()
+    if asJSON {
+      try output.line(report.json)
+    } else {
+      for line in report.lines { try output.line(line) }
+    }
     try database.close()
   }
 

@@ -8,8 +8,8 @@ struct KeyShowCommand: Subcommand {
     options: [Keys.file, DatabaseArguments.readOnly, DatabaseArguments.json],
     examples: ["touchstone key show secret --key-file my.key"],
     notes: """
-      Whoever has the raw key can read the database, also after the user's key was changed. The two PRAGMA
-      lines open the file with the sqlcipher tool, which wants them before anything else.
+      Whoever has the raw key can read the database, also after the user's key was changed. For SQLCipher
+      it's two PRAGMA lines that open the file with the sqlcipher tool, which wants them before anything else.
       """)
 
   private let database: DatabaseArguments
@@ -41,6 +41,10 @@ struct KeyShowCommand: Subcommand {
       try output.line(object.text)
     } else {
       try output.line("-- \(opened.engineFile)")
+      guard opened.engineName == .sqlcipher else {
+        try output.line(key)
+        return try opened.close()
+      }
       try output.line("PRAGMA key = \"x'\(key)'\";")
       try output.line("PRAGMA cipher_page_size = \(pageBytes);")
     }

@@ -8,23 +8,31 @@ import Touchstone
 struct ListCommand: Subcommand {
   private static let pattern = Positional(
     "PATTERN", "IDs to list: * is any text, ? a character, [a-z] a range", count: .optional)
+  private static let includesDeleted = Flag("include-deleted", "Tombstones too")
+  private static let conflicts = Flag("conflicts", "Only documents with conflicting revisions")
   private static let limit = Option("limit", "N", in: 0...Int.max, "At most so many")
 
   static let usage = Usage(
     "ls", "Lists the IDs of documents, in order",
     positionals: [DatabaseArguments.database, pattern],
-    options: [limit, DatabaseArguments.json] + DatabaseArguments.readingOptions,
-    examples: ["touchstone ls travel 'airline_*' --limit 10"],
-    notes: "With --json, one object a line: id, rev, sequence. Tombstones are not listed.")
+    options: [limit, includesDeleted, conflicts, DatabaseArguments.json] + DatabaseArguments.readingOptions,
+    examples: ["touchstone ls travel 'airline_*' --limit 10", "touchstone ls travel --conflicts"],
+    notes: "With --json, one object a line: id, rev, sequence, and deleted of a tombstone.")
 
   private let database: DatabaseArguments
   private let pattern: String?
+  private let mode: AllDocuments.Mode
   private let limit: Int
   private let asJSON: Bool
 
   init(_ arguments: Arguments) throws {
     database = try DatabaseArguments(arguments)
     pattern = arguments.optional(Self.pattern)
+    let (deleted, conflicts) = (arguments[Self.includesDeleted], arguments[Self.conflicts])
+    guard !(deleted && conflicts) else {
+      throw UsageError("--include-deleted and --conflicts don't go together: a tombstone has no conflict")
+    }
+    mode = deleted ? .includingDeleted : conflicts ? .onlyConflicts : .live
     limit = try arguments.value(Self.limit) ?? .max
     asJSON = arguments[DatabaseArguments.json]
   }
@@ -33,15 +41,16 @@ struct ListCommand: Subcommand {
     Interrupt.listen()
     let database = try database.open()
     // What stands before the first special character bounds the scan.
-    let prefix = Array((pattern ?? "").utf8.prefix { !"*?[\\".utf8.contains($0) })
+    let prefix = String((pattern ?? "").prefix { !"*?[\\".contains($0) })
     var count = 0
     var isInterrupted = false
     try database.read { snapshot in
-      try snapshot.forEachDocument(in: .prefix(prefix), order: .ascending) { document in
+      try snapshot.enumerate(AllDocuments(mode, from: prefix)) { document in
         guard count < limit else { return false }
         isInterrupted = Interrupt.isRequested
         guard !isInterrupted else { return false }
         let id = document.id
+        guard id.utf8.starts(with: prefix.utf8) else { return false }
         if let pattern, fnmatch(pattern, id, 0) != 0 { return true }
         count += 1
         try output.line(asJSON ? Self.json(document, id).text : id)
@@ -57,6 +66,7 @@ struct ListCommand: Subcommand {
     object.add("id", id)
     object.add("rev", try document.revisionID().description)
     object.add("sequence", document.sequence)
+    if document.isDeleted { object.add("deleted", true) }
     return object
   }
 }

@@ -1,4 +1,5 @@
 import Datasets
+import Foundation
 import Touchstone
 
 /// `touchstone put`: saves a document.
@@ -7,18 +8,26 @@ struct PutCommand: Subcommand {
   private static let body = Positional("JSON", "The body, a JSON object; - reads it from standard input")
   static let revision = Option(
     "rev", "REV", "The revision it is based on: fails with status 1 when that isn't current")
+  private static let attachment = Option(
+    "attachment", "NAME=FILE[:TYPE]",
+    "A file that becomes an attachment, TYPE being its content type; may be given more than once",
+    parse: AttachedFile.init)
 
   static let usage = Usage(
     "put", "Saves a document and prints its new revision",
     positionals: [DatabaseArguments.database, id, body],
-    options: [revision, DatabaseArguments.json, Keys.file],
-    examples: ["touchstone put travel airline_1 '{\"type\":\"airline\",\"name\":\"Paper Planes\"}'"],
+    options: [revision, attachment, DatabaseArguments.json, Keys.file],
+    examples: [
+      "touchstone put travel airline_1 '{\"type\":\"airline\",\"name\":\"Paper Planes\"}'",
+      "touchstone put travel airline_1 '{\"type\":\"airline\"}' --attachment logo=logo.png:image/png",
+    ],
     notes: "Without --rev the last write wins.")
 
   private let database: DatabaseArguments
   private let id: String
   private let text: String
   private let revisionID: RevisionID?
+  private let attachments: [AttachedFile]
   private let asJSON: Bool
 
   init(_ arguments: Arguments) throws {
@@ -26,6 +35,7 @@ struct PutCommand: Subcommand {
     id = try arguments.required(Self.id)
     text = try arguments.required(Self.body)
     revisionID = try arguments.value(Self.revision).map(parseRevisionID)
+    attachments = try arguments.allValues(Self.attachment)
     asJSON = arguments[DatabaseArguments.json]
   }
 
@@ -33,9 +43,31 @@ struct PutCommand: Subcommand {
     let json = text == "-" ? try Self.standardInput() : Array(text.utf8)
     let database = try database.open()
     let saved = try database.save(
-      id, .json(json), basedOn: revisionID, onConflict: revisionID == nil ? .lastWriteWins : .fail)
+      id, try body(json, in: database), basedOn: revisionID,
+      onConflict: revisionID == nil ? .lastWriteWins : .fail)
     try printSaved(saved, id, asJSON: asJSON, to: output)
     try database.close()
+  }
+
+  /// The document's body with the attachments, whose bytes are stored by then.
+  private func body(_ json: [UInt8], in database: Database) throws -> DocumentBody {
+    guard !attachments.isEmpty else { return .json(json) }
+    let value: JSONValue
+    do { value = try json.withUnsafeBytes { try JSONValue(json: $0) } } catch {
+      throw UsageError("the body is no JSON: \(error)")
+    }
+    guard case .object = value else { throw UsageError("the body is no JSON object") }
+    var document = MutableDocument(id: id, value)
+    for attached in attachments {
+      let (path, contentType) = attached.file
+      do {
+        let blob = try database.makeBlob(contentsOfFile: path, contentType: contentType)
+        document.setAttachment(attached.name, blob)
+      } catch let error as StorageError where error.path == path {
+        throw UsageError("--attachment: \(error)")
+      }
+    }
+    return .value(document.body)
   }
 
   private static func standardInput() throws -> [UInt8] {
@@ -43,6 +75,32 @@ struct PutCommand: Subcommand {
     var bytes: [UInt8] = []
     while let line = try reader.next() { bytes += line + [UInt8(ascii: "\n")] }
     return bytes
+  }
+}
+
+/// The value of `--attachment`: `NAME=FILE` or `NAME=FILE:TYPE`.
+private struct AttachedFile: Sendable {
+  let name: String
+  /// File and type as they were given.
+  private let text: String
+
+  init(_ value: String) throws {
+    guard let sign = value.firstIndex(of: "="), sign > value.startIndex,
+      value.index(after: sign) < value.endIndex
+    else { throw UsageError("'\(value)' is not NAME=FILE") }
+    name = String(value[..<sign])
+    text = String(value[value.index(after: sign)...])
+  }
+
+  /// What follows the last colon is a content type when it looks like one, and no file has that in its name.
+  var file: (path: String, contentType: String?) {
+    guard let colon = text.lastIndex(of: ":"), colon > text.startIndex else { return (text, nil) }
+    let type = text[text.index(after: colon)...]
+    let parts = type.split(separator: "/", omittingEmptySubsequences: false)
+    guard parts.count == 2, !parts[0].isEmpty, !parts[1].isEmpty,
+      !FileManager.default.fileExists(atPath: text)
+    else { return (text, nil) }
+    return (String(text[..<colon]), String(type))
   }
 }
 

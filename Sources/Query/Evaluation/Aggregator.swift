@@ -107,6 +107,10 @@ struct AggregateState {
 
   init() {}
 
+  /// Counts a row.
+  @inline(__always)
+  mutating func countRow() { count &+= 1 }
+
   /// The sum: an integer as long as all numbers are and it fits, else a double.
   fileprivate var sum: QueryValue {
     isInteger ? .int(integers) : QueryValue(finite: doubles + compensation + Double(integers))

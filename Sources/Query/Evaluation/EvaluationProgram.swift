@@ -15,6 +15,10 @@ final class EvaluationProgram: @unchecked Sendable {
   private(set) var variableCount = 0
   /// How many compiled patterns contexts keep.
   private(set) var patternCount = 0
+  /// The slots that expressions read.
+  private(set) var usedSlots: Set<Int> = []
+  /// The sources whose metadata expressions read.
+  private(set) var metaSources: Set<Int> = []
   /// Constants live as long as the program.
   let constants = EvaluationArena()
   /// Parameters that nothing has to be given for.
@@ -55,6 +59,16 @@ final class EvaluationProgram: @unchecked Sendable {
     _ = try Collator(collation)
     collations.append(collation)
     return collations.count - 1
+  }
+
+  func slot(_ slot: Int) -> SlotNode {
+    usedSlots.insert(slot)
+    return SlotNode(slot)
+  }
+
+  func meta(_ source: Int, _ property: MetaProperty?) -> MetaNode {
+    metaSources.insert(source)
+    return MetaNode(source, property)
   }
 
   func needsVariables(_ count: Int) { variableCount = max(variableCount, count) }

@@ -19,7 +19,7 @@ struct ExpressionCompiler {
   mutating func compile(
     _ expression: Expression, _ collation: Collation?
   ) throws(QueryError) -> CompiledExpression {
-    if let slot = scope.slot(of: expression) { return SlotNode(slot) }
+    if let slot = scope.slot(of: expression) { return program.slot(slot) }
     switch expression {
     case .literal(let literal): return constant(literal)
     case .parameter(let name):
@@ -27,7 +27,7 @@ struct ExpressionCompiler {
       return ParameterNode(program.parameter(name))
     case .property(let reference): return try compile(reference, collation)
     case .star(let source): return PathNode(try scope.source(source), nil)
-    case .meta(let source, let property): return MetaNode(try scope.source(source), property)
+    case .meta(let source, let property): return program.meta(try scope.source(source), property)
     case .member(let base, let steps):
       return folded(MemberNode(try compile(base, collation), path: program.path(steps), steps, program))
     case .array(let items):
@@ -121,7 +121,7 @@ struct ExpressionCompiler {
       return PathNode(source, path(steps))
     case .slot(let slot, let steps):
       return steps.isEmpty
-        ? SlotNode(slot) : MemberNode(SlotNode(slot), path: program.path(steps), steps, program)
+        ? program.slot(slot) : MemberNode(program.slot(slot), path: program.path(steps), steps, program)
     case .expression(let expression, let steps):
       guard aliasDepth < 32 else {
         throw QueryError(

@@ -63,6 +63,9 @@ final class CompiledQuery: @unchecked Sendable {
     }
     sourceCount = query.sources.count
     slotCount = scope.slotCount
+    for step in steps {
+      if case .index(let access) = step.access { access.settle(program, step.source) }
+    }
   }
 }
 

@@ -94,6 +94,19 @@ final class CompiledIndexAccess: @unchecked Sendable {
   let readsValues: Bool
   /// What entries' values have to meet.
   let entryFilter: CompiledExpression?
+  /// How many values of an entry have to be looked at, up to the last that an expression reads.
+  private(set) var columnsRead = 0
+  /// For each expression the slot that an expression reads, -1 for none.
+  private(set) var slotsRead: [Int] = []
+  /// Whether the documents' IDs are looked at.
+  private(set) var needsID = true
+
+  /// Called when all of the query's expressions are compiled.
+  func settle(_ program: EvaluationProgram, _ source: Int) {
+    slotsRead = slots.map { program.usedSlots.contains($0) ? $0 : -1 }
+    columnsRead = (slotsRead.lastIndex { $0 >= 0 } ?? -1) + 1
+    needsID = !isCovering || program.metaSources.contains(source)
+  }
 
   init(
     _ access: IndexAccess, _ program: EvaluationProgram, _ scope: PlanScope, _ source: String

@@ -3,18 +3,16 @@ import Fleece
 /// Makes groups of rows and hands one row for each to the next sink: by a hash table, or where the rows of a group
 /// come one after the other, one group at a time.
 final class GroupingSink: RowSink {
-  /// What a group has, apart from its keys and captured values, which lie in its row.
-  private struct Group {
-    var row: UnsafeMutablePointer<QueryValue>
-    var states: Int
-  }
-
   private let grouping: CompiledGrouping
   private let context: EvaluationContext
   private let next: RowSink
   private let table: RowTable
   private let arena = EvaluationArena(capacity: 16_384)
-  private var states: [AggregateState] = []
+  private let states = AggregateStates()
+  private let keys: ExpressionList
+  private let aggregators: [Aggregator]
+  /// Whether all that is asked is how many rows each group has.
+  private let countsRows: Bool
   private let probe: UnsafeMutablePointer<QueryValue>
   private let keyCount: Int
   private let width: Int
@@ -25,6 +23,9 @@ final class GroupingSink: RowSink {
     self.context = context
     self.next = next
     keyCount = grouping.keys.count
+    keys = ExpressionList(grouping.keys.map(\.expression))
+    aggregators = grouping.aggregates.map(\.aggregator)
+    countsRows = aggregators.count == 1 && aggregators[0].argument == nil
     width = grouping.keys.count + grouping.captured.count
     table = RowTable(grouping.keys.map { context.order($0.collation) })
     probe = .allocate(capacity: max(1, keyCount))
@@ -34,17 +35,17 @@ final class GroupingSink: RowSink {
   deinit { probe.deallocate() }
 
   override func row() throws -> Bool {
-    for index in 0..<keyCount { probe[index] = grouping.keys[index].expression.evaluate(context) }
+    keys.evaluate(context, to: probe)
     let hash = table.hash(probe)
-    let count = grouping.aggregates.count
+    let count = aggregators.count
     let number: Int
     if let found = table.find(probe, hash) {
       number = found
       if let capturing = grouping.capturing, !grouping.captured.isEmpty {
         let aggregator = grouping.aggregates[capturing].aggregator
-        let before = aggregator.result(of: states[number * count + capturing], context, arena)
+        let before = aggregator.result(of: states.start[number * count + capturing], context, arena)
         add(number)
-        let after = aggregator.result(of: states[number * count + capturing], context, arena)
+        let after = aggregator.result(of: states.start[number * count + capturing], context, arena)
         if !context.order(aggregator.collation).areEqual(before, after) { capture(number) }
         try context.check()
         return true
@@ -57,13 +58,13 @@ final class GroupingSink: RowSink {
           return false
         }
         table.removeAll()
-        states.removeAll(keepingCapacity: true)
+        states.removeAll()
         arena.reset()
       }
       let row = arena.allocate(max(1, width), of: QueryValue.self)
       for index in 0..<keyCount { row[index] = arena.copy(probe[index], context.sharedKeys) }
       number = table.add(row, hash)
-      for _ in 0..<count { states.append(AggregateState()) }
+      states.append(count)
       capture(number)
     }
     add(number)
@@ -73,10 +74,9 @@ final class GroupingSink: RowSink {
 
   @inline(__always)
   private func add(_ number: Int) {
-    let first = number * grouping.aggregates.count
-    for index in grouping.aggregates.indices {
-      grouping.aggregates[index].aggregator.add(to: &states[first + index], context, arena)
-    }
+    let first = states.start + number &* aggregators.count
+    if countsRows { return first.pointee.countRow() }
+    for index in aggregators.indices { aggregators[index].add(to: &first[index], context, arena) }
   }
 
   private func capture(_ number: Int) {
@@ -106,7 +106,7 @@ final class GroupingSink: RowSink {
       let row = arena.allocate(max(1, width), of: QueryValue.self)
       for index in 0..<width { row[index] = .missing }
       table.add(row, table.hash(row))
-      for _ in grouping.aggregates { states.append(AggregateState()) }
+      states.append(aggregators.count)
     }
     for number in 0..<table.count {
       let row = table.row(number)
@@ -116,7 +116,8 @@ final class GroupingSink: RowSink {
       }
       let first = number * grouping.aggregates.count
       for (index, aggregate) in grouping.aggregates.enumerated() {
-        context.slots[aggregate.slot] = aggregate.aggregator.result(of: states[first + index], context, arena)
+        context.slots[aggregate.slot] = aggregate.aggregator.result(
+          of: states.start[first + index], context, arena)
       }
       if !keepingArena { context.arena.reset() }
       if let having = grouping.having, having.truth(context) != .true {
@@ -126,5 +127,37 @@ final class GroupingSink: RowSink {
       guard try next.row() else { return false }
     }
     return true
+  }
+}
+
+/// What groups keep for their aggregates, those of a group side by side.
+private final class AggregateStates {
+  @exclusivity(unchecked) private(set) var start: UnsafeMutablePointer<AggregateState>
+  @exclusivity(unchecked) private var count = 0
+  @exclusivity(unchecked) private var capacity = 64
+
+  init() { start = .allocate(capacity: capacity) }
+
+  deinit {
+    start.deinitialize(count: count)
+    start.deallocate()
+  }
+
+  /// Adds those of a new group.
+  func append(_ more: Int) {
+    if count + more > capacity {
+      capacity = max(capacity * 2, count + more)
+      let larger = UnsafeMutablePointer<AggregateState>.allocate(capacity: capacity)
+      larger.moveInitialize(from: start, count: count)
+      start.deallocate()
+      start = larger
+    }
+    (start + count).initialize(repeating: AggregateState(), count: more)
+    count += more
+  }
+
+  func removeAll() {
+    start.deinitialize(count: count)
+    count = 0
   }
 }

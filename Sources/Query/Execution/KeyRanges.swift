@@ -69,6 +69,22 @@ struct KeyRanges {
     return ByteRange.merged(ranges)
   }
 
+  /// The bytes that all keys in the ranges of these conditions begin with, and of how many values they are. Nothing where
+  /// there are several lists.
+  func sharedPrefix(_ lists: [[CompiledCondition]]) -> (bytes: [UInt8], count: Int) {
+    guard lists.count == 1 else { return ([], 0) }
+    var key = OrderedKeyEncoder(capacity: 64)
+    var count = 0
+    for condition in lists[0] {
+      guard case .equal(let expression) = condition else { break }
+      let value = expression.evaluate(context)
+      if value.isUnknown { break }
+      key.append(value, context.order(nil))
+      count += 1
+    }
+    return (key.bytes, count)
+  }
+
   private func append(
     _ list: ArraySlice<CompiledCondition>, after prefix: [UInt8], to ranges: inout [ByteRange]
   ) {

@@ -98,14 +98,8 @@ public final class Query: Sendable {
     self.options = options
     resolved = try NameResolver.resolve(statement, databaseName: source.name, text: text)
     columns = ResultColumns(resolved.columns.map(\.name))
-    // Mistakes that only compiling finds are told now, not at the first run.
-    if resolved.usesFullText {
-      // Which indexes there are is a matter of the database.
-      try source.read { _ = try prepare($0) }
-    } else {
-      let context = PlanningContext(documentCount: 1, indexes: [], usesIndexes: false)
-      _ = try CompiledQuery(Planner.plan(resolved, context), context)
-    }
+    // Mistakes that only compiling finds are told now, not at the first run, which then has its plan.
+    try source.read { snapshot in _ = try prepare(snapshot) }
   }
 
   /// The names of the columns, in their order.

@@ -9,57 +9,73 @@ extension QueryExecution {
   ) throws -> Bool {
     let reader = try reader(of: access)
     let isBackward = access.direction == .backward
-    var ranges = KeyRanges(context: context).ofIndex(access.ranges)
+    let keyRanges = KeyRanges(context: context)
+    var ranges = keyRanges.ofIndex(access.ranges)
+    let prefix = keyRanges.sharedPrefix(access.ranges)
     try context.check()
     if isBackward { ranges.reverse() }
     // A document has several entries in an array index.
     let seen = access.index.unnest == nil ? nil : IdentifierSet()
     let row = context.rows + step.source
-    let arena = context.arena
+    let (context, arena) = (context, context.arena)
     let mark = arena.mark
+    defer { arena.rewind(to: mark) }
     let count = counts + number
     let width = access.index.keys.count
-    let readsValues = access.readsValues
     let columns = arena.allocate(width, of: QueryValue.self)
-    defer { arena.rewind(to: mark) }
+    let reading = try EntryReading(access, prefix, context)
+    let (isCovering, entryFilter, filter) = (access.isCovering, access.entryFilter, step.filter)
+    // Behind a pointer: closures share it, and would check each access.
+    let goesOn = arena.allocate(1, of: Bool.self)
+    goesOn.initialize(to: true)
     let rowMark = arena.mark
-    var goesOn = true
+
+    /// Takes an entry whose values are in their slots.
+    @inline(__always)
+    func take(_ id: UnsafeRawBufferPointer) throws -> Bool {
+      if isCovering || entryFilter != nil { row.pointee = SourceRow(id: id) }
+      if let entryFilter, entryFilter.truth(context) != .true {
+        count.pointee.examined &+= 1
+        try checkRefused()
+        return true
+      }
+      if isCovering {
+        goesOn.pointee = try offer(step, filter, count, next)
+        return goesOn.pointee
+      }
+      if let seen, !seen.insert(id) { return true }
+      goesOn.pointee = try document(step, number, id, next)
+      return goesOn.pointee
+    }
+
     for range in ranges {
       try snapshot.withoutWrites {
-        try reader.scan(from: range.lowerEdge, to: range.upperEdge, descending: isBackward) { entry in
-          arena.rewind(to: rowMark)
-          let id = entry.documentID
-          if readsValues {
-            guard entry.givesBack() else {
-              goesOn = try reread(step, number, id, access, next)
-              return goesOn
-            }
-            try entry.read(into: columns, count: width, arena)
-            for index in 0..<width where access.slots[index] >= 0 {
-              context.slots[access.slots[index]] = columns[index]
-            }
-            if let filter = access.entryFilter {
-              row.pointee = SourceRow(id: id)
-              if filter.truth(context) != .true {
-                count.pointee.examined &+= 1
-                try checkRefused()
-                return true
+        try reader.scan(
+          from: range.lowerEdge, to: range.upperEdge, descending: isBackward,
+          plain: { key in
+            arena.rewind(to: rowMark)
+            return try take(try reading.read(key, context))
+          },
+          other: { entry in
+            arena.rewind(to: rowMark)
+            // The values that plain entries share may be doubles here.
+            defer { reading.readShared(context) }
+            if access.readsValues {
+              guard entry.givesBack() else {
+                goesOn.pointee = try reread(step, number, entry.documentID, access, next)
+                return goesOn.pointee
+              }
+              try entry.read(into: columns, count: width, arena)
+              for index in 0..<width where access.slots[index] >= 0 {
+                context.slots[access.slots[index]] = columns[index]
               }
             }
-            if access.isCovering {
-              row.pointee = SourceRow(id: id)
-              goesOn = try offer(step, step.filter, count, next)
-              return goesOn
-            }
-          }
-          if let seen, !seen.insert(id) { return true }
-          goesOn = try document(step, number, id, next)
-          return goesOn
-        }
+            return try take(entry.documentID)
+          })
       }
-      if !goesOn { return false }
+      if !goesOn.pointee { return false }
     }
-    return goesOn
+    return goesOn.pointee
   }
 
   /// An entry that doesn't give its values back: they are computed of the document.

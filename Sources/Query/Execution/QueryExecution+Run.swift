@@ -36,7 +36,7 @@ extension QueryExecution {
       ? ProjectingSink(compiled, context, window, receiver)
       : SortingSink(compiled, context, window, receiver)
     let sink = compiled.grouping.map { GroupingSink($0, context, output) } ?? output
-    let execution = QueryExecution(
+    let execution = try QueryExecution(
       compiled, context, snapshot, sharedKeys, sink, cancellation, isTimed: isTimed)
     try execution.run()
     return compiled.steps.indices.map { execution.counts[$0] }

@@ -28,12 +28,14 @@ final class QueryExecution {
   private let cancellation: QueryCancellation
   private let isTimed: Bool
   private var hashTables: [Int: HashJoinTable] = [:]
+  private let documents: DocumentReader
   var readers: [String: ValueIndexReader] = [:]
 
   init(
     _ compiled: CompiledQuery, _ context: EvaluationContext, _ snapshot: DocumentSnapshot,
     _ sharedKeys: SharedKeys, _ sink: RowSink, _ cancellation: QueryCancellation, isTimed: Bool = false
-  ) {
+  ) throws {
+    documents = try snapshot.reader()
     self.compiled = compiled
     self.context = context
     self.snapshot = snapshot
@@ -219,21 +221,19 @@ final class QueryExecution {
   func document(
     _ step: CompiledStep, _ number: Int, _ id: UnsafeRawBufferPointer, _ next: () throws -> Bool
   ) throws -> Bool {
+    guard let record = try documents.record(of: id, includeDeleted: step.includesDeleted) else { return true }
+    let view = try DocumentView(idBytes: id, record: record, sharedKeys: sharedKeys)
     let row = context.rows + step.source
-    let found = try snapshot.withDocument(id, includeDeleted: step.includesDeleted, sharedKeys: sharedKeys) {
-      view in
-      guard number + 1 < steps.count else {
-        row.pointee = try SourceRow(view)
-        return try offer(step, step.filter, counts + number, next)
-      }
-      // The steps behind this one read as well, and what SQLite handed out ends with its next lookup.
-      let mark = context.arena.mark
-      defer { context.arena.rewind(to: mark) }
-      let memory = context.arena.allocate(bytes: view.bytes.count + view.idBytes.count)
-      row.pointee = try SourceRow(try view.copied(to: memory))
+    if documents.keepsRecords || number + 1 == steps.count {
+      row.pointee = try SourceRow(view)
       return try offer(step, step.filter, counts + number, next)
     }
-    return found ?? true
+    // The steps behind this one read as well, and what SQLite handed out ends with its next lookup.
+    let mark = context.arena.mark
+    defer { context.arena.rewind(to: mark) }
+    let memory = context.arena.allocate(bytes: view.bytes.count + view.idBytes.count)
+    row.pointee = try SourceRow(try view.copied(to: memory))
+    return try offer(step, step.filter, counts + number, next)
   }
 
   /// The documents of IDs that several ways find, each once.

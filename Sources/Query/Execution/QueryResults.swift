@@ -15,9 +15,9 @@ public struct QueryResults: RandomAccessCollection, Sendable {
   /// The index of the first row.
   public var startIndex: Int { 0 }
   /// One more than the index of the last row.
-  public var endIndex: Int { storage.rows.count }
+  public var endIndex: Int { storage.count }
   /// The row of an index.
-  public subscript(index: Int) -> QueryRow { QueryRow(storage.columns, storage, storage.rows[index]) }
+  public subscript(index: Int) -> QueryRow { QueryRow(storage.columns, storage, storage.row(index)) }
 
   /// All rows as JSON objects, one a line, members in the order of the columns.
   public func jsonLines() throws -> [UInt8] {
@@ -37,7 +37,7 @@ extension QueryResults: Equatable {
     let order = ValueOrder(.empty)
     for index in left.indices {
       for column in left.columnNames.indices {
-        let (first, second) = (left.storage.rows[index][column], right.storage.rows[index][column])
+        let (first, second) = (left.storage.row(index)[column], right.storage.row(index)[column])
         guard first.isMissing == second.isMissing, order.areEqual(first, second) else { return false }
       }
     }
@@ -61,13 +61,26 @@ final class ResultColumns: Sendable {
 /// The memory of rows: values that point at nothing outside of it. What has been added never changes.
 final class ResultStorage: @unchecked Sendable {
   let columns: ResultColumns
-  // Only who makes the results adds to them, before anybody else has them.
-  private(set) var rows: [UnsafePointer<QueryValue>] = []
+  private let width: Int
   private let arena: EvaluationArena
+  // The rows one behind the other. Only who makes the results adds to them, before anybody else has them.
+  @exclusivity(unchecked) private var values: UnsafeMutablePointer<QueryValue>
+  @exclusivity(unchecked) private var capacity = 0
+  @exclusivity(unchecked) private(set) var count = 0
 
   init(_ columns: ResultColumns, capacity: Int = 4096) {
     self.columns = columns
+    width = max(1, columns.names.count)
     arena = EvaluationArena(capacity: capacity)
+    values = .allocate(capacity: 0)
+  }
+
+  deinit { values.deallocate() }
+
+  /// The row of an index, valid as long as this object lives and no row is added.
+  func row(_ index: Int) -> UnsafePointer<QueryValue> {
+    precondition(index >= 0 && index < count, "there is no row \(index) of \(count)")
+    return UnsafePointer(values + index * width)
   }
 
   /// How much memory it holds, in bytes.
@@ -75,21 +88,42 @@ final class ResultStorage: @unchecked Sendable {
 
   /// Copies a row, and returns where it lies as long as this object lives.
   func copy(_ values: UnsafePointer<QueryValue>, _ sharedKeys: SharedKeys) -> UnsafePointer<QueryValue> {
-    let count = columns.names.count
-    let copied = arena.allocate(max(1, count), of: QueryValue.self)
-    for index in 0..<count { copied[index] = arena.copy(values[index], sharedKeys) }
+    let copied = arena.allocate(width, of: QueryValue.self)
+    for index in 0..<width { copied[index] = arena.copy(values[index], sharedKeys) }
     return UnsafePointer(copied)
+  }
+
+  /// Room for a row at the end of the rows, for the caller to fill.
+  @inline(__always)
+  private func appendRow() -> UnsafeMutablePointer<QueryValue> {
+    if _slowPath(count == capacity) { grow() }
+    count &+= 1
+    return values + (count &- 1) &* width
+  }
+
+  @inline(never)
+  private func grow() {
+    capacity = max(16, capacity * 2)
+    let larger = UnsafeMutablePointer<QueryValue>.allocate(capacity: capacity * width)
+    larger.update(from: values, count: count * width)
+    values.deallocate()
+    values = larger
   }
 
   /// Copies a row to the end of the rows.
   func append(_ values: UnsafePointer<QueryValue>, _ sharedKeys: SharedKeys) {
-    rows.append(copy(values, sharedKeys))
+    let row = appendRow()
+    for index in 0..<width {
+      if case .string(let text) = values[index] {
+        row[index] = .string(arena.copy(text))
+      } else {
+        row[index] = arena.copy(values[index], sharedKeys)
+      }
+    }
   }
 
   /// Adds a row of one text.
   func append(text: String) {
-    let values = arena.allocate(1, of: QueryValue.self)
-    values.initialize(to: .string(arena.copy(text)))
-    rows.append(UnsafePointer(values))
+    appendRow().initialize(to: .string(arena.copy(text)))
   }
 }

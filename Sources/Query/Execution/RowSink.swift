@@ -48,19 +48,20 @@ struct RowWindow {
 
 /// Gives the results of rows as they come: skips, counts, and leaves out what was there before.
 final class ProjectingSink: RowSink {
-  private let columns: [CompiledExpression]
+  private let columns: ExpressionList
   private let context: EvaluationContext
   private let receiver: RowReceiver
   private let values: UnsafeMutablePointer<QueryValue>
-  private var skip: Int
-  private var left: Int?
+  // One thread runs a query: accesses needn't be checked.
+  @exclusivity(unchecked) private var skip: Int
+  @exclusivity(unchecked) private var left: Int?
   private let distinct: DistinctRows?
 
   init(
     _ compiled: CompiledQuery, _ context: EvaluationContext, _ window: RowWindow,
     _ receiver: @escaping RowReceiver
   ) {
-    columns = compiled.columns
+    columns = ExpressionList(compiled.columns)
     self.context = context
     self.receiver = receiver
     skip = window.offset
@@ -79,7 +80,7 @@ final class ProjectingSink: RowSink {
       skip -= 1
       return true
     }
-    for index in columns.indices { values[index] = columns[index].evaluate(context) }
+    columns.evaluate(context, to: values)
     try context.check()
     if let distinct {
       guard distinct.insert(values) else { return true }

@@ -8,18 +8,23 @@ final class RowTable {
     var number: Int
   }
 
-  private var entries: UnsafeMutablePointer<Entry>
-  private var capacity: Int
-  private(set) var count = 0
-  private var rows: [UnsafePointer<QueryValue>] = []
+  // One thread at a time: accesses needn't be checked.
+  @exclusivity(unchecked) private var entries: UnsafeMutablePointer<Entry>
+  @exclusivity(unchecked) private var capacity: Int
+  @exclusivity(unchecked) private(set) var count = 0
+  @exclusivity(unchecked) private var rows: [UnsafePointer<QueryValue>] = []
   /// How many leading values of a row are compared.
   private let width: Int
   private let orders: [ValueOrder]
+  /// Set when all values are compared by bytes.
+  private let plainOrder: ValueOrder?
 
   /// A table of rows whose first values, as many as there are orders, tell them apart.
   init(_ orders: [ValueOrder]) {
     self.orders = orders
     width = orders.count
+    plainOrder =
+      orders.allSatisfy { $0.collator == nil } ? orders.first.map { ValueOrder($0.sharedKeys) } : nil
     capacity = 64
     entries = .allocate(capacity: capacity)
     entries.initialize(repeating: Entry(hash: 0, number: -1), count: capacity)
@@ -32,6 +37,16 @@ final class RowTable {
 
   func hash(_ values: UnsafePointer<QueryValue>) -> UInt64 {
     var hash = ValueHash()
+    if let plainOrder {
+      for index in 0..<width {
+        if case .string(let text) = values[index] {
+          hash.combine(text.bytes)
+        } else {
+          hash.combine(values[index], plainOrder)
+        }
+      }
+      return hash.value
+    }
     for index in 0..<width { hash.combine(values[index], orders[index]) }
     return hash.value
   }
@@ -83,6 +98,10 @@ final class RowTable {
   }
 
   private func areEqual(_ left: UnsafePointer<QueryValue>, _ right: UnsafePointer<QueryValue>) -> Bool {
+    if let plainOrder {
+      for index in 0..<width where !plainOrder.areEqual(left[index], right[index]) { return false }
+      return true
+    }
     for index in 0..<width where !orders[index].areEqual(left[index], right[index]) { return false }
     return true
   }

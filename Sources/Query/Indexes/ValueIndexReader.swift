@@ -43,6 +43,19 @@ final class ValueIndexReader {
     from lower: KeyRange.Edge = .unbounded, to upper: KeyRange.Edge = .unbounded, descending: Bool = false,
     _ body: (ValueIndexEntry) throws -> Bool
   ) throws {
+    let columns = columns
+    let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
+    try scan(
+      from: lower, to: upper, descending: descending,
+      plain: { try body(try ValueIndexEntry(key: $0, value: nothing, columns: columns)) }, other: body)
+  }
+
+  /// The same, plain entries by their keys alone: they are whole, begin with the bytes that both edges begin with, and
+  /// give back all of their values.
+  func scan(
+    from lower: KeyRange.Edge, to upper: KeyRange.Edge, descending: Bool,
+    plain: (_ key: UnsafeRawBufferPointer) throws -> Bool, other body: (ValueIndexEntry) throws -> Bool
+  ) throws {
     let range = KeyRange.orderedKeys(from: lower.cut, to: upper.cut)
     // What the engine can't tell apart at a cut edge.
     let bounds = lower.isCut || upper.isCut ? KeyRange.orderedKeys(from: lower, to: upper) : nil
@@ -51,6 +64,12 @@ final class ValueIndexReader {
     let columns = columns
     try transaction.scan(keyspace, range, order: descending ? .descending : .ascending, fetch: .entries) {
       key, value in
+      if _fastPath(
+        value.count == 0 && key.count <= OrderedKeyLimits.cutPrefixBytes && run == nil && bounds == nil)
+      {
+        goesOn = try plain(key)
+        return goesOn
+      }
       if _slowPath(run != nil || key.count > OrderedKeyLimits.cutPrefixBytes) {
         if let finished = run, !finished.continues(with: key) {
           goesOn = try finished.forEach(descending, columns, bounds, body)

@@ -51,7 +51,6 @@ struct AccessChoice {
     var cost: Double
     var rowsPerOuterRow: Double
     var isOrdered = false
-    var substitutions: [Expression: Expression] = [:]
     /// Tells choices of one cost apart.
     var name = ""
   }
@@ -64,8 +63,11 @@ struct AccessChoice {
     // IDs order the documents themselves: that is no index.
     if planner.context.usesIndexes || source.includesDeleted { choices += identifierLookups() }
     if planner.context.usesIndexes, !source.includesDeleted { choices += unions() }
-    if !isFirst, let hash = hashJoin() { choices.append(hash) }
-    return choices.min { ($0.cost, $0.name) < ($1.cost, $1.name) } ?? fullScan()
+    let best = choices.min { ($0.cost, $0.name) < ($1.cost, $1.name) } ?? fullScan()
+    // A hash join costs a probe and a document a row, besides what it is built of.
+    if isFirst || best.cost <= max(1, outerRows) * (Cost.probe + Cost.fetch) { return best }
+    guard let hash = hashJoin(), (hash.cost, hash.name) < (best.cost, best.name) else { return best }
+    return hash
   }
 
   var documentCount: Double { Double(max(1, planner.context.documentCount)) }
@@ -154,19 +156,24 @@ struct AccessChoice {
     let entries = KeyEstimate(entries: Double(index.entries), perPrefix: index.entriesPerPrefix)
       .rows(match.conditions)
     let order = isFirst ? indexOrder(index, match.conditions) : nil
-    let substitutions = covering(index, filter)
+    // Most indexes of a database have nothing to do with a query.
+    if match.conditions.isEmpty, order == nil, index.condition.isEmpty,
+      !planner.mayCover(index, source.name)
+    {
+      return nil
+    }
+    let isCovering = covers(index, filter)
     let isGrouping =
       isFirst && planner.query.groupBy?.isEmpty == false && index.gives(planner.query.groupBy ?? [])
     // Without a condition or an order to serve, an index is only worth going along when it has all that is needed.
-    guard !match.conditions.isEmpty || order != nil || !index.condition.isEmpty || substitutions != nil
+    guard !match.conditions.isEmpty || order != nil || !index.condition.isEmpty || isCovering
     else { return nil }
     var cost = Cost.seek + entries * Cost.indexEntry
     var entryFilter: [Expression] = []
-    if substitutions == nil {
+    if !isCovering {
       // What other conditions on the index's own expressions refuse isn't fetched.
-      let own = keyReferences(index)
       entryFilter = filter.filter {
-        $0.sources == [source.name] && !$0.substituting(own).readsRecord(of: source.name)
+        $0.reads(only: source.name) && !$0.readsRecord(of: source.name, besides: index.keys)
       }
       cost += entries * selectivity(entryFilter) * Cost.fetch
       if !entryFilter.isEmpty { cost += entries * Cost.indexEntry }
@@ -174,13 +181,13 @@ struct AccessChoice {
     if isGrouping { cost *= 0.95 }
     let access = IndexAccess(
       index: index, ranges: [match.conditions], direction: order ?? .forward,
-      isCovering: substitutions != nil,
+      isCovering: isCovering,
       entryFilter: entryFilter)
     return priced(
       Choice(
         access: .index(access), filter: filter.filter { !entryFilter.contains($0) }, cost: cost,
         rowsPerOuterRow: entries * selectivity(filter),
-        isOrdered: order != nil, substitutions: substitutions ?? [:], name: "index \(index.name)"))
+        isOrdered: order != nil, name: "index \(index.name)"))
   }
 
   /// An array index finds documents, whose items are then looked at as they would be without it.
@@ -251,10 +258,9 @@ struct AccessChoice {
     return found
   }
 
-  /// What an index's expressions are read as when it has all that is asked of the source; else nil.
-  private func covering(_ index: PlannedIndex, _ filter: [Expression]) -> [Expression: Expression]? {
-    guard index.givesValues, index.unnest == nil, planner.mayCover(index, source.name) else { return nil }
-    let substitutions = keyReferences(index)
+  /// Whether an index has all that is asked of the source.
+  private func covers(_ index: PlannedIndex, _ filter: [Expression]) -> Bool {
+    guard index.givesValues, index.unnest == nil, planner.mayCover(index, source.name) else { return false }
     var needed = planner.rowExpressions + filter
     // Conditions and arrays of other sources read this one's rows as well.
     needed += planner.query.conditions.filter { !conditions.contains($0) }
@@ -265,15 +271,7 @@ struct AccessChoice {
       case .unnest(let array, _): needed.append(array)
       }
     }
-    let isCovered = needed.allSatisfy {
-      !$0.substituting(substitutions).readsRecord(of: source.name)
-    }
-    return isCovered ? substitutions : nil
-  }
-
-  /// What an index's expressions are read as where its entries are at hand.
-  private func keyReferences(_ index: PlannedIndex) -> [Expression: Expression] {
-    index.keyReferences(of: source.name)
+    return needed.allSatisfy { !$0.readsRecord(of: source.name, besides: index.keys) }
   }
 
   /// The direction in which an index gives the order that is asked for, if it does.
@@ -345,7 +343,7 @@ struct AccessChoice {
     var rest: [Expression] = []
     var own: [Expression] = []
     for condition in conditions {
-      if condition.sources.isSubset(of: [source.name]) {
+      if condition.reads(within: [source.name]) {
         own.append(condition)
         continue
       }

@@ -99,6 +99,29 @@ extension Expression {
     return names
   }
 
+  /// Whether it reads that source, and no other.
+  func reads(only name: String) -> Bool {
+    // The commonest need no set.
+    switch self {
+    case .literal, .parameter: return false
+    case .property(let reference):
+      if case .name(let first)? = reference.steps.first { return first == name }
+      return false
+    default: return sources == [name]
+    }
+  }
+
+  /// Whether it reads no other sources than these.
+  func reads(within names: Set<String>) -> Bool {
+    switch self {
+    case .literal, .parameter: return true
+    case .property(let reference):
+      if case .name(let first)? = reference.steps.first { return names.contains(first) }
+      return true
+    default: return sources.isSubset(of: names)
+    }
+  }
+
   /// Whether it has the same value for all rows of a run: nothing in it but literals and parameters.
   var isConstant: Bool { sources.isEmpty }
 

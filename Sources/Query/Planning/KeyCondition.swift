@@ -62,9 +62,9 @@ extension Expression {
   /// `bound`. Empty when it says nothing that a range can hold.
   func keyTerms(of name: String, bound: Set<String>, conjunct: Int) -> [KeyTerm] {
     // Comparisons under a COLLATE aren't those of keys.
-    func isKey(_ expression: Expression) -> Bool { !expression.isCollated && expression.sources == [name] }
+    func isKey(_ expression: Expression) -> Bool { !expression.isCollated && expression.reads(only: name) }
     func isValue(_ expression: Expression) -> Bool {
-      !expression.isCollated && expression.sources.isSubset(of: bound)
+      !expression.isCollated && expression.reads(within: bound)
     }
     func term(_ key: Expression, _ condition: KeyCondition) -> [KeyTerm] {
       [KeyTerm(key: key, condition: condition, conjunct: conjunct)]

@@ -24,6 +24,20 @@ struct Planner {
   let rowExpressions: [Expression]
   /// For each source the paths and metadata, other than its ID, that are read anywhere: what a covering index has.
   private let reads: [String: [Expression]]
+  /// The conditions of WHERE and, by source, of joins, with the sources that each reads.
+  private let conditions: [Condition]
+  private let joinConditions: [String: [Condition]]
+
+  private struct Condition {
+    var expression: Expression
+    var sources: Set<String>
+
+    /// Values of subqueries and groups aren't sources: they are there from the start.
+    init(_ expression: Expression, _ query: ResolvedQuery) {
+      self.expression = expression
+      sources = expression.sources.filter { name in query.sources.contains { $0.name == name } }
+    }
+  }
 
   static func plan(_ query: ResolvedQuery, _ context: PlanningContext) -> QueryPlan {
     Planner(query, context).plan()
@@ -45,6 +59,14 @@ struct Planner {
     }
     self.indexes = indexes
     self.reads = reads
+    conditions = query.conditions.map { Condition($0, query) }
+    var joinConditions: [String: [Condition]] = [:]
+    for source in query.sources {
+      if case .documents(_, let on) = source.kind, !on.isEmpty {
+        joinConditions[source.name] = on.map { Condition($0, query) }
+      }
+    }
+    self.joinConditions = joinConditions
   }
 
   /// The indexes, their expressions those of a source.
@@ -62,12 +84,10 @@ struct Planner {
     }
     var best: (plan: QueryPlan, cost: Double)?
     for order in sourceOrders() {
-      let candidate = plan(order)
       // The order that was written wins unless another is clearly better.
-      if let current = best, candidate.cost >= current.cost * 0.7 { continue }
-      best = candidate
+      if let candidate = plan(order, below: best.map { $0.cost * 0.7 }) { best = candidate }
     }
-    guard var plan = best?.plan else { return plan([]).plan }
+    guard var plan = best?.plan else { return QueryPlan(query: query, steps: []) }
     if query.isGrouped { plan.grouping = plan.isGroupOrdered ? .streaming : .hash }
     plan.takeBestMatches()
     return plan
@@ -97,23 +117,31 @@ struct Planner {
 
   // MARK: Steps
 
-  private func plan(_ sources: [ResolvedSource]) -> (plan: QueryPlan, cost: Double) {
-    var conditions = query.conditions
+  /// The plan for an order of sources; nil when it costs as much as `limit`.
+  private func plan(
+    _ sources: [ResolvedSource], below limit: Double?
+  ) -> (plan: QueryPlan, cost: Double)? {
+    var conditions = conditions
     var outer: Set<String> = []
     for source in sources {
-      guard case .documents(let kind, let on) = source.kind else { continue }
-      if kind == .leftOuter, !rejectsUnmatched(source) { outer.insert(source.name) } else { conditions += on }
+      guard case .documents(let kind, _) = source.kind else { continue }
+      if kind == .leftOuter, !rejectsUnmatched(source) {
+        outer.insert(source.name)
+      } else {
+        conditions += joinConditions[source.name] ?? []
+      }
     }
     var bound: Set<String> = []
     var plan = QueryPlan(query: query, steps: [])
-    plan.constantConditions = conditions.filter { !$0.sources.contains(where: isSource) }
-    var pending = conditions.filter { $0.sources.contains(where: isSource) }
+    plan.constantConditions = conditions.filter { $0.sources.isEmpty }.map(\.expression)
+    var pending = conditions.filter { !$0.sources.isEmpty }
     var rows = 1.0
     var cost = 0.0
     for (position, source) in sources.enumerated() {
       bound.insert(source.name)
-      let ready = pending.filter { $0.sources.filter(isSource).isSubset(of: bound) }
-      pending.removeAll { $0.sources.filter(isSource).isSubset(of: bound) }
+      if let limit, cost >= limit { return nil }
+      let ready = pending.filter { $0.sources.isSubset(of: bound) }.map(\.expression)
+      pending.removeAll { $0.sources.isSubset(of: bound) }
       switch source.kind {
       case .unnest(let array, let isLeftOuter):
         rows *= 4
@@ -132,7 +160,7 @@ struct Planner {
         let filter = isOuter ? on : ready
         let choice = AccessChoice(
           planner: self, source: source, bound: bound.subtracting([source.name]), conditions: filter,
-          unnestConditions: unnestConditions(of: source, pending + ready, sources),
+          unnestConditions: unnestConditions(of: source, pending, ready, sources),
           outerRows: rows, isFirst: position == 0
         ).best()
         cost += choice.cost
@@ -143,15 +171,15 @@ struct Planner {
         step.estimatedRows = rows
         plan.steps.append(step)
         if position == 0 { plan.isOrdered = choice.isOrdered }
-        for (key, name) in choice.substitutions { plan.substitutions[key] = name }
+        if case .index(let access) = choice.access, access.isCovering {
+          plan.substitutions.merge(access.index.keyReferences(of: source.name)) { first, _ in first }
+        }
       }
     }
+    if let limit, cost >= limit { return nil }
     for index in plan.steps.indices { plan.steps[index].needsRecord = needsRecord(plan.steps[index], plan) }
     return (plan, cost)
   }
-
-  /// Values of subqueries and groups aren't sources: they are there from the start.
-  func isSource(_ name: String) -> Bool { query.sources.contains { $0.name == name } }
 
   /// Whether WHERE refuses the rows of an outer join that have no match, so that it may be an inner one.
   private func rejectsUnmatched(_ source: ResolvedSource) -> Bool {
@@ -170,9 +198,11 @@ struct Planner {
 
   /// What is asked of the items of a source's arrays, by inner UNNEST: the array, the items' name, the conditions.
   private func unnestConditions(
-    of source: ResolvedSource, _ conditions: [Expression], _ sources: [ResolvedSource]
+    of source: ResolvedSource, _ pending: [Condition], _ ready: [Expression], _ sources: [ResolvedSource]
   ) -> [ItemConditions] {
-    sources.compactMap { unnest in
+    guard sources.contains(where: { !$0.isDocuments }) else { return [] }
+    let conditions = pending.map(\.expression) + ready
+    return sources.compactMap { unnest in
       guard case .unnest(let array, false) = unnest.kind, array.sources == [source.name] else { return nil }
       let about = conditions.filter { $0.sources == [unnest.name] }
       return about.isEmpty ? nil : ItemConditions(array: array, variable: unnest.name, conditions: about)
@@ -243,8 +273,9 @@ extension Expression {
     }
   }
 
-  /// Whether it reads more of a document than its ID.
-  func readsRecord(of name: String) -> Bool {
+  /// Whether it reads more of a document than its ID and what an index's expressions give.
+  func readsRecord(of name: String, besides keys: [Expression] = []) -> Bool {
+    if !keys.isEmpty, keys.contains(self) { return false }
     switch self {
     case .property(let path):
       if case .name(name)? = path.steps.first { return true }
@@ -256,7 +287,7 @@ extension Expression {
       return call.arguments.contains { $0.sources.contains(name) }
     default:
       var reads = false
-      forEachPart { if $0.readsRecord(of: name) { reads = true } }
+      forEachPart { if !reads, $0.readsRecord(of: name, besides: keys) { reads = true } }
       return reads
     }
   }

@@ -121,6 +121,7 @@ final class EvaluationArena {
 
 extension EvaluationArena {
   /// A copy of text.
+  @inline(__always)
   func copy(_ text: TextSlice) -> TextSlice {
     guard text.count > 0 else { return .empty }
     let bytes = allocate(bytes: text.count)

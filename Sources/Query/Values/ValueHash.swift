@@ -32,6 +32,10 @@ struct ValueHash {
       from += 8
       left -= 8
     }
+    if left > 0, bytes.count >= 8 {
+      // The last eight bytes, some of them again.
+      return combine((from - (8 - left)).loadUnaligned(as: UInt64.self))
+    }
     var last: UInt64 = 0
     for index in 0..<left {
       last |= UInt64(from.load(fromByteOffset: index, as: UInt8.self)) << UInt64(index * 8)

@@ -1,0 +1,185 @@
+import BenchmarkKit
+import Datasets
+import Foundation
+import Storage
+import Touchstone
+
+extension Suite {
+  /// What encryption costs, operation by operation, with a cache that holds all of the data and with one that doesn't.
+  public static let encryption = Suite(
+    name: "encryption",
+    summary:
+      "The cost of encryption: SQLCipher beside the same library without a key, and every other engine that encrypts "
+      + "beside its plain kind, with caches that hold the data and that don't.",
+    workloadNames: EncryptionWorkload.allCases.map(\.rawValue), usesDataset: false,
+    standardEngines: {
+      let names: [EngineName] = [.sqlcipherPlain, .sqlcipher, .lmdb]
+      let others = Engines.names.filter { name in
+        !names.contains(name) && (try? Engines.type(name).encrypts) == true
+      }
+      return (names + others).compactMap { try? Engines.type($0) }
+    },
+    notes: EncryptionTargets.lines
+  ) { context in
+    let data = EncryptionData(context)
+    return EncryptionCache.allCases.flatMap { cache in
+      EncryptionWorkload.allCases.map { data.workload($0, cache) }
+    }
+  }
+}
+
+/// The workloads of the suite `encryption`.
+enum EncryptionWorkload: String, CaseIterable {
+  case insert, update, read, scan
+
+  var summary: String {
+    switch self {
+    case .insert: "new documents, 1,000 a transaction"
+    case .update: "random documents saved anew, 100 a transaction"
+    case .read: "random documents, a snapshot each"
+    case .scan: "all documents in the order of their IDs, a property of each"
+    }
+  }
+}
+
+/// The engine's own cache of pages: for all of the data, or for a small part of it. An engine that uses the system's
+/// cache has it whatever is asked for.
+enum EncryptionCache: Int, CaseIterable {
+  case all = 64
+  case part = 1
+
+  var bytes: Int { rawValue << 20 }
+  var text: String { "\(rawValue) MiB" }
+}
+
+/// What the runs of the suite share: sizes and databases.
+final class EncryptionData: Sendable {
+  static let name = "encryption"
+  private let context: SuiteContext
+  private let documents: Int
+  private let random: Int
+
+  init(_ context: SuiteContext) {
+    self.context = context
+    documents = context.settings.documents ?? 20_000
+    random = max(100, documents / 2)
+  }
+
+  /// About 1,000 bytes each, so that the data of a default run is 20 times the small cache, and a third of the large one.
+  private static func body(_ number: Int, version: Int) -> DocumentBody {
+    var random = SeededRandom(seed: UInt64(number) << 8 | UInt64(version & 0xFF))
+    let text = (0..<90).map { _ in String(random.next(), radix: 36).prefix(9) }.joined(separator: " ")
+    return [
+      "number": .int(Int64(number)), "version": .int(Int64(version)), "name": .string("Person \(number)"),
+      "text": .string(text),
+    ]
+  }
+
+  private func open(_ engine: ProbedEngine, _ directory: String, _ cache: EncryptionCache) throws -> Database
+  {
+    try Database.open(
+      Self.name, in: directory,
+      options: DatabaseOptions(
+        engine: EngineName(rawValue: engine.type.name), durability: context.settings.durability,
+        key: try engine.options.key.map { try UserKey.raw($0) }, compaction: .off, cacheBytes: cache.bytes))
+  }
+
+  private func insert(_ database: Database) throws {
+    for start in stride(from: 0, to: documents, by: 1_000) {
+      try database.inBatch {
+        for number in start..<min(start + 1_000, documents) {
+          try database.save(DocumentsData.id(number), Self.body(number, version: 1))
+        }
+      }
+    }
+  }
+
+  private func filled(_ engine: ProbedEngine) throws -> String {
+    try context.fixtures.directory("encryption \(engine.type.name)") { directory in
+      let database = try open(engine, directory, .all)
+      // In random order, as documents come: what is read next doesn't lie where the last was.
+      var random = SeededRandom(seed: context.settings.seed)
+      var order = Array(0..<documents)
+      for index in order.indices.dropFirst() { order.swapAt(index, random.below(index + 1)) }
+      for start in stride(from: 0, to: documents, by: 1_000) {
+        try database.inBatch {
+          for number in order[start..<min(start + 1_000, documents)] {
+            try database.save(DocumentsData.id(number), Self.body(number, version: 1))
+          }
+        }
+      }
+      try database.close()
+    }
+  }
+
+  func workload(_ kind: EncryptionWorkload, _ cache: EncryptionCache) -> Workload {
+    Workload(
+      suite: Self.name, name: kind.rawValue, summary: kind.summary,
+      parameters: ["cache": .string(cache.text)],
+      operations: kind == .update || kind == .read ? random : documents
+    ) { [self] trial in
+      let engine = try context.engine(trial.engine)
+      var directory = trial.directory
+      switch kind {
+      case .insert: break
+      case .update: try Fixtures.copy(try filled(engine), to: directory)
+      case .read, .scan: directory = try filled(engine)
+      }
+      let database = try open(engine, directory, cache)
+      do {
+        var numbers = SeededRandom(seed: context.settings.seed &+ UInt64(trial.round))
+        let order = (0..<random).map { _ in numbers.below(documents) }
+        let work: () throws -> Void =
+          switch kind {
+          case .insert: { try self.insert(database) }
+          case .update: { try self.update(database, order) }
+          case .read: { try self.read(database, order) }
+          case .scan: { try self.scan(database) }
+          }
+        // What fits the cache is in it before it counts.
+        if kind == .read || kind == .scan { try work() }
+        return Trial(
+          run: {
+            try work()
+            return .whole
+          }, fileBytes: { try TrialDirectory.fileBytes(in: directory) }, finish: { try database.close() })
+      } catch {
+        try? database.close()
+        throw error
+      }
+    }
+  }
+
+  private func update(_ database: Database, _ order: [Int]) throws {
+    for start in stride(from: 0, to: order.count, by: 100) {
+      try database.inBatch {
+        for number in order[start..<min(start + 100, order.count)] {
+          try database.save(DocumentsData.id(number), Self.body(number, version: 2 + start))
+        }
+      }
+    }
+  }
+
+  private func read(_ database: Database, _ order: [Int]) throws {
+    let key = try database.key("name")
+    var found = 0
+    for number in order {
+      if let document = try database.document(DocumentsData.id(number)), document[key].string != nil {
+        found += 1
+      }
+    }
+    guard found == order.count else { throw DocumentsRow.WrongCount(found: found, expected: order.count) }
+  }
+
+  private func scan(_ database: Database) throws {
+    let key = try database.key("name")
+    var found = 0
+    try database.read { snapshot in
+      try snapshot.enumerate { document in
+        if document[key]?.string != nil { found += 1 }
+        return true
+      }
+    }
+    guard found == documents else { throw DocumentsRow.WrongCount(found: found, expected: documents) }
+  }
+}

@@ -1,0 +1,46 @@
+import BenchmarkKit
+
+/// How much longer each operation takes with encryption than without, in words.
+enum EncryptionTargets {
+  /// Which engine an encrypting one is held against.
+  private static func plain(_ engine: String) -> String? {
+    if engine == "sqlcipher" { return "sqlcipher-plain" }
+    return engine != "lmdb" && engine.contains("lmdb") ? "lmdb" : nil
+  }
+
+  /// A line for each engine that encrypts and each size of cache.
+  static func lines(_ results: [WorkloadResult]) -> [String] {
+    var engines: [String] = []
+    for result in results where !engines.contains(result.engine) { engines.append(result.engine) }
+    var lines = [
+      "Cache of pages, fixed: \(EncryptionCache.all.text), which holds all of the data of a default run, and "
+        + "\(EncryptionCache.part.text), which doesn't. Both times the file is in the system's cache."
+    ]
+    for engine in engines {
+      guard let plain = plain(engine), engines.contains(plain) else { continue }
+      for cache in EncryptionCache.allCases {
+        let costs = EncryptionWorkload.allCases.compactMap { kind -> String? in
+          guard let encrypted = row(results, engine, kind, cache), let bare = row(results, plain, kind, cache)
+          else { return nil }
+          let found = Statistics.ratio(encrypted.metrics.seconds.samples, over: bare.metrics.seconds.samples)
+          let more = (encrypted.secondsPerOperation - bare.secondsPerOperation) * 1e6
+          return "\(kind.rawValue) \(rounded(found.ratio))x (\(more < 0 ? "" : "+")\(rounded(more)) µs)"
+        }
+        if !costs.isEmpty {
+          lines.append("\(engine) over \(plain), cache \(cache.text): \(costs.joined(separator: ", "))")
+        }
+      }
+    }
+    return lines
+  }
+
+  private static func row(
+    _ results: [WorkloadResult], _ engine: String, _ kind: EncryptionWorkload, _ cache: EncryptionCache
+  ) -> WorkloadResult? {
+    results.first {
+      $0.engine == engine && $0.workload == kind.rawValue && $0.parameters["cache"] == .string(cache.text)
+    }
+  }
+
+  private static func rounded(_ value: Double) -> String { "\((value * 100).rounded() / 100)" }
+}

@@ -1,0 +1,134 @@
+import CSQLite
+import SQLiteLibrary
+import Storage
+
+/// The texts in a table of SQLite and their FTS5 index beside it, with the settings that our engine has.
+final class FTS5Table {
+  private let connection: Connection
+
+  /// Opens the file at `path`, made when there is none.
+  init(_ path: String, like engine: ProbedEngine?, _ durability: Durability) throws {
+    connection = try Connection(
+      path, library: try Library.load(Library.sqlitePath), flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
+    let pageSize = engine?.setting("page_size") ?? "4096"
+    let cache = engine?.setting("cache_size") ?? "-16384"
+    let map = engine?.setting("mmap_size") ?? "0"
+    let synchronous =
+      switch durability {
+      case .full: "FULL"
+      case .normal: "NORMAL"
+      case .none: "OFF"
+      }
+    try connection.execute(
+      "PRAGMA page_size = \(pageSize); PRAGMA journal_mode = WAL; PRAGMA synchronous = \(synchronous); "
+        + "PRAGMA cache_size = \(cache); PRAGMA mmap_size = \(map);")
+  }
+
+  func close() { connection.close() }
+
+  /// The texts, a column each.
+  func fill(_ documents: [TextDocuments.Document]) throws {
+    try connection.execute(
+      "BEGIN; CREATE TABLE docs (id TEXT PRIMARY KEY, description TEXT, content TEXT, reviews TEXT);")
+    try insert(documents, "INSERT INTO docs VALUES (?1, ?2, ?3, ?4)") { statement, document, _ in
+      try statement.bind(1, document.id)
+    }
+    try connection.execute("COMMIT")
+  }
+
+  private static func create(_ content: String) -> String {
+    "CREATE VIRTUAL TABLE f USING fts5(description, content, reviews, content='\(content)', "
+      + "tokenize='porter unicode61')"
+  }
+
+  /// The index on the texts, without a copy of them.
+  func index() throws {
+    try connection.execute(
+      "BEGIN; \(Self.create("")); INSERT INTO f(rowid, description, content, reviews) "
+        + "SELECT rowid, description, content, reviews FROM docs; COMMIT;")
+  }
+
+  /// The index in the form that follows changes of the texts, by the triggers of FTS5's documentation.
+  func indexWithTriggers() throws {
+    let old =
+      "INSERT INTO f(f, rowid, description, content, reviews) "
+      + "VALUES ('delete', old.rowid, old.description, old.content, old.reviews);"
+    let new =
+      "INSERT INTO f(rowid, description, content, reviews) "
+      + "VALUES (new.rowid, new.description, new.content, new.reviews);"
+    try connection.execute(
+      "BEGIN; \(Self.create("docs")); INSERT INTO f(f) VALUES ('rebuild'); "
+        + "CREATE TRIGGER docs_update AFTER UPDATE ON docs BEGIN \(old) \(new) END; COMMIT;")
+  }
+
+  /// Nothing but an index.
+  func indexAlone(_ documents: [TextDocuments.Document]) throws {
+    try connection.execute("BEGIN; \(Self.create(""))")
+    try insert(documents, "INSERT INTO f(rowid, description, content, reviews) VALUES (?1, ?2, ?3, ?4)") {
+      statement, _, number in
+      try statement.bind(1, number + 1)
+    }
+    try connection.execute("COMMIT")
+  }
+
+  private func insert(
+    _ documents: [TextDocuments.Document], _ sql: String,
+    _ bindFirst: (Statement, TextDocuments.Document, Int) throws -> Void
+  ) throws {
+    let statement = try connection.prepare(sql)
+    defer { statement.finalize() }
+    for (number, document) in documents.enumerated() {
+      try bindFirst(statement, document, number)
+      for (column, text) in document.texts.enumerated() { try statement.bind(Int32(column + 2), text) }
+      try statement.run()
+    }
+  }
+
+  /// Makes the index one segment.
+  func optimize() throws { try connection.execute("INSERT INTO f(f) VALUES ('optimize')") }
+
+  /// Leaves no free pages, and all in one file.
+  func vacuum() throws {
+    try connection.execute("VACUUM")
+    _ = try connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
+  }
+
+  /// Writes documents anew in one transaction; the triggers change the index.
+  func update(_ documents: [TextDocuments.Document]) throws {
+    try connection.execute("BEGIN")
+    let statement = try connection.prepare(
+      "UPDATE docs SET description = ?2, content = ?3, reviews = ?4 WHERE id = ?1")
+    for document in documents {
+      try statement.bind(1, document.id)
+      for (column, text) in document.texts.enumerated() { try statement.bind(Int32(column + 2), text) }
+      try statement.run()
+    }
+    statement.finalize()
+    try connection.execute("COMMIT")
+  }
+
+  /// Asks each query `times` over for the IDs of its documents, and returns how many there were.
+  func rows(_ queries: [FullTextCase.Asked], ranked: Bool, times: Int) throws -> Int {
+    let sql =
+      ranked
+      ? "SELECT d.id FROM (SELECT rowid AS r FROM f WHERE f MATCH ?1 ORDER BY rank LIMIT 20) JOIN docs d "
+        + "ON d.rowid = r"
+      : "SELECT d.id FROM f JOIN docs d ON d.rowid = f.rowid WHERE f MATCH ?1"
+    let statement = try connection.prepare(sql)
+    defer { statement.finalize() }
+    var rows = 0
+    var bytes = 0
+    for _ in 0..<times {
+      for query in queries {
+        try statement.bind(1, query.fts5)
+        while try statement.step() {
+          rows += 1
+          bytes &+= statement.bytes(0).count
+        }
+        statement.reset()
+      }
+    }
+    withExtendedLifetime(bytes) {}
+    return rows
+  }
+}

@@ -1,0 +1,59 @@
+import BenchmarkKit
+import Datasets
+import Storage
+import Touchstone
+
+/// The databases that a run of the suite upgrades. None is made while the clock runs.
+final class UpgradeData: Sendable {
+  let dataset: LoadedDataset
+  private let context: SuiteContext
+
+  /// Documents of a hundred that have an attachment.
+  static let attachments = 20
+  static let password = "letmein"
+
+  init(_ dataset: LoadedDataset, _ context: SuiteContext) {
+    self.dataset = dataset
+    self.context = context
+  }
+
+  /// The documents of a variant, by their numbers in the data set: fewer of longer histories, so that revisions are as many,
+  /// unless a long run is asked for.
+  func documents(_ variant: UpgradeWorkload.Variant) -> [Int] {
+    let count = dataset.count / (UpgradeWorkload.isLong ? 1 : variant.history)
+    return (0..<max(1, count)).map { $0 * dataset.count / max(1, count) }
+  }
+
+  /// Bytes of JSON of all revisions.
+  func jsonBytes(_ variant: UpgradeWorkload.Variant) -> Int {
+    documents(variant).reduce(0) { $0 + dataset.json($1).count } * variant.history
+  }
+
+  /// The path of the old database; in a fixture that all engines read.
+  func source(_ variant: UpgradeWorkload.Variant) throws -> String {
+    var old = LegacyDatabase()
+    old.history = variant.history
+    old.attachmentBytes = 2_000
+    old.seed = context.settings.seed
+    if variant.revisions > 0 {
+      old.documents = variant.revisions / variant.history
+    } else {
+      let (dataset, numbers) = (dataset, documents(variant))
+      old.documents = numbers.count
+      old.attachments = Self.attachments
+      if variant.isEncrypted { old.key = LegacyDatabase.key(password: Self.password, platform: .ios) }
+      old.documentID = { String(decoding: dataset.id(numbers[$0]), as: UTF8.self) }
+      old.body = { document, revision in
+        var body = Array("{\"rev\":\(revision),".utf8)
+        body += dataset.json(numbers[document]).dropFirst()
+        return body
+      }
+    }
+    let settings = old
+    let name = "upgrade \(variant)"
+    let directory = try context.fixtures.directory(name) { directory in
+      _ = try LegacyDatabaseMaker(settings).make("old", in: directory)
+    }
+    return directory + "/old.cblite2"
+  }
+}

@@ -1,0 +1,100 @@
+import BenchmarkKit
+import Storage
+import Touchstone
+
+/// A workload of the suite `upgrade` with its parameters: how a run on an engine is made, and one of what it is held
+/// against.
+struct UpgradeRow: Sendable {
+  private let kind: UpgradeWorkload
+  private let variant: UpgradeWorkload.Variant
+  private let data: UpgradeData
+  private let context: SuiteContext
+
+  init(
+    _ kind: UpgradeWorkload, _ variant: UpgradeWorkload.Variant, _ data: UpgradeData, _ context: SuiteContext
+  ) {
+    self.kind = kind
+    self.variant = variant
+    self.data = data
+    self.context = context
+  }
+
+  /// A run that saw something else than it should: the numbers would mean nothing.
+  struct WrongCount: Error, CustomStringConvertible {
+    let found: Int
+    let expected: Int
+    var description: String { "the run saw \(found) documents instead of \(expected)" }
+  }
+
+  private var documents: Int {
+    variant.revisions > 0 ? variant.revisions / variant.history : data.documents(variant).count
+  }
+
+  func workload() -> Workload {
+    var parameters: Parameters = ["history": .integer(variant.history)]
+    if kind == .memory {
+      parameters = ["revisions": .integer(variant.revisions)]
+    } else {
+      parameters["encrypted"] = .boolean(variant.isEncrypted)
+      parameters["json_bytes"] = .integer(data.jsonBytes(variant))
+    }
+    return Workload(
+      suite: "upgrade", name: kind.rawValue, summary: kind.summary, parameters: parameters,
+      operations: documents,
+      limit: limit, prepare: trial)
+  }
+
+  private var limit: Workload.Limit? {
+    switch kind {
+    case .upgrade: .init(name: { "\($0), insert-batch" }, prepare: insertTrial)
+    case .verify:
+      .init(name: { "\($0), the upgrade" }) { trial in try upgradeTrial(trial, verifies: false) }
+    case .memory: nil
+    }
+  }
+
+  private func trial(_ trial: TrialContext) throws -> Trial {
+    try upgradeTrial(trial, verifies: kind == .verify)
+  }
+
+  // MARK: Runs
+
+  private func upgradeTrial(_ trial: TrialContext, verifies: Bool) throws -> Trial {
+    let engine = try context.engine(trial.engine)
+    let source = try data.source(variant)
+    let key = try engine.options.key.map { try UserKey.raw($0) }
+    var options = UpgradeOptions(verifies: verifies)
+    if variant.isEncrypted { options.sourceKey = try .passphrase(UpgradeData.password) }
+    let upgrade = options
+    return Trial(
+      run: {
+        let report = try Database.upgrade(
+          source, to: trial.directory + "/new", engine: EngineName(rawValue: trial.engine), key: key,
+          options: upgrade)
+        if report.documents.carried != documents || report.losses > 0 {
+          throw WrongCount(found: report.documents.carried, expected: documents)
+        }
+        return verifies ? .seconds(report.verificationSeconds) : .whole
+      }, fileBytes: { try TrialDirectory.fileBytes(in: trial.directory) })
+  }
+
+  private func insertTrial(_ trial: TrialContext) throws -> Trial {
+    let engine = try context.engine(trial.engine)
+    let database = try Database.open(
+      "inserted", in: trial.directory,
+      options: DatabaseOptions(
+        engine: EngineName(rawValue: trial.engine), durability: context.settings.durability,
+        key: try engine.options.key.map { try UserKey.raw($0) }, compaction: .off))
+    let numbers = data.documents(variant)
+    let ids = numbers.map { String(decoding: data.dataset.id($0), as: UTF8.self) }
+    return Trial(
+      run: {
+        try database.inBatch {
+          for (index, number) in numbers.enumerated() {
+            try database.save(ids[index], json: data.dataset.json(number))
+          }
+        }
+        return .whole
+      }, finish: { try database.close() })
+  }
+}

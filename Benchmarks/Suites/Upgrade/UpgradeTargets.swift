@@ -1,0 +1,64 @@
+import BenchmarkKit
+
+/// What was to be reached, and what was: in words.
+enum UpgradeTargets {
+  /// Lines for each engine.
+  static func lines(_ results: [WorkloadResult]) -> [String] {
+    results.compactMap { row -> String? in
+      switch UpgradeWorkload(rawValue: row.workload) {
+      case .upgrade: upgrade(row)
+      case .verify: verify(row)
+      case .memory: memory(row)
+      case nil: nil
+      }
+    }
+  }
+
+  private static func name(_ row: WorkloadResult) -> String {
+    guard case .integer(let history)? = row.parameters["history"] else { return row.engine }
+    let isEncrypted = row.parameters["encrypted"] == .boolean(true)
+    return "\(row.engine), histories of \(history)\(isEncrypted ? ", encrypted" : "")"
+  }
+
+  private static func integer(_ row: WorkloadResult, _ parameter: String) -> Int {
+    guard case .integer(let value)? = row.parameters[parameter] else { return 0 }
+    return value
+  }
+
+  private static func upgrade(_ row: WorkloadResult) -> String {
+    let seconds = row.metrics.seconds.median
+    let documents = Double(row.operations) / seconds
+    let megabytes = Double(integer(row, "json_bytes")) / 1e6 / seconds
+    let history = integer(row, "history")
+    var text =
+      "\(name(row)): \(Int(documents)) documents, \(Int(documents) * history) revisions and \(rounded(megabytes)) MB of JSON "
+      + "a second"
+    if let limit = row.limit, limit.normalized > 0 {
+      text += ", \(rounded(1 / limit.normalized))x the documents of insert-batch"
+      if row.engine == "lmdb", history == 1, row.parameters["encrypted"] == .boolean(false) {
+        text += verdict(1 / limit.normalized >= 0.5, "at least 0.5x")
+      }
+    }
+    return text
+  }
+
+  private static func verify(_ row: WorkloadResult) -> String? {
+    guard let limit = row.limit else { return nil }
+    return "\(name(row)): verifying takes \(rounded(limit.normalized))x the time of the upgrade"
+      + verdict(limit.normalized <= 1, "at most 1x")
+  }
+
+  private static func memory(_ row: WorkloadResult) -> String? {
+    guard let peak = row.metrics[.peakMemoryBytes]?.median else { return nil }
+    return
+      "\(row.engine), \(integer(row, "revisions")) revisions: the process had \(rounded(peak / 1_048_576)) MiB at its "
+      + "peak, with the data set that the suite has loaded"
+      + verdict(peak < 200 * 1_048_576, "less than 200 MiB")
+  }
+
+  private static func verdict(_ isReached: Bool, _ target: String) -> String {
+    " (to reach: \(target); \(isReached ? "reached" : "NOT reached"))"
+  }
+
+  private static func rounded(_ value: Double) -> String { "\((value * 100).rounded() / 100)" }
+}

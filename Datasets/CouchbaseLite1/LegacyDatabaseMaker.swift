@@ -1,0 +1,325 @@
+import CCrypto
+import CSQLite
+import CZlib
+import Foundation
+import SQLiteLibrary
+
+/// Writes a database as Couchbase Lite 1.x did, with plain SQL: for tests and measurements of what reads them.
+public struct LegacyDatabaseMaker {
+  private let settings: LegacyDatabase
+
+  /// Of a database with these settings.
+  public init(_ settings: LegacyDatabase) { self.settings = settings }
+
+  /// Documents whose revisions are written among one another's.
+  private static let window = 50
+
+  /// Makes the database `name` in a directory that exists; returns its path: `NAME.cblite2`, or `NAME.cblite` for 1.0.
+  /// Nothing may be there.
+  public func make(_ name: String, in directory: String) throws -> String {
+    let isDirectory = settings.version != .v10
+    let path = "\(directory)/\(name).\(isDirectory ? "cblite2" : "cblite")"
+    let attachments: String
+    if isDirectory {
+      attachments = path + "/attachments"
+    } else {
+      attachments =
+        settings.platform == .ios ? "\(directory)/\(name) attachments" : "\(directory)/\(name)/attachments"
+    }
+    let manager = FileManager.default
+    if isDirectory { try manager.createDirectory(atPath: path, withIntermediateDirectories: true) }
+    try manager.createDirectory(atPath: attachments, withIntermediateDirectories: true)
+    if settings.key != nil {
+      try Data("AES".utf8).write(to: URL(fileURLWithPath: attachments + "/_encryption"))
+    }
+    let file = isDirectory ? path + "/db.sqlite3" : path
+    let connection = try open(file)
+    defer { connection.close() }
+    try createSchema(connection)
+    try connection.execute("BEGIN")
+    try Writing(settings, connection, attachments).run()
+    try connection.execute("COMMIT")
+    if settings.hasLog {
+      // The log goes with the last connection that closes: it is kept by a copy.
+      let copies = try ["", "-wal"].map { (file + $0, try Data(contentsOf: URL(fileURLWithPath: file + $0))) }
+      connection.close()
+      for suffix in ["", "-wal", "-shm"] { try? manager.removeItem(atPath: file + suffix) }
+      for (path, data) in copies { try data.write(to: URL(fileURLWithPath: path)) }
+    } else {
+      if isDirectory { try connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE) }
+      connection.close()
+    }
+    return path
+  }
+
+  private func open(_ file: String) throws -> Connection {
+    let library = try Library.load(settings.key == nil ? Library.sqlitePath : Library.sqlcipherPath)
+    let connection = try Connection(
+      file, library: library, flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
+    if let key = settings.key {
+      let digits = key.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+      try Array("x'\(digits)'".utf8).withUnsafeBytes { try connection.setKey($0) }
+      // What SQLCipher 3 has for itself; a later library has others.
+      try connection.execute("PRAGMA cipher_compatibility = 3; PRAGMA cipher_page_size = 1024")
+    } else {
+      try connection.execute("PRAGMA page_size = \(settings.platform == .ios ? 4096 : 1024)")
+    }
+    // No order is needed but one that is the same at the end: nobody reads the index but its writer.
+    try connection.createCollation("REVID") { left, right in
+      let generations = [left, right].map { bytes in
+        Int(String(decoding: bytes.prefix { $0 != UInt8(ascii: "-") }, as: UTF8.self)) ?? 0
+      }
+      if generations[0] != generations[1] { return generations[0] - generations[1] }
+      return left.lexicographicallyPrecedes(right) ? -1 : left.elementsEqual(right) ? 0 : 1
+    }
+    try connection.createCollation("JSON") { left, right in
+      left.lexicographicallyPrecedes(right) ? -1 : left.elementsEqual(right) ? 0 : 1
+    }
+    try connection.execute("PRAGMA synchronous = OFF")
+    if settings.version != .v10 {
+      try connection.execute(
+        "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = \(settings.hasLog ? 0 : 1000)")
+    }
+    return connection
+  }
+
+  private func createSchema(_ connection: Connection) throws {
+    let is10 = settings.version == .v10
+    let expiry = settings.version == .v13 ? ", expiry_timestamp INTEGER" : ""
+    let type = is10 ? "" : ", doc_type TEXT"
+    // Android and .NET of 1.0 had no such constraint.
+    let unique = is10 && settings.platform != .ios ? "" : ", UNIQUE (doc_id, revid)"
+    try connection.execute(
+      """
+      CREATE TABLE docs (doc_id INTEGER PRIMARY KEY, docid TEXT UNIQUE NOT NULL\(expiry));
+      CREATE TABLE revs (sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+        doc_id INTEGER NOT NULL REFERENCES docs(doc_id) ON DELETE CASCADE, revid TEXT NOT NULL COLLATE REVID,
+        parent INTEGER REFERENCES revs(sequence) ON DELETE SET NULL, current BOOLEAN, deleted BOOLEAN DEFAULT 0,
+        json BLOB, no_attachments BOOLEAN\(type)\(unique));
+      CREATE TABLE localdocs (docid TEXT UNIQUE NOT NULL, revid TEXT NOT NULL COLLATE REVID, json BLOB);
+      CREATE TABLE views (view_id INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, version TEXT,
+        lastsequence INTEGER DEFAULT 0, total_docs INTEGER DEFAULT -1);
+      CREATE TABLE info (key TEXT PRIMARY KEY, value TEXT);
+      CREATE INDEX revs_parent ON revs(parent);
+      CREATE INDEX revs_by_docid_revid ON revs(doc_id, revid desc, current, deleted);
+      CREATE INDEX revs_current ON revs(doc_id, current desc, deleted, revid desc);
+      """)
+    if is10 {
+      try connection.execute(
+        """
+        CREATE TABLE attachments (sequence INTEGER NOT NULL REFERENCES revs(sequence) ON DELETE CASCADE,
+          filename TEXT NOT NULL, key BLOB NOT NULL, type TEXT, length INTEGER NOT NULL, revpos INTEGER DEFAULT 0,
+          encoding INTEGER DEFAULT 0, encoded_length INTEGER);
+        CREATE INDEX attachments_by_sequence on attachments(sequence, filename);
+        CREATE TABLE maps (view_id INTEGER NOT NULL REFERENCES views(view_id) ON DELETE CASCADE,
+          sequence INTEGER NOT NULL REFERENCES revs(sequence) ON DELETE CASCADE, key TEXT NOT NULL COLLATE JSON,
+          value TEXT);
+        CREATE TABLE replicators (remote TEXT NOT NULL, push BOOLEAN, last_sequence TEXT, UNIQUE (remote, push));
+        """)
+      if settings.platform == .android {
+        try connection.execute("CREATE TABLE android_metadata (locale TEXT)")
+      }
+    } else {
+      try connection.execute(
+        """
+        INSERT INTO views (name, version) VALUES ('byType', '1');
+        CREATE TABLE 'maps_1' (sequence INTEGER NOT NULL REFERENCES revs(sequence) ON DELETE CASCADE,
+          key TEXT NOT NULL COLLATE JSON, value TEXT, fulltext_id INTEGER, bbox_id INTEGER, geokey BLOB);
+        CREATE INDEX 'maps_1_keys' on 'maps_1'(key COLLATE JSON);
+        """)
+      if settings.version == .v13 {
+        try connection.execute(
+          "CREATE INDEX docs_expiry ON docs(expiry_timestamp) WHERE expiry_timestamp not null")
+      }
+    }
+    let uuids =
+      settings.platform == .android || is10
+      ? ["1d9c5c0e-8f0e-4d62-9d5c-27f5d1f0a3b1", "2e9c5c0e-8f0e-4d62-9d5c-27f5d1f0a3b2"]
+      : ["-FEYHnujdYBN52mBgHiFzy4", "-d9EhMIFvI2nKMzJYnvQYrV"]
+    try connection.execute(
+      """
+      INSERT INTO info VALUES ('privateUUID', '\(uuids[0])'), ('publicUUID', '\(uuids[1])'), ('pruned', 'true'),
+        ('checkpoint/abc', '17');
+      PRAGMA user_version = \(settings.version.rawValue);
+      """)
+  }
+
+  /// One writing of all documents.
+  private final class Writing {
+    private let settings: LegacyDatabase
+    private let attachments: String
+    private let documentRow, revisionRow, attachmentRow: Statement?
+    private let connection: Connection
+    private var sequence = 0
+    private var stored: [Int: (digest: [UInt8], length: Int, encodedLength: Int?)] = [:]
+
+    init(_ settings: LegacyDatabase, _ connection: Connection, _ attachments: String) throws {
+      self.settings = settings
+      self.attachments = attachments
+      self.connection = connection
+      documentRow = try connection.prepare(
+        settings.version == .v13
+          ? "INSERT INTO docs (doc_id, docid, expiry_timestamp) VALUES (?, ?, ?)"
+          : "INSERT INTO docs (doc_id, docid) VALUES (?, ?)")
+      revisionRow = try connection.prepare(
+        "INSERT INTO revs (sequence, doc_id, revid, parent, current, deleted, json, no_attachments"
+          + (settings.version == .v10
+            ? ") VALUES (?, ?, ?, ?, ?, ?, ?, ?)" : ", doc_type) VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)"))
+      attachmentRow =
+        settings.version == .v10
+        ? try connection.prepare("INSERT INTO attachments VALUES (?, ?, ?, ?, ?, ?, ?, ?)") : nil
+    }
+
+    func run() throws {
+      defer { for statement in [documentRow, revisionRow, attachmentRow] { statement?.finalize() } }
+      for start in stride(from: 0, to: settings.documents, by: LegacyDatabaseMaker.window) {
+        let numbers = start..<min(start + LegacyDatabaseMaker.window, settings.documents)
+        let documents = numbers.map { settings.document($0) }
+        var sequences = documents.map { [Int](repeating: 0, count: $0.revisions.count) }
+        for (index, number) in numbers.enumerated() { try insert(documents[index], number + 1) }
+        // As documents were changed: the first revisions of all, then the second ones, …
+        for step in 0..<(documents.map(\.revisions.count).max() ?? 0) {
+          for (index, number) in numbers.enumerated() where step < documents[index].revisions.count {
+            let revision = documents[index].revisions[step]
+            sequence += 1
+            sequences[index][step] = sequence
+            try insert(revision, number + 1, parent: revision.parent.map { sequences[index][$0] })
+          }
+        }
+      }
+      for number in 0..<settings.localDocuments {
+        let local = settings.localDocument(number)
+        try connection.execute(
+          "INSERT INTO localdocs VALUES ('_local/\(local.id)', '\(local.generation)-local', CAST('\(local.json)' AS BLOB))"
+        )
+      }
+    }
+
+    private func insert(_ document: LegacyDocument, _ number: Int) throws {
+      guard let documentRow else { return }
+      try documentRow.bind(1, number)
+      try documentRow.bind(2, document.id)
+      if settings.version == .v13 {
+        if let expiration = document.expiration {
+          try documentRow.bind(3, expiration)
+        } else {
+          try documentRow.bindNull(3)
+        }
+      }
+      try documentRow.run()
+    }
+
+    private func insert(_ revision: LegacyDocument.Revision, _ document: Int, parent: Int?) throws {
+      guard let row = revisionRow else { return }
+      try row.bind(1, sequence)
+      try row.bind(2, document)
+      try row.bind(3, revision.id)
+      if let parent { try row.bind(4, parent) } else { try row.bindNull(4) }
+      try row.bind(5, revision.isLeaf ? 1 : 0)
+      try row.bind(6, revision.isDeleted ? 1 : 0)
+      if let body = revision.body {
+        try row.bind(7, try self.body(body, revision.attachments))
+      } else {
+        try row.bindNull(7)
+      }
+      try row.bind(8, revision.attachments.isEmpty ? 1 : 0)
+      try row.run()
+      guard let attachmentRow else { return }
+      for attachment in revision.attachments {
+        let file = try store(attachment)
+        try attachmentRow.bind(1, sequence)
+        try attachmentRow.bind(2, attachment.name)
+        try attachmentRow.bind(3, file.digest)
+        try attachmentRow.bind(4, "image/png")
+        try attachmentRow.bind(5, file.length)
+        try attachmentRow.bind(6, attachment.revpos)
+        try attachmentRow.bind(7, file.encodedLength == nil ? 0 : 1)
+        if let length = file.encodedLength {
+          try attachmentRow.bind(8, length)
+        } else {
+          try attachmentRow.bindNull(8)
+        }
+        try attachmentRow.run()
+      }
+    }
+
+    /// The JSON with its attachments; in 1.0 those are in their own table.
+    private func body(_ json: [UInt8], _ attachments: [LegacyDocument.Attachment]) throws -> [UInt8] {
+      guard settings.version != .v10, !attachments.isEmpty, json.first == UInt8(ascii: "{") else {
+        return json
+      }
+      var members: [String] = []
+      for attachment in attachments {
+        let file = try store(attachment)
+        let digest = "sha1-" + Data(file.digest).base64EncodedString()
+        let encoded = file.encodedLength.map { "\"encoded_length\":\($0),\"encoding\":\"gzip\"," } ?? ""
+        members.append(
+          "\"\(attachment.name)\":{\"content_type\":\"image/png\",\"digest\":\"\(digest)\",\(encoded)\"length\":\(file.length),"
+            + "\"revpos\":\(attachment.revpos),\"stub\":true}")
+      }
+      let rest = json.dropFirst()
+      return Array("{\"_attachments\":{\(members.joined(separator: ","))}".utf8)
+        + (rest.first == UInt8(ascii: "}") ? [] : [UInt8(ascii: ",")]) + rest
+    }
+
+    private func store(_ attachment: LegacyDocument.Attachment) throws -> (
+      digest: [UInt8], length: Int, encodedLength: Int?
+    ) {
+      if let found = stored[attachment.number] { return found }
+      let bytes = settings.attachmentBytes(attachment.number)
+      let encoded = attachment.isCompressed ? try Self.gzip(bytes) : nil
+      var contents = encoded ?? bytes
+      var digest = [UInt8](repeating: 0, count: 20)
+      EVP_Digest(contents, contents.count, &digest, nil, EVP_sha1(), nil)
+      let name = digest.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+      if let key = settings.key { contents = Self.encrypted(contents, key, iv: Array(digest.prefix(16))) }
+      // 1.0 wrote lower-case names, but on iOS.
+      let isLower = settings.version == .v10 && settings.platform != .ios
+      try Data(contents).write(
+        to: URL(fileURLWithPath: "\(attachments)/\(isLower ? name : name.uppercased()).blob"))
+      let found = (digest, bytes.count, encoded?.count)
+      // Those of one document are asked for again by its next revisions only.
+      if stored.count > 10_000 { stored.removeAll() }
+      stored[attachment.number] = found
+      return found
+    }
+
+    private static func gzip(_ bytes: [UInt8]) throws -> [UInt8] {
+      var stream = z_stream()
+      guard
+        deflateInit2_(
+          &stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY, ZLIB_VERSION,
+          Int32(MemoryLayout<z_stream>.size)) == Z_OK
+      else { throw DatasetError(.corrupt, "zlib can't compress") }
+      defer { deflateEnd(&stream) }
+      var output = [UInt8](repeating: 0, count: bytes.count + 1_000)
+      let size = output.count
+      var input = bytes
+      let count = input.withUnsafeMutableBufferPointer { input in
+        output.withUnsafeMutableBufferPointer { output in
+          stream.next_in = input.baseAddress
+          stream.avail_in = UInt32(input.count)
+          stream.next_out = output.baseAddress
+          stream.avail_out = UInt32(size)
+          _ = deflate(&stream, Z_FINISH)
+          return size - Int(stream.avail_out)
+        }
+      }
+      return Array(output.prefix(count))
+    }
+
+    private static func encrypted(_ bytes: [UInt8], _ key: [UInt8], iv: [UInt8]) -> [UInt8] {
+      let context = EVP_CIPHER_CTX_new()
+      defer { EVP_CIPHER_CTX_free(context) }
+      EVP_EncryptInit_ex(context, EVP_aes_256_cbc(), nil, key, iv)
+      var output = [UInt8](repeating: 0, count: bytes.count + 32)
+      var first: Int32 = 0
+      var last: Int32 = 0
+      EVP_EncryptUpdate(context, &output, &first, bytes, Int32(bytes.count))
+      output.withUnsafeMutableBufferPointer {
+        _ = EVP_EncryptFinal_ex(context, $0.baseAddress! + Int(first), &last)
+      }
+      return iv + output.prefix(Int(first + last))
+    }
+  }
+}

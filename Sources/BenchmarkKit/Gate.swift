@@ -1,0 +1,99 @@
+/// Says whether a run is slower than a baseline by more than is allowed.
+///
+/// What works the processor is judged by its instructions where both runs counted them, else by its processor time
+/// over that of its limit. What waits for the disk is judged by wall clock over that of its limit. A workload without
+/// a limit, and without counted instructions, isn't judged: absolute times of two runs don't compare.
+public struct Gate: Sendable {
+  /// By how much a workload may be slower, as shares: 0.1 is 10%.
+  public struct Thresholds: Sendable {
+    /// Of instructions, and of processor time over the limit's.
+    public var processor: Double
+    /// Of wall clock over the limit's, for what waits for the disk: its time varies more.
+    public var waiting: Double
+
+    /// Thresholds; those of waiting are three times those of the processor unless given.
+    public init(processor: Double = 0.1, waiting: Double? = nil) {
+      self.processor = processor
+      self.waiting = waiting ?? processor * 3
+    }
+  }
+
+  /// What a workload is judged by.
+  public enum Measure: String, Sendable {
+    /// Instructions counted by callgrind.
+    case instructions
+    /// Processor time over that of the limit, round by round.
+    case processor = "normalized_cpu"
+    /// Wall clock over that of the limit, round by round.
+    case wall = "normalized"
+  }
+
+  /// One workload on one engine.
+  public struct Row: Sendable {
+    /// Which: `suite workload (parameters) on engine`.
+    public let identity: String
+    /// The suite.
+    public let suite: String
+    /// The workload without its parameters.
+    public let workload: String
+    /// What it is judged by.
+    public let measure: Measure
+    /// The run's value over the baseline's.
+    public let ratio: Double
+    /// Its 95% interval; of counted instructions the ratio itself.
+    public let interval: ClosedRange<Double>
+    /// The ratio that is allowed.
+    public let allowed: Double
+    /// Whether the whole interval lies beyond.
+    public var isBeyond: Bool { interval.lowerBound > allowed }
+  }
+
+  /// What was judged, in the order of the run.
+  public let rows: [Row]
+  /// What wasn't, a line each with the reason.
+  public let notJudged: [String]
+
+  /// Share of its time that a workload must keep the processor busy to be judged by what the processor did.
+  static let busyShare = 0.7
+
+  /// Judges `new` by `baseline`.
+  public init(_ new: ResultsFile, baseline: ResultsFile, thresholds: Thresholds = Thresholds()) {
+    let known = Dictionary(baseline.results.map { ($0.identity, $0) }) { first, _ in first }
+    var rows: [Row] = []
+    var notJudged: [String] = []
+    for result in new.results {
+      guard let old = known[result.identity] else {
+        notJudged.append("\(result.identity): the baseline doesn't have it")
+        continue
+      }
+      guard let row = Gate.row(result, old, thresholds) else {
+        notJudged.append("\(result.identity): it has neither counted instructions nor a limit")
+        continue
+      }
+      rows.append(row)
+    }
+    self.rows = rows
+    self.notJudged = notJudged
+  }
+
+  private static func row(_ new: WorkloadResult, _ old: WorkloadResult, _ thresholds: Thresholds) -> Row? {
+    func row(_ measure: Measure, _ found: (ratio: Double, interval: ClosedRange<Double>), _ allowed: Double)
+      -> Row
+    {
+      Row(
+        identity: new.identity, suite: new.suite, workload: new.workload, measure: measure,
+        ratio: found.ratio,
+        interval: found.interval, allowed: 1 + allowed)
+    }
+    let isBusy = old.metrics.cpuSeconds.median >= busyShare * old.metrics.seconds.median
+    if isBusy, let counted = new.instructions?.run, let before = old.instructions?.run, before > 0 {
+      let ratio = Double(counted) / Double(before)
+      return row(.instructions, (ratio, ratio...ratio), thresholds.processor)
+    }
+    let measure = isBusy ? Comparison.Measure.normalizedCPU : .normalized
+    guard let after = measure.samples(of: new), let before = measure.samples(of: old) else { return nil }
+    return row(
+      isBusy ? .processor : .wall, Statistics.unpairedRatio(after, over: before),
+      isBusy ? thresholds.processor : thresholds.waiting)
+  }
+}

@@ -1,0 +1,128 @@
+import BenchmarkKit
+import Foundation
+import Suites
+
+/// A run of suites as the commands make it: with a progress line, stopped by Ctrl-C, and with counted instructions when
+/// asked.
+struct BenchSession {
+  private let settings: BenchSettings
+  private let suites: [Suite]
+  private let version: String
+  private let baselinePath: String?
+
+  /// `baselinePath`: the results whose counts a planted slowdown is a share of.
+  init(_ settings: BenchSettings, suites: [Suite], version: String, baselinePath: String? = nil) {
+    self.baselinePath = baselinePath
+    self.settings = settings
+    self.suites = suites
+    self.version = version
+  }
+
+  /// Sizes at which instructions are counted: callgrind is some fifty times slower.
+  static let countedDocuments = 300
+  static let countedKeys = 500
+  static let countedCommits = 32
+
+  /// Runs. `runLog` gets a line before each run.
+  func run(countingInstructions: Bool, runLog: String? = nil) throws -> ResultsFile {
+    let log = try runLog.map(RunLog.init)
+    let line = ProgressLine()
+    defer { line.clear() }
+    do {
+      var results = try BenchRun(settings, version: version).run(
+        suites,
+        progress: { progress in
+          log?.add(progress)
+          line.show(
+            "\(progress.done) of \(progress.total): \(progress.workload.name) on \(progress.engine)"
+              + (progress.isLimit ? " (bare C)" : ""))
+        }, shouldStop: { Interrupt.isRequested })
+      if countingInstructions {
+        line.show("counting instructions")
+        try addInstructions(to: &results)
+      }
+      return results
+    } catch is Runner.Interrupted {
+      line.clear()
+      throw Interrupted("nothing is reported of a run that didn't end")
+    }
+  }
+
+  /// Runs the same workloads once more, as a child under callgrind.
+  private func addInstructions(to results: inout ResultsFile) throws {
+    let directory = try TrialDirectory(in: settings.workDirectory)
+    defer { directory.remove() }
+    let logPath = "\(directory.path)/runs"
+    var arguments = ["bench"] + suites.map(\.name)
+    func add(_ name: String, _ value: some CustomStringConvertible) {
+      arguments += ["--\(name)", "\(value)"]
+    }
+    if let engines = settings.engines { add("engines", engines.map(\.name).joined(separator: ",")) }
+    add("durability", settings.durability.rawValue)
+    add("samples", 1)
+    add("seed", settings.seed)
+    add("docs", Self.countedDocuments)
+    add("keys", Self.countedKeys)
+    add("commits", Self.countedCommits)
+    add("work-directory", directory.path)
+    add("run-log", logPath)
+    if let dataset = settings.dataset { add("dataset", dataset) }
+    if let only = settings.only { add("only", only.sorted().joined(separator: ",")) }
+    if let delay = settings.plantedDelay, let baselinePath {
+      add("inject-delay", Int((delay.share * 100).rounded()))
+      add("inject-counts", baselinePath)
+    }
+    let counts = try InstructionCounter().count(
+      Bundle.main.executablePath ?? CommandLine.arguments[0], arguments,
+      environment: ["TOUCHSTONE_LMDB_MAP_BYTES": "\(4 << 30)"], in: directory.path)
+    let runs = try RunLog.read(logPath)
+    guard counts.count == runs.count else {
+      throw InstructionCounter.Failure(
+        description: "callgrind counted \(counts.count) runs, and there were \(runs.count)")
+    }
+    var runCounts: [String: Int] = [:]
+    var limitCounts: [String: Int] = [:]
+    for (run, count) in zip(runs, counts) where !run.runsThreads {
+      if run.isLimit { limitCounts[run.identity] = count } else { runCounts[run.identity] = count }
+    }
+    for index in results.results.indices {
+      let identity = results.results[index].identity
+      guard let count = runCounts[identity] else { continue }
+      results.results[index].instructions = InstructionCounts(run: count, limit: limitCounts[identity])
+    }
+  }
+}
+
+/// What ran, a line a run: `run` or `limit`, `threads` or `thread`, and the identity.
+struct RunLog {
+  struct Run {
+    let identity: String
+    let isLimit: Bool
+    let runsThreads: Bool
+  }
+
+  private let file: FileHandle
+
+  init(_ path: String) throws {
+    guard FileManager.default.createFile(atPath: path, contents: nil),
+      let file = FileHandle(forWritingAtPath: path)
+    else { throw UsageError("--run-log: \(path) can't be written") }
+    self.file = file
+  }
+
+  func add(_ progress: Runner.Progress) {
+    let words = [
+      progress.isLimit ? "limit" : "run", progress.workload.runsThreads ? "threads" : "thread",
+      progress.workload.identity(progress.engine),
+    ]
+    file.write(Data((words.joined(separator: " ") + "\n").utf8))
+  }
+
+  static func read(_ path: String) throws -> [Run] {
+    try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n").compactMap { line in
+      let words = line.split(separator: " ", maxSplits: 2)
+      guard words.count == 3 else { return nil }
+      return Run(identity: String(words[2]), isLimit: words[0] == "limit", runsThreads: words[1] == "threads")
+    }
+  }
+}

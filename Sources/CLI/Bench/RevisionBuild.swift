@@ -1,0 +1,74 @@
+import BenchmarkKit
+import Foundation
+
+/// Another revision of the checkout that this executable was built in, built beside it.
+struct RevisionBuild {
+  /// This build's executable.
+  let executable: String
+  /// The other revision's.
+  let oldExecutable: String
+  private let checkout: String
+  private let worktree: String
+
+  /// Checks `revision` out below `workDirectory` and builds it, which takes minutes the first time. Throws a
+  /// `UsageError` when this executable lies in no checkout, or there is no such revision, or it doesn't build.
+  init(_ revision: String, workDirectory: String) throws {
+    executable = Bundle.main.executablePath ?? CommandLine.arguments[0]
+    let folder = URL(fileURLWithPath: executable).deletingLastPathComponent().path
+    let found = try Self.call("git", ["-C", folder, "rev-parse", "--show-toplevel"])
+    guard found.status == 0 else {
+      throw UsageError("--against: \(folder) isn't in a git checkout")
+    }
+    checkout = found.output.trimmingCharacters(in: .whitespacesAndNewlines)
+    let commit = try Self.call(
+      "git", ["-C", checkout, "rev-parse", "--verify", "--quiet", revision + "^{commit}"])
+    guard commit.status == 0 else { throw UsageError("--against: there is no revision '\(revision)'") }
+    let hash = String(commit.output.prefix(12))
+    worktree = try TrialDirectory(in: workDirectory).path + "/touchstone"
+    let added = try Self.call("git", ["-C", checkout, "worktree", "add", "--detach", worktree, hash])
+    guard added.status == 0 else { throw UsageError("--against: \(added.output)") }
+    // Kept between runs: the revision is built once.
+    let scratch = "\(checkout)/.build/against-\(hash)"
+    StandardError.line("building \(hash)")
+    let built = try Self.call(
+      "swift",
+      [
+        "build", "-c", "release", "--package-path", worktree, "--scratch-path", scratch, "--product",
+        "touchstone",
+      ])
+    oldExecutable = "\(scratch)/release/touchstone"
+    guard built.status == 0 else {
+      remove()
+      throw UsageError("--against: \(hash) doesn't build: \(built.output.suffix(2_000))")
+    }
+  }
+
+  /// Removes the checkout; what was built stays for the next time.
+  func remove() {
+    _ = try? Self.call("git", ["-C", checkout, "worktree", "remove", "--force", worktree])
+    try? FileManager.default.removeItem(
+      atPath: URL(fileURLWithPath: worktree).deletingLastPathComponent().path)
+  }
+
+  /// Runs a `bench` of one of the executables and returns its results.
+  func run(_ executable: String, _ arguments: [String]) throws -> ResultsFile {
+    let path = URL(fileURLWithPath: worktree).deletingLastPathComponent().path + "/results.json"
+    let ran = try Self.call(executable, arguments + ["--output", path])
+    guard ran.status == 0 else { throw UsageError("\(executable): \(ran.output.suffix(500))") }
+    return try ResultsFile.read(path)
+  }
+
+  private static func call(_ program: String, _ arguments: [String]) throws -> (status: Int32, output: String)
+  {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    process.arguments = [program] + arguments
+    let output = Pipe()
+    process.standardOutput = output
+    process.standardError = output
+    try process.run()
+    let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+    process.waitUntilExit()
+    return (process.terminationStatus, text)
+  }
+}

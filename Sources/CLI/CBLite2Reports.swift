@@ -1,0 +1,138 @@
+import Touchstone
+
+/// What an import of a `.cblite2` database gave, for the terminal and as JSON.
+extension CBLite2ImportReport {
+  /// Whether something of the documents couldn't be carried over.
+  private var counts: [(name: String, words: String, count: Int)] {
+    [
+      ("read", "rows read", read), ("documents", "documents", documents),
+      ("tombstones", "tombstones", tombstones),
+      ("merged", "merged with what was here", merged), ("unchanged", "here already", unchanged),
+      ("revisions", "revisions", revisions), ("bodies", "bodies", bodies),
+      ("conflicts", "in conflict", conflicts),
+      ("otherWinners", "with another winner", otherWinners), ("expirations", "expirations", expirations),
+      ("expired", "expired, left behind", expired), ("localDocuments", "local documents", localDocuments),
+      ("blobs", "blobs", blobs), ("missingBlobs", "blobs missing", missingBlobs),
+      ("skipped", "skipped", skipped),
+    ]
+  }
+
+  /// One line a count that isn't 0, then what was left behind.
+  var lines: [String] {
+    var table = TextTable([("", .right), ("", .left)])
+    for (_, words, count) in counts where count > 0 || ["documents", "rows read"].contains(words) {
+      table.add(TextTable.grouped(count), words)
+    }
+    var lines = table.lines
+    for other in otherCollections {
+      lines.append(
+        "not imported: collection \(other.name), \(TextTable.grouped(other.documents)) documents"
+          + " (--collection \(other.name))")
+    }
+    if !indexes.isEmpty { lines.append("not imported: indexes \(indexes.joined(separator: ", "))") }
+    if checkpoints > 0 { lines.append("not imported: \(checkpoints) replication checkpoints") }
+    if remoteNotes > 0 {
+      lines.append(
+        "not imported: notes of \(TextTable.grouped(remoteNotes)) documents about remote databases")
+    }
+    for detail in details.prefix(20) { lines.append("skipped: \(detail.id): \(detail.reason)") }
+    if details.count > 20 { lines.append("skipped: … and more: --json lists \(details.count)") }
+    return lines
+  }
+
+  /// All of it.
+  var json: String {
+    var object = JSONObject()
+    object.add("version", version)
+    object.add("collection", collection)
+    for (name, _, count) in counts { object.add(name, count) }
+    object.add("blobBytes", blobBytes)
+    object.add(
+      "notImported",
+      {
+        var left = JSONObject()
+        left.add("collections", otherCollections.map { $0.json })
+        left.add("indexes", json: "[" + indexes.map(JSONObject.quoted).joined(separator: ",") + "]")
+        left.add("checkpoints", checkpoints)
+        left.add("remoteNotes", remoteNotes)
+        return left
+      }())
+    object.add("details", details.map { $0.json })
+    return object.text
+  }
+}
+
+extension CBLite2ImportReport.Collection {
+  fileprivate var json: JSONObject {
+    var object = JSONObject()
+    object.add("name", name)
+    object.add("documents", documents)
+    return object
+  }
+}
+
+extension CBLite2ImportReport.Skipped {
+  fileprivate var json: JSONObject {
+    var object = JSONObject()
+    object.add("id", id)
+    object.add("reason", reason)
+    return object
+  }
+}
+
+/// What an export to a `.cblite2` database gave, for the terminal and as JSON.
+extension CBLite2ExportReport {
+  private var counts: [(name: String, words: String, count: Int)] {
+    [
+      ("documents", "documents", documents), ("tombstones", "tombstones", tombstones),
+      ("revisions", "revisions", revisions), ("bodies", "bodies", bodies),
+      ("conflicts", "in conflict", conflicts),
+      ("expirations", "expirations", expirations), ("localDocuments", "local documents", localDocuments),
+      ("blobs", "blobs", blobs), ("missingBlobs", "blobs missing", missingBlobs),
+      ("rewrittenIDs", "revision IDs rewritten", rewrittenIDs),
+      ("cutOffRevisions", "revisions cut off", cutOffRevisions), ("skipped", "skipped", skipped),
+    ]
+  }
+
+  /// One line a count that isn't 0, then what was changed or left behind.
+  var lines: [String] {
+    var table = TextTable([("", .right), ("", .left)])
+    for (_, words, count) in counts where count > 0 || words == "documents" {
+      table.add(TextTable.grouped(count), words)
+    }
+    var lines = table.lines
+    if !indexes.isEmpty { lines.append("not exported: indexes \(indexes.joined(separator: ", "))") }
+    for change in rewritten.prefix(20) {
+      lines.append("rewritten: \(change.id): \(change.revision) is \(change.written)")
+    }
+    if rewritten.count > 20 { lines.append("rewritten: … and more: --json lists \(rewritten.count)") }
+    for detail in details.prefix(20) { lines.append("skipped: \(detail.id): \(detail.reason)") }
+    return lines
+  }
+
+  /// All of it.
+  var json: String {
+    var object = JSONObject()
+    for (name, _, count) in counts { object.add(name, count) }
+    object.add("blobBytes", blobBytes)
+    object.add("indexes", json: "[" + indexes.map(JSONObject.quoted).joined(separator: ",") + "]")
+    object.add(
+      "rewritten",
+      rewritten.map { change in
+        var object = JSONObject()
+        object.add("id", change.id)
+        object.add("revision", change.revision)
+        object.add("written", change.written)
+        return object
+      })
+    object.add(
+      "details",
+      details.map { detail in
+        var object = JSONObject()
+        object.add("id", detail.id)
+        object.add("reason", detail.reason)
+        return object
+      })
+    return object.text
+  }
+}

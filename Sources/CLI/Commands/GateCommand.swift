@@ -1,0 +1,267 @@
+import BenchmarkKit
+import Foundation
+import Suites
+import Touchstone
+
+/// `touchstone gate`: whether this build is slower than a baseline.
+struct GateCommand: Subcommand {
+  private static let suites = Positional("SUITE", "The suites to run (those of the baseline)", count: .any)
+  private static let baseline = Option("baseline", "FILE", "The results file to compare with")
+  private static let against = Option(
+    "against", "GITREV", "A revision of this checkout, built beside and run in turns with this build")
+  private static let threshold = Option(
+    "threshold", "PCT", in: 1...1_000,
+    "How much slower is a regression (10); three times that where the disk decides")
+  private static let delay = Option(
+    "inject-delay", "PCT", in: 1...1_000, "Plants a slowdown, to try the gate")
+  private static let samples = Option(
+    "samples", "N", in: 3...1_000, "Runs of each workload on each engine (9)")
+  private static let only = Option("only", "A,B", "Only these workloads")
+  private static let engines = Option("engines", "A,B", "Only these engines of the baseline")
+  private static let documents = Option(
+    "docs", "N", in: 1...100_000_000, "With --against: how many documents (5,000)")
+  private static let wallOnly = Flag("no-instructions", "Doesn't count instructions")
+  private static let directory = Option(
+    "work-directory", "DIR", "Where databases are made and removed (the current directory)")
+  private static let output = Option("output", "FILE", "Writes the run's results file")
+
+  static let usage = Usage(
+    "gate", "Says whether this build is slower than a baseline; status 1 when it is",
+    positionals: [suites],
+    options: [
+      baseline, against, threshold, delay, samples, only, engines, documents, wallOnly, directory, output,
+      DatabaseArguments.json,
+    ],
+    examples: [
+      "touchstone gate --baseline results/gate.json travel",
+      "touchstone gate --against HEAD~1 engine --only readrandom",
+    ],
+    notes: """
+      Judged are instructions, counted by callgrind, where the baseline has them (bench --instructions); else
+      processor time, or wall clock where the disk decides, over the limit in bare C of the same round. A workload
+      fails when the whole 95% interval of its ratio lies beyond the threshold, in the run and in a second run of
+      what failed. docs/method.md says more.
+      """)
+
+  private let names: [String]
+  private let baselinePath: String?
+  private let revision: String?
+  private let thresholds: Gate.Thresholds
+  private let delayShare: Double?
+  private let sampleCount: Int
+  private let chosenWorkloads: Set<String>?
+  private let chosenEngines: [String]?
+  private let documentCount: Int?
+  private let countsInstructions: Bool
+  private let workDirectory: String
+  private let outputPath: String?
+  private let asJSON: Bool
+
+  init(_ arguments: Arguments) throws {
+    names = arguments.all(Self.suites)
+    baselinePath = try arguments.value(Self.baseline)
+    revision = try arguments.value(Self.against)
+    guard (baselinePath == nil) != (revision == nil) else {
+      throw UsageError("one of --baseline and --against is needed")
+    }
+    thresholds = Gate.Thresholds(processor: Double(try arguments.value(Self.threshold) ?? 10) / 100)
+    delayShare = try arguments.value(Self.delay).map { Double($0) / 100 }
+    sampleCount = try arguments.value(Self.samples) ?? 9
+    chosenWorkloads = try arguments.value(Self.only).map { Set($0.split(separator: ",").map(String.init)) }
+    chosenEngines = try arguments.value(Self.engines).map { $0.split(separator: ",").map(String.init) }
+    documentCount = try arguments.value(Self.documents)
+    countsInstructions = !arguments[Self.wallOnly]
+    workDirectory = try arguments.value(Self.directory) ?? "."
+    outputPath = try arguments.value(Self.output)
+    asJSON = arguments[DatabaseArguments.json]
+    for name in names where !Suite.all.contains(where: { $0.name == name }) {
+      throw UsageError(
+        "there is no suite '\(name)'; known are \(Suite.all.map(\.name).joined(separator: ", "))")
+    }
+  }
+
+  func run(_ output: StandardOutput) throws {
+    Interrupt.listen()
+    let (gate, repeated) = try baselinePath.map(judge(byBaseline:)) ?? judge(against: revision ?? "HEAD")
+    let failed = gate.rows.filter { row in
+      row.isBeyond && repeated.rows.contains { $0.identity == row.identity && $0.isBeyond }
+    }
+    try report(gate, repeated, failed, output)
+    guard failed.isEmpty else {
+      throw Refusal(
+        "\(failed.count == 1 ? "a workload is" : "\(failed.count) workloads are") slower than allowed: "
+          + failed.map(\.identity).joined(separator: ", "))
+    }
+  }
+
+  // MARK: a committed baseline
+
+  private func judge(byBaseline path: String) throws -> (Gate, Gate) {
+    let baseline = try ResultsFile.read(path)
+    let suites = try self.suites(of: baseline)
+    var settings = try settings(of: baseline)
+    let machine = Machine.current(directory: workDirectory)
+    if machine != baseline.machine {
+      StandardError.line(
+        "the baseline was made on another machine (\(baseline.machine.cpu), \(baseline.machine.os)): take what "
+          + "follows with care")
+    }
+    let hasCounts = countsInstructions && baseline.results.contains { $0.instructions != nil }
+    func run(_ settings: BenchSettings) throws -> ResultsFile {
+      try BenchSession(settings, suites: suites, version: BenchCommand.version, baselinePath: path).run(
+        countingInstructions: hasCounts)
+    }
+    let first = try run(settings)
+    try write(first)
+    let gate = Gate(first, baseline: baseline, thresholds: thresholds)
+    let suspects = gate.rows.filter(\.isBeyond)
+    guard !suspects.isEmpty else { return (gate, gate) }
+    settings.only = Set(suspects.map(\.workload))
+    return (gate, Gate(try run(settings), baseline: baseline, thresholds: thresholds))
+  }
+
+  private func suites(of baseline: ResultsFile) throws -> [Suite] {
+    let known = Set(baseline.results.map(\.suite))
+    let suites = Suite.all.filter { names.isEmpty ? known.contains($0.name) : names.contains($0.name) }
+    guard suites.contains(where: { known.contains($0.name) }) else {
+      throw UsageError(
+        "the baseline has none of these suites; it has \(known.sorted().joined(separator: ", "))")
+    }
+    return suites
+  }
+
+  /// The settings that the baseline was made with, as far as its file says.
+  private func settings(of baseline: ResultsFile) throws -> BenchSettings {
+    var settings = BenchSettings(samples: sampleCount, workDirectory: workDirectory)
+    let order = baseline.results.map(\.engine)
+    let engines = Set(order).intersection(chosenEngines ?? order)
+    settings.engines = try engines.sorted { order.firstIndex(of: $0) ?? 0 < order.firstIndex(of: $1) ?? 0 }
+      .map {
+        try Engines.type(EngineName(rawValue: $0))
+      }
+    guard settings.engines?.isEmpty == false else {
+      throw UsageError("the baseline has none of these engines")
+    }
+    settings.dataset = baseline.dataset?.name
+    settings.documents = baseline.dataset?.documents
+    if let seed = baseline.conditions?.seed { settings.seed = seed }
+    if let level = baseline.engines.values.compactMap({ $0.settings["durability"] }).first.flatMap(
+      Durability.init)
+    {
+      settings.durability = level
+    }
+    // The engine suite's sizes are operations of its rows.
+    if let keys = baseline.results.first(where: { $0.workload == "fillseq" })?.operations {
+      settings.keys = keys
+    }
+    if let commits = baseline.results.first(where: { $0.workload == "commitsync" })?.operations {
+      settings.commits = commits
+    }
+    settings.only = chosenWorkloads
+    settings.plantedDelay = delayShare.map { PlantedDelay(share: $0) }
+    return settings
+  }
+
+  // MARK: another revision
+
+  private func judge(against revision: String) throws -> (Gate, Gate) {
+    let builds = try RevisionBuild(revision, workDirectory: workDirectory)
+    defer { builds.remove() }
+    let (new, old) = try pairs(builds, only: chosenWorkloads)
+    try write(new)
+    let gate = Gate(new, baseline: old, thresholds: thresholds)
+    let suspects = gate.rows.filter(\.isBeyond)
+    guard !suspects.isEmpty else { return (gate, gate) }
+    let again = try pairs(builds, only: Set(suspects.map(\.workload)))
+    return (gate, Gate(again.new, baseline: again.old, thresholds: thresholds))
+  }
+
+  /// Runs of both builds in turns, a round each at a time.
+  private func pairs(_ builds: RevisionBuild, only: Set<String>?) throws -> (
+    new: ResultsFile, old: ResultsFile
+  ) {
+    var arguments = ["bench"] + (names.isEmpty ? ["travel"] : names) + ["--samples", "1"]
+    arguments += ["--docs", "\(documentCount ?? 5_000)", "--work-directory", workDirectory]
+    if let only { arguments += ["--only", only.sorted().joined(separator: ",")] }
+    if let chosenEngines { arguments += ["--engines", chosenEngines.joined(separator: ",")] }
+    var new: [ResultsFile] = []
+    var old: [ResultsFile] = []
+    let line = ProgressLine()
+    defer { line.clear() }
+    for round in 0..<sampleCount {
+      if Interrupt.isRequested { throw Interrupted("nothing is judged of a run that didn't end") }
+      line.show("round \(round + 1) of \(sampleCount)")
+      let seeded = arguments + ["--seed", "\(round + 1)"]
+      let planted = delayShare.map { ["--inject-delay", "\(Int(($0 * 100).rounded()))"] } ?? []
+      func runNew() throws { new.append(try builds.run(builds.executable, seeded + planted)) }
+      func runOld() throws { old.append(try builds.run(builds.oldExecutable, seeded)) }
+      if round % 2 == 0 {
+        try runNew()
+        try runOld()
+      } else {
+        try runOld()
+        try runNew()
+      }
+    }
+    guard let new = ResultsFile.merged(new), let old = ResultsFile.merged(old) else {
+      throw UsageError("no round was run")
+    }
+    return (new, old)
+  }
+
+  // MARK: what came out
+
+  private func write(_ results: ResultsFile) throws {
+    guard let outputPath else { return }
+    try results.encoded().write(to: URL(fileURLWithPath: outputPath), options: .atomic)
+  }
+
+  private func report(_ gate: Gate, _ repeated: Gate, _ failed: [Gate.Row], _ output: StandardOutput) throws {
+    if asJSON { return try output.line(json(gate, failed)) }
+    for line in gate.notJudged { StandardError.line("not judged: \(line)") }
+    for measure in [Gate.Measure.instructions, .processor, .wall] {
+      let rows = gate.rows.filter { $0.measure == measure }
+      guard let allowed = rows.first?.allowed else { continue }
+      let worst = rows.max { $0.ratio < $1.ratio }
+      try output.line(
+        "\(measure.rawValue): \(rows.count) judged, allowed \(text(allowed)), median "
+          + "\(text(Statistics.median(rows.map(\.ratio)))), worst \(text(worst?.ratio ?? 1)) (\(worst?.identity ?? "-"))"
+      )
+    }
+    for row in gate.rows where row.isBeyond {
+      let second = repeated.rows.first { $0.identity == row.identity }
+      try output.line(
+        "\(failed.contains { $0.identity == row.identity } ? "FAILED" : "not confirmed"): \(row.identity): "
+          + "\(row.measure.rawValue) \(text(row.ratio)) (95%: \(text(row.interval.lowerBound)) to "
+          + "\(text(row.interval.upperBound))), again \(second.map { text($0.ratio) } ?? "-")")
+    }
+    if failed.isEmpty { try output.line("passed") }
+  }
+
+  private func text(_ ratio: Double) -> String { "\((ratio * 1_000).rounded() / 1_000)x" }
+
+  private func json(_ gate: Gate, _ failed: [Gate.Row]) throws -> String {
+    struct Row: Encodable {
+      let identity, measure: String
+      let ratio: Double
+      let ci95: [Double]
+      let allowed: Double
+      let failed: Bool
+    }
+    struct Object: Encodable {
+      let passed: Bool
+      let rows: [Row]
+      let notJudged: [String]
+    }
+    let rows = gate.rows.map { row in
+      Row(
+        identity: row.identity, measure: row.measure.rawValue, ratio: row.ratio,
+        ci95: [row.interval.lowerBound, row.interval.upperBound], allowed: row.allowed,
+        failed: failed.contains { $0.identity == row.identity })
+    }
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    let object = Object(passed: failed.isEmpty, rows: rows, notJudged: gate.notJudged)
+    return String(decoding: try encoder.encode(object), as: UTF8.self)
+  }
+}

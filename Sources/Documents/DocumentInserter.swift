@@ -1,0 +1,416 @@
+import Blobs
+import Fleece
+import Storage
+
+/// Puts documents of other databases in, each with its whole revision tree at once: for imports and upgrades.
+///
+/// Revision IDs stay what they are, and nothing is pruned: that is for the next save. A document that is there already
+/// gets the branches that it doesn't have, as from a sync. Bodies are checked in everything. For one thread at a time.
+public final class DocumentInserter {
+  /// What became of a document.
+  public struct Outcome: Sendable, Equatable {
+    /// Whether there was no such document before.
+    public var isNew = true
+    /// How many revisions are here now that weren't; 0: it was here as it is.
+    public var revisions = 0
+    /// Which of its revisions is current: where it stands among those that were given. Only of a new one.
+    public var current = 0
+    /// Whether it has more than one live leaf. Only of a new one.
+    public var isConflicted = false
+    /// Blobs that its bodies name and that aren't to be had.
+    public var missingBlobs: [BlobDigest] = []
+  }
+
+  /// A sequence that is higher can't be right, and would leave few for those that follow.
+  private static let highestKept: UInt64 = 1 << 56
+
+  private let store: DocumentStore
+  private let sharedKeys: SharedKeys
+  private let keepsSequences: Bool
+  /// Whether bodies can be taken as they are: the database's shared keys are the other one's.
+  private var takesBodies = false
+  /// Of bodies, where that isn't the document's own.
+  private var bodySequences: Set<UInt64> = []
+  // Filled again and again.
+  private var isParent: ContiguousArray<Bool> = []
+  private var bodies = ByteBuffer()
+  private var places: ContiguousArray<Place> = []
+  private var text = ByteBuffer(capacity: 512)
+
+  /// Where the body of a revision is by now.
+  private enum Place {
+    case none
+    /// As it came.
+    case given(UnsafeRawBufferPointer)
+    /// In the encoder.
+    case encoded
+    case copied(Range<Int>)
+  }
+
+  /// An inserter of documents whose bodies go by `sharedKeys`. `keepsSequences`: sequences stay as they are where
+  /// that can be, which asks for documents in the order of theirs.
+  public init(_ store: DocumentStore, sharedKeys: SharedKeys = .empty, keepsSequences: Bool = false) {
+    self.store = store
+    self.sharedKeys = sharedKeys
+    self.keepsSequences = keepsSequences
+  }
+
+  /// Runs `body`, which inserts, in one transaction.
+  public func inBatch<Result>(_ body: () throws -> Result) throws -> Result {
+    try store.inBatch {
+      try store.writing { takesBodies = $0.keys.adopt(sharedKeys) }
+      return try body()
+    }
+  }
+
+  /// Makes the last sequence at least `sequence`, as the other database's was.
+  public func raiseLastSequence(to sequence: UInt64) throws {
+    try store.writing { writer in
+      guard let last = writer.lastSequence, sequence > last, sequence <= Self.highestKept else { return }
+      writer.state?.lastSequence = sequence
+    }
+  }
+
+  /// Inserts a document, inside `inBatch`. `sequence` is that of its latest change; `findBlob` is asked for blobs that
+  /// aren't stored, and puts them in by a writer of the store when it has them.
+  ///
+  /// Throws a `DocumentError` for an ID, a tree or a body that can't be: nothing has changed then, and the batch goes
+  /// on.
+  public func insert(
+    _ id: UnsafeRawBufferPointer, sequence: UInt64, _ revisions: UnsafeBufferPointer<ForeignRevision>,
+    expiration: Int64? = nil, findBlob: (BlobDigest) throws -> Bool = { _ in false }
+  ) throws -> Outcome {
+    try DocumentID.checkStored(id)
+    return try store.writing { writer in
+      let (transaction, keyspaces) = try writer.open()
+      var isStored = try transaction.get(id, in: keyspaces.docs) != nil
+      if !isStored, writer.mayHaveTombstones {
+        isStored = try transaction.get(id, in: keyspaces.deleted) != nil
+      }
+      try buildTree(id, revisions, writer)
+      var outcome = Outcome()
+      if isStored {
+        outcome.isNew = false
+        try merge(id, revisions, writer, &outcome, findBlob)
+      } else {
+        outcome.revisions = revisions.count
+        outcome.current = Int(writer.tree.nodes[0].sequence) - 1
+        outcome.isConflicted = writer.tree.isConflicted
+        try prepareBodies(id, revisions, writer, &outcome, findBlob)
+        try writer.mutating { try write(id, sequence, revisions, writer, transaction, keyspaces) }
+      }
+      if let expiration { _ = try writer.setExpiration(id, expiration) }
+      return outcome
+    }
+  }
+
+  /// Stores a local document at its generation, inside `inBatch`, unless there is one of that name; says whether.
+  public func insertLocalDocument(_ name: String, generation: UInt64, _ body: JSONValue) throws -> Bool {
+    guard try store.localDocument(name) == nil else { return false }
+    try store.saveLocalDocument(name, body, generation: max(1, generation))
+    return true
+  }
+
+  private func refused(_ reason: String, _ id: UnsafeRawBufferPointer) -> DocumentError {
+    DocumentError(.invalidHistory, reason, documentID: String(decoding: id, as: UTF8.self))
+  }
+
+  // MARK: The tree
+
+  /// Makes the writer's tree of the revisions; as sequence, each node has where its revision stands, plus 1.
+  private func buildTree(
+    _ id: UnsafeRawBufferPointer, _ revisions: UnsafeBufferPointer<ForeignRevision>, _ writer: DocumentWriter
+  ) throws {
+    guard !revisions.isEmpty else { throw refused("it has no revision", id) }
+    isParent.removeAll(keepingCapacity: true)
+    isParent.append(contentsOf: repeatElement(false, count: revisions.count))
+    for revision in revisions where revision.parent >= 0 {
+      guard revision.parent < revisions.count,
+        revisions[revision.parent].generation < revision.generation
+      else { throw refused("the parent of the revision \(revision.id) isn't an older one", id) }
+      isParent[revision.parent] = true
+    }
+    let tree = writer.tree
+    tree.removeAll()
+    var known: Set<RevisionID>? = revisions.count > 64 ? [] : nil
+    for (index, revision) in revisions.enumerated() {
+      let stored = try storedID(revision, id)
+      let isTwice = known.map { _ in known?.insert(revision.id).inserted == false }
+      if index > 0, isTwice ?? (tree.index(of: stored) != nil) {
+        throw refused("the revision \(revision.id) is there twice", id)
+      }
+      var flags: RevisionFlags = revision.isDeleted ? .deleted : []
+      if !isParent[index] { flags.formUnion([.leaf, .hasBody]) }
+      if revision.isClosed { flags.insert(.closed) }
+      if revision.body.isHere { flags.insert(.hasBody) }
+      tree.add(stored, parent: revision.parent, sequence: UInt64(index + 1), flags: flags)
+    }
+    if revisions.count > 1 { _ = tree.sort(watching: 0) }
+  }
+
+  /// The ID in the one form that it is stored in; valid until the next.
+  private func storedID(_ revision: ForeignRevision, _ id: UnsafeRawBufferPointer) throws -> StoredRevisionID
+  {
+    guard revision.generation > 0, revision.generation <= RevisionID.maximumGeneration else {
+      throw refused("\(revision.generation) is no generation of a revision", id)
+    }
+    let suffix = revision.suffix
+    let isValid =
+      revision.isText
+      ? RevisionID.isValid(suffix: suffix)
+      : !suffix.isEmpty && suffix.count <= RevisionID.maximumSuffixBytes / 2
+    guard isValid else {
+      throw refused("a revision ID of generation \(revision.generation) is none that can be stored", id)
+    }
+    if revision.isText {
+      text.removeAll()
+      if text.append(hex: suffix) {
+        return StoredRevisionID(
+          generation: revision.generation, suffix: StoredSuffix(bytes: text.bytes, isText: false))
+      }
+    }
+    return StoredRevisionID(
+      generation: revision.generation, suffix: StoredSuffix(bytes: suffix, isText: revision.isText))
+  }
+
+  // MARK: Bodies
+
+  /// Brings every body into its stored form, and its blobs into place.
+  private func prepareBodies(
+    _ id: UnsafeRawBufferPointer, _ revisions: UnsafeBufferPointer<ForeignRevision>, _ writer: DocumentWriter,
+    _ outcome: inout Outcome, _ findBlob: (BlobDigest) throws -> Bool
+  ) throws {
+    bodies.removeAll()
+    places.removeAll(keepingCapacity: true)
+    for (index, revision) in revisions.enumerated() {
+      var place = try prepare(revision, isLeaf: !isParent[index], id, writer)
+      if revisions.count > 1, case .encoded = place {
+        let start = bodies.count
+        bodies.append(writer.encoder.fleece)
+        place = .copied(start..<bodies.count)
+      }
+      places.append(place)
+      if case .none = place { continue }
+      try settleBlobs(bytes(of: place, writer), writer, &outcome, findBlob)
+    }
+  }
+
+  private func prepare(
+    _ revision: ForeignRevision, isLeaf: Bool, _ id: UnsafeRawBufferPointer, _ writer: DocumentWriter
+  ) throws -> Place {
+    do throws(FleeceError) {
+      switch revision.body {
+      case .none:
+        guard isLeaf else { return .none }
+        guard revision.isDeleted else { throw .invalidFleece(reason: "there is no body", offset: 0) }
+        return .given(Self.emptyObject)
+      case .json(let json):
+        try writer.encoder.encode(json: json, keys: writer.keys)
+        guard writer.encoder.isObject else {
+          throw .invalidJSON(reason: "the body isn't an object", offset: 0)
+        }
+        return .encoded
+      case .fleece(let fleece):
+        guard let root = FleeceReader.root(of: fleece), root.type == .dict else {
+          throw .invalidFleece(reason: "the body isn't an object", offset: 0)
+        }
+        // What is right but for something that readers would stumble over comes out right on the other way.
+        if takesBodies {
+          do throws(FleeceError) {
+            try validate(fleece, sharedKeyCount: sharedKeys.count)
+            return .given(fleece)
+          } catch {}
+        }
+        try writer.encoder.transcode(root, sharedKeys: sharedKeys, keys: writer.keys)
+        return .encoded
+      }
+    } catch {
+      throw DocumentError(
+        .invalidBody, "the revision \(revision.id): \(error)",
+        documentID: String(decoding: id, as: UTF8.self))
+    }
+  }
+
+  private func bytes(of place: Place, _ writer: DocumentWriter) -> UnsafeRawBufferPointer {
+    switch place {
+    case .none: Self.emptyObject
+    case .given(let bytes): bytes
+    case .encoded: writer.encoder.fleece
+    case .copied(let range): UnsafeRawBufferPointer(rebasing: bodies.bytes[range])
+    }
+  }
+
+  /// The body of tombstones that have none.
+  private static var emptyObject: UnsafeRawBufferPointer { emptyObjectBytes.bytes }
+  private static let emptyObjectBytes: EmptyObject = EmptyObject()
+  private struct EmptyObject: @unchecked Sendable {
+    let bytes: UnsafeRawBufferPointer
+    init() {
+      let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: 2, alignment: 2)
+      bytes.copyBytes(from: [0x70, 0])
+      self.bytes = UnsafeRawBufferPointer(bytes)
+    }
+  }
+
+  private func settleBlobs(
+    _ body: UnsafeRawBufferPointer, _ writer: DocumentWriter, _ outcome: inout Outcome,
+    _ findBlob: (BlobDigest) throws -> Bool
+  ) throws {
+    guard let blobs = writer.blobs, mayNameBlob(body) else { return }
+    var wanted: [BlobDigest] = []
+    forEachDigest(in: body) { wanted.append($0) }
+    var missing: Set<BlobDigest> = []
+    for digest in wanted {
+      var presence = try blobs.install(digest)
+      if case .missing = presence, try findBlob(digest) { presence = try blobs.install(digest) }
+      switch presence {
+      case .missing: missing.insert(digest)
+      case .stored: break
+      case .installed: writer.installedBlobs.append(digest)
+      }
+    }
+    // A text that looks like a digest needn't be one.
+    guard !missing.isEmpty, let root = FleeceReader.root(of: body) else { return }
+    try forEachBlobReference(in: root, sharedKeys: writer.keys.snapshot()) { reference in
+      guard let digest = reference.digest, missing.remove(digest) != nil else { return }
+      if !outcome.missingBlobs.contains(digest) { outcome.missingBlobs.append(digest) }
+    }
+  }
+
+  // MARK: A new document
+
+  private func write(
+    _ id: UnsafeRawBufferPointer, _ sequence: UInt64, _ revisions: UnsafeBufferPointer<ForeignRevision>,
+    _ writer: DocumentWriter, _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
+  ) throws {
+    let tree = writer.tree
+    let keyCount = writer.keys.count
+    let current = Int(tree.nodes[0].sequence) - 1
+    let sequence = try numberRevisions(sequence, revisions, writer, transaction, keyspaces)
+    if revisions.count > 1 {
+      for (index, node) in tree.nodes.enumerated() where index > 0 && node.flags.contains(.hasBody) {
+        guard node.isLeaf || writer.options.keepsReplacedBodies else { continue }
+        try writer.putBody(
+          bytes(of: places[sourceIndices[index]], writer), keyCount: keyCount, at: node.sequence,
+          in: node.isLeaf ? keyspaces.conflicts : keyspaces.bodies, transaction)
+      }
+    }
+    let isDeleted = tree.nodes[0].isDeleted
+    var flags: DocumentRecord.Flags = isDeleted ? .deleted : []
+    if tree.isConflicted { flags.insert(.conflicted) }
+    writer.treeBytes.removeAll()
+    tree.encode(into: &writer.treeBytes)
+    writer.compose(flags: flags, sequence, keyCount: keyCount, body: bytes(of: places[current], writer))
+    if isDeleted { writer.mayHaveTombstones = true }
+    try transaction.put(id, writer.record.bytes, in: isDeleted ? keyspaces.deleted : keyspaces.docs)
+    try writer.addChange(id, flags: flags, sequence, transaction, keyspaces)
+    try writer.updateIndexes(id, old: nil, new: isDeleted ? nil : writer.bodyOfRecord, transaction)
+  }
+
+  /// Where the revision of each node stands among those that were given.
+  private var sourceIndices: ContiguousArray<Int> = []
+
+  /// Gives every node its sequence: bodies that aren't current need one of their own. Returns the document's.
+  private func numberRevisions(
+    _ wanted: UInt64, _ revisions: UnsafeBufferPointer<ForeignRevision>, _ writer: DocumentWriter,
+    _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
+  ) throws -> UInt64 {
+    let tree = writer.tree
+    if revisions.count == 1 {
+      let given = revisions[0].sequence
+      let own = try isFree(given, below: wanted, writer, transaction, keyspaces)
+      let sequence = try documentSequence(wanted, writer)
+      tree.setSequence(own && given < sequence ? given : sequence, of: 0)
+      if own, given < sequence { bodySequences.insert(given) }
+      return sequence
+    }
+    sourceIndices.removeAll(keepingCapacity: true)
+    for node in tree.nodes { sourceIndices.append(Int(node.sequence) - 1) }
+    // The oldest first, each body with a sequence of its own; the last one may have the document's.
+    func sourceSequence(_ index: Int) -> UInt64 {
+      let given = revisions[sourceIndices[index]].sequence
+      return given == 0 || given > wanted ? wanted : given
+    }
+    let withBodies = tree.nodes.indices.filter { tree.nodes[$0].flags.contains(.hasBody) }.sorted {
+      let (a, b) = (sourceSequence($0), sourceSequence($1))
+      return a == b ? $0 > $1 : a < b
+    }
+    for index in withBodies.dropLast() {
+      var sequence = sourceSequence(index)
+      if try !isFree(sequence, below: wanted, writer, transaction, keyspaces) {
+        sequence = try nextSequence(writer)
+      }
+      bodySequences.insert(sequence)
+      tree.setSequence(sequence, of: index)
+    }
+    // The current revision always has a body.
+    let last = withBodies.last ?? 0
+    let given = sourceSequence(last)
+    let keepsLast = try isFree(given, below: wanted, writer, transaction, keyspaces)
+    let sequence = try documentSequence(wanted, writer)
+    if keepsLast { bodySequences.insert(given) }
+    tree.setSequence(keepsLast ? given : sequence, of: last)
+    for index in tree.nodes.indices where !tree.nodes[index].flags.contains(.hasBody) {
+      let given = revisions[sourceIndices[index]].sequence
+      tree.setSequence(keepsSequences && given > 0 && given < sequence ? given : sequence, of: index)
+    }
+    return sequence
+  }
+
+  private func documentSequence(_ wanted: UInt64, _ writer: DocumentWriter) throws -> UInt64 {
+    guard keepsSequences, let last = writer.lastSequence, wanted > last, wanted <= Self.highestKept else {
+      return try nextSequence(writer)
+    }
+    writer.state?.lastSequence = wanted
+    return wanted
+  }
+
+  /// One that no body has.
+  private func nextSequence(_ writer: DocumentWriter) throws -> UInt64 {
+    var sequence = try writer.nextSequence()
+    while bodySequences.contains(sequence) { sequence = try writer.nextSequence() }
+    return sequence
+  }
+
+  /// Whether a body may have a sequence of the other database: no document and no body has it here.
+  private func isFree(
+    _ sequence: UInt64, below document: UInt64, _ writer: DocumentWriter, _ transaction: any WriteTransaction,
+    _ keyspaces: DocumentStore.Keyspaces
+  ) throws -> Bool {
+    guard keepsSequences, sequence > 0, sequence < document, let last = writer.lastSequence, document > last,
+      document <= Self.highestKept,
+      !bodySequences.contains(sequence)
+    else { return false }
+    return try withSequenceKey(sequence) { try transaction.get($0, in: keyspaces.changes) == nil }
+  }
+
+  // MARK: A document that is there
+
+  /// Adds the branches that the stored document doesn't have, the last in order first.
+  private func merge(
+    _ id: UnsafeRawBufferPointer, _ revisions: UnsafeBufferPointer<ForeignRevision>, _ writer: DocumentWriter,
+    _ outcome: inout Outcome, _ findBlob: (BlobDigest) throws -> Bool
+  ) throws {
+    // The writer's tree becomes the stored one.
+    let leaves = writer.tree.nodes.filter(\.isLeaf).map { Int($0.sequence) - 1 }
+    for leaf in leaves.reversed() {
+      let revision = revisions[leaf]
+      let place = try prepare(revision, isLeaf: true, id, writer)
+      try settleBlobs(bytes(of: place, writer), writer, &outcome, findBlob)
+      if case .given(let fleece) = place, let root = FleeceReader.root(of: fleece) {
+        do { try writer.encoder.transcode(root, sharedKeys: sharedKeys, keys: writer.keys) } catch {
+          throw DocumentError(
+            .invalidBody, "\(error)", documentID: String(decoding: id, as: UTF8.self))
+        }
+      }
+      var history: [String] = []
+      var index = leaf
+      while index >= 0 {
+        history.append(revisions[index].id.description)
+        index = revisions[index].parent
+      }
+      writer.bodyBlobs = BodyBlobs()
+      if try writer.apply(id, history: history, deleted: revision.isDeleted) { outcome.revisions += 1 }
+    }
+  }
+}

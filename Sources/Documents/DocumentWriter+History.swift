@@ -1,0 +1,108 @@
+import Storage
+
+/// Deep histories: of a document with one branch the record keeps the newest revisions, and the older ones are in blocks
+/// (HistoryBlock.swift). Whatever makes a second branch, or has to know all revisions, loads them first, and then they
+/// are written into the record: a tree with branches is stored whole.
+extension DocumentWriter {
+  /// Makes `tree` whole. Its indices stay as they are, for what is added is older than all the rest.
+  func loadHistory(of id: UnsafeRawBufferPointer) throws {
+    guard !isWhole, let history, let transaction else { return }
+    try tree.addHistory(of: id, history, transaction)
+    isWhole = true
+  }
+
+  /// Makes `tree` whole when a revision of that generation, which isn't in it, may be an older one; false when it
+  /// can't be.
+  func addsOlder(_ generation: UInt64, of id: UnsafeRawBufferPointer) throws -> Bool {
+    guard !isWhole, let history, generation < tree.oldestGeneration, generation >= history.lowestGeneration
+    else { return false }
+    try loadHistory(of: id)
+    return true
+  }
+
+  /// The sequences of revisions that came with a body and that `tree` lacks, the newest first.
+  func olderBodies(of id: UnsafeRawBufferPointer) throws -> [UInt64] {
+    guard !isWhole, let history, let transaction else { return [] }
+    var sequences: [UInt64] = []
+    try HistoryBlock.forEach(of: id, transaction) { revision, sequence, flags in
+      if flags.contains(.hasBody), revision.generation >= history.lowestGeneration {
+        sequences.append(sequence)
+      }
+    }
+    return sequences
+  }
+
+  /// Decides which revisions the record keeps, after one was added to `tree` and it was pruned, and writes blocks of
+  /// the others; what the record has to say of them. `hasPruned`: `tree` lost revisions by that.
+  func settleHistory(
+    _ id: UnsafeRawBufferPointer, hasPruned: Bool, _ transaction: any WriteTransaction,
+    _ keyspaces: DocumentStore.Keyspaces
+  ) throws -> StoredHistory? {
+    let size = max(1, options.revisionsPerBlock)
+    guard history != nil || tree.nodes.count > 2 * size else { return nil }
+    var newHistory: StoredHistory?
+    var lowest = RevisionTree.lowestGeneration(
+      below: tree.nodes[0].generation, depth: maximumTreeDepth)
+    if let history {
+      if isWhole {
+        // What counts is in `tree`, with its body.
+        _ = try dropHistory(of: id, bodiesBelow: history.lowestGeneration, transaction, keyspaces)
+      } else {
+        guard tree.isChain else { throw RevisionTree.damaged }
+        lowest = max(lowest, history.lowestGeneration)
+        if hasPruned || tree.oldestGeneration <= lowest {
+          _ = try dropHistory(of: id, transaction, keyspaces)
+        } else {
+          newHistory = StoredHistory(lowestGeneration: lowest, count: history.count)
+        }
+      }
+    }
+    guard tree.nodes.count > 2 * size, tree.isChain else { return newHistory }
+    let blocks = (tree.nodes.count - size - 1) / size
+    let kept = tree.nodes.count - blocks * size
+    let keyspace =
+      try transaction.keyspace(named: HistoryBlock.keyspace)
+      ?? transaction.createKeyspace(HistoryBlock.keyspace, shape: .entries)
+    for start in stride(from: kept, to: tree.nodes.count, by: size) {
+      other.removeAll()
+      other.append(HistoryBlock.version)
+      other.append(varint: UInt64(size))
+      for node in tree.nodes[start..<(start + size)] {
+        other.append(node.flags.rawValue)
+        other.append(varint: node.sequence)
+        StoredRevisionID(generation: node.generation, suffix: tree.suffix(of: node)).append(to: &other)
+      }
+      try HistoryBlock.key(id, tree.nodes[start].generation).withUnsafeBytes {
+        try transaction.put($0, other.bytes, in: keyspace)
+      }
+    }
+    tree.removeOldest(blocks * size)
+    var count = (newHistory?.count ?? 0) + UInt64(blocks * size)
+    // Blocks of which nothing counts any more.
+    count -= min(count, try dropHistory(of: id, below: lowest, transaction, keyspaces))
+    return count > 0 ? StoredHistory(lowestGeneration: lowest, count: count) : nil
+  }
+
+  /// Removes the blocks whose revisions are all below a generation, or all blocks; with the bodies of their revisions,
+  /// or only of those `bodiesBelow` a generation. Returns how many revisions they had.
+  func dropHistory(
+    of id: UnsafeRawBufferPointer, below generation: UInt64? = nil, bodiesBelow: UInt64 = .max,
+    _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
+  ) throws -> UInt64 {
+    guard let keyspace = try transaction.keyspace(named: HistoryBlock.keyspace) else { return 0 }
+    let range = HistoryBlock.range(of: id, below: generation)
+    var count: UInt64 = 0
+    var bodies: [UInt64] = []
+    try transaction.scan(keyspace, range) { _, block in
+      try HistoryBlock.forEach(in: block) { revision, sequence, flags in
+        count += 1
+        if flags.contains(.hasBody), revision.generation < bodiesBelow { bodies.append(sequence) }
+      }
+      return true
+    }
+    guard count > 0 else { return 0 }
+    try transaction.deleteRange(range, in: keyspace)
+    for sequence in bodies { try deleteBody(sequence, isLeaf: false, transaction, keyspaces) }
+    return count
+  }
+}

@@ -1,0 +1,217 @@
+// From a body by another table of shared keys to one by this pass's table: Fleece to Fleece.
+//
+// The source is trusted in nothing. `undefined` is left out of dictionaries and is null in arrays; dictionaries whose keys
+// aren't in order, or stand twice, come out as they should be. No JSON is written.
+
+/// The table that a source's bodies go by, and what may still be made out of one of them: pointers to shared values
+/// let small data stand for a lot.
+struct TranscodingSource {
+  let table: KeyTable
+  private var values: Int
+  private var bytes: Int
+  private let limit: Int
+
+  init(_ root: Value, _ table: KeyTable) {
+    self.table = table
+    let size = root.limit - root.start
+    limit = size * 64 + 1024
+    values = size * 2 + 16
+    bytes = limit
+  }
+
+  @inline(__always)
+  mutating func spend(bytes count: Int) throws(FleeceError) {
+    values &-= 1
+    bytes &-= count
+    if _slowPath(values < 0 || bytes < 0) { throw .tooLarge(limit: limit) }
+  }
+}
+
+extension EncodingPass {
+  /// Encodes a value that goes by `source`'s table.
+  mutating func transcode(
+    _ root: Value, _ source: inout TranscodingSource, keys: UnsafeMutablePointer<SharedKeysBuilder.State>
+  ) throws(FleeceError) {
+    self.keys = keys
+    let slot = try transcodeValue(root, &source, depth: 0)
+    guard out.count <= FleeceLimits.body else { throw .tooLarge(limit: FleeceLimits.body) }
+    writeRoot(slot)
+  }
+
+  private mutating func transcodeValue(
+    _ value: Value, _ source: inout TranscodingSource, depth: Int
+  ) throws(FleeceError) -> Slot {
+    switch value.type {
+    case .null:
+      try source.spend(bytes: 0)
+      return Inline.null
+    case .bool:
+      try source.spend(bytes: 0)
+      return value.bool == true ? Inline.true : Inline.false
+    case .int:
+      try source.spend(bytes: 8)
+      guard let integer = value.integer else { throw value.damaged("the integer ends after its place") }
+      if integer.isUnsigned { return writePositive(integer.bits) }
+      let signed = Int64(bitPattern: integer.bits)
+      return signed < 0 ? writeNegative(signed) : writePositive(integer.bits)
+    case .double:
+      try source.spend(bytes: 8)
+      guard let double = value.double else { throw value.damaged("the double ends after its place") }
+      guard double.isFinite else { throw .notFinite }
+      return writeDouble(double)
+    case .string:
+      guard let utf8 = value.utf8 else { throw value.damaged("the string ends after its place") }
+      return try transcodeString(utf8, of: value, &source)
+    case .data:
+      guard let data = value.data else { throw value.damaged("the data end after their place") }
+      try source.spend(bytes: data.count)
+      return writeData(data.bindMemory(to: UInt8.self))
+    case .array: return try transcodeArray(value, &source, depth: depth)
+    case .dict: return try transcodeDict(value, &source, depth: depth)
+    }
+  }
+
+  private mutating func transcodeString(
+    _ utf8: UnsafeRawBufferPointer, of value: Value, _ source: inout TranscodingSource
+  ) throws(FleeceError) -> Slot {
+    try source.spend(bytes: utf8.count)
+    guard isUTF8(utf8) else { throw value.damaged("the string is not UTF-8") }
+    let start = utf8.baseAddress.unsafelyUnwrapped.assumingMemoryBound(to: UInt8.self)
+    // What is read past a string's end has to be the data's own.
+    if utf8.count < 2 || utf8.count > 15 || value.limit - start >= 16 {
+      return writeString(start, utf8.count)
+    }
+    return writeShort(ShortName(exactly: UnsafeBufferPointer(start: start, count: utf8.count)), utf8.count)
+  }
+
+  private mutating func transcodeArray(
+    _ value: Value, _ source: inout TranscodingSource, depth: Int
+  ) throws(FleeceError) -> Slot {
+    guard depth < FleeceLimits.depth else { throw .tooDeep(limit: FleeceLimits.depth) }
+    guard let items = value.slots(Tag.array) else { throw value.damaged("the slots end after their place") }
+    try source.spend(bytes: items.count)
+    if items.count == 0 { return Inline.emptyArray }
+    let first = slots.count
+    for index in 0..<items.count {
+      guard let item = items.value(index) else {
+        throw value.damaged("item \(index) points outside the data")
+      }
+      let slot = try transcodeValue(item, &source, depth: depth &+ 1)
+      slots.push(slot)
+    }
+    return writeCollection(Tag.array, first: first, count: slots.count &- first)
+  }
+
+  private mutating func transcodeDict(
+    _ value: Value, _ source: inout TranscodingSource, depth: Int
+  ) throws(FleeceError) -> Slot {
+    guard depth < FleeceLimits.depth else { throw .tooDeep(limit: FleeceLimits.depth) }
+    guard let entries = value.slots(Tag.dict) else { throw value.damaged("the slots end after their place") }
+    try source.spend(bytes: entries.count)
+    if entries.count == 0 { return Inline.emptyDict }
+    // The keys first: what isn't as it usually is goes another way before any value is written.
+    let first = slots.count
+    var lastNumber = -1
+    var lastRank: Slot = 0
+    var inOrder = true
+    for index in 0..<entries.count {
+      guard let key = entries.value(index &* 2) else {
+        throw value.damaged("entry \(index) points outside the data")
+      }
+      var own = -1
+      if key.tag == Tag.smallInt, let number = key.int, number > lastNumber {
+        guard number < source.table.count else {
+          throw .unknownSharedKey(number: Int(number), count: source.table.count)
+        }
+        lastNumber = Int(number)
+        own = sharedNumber(
+          of: source.table.names[lastNumber], length: Int(source.table.lengths[lastNumber]))
+      }
+      guard own >= 0, entries.value(index &* 2 &+ 1)?.isUndefined != true else {
+        slots.count = first
+        return try transcodeByName(value, entries, &source, depth: depth)
+      }
+      let slot = Slot(truncatingIfNeeded: own)
+      inOrder = inOrder && slot >= lastRank
+      lastRank = slot
+      slots.push(slot)
+      slots.push(Inline.null)
+    }
+    for index in 0..<entries.count {
+      guard let item = entries.value(index &* 2 &+ 1) else {
+        throw value.damaged("entry \(index) points outside the data")
+      }
+      let slot = try transcodeValue(item, &source, depth: depth &+ 1)
+      slots.base[first &+ index &* 2 &+ 1] = slot
+    }
+    if !inOrder { sortSlots(first, entries.count) }
+    return writeCollection(Tag.dict, first: first, count: slots.count &- first)
+  }
+
+  /// The number of an eligible name in the own table, which gets it when it has room; else -1.
+  @inline(__always)
+  private mutating func sharedNumber(of name: ShortName, length: Int) -> Int {
+    var number = keys.pointee.table.find(name, length: length)
+    if _slowPath(number < 0) { number = keys.pointee.add(name, length: length) }
+    highestKey = max(highestKey, number)
+    return number
+  }
+
+  /// Encodes a dictionary by the names of its members, sorted, the first of each.
+  @inline(never)
+  private mutating func transcodeByName(
+    _ value: Value, _ entries: Value.Slots, _ source: inout TranscodingSource, depth: Int
+  ) throws(FleeceError) -> Slot {
+    var members: [(name: UnsafeBufferPointer<UInt8>, value: Value)] = []
+    members.reserveCapacity(entries.count)
+    for index in 0..<entries.count {
+      guard let key = entries.value(index &* 2), let item = entries.value(index &* 2 &+ 1) else {
+        throw value.damaged("entry \(index) points outside the data")
+      }
+      if item.isUndefined { continue }
+      if key.tag == Tag.smallInt, let number = key.int {
+        guard number >= 0 else { throw key.damaged("a key can't be a negative number (inheritance)") }
+        guard number < source.table.count else {
+          throw .unknownSharedKey(number: Int(number), count: source.table.count)
+        }
+        members.append((source.table.utf8(of: Int(number)), item))
+      } else {
+        guard let utf8 = key.utf8 else { throw key.damaged("a key must be a number or a string") }
+        try source.spend(bytes: utf8.count)
+        guard isUTF8(utf8) else { throw key.damaged("the name is not UTF-8") }
+        members.append((utf8.bindMemory(to: UInt8.self), item))
+      }
+    }
+    // Stable: of one name, the one that a reader would have found first.
+    let order = members.indices.sorted {
+      let order = compareBytes(
+        UnsafeRawBufferPointer(members[$0].name), UnsafeRawBufferPointer(members[$1].name))
+      return order == 0 ? $0 < $1 : order < 0
+    }
+    let first = slots.count
+    var last: UnsafeBufferPointer<UInt8>?
+    for index in order {
+      let member = members[index]
+      if let last, last.elementsEqual(member.name) { continue }
+      last = member.name
+      let key = keySlot(of: member.name)
+      slots.push(key)
+      let slot = try transcodeValue(member.value, &source, depth: depth &+ 1)
+      slots.push(slot)
+    }
+    let count = (slots.count &- first) / 2
+    guard count > 0 else { return Inline.emptyDict }
+    sortSlots(first, count)
+    return writeCollection(Tag.dict, first: first, count: count &* 2)
+  }
+
+  private mutating func keySlot(of name: UnsafeBufferPointer<UInt8>) -> Slot {
+    if KeyTable.isEligible(name) {
+      let number = sharedNumber(of: ShortName(exactly: name), length: name.count)
+      if number >= 0 { return Slot(truncatingIfNeeded: number) }
+    }
+    if name.count > 1, name.count < 16 { return writeShort(ShortName(exactly: name), name.count) }
+    guard let start = name.baseAddress, !name.isEmpty else { return Inline.emptyString }
+    return writeString(start, name.count)
+  }
+}

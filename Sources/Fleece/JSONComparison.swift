@@ -1,0 +1,83 @@
+// JSON text held against an encoded value: by the parser and the reader, without the encoder.
+
+/// Compares JSON texts with encoded values, member by member and without making values: what shows that an encoded
+/// body says what its text said.
+///
+/// Of members with one name the last counts, numbers are equal when they are the same number, and the order of
+/// members doesn't matter. For one thread at a time.
+public final class JSONComparison {
+  private let parser = JSONParser()
+
+  /// A comparison, to be used again and again.
+  public init() {}
+
+  /// Whether `value` is what `json` says. Throws as the encoder does for what is no JSON.
+  public func isEqual(
+    json: UnsafeRawBufferPointer, _ value: Value, sharedKeys: SharedKeys
+  ) throws(FleeceError) -> Bool {
+    let tape = try parser.parse(json)
+    if Self.matches(tape, 1, value, sharedKeys.table) { return true }
+    // Members that occur twice make the quick way say no.
+    return try JSONValue(json: json) == value.jsonValue(sharedKeys: sharedKeys)
+  }
+
+  /// Whether the value of the tape at `index` is `value`. It may say no for objects with members of one name.
+  private static func matches(_ tape: JSONTape, _ index: Int, _ value: Value, _ keys: KeyTable) -> Bool {
+    let word = tape.words[index]
+    switch JSONTape.tag(word) {
+    case TapeTag.object:
+      guard value.type == .dict else { return false }
+      guard let slots = value.slots(Tag.dict) else { return false }
+      let end = JSONTape.end(word) - 1
+      var index = index + 1
+      var count = 0
+      while index < end {
+        let name = tape.string(tape.words[index])
+        guard let member = member(name, of: slots, keys) else { return false }
+        guard matches(tape, index + 1, member, keys) else { return false }
+        count += 1
+        index = tape.next(index + 1)
+      }
+      return count == slots.count
+    case TapeTag.array:
+      guard value.type == .array, let slots = value.slots(Tag.array) else { return false }
+      let end = JSONTape.end(word) - 1
+      var index = index + 1
+      var position = 0
+      while index < end {
+        guard position < slots.count, let item = slots.value(position), matches(tape, index, item, keys)
+        else { return false }
+        position += 1
+        index = tape.next(index)
+      }
+      return position == slots.count
+    case TapeTag.string:
+      guard let found = value.utf8 else { return false }
+      return compareBytes(UnsafeRawBufferPointer(tape.string(word)), found) == 0
+    case TapeTag.int:
+      let expected = Int64(bitPattern: tape.words[index + 1])
+      if let integer = value.int { return integer == expected }
+      return false
+    case TapeTag.uint: return value.uint == tape.words[index + 1]
+    case TapeTag.double: return value.double == Double(bitPattern: tape.words[index + 1])
+    case TapeTag.true: return value.bool == true
+    case TapeTag.false: return value.bool == false
+    case TapeTag.null: return value.isNull
+    default: return false
+    }
+  }
+
+  /// The member of that name; 16 bytes of `name` and more can be read, as the tape's strings can.
+  @inline(__always)
+  private static func member(
+    _ name: UnsafeBufferPointer<UInt8>, of slots: Value.Slots, _ keys: KeyTable
+  ) -> Value? {
+    guard slots.count > 0, let start = name.baseAddress else { return nil }
+    if name.count <= FleeceLimits.sharedKeyLength {
+      let number = keys.find(ShortName(overreading: start, length: name.count), length: name.count)
+      if number >= 0, let entry = slots.find(number: number) { return slots.member(entry) }
+    }
+    guard slots.endsInStringKey else { return nil }
+    return slots.find(name: UnsafeRawBufferPointer(name)).flatMap { slots.member($0) }
+  }
+}

@@ -1,0 +1,26 @@
+/// Expressions that are evaluated together for many rows: none is retained a row.
+final class ExpressionList: Sendable {
+  private let owned: [CompiledExpression]
+  // Of `owned`, which never changes.
+  private nonisolated(unsafe) let nodes: UnsafeMutablePointer<Unmanaged<CompiledExpression>>
+  let count: Int
+
+  init(_ expressions: [CompiledExpression]) {
+    owned = expressions
+    count = expressions.count
+    nodes = .allocate(capacity: max(1, count))
+    for (index, expression) in expressions.enumerated() {
+      (nodes + index).initialize(to: .passUnretained(expression))
+    }
+  }
+
+  deinit { nodes.deallocate() }
+
+  /// Writes the value of each to `values`.
+  @inline(__always)
+  func evaluate(_ context: EvaluationContext, to values: UnsafeMutablePointer<QueryValue>) {
+    for index in 0..<count {
+      values[index] = nodes[index]._withUnsafeGuaranteedRef { $0.evaluate(context) }
+    }
+  }
+}

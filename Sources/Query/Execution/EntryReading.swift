@@ -1,0 +1,143 @@
+import Storage
+
+/// How plain entries of an index are read (ValueIndexEntry.swift): the values that expressions look at go to their slots,
+/// the others are passed over, and those that all entries of a range share are read once.
+///
+/// It lies in the arena of a context, for one run of a step.
+struct EntryReading: BitwiseCopyable {
+  /// For each expression its slot, -1 for none.
+  private let slots: UnsafeMutablePointer<Int>
+  /// How many expressions the index has, and up to which one values are looked at.
+  private let width: Int
+  private let columnsRead: Int
+  private let needsID: Bool
+  /// What all keys begin with: so many values in so many bytes.
+  private let sharedCount: Int
+  private let sharedBytes: Int
+  private let shared: UnsafeMutablePointer<QueryValue>
+
+  /// Sets the slots of the values that all entries share.
+  init(
+    _ access: CompiledIndexAccess, _ prefix: (bytes: [UInt8], count: Int), _ context: EvaluationContext
+  ) throws {
+    let arena = context.arena
+    width = access.index.keys.count
+    columnsRead = access.columnsRead
+    needsID = access.needsID
+    sharedCount = prefix.count
+    sharedBytes = prefix.bytes.count
+    slots = arena.allocate(width, of: Int.self)
+    for index in 0..<width {
+      slots[index] = access.slotsRead.indices.contains(index) ? access.slotsRead[index] : -1
+    }
+    shared = arena.allocate(prefix.count, of: QueryValue.self)
+    let bytes = UnsafeMutableRawBufferPointer(
+      start: arena.allocate(bytes: prefix.bytes.count), count: prefix.bytes.count)
+    bytes.copyBytes(from: prefix.bytes)
+    var columns = EntryColumns(UnsafeRawBufferPointer(bytes), from: 0)
+    for index in 0..<prefix.count { shared[index] = try columns.next(arena) }
+    readShared(context)
+  }
+
+  /// Sets the slots of the values that all entries share.
+  func readShared(_ context: EvaluationContext) {
+    for index in 0..<sharedCount where slots[index] >= 0 { context.slots[slots[index]] = shared[index] }
+  }
+
+  /// Sets the slots of an entry, and returns its document's ID: without bytes when nobody looks at it.
+  @inline(__always)
+  func read(_ key: UnsafeRawBufferPointer, _ context: EvaluationContext) throws -> UnsafeRawBufferPointer {
+    guard key.count > sharedBytes else { throw ValueIndexEntry.damaged }
+    var columns = EntryColumns(key, from: sharedBytes)
+    var column = sharedCount
+    while column < columnsRead {
+      let slot = slots[column]
+      if slot >= 0 { context.slots[slot] = try columns.next(context.arena) } else { try columns.skip() }
+      column &+= 1
+    }
+    guard needsID else { return UnsafeRawBufferPointer(start: key.baseAddress, count: 0) }
+    while column < width {
+      try columns.skip()
+      column &+= 1
+    }
+    let id = columns.rest
+    guard id.count > 0 else { throw ValueIndexEntry.damaged }
+    return id
+  }
+}
+
+/// Reads the values of a key in turn; plain text, of which most keys are, at a glance.
+struct EntryColumns {
+  private let key: UnsafeRawBufferPointer
+  private var offset: Int
+
+  init(_ key: UnsafeRawBufferPointer, from offset: Int) {
+    self.key = key
+    self.offset = offset
+  }
+
+  /// What isn't read yet.
+  @inline(__always)
+  var rest: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: key[offset...]) }
+
+  /// The next value: in place, or in the arena what has to be built.
+  @inline(__always)
+  mutating func next(_ arena: EvaluationArena) throws -> QueryValue {
+    if let text = plainText() { return .string(text) }
+    return try nextOfAnyType(arena)
+  }
+
+  @inline(__always)
+  mutating func skip() throws {
+    if plainText() == nil { try skipAnyType() }
+  }
+
+  /// The next value when it is text without escapes: it ends with the first byte below 2, which is 0.
+  @inline(__always)
+  private mutating func plainText() -> TextSlice? {
+    guard offset < key.count, key[offset] == EntryColumns.string, let base = key.baseAddress else {
+      return nil
+    }
+    var end = offset &+ 1
+    while end &+ 8 <= key.count {
+      let word = base.loadUnaligned(fromByteOffset: end, as: UInt64.self).littleEndian
+      // A byte's high bit is set where it is below 2, and maybe above the first that is.
+      let below = (word &- 0x0202_0202_0202_0202) & ~word & 0x8080_8080_8080_8080
+      if below != 0 {
+        end &+= below.trailingZeroBitCount &>> 3
+        return finish(base, end)
+      }
+      end &+= 8
+    }
+    while end < key.count, key[end] >= 2 { end &+= 1 }
+    return end < key.count ? finish(base, end) : nil
+  }
+
+  @inline(__always)
+  private mutating func finish(_ base: UnsafeRawPointer, _ end: Int) -> TextSlice? {
+    guard key[end] == 0 else { return nil }
+    let text = TextSlice(UnsafeRawBufferPointer(start: base + offset + 1, count: end &- offset &- 1))
+    offset = end &+ 1
+    return text
+  }
+
+  @inline(never)
+  private mutating func nextOfAnyType(_ arena: EvaluationArena) throws -> QueryValue {
+    var decoder = OrderedKeyDecoder(rest)
+    do {
+      let value = try arena.value(from: &decoder) ?? .missing
+      offset += decoder.offset
+      return value
+    } catch { throw ValueIndexEntry.damaged }
+  }
+
+  @inline(never)
+  private mutating func skipAnyType() throws {
+    var decoder = OrderedKeyDecoder(rest)
+    do { try decoder.skip() } catch { throw ValueIndexEntry.damaged }
+    offset += decoder.offset
+  }
+
+  /// The code of text (docs/ordered-keys.md).
+  private static let string: UInt8 = 0x50
+}

@@ -1,0 +1,146 @@
+/// What a copy has read: each keyspace in pieces of a megabyte or so, with a digest each, by which what was written is
+/// held against it without reading the original again.
+public struct KeyspaceRecord: Sendable {
+  /// A row of entries in one keyspace.
+  struct Piece: Sendable {
+    let keyspace: String
+    let shape: KeyspaceShape
+    let range: KeyRange
+    let digest: EntryDigest
+  }
+
+  /// Bytes of keys and values of a piece.
+  static let pieceBytes = 1 << 20
+
+  var pieces: [Piece] = []
+
+  /// Nothing.
+  init() {}
+
+  /// How much it is.
+  public var total: CopyProgress {
+    let entries = pieces.reduce(0) { $0 + $1.digest.entries }
+    return CopyProgress(
+      entries: entries, bytes: pieces.reduce(0) { $0 + $1.digest.bytes }, totalEntries: entries)
+  }
+
+  /// Reads all that the last commit of `copy` holds, on so many threads at most, this one among them, and throws
+  /// `damaged` unless it is what was read of the original: the same keyspaces with the same shapes, and in each piece as
+  /// many entries with the same bytes.
+  ///
+  /// `onProgress` is called by this thread. What it throws ends the comparison.
+  public func verify(
+    _ copy: any StorageEngine, threads: Int = 2, onProgress: (CopyProgress) throws -> Void = { _ in }
+  ) throws {
+    let shared = Shared(pieces, copy)
+    try copy.read { try checkKeyspaces($0, copy.path) }
+    let others = max(0, min(threads, pieces.count) - 1)
+    let done = CountingSemaphore()
+    let workers = Workers(maximum: max(1, others))
+    for _ in 0..<others {
+      workers.enqueue {
+        shared.run { _ in }
+        done.signal()
+      }
+    }
+    shared.run { progress in try onProgress(progress) }
+    for _ in 0..<others { done.wait() }
+    if let failure = shared.failure { throw failure }
+    try onProgress(total)
+  }
+
+  private func checkKeyspaces(_ copy: any ReadTransaction, _ path: String) throws {
+    let found = try copy.keyspaces()
+    var expected: [String: (shape: KeyspaceShape, entries: Int)] = [:]
+    for piece in pieces {
+      expected[piece.keyspace, default: (piece.shape, 0)].entries += piece.digest.entries
+    }
+    guard Set(found.keys) == Set(expected.keys) else {
+      throw Self.different(
+        "it has the keyspaces \(found.keys.sorted()), and not \(expected.keys.sorted())", path)
+    }
+    for (name, keyspace) in found {
+      guard let wanted = expected[name], wanted.shape == keyspace.shape else {
+        throw Self.different("the keyspace \(name) has another shape", path)
+      }
+      let count = try copy.count(of: keyspace)
+      guard count == wanted.entries else {
+        throw Self.different("the keyspace \(name) has \(count) entries, and not \(wanted.entries)", path)
+      }
+    }
+  }
+
+  private static func different(_ what: String, _ path: String) -> StorageError {
+    StorageError(.damaged, "the copy is not what was copied: \(what)", path: path)
+  }
+
+  /// Pieces that threads take one after another.
+  private final class Shared: Sendable {
+    private struct State {
+      var next = 0
+      var done = CopyProgress(entries: 0, bytes: 0, totalEntries: 0)
+      var failure: (any Error)?
+    }
+    private let pieces: [Piece]
+    private let copy: any StorageEngine
+    private let state = Lock(State())
+
+    init(_ pieces: [Piece], _ copy: any StorageEngine) {
+      self.pieces = pieces
+      self.copy = copy
+      let total = pieces.reduce(0) { $0 + $1.digest.entries }
+      state.withLock { $0.done.totalEntries = total }
+    }
+
+    var failure: (any Error)? { state.withLock { $0.failure } }
+
+    /// Checks pieces until there are no more, or something fails.
+    func run(_ onProgress: (CopyProgress) throws -> Void) {
+      do {
+        try copy.read { transaction in
+          let keyspaces = try transaction.keyspaces()
+          while let piece = next() {
+            try check(piece, keyspaces, transaction)
+            let done = state.withLock { state in
+              state.done.entries += piece.digest.entries
+              state.done.bytes += piece.digest.bytes
+              return state.done
+            }
+            try onProgress(done)
+          }
+        }
+      } catch {
+        state.withLock { if $0.failure == nil { $0.failure = error } }
+      }
+    }
+
+    private func next() -> Piece? {
+      state.withLock { state in
+        guard state.failure == nil, state.next < pieces.count else { return nil }
+        state.next += 1
+        return pieces[state.next - 1]
+      }
+    }
+
+    private func check(_ piece: Piece, _ keyspaces: [String: Keyspace], _ transaction: any ReadTransaction)
+      throws
+    {
+      guard let keyspace = keyspaces[piece.keyspace] else {
+        throw KeyspaceRecord.different("the keyspace \(piece.keyspace) is gone", copy.path)
+      }
+      var digest = EntryDigest()
+      try transaction.scan(keyspace, piece.range) { key, value in
+        digest.add(key, value)
+        return true
+      }
+      guard digest.entries == piece.digest.entries, digest.value == piece.digest.value else {
+        let first =
+          switch piece.range.lower {
+          case .exclusive(let key), .inclusive(let key): "behind the key \(key.map { String($0, radix: 16) })"
+          case .unbounded: "at its beginning"
+          }
+        throw KeyspaceRecord.different("entries of the keyspace \(piece.keyspace), \(first)", copy.path)
+      }
+    }
+  }
+}

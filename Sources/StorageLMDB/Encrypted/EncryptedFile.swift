@@ -1,0 +1,207 @@
+import CLMDB
+import Encryption
+import Glibc
+import Storage
+
+/// An open encrypted file: LMDB's environment with its snapshots and locks, the keys, the decrypted nodes, and what
+/// the last known commit has made of it.
+final class EncryptedFile: @unchecked Sendable {
+  /// Readers at rest keep contexts with keys.
+  private static let maximumResting = 32
+
+  let environment: Environment
+  let keys: SessionKeys
+  let cache: NodeCache
+  let cacheBytes: Int
+  let nodePages: Int
+  /// Plaintext of a node or a whole chunk.
+  let payloadBytes: Int
+  /// The named database of the records.
+  let records: Keyspace
+  let database: MDB_dbi
+  /// The writer's.
+  let sealer = Sealer()
+  /// Changed nodes past so many bytes are written before the transaction ends. Tests make it small.
+  var spillBytes = 64 << 20
+
+  private struct Known: @unchecked Sendable {
+    var transaction: Int
+    var state: FileState
+  }
+  private let known: Lock<Known>
+
+  private struct Resting: @unchecked Sendable { var readers: [RecordReader] = [] }
+  private let resting = Lock(Resting())
+
+  var path: String { environment.path }
+
+  /// Opens or makes the file. `nodePages` is for a new one.
+  init(path: String, options: EngineOptions, mapBytes: Int, nodePages: Int) throws {
+    guard let bytes = options.key else {
+      throw StorageError(.keyRequired, "the engine encrypts, and no key was given", path: path)
+    }
+    guard bytes.count == 32 else {
+      throw StorageError(.invalidArgument, "a key has 32 bytes; this one has \(bytes.count)", path: path)
+    }
+    let dataKey = SecretBytes(bytes)
+    var options = options
+    options.key = nil
+    let isNew = !FilePath.exists(path)
+    let hadLockFile = FilePath.exists(path + "-lock")
+    let environment = try EnvironmentRegistry.open(path: path, options: options, mapBytes: mapBytes)
+    do {
+      let opening = EncryptedFileOpening(
+        environment: environment, dataKey: dataKey, nodePages: nodePages, isReadOnly: options.isReadOnly)
+      let found = try opening.run()
+      self.environment = environment
+      self.nodePages = found.header.nodePages
+      payloadBytes = RecordFormat.payloadBytes(pages: found.header.nodePages)
+      cacheBytes = options.cacheBytes
+      cache = NodeCache(byteCount: options.cacheBytes, nodeBytes: payloadBytes)
+      keys = try SessionKeys(dataKey: dataKey, fileID: found.header.fileID)
+      records = found.records
+      database = found.database
+      known = Lock(Known(transaction: -1, state: .empty))
+      // The root vouches for the file: it has to be readable now.
+      let snapshot = try environment.beginOwnRead()
+      defer { snapshot.end() }
+      let reader = takeReader()
+      defer { giveBack(reader) }
+      reader.begin(snapshot.slot.transaction)
+      _ = try state(of: snapshot.slot.transaction, reader)
+    } catch {
+      try? environment.close()
+      if isNew {
+        unlink(path)
+        if !hadLockFile { unlink(path + "-lock") }
+      }
+      throw error
+    }
+  }
+
+  // MARK: Snapshots
+
+  func beginRead(isOwn: Bool = false) throws -> EncryptedReadTransaction {
+    let snapshot = isOwn ? try environment.beginOwnRead() : try environment.beginRead()
+    let reader = takeReader()
+    reader.begin(snapshot.slot.transaction)
+    do {
+      return EncryptedReadTransaction(
+        self, snapshot, reader, try state(of: snapshot.slot.transaction, reader))
+    } catch {
+      giveBack(reader)
+      snapshot.end()
+      throw error
+    }
+  }
+
+  func takeReader() -> RecordReader {
+    resting.withLock { $0.readers.popLast() } ?? RecordReader(self)
+  }
+
+  func giveBack(_ reader: RecordReader) {
+    reader.end()
+    resting.withLock { resting in
+      if resting.readers.count < Self.maximumResting { resting.readers.append(reader) }
+    }
+  }
+
+  /// What the commit that a transaction of LMDB sees has made of the file. `reader` reads from that transaction.
+  func state(of transaction: OpaquePointer, isWriting: Bool = false, _ reader: RecordReader) throws
+    -> FileState
+  {
+    let number = mdb_txn_id(transaction) - (isWriting ? 1 : 0)
+    let state: FileState? = known.withLock { $0.transaction == number ? $0.state : nil }
+    if let state { return state }
+    let read = try reader.root()
+    publish(read, transaction: number)
+    return read
+  }
+
+  /// Remembers the newest state.
+  func publish(_ state: FileState, transaction: Int) {
+    known.withLock { known in
+      if transaction > known.transaction { known = Known(transaction: transaction, state: state) }
+    }
+  }
+
+  /// Lets go of all that was decrypted, when the environment is closed.
+  func forget() {
+    cache.removeAll()
+    resting.withLock { $0.readers = [] }
+    known.withLock { $0 = Known(transaction: -1, state: .empty) }
+  }
+
+  func error(_ code: StorageError.Code, _ message: String) -> StorageError {
+    environment.error(code, message)
+  }
+}
+
+/// The steps from an environment to a file whose header fits the key.
+struct EncryptedFileOpening {
+  let environment: Environment
+  let dataKey: SecretBytes
+  let nodePages: Int
+  let isReadOnly: Bool
+
+  struct Found {
+    let header: FileHeaderRecord
+    let records: Keyspace
+    let database: MDB_dbi
+  }
+
+  func run() throws -> Found {
+    if let found = try find() { return found }
+    if isReadOnly {
+      throw environment.error(.notADatabase, "the database was never finished being made")
+    }
+    try make()
+    guard let found = try find() else {
+      throw environment.error(.damaged, "the records were made and can't be found")
+    }
+    return found
+  }
+
+  private func find() throws -> Found? {
+    let snapshot = try environment.beginOwnRead()
+    defer { snapshot.end() }
+    guard let records = try snapshot.keyspace(named: RecordFormat.databaseName),
+      let database = environment.knownHandle(RecordFormat.databaseName)
+    else {
+      guard snapshot.isEmptyFromTheStart else {
+        throw environment.error(.notEncrypted, "a key was given, and the file isn't encrypted")
+      }
+      return nil
+    }
+    let bytes = try withUnsafeBytes(of: RecordFormat.headerNumber.bigEndian) { key in
+      try snapshot.get(key, in: records).map { [UInt8]($0) }
+    }
+    guard let bytes else { throw environment.error(.damaged, "the encrypted file has no header") }
+    let header = try FileHeaderRecord(bytes, dataKey: dataKey, path: environment.path)
+    return Found(header: header, records: records, database: database)
+  }
+
+  /// Writes header and root in one transaction, unless another process has.
+  private func make() throws {
+    let transaction = try environment.beginWrite()
+    do {
+      if try transaction.keyspace(named: RecordFormat.databaseName) == nil {
+        let records = try transaction.makeKeyspace(RecordFormat.databaseName, shape: .sequences)
+        let header = try FileHeaderRecord(nodePages: nodePages)
+        let bytes = try header.bytes(dataKey: dataKey)
+        try withUnsafeBytes(of: RecordFormat.headerNumber.bigEndian) { key in
+          try bytes.withUnsafeBytes { try transaction.put(key, $0, in: records) }
+        }
+        let cipher = RecordCipher(try SessionKeys(dataKey: dataKey, fileID: header.fileID))
+        let place = try transaction.reserve(RecordFormat.rootNumber, RootRecord.byteCount, in: records)
+        try RootRecord.write(.empty, list: [], to: place, cipher, Sealer())
+      }
+    } catch {
+      transaction.bodyEnded()
+      environment.abort(transaction)
+      throw error
+    }
+    transaction.bodyEnded()
+    try environment.commit(transaction)
+  }
+}

@@ -1,0 +1,221 @@
+import CLMDB
+import Storage
+
+/// What a write transaction has changed so far, in memory: nodes, keyspaces, and the next numbers.
+///
+/// Nodes that change get their new seal at once, and it goes into their parents, so that they can be encrypted in any
+/// order at the end. A part of the transaction that can be undone alone (an epoch) copies what older parts have
+/// changed before it changes it too.
+final class EncryptedWrite {
+  let file: EncryptedFile
+  let base: FileState
+  let changed = ChangedNodes()
+  let reader: RecordReader
+  /// LMDB's transaction, or its child while a member's part runs.
+  @exclusivity(unchecked) private(set) var outer: LMDBWriteTransaction
+  private let leader: LMDBWriteTransaction
+  @exclusivity(unchecked) var table: KeyspaceTable
+  @exclusivity(unchecked) private(set) var nextNumber: UInt64
+  @exclusivity(unchecked) var nextKeyspace: Int
+  /// Counts the changes, for scans that go on beside them.
+  @exclusivity(unchecked) private(set) var changes = 0
+  let path = TreePath()
+
+  @exclusivity(unchecked) private(set) var epoch = 0
+  private var lastEpoch = 0
+  /// What the part that runs has to put back: the node under a number before it, nil when there was none.
+  private var undo: [(number: UInt64, node: Node?)] = []
+  private var saved: (table: KeyspaceTable, nextNumber: UInt64, nextKeyspace: Int, hasChanged: Bool)?
+  private(set) var hasChanged = false
+  /// Seals of nodes that this transaction replaces, to be dropped from the cache.
+  private var replaced: [Reference] = []
+  private var written: [Node] = []
+
+  init(_ file: EncryptedFile, _ outer: LMDBWriteTransaction) throws {
+    self.file = file
+    self.outer = outer
+    leader = outer
+    reader = RecordReader(file, changed: changed)
+    reader.begin(outer.transaction)
+    base = try file.state(of: outer.transaction, isWriting: true, reader)
+    table = base.table
+    nextNumber = base.nextNumber
+    nextKeyspace = base.nextKeyspace
+  }
+
+  @inline(__always)
+  func noteChange() {
+    changes &+= 1
+    hasChanged = true
+  }
+
+  // MARK: Parts that can be undone
+
+  func beginPart(_ child: LMDBWriteTransaction) {
+    lastEpoch += 1
+    epoch = lastEpoch
+    undo.removeAll(keepingCapacity: true)
+    saved = (table, nextNumber, nextKeyspace, hasChanged)
+    outer = child
+    reader.forget()
+    reader.begin(child.transaction)
+  }
+
+  func keepPart() {
+    undo.removeAll(keepingCapacity: true)
+    endPart()
+  }
+
+  func undoPart() {
+    for (number, node) in undo.reversed() { changed.nodes[number] = node }
+    if let saved { (table, nextNumber, nextKeyspace, hasChanged) = saved }
+    undo.removeAll(keepingCapacity: true)
+    endPart()
+  }
+
+  private func endPart() {
+    saved = nil
+    changes += 1
+    epoch = 0
+    outer = leader
+    path.clear()
+    reader.forget()
+    reader.begin(leader.transaction)
+  }
+
+  // MARK: Nodes
+
+  private func remember(_ number: UInt64, _ node: Node?) {
+    if epoch > 0 { undo.append((number, node)) }
+  }
+
+  func makeNode(level: Int) throws -> Node {
+    let reference = Reference(number: nextNumber, seal: try file.sealer.take())
+    nextNumber += 1
+    let node = Node(capacity: file.payloadBytes, reference: reference, level: level)
+    node.epoch = epoch
+    remember(reference.number, nil)
+    changed.nodes[reference.number] = node
+    return node
+  }
+
+  /// A copy of a node that this part may change. One that was clean has another seal than before, which its parent has
+  /// to be told.
+  func changeable(_ node: Node) throws -> Node {
+    let copy = node.copy()
+    copy.epoch = epoch
+    if node.isClean {
+      copy.reference.seal = try file.sealer.take()
+      copy.stored = node.reference
+      remember(node.reference.number, nil)
+    } else {
+      remember(node.reference.number, node)
+    }
+    changed.nodes[node.reference.number] = copy
+    return copy
+  }
+
+  /// Gives up a node, whether it was changed or not.
+  func free(_ node: Node) throws {
+    if node.isClean {
+      try free(stored: node.reference)
+    } else {
+      remember(node.reference.number, node)
+      changed.nodes[node.reference.number] = nil
+      if let stored = node.stored { try free(stored: stored) }
+    }
+  }
+
+  /// Removes a node's record.
+  func free(stored reference: Reference) throws {
+    replaced.append(reference)
+    try outer.remove(reference.number, in: file.records)
+  }
+
+  // MARK: Large values
+
+  /// Writes a value in chunks, at once.
+  func writeLarge(_ value: UnsafeRawBufferPointer) throws -> Reference {
+    let chunks = ChunkLayout(count: value.count, payloadBytes: file.payloadBytes)
+    let first = Reference(number: nextNumber, seal: try file.sealer.take(chunks.count))
+    nextNumber += UInt64(chunks.count)
+    guard let start = value.baseAddress else { return first }
+    let padded = UnsafeMutableRawPointer.allocate(byteCount: file.payloadBytes, alignment: 16)
+    defer { wipe(padded, file.payloadBytes) }
+    for index in 0..<chunks.count {
+      let size = chunks.bytes(of: index)
+      let offset = index * file.payloadBytes
+      let chunk = Reference(number: first.number + UInt64(index), seal: first.seal.advanced(by: index))
+      var from = start + offset
+      if value.count - offset < size {
+        padded.initializeMemory(as: UInt8.self, repeating: 0, count: size)
+        padded.copyMemory(from: from, byteCount: value.count - offset)
+        from = UnsafeRawPointer(padded)
+      }
+      let place = try outer.reserve(chunk.number, size + RecordFormat.tagBytes, in: file.records)
+      try reader.cipher.seal(from, count: size, chunk, .chunk, into: place)
+    }
+    return first
+  }
+
+  func freeLarge(_ reference: Reference, count: Int) throws {
+    let chunks = ChunkLayout(count: count, payloadBytes: file.payloadBytes)
+    for index in 0..<chunks.count { try outer.remove(reference.number + UInt64(index), in: file.records) }
+  }
+
+  private func wipe(_ memory: UnsafeMutableRawPointer, _ count: Int) {
+    memory.initializeMemory(as: UInt8.self, repeating: 0, count: count)
+    memory.deallocate()
+  }
+
+  // MARK: Writing it down
+
+  /// Writes changed nodes early when there are many. Not beside a part that may be undone.
+  func spillIfLarge() throws {
+    if changed.nodes.count &* file.payloadBytes < file.spillBytes || epoch > 0 { return }
+    try writeNodes()
+    path.clear()
+    reader.forget()
+    for node in written { file.cache.insert(node) }
+    written = []
+  }
+
+  /// Encrypts all changed nodes into LMDB's transaction. They are clean then.
+  private func writeNodes() throws {
+    for number in changed.nodes.keys.sorted() {
+      guard let node = changed.nodes[number] else { continue }
+      let place = try outer.reserve(number, file.payloadBytes + RecordFormat.tagBytes, in: file.records)
+      try reader.cipher.seal(node.bytes, count: file.payloadBytes, node.reference, .node, into: place)
+      if let stored = node.stored { replaced.append(stored) }
+      node.stored = nil
+      node.epoch = Node.clean
+      written.append(node)
+    }
+    changed.nodes.removeAll(keepingCapacity: true)
+  }
+
+  /// Encrypts everything, the root last. Nil when there is nothing to write.
+  func finish() throws -> FileState? {
+    guard hasChanged else { return nil }
+    try writeNodes()
+    if let list = base.list { try freeLarge(list.reference, count: list.count) }
+    var bytes = RootRecord.encode(table)
+    var list: (reference: Reference, count: Int)?
+    if bytes.count > RootRecord.maximumInlineBytes {
+      list = (try bytes.withUnsafeBytes { try writeLarge($0) }, bytes.count)
+      bytes = []
+    }
+    let state = FileState(
+      transaction: base.transaction + 1, nextNumber: nextNumber, nextKeyspace: nextKeyspace, table: table,
+      list: list)
+    let place = try outer.reserve(RecordFormat.rootNumber, RootRecord.byteCount, in: file.records)
+    try RootRecord.write(state, list: bytes, to: place, reader.cipher, file.sealer)
+    return state
+  }
+
+  /// The commit is made: what was written is what will be read next.
+  func keepInCache() {
+    for reference in replaced { file.cache.remove(reference) }
+    for node in written { file.cache.insert(node) }
+  }
+}

@@ -1,0 +1,173 @@
+import Storage
+
+/// The write transaction of an encrypted file, or a member's part of it.
+final class EncryptedWriteTransaction: WriteTransaction {
+  private let write: EncryptedWrite
+  private var file: EncryptedFile { write.file }
+  @exclusivity(unchecked) private var isOpen = true
+  /// The first failure in the midst of a change: the transaction can't be committed any more.
+  private(set) var failure: StorageError?
+  @exclusivity(unchecked) private var lastValue: LargeValue?
+
+  init(_ write: EncryptedWrite) { self.write = write }
+
+  func bodyEnded() {
+    isOpen = false
+    write.reader.path.clear()
+    lastValue = nil
+  }
+
+  func end() {}
+
+  @inline(__always)
+  private func place(of keyspace: Keyspace) throws -> Int {
+    precondition(isOpen, "a write transaction was used after its body had returned")
+    guard let place = write.table.place(of: keyspace.number) else {
+      throw file.environment.noSuchKeyspace(keyspace)
+    }
+    return place
+  }
+
+  @inline(__always)
+  private func place(of keyspace: Keyspace, for key: UnsafeRawBufferPointer) throws -> Int {
+    let place = try place(of: keyspace)
+    if !keyspace.takes(key) { throw file.environment.invalidKey(key, keyspace) }
+    return place
+  }
+
+  func tree(of keyspace: Keyspace) throws -> Tree { write.table[try place(of: keyspace)] }
+
+  // MARK: Reading
+
+  func keyspace(named name: String) throws -> Keyspace? {
+    precondition(isOpen, "a write transaction was used after its body had returned")
+    return write.table.item(named: name)?.keyspace
+  }
+
+  func keyspaces() throws -> [String: Keyspace] {
+    precondition(isOpen, "a write transaction was used after its body had returned")
+    return write.table.keyspaces
+  }
+
+  func count(of keyspace: Keyspace) throws -> Int { try tree(of: keyspace).count }
+
+  func get(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> UnsafeRawBufferPointer? {
+    let tree = write.table[try place(of: keyspace, for: key)]
+    let path = write.reader.path
+    guard try path.descend(tree, to: key, write.reader) else { return nil }
+    switch path.leafNode.value(path.index) {
+    case .inline(let value): return value
+    case .large(let reference, let count):
+      let value = try write.reader.large(reference, count: count)
+      lastValue = value
+      return value.contents
+    }
+  }
+
+  func scan(
+    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
+    _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
+  ) throws {
+    let writes = TreeScan.Writes(
+      count: { [write] in write.changes }, tree: { [unowned self] in try tree(of: keyspace) })
+    try TreeScan(tree: try tree(of: keyspace), reader: write.reader, fetch: fetch, writes: writes)
+      .run(range, order, body)
+  }
+
+  func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor {
+    _ = try place(of: keyspace)
+    return EncryptedCursor(keyspace, range, write.reader, writer: self)
+  }
+
+  // MARK: Writing
+
+  /// Runs a change. One that fails midway has left the trees in between.
+  @inline(__always)
+  private func change<Result>(_ body: () throws -> Result) throws -> Result {
+    if let failure { throw failure }
+    do { return try body() } catch {
+      failure = error as? StorageError ?? file.error(.engineFailure, "a change failed: \(error)")
+      throw error
+    }
+  }
+
+  @inline(__always)
+  private func checkSize(_ value: UnsafeRawBufferPointer) throws {
+    if value.count > StorageLimits.maximumValueBytes { throw file.environment.valueTooLarge(value.count) }
+  }
+
+  func put(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws {
+    let place = try place(of: keyspace, for: key)
+    try checkSize(value)
+    _ = try change { try write.put(key, value, .replace, at: place) }
+  }
+
+  func insert(
+    _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace
+  ) throws -> Bool {
+    let place = try place(of: keyspace, for: key)
+    try checkSize(value)
+    return try change { try write.put(key, value, .keep, at: place) }
+  }
+
+  func append(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws {
+    let place = try place(of: keyspace, for: key)
+    try checkSize(value)
+    guard try change({ try write.put(key, value, .append, at: place) }) else {
+      throw file.error(.outOfOrder, "an appended key isn't greater than all others of its keyspace")
+    }
+  }
+
+  @discardableResult
+  func delete(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> Bool {
+    let place = try place(of: keyspace, for: key)
+    return try change { try write.delete(key, at: place) }
+  }
+
+  @discardableResult
+  func deleteRange(_ range: KeyRange, in keyspace: Keyspace) throws -> Int {
+    let place = try place(of: keyspace)
+    return try change {
+      if range == .all {
+        let count = write.table[place].count
+        try write.clear(at: place)
+        return count
+      }
+      return try KeyBound.with(range.lower) { lower in
+        try KeyBound.with(range.upper) { upper in try write.deleteRange(lower, upper, at: place) }
+      }
+    }
+  }
+
+  // MARK: Keyspaces
+
+  func createKeyspace(_ name: String, shape: KeyspaceShape) throws -> Keyspace {
+    precondition(isOpen, "a write transaction was used after its body had returned")
+    try file.environment.checkName(name)
+    if let found = write.table.item(named: name)?.keyspace {
+      guard found.shape == shape else {
+        throw file.error(.shapeMismatch, "keyspace \(name) has shape \(found.shape), not \(shape)")
+      }
+      return found
+    }
+    guard write.table.items.count < StorageLimits.maximumKeyspaces else {
+      throw file.error(
+        .tooManyKeyspaces, "keyspace \(name) would be one more than \(StorageLimits.maximumKeyspaces)")
+    }
+    if let failure { throw failure }
+    let keyspace = Keyspace(number: write.nextKeyspace, shape: shape)
+    write.nextKeyspace += 1
+    write.table.add(KeyspaceTable.Item(name: name, keyspace: keyspace, tree: Tree()))
+    write.noteChange()
+    return keyspace
+  }
+
+  func dropKeyspace(_ keyspace: Keyspace) throws {
+    let place = try place(of: keyspace)
+    try change {
+      try write.clear(at: place)
+      write.table.remove(at: place)
+      write.noteChange()
+    }
+  }
+}

@@ -1,0 +1,66 @@
+import Storage
+
+/// A keyspace's tree in one state of the file.
+struct Tree {
+  /// Of nothing when the height is 0.
+  var root = Reference(number: 0, seal: Seal(session: 0, middle: 0, nonce: 0))
+  /// Levels of nodes.
+  var height = 0
+  var count = 0
+  /// Entries whose values are in chunks.
+  var large = 0
+}
+
+/// The keyspaces of one state of the file, in order of their numbers.
+struct KeyspaceTable {
+  struct Item {
+    let name: String
+    let keyspace: Keyspace
+    var tree: Tree
+  }
+
+  private(set) var items: [Item] = []
+  private var numbers: [Int] = []
+  private var places: [String: Int] = [:]
+
+  /// The place of a keyspace by its number.
+  @inline(__always)
+  func place(of number: Int) -> Int? {
+    numbers.withUnsafeBufferPointer { numbers in
+      var low = 0
+      var high = numbers.count
+      while low < high {
+        let middle = (low &+ high) >> 1
+        if numbers[middle] < number { low = middle &+ 1 } else { high = middle }
+      }
+      return low < numbers.count && numbers[low] == number ? low : nil
+    }
+  }
+
+  subscript(place: Int) -> Tree {
+    @inline(__always) get { items[place].tree }
+    set { items[place].tree = newValue }
+  }
+
+  func item(named name: String) -> Item? { places[name].map { items[$0] } }
+
+  var keyspaces: [String: Keyspace] {
+    Dictionary(uniqueKeysWithValues: items.map { ($0.name, $0.keyspace) })
+  }
+
+  /// Adds one whose number is greater than all others; false when it isn't, or its name is taken.
+  @discardableResult
+  mutating func add(_ item: Item) -> Bool {
+    guard item.keyspace.number > numbers.last ?? 0, places[item.name] == nil else { return false }
+    places[item.name] = items.count
+    items.append(item)
+    numbers.append(item.keyspace.number)
+    return true
+  }
+
+  mutating func remove(at place: Int) {
+    items.remove(at: place)
+    numbers.remove(at: place)
+    places = Dictionary(uniqueKeysWithValues: items.enumerated().map { ($0.element.name, $0.offset) })
+  }
+}

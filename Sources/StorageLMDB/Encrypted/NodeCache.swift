@@ -1,0 +1,140 @@
+import Glibc
+import Storage
+
+/// Decrypted nodes, up to so many bytes, for all transactions of a file. What is looked for again stays (the clock
+/// algorithm); what somebody uses lives on until they let go of it.
+///
+/// A node is known by its reference, which never stands for two contents: so nothing here is ever out of date, and
+/// snapshots of different ages share it.
+final class NodeCache: Sendable {
+  private static let shardCount = 8
+  /// Of the object beside a node's bytes, and its places here.
+  private static let overheadBytes = 128
+
+  private let shards: [Lock<Shard>]
+  /// Nodes that fit.
+  let capacity: Int
+
+  init(byteCount: Int, nodeBytes: Int) {
+    let nodes = max(Self.shardCount, byteCount / (nodeBytes + Self.overheadBytes))
+    capacity = nodes / Self.shardCount * Self.shardCount
+    let share = nodes / Self.shardCount
+    shards = (0..<Self.shardCount).map { _ in Lock(Shard(capacity: share)) }
+  }
+
+  @inline(__always)
+  private static func hash(_ number: UInt64) -> UInt64 { number &* 0x9E37_79B9_7F4A_7C15 }
+
+  @inline(__always)
+  private func shard(_ hash: UInt64) -> Lock<Shard> { shards[Int(truncatingIfNeeded: hash >> 61)] }
+
+  @inline(__always)
+  func find(_ reference: Reference) -> Node? {
+    let hash = Self.hash(reference.number)
+    return shard(hash).withLock { $0.find(reference, hash) }
+  }
+
+  func insert(_ node: Node) {
+    let hash = Self.hash(node.reference.number)
+    // What has to go is let go of outside the lock.
+    let evicted = shard(hash).withLock { $0.insert(node, hash) }
+    _ = evicted
+  }
+
+  func remove(_ reference: Reference) {
+    let hash = Self.hash(reference.number)
+    let removed = shard(hash).withLock { $0.remove(reference, hash) }
+    _ = removed
+  }
+
+  func removeAll() {
+    for shard in shards { shard.withLock { $0.removeAll() } }
+  }
+
+  /// A part of the cache: places in a ring, and a table with linear probing that leads to them.
+  private struct Shard: @unchecked Sendable {
+    private struct Place {
+      var node: Node?
+      var isWanted = false
+    }
+
+    private var places: [Place]
+    /// Places plus one; 0 is free.
+    private var table: [Int32]
+    private var hand = 0
+
+    init(capacity: Int) {
+      places = Array(repeating: Place(node: nil), count: max(1, capacity))
+      var size = 4
+      while size < 2 * places.count { size *= 2 }
+      table = Array(repeating: 0, count: size)
+    }
+
+    private func slot(_ hash: UInt64) -> Int { Int(truncatingIfNeeded: hash >> 24) & (table.count - 1) }
+
+    /// Where in the table a node is.
+    private func position(_ reference: Reference, _ hash: UInt64) -> Int? {
+      let mask = table.count - 1
+      var slot = slot(hash)
+      while table[slot] != 0 {
+        if let node = places[Int(table[slot]) - 1].node, node.reference == reference { return slot }
+        slot = (slot + 1) & mask
+      }
+      return nil
+    }
+
+    mutating func find(_ reference: Reference, _ hash: UInt64) -> Node? {
+      guard let position = position(reference, hash) else { return nil }
+      let place = Int(table[position]) - 1
+      places[place].isWanted = true
+      return places[place].node
+    }
+
+    mutating func insert(_ node: Node, _ hash: UInt64) -> Node? {
+      guard position(node.reference, hash) == nil else { return nil }
+      while places[hand].node != nil, places[hand].isWanted {
+        places[hand].isWanted = false
+        hand = (hand + 1) % places.count
+      }
+      let place = hand
+      hand = (hand + 1) % places.count
+      let evicted = places[place].node
+      if let evicted { forget(evicted) }
+      places[place] = Place(node: node)
+      var slot = slot(hash)
+      while table[slot] != 0 { slot = (slot + 1) & (table.count - 1) }
+      table[slot] = Int32(place + 1)
+      return evicted
+    }
+
+    mutating func remove(_ reference: Reference, _ hash: UInt64) -> Node? {
+      guard let position = position(reference, hash) else { return nil }
+      let place = Int(table[position]) - 1
+      let node = places[place].node
+      if let node { forget(node) }
+      places[place] = Place(node: nil)
+      return node
+    }
+
+    mutating func removeAll() { self = Shard(capacity: places.count) }
+
+    /// Takes a node out of the table, and moves those behind it that its place kept from theirs.
+    private mutating func forget(_ node: Node) {
+      guard var hole = position(node.reference, NodeCache.hash(node.reference.number)) else { return }
+      let mask = table.count - 1
+      var next = (hole + 1) & mask
+      while table[next] != 0 {
+        if let other = places[Int(table[next]) - 1].node {
+          let home = slot(NodeCache.hash(other.reference.number))
+          // It may move when its home isn't between the hole and itself.
+          if (next - home) & mask >= (next - hole) & mask {
+            table[hole] = table[next]
+            hole = next
+          }
+        }
+        next = (next + 1) & mask
+      }
+      table[hole] = 0
+    }
+  }
+}

@@ -1,0 +1,191 @@
+import CCrypto
+import Encryption
+import Glibc
+import Storage
+
+/// The keys of a file's sessions, derived when they are first met.
+final class SessionKeys: Sendable {
+  private let fileKey: SecretBytes
+  private let fileID: [UInt8]
+  private let keys = Lock<[SessionID: SecretBytes]>([:])
+  /// Sessions past this many are derived each time they are met.
+  private static let maximumKept = 10_000
+
+  init(dataKey: SecretBytes, fileID: [UInt8]) throws {
+    self.fileID = fileID
+    fileKey = try dataKey.subkey(for: "touchstone lmdb file 1", salt: fileID)
+  }
+
+  func key(of session: SessionID) throws -> SecretBytes {
+    if let key = keys.withLock({ $0[session] }) { return key }
+    let key = try fileKey.subkey(for: "touchstone lmdb session 1", salt: fileID + session.bytes)
+    keys.withLock { keys in
+      if keys.count >= Self.maximumKept { keys.removeAll() }
+      keys[session] = key
+    }
+    return key
+  }
+}
+
+/// Gives out seals, none twice. One writer at a time has it.
+final class Sealer {
+  /// A session that has sealed so many records is followed by another.
+  private static let maximumSeals: UInt64 = 1 << 40
+
+  private var next: Seal?
+  private var left: UInt64 = 0
+
+  /// The first of `count` seals in a row.
+  func take(_ count: Int = 1) throws -> Seal {
+    if let seal = next, left >= UInt64(count) {
+      next = seal.advanced(by: count)
+      left -= UInt64(count)
+      return seal
+    }
+    var random: (UInt64, UInt64, UInt64) = (0, 0, 0)
+    try withUnsafeMutableBytes(of: &random) { try RecordCipher.fillRandomly($0) }
+    let seal = Seal(session: random.0, middle: random.1, nonce: random.2)
+    next = seal.advanced(by: count)
+    left = Self.maximumSeals - UInt64(count)
+    return seal
+  }
+}
+
+/// Encrypts and decrypts records with contexts that keep their key. One thread at a time.
+final class RecordCipher {
+  private struct Context {
+    var handle: OpaquePointer?
+    var session = SessionID(high: 0, low: 0)
+    var encrypts = false
+  }
+
+  private static let contextCount = 4
+  private let keys: SessionKeys
+  private let contexts: UnsafeMutablePointer<Context>
+  private var nextVictim = 0
+
+  init(_ keys: SessionKeys) {
+    self.keys = keys
+    contexts = .allocate(capacity: Self.contextCount)
+    contexts.initialize(repeating: Context(), count: Self.contextCount)
+  }
+
+  deinit {
+    for index in 0..<Self.contextCount { EVP_CIPHER_CTX_free(contexts[index].handle) }
+    contexts.deallocate()
+  }
+
+  /// Decrypts `count` bytes of a record, behind which its tag stands. False when it isn't what the reference says.
+  func open(
+    _ record: UnsafeRawPointer, count: Int, _ reference: Reference, _ kind: RecordKind,
+    into output: UnsafeMutableRawPointer
+  ) throws -> Bool {
+    let context = try context(reference.seal.sessionID, encrypts: false)
+    var written: Int32 = 0
+    var end: UInt8 = 0
+    let isAuthentic = withHeader(reference, kind) { nonce, additional in
+      EVP_DecryptInit_ex(context, nil, nil, nil, nonce) == 1
+        && EVP_DecryptUpdate(context, nil, &written, additional, Int32(Self.additionalBytes)) == 1
+        && EVP_DecryptUpdate(
+          context, output.assumingMemoryBound(to: UInt8.self), &written,
+          record.assumingMemoryBound(to: UInt8.self), Int32(count)) == 1
+        && EVP_CIPHER_CTX_ctrl(
+          context, EVP_CTRL_AEAD_SET_TAG, Int32(RecordFormat.tagBytes),
+          UnsafeMutableRawPointer(mutating: record + count)) == 1
+        && EVP_DecryptFinal_ex(context, &end, &written) == 1
+    }
+    if !isAuthentic {
+      // Nothing of what wasn't vouched for is left to be looked at.
+      explicit_bzero(output, count)
+      ERR_clear_error()
+    }
+    return isAuthentic
+  }
+
+  /// Encrypts `count` bytes into `output`, with the tag behind them.
+  func seal(
+    _ plaintext: UnsafeRawPointer, count: Int, _ reference: Reference, _ kind: RecordKind,
+    into output: UnsafeMutableRawPointer
+  ) throws {
+    let context = try context(reference.seal.sessionID, encrypts: true)
+    var written: Int32 = 0
+    let isSealed = withHeader(reference, kind) { nonce, additional in
+      let end = (output + count).assumingMemoryBound(to: UInt8.self)
+      return EVP_EncryptInit_ex(context, nil, nil, nil, nonce) == 1
+        && EVP_EncryptUpdate(context, nil, &written, additional, Int32(Self.additionalBytes)) == 1
+        && EVP_EncryptUpdate(
+          context, output.assumingMemoryBound(to: UInt8.self), &written,
+          plaintext.assumingMemoryBound(to: UInt8.self), Int32(count)) == 1
+        && EVP_EncryptFinal_ex(context, end, &written) == 1
+        && EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, Int32(RecordFormat.tagBytes), end) == 1
+    }
+    if !isSealed { throw Self.failure("a record could not be encrypted") }
+  }
+
+  private static let additionalBytes = 16
+
+  /// The nonce and the additional data of a record.
+  @inline(__always)
+  private func withHeader(
+    _ reference: Reference, _ kind: RecordKind,
+    _ body: (_ nonce: UnsafePointer<UInt8>, _ additional: UnsafePointer<UInt8>) -> Bool
+  ) -> Bool {
+    var header: (UInt32, UInt32, UInt64, Seal) = (
+      RecordFormat.version.littleEndian, kind.rawValue.littleEndian, reference.number.littleEndian,
+      Seal(session: 0, middle: 0, nonce: 0)
+    )
+    return withUnsafeMutableBytes(of: &header) { bytes in
+      let start = bytes.baseAddress.unsafelyUnwrapped
+      reference.seal.write(to: start + Self.additionalBytes)
+      let pointer = start.assumingMemoryBound(to: UInt8.self)
+      return body(pointer + Self.additionalBytes + Seal.nonceOffset, pointer)
+    }
+  }
+
+  /// A context that has the key of a session.
+  @inline(__always)
+  private func context(_ session: SessionID, encrypts: Bool) throws -> OpaquePointer {
+    for index in 0..<Self.contextCount where contexts[index].session == session {
+      if contexts[index].encrypts == encrypts, let handle = contexts[index].handle { return handle }
+    }
+    return try makeContext(session, encrypts: encrypts)
+  }
+
+  @inline(never)
+  private func makeContext(_ session: SessionID, encrypts: Bool) throws -> OpaquePointer {
+    let key = try keys.key(of: session)
+    let index = nextVictim
+    nextVictim = (nextVictim + 1) % Self.contextCount
+    let known = contexts[index].handle
+    contexts[index].handle = nil
+    guard let handle = known ?? EVP_CIPHER_CTX_new() else { throw Self.failure("no cipher context") }
+    // The cipher stays when only the key is another.
+    let hasCipher = known != nil && contexts[index].encrypts == encrypts
+    let isSet = key.withUnsafeBytes { key in
+      EVP_CipherInit_ex(
+        handle, hasCipher ? nil : EVP_aes_256_gcm(), nil, key.bindMemory(to: UInt8.self).baseAddress, nil,
+        encrypts ? 1 : 0) == 1
+    }
+    guard isSet else {
+      EVP_CIPHER_CTX_free(handle)
+      throw Self.failure("no cipher context with a key")
+    }
+    contexts[index] = Context(handle: handle, session: session, encrypts: encrypts)
+    return handle
+  }
+
+  static func fillRandomly(_ memory: UnsafeMutableRawBufferPointer) throws {
+    guard RAND_bytes(memory.baseAddress, Int32(memory.count)) == 1 else {
+      throw failure("the random generator gave no bytes")
+    }
+  }
+
+  static func failure(_ what: String) -> StorageError {
+    let number = ERR_get_error()
+    ERR_clear_error()
+    var text = [CChar](repeating: 0, count: 256)
+    ERR_error_string_n(number, &text, text.count)
+    let reason = text.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
+    return StorageError(.engineFailure, what, engineCode: Int(number), engineMessage: reason)
+  }
+}

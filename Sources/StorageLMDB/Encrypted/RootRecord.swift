@@ -1,0 +1,96 @@
+// Record 1, which everything starts from; each commit writes it anew. It is short enough to lie in a leaf of LMDB's.
+//
+//   root      := seal ciphertext tag
+//   plaintext := transaction:u64 nextNumber:u64 nextKeyspace:u64 keyspaces:u32 byteCount:u32 list zeros
+//   list      := keyspace*                        when they fit
+//              | reference                        of a value in chunks that holds them, when they don't
+//   keyspace  := number:u64 shape:u8 height:u8 nameBytes:u8 count:u64 large:u64 root:reference name
+//
+// `transaction` counts the commits, `nextNumber` is the next record's, `nextKeyspace` the next keyspace's number.
+
+import Storage
+
+/// What a commit has made of the file.
+final class FileState: Sendable {
+  let transaction: UInt64
+  let nextNumber: UInt64
+  let nextKeyspace: Int
+  let table: KeyspaceTable
+  /// The value that holds the list of keyspaces when the root can't.
+  let list: (reference: Reference, count: Int)?
+
+  init(
+    transaction: UInt64, nextNumber: UInt64, nextKeyspace: Int, table: KeyspaceTable,
+    list: (reference: Reference, count: Int)?
+  ) {
+    self.transaction = transaction
+    self.nextNumber = nextNumber
+    self.nextKeyspace = nextKeyspace
+    self.table = table
+    self.list = list
+  }
+
+  /// Of a new file.
+  static let empty = FileState(
+    transaction: 0, nextNumber: RecordFormat.firstNumber, nextKeyspace: 1, table: KeyspaceTable(), list: nil)
+}
+
+enum RootRecord {
+  /// Bytes of the whole record: LMDB puts up to 2,022 into a leaf.
+  static let byteCount = 1_984
+  /// Plaintext of the record.
+  static let payloadBytes = byteCount - Seal.byteCount - RecordFormat.tagBytes
+  static let headerBytes = 32
+  static let maximumInlineBytes = payloadBytes - headerBytes
+  private static let itemBytes = 27 + Reference.byteCount
+
+  static func encode(_ table: KeyspaceTable) -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(table.items.count * (itemBytes + 16))
+    var fixed = [UInt8](repeating: 0, count: itemBytes)
+    for item in table.items {
+      fixed.withUnsafeMutableBytes { fixed in
+        fixed.storeBytes(of: UInt64(item.keyspace.number).littleEndian, toByteOffset: 0, as: UInt64.self)
+        fixed[8] = item.keyspace.shape.rawValue
+        fixed[9] = UInt8(item.tree.height)
+        fixed[10] = UInt8(item.name.utf8.count)
+        fixed.storeBytes(of: UInt64(item.tree.count).littleEndian, toByteOffset: 11, as: UInt64.self)
+        fixed.storeBytes(of: UInt64(item.tree.large).littleEndian, toByteOffset: 19, as: UInt64.self)
+        if let start = fixed.baseAddress { item.tree.root.write(to: start + 27) }
+      }
+      bytes += fixed
+      bytes += item.name.utf8
+    }
+    return bytes
+  }
+
+  /// The keyspaces of a list, or nil when it isn't one.
+  static func decode(_ list: UnsafeRawBufferPointer, count: Int) -> KeyspaceTable? {
+    var table = KeyspaceTable()
+    var offset = 0
+    for _ in 0..<count {
+      guard offset + itemBytes <= list.count, let start = list.baseAddress else { return nil }
+      let item = start + offset
+      let nameBytes = Int(list[offset + 10])
+      let number = UInt64(littleEndian: item.loadUnaligned(as: UInt64.self))
+      let entries = UInt64(littleEndian: item.loadUnaligned(fromByteOffset: 11, as: UInt64.self))
+      let large = UInt64(littleEndian: item.loadUnaligned(fromByteOffset: 19, as: UInt64.self))
+      guard offset + itemBytes + nameBytes <= list.count,
+        let shape = KeyspaceShape(rawValue: list[offset + 8]),
+        let number = Int(exactly: number), let entries = Int(exactly: entries),
+        let large = Int(exactly: large),
+        Int(list[offset + 9]) <= TreePath.maximumHeight
+      else { return nil }
+      let name = UnsafeRawBufferPointer(start: item + itemBytes, count: nameBytes)
+      let tree = Tree(
+        root: Reference(item + 27), height: Int(list[offset + 9]), count: entries, large: large)
+      let isNew = table.add(
+        KeyspaceTable.Item(
+          name: String(decoding: name, as: UTF8.self), keyspace: Keyspace(number: number, shape: shape),
+          tree: tree))
+      guard isNew else { return nil }
+      offset += itemBytes + nameBytes
+    }
+    return table
+  }
+}

@@ -1,0 +1,157 @@
+import Blobs
+import Encryption
+import Storage
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// The attachments of a source: finds their files, and makes blobs of them or compares them with blobs.
+final class SourceAttachments {
+  /// What an attachment says of its file.
+  struct Stored: Hashable {
+    /// Of the file's contents, as they are when decrypted.
+    var digest: BlobDigest
+    var isCompressed: Bool
+  }
+
+  /// What became of it.
+  enum Outcome {
+    /// A blob of its own digest and this length.
+    case carried(length: UInt64)
+    /// A blob of the decoded bytes.
+    case decoded(BlobDigest, length: UInt64)
+    case missing
+    case damaged(String)
+  }
+
+  private let directories: [String]
+  private let key: SecretBytes?
+  /// Directories whose files are encrypted.
+  private let encrypted: Set<String>
+  private let blobs: BlobStore
+  private var outcomes: [Stored: Outcome] = [:]
+  /// So that memory stays flat: what was forgotten is found in the store.
+  private static let remembered = 200_000
+  private(set) var counts = UpgradeReport.Attachments()
+
+  init(_ location: SourceLocation, key: SecretBytes?, blobs: BlobStore) {
+    directories = location.attachmentDirectories.filter { SourceLocation.kind($0) == S_IFDIR }
+    self.key = key
+    self.blobs = blobs
+    encrypted = Set(directories.filter { SourceLocation.kind($0 + "/_encryption") != nil })
+  }
+
+  /// Makes a blob of an attachment, once. `limit` is how many bytes it may have when it is decoded.
+  func carry(_ stored: Stored, limit: UInt64) throws -> Outcome {
+    if let outcome = outcomes[stored] { return outcome }
+    let isNew = outcomes.count < Self.remembered
+    if !isNew { outcomes.removeAll(keepingCapacity: true) }
+    let outcome = try store(stored, limit: limit)
+    outcomes[stored] = outcome
+    counts.read += 1
+    switch outcome {
+    case .carried(let length):
+      counts.carried += 1
+      counts.bytes += length
+    case .decoded(_, let length):
+      counts.carried += 1
+      counts.decoded += 1
+      counts.bytes += length
+    case .missing: counts.missing += 1
+    case .damaged: counts.damaged += 1
+    }
+    return outcome
+  }
+
+  private func store(_ stored: Stored, limit: UInt64) throws -> Outcome {
+    if !stored.isCompressed, let length = try blobs.length(of: stored.digest) {
+      return .carried(length: length)
+    }
+    guard let (path, isEncrypted) = find(stored.digest) else { return .missing }
+    var outcome = try store(stored, path, isEncrypted ? key : nil, limit)
+    if case .damaged = outcome, !isEncrypted, key != nil {
+      // The mark of an encrypted directory may be lost.
+      let second = try store(stored, path, key, limit)
+      if case .damaged = second {} else { outcome = second }
+    }
+    return outcome
+  }
+
+  private func store(_ stored: Stored, _ path: String, _ key: SecretBytes?, _ limit: UInt64) throws -> Outcome
+  {
+    let writer = try blobs.makeWriter()
+    let file = AttachmentFile(path: path, key: key, isCompressed: stored.isCompressed)
+    let digest: BlobDigest?
+    do {
+      // Of a file that isn't compressed, the writer makes the digest.
+      digest = try file.read(hashes: stored.isCompressed, limit: limit) { try writer.write($0) }
+    } catch let fault as AttachmentFile.Fault {
+      return .damaged(fault.message)
+    }
+    let blob = try writer.finish()
+    guard (digest ?? blob.digest) == stored.digest else {
+      blobs.discard(blob)
+      return .damaged("its file isn't what its digest says")
+    }
+    guard try blobs.install(blob.digest) != .missing else {
+      throw StorageError(.engineFailure, "a new blob is missing", path: blobs.directory)
+    }
+    blobs.commit([blob.digest])
+    if key != nil { counts.decrypted += 1 }
+    return stored.isCompressed ? .decoded(blob.digest, length: blob.length) : .carried(length: blob.length)
+  }
+
+  /// What an attachment has to be in the result, found anew from its file: for a comparison.
+  func expected(_ stored: Stored, limit: UInt64) throws -> Outcome {
+    if let outcome = outcomes[stored] { return outcome }
+    if outcomes.count >= Self.remembered { outcomes.removeAll(keepingCapacity: true) }
+    let outcome = try lookAgain(stored, limit: limit)
+    outcomes[stored] = outcome
+    return outcome
+  }
+
+  private func lookAgain(_ stored: Stored, limit: UInt64) throws -> Outcome {
+    guard let (path, isEncrypted) = find(stored.digest) else { return .missing }
+    var outcome = Outcome.damaged("its file isn't what its digest says")
+    for key in isEncrypted ? [key] : key == nil ? [nil] : [nil, key] {
+      let file = AttachmentFile(path: path, key: key, isCompressed: stored.isCompressed)
+      let hash = try BlobHash()
+      do {
+        let digest = try file.read(hashes: stored.isCompressed, limit: limit) { try hash.update($0) }
+        let decoded = try hash.finish()
+        guard (digest ?? decoded.digest) == stored.digest else { continue }
+        outcome =
+          stored.isCompressed
+          ? .decoded(decoded.digest, length: decoded.length) : .carried(length: decoded.length)
+        break
+      } catch let fault as AttachmentFile.Fault {
+        outcome = .damaged(fault.message)
+      }
+    }
+    return outcome
+  }
+
+  /// Whether the blob is in the result, whole.
+  func isWhole(_ digest: BlobDigest, length: UInt64) throws -> Bool {
+    do {
+      let found = try blobs.verify(fileName: try blobs.fileName(of: digest))
+      return found.digest == digest && found.length == length
+    } catch let error as StorageError where [.notFound, .damaged].contains(error.code) { return false }
+  }
+
+  private func find(_ digest: BlobDigest) -> (path: String, isEncrypted: Bool)? {
+    guard !directories.isEmpty else { return nil }
+    let digits = Array("0123456789ABCDEF".utf8)
+    var name: [UInt8] = []
+    for byte in digest.bytes { name += [digits[Int(byte >> 4)], digits[Int(byte & 15)]] }
+    let upper = String(decoding: name, as: UTF8.self)
+    for directory in directories {
+      for name in [upper, upper.lowercased()] {
+        let path = "\(directory)/\(name).blob"
+        if SourceLocation.kind(path) == S_IFREG { return (path, encrypted.contains(directory)) }
+      }
+    }
+    return nil
+  }
+}

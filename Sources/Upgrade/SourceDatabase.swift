@@ -1,0 +1,129 @@
+import CSQLite
+import Encryption
+import SQLiteLibrary
+
+/// A 1.x database that was found to be one by its tables, and what its schema has.
+final class SourceDatabase {
+  let location: SourceLocation
+  let connection: Connection
+  /// The key, when it is encrypted.
+  let key: SecretBytes?
+  let userVersion: Int
+  /// Whether attachments are rows of a table, as in 1.0, and not a property.
+  let hasAttachmentTable: Bool
+  let hasExpirations: Bool
+  /// Something that isn't carried over anyway is damaged.
+  private(set) var isDamagedElsewhere = false
+  private let tables: Set<String>
+  private let file: SourceFile
+
+  private static let needed = [
+    "docs": ["doc_id", "docid"],
+    "revs": ["sequence", "doc_id", "revid", "parent", "current", "deleted", "json"],
+  ]
+
+  /// Throws an `UpgradeError` that says what the file is when it is no 1.x database.
+  init(_ location: SourceLocation, _ file: SourceFile) throws {
+    self.location = location
+    self.file = file
+    let connection = file.connection
+    self.connection = connection
+    key = file.key
+    do {
+      userVersion = try connection.integer("PRAGMA user_version") ?? 0
+      tables = Set(try connection.strings("SELECT name FROM sqlite_master WHERE type = 'table'"))
+    } catch let error as SQLiteError { throw Self.error(error, location) }
+    guard tables.contains("docs"), tables.contains("revs") else {
+      if tables.contains("kvmeta") || tables.contains(where: { $0.hasPrefix("kv_") }) {
+        throw SourceLocation.laterVersion(location.path)
+      }
+      throw UpgradeError(
+        .foreign,
+        tables.isEmpty
+          ? "this SQLite file has no tables: it is no Couchbase Lite database"
+          : "this SQLite file isn't Couchbase Lite's: there are no tables docs and revs in it",
+        path: location.path)
+    }
+    func columns(_ table: String) throws -> [String: (type: String, isKey: Bool)] {
+      let statement = try connection.prepare("PRAGMA table_info(\(table))")
+      defer { statement.finalize() }
+      var columns: [String: (type: String, isKey: Bool)] = [:]
+      while try statement.step() {
+        columns[statement.string(1) ?? ""] = (
+          (statement.string(2) ?? "").uppercased(), statement.integer(5) != 0
+        )
+      }
+      return columns
+    }
+    do {
+      for (table, needed) in Self.needed.sorted(by: { $0.key < $1.key }) {
+        let found = try columns(table)
+        // The first is what rows are found by.
+        guard needed.allSatisfy({ found[$0] != nil }),
+          found[needed[0]].map({ $0.isKey && $0.type == "INTEGER" }) == true
+        else {
+          throw UpgradeError(
+            .foreign, "this isn't a 1.x database: its table \(table) lacks \(needed.joined(separator: ", "))",
+            path: location.path)
+        }
+      }
+      let attachments = tables.contains("attachments") ? try columns("attachments") : [:]
+      hasAttachmentTable = ["sequence", "filename", "key"].allSatisfy { attachments[$0] != nil }
+      hasExpirations = try columns("docs")["expiry_timestamp"] != nil
+    } catch let error as SQLiteError { throw Self.error(error, location) }
+  }
+
+  /// Looks at every page. Throws `damaged` when what is carried over can't be trusted.
+  func checkPages() throws {
+    do {
+      guard let fault = try Self.fault(connection, "PRAGMA quick_check(1)") else { return }
+      // Indexes of views, and of full text, are damaged more often than they are missed.
+      guard try connection.library.supportsTableChecks else { throw damaged(fault) }
+      for table in ["docs", "revs", "localdocs", "attachments", "info"] where tables.contains(table) {
+        if let fault = try Self.fault(connection, "PRAGMA quick_check('\(table)')") { throw damaged(fault) }
+      }
+      isDamagedElsewhere = true
+    } catch let error as SQLiteError { throw Self.error(error, location) }
+  }
+
+  /// The first fault that the library finds, but for what is a matter of rows.
+  private static func fault(_ connection: Connection, _ sql: String) throws -> String? {
+    try connection.strings(sql).first {
+      $0 != "ok" && !$0.hasPrefix("NULL value in") && !$0.contains("no such")
+    }
+  }
+
+  private func damaged(_ fault: String) -> UpgradeError {
+    UpgradeError(
+      .damaged, "the file is damaged (\(fault.split(separator: "\n").last ?? "")): take it from a backup",
+      path: location.file)
+  }
+
+  func hasTable(_ name: String) -> Bool { tables.contains(name) }
+
+  /// What an error of the library means for a source.
+  static func error(_ error: SQLiteError, _ location: SourceLocation) -> any Error {
+    switch error.code {
+    case SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_FORMAT, SQLITE_ERROR, SQLITE_MISMATCH, SQLITE_RANGE,
+      SQLITE_TOOBIG,
+      SQLITE_SCHEMA, SQLITE_CONSTRAINT:
+      UpgradeError(
+        .damaged, "the file is damaged (\(error.message)): take it from a backup", path: location.file)
+    case SQLITE_BUSY, SQLITE_LOCKED:
+      UpgradeError(
+        .inUse, "the database is locked, somebody is writing to it: close it there first", path: location.path
+      )
+    default: error
+    }
+  }
+}
+
+extension Library {
+  /// Whether `quick_check` takes the name of a table: since 3.33.
+  var supportsTableChecks: Bool {
+    get throws {
+      let numbers = version.split(separator: ".").compactMap { Int($0) }
+      return numbers.count > 1 && (numbers[0] > 3 || numbers[0] == 3 && numbers[1] >= 33)
+    }
+  }
+}

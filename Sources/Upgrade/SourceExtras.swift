@@ -1,0 +1,116 @@
+import CSQLite
+import SQLiteLibrary
+
+/// What a source has besides documents: local documents, the `info` table, views.
+struct SourceExtras {
+  let source: SourceDatabase
+
+  /// Calls `body` with each local document: its ID as it is stored, the number of its revision, and its JSON, which ends
+  /// when `body` returns.
+  func forEachLocalDocument(
+    _ body: (_ id: String, _ generation: UInt64, _ json: UnsafeRawBufferPointer) throws -> Void
+  ) throws {
+    guard source.hasTable("localdocs") else { return }
+    try reading {
+      let statement = try source.connection.prepare(
+        "SELECT docid, revid, json FROM localdocs NOT INDEXED ORDER BY rowid")
+      defer { statement.finalize() }
+      while try statement.step() {
+        let revision = statement.string(1) ?? ""
+        let generation = UInt64(revision.prefix { $0 != "-" }) ?? 1
+        let bytes = statement.type(2) == SQLITE_BLOB ? statement.bytes(2) : statement.utf8(2)
+        let id = statement.string(0) ?? ""
+        if bytes.count > 0 {
+          try body(id, generation, bytes)
+        } else {
+          let empty: StaticString = "{}"
+          try body(id, generation, UnsafeRawBufferPointer(start: empty.utf8Start, count: 2))
+        }
+      }
+    }
+  }
+
+  static let localPrefix = "_local/"
+
+  /// The value of a key of `info`.
+  func info(_ key: String) throws -> String? {
+    guard source.hasTable("info") else { return nil }
+    return try reading {
+      let statement = try source.connection.prepare("SELECT value FROM info NOT INDEXED WHERE key = ?")
+      defer { statement.finalize() }
+      try statement.bind(1, key)
+      return try statement.step() ? statement.string(0) : nil
+    }
+  }
+
+  /// How many checkpoints of replications there are.
+  func checkpointCount() throws -> Int {
+    guard source.hasTable("info") else { return 0 }
+    return try reading {
+      try source.connection.integer("SELECT count(*) FROM info NOT INDEXED WHERE key LIKE 'checkpoint/%'")
+        ?? 0
+    }
+  }
+
+  func viewCount() throws -> Int {
+    guard source.hasTable("views") else { return 0 }
+    return try reading { try source.connection.integer("SELECT count(*) FROM views NOT INDEXED") ?? 0 }
+  }
+
+  /// The last sequence, as far as the file knows: those of revisions that are gone count.
+  func lastSequence() throws -> Int {
+    try reading {
+      let highest = try source.connection.integer("SELECT max(sequence) FROM revs") ?? 0
+      guard source.hasTable("sqlite_sequence") else { return highest }
+      return max(
+        highest,
+        try source.connection.integer(
+          "SELECT max(CAST(seq AS INTEGER)) FROM sqlite_sequence WHERE name = 'revs'")
+          ?? 0)
+    }
+  }
+
+  private func reading<Result>(_ body: () throws -> Result) throws -> Result {
+    do { return try body() } catch let error as SQLiteError {
+      throw SourceDatabase.error(error, source.location)
+    }
+  }
+
+  /// The 16 bytes of a UUID as 1.x writes it: dashed hex, or `-` and 22 characters of base64 with `-` and `_`.
+  static func uuid(_ text: String) -> [UInt8]? {
+    var bytes: [UInt8] = []
+    let characters = Array(text.utf8)
+    if characters.count == 36 {
+      let digits = characters.filter { $0 != UInt8(ascii: "-") }
+      guard digits.count == 32 else { return nil }
+      for index in stride(from: 0, to: 32, by: 2) {
+        guard let byte = UInt8(String(decoding: digits[index..<(index + 2)], as: UTF8.self), radix: 16) else {
+          return nil
+        }
+        bytes.append(byte)
+      }
+      return bytes
+    }
+    guard characters.count == 23, characters[0] == UInt8(ascii: "-") else { return nil }
+    var bits: UInt32 = 0
+    var count = 0
+    for character in characters.dropFirst() {
+      let value: UInt8
+      switch character {
+      case UInt8(ascii: "A")...UInt8(ascii: "Z"): value = character - UInt8(ascii: "A")
+      case UInt8(ascii: "a")...UInt8(ascii: "z"): value = character - UInt8(ascii: "a") + 26
+      case UInt8(ascii: "0")...UInt8(ascii: "9"): value = character - UInt8(ascii: "0") + 52
+      case UInt8(ascii: "-"), UInt8(ascii: "+"): value = 62
+      case UInt8(ascii: "_"), UInt8(ascii: "/"): value = 63
+      default: return nil
+      }
+      bits = (bits << 6 | UInt32(value)) & 0xFF_FFFF
+      count += 6
+      if count >= 8 {
+        count -= 8
+        bytes.append(UInt8(truncatingIfNeeded: bits >> UInt32(count)))
+      }
+    }
+    return bytes.count == 16 ? bytes : nil
+  }
+}

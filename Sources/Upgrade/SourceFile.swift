@@ -1,0 +1,269 @@
+// How a SQLite file is read that must not change.
+//
+// A file without a log is opened where it lies, as immutable: SQLite makes no file beside it and takes no lock
+// (SourceGuard does). What has a write-ahead log, or a journal that is to be rolled back, is copied with it to a place
+// of its own and opened there: SQLite would make a NAME-shm beside the source, or roll back in it.
+
+import CSQLite
+import Encryption
+import SQLiteLibrary
+import Storage
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// An old database's SQLite file, open for reading.
+final class SourceFile {
+  let connection: Connection
+  /// The key, when it is encrypted.
+  let key: SecretBytes?
+  private let copy: String?
+
+  static let magic = Array("SQLite format 3\0".utf8)
+
+  /// Opens it. `scratch` is a directory for a copy where one is needed; the caller removes it.
+  init(_ location: SourceLocation, key: UserKey?, scratch: String) throws {
+    let header = try Self.header(location)
+    let isPlain = Array(header.prefix(16)) == Self.magic
+    if isPlain {
+      guard key == nil else {
+        throw UpgradeError(
+          .notEncrypted, "a key was given and the database isn't encrypted", path: location.path)
+      }
+      try Self.checkLength(header, location)
+    } else {
+      try Self.checkUnreadable(header, location, hasKey: key != nil)
+    }
+    let needsCopy =
+      Self.length(location.file + "-wal") > 32 || Self.hasHotJournal(location.file + "-journal")
+    var name: String
+    if needsCopy {
+      copy = scratch + "/source.sqlite3"
+      name = scratch + "/source.sqlite3"
+      for suffix in ["", "-wal", "-journal"] where Self.length(location.file + suffix) > 0 {
+        try Self.copyFile(location.file + suffix, to: name + suffix)
+      }
+    } else {
+      copy = nil
+      name = "file:\(Self.escaped(Self.absolute(location.file)))?immutable=1"
+    }
+    if isPlain {
+      self.key = nil
+      // A copy may be rolled back.
+      connection = try Connection(
+        name, library: try Library.load(Library.sqlitePath),
+        flags: needsCopy ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY | SQLITE_OPEN_URI)
+    } else {
+      guard let key else { throw Self.keyRequired(location) }
+      (connection, self.key) = try Self.openEncrypted(name, key, location)
+    }
+    do {
+      try prepare()
+    } catch {
+      connection.close()
+      throw error
+    }
+  }
+
+  deinit { connection.close() }
+
+  private func prepare() throws {
+    try connection.createCollation("REVID", RevisionOrder.compare)
+    // Nothing is compared by these; an index that names them has to be known to be left alone.
+    for name in ["JSON", "JSON_RAW", "JSON_ASCII"] {
+      try connection.createCollation(name) { left, right in
+        let count = min(left.count, right.count)
+        guard count > 0, let first = left.baseAddress, let second = right.baseAddress else {
+          return left.count - right.count
+        }
+        let order = Int(memcmp(first, second, count))
+        return order == 0 ? left.count - right.count : order
+      }
+    }
+    try? connection.execute(
+      "PRAGMA cache_size = -8192; PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF")
+  }
+
+  // MARK: Before it is opened
+
+  private static func header(_ location: SourceLocation) throws -> [UInt8] {
+    guard let kind = SourceLocation.kind(location.file) else {
+      throw UpgradeError(.notFound, "there is no database", path: location.path)
+    }
+    guard kind == S_IFREG else {
+      throw UpgradeError(.foreign, "there is no file where the database would be", path: location.file)
+    }
+    let file = open(location.file, O_RDONLY | O_CLOEXEC)
+    guard file >= 0 else { throw StorageError.system(errno, "can't open", location.file) }
+    defer { close(file) }
+    var bytes = [UInt8](repeating: 0, count: 100)
+    let count = pread(file, &bytes, bytes.count, 0)
+    guard count >= 0 else { throw StorageError.system(errno, "can't read", location.file) }
+    guard count == bytes.count else {
+      throw UpgradeError(
+        .truncated,
+        count == 0
+          ? "the file is empty: the database was never written, or was cut off"
+          : "the file ends after \(count) bytes: it was cut off, take it from a backup", path: location.file)
+    }
+    return bytes
+  }
+
+  /// Of a plain file: whether all pages are there that its header counts.
+  private static func checkLength(_ header: [UInt8], _ location: SourceLocation) throws {
+    func number(_ offset: Int, _ count: Int) -> Int {
+      header[offset..<(offset + count)].reduce(0) { $0 << 8 | Int($1) }
+    }
+    let pageBytes = number(16, 2) == 1 ? 65_536 : number(16, 2)
+    // The count is right when it was written with the last change; a log may hold more.
+    guard number(24, 4) == number(92, 4), length(location.file + "-wal") <= 32 else { return }
+    let bytes = length(location.file)
+    guard pageBytes >= 512, bytes < number(28, 4) * pageBytes else { return }
+    throw UpgradeError(
+      .truncated,
+      "the file has \(bytes) bytes and its header says \(number(28, 4) * pageBytes): it was cut off, take it from a backup",
+      path: location.file)
+  }
+
+  /// Of a file that doesn't begin as SQLite's: throws what it is unless it may be encrypted and there is a key.
+  private static func checkUnreadable(_ header: [UInt8], _ location: SourceLocation, hasKey: Bool) throws {
+    if header.starts(with: Array("PK\u{3}\u{4}".utf8)) {
+      throw UpgradeError(.foreign, "this is a zip file: unpack it first", path: location.path)
+    }
+    // SQLite's own encryption leaves bytes 16 to 23 as they are: those of pages with 32 reserved bytes.
+    if header[21] == 64, header[22] == 32, header[23] == 32, header[18] == 2, header[19] == 2 {
+      throw UpgradeError(
+        .unknownCipher,
+        "this is an encrypted database of Couchbase Lite 2 or later, whose cipher (SQLite's SEE) isn't to be had here: "
+          + "decrypt it with Couchbase Lite", path: location.path)
+    }
+    let bytes = length(location.file)
+    guard bytes % 512 == 0 else {
+      throw UpgradeError(
+        .foreign, "this is no SQLite file: neither a plain one nor an encrypted one", path: location.path)
+    }
+    if !hasKey { throw keyRequired(location) }
+  }
+
+  private static func keyRequired(_ location: SourceLocation) -> UpgradeError {
+    UpgradeError(
+      .keyRequired, "the file is encrypted, or no database at all: give its password or key",
+      path: location.path)
+  }
+
+  static func length(_ path: String) -> Int {
+    var status = stat()
+    return stat(path, &status) == 0 ? Int(status.st_size) : 0
+  }
+
+  /// Whether a journal is to be rolled back: one that a transaction left that didn't end. A finished one is removed, cut,
+  /// or begins with zeros.
+  private static func hasHotJournal(_ path: String) -> Bool {
+    let file = open(path, O_RDONLY | O_CLOEXEC)
+    guard file >= 0 else { return false }
+    defer { close(file) }
+    var bytes = [UInt8](repeating: 0, count: 8)
+    guard pread(file, &bytes, 8, 0) == 8 else { return false }
+    return bytes == [0xD9, 0xD5, 0x05, 0xF9, 0x20, 0xA1, 0x63, 0xD7]
+  }
+
+  // MARK: Opening
+
+  private static func openEncrypted(
+    _ name: String, _ key: UserKey, _ location: SourceLocation
+  ) throws -> (Connection, SecretBytes) {
+    for candidate in try SourceKey.candidates(key) {
+      let secret = try candidate()
+      do {
+        let connection = try secret.withArray { try ForeignCipher.sqlcipher3.open(name, key: .raw($0)) }
+        return (connection, secret)
+      } catch let error as SQLiteError where error.code == SQLITE_NOTADB {
+        continue
+      }
+    }
+    throw UpgradeError(
+      .wrongKey,
+      key.isRaw
+        ? "the key isn't the database's, or the file is no encrypted 1.x database"
+        : "the password isn't the database's, or the file is no encrypted 1.x database", path: location.path)
+  }
+
+  /// A path as part of a URI.
+  private static func escaped(_ path: String) -> String {
+    var text = ""
+    for byte in path.utf8 {
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "/"), UInt8(ascii: "-"), UInt8(ascii: "."),
+        UInt8(ascii: "_"), UInt8(ascii: "~"):
+        text.unicodeScalars.append(Unicode.Scalar(byte))
+      default:
+        let digits = String(byte, radix: 16)
+        text += "%" + (digits.count == 1 ? "0" + digits : digits)
+      }
+    }
+    return text
+  }
+
+  private static func absolute(_ path: String) -> String {
+    guard let resolved = realpath(path, nil) else { return path }
+    defer { free(resolved) }
+    return String(cString: resolved)
+  }
+
+  private static func copyFile(_ path: String, to target: String) throws {
+    let source = open(path, O_RDONLY | O_CLOEXEC)
+    guard source >= 0 else { throw StorageError.system(errno, "can't open", path) }
+    defer { close(source) }
+    let file = open(target, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+    guard file >= 0 else { throw StorageError.system(errno, "can't make", target) }
+    defer { close(file) }
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4_096)
+    defer { buffer.deallocate() }
+    while true {
+      let count = read(source, buffer.baseAddress, buffer.count)
+      if count < 0, errno == EINTR { continue }
+      guard count >= 0 else { throw StorageError.system(errno, "can't read", path) }
+      guard count > 0 else { return }
+      var done = 0
+      while done < count {
+        let written = write(file, buffer.baseAddress! + done, count - done)
+        if written < 0, errno == EINTR { continue }
+        guard written > 0 else { throw StorageError.system(errno, "can't write", target) }
+        done += written
+      }
+    }
+  }
+}
+
+/// The order of revision IDs in 1.x (the collation REVID).
+enum RevisionOrder {
+  static let compare: Connection.Comparison = { left, right in
+    let leftDash = left.firstIndex(of: UInt8(ascii: "-"))
+    let rightDash = right.firstIndex(of: UInt8(ascii: "-"))
+    if let leftDash, let rightDash, leftDash <= 8, rightDash <= 8, leftDash != 1 || rightDash != 1,
+      let leftNumber = generation(left[..<leftDash]), let rightNumber = generation(right[..<rightDash])
+    {
+      if leftNumber != rightNumber { return leftNumber < rightNumber ? -1 : 1 }
+      return bytes(left[(leftDash + 1)...], right[(rightDash + 1)...])
+    }
+    return bytes(left[...], right[...])
+  }
+
+  private static func generation(_ digits: Slice<UnsafeRawBufferPointer>) -> Int? {
+    var number = 0
+    for digit in digits {
+      guard digit >= 0x30, digit <= 0x39 else { return nil }
+      number = number * 10 + Int(digit - 0x30)
+    }
+    return number > 0 ? number : nil
+  }
+
+  private static func bytes(_ left: Slice<UnsafeRawBufferPointer>, _ right: Slice<UnsafeRawBufferPointer>)
+    -> Int
+  {
+    if left.lexicographicallyPrecedes(right) { return -1 }
+    return left.elementsEqual(right) ? 0 : 1
+  }
+}

@@ -1,0 +1,75 @@
+import Storage
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// Keeps others from writing to a source while it is read, and tells whether somebody did: shared locks on the bytes
+/// that SQLite's writers lock, and a look at the files at the end. Nothing is written, no file is made.
+///
+/// SQLite's locks, in bytes: 2^30 of the file pending, 2^30 + 2 and the 509 behind shared; of NAME-shm 120 the writer of
+/// the log, 121 its checkpointer, 122 its recovery.
+final class SourceGuard {
+  /// What is seen of a file without reading it.
+  struct Look: Equatable {
+    var inode: UInt64
+    var bytes: Int64
+    var seconds: Int
+    var nanoseconds: Int
+
+    init?(_ path: String) {
+      var status = stat()
+      guard stat(path, &status) == 0 else { return nil }
+      inode = UInt64(status.st_ino)
+      bytes = Int64(status.st_size)
+      seconds = status.st_mtim.tv_sec
+      nanoseconds = status.st_mtim.tv_nsec
+    }
+  }
+
+  private let location: SourceLocation
+  private var descriptors: [Int32] = []
+  private let looks: [Look?]
+
+  /// F_OFD_SETLK of Linux.
+  private static let setOpenFileLock: Int32 = 37
+
+  private static let watched = ["", "-wal", "-journal"]
+
+  init(_ location: SourceLocation) throws {
+    self.location = location
+    looks = Self.watched.map { Look(location.file + $0) }
+    try lock(location.file, from: 0x4000_0000, count: 512)
+    if Look(location.file + "-shm") != nil { try lock(location.file + "-shm", from: 120, count: 3) }
+  }
+
+  deinit { for descriptor in descriptors { close(descriptor) } }
+
+  private func lock(_ path: String, from start: Int, count: Int) throws {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+    guard descriptor >= 0 else { throw StorageError.system(errno, "can't open", path) }
+    descriptors.append(descriptor)
+    var lock = flock()
+    lock.l_type = Int16(F_RDLCK)
+    lock.l_whence = Int16(SEEK_SET)
+    lock.l_start = off_t(start)
+    lock.l_len = off_t(count)
+    // Of the open file, not of the process: SQLite in this process must not end it.
+    guard fcntl(descriptor, Self.setOpenFileLock, &lock) == 0 else {
+      // Some file systems have no locks.
+      guard errno == EAGAIN || errno == EACCES else { return }
+      throw UpgradeError(
+        .inUse, "the database is locked, somebody is writing to it: close it there first", path: location.path
+      )
+    }
+  }
+
+  /// Throws `changed` when somebody wrote to the source since.
+  func checkUnchanged() throws {
+    guard Self.watched.map({ Look(location.file + $0) }) == looks else {
+      throw UpgradeError(
+        .changed, "the database was written to while it was read: close it there, and upgrade it again",
+        path: location.path)
+    }
+  }
+}

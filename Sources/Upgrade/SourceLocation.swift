@@ -1,0 +1,115 @@
+// Where a 1.x database lies:
+//
+//   NAME.cblite2/db.sqlite3, NAME.cblite2/attachments/     iOS 1.1, Android and .NET 1.2, and later
+//   NAME.cblite, "NAME attachments/"                       iOS 1.0, others up to 1.1; or NAME.touchdb
+//   NAME.cblite, NAME/attachments/                         Android and .NET 1.0
+//
+// with NAME.cblite-wal or -journal beside it.
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// The files of a database that isn't of this project, found by what they hold.
+public struct SourceLocation: Sendable, Hashable {
+  /// What was asked for.
+  public let path: String
+  /// The SQLite file.
+  public let file: String
+  /// Where attachments may be, in the order in which they are looked for.
+  public let attachmentDirectories: [String]
+
+  /// The endings of 1.x databases' names.
+  public static let suffixes = [".cblite2", ".cblite", ".touchdb"]
+
+  /// Finds the files at `path`: a directory, or a database file. Throws an `UpgradeError` that says what is there when that
+  /// can't be a 1.x database in SQLite; whether it is one shows when it is opened.
+  public init(_ path: String) throws {
+    var path = path
+    while path.count > 1, path.hasSuffix("/") { path.removeLast() }
+    self.path = path
+    guard let kind = Self.kind(path) else {
+      throw UpgradeError(.notFound, "there is no database", path: path)
+    }
+    guard kind == S_IFDIR else {
+      let base = Self.withoutSuffix(path)
+      let parent = Self.parent(of: path)
+      file = path
+      attachmentDirectories = [base + " attachments", base + "/attachments", parent + "/attachments"]
+      if path.split(separator: "/").last?.hasPrefix("db.forest") == true { throw Self.forestDB(path) }
+      if path.hasSuffix("/db.sqlite3"), Self.kind(parent + "/Attachments") != nil {
+        throw Self.laterVersion(parent)
+      }
+      return
+    }
+    let names = Self.names(in: path)
+    if names.contains("database.json") {
+      throw UpgradeError(.notOld, "this is a database that needs no upgrade", path: path)
+    }
+    guard names.contains("db.sqlite3") else {
+      if names.contains(where: { $0.hasPrefix("db.forest") }) { throw Self.forestDB(path) }
+      let inner = names.filter { name in Self.suffixes.contains { name.hasSuffix($0) } }
+      guard inner.isEmpty else {
+        throw UpgradeError(
+          .foreign,
+          "the directory isn't a database, but holds some: name one (\(inner.joined(separator: ", ")))",
+          path: path)
+      }
+      throw UpgradeError(
+        .foreign, "the directory holds no Couchbase Lite database (there is no db.sqlite3 in it)", path: path)
+    }
+    file = path + "/db.sqlite3"
+    attachmentDirectories = [path + "/attachments"]
+  }
+
+  static func forestDB(_ path: String) -> UpgradeError {
+    UpgradeError(
+      .forestDB,
+      "this is a 1.x database with ForestDB storage, which can't be read here: replicate it into a 1.x database with "
+        + "SQLite storage, and upgrade that", path: path)
+  }
+
+  static func laterVersion(_ path: String) -> UpgradeError {
+    UpgradeError(
+      .laterVersion,
+      "this is a database of Couchbase Lite 2 or later, which needs no upgrade: `touchstone import` reads it",
+      path: path)
+  }
+
+  /// The path without an ending of 1.x.
+  public static func withoutSuffix(_ path: String) -> String {
+    for suffix in suffixes where path.hasSuffix(suffix) { return String(path.dropLast(suffix.count)) }
+    return path
+  }
+
+  /// All files and directories of the database that are there, the SQLite file first.
+  public var parts: [String] {
+    if file != path { return [path] }
+    return ([file] + ["-wal", "-shm", "-journal"].map { file + $0 } + attachmentDirectories.prefix(2))
+      .filter { Self.kind($0) != nil }
+  }
+
+  /// The kind of file at a path, nil when there is none.
+  static func kind(_ path: String) -> mode_t? {
+    var status = stat()
+    return stat(path, &status) == 0 ? status.st_mode & S_IFMT : nil
+  }
+
+  static func parent(of path: String) -> String {
+    guard let slash = path.lastIndex(of: "/") else { return "." }
+    return slash == path.startIndex ? "/" : String(path[..<slash])
+  }
+
+  static func names(in directory: String) -> [String] {
+    guard let opened = opendir(directory) else { return [] }
+    defer { closedir(opened) }
+    var names: [String] = []
+    while let entry = readdir(opened) {
+      names.append(
+        withUnsafePointer(to: &entry.pointee.d_name) {
+          $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+        })
+    }
+    return names.filter { $0 != "." && $0 != ".." }.sorted()
+  }
+}

@@ -1,0 +1,153 @@
+import Fleece
+
+/// What is carried over of the document that a reader is at: decided the same way when it is copied and when it is
+/// compared.
+struct SourcePlan {
+  /// What is asked of a leaf's body.
+  typealias Readability = (_ sequence: Int) throws -> String?
+
+  /// Issues of the document, in the order in which they were found.
+  private(set) var issues: [UpgradeIssue] = []
+  /// Revisions that are carried over.
+  private(set) var revisions = 0
+  /// Of those, leaves that are live.
+  private(set) var liveLeaves = 0
+  /// Leaves at all.
+  private(set) var leaves = 0
+  /// What the source has, whatever is carried over: live leaves, and bodies.
+  private(set) var sourceLiveLeaves = 0
+  private(set) var sourceBodies = 0
+  /// Revisions that weren't asked for.
+  private(set) var unwanted = 0
+
+  /// Revisions of the winner's branch that are carried over with `winners`: as many as the official upgrade keeps.
+  static let winnersDepth = 20
+
+  /// Decides. `whyUnreadable` says why a leaf's body can't be read, nil when it can; it is asked only when there are
+  /// several leaves, as who copies a single one sees that for itself and calls `refuse`.
+  mutating func decide(
+    _ reader: SourceReader, _ carry: UpgradeOptions.Carry, whyUnreadable: Readability
+  ) throws {
+    issues.removeAll(keepingCapacity: true)
+    unwanted = 0
+    choose(reader)
+    if leaves > 1 {
+      var refused: [UpgradeIssue] = []
+      for index in reader.revisions.rows.indices where reader.revisions.rows[index].isLeaf {
+        guard let reason = try whyUnreadable(reader.revisions.rows[index].sequence) else { continue }
+        reader.revisions.rows[index].isRefused = true
+        refused.append(Self.unreadable(reader, index, reason))
+      }
+      if !refused.isEmpty {
+        issues.removeAll()
+        choose(reader)
+        issues += refused
+      }
+    }
+    sourceLiveLeaves = liveLeaves
+    sourceBodies = reader.revisions.rows.count { $0.hasBody }
+    if carry == .winners, revisions > 0 { keepWinner(reader) }
+    for row in reader.revisions.rows where row.isLeaf && !row.hasBody && !row.isDeleted {
+      issues.append(
+        UpgradeIssue(
+          .emptyBody, documentID: reader.documentName,
+          revisionID: reader.revisions.find(row.sequence).map { reader.revisions.id($0) },
+          "its body isn't in the database any more: it gets an empty one"))
+    }
+  }
+
+  /// Takes note that a leaf's body turned out to be unreadable.
+  mutating func refuse(_ reader: SourceReader, _ row: Int, _ reason: String) {
+    issues.append(Self.unreadable(reader, row, reason))
+  }
+
+  static func unreadable(_ reader: SourceReader, _ row: Int, _ reason: String) -> UpgradeIssue {
+    UpgradeIssue(
+      .unreadableBody, documentID: reader.documentName, revisionID: reader.revisions.id(row),
+      "its body can't be read (\(reason)): the revision is left out")
+  }
+
+  private mutating func choose(_ reader: SourceReader) {
+    var found: [(row: Int, kind: UpgradeIssue.Kind, message: String)] = []
+    // Taken out while it is changed, so that it isn't copied.
+    var revisions = reader.revisions
+    reader.revisions = SourceRevisions()
+    revisions.choose { found.append(($0, $1, $2)) }
+    for (row, kind, message) in found {
+      issues.append(
+        UpgradeIssue(
+          kind, documentID: reader.documentName, revisionID: String(revisions.id(row).prefix(300)), message))
+    }
+    reader.revisions = revisions
+    count(reader)
+  }
+
+  private mutating func count(_ reader: SourceReader) {
+    (revisions, liveLeaves, leaves) = (0, 0, 0)
+    for row in reader.revisions.rows where row.isCarried {
+      revisions += 1
+      guard row.isLeaf else { continue }
+      leaves += 1
+      if !row.isDeleted { liveLeaves += 1 }
+    }
+  }
+
+  /// Leaves the branch of the winner, by 1.x's rule.
+  private mutating func keepWinner(_ reader: SourceReader) {
+    guard let winner = Self.winner(reader.revisions) else { return }
+    let before = revisions
+    var rows = reader.revisions.rows
+    let isCarried = rows.map(\.isCarried)
+    for index in rows.indices {
+      rows[index].isCarried = false
+      rows[index].isLeaf = false
+      rows[index].number = -1
+    }
+    rows[winner].isLeaf = true
+    var index = winner
+    for number in 0..<Self.winnersDepth where index >= 0 && isCarried[index] {
+      rows[index].isCarried = true
+      rows[index].number = number
+      // Its IDs alone are kept.
+      if index != winner { rows[index].hasBody = false }
+      index = rows[index].parent
+    }
+    reader.revisions.rows = rows
+    count(reader)
+    unwanted = before - revisions
+    renumber(reader)
+  }
+
+  /// Numbers are in the order of the rows.
+  private func renumber(_ reader: SourceReader) {
+    var number = 0
+    for index in reader.revisions.rows.indices where reader.revisions.rows[index].isCarried {
+      reader.revisions.rows[index].number = number
+      number += 1
+    }
+  }
+
+  /// The row of the leaf that wins: a live one before a deleted one, then the higher ID.
+  static func winner(_ revisions: SourceRevisions) -> Int? {
+    var best: Int?
+    for index in revisions.rows.indices where revisions.rows[index].isLeaf {
+      guard let found = best else {
+        best = index
+        continue
+      }
+      let (old, new) = (revisions.rows[found], revisions.rows[index])
+      let isBetter: Bool
+      if old.isDeleted != new.isDeleted {
+        isBetter = old.isDeleted
+      } else if old.generation != new.generation {
+        isBetter = new.generation > old.generation
+      } else {
+        isBetter = revisions.withID(found) { old in
+          revisions.withID(index) { new in old.lexicographicallyPrecedes(new) }
+        }
+      }
+      if isBetter { best = index }
+    }
+    return best
+  }
+}

@@ -1,0 +1,199 @@
+import CSQLite
+import SQLiteLibrary
+
+/// Reads the documents of a source one by one, in the order of their numbers, with all their revisions; and bodies where
+/// the library has them.
+///
+/// Tables are read without their indexes: what an index lacks isn't lost. Revisions are sorted by the library, without
+/// their bodies, in memory of a fixed size and a temporary file.
+final class SourceReader {
+  /// A revision whose document isn't there.
+  struct Orphan {
+    let sequence: Int
+    let revisionID: String
+    let hasBody: Bool
+  }
+
+  let source: SourceDatabase
+  private let documents: Statement
+  private let rows: Statement
+  private let bodies: Statement
+  private let attachments: Statement?
+  private var hasRow: Bool
+  private var spliced: [UInt8] = []
+
+  /// The revisions of the document, newest first.
+  var revisions = SourceRevisions()
+  /// The document's number in the source.
+  private(set) var number = 0
+  /// When the document expires, in seconds since 1970.
+  private(set) var expiration: Int?
+  private(set) var hasInvalidExpiration = false
+
+  init(_ source: SourceDatabase) throws {
+    self.source = source
+    let connection = source.connection
+    do {
+      documents = try connection.prepare(
+        "SELECT doc_id, docid, \(source.hasExpirations ? "expiry_timestamp" : "NULL") FROM docs NOT INDEXED "
+          + "ORDER BY doc_id")
+      rows = try connection.prepare(
+        "SELECT doc_id, sequence, revid, parent, current, deleted, typeof(json) <> 'null' FROM revs NOT INDEXED "
+          + "ORDER BY doc_id, sequence DESC")
+      bodies = try connection.prepare("SELECT json FROM revs WHERE sequence = ?")
+      attachments = source.hasAttachmentTable ? try Self.attachmentStatement(connection) : nil
+      hasRow = try rows.step()
+    } catch let error as SQLiteError { throw SourceDatabase.error(error, source.location) }
+  }
+
+  deinit { close() }
+
+  /// Ends its statements: before the connection is closed.
+  func close() {
+    for statement in [documents, rows, bodies] { statement.finalize() }
+    attachments?.finalize()
+  }
+
+  private static func attachmentStatement(_ connection: Connection) throws -> Statement {
+    var columns: Set<String> = []
+    let info = try connection.prepare("PRAGMA table_info(attachments)")
+    defer { info.finalize() }
+    while try info.step() { columns.insert(info.string(1) ?? "") }
+    // Without an index each revision would be a walk over the whole table.
+    let table = "temp.upgrade_attachments"
+    func column(_ name: String) -> String { columns.contains(name) ? name : "NULL AS \(name)" }
+    try connection.execute("PRAGMA temp_store = FILE")
+    try connection.execute(
+      "CREATE TEMP TABLE IF NOT EXISTS upgrade_attachments AS SELECT sequence, filename, key, "
+        + ["type", "length", "revpos", "encoding", "encoded_length"].map(column).joined(separator: ", ")
+        + " FROM main.attachments NOT INDEXED")
+    try connection.execute(
+      "CREATE INDEX IF NOT EXISTS temp.upgrade_attachments_by_sequence ON upgrade_attachments(sequence)")
+    return try connection.prepare(
+      "SELECT filename, key, type, length, revpos, encoding, encoded_length FROM \(table) WHERE sequence = ? "
+        + "ORDER BY filename")
+  }
+
+  // MARK: Documents
+
+  /// Goes to the next document; false when there is none left. `orphan` is told of revisions that have no document.
+  func next(_ orphan: (Orphan) throws -> Void) throws -> Bool {
+    do {
+      revisions.removeAll()
+      guard try documents.step() else {
+        while hasRow { try skipRow(orphan) }
+        return false
+      }
+      number = documents.integer(0)
+      while hasRow, rows.type(0) != SQLITE_INTEGER || rows.integer(0) < number {
+        // What isn't a number sorts before numbers, or behind them all.
+        if rows.type(0) != SQLITE_INTEGER, rows.type(0) != SQLITE_NULL { break }
+        try skipRow(orphan)
+      }
+      while hasRow, rows.type(0) == SQLITE_INTEGER, rows.integer(0) == number {
+        revisions.add(
+          sequence: rows.integer(1), parent: rows.isNull(3) ? 0 : rows.integer(3), id: rows.utf8(2),
+          isCurrent: rows.integer(4) != 0, isDeleted: rows.integer(5) != 0, hasBody: rows.integer(6) != 0)
+        hasRow = try rows.step()
+      }
+      switch documents.type(2) {
+      case SQLITE_NULL: (expiration, hasInvalidExpiration) = (nil, false)
+      case SQLITE_INTEGER where abs(documents.double(2)) < 1e15:
+        (expiration, hasInvalidExpiration) = (documents.integer(2), false)
+      default: (expiration, hasInvalidExpiration) = (nil, true)
+      }
+      return true
+    } catch let error as SQLiteError { throw SourceDatabase.error(error, source.location) }
+  }
+
+  private func skipRow(_ orphan: (Orphan) throws -> Void) throws {
+    try orphan(
+      Orphan(
+        sequence: rows.integer(1), revisionID: rows.string(2) ?? "", hasBody: rows.integer(6) != 0))
+    hasRow = try rows.step()
+  }
+
+  /// The document's ID as it is stored, not checked; valid until the next document.
+  var documentID: UnsafeRawBufferPointer { documents.utf8(1) }
+
+  /// The document's ID for people.
+  var documentName: String { String(decoding: documentID.prefix(500), as: UTF8.self) }
+
+  /// How many documents there are.
+  func documentCount() throws -> Int {
+    do { return try source.connection.integer("SELECT count(*) FROM docs NOT INDEXED") ?? 0 } catch let error
+      as SQLiteError
+    { throw SourceDatabase.error(error, source.location) }
+  }
+
+  // MARK: Bodies
+
+  /// Calls `body` with the JSON of a revision; with `{}` when it is empty or isn't there. Rows of the table of attachments
+  /// stand in it as the property that later versions have. The bytes end when `body` returns.
+  func withBody<Result>(_ sequence: Int, _ body: (UnsafeRawBufferPointer) throws -> Result) throws -> Result {
+    do {
+      try bodies.bind(1, sequence)
+      defer { bodies.reset() }
+      guard try bodies.step() else { return try Self.emptyBody { try body($0) } }
+      let bytes = bodies.type(0) == SQLITE_BLOB ? bodies.bytes(0) : bodies.utf8(0)
+      guard bytes.count > 0 else {
+        if attachments != nil {
+          return try Self.emptyBody { try withAttachments(sequence, $0, body) }
+        }
+        return try Self.emptyBody { try body($0) }
+      }
+      guard attachments != nil else { return try body(bytes) }
+      return try withAttachments(sequence, bytes, body)
+    } catch let error as SQLiteError { throw SourceDatabase.error(error, source.location) }
+  }
+
+  private static func emptyBody<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result
+  {
+    let empty: StaticString = "{}"
+    return try body(UnsafeRawBufferPointer(start: empty.utf8Start, count: 2))
+  }
+
+  private func withAttachments<Result>(
+    _ sequence: Int, _ bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) throws -> Result
+  ) throws -> Result {
+    guard let attachments, bytes.first == UInt8(ascii: "{") else { return try body(bytes) }
+    try attachments.bind(1, sequence)
+    defer { attachments.reset() }
+    guard try attachments.step() else { return try body(bytes) }
+    spliced.removeAll(keepingCapacity: true)
+    spliced += Array("{\"_attachments\":{".utf8)
+    var isFirst = true
+    repeat {
+      if !isFirst { spliced.append(UInt8(ascii: ",")) }
+      isFirst = false
+      append(attachments)
+    } while try attachments.step()
+    spliced.append(UInt8(ascii: "}"))
+    // A property of that name that the body has itself comes later, and counts.
+    let rest = bytes.dropFirst()
+    let isEmpty = rest.first { ![0x20, 0x09, 0x0A, 0x0D].contains($0) } == UInt8(ascii: "}")
+    if !isEmpty { spliced.append(UInt8(ascii: ",")) }
+    spliced += rest
+    return try spliced.withUnsafeBytes { try body($0) }
+  }
+
+  /// One row of the table of attachments as a member of the property.
+  private func append(_ row: Statement) {
+    let isCompressed = row.integer(5) == 1
+    spliced += AttachmentText.quoted(row.string(0) ?? "")
+    spliced += Array(":{\"stub\":true,\"digest\":".utf8)
+    spliced += AttachmentText.quoted(
+      AttachmentText.digest(row.type(1) == SQLITE_BLOB ? row.bytes(1) : row.utf8(1)))
+    if let type = row.string(2) {
+      spliced += Array(",\"content_type\":".utf8)
+      spliced += AttachmentText.quoted(type)
+    }
+    if !row.isNull(3) { spliced += Array(",\"length\":\(max(0, row.integer(3)))".utf8) }
+    if !row.isNull(4) { spliced += Array(",\"revpos\":\(max(0, row.integer(4)))".utf8) }
+    if isCompressed {
+      spliced += Array(",\"encoding\":\"gzip\"".utf8)
+      if !row.isNull(6) { spliced += Array(",\"encoded_length\":\(max(0, row.integer(6)))".utf8) }
+    }
+    spliced.append(UInt8(ascii: "}"))
+  }
+}

@@ -1,0 +1,208 @@
+import SQLiteLibrary
+
+/// The revisions of one document as the source has them, and which of them are carried over: the arrays are used from
+/// document to document.
+struct SourceRevisions {
+  struct Row {
+    var sequence: Int
+    /// The parent's sequence; 0 for none.
+    var parentSequence: Int
+    /// The ID in `ids`.
+    var id: Range<Int>
+    /// 0 when the ID isn't one, or the sequence isn't.
+    var generation: UInt64
+    var isCurrent: Bool
+    var isDeleted: Bool
+    var hasBody: Bool
+
+    /// Among the rows, or -1.
+    var parent = -1
+    var isCarried = false
+    var isLeaf = false
+    /// The number among those that are carried over.
+    var number = -1
+    /// A leaf that can't be carried over.
+    var isRefused = false
+  }
+
+  private(set) var ids: [UInt8] = []
+  var rows: ContiguousArray<Row> = []
+
+  mutating func removeAll() {
+    ids.removeAll(keepingCapacity: true)
+    rows.removeAll(keepingCapacity: true)
+  }
+
+  mutating func add(
+    sequence: Int, parent: Int, id: UnsafeRawBufferPointer, isCurrent: Bool, isDeleted: Bool, hasBody: Bool
+  ) {
+    let start = ids.count
+    ids.append(contentsOf: id)
+    rows.append(
+      Row(
+        sequence: sequence, parentSequence: parent, id: start..<ids.count,
+        generation: sequence > 0 ? Self.generation(id) : 0,
+        isCurrent: isCurrent, isDeleted: isDeleted, hasBody: hasBody))
+  }
+
+  func id(_ row: Int) -> String { String(decoding: ids[rows[row].id], as: UTF8.self) }
+
+  @inline(__always)
+  func withID<Result>(_ row: Int, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+    let range = rows[row].id
+    return try ids.withUnsafeBytes { try body(UnsafeRawBufferPointer(rebasing: $0[range])) }
+  }
+
+  /// The generation of an ID that can be stored (`RevisionID`), else 0.
+  private static func generation(_ id: UnsafeRawBufferPointer) -> UInt64 {
+    var generation: UInt64 = 0
+    var index = 0
+    while index < id.count, id[index] != UInt8(ascii: "-") {
+      let digit = id[index] &- 0x30
+      guard digit < 10, index < 18, index > 0 || digit > 0 else { return 0 }
+      generation = generation * 10 + UInt64(digit)
+      index += 1
+    }
+    let suffix = id.count - index - 1
+    guard index > 0, suffix > 0, suffix <= 250 else { return 0 }
+    while index + 1 < id.count {
+      index += 1
+      guard id[index] > 0x20, id[index] < 0x7F else { return 0 }
+    }
+    return generation
+  }
+
+  // MARK: Which are carried over
+
+  /// Links parents and chooses what is carried over: leaves and what they descend from. `report` is told of what isn't as
+  /// it should be. What was marked `isRefused` is left out.
+  ///
+  /// A leaf is a revision that 1.x calls current; when it calls none so, one that nothing descends from. What has been
+  /// replaced and has no leaf above it isn't carried over: nobody could see it in 1.x.
+  mutating func choose(_ report: (Int, UpgradeIssue.Kind, String) throws -> Void) rethrows {
+    if rows.count == 1 {
+      try chooseOnly(report)
+    } else {
+      try link(report)
+      try mark(report)
+    }
+  }
+
+  private mutating func chooseOnly(_ report: (Int, UpgradeIssue.Kind, String) throws -> Void) rethrows {
+    let row = rows[0]
+    guard row.generation > 0 else { return try report(0, .invalidRevisionID, Self.invalidID) }
+    guard !row.isRefused else { return }
+    if row.parentSequence != 0 { try report(0, .brokenParent, "its parent isn't there") }
+    rows[0].isCarried = true
+    rows[0].isLeaf = true
+    rows[0].number = 0
+  }
+
+  private static let invalidID = "this can't be the ID of a revision, or its sequence isn't one"
+
+  private mutating func link(_ report: (Int, UpgradeIssue.Kind, String) throws -> Void) rethrows {
+    // Newest first, as they were read: sequences descend.
+    for index in rows.indices {
+      rows[index].parent = -1
+      rows[index].isCarried = false
+      rows[index].isLeaf = false
+      rows[index].number = -1
+    }
+    let doubles = duplicates()
+    for index in rows.indices {
+      guard rows[index].generation > 0 else {
+        try report(index, .invalidRevisionID, Self.invalidID)
+        continue
+      }
+      if doubles.contains(index) {
+        try report(index, .invalidRevisionID, "another revision of the document has this ID")
+        rows[index].generation = 0
+      }
+    }
+    for index in rows.indices where rows[index].generation > 0 {
+      let sequence = rows[index].parentSequence
+      guard sequence != 0 else { continue }
+      guard let parent = find(sequence) else {
+        try report(index, .brokenParent, "its parent isn't there")
+        continue
+      }
+      guard rows[parent].generation > 0 else {
+        try report(index, .brokenParent, "its parent can't be carried over")
+        continue
+      }
+      guard rows[parent].generation < rows[index].generation else {
+        try report(index, .brokenParent, "its parent, \(id(parent)), isn't older")
+        continue
+      }
+      rows[index].parent = parent
+    }
+  }
+
+  private mutating func mark(_ report: (Int, UpgradeIssue.Kind, String) throws -> Void) rethrows {
+    if rows.contains(where: { $0.isCurrent }) {
+      for index in rows.indices where rows[index].isCurrent { carry(index) }
+    } else {
+      var isParent = ContiguousArray(repeating: false, count: rows.count)
+      for row in rows where row.parent >= 0 { isParent[row.parent] = true }
+      for index in rows.indices where !isParent[index] { carry(index) }
+    }
+    for index in rows.indices where rows[index].isCarried { rows[index].isLeaf = true }
+    for row in rows where row.isCarried && row.parent >= 0 { rows[row.parent].isLeaf = false }
+    var number = 0
+    for index in rows.indices {
+      if rows[index].isCarried {
+        rows[index].number = number
+        number += 1
+      } else if rows[index].generation > 0, !rows[index].isRefused {
+        try report(
+          index, .detachedRevision, "it has been replaced, and no leaf that is carried over descends from it")
+      }
+    }
+  }
+
+  private mutating func carry(_ leaf: Int) {
+    var index = leaf
+    guard rows[index].generation > 0, !rows[index].isRefused else { return }
+    // Generations fall, so this ends.
+    while index >= 0, !rows[index].isCarried {
+      rows[index].isCarried = true
+      index = rows[index].parent
+    }
+  }
+
+  /// The row of a sequence; they descend.
+  func find(_ sequence: Int) -> Int? {
+    var low = 0
+    var high = rows.count
+    while low < high {
+      let middle = (low + high) / 2
+      if rows[middle].sequence == sequence { return middle }
+      if rows[middle].sequence > sequence { low = middle + 1 } else { high = middle }
+    }
+    return nil
+  }
+
+  /// Rows that have the ID of one before.
+  private func duplicates() -> Set<Int> {
+    var found: Set<Int> = []
+    ids.withUnsafeBytes { bytes in
+      func isSame(_ a: Int, _ b: Int) -> Bool {
+        rows[a].id.count == rows[b].id.count && bytes[rows[a].id].elementsEqual(bytes[rows[b].id])
+      }
+      guard rows.count > 64 else {
+        for index in rows.indices where rows[index].generation > 0 {
+          for other in 0..<index
+          where rows[other].generation == rows[index].generation && isSame(other, index) {
+            found.insert(index)
+          }
+        }
+        return
+      }
+      var first: Set<[UInt8]> = []
+      for index in rows.indices where !first.insert(Array(bytes[rows[index].id])).inserted {
+        found.insert(index)
+      }
+    }
+    return found
+  }
+}

@@ -1,0 +1,326 @@
+import Blobs
+import Documents
+import Fleece
+import Storage
+
+/// Carries a source over into an empty store, in transactions of a limited size.
+final class UpgradeCopy {
+  private let upgrade: Upgrade
+  private let store: DocumentStore
+  private let reader: SourceReader
+  private let attachments: SourceAttachments
+  private var plan = SourcePlan()
+  private var done = 0
+  private var total = 0
+  /// Of the document: attachments that were reported already.
+  private var reported: Set<String> = []
+  private var documentBytes = 0
+
+  /// Documents of a transaction, and bytes of JSON, at most.
+  private static let batchDocuments = 4_000
+  private static let batchBytes = 16 << 20
+
+  init(_ upgrade: Upgrade, _ store: DocumentStore) throws {
+    guard let blobs = store.blobs else {
+      throw StorageError(.unsupported, "an upgrade needs a place for blobs")
+    }
+    self.upgrade = upgrade
+    self.store = store
+    reader = try SourceReader(upgrade.source)
+    attachments = SourceAttachments(upgrade.source.location, key: upgrade.source.key, blobs: blobs)
+  }
+
+  func run() throws {
+    defer { reader.close() }
+    total = try reader.documentCount()
+    var isMore = true
+    while isMore {
+      isMore = try store.importing { target in
+        var bytes = 0
+        for _ in 0..<Self.batchDocuments {
+          guard try reader.next(noteOrphan) else { return false }
+          documentBytes = 0
+          try carryDocument(target)
+          bytes += documentBytes
+          done += 1
+          if done % 512 == 0 { try upgrade.tell(.copying, done, total) }
+          if bytes >= Self.batchBytes { break }
+        }
+        return true
+      }
+    }
+    try carryExtras()
+    let counts = attachments.counts
+    upgrade.update { $0.attachments = counts }
+    try upgrade.tell(.copying, done, total)
+  }
+
+  private func noteOrphan(_ orphan: SourceReader.Orphan) throws {
+    upgrade.update { report in
+      report.revisions.read += 1
+      report.revisions.skipped += 1
+      guard orphan.hasBody else { return }
+      report.bodies.read += 1
+      report.bodies.skipped += 1
+    }
+    try upgrade.note(
+      UpgradeIssue(
+        .orphanRevision, revisionID: String(orphan.revisionID.prefix(300)),
+        "its document isn't there (sequence \(orphan.sequence))"))
+  }
+
+  // MARK: A document
+
+  private func carryDocument(_ target: DocumentImport) throws {
+    if !reported.isEmpty { reported.removeAll() }
+    if reader.documentID.first == UInt8(ascii: "_") {
+      return try skip(
+        .reservedDocumentID, "an ID can't begin with an underscore (design documents belong to servers)")
+    }
+    do { try target.begin(reader.documentID) } catch let error as DocumentError
+      where error.code == .invalidDocumentID
+    { return try skip(.invalidDocumentID, error.message) }
+    guard !reader.revisions.rows.isEmpty else { return try skip(.noRevision, "it has no revision") }
+    try plan.decide(reader, upgrade.options.carry) { sequence in
+      try reader.withBody(sequence) { try Self.whyUnreadable($0, target) }
+    }
+    guard plan.revisions > 0 else { return try skipUnreadable() }
+    let rows = reader.revisions.rows
+    for (index, row) in rows.enumerated() where row.isCarried {
+      let parent = row.parent >= 0 && rows[row.parent].isCarried ? rows[row.parent].number : -1
+      let isAdded = reader.revisions.withID(index) {
+        target.add(
+          $0, parent: parent, sequence: UInt64(row.sequence), isDeleted: row.isDeleted, isLeaf: row.isLeaf,
+          hasBody: row.isLeaf || row.hasBody)
+      }
+      guard isAdded else {
+        throw StorageError(.engineFailure, "the revision \(reader.revisions.id(index)) was refused")
+      }
+    }
+    var carriedBodies = 0
+    let isNew: Bool
+    do {
+      isNew = try target.finish { sequence in
+        let isCarried = try encode(Int(sequence), target)
+        if isCarried { carriedBodies += 1 }
+        return isCarried
+      }
+    } catch let error as UnreadableLeaf {
+      guard let row = reader.revisions.find(error.sequence) else { throw error }
+      plan.refuse(reader, row, error.reason)
+      return try skipUnreadable()
+    }
+    guard isNew else {
+      upgrade.duplicates.insert(reader.number)
+      return try skip(.duplicateDocument, "another document has this ID")
+    }
+    try count(carriedBodies)
+    for issue in plan.issues { try upgrade.note(issue) }
+    try carryExpiration(target)
+  }
+
+  /// The body of the only leaf can't be read.
+  private struct UnreadableLeaf: Error {
+    let sequence: Int
+    let reason: String
+  }
+
+  private static func whyUnreadable(_ json: UnsafeRawBufferPointer, _ target: DocumentImport) throws
+    -> String?
+  {
+    do {
+      try target.encode(json: json)
+      return nil
+    } catch let error as DocumentError where error.code == .invalidBody { return error.message }
+  }
+
+  /// Encodes the body of a revision, with its attachments; false for one of a replaced revision that can't be read.
+  private func encode(_ sequence: Int, _ target: DocumentImport) throws -> Bool {
+    guard let index = reader.revisions.find(sequence) else { return false }
+    let row = reader.revisions.rows[index]
+    let reason: String? = try reader.withBody(sequence) { json in
+      documentBytes += json.count
+      return try Self.whyUnreadable(json, target)
+    }
+    if let reason {
+      guard !row.isLeaf else { throw UnreadableLeaf(sequence: sequence, reason: reason) }
+      try upgrade.note(
+        UpgradeIssue(
+          .unreadableOldBody, documentID: reader.documentName, revisionID: reader.revisions.id(index),
+          "its body can't be read (\(reason)): it is carried over by its ID alone"))
+      return false
+    }
+    if target.bodyHasReservedNames { try carryAttachments(row.generation, index, target) }
+    return true
+  }
+
+  // MARK: Attachments
+
+  private func carryAttachments(_ generation: UInt64, _ row: Int, _ target: DocumentImport) throws {
+    let keys = target.sharedKeys
+    guard let root = target.body, let found = root.value(of: AttachmentEntry.property, sharedKeys: keys)
+    else {
+      return
+    }
+    guard found.type == .dict else {
+      return try note(.invalidAttachment, row, nil, "_attachments is no object: it stays as it is")
+    }
+    var entries: [AttachmentEntry] = []
+    for entry in found.entries {
+      entries.append(AttachmentEntry(entry.name(in: keys) ?? "", entry.value, keys))
+    }
+    var isAsStored = true
+    for entry in entries {
+      guard let stored = entry.stored else {
+        try note(.invalidAttachment, row, entry.name, "it has no digest of SHA-1: it stays as it is")
+        continue
+      }
+      let outcome = try attachments.carry(stored, limit: entry.limit)
+      if !entry.isAsStored { isAsStored = false }
+      switch outcome {
+      case .missing:
+        try note(.missingAttachment, row, entry.name, "its file isn't there (\(stored.digest))")
+      case .damaged(let reason):
+        try note(.damagedAttachment, row, entry.name, "\(reason) (\(stored.digest))")
+      default: break
+      }
+    }
+    guard !isAsStored else { return }
+    let body: JSONValue
+    do { body = try root.jsonValue(sharedKeys: keys) } catch {
+      throw StorageError(.engineFailure, "a body that was just encoded can't be read: \(error)")
+    }
+    try target.encode(
+      AttachmentEntry.settled(body, generation: generation) { entry in
+        try entry.stored.map { try attachments.carry($0, limit: entry.limit) }
+      })
+  }
+
+  /// Once of each document, whatever number of its revisions has the attachment.
+  private func note(
+    _ kind: UpgradeIssue.Kind, _ row: Int, _ name: String?, _ message: String
+  ) throws {
+    guard reported.insert("\(name ?? "")\u{0}\(message)").inserted else { return }
+    try upgrade.note(
+      UpgradeIssue(
+        kind, documentID: reader.documentName, revisionID: reader.revisions.id(row), attachment: name, message
+      ))
+  }
+
+  // MARK: Counts
+
+  private func count(_ carriedBodies: Int) throws {
+    let rows = reader.revisions.rows
+    let isTombstone = plan.liveLeaves == 0
+    let isFull = upgrade.options.carry == .full
+    let (plan, documentBytes) = (plan, documentBytes)
+    upgrade.update { report in
+      report.documents.read += 1
+      report.documents.carried += 1
+      if isTombstone {
+        report.tombstones.read += 1
+        report.tombstones.carried += 1
+      }
+      report.revisions.read += rows.count
+      report.revisions.carried += plan.revisions
+      report.revisions.unwanted += plan.unwanted
+      report.revisions.skipped += rows.count - plan.revisions - plan.unwanted
+      report.bodies.carried += carriedBodies
+      report.bodyBytes += documentBytes
+      if plan.sourceLiveLeaves > 1 {
+        report.conflicts.read += 1
+        if isFull { report.conflicts.carried += 1 } else { report.conflicts.unwanted += 1 }
+      }
+      // A leaf without one gets an empty one.
+      let left = max(0, plan.sourceBodies - carriedBodies)
+      report.bodies.read += carriedBodies + left
+      if isFull { report.bodies.skipped += left } else { report.bodies.unwanted += left }
+    }
+  }
+
+  private func skipUnreadable() throws {
+    for issue in plan.issues { try upgrade.note(issue) }
+    try skip(.noRevision, "none of its revisions can be carried over")
+  }
+
+  private func skip(_ kind: UpgradeIssue.Kind, _ message: String) throws {
+    let rows = reader.revisions.rows
+    let isTombstone = !rows.isEmpty && !rows.contains { $0.isCurrent && !$0.isDeleted }
+    upgrade.update { report in
+      report.documents.read += 1
+      report.documents.skipped += 1
+      if isTombstone {
+        report.tombstones.read += 1
+        report.tombstones.skipped += 1
+      }
+      report.revisions.read += rows.count
+      report.revisions.skipped += rows.count
+      let bodies = rows.count { $0.hasBody }
+      report.bodies.read += bodies
+      report.bodies.skipped += bodies
+    }
+    try upgrade.note(UpgradeIssue(kind, documentID: reader.documentName, message))
+  }
+
+  // MARK: What else there is
+
+  private func carryExpiration(_ target: DocumentImport) throws {
+    if reader.hasInvalidExpiration {
+      upgrade.update {
+        $0.expirations.read += 1
+        $0.expirations.skipped += 1
+      }
+      return try upgrade.note(
+        UpgradeIssue(
+          .expiration, documentID: reader.documentName, "the time at which it expires can't be read"))
+    }
+    guard let seconds = reader.expiration else { return }
+    let isWanted = upgrade.options.carry == .full
+    upgrade.update {
+      $0.expirations.read += 1
+      if isWanted { $0.expirations.carried += 1 } else { $0.expirations.unwanted += 1 }
+    }
+    guard isWanted else { return }
+    _ = try target.setExpiration(reader.documentID, milliseconds: Int64(seconds) * 1_000)
+  }
+
+  private func carryExtras() throws {
+    let extras = SourceExtras(source: upgrade.source)
+    let views = try extras.viewCount()
+    let checkpoints = try extras.checkpointCount()
+    upgrade.update { report in
+      (report.views.read, report.views.unwanted) = (views, views)
+      (report.checkpoints.read, report.checkpoints.unwanted) = (checkpoints, checkpoints)
+    }
+    guard upgrade.options.carry == .full else {
+      var count = 0
+      try extras.forEachLocalDocument { _, _, _ in count += 1 }
+      return upgrade.update { ($0.localDocuments.read, $0.localDocuments.unwanted) = (count, count) }
+    }
+    if let text = try extras.info("max_revs"), let depth = Int(text), depth > 0 {
+      try store.setMaximumTreeDepth(depth)
+    }
+    try store.importing { target in
+      try extras.forEachLocalDocument { id, generation, json in try carryLocal(id, generation, json, target) }
+      target.raiseLastSequence(to: UInt64(max(0, try extras.lastSequence())))
+      try target.setIdentity(
+        publicUUID: try extras.info("publicUUID").flatMap(SourceExtras.uuid),
+        privateUUID: try extras.info("privateUUID").flatMap(SourceExtras.uuid))
+    }
+  }
+
+  private func carryLocal(
+    _ id: String, _ generation: UInt64, _ json: UnsafeRawBufferPointer, _ target: DocumentImport
+  ) throws {
+    upgrade.update { $0.localDocuments.read += 1 }
+    let name =
+      id.hasPrefix(SourceExtras.localPrefix) ? String(id.dropFirst(SourceExtras.localPrefix.count)) : id
+    do {
+      try target.putLocalDocument(name, generation: generation, json: json)
+      upgrade.update { $0.localDocuments.carried += 1 }
+    } catch let error as DocumentError where [.invalidBody, .invalidDocumentID].contains(error.code) {
+      upgrade.update { $0.localDocuments.skipped += 1 }
+      try upgrade.note(UpgradeIssue(.localDocument, documentID: id, "it can't be stored: \(error.message)"))
+    }
+  }
+}

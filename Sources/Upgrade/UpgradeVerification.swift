@@ -1,0 +1,225 @@
+import Blobs
+import Documents
+import Fleece
+import Storage
+
+/// Reads a source again and compares it with a store: every document, every revision, every body, attachments byte by
+/// byte, and what else there is. Bodies are compared by the JSON parser and the reader of stored bodies; what encodes them
+/// has no part in it.
+final class UpgradeVerification {
+  private let upgrade: Upgrade
+  private let store: DocumentStore
+  private let reader: SourceReader
+  private let attachments: SourceAttachments
+  private let comparison = JSONComparison()
+  private var plan = SourcePlan()
+  private var compared = 0
+  private var bodies = 0
+  private var whole: Set<BlobDigest> = []
+  private static let remembered = 200_000
+
+  init(_ upgrade: Upgrade, _ store: DocumentStore) throws {
+    guard let blobs = store.blobs else {
+      throw StorageError(.unsupported, "an upgrade needs a place for blobs")
+    }
+    self.upgrade = upgrade
+    self.store = store
+    reader = try SourceReader(upgrade.source)
+    attachments = SourceAttachments(upgrade.source.location, key: upgrade.source.key, blobs: blobs)
+  }
+
+  /// Says how many documents were compared. Throws `differs`.
+  func run() throws -> Int {
+    defer { reader.close() }
+    let total = try reader.documentCount()
+    var done = 0
+    try store.read { snapshot in
+      let stored = try StoredTree(snapshot)
+      while try reader.next({ _ in }) {
+        try compareDocument(stored, snapshot)
+        done += 1
+        if done % 512 == 0 { try upgrade.tell(.verifying, done, total) }
+      }
+      let counts = try stored.counts()
+      guard counts.documents + counts.tombstones == compared else {
+        throw differs(
+          "the result has \(counts.documents + counts.tombstones) documents, and \(compared) were to be carried over"
+        )
+      }
+      guard counts.otherBodies == bodies - compared else {
+        throw differs(
+          "the result has \(counts.otherBodies) bodies of revisions that aren't current, and \(bodies - compared) were to "
+            + "be carried over")
+      }
+    }
+    if upgrade.options.carry == .full { try compareExtras() }
+    try upgrade.tell(.verifying, done, total)
+    return compared
+  }
+
+  private func differs(_ message: String) -> UpgradeError {
+    UpgradeError(
+      .differs, "what was written isn't what the source says, so nothing was made: \(message)",
+      path: upgrade.source.location.path)
+  }
+
+  // MARK: A document
+
+  private func compareDocument(_ stored: StoredTree, _ snapshot: DocumentSnapshot) throws {
+    guard DocumentID.isStorable(reader.documentID), !reader.revisions.rows.isEmpty,
+      !upgrade.duplicates.contains(reader.number)
+    else { return }
+    try plan.decide(reader, upgrade.options.carry) { sequence in
+      try reader.withBody(sequence) { whyUnreadable($0) }
+    }
+    guard plan.revisions > 0 else { return }
+    guard try stored.load(reader.documentID) else {
+      guard try isLeftOut() else { throw differs("the document '\(reader.documentName)' is missing") }
+      return
+    }
+    compared += 1
+    func check(_ isRight: Bool, _ row: Int?, _ message: @autoclosure () -> String) throws {
+      guard !isRight else { return }
+      let revision = row.map { ", revision \(reader.revisions.id($0))" } ?? ""
+      throw differs("document '\(reader.documentName)'\(revision): \(message())")
+    }
+    try check(
+      stored.count == plan.revisions, nil, "it has \(stored.count) revisions instead of \(plan.revisions)")
+    let rows = reader.revisions.rows
+    let winner = SourcePlan.winner(reader.revisions)
+    var places = ContiguousArray(repeating: -1, count: rows.count)
+    var guess = 0
+    for (row, said) in rows.enumerated() where said.isCarried {
+      let place = reader.revisions.withID(row) { stored.index(of: $0, guess: guess) }
+      guard let place else { return try check(false, row, "it is missing") }
+      places[row] = place
+      guess = place + 1
+    }
+    var highest = 0
+    for (row, said) in rows.enumerated() where said.isCarried {
+      let node = stored.node(places[row])
+      highest = max(highest, said.sequence)
+      try check(node.isDeleted == said.isDeleted, row, "it is \(node.isDeleted ? "" : "not ")deleted")
+      try check(node.isLeaf == said.isLeaf, row, "it is \(node.isLeaf ? "a" : "no") leaf")
+      try check(
+        node.sequence == UInt64(said.sequence), row, "its sequence is \(node.sequence), not \(said.sequence)")
+      let parent = said.parent >= 0 && rows[said.parent].isCarried ? places[said.parent] : -1
+      try check(node.parent == parent, row, "it has another parent")
+      if row == winner { try check(places[row] == 0, row, "it isn't the current one") }
+    }
+    try check(stored.sequence == UInt64(highest), nil, "its sequence is \(stored.sequence), not \(highest)")
+    try check(
+      stored.isDeleted == (winner.map { rows[$0].isDeleted } ?? false), nil,
+      "it is stored as \(stored.isDeleted ? "deleted" : "live")")
+    for (row, said) in rows.enumerated() where said.isCarried && (said.hasBody || said.isLeaf) {
+      try compareBody(row, places[row], stored, check)
+    }
+    guard upgrade.options.carry == .full else { return }
+    let expiration = try snapshot.expiration(ofBytes: reader.documentID)
+    try check(expiration == reader.expiration.map { Int64($0) * 1_000 }, nil, "it expires at another time")
+  }
+
+  /// Whether the document at which the reader is was to be left out.
+  private func isLeftOut() throws -> Bool {
+    for row in reader.revisions.rows where row.isLeaf {
+      if try reader.withBody(row.sequence, { whyUnreadable($0) }) == nil { return false }
+    }
+    return true
+  }
+
+  private func whyUnreadable(_ json: UnsafeRawBufferPointer) -> String? {
+    do { return try JSONValue(json: json).object == nil ? "it is no JSON object" : nil } catch {
+      return error.description
+    }
+  }
+
+  private func compareBody(
+    _ row: Int, _ place: Int, _ stored: StoredTree,
+    _ check: (Bool, Int?, @autoclosure () -> String) throws -> Void
+  ) throws {
+    let said = reader.revisions.rows[row]
+    let body = try stored.body(place)
+    try reader.withBody(said.sequence) { json in
+      guard let body else {
+        // One of a replaced revision that can't be read was reported when it was copied.
+        return try check(!said.isLeaf && whyUnreadable(json) != nil, row, "its body is missing")
+      }
+      bodies += 1
+      var isEqual = false
+      do { isEqual = try comparison.isEqual(json: json, body, sharedKeys: stored.sharedKeys) } catch {
+        return try check(false, row, "the source's body can't be read: \(error)")
+      }
+      if !isEqual {
+        try check(isSettled(json, body, stored.sharedKeys, said.generation), row, "its body differs")
+      }
+      if let found = body.value(of: AttachmentEntry.property, sharedKeys: stored.sharedKeys) {
+        try compareAttachments(found, row, stored.sharedKeys, check)
+      }
+    }
+  }
+
+  /// Whether a body is the source's with its attachments as they had to become.
+  private func isSettled(
+    _ json: UnsafeRawBufferPointer, _ body: Value, _ keys: SharedKeys, _ generation: UInt64
+  ) throws -> Bool {
+    guard let expected = try? JSONValue(json: json), let found = try? body.jsonValue(sharedKeys: keys) else {
+      return false
+    }
+    return try AttachmentEntry.settled(expected, generation: generation) { entry in
+      try entry.stored.map { try attachments.expected($0, limit: entry.limit) }
+    } == found
+  }
+
+  private func compareAttachments(
+    _ found: Value, _ row: Int, _ keys: SharedKeys,
+    _ check: (Bool, Int?, @autoclosure () -> String) throws -> Void
+  ) throws {
+    for entry in found.entries {
+      let entry = AttachmentEntry(entry.name(in: keys) ?? "", entry.value, keys)
+      guard let said = entry.stored, !whole.contains(said.digest) else { continue }
+      // What is decoded isn't named by its source's file: that was compared with the body.
+      let length: UInt64
+      switch said.isCompressed ? nil : try attachments.expected(said, limit: .max) {
+      case .carried(let bytes)?: length = bytes
+      case .decoded(_, let bytes)?: length = bytes
+      default:
+        guard let stored = try store.blobs?.length(of: said.digest) else { continue }
+        length = stored
+      }
+      try check(
+        attachments.isWhole(said.digest, length: length), row,
+        "the blob of its attachment '\(entry.name)' isn't what the source has")
+      if whole.count >= Self.remembered { whole.removeAll(keepingCapacity: true) }
+      whole.insert(said.digest)
+    }
+  }
+
+  // MARK: What else there is
+
+  private func compareExtras() throws {
+    let extras = SourceExtras(source: upgrade.source)
+    var count = 0
+    try extras.forEachLocalDocument { id, generation, json in
+      let name =
+        id.hasPrefix(SourceExtras.localPrefix) ? String(id.dropFirst(SourceExtras.localPrefix.count)) : id
+      guard let expected = try? JSONValue(json: json), expected.object != nil,
+        let found = try? store.localDocument(name)
+      else { return }
+      count += 1
+      guard found.body == expected, found.generation == max(1, generation) else {
+        throw differs("the local document '\(id)' differs")
+      }
+    }
+    let stored = try store.localDocumentIDs().count
+    guard stored == count, count == upgrade.report.localDocuments.carried else {
+      throw differs(
+        "the result has \(stored) local documents, and \(upgrade.report.localDocuments.carried) were carried over"
+      )
+    }
+    let last = try extras.lastSequence()
+    let found = try store.lastSequence
+    guard found == UInt64(max(0, last)) else {
+      throw differs("the last sequence is \(found), and that of the source \(last)")
+    }
+  }
+}

@@ -1,0 +1,175 @@
+import CSQLite
+import Foundation
+import SQLiteLibrary
+import Storage
+import Testing
+import Touchstone
+
+/// A directory of its own for one test, removed afterwards.
+final class TemporaryDirectory: Sendable {
+  let path: String
+
+  init() {
+    path = NSTemporaryDirectory() + "cblite2-" + UUID().uuidString
+    try? FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+
+  func callAsFunction(_ name: String) -> String { path + "/" + name }
+}
+
+/// The engines that every test of this module runs on.
+let allEngines: [EngineName] = [.sqlite, .lmdb, .sqlcipher, .sqlcipherPlain]
+let isLong = ProcessInfo.processInfo.environment["TOUCHSTONE_LONG"] != nil
+
+func newDatabase(_ path: String, _ engine: EngineName = .lmdb) throws -> Database {
+  var options = DatabaseOptions(engine: engine, creation: .createNew, durability: .none)
+  if try Engines.type(engine).encrypts { options.key = try .raw([UInt8](repeating: 7, count: 32)) }
+  return try Database.open(path, options: options)
+}
+
+/// Bytes of a text of hexadecimal digits; blanks are for people.
+func hex(_ text: String) -> [UInt8] {
+  let digits = text.filter { !$0.isWhitespace }
+  return stride(from: 0, to: digits.count, by: 2).map { offset in
+    let start = digits.index(digits.startIndex, offsetBy: offset)
+    return UInt8(digits[start...digits.index(after: start)], radix: 16) ?? 0
+  }
+}
+
+/// A `.cblite2` database written with plain SQL.
+final class MadeDatabase {
+  let path: String
+  let connection: Connection
+  private let has3xColumns: Bool
+
+  /// `version`: user_version; from 400 on the tables are those of 3.x.
+  init(_ path: String, version: Int = 201, wal: Bool = false) throws {
+    self.path = path
+    has3xColumns = version >= 400
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    connection = try Connection(
+      path + "/db.sqlite3", library: try Library.load(Library.sqlitePath),
+      flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
+    try connection.execute(
+      """
+      PRAGMA user_version = \(version);
+      PRAGMA journal_mode = \(wal ? "WAL" : "DELETE");
+      CREATE TABLE kvmeta (name TEXT PRIMARY KEY, lastSeq INTEGER DEFAULT 0) WITHOUT ROWID;
+      """)
+    try makeStore("kv_info")
+    try makeStore("kv_default")
+    try setInfo("versioning", [UInt8](repeating: 0, count: 7) + [version >= 400 ? 1 : 0])
+  }
+
+  func makeStore(_ table: String) throws {
+    try connection.execute(
+      """
+      CREATE TABLE "\(table)" (key TEXT PRIMARY KEY, sequence INTEGER, flags INTEGER DEFAULT 0, version BLOB, body BLOB
+        \(has3xColumns ? ", extra BLOB, expiration INTEGER" : ""));
+      """)
+  }
+
+  func setInfo(_ key: String, _ body: [UInt8]) throws {
+    try insert(key, into: "kv_info", sequence: nil, flags: 0, version: nil, body: body)
+  }
+
+  func setSharedKeys(_ names: [String]) throws {
+    try setInfo("SharedKeys", try SharedKeys(keys: names).encoded())
+  }
+
+  func insert(
+    _ key: String, into table: String = "kv_default", sequence: Int?, flags: Int = 0, version: [UInt8]?,
+    body: [UInt8]?, extra: [UInt8]? = nil, expiration: Int? = nil
+  ) throws {
+    let columns = extra == nil && expiration == nil ? "" : ", extra, expiration"
+    let statement = try connection.prepare(
+      "INSERT INTO \"\(table)\" (key, sequence, flags, version, body\(columns)) VALUES (?, ?, ?, ?, ?"
+        + "\(columns.isEmpty ? "" : ", ?, ?"))")
+    defer { statement.finalize() }
+    try statement.bind(1, key)
+    if let sequence { try statement.bind(2, sequence) } else { try statement.bindNull(2) }
+    try statement.bind(3, flags)
+    if let version { try statement.bind(4, version) } else { try statement.bindNull(4) }
+    if let body { try statement.bind(5, body) } else { try statement.bindNull(5) }
+    if !columns.isEmpty {
+      if let extra { try statement.bind(6, extra) } else { try statement.bindNull(6) }
+      if let expiration { try statement.bind(7, expiration) } else { try statement.bindNull(7) }
+    }
+    try statement.run()
+  }
+
+  /// Ends the writing.
+  @discardableResult func close() -> String {
+    connection.close()
+    return path
+  }
+}
+
+/// Every file below a directory with its bytes.
+func files(below path: String) throws -> [String: Data] {
+  var files: [String: Data] = [:]
+  for name in try FileManager.default.subpathsOfDirectory(atPath: path) {
+    var isDirectory: ObjCBool = false
+    let file = path + "/" + name
+    guard FileManager.default.fileExists(atPath: file, isDirectory: &isDirectory), !isDirectory.boolValue
+    else {
+      continue
+    }
+    files[name] = try Data(contentsOf: URL(filePath: file))
+  }
+  return files
+}
+
+/// The rows that a statement gives, as texts.
+func rows(_ path: String, _ sql: String) throws -> [String] {
+  let connection = try Connection(
+    "file:\(path)/db.sqlite3?immutable=1", library: try Library.load(Library.sqlitePath),
+    flags: SQLITE_OPEN_READONLY | SQLITE_OPEN_URI)
+  defer { connection.close() }
+  let statement = try connection.prepare(sql)
+  defer { statement.finalize() }
+  var rows: [String] = []
+  while try statement.step() {
+    rows.append(
+      (0..<statement.columnCount).map { statement.string(Int32($0)) ?? "NULL" }.joined(separator: "|"))
+  }
+  return rows
+}
+
+/// What two databases differ in.
+func differences(_ a: Database, _ b: Database, sequences: Bool = false) throws -> [String] {
+  var found: [String] = []
+  try a.compare(with: b, sequences: sequences) { found.append($0.description) }
+  return found
+}
+
+/// No fault in a database, looked at deeply.
+func expectSound(_ database: Database, _ what: String = "") throws {
+  let faults = try database.check(deep: true)
+  #expect(faults.isEmpty, "\(what): \(faults)")
+}
+
+func code(of body: () throws -> Void) -> CBLite2Error.Code? {
+  do {
+    try body()
+    return nil
+  } catch let error as CBLite2Error { return error.code } catch {
+    Issue.record("threw \(error), which is no CBLite2Error")
+    return nil
+  }
+}
+
+/// A reproducible source of random numbers (SplitMix64).
+struct SeededGenerator: RandomNumberGenerator {
+  private var state: UInt64
+  init(seed: UInt64) { state = seed }
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var z = state
+    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+    return z ^ (z >> 31)
+  }
+}

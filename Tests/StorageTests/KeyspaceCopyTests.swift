@@ -1,0 +1,82 @@
+import StorageConformance
+import Testing
+
+@testable import Storage
+
+/// Copies of keyspaces, and what a comparison with what was read finds.
+@Suite("Copies of keyspaces") struct KeyspaceCopyTests {
+  private static func engine() throws -> any StorageEngine {
+    try MemoryEngine.type.open("copy \(UInt64.random(in: 0...UInt64.max))", EngineOptions())
+  }
+
+  private func filled(_ count: Int) throws -> any StorageEngine {
+    let engine = try Self.engine()
+    try engine.write { (transaction: any WriteTransaction) throws -> Void in
+      let entries = try transaction.createKeyspace("entries", shape: .entries)
+      let documents = try transaction.createKeyspace("documents", shape: .documents)
+      _ = try transaction.createKeyspace("empty", shape: .sequences)
+      var random = SeededGenerator(seed: 5)
+      for number in 0..<count {
+        let key = Array("key \(1_000_000 + number)".utf8)
+        try transaction.put(key, random.bytes(number % 40), in: entries)
+        // Pieces and transactions of several values each.
+        try transaction.put(key, random.bytes(20_000 + number), in: documents)
+      }
+    }
+    return engine
+  }
+
+  private func copied(_ source: any StorageEngine) throws -> (any StorageEngine, KeyspaceRecord) {
+    let target = try Self.engine()
+    let record = try source.read { try KeyspaceCopy(from: $0, to: target).run() }
+    return (target, record)
+  }
+
+  @Test("a copy is what was copied, in many pieces", arguments: [0, 1, 60, 1_500])
+  func same(_ count: Int) throws {
+    let source = try filled(count)
+    let (target, record) = try copied(source)
+    for threads in [1, 2, 5] {
+      var last = CopyProgress(entries: 0, bytes: 0, totalEntries: 0)
+      try record.verify(target, threads: threads) { last = $0 }
+      #expect(last.entries == 2 * count && last.totalEntries == 2 * count)
+    }
+    #expect(record.pieces.count >= 3 && (count < 1_500 || record.pieces.count > 20))
+  }
+
+  @Test("every difference is found", arguments: 0..<9)
+  func different(_ kind: Int) throws {
+    let source = try filled(300)
+    let (target, record) = try copied(source)
+    try target.write { (transaction: any WriteTransaction) throws -> Void in
+      func keyspace(_ name: String) throws -> Keyspace { try #require(try transaction.keyspace(named: name)) }
+      let documents = try keyspace("documents")
+      let key = Array("key 1000157".utf8)
+      var value = try transaction.bytes(key, in: documents) ?? []
+      switch kind {
+      case 0:
+        value[value.count / 2] ^= 1
+        try transaction.put(key, value, in: documents)
+      case 1: try transaction.put(key, value.dropLast(), in: documents)
+      case 2: try key.withUnsafeBytes { _ = try transaction.delete($0, in: documents) }
+      case 3: try transaction.put(Array("zzz".utf8), [], in: documents)
+      case 4:
+        try key.withUnsafeBytes { _ = try transaction.delete($0, in: documents) }
+        try transaction.put(Array("key 1000157a".utf8), value, in: documents)
+      case 5: _ = try transaction.createKeyspace("more", shape: .entries)
+      case 6: try transaction.dropKeyspace(try keyspace("empty"))
+      case 7: try transaction.put([0, 0, 0, 0, 0, 0, 0, 1], [], in: try keyspace("empty"))
+      default:
+        // The same bytes, divided otherwise between key and value.
+        let entries = try keyspace("entries")
+        let short = Array("key 1000011".utf8)
+        let old = try transaction.bytes(short, in: entries) ?? []
+        try short.withUnsafeBytes { _ = try transaction.delete($0, in: entries) }
+        try transaction.put(short + old.prefix(1), Array(old.dropFirst()), in: entries)
+      }
+    }
+    for threads in [1, 2] {
+      #expect(throws: StorageError.self) { try record.verify(target, threads: threads) }
+    }
+  }
+}

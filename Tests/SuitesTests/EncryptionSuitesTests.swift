@@ -1,0 +1,65 @@
+import BenchmarkKit
+import Foundation
+import Storage
+import Testing
+import Touchstone
+
+@testable import Suites
+
+/// The suites about encryption and conversion, and the one about what the old guide says, at sizes that say nothing.
+struct EncryptionSuitesTests {
+  private func run(_ suite: Suite, documents: Int, samples: Int = 2) throws -> ResultsFile {
+    let settings = BenchSettings(
+      samples: samples, workDirectory: NSTemporaryDirectory(), dataset: "synthetic-travel",
+      documents: documents)
+    let file = try BenchRun(settings, version: "0.1.0+test").run([suite])
+    #expect(ResultsSchema.faults(in: try file.encoded()) == [])
+    #expect(Set(file.results.map(\.workload)) == Set(suite.workloadNames))
+    for result in file.results { #expect(result.metrics.seconds.median > 0, "\(result.label)") }
+    return file
+  }
+
+  @Test func encryptionIsComparedForEachCache() throws {
+    let file = try run(.encryption, documents: 120)
+    let engines = Suite.encryption.engines(BenchSettings(workDirectory: ".")).map(\.name)
+    #expect(Set(file.results.map(\.engine)) == Set(engines) && engines.contains("sqlcipher-plain"))
+    #expect(file.results.count == engines.count * EncryptionWorkload.allCases.count * 2)
+    let notes = Suite.encryption.notes(file.results)
+    #expect(notes.first?.contains("64 MiB") == true)
+    let compared = notes.filter { $0.hasPrefix("sqlcipher over sqlcipher-plain, cache ") }
+    #expect(compared.count == 2)
+    #expect(
+      compared.allSatisfy { line in EncryptionWorkload.allCases.allSatisfy { line.contains($0.rawValue) } })
+  }
+
+  @Test func conversionsRunBetweenEachPairOfEnginesAndTellTheirTargets() throws {
+    let file = try run(.convert, documents: 60)
+    let engines = Suite.convert.engines(BenchSettings(workDirectory: "."))
+    let pairs = file.results.filter { $0.workload == "convert" }
+    #expect(pairs.count == engines.count * (engines.count - 1))
+    #expect(pairs.allSatisfy { $0.limit != nil && $0.parameters["from"] != .string($0.engine) })
+    #expect(file.results.filter { $0.workload == "verify" }.count == engines.count * engines.count)
+    let encrypting = engines.filter(\.encrypts).count
+    for name in ["rekey", "rotate", "encrypt", "decrypt"] {
+      #expect(file.results.filter { $0.workload == name }.count == encrypting, "\(name)")
+    }
+    let notes = Suite.convert.notes(file.results)
+    #expect(notes.count == file.results.count)
+    #expect(notes.contains { $0.hasPrefix("convert sqlite to lmdb: ") && $0.contains("MB a second") })
+    #expect(notes.contains { $0.hasPrefix("rekey, sqlcipher: ") && $0.contains("less than 1 s") })
+    #expect(notes.contains { $0.hasPrefix("verify lmdb with sqlite: ") && $0.contains("one full export") })
+  }
+
+  @Test func claimsAreATableOfWhatHolds() throws {
+    let file = try run(.claims, documents: 200)
+    let notes = Suite.claims.notes(file.results)
+    #expect(notes.contains { $0.hasPrefix("claim ") && $0.hasSuffix("holds") }, "\(notes)")
+    for kind in ClaimsWorkload.operations {
+      #expect(notes.contains { $0.hasPrefix("2x to 5x as fast: \(kind.rawValue) ") }, "\(kind)")
+    }
+    #expect(notes.filter { $0.hasPrefix("writers never block readers: ") }.count == 4)
+    #expect(notes.filter { $0.hasPrefix("lower RAM footprint: ") }.count == 2)
+    // One engine alone proves nothing.
+    #expect(Suite.claims.notes(file.results.filter { $0.engine == "lmdb" }).count == 4)
+  }
+}

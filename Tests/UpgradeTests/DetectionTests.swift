@@ -1,0 +1,134 @@
+import CSQLite
+import Datasets
+import Foundation
+import SQLiteLibrary
+import Testing
+import Touchstone
+
+/// What is no 1.x database that can be read: each says so, and nothing is made.
+@Suite("What isn't a 1.x database") struct DetectionTests {
+  private func error(_ source: String, _ directory: TemporaryDirectory) throws -> UpgradeError {
+    let before = try directory.names()
+    let error = try #require(throws: UpgradeError.self, "\(source)") {
+      try Database.upgrade(source, to: directory.path + "/new")
+    }
+    #expect(try directory.names() == before)
+    return error
+  }
+
+  private func write(_ bytes: [UInt8], _ path: String) throws {
+    try Data(bytes).write(to: URL(fileURLWithPath: path))
+  }
+
+  private func sqlite(_ path: String, _ sql: String) throws {
+    let connection = try Connection(
+      path, library: try Library.load(Library.sqlitePath), flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
+    defer { connection.close() }
+    try connection.execute(sql)
+  }
+
+  @Test("is told by what it holds")
+  func kinds() throws {
+    let directory = TemporaryDirectory()
+    let path = directory.path
+    #expect(try error(path + "/nothing.cblite", directory).code == .notFound)
+    try write([], path + "/empty.cblite")
+    #expect(try error(path + "/empty.cblite", directory).code == .truncated)
+    try write(Array("SQLite format 3\0".utf8) + [1, 2, 3], path + "/short.cblite")
+    #expect(try error(path + "/short.cblite", directory).code == .truncated)
+    try write(
+      Array("This is a text file, and no database at all. ".utf8) + [UInt8](repeating: 65, count: 200),
+      path + "/text.cblite")
+    #expect(try error(path + "/text.cblite", directory).code == .foreign)
+    try write([0x50, 0x4B, 3, 4] + [UInt8](repeating: 1, count: 1_020), path + "/zip.cblite")
+    #expect(try error(path + "/zip.cblite", directory).message.contains("zip"))
+    try write((0..<2_048).map { UInt8(truncatingIfNeeded: $0 * 31 + 5) }, path + "/noise.cblite")
+    #expect(try error(path + "/noise.cblite", directory).code == .keyRequired)
+    try sqlite(path + "/other.db", "CREATE TABLE people (name TEXT); INSERT INTO people VALUES ('a')")
+    let other = try error(path + "/other.db", directory)
+    #expect(other.code == .foreign && other.message.contains("docs and revs"))
+    try sqlite(path + "/lacking.cblite", "CREATE TABLE docs (x); CREATE TABLE revs (y)")
+    #expect(try error(path + "/lacking.cblite", directory).code == .foreign)
+    try FileManager.default.createDirectory(
+      atPath: path + "/later.cblite2/Attachments", withIntermediateDirectories: true)
+    try sqlite(
+      path + "/later.cblite2/db.sqlite3",
+      "CREATE TABLE kv_default (key TEXT PRIMARY KEY, sequence INTEGER, flags INTEGER, version BLOB, body BLOB);"
+        + "CREATE TABLE kvmeta (name TEXT PRIMARY KEY); PRAGMA user_version = 201")
+    let later = try error(path + "/later.cblite2", directory)
+    #expect(later.code == .laterVersion && later.message.contains("import"))
+    try FileManager.default.createDirectory(
+      atPath: path + "/forest.cblite2", withIntermediateDirectories: true)
+    try write([1], path + "/forest.cblite2/db.forest.0")
+    #expect(try error(path + "/forest.cblite2", directory).code == .forestDB)
+    try FileManager.default.createDirectory(atPath: path + "/bare.cblite2", withIntermediateDirectories: true)
+    #expect(try error(path + "/bare.cblite2", directory).code == .foreign)
+    try Database.open(path + "/ours").close()
+    #expect(try error(path + "/ours.touchstone", directory).code == .notOld)
+    #expect(try error(path, directory).message.contains("lacking.cblite"))
+  }
+
+  @Test("is told when it was cut off, at any length")
+  func truncated() throws {
+    let directory = TemporaryDirectory()
+    var settings = LegacyDatabase()
+    settings.documents = 200
+    let source = try LegacyDatabaseMaker(settings).make("old", in: directory.path)
+    let whole = Array(try Data(contentsOf: URL(fileURLWithPath: source + "/db.sqlite3")))
+    for part in [99, 100, 1_000, 4_096, 5_000, whole.count / 2, whole.count - 4_096, whole.count - 1] {
+      try write(Array(whole.prefix(part)), source + "/db.sqlite3")
+      let code = try error(source, directory).code
+      #expect([.truncated, .damaged].contains(code), "\(part) bytes: \(code)")
+    }
+  }
+
+  @Test("is told when somebody is writing to it")
+  func locked() throws {
+    let directory = TemporaryDirectory()
+    var settings = LegacyDatabase()
+    settings.version = .v10
+    settings.documents = 20
+    let source = try LegacyDatabaseMaker(settings).make("old", in: directory.path)
+    do {
+      let writer = try Connection(
+        source, library: try Library.load(Library.sqlitePath), flags: SQLITE_OPEN_READWRITE)
+      defer { writer.close() }
+      try writer.execute("BEGIN EXCLUSIVE")
+      let error = try error(source, directory)
+      #expect(error.code == .inUse && error.message.contains("close it"))
+      try writer.execute("ROLLBACK")
+    }
+    try Database.upgrade(source, to: directory.path + "/new")
+  }
+
+  @Test("is told when it changes while it is read")
+  func changed() throws {
+    let directory = TemporaryDirectory()
+    var settings = LegacyDatabase()
+    settings.documents = 3_000
+    let source = try LegacyDatabaseMaker(settings).make("old", in: directory.path)
+    let code = upgradeCode {
+      try Database.upgrade(source, to: directory.path + "/new") { progress in
+        guard progress.phase == .copying, progress.done == 512 else { return }
+        try change(source + "/db.sqlite3", "INSERT INTO info VALUES ('changed', '1')")
+      }
+    }
+    #expect(code == .changed)
+    #expect(try directory.names() == ["old.cblite2"])
+  }
+
+  @Test("isn't mistaken: what has nothing is a 1.x database too")
+  func empty() throws {
+    let directory = TemporaryDirectory()
+    var settings = LegacyDatabase()
+    settings.documents = 0
+    let source = try LegacyDatabaseMaker(settings).make("old", in: directory.path)
+    let report = try Database.upgrade(
+      source, to: directory.path + "/new", options: UpgradeOptions(verifies: true))
+    #expect(report.documents.read == 0)
+    let database = try Database.open(directory.path + "/new")
+    // UUIDs come along, in the spelling of iOS too.
+    #expect(database.privateUUID == "1446079e-e8dd-6013-79da-60601e2173cb")
+    try database.close()
+  }
+}

@@ -1,0 +1,68 @@
+import Datasets
+import Foundation
+import Testing
+import Touchstone
+
+@testable import StorageConformance
+
+/// Upgrades that are killed at random moments.
+@Suite("Killed upgrades", .serialized) struct KillTests {
+  @Test("leave the old database as it is, the new one whole or not at all, and the next one finishes")
+  func kills() throws {
+    let directory = TemporaryDirectory()
+    var settings = MadeDatabasesTests.settings(.ios, .v13)
+    settings.documents = 400
+    settings.hasLog = true
+    let old = directory.path + "/old"
+    try FileManager.default.createDirectory(atPath: old, withIntermediateDirectories: true)
+    let source = try LegacyDatabaseMaker(settings).make("old", in: old)
+    let before = try Files(old)
+    let seed = UInt64.random(in: 0..<1_000_000)
+    var random = SeededGenerator(seed: seed)
+    let target = directory.path + "/new.touchstone"
+    var longest = 0.0
+    var ends = (none: 0, whole: 0)
+    let rounds = isLong ? 200 : 20
+    for round in 0...rounds {
+      try? FileManager.default.removeItem(atPath: target)
+      let engine = [EngineName.sqlite, .lmdb, .sqlcipher][round % 3]
+      let comment: Comment = "round \(round) with seed \(seed)"
+      let child = try ChildProcess.start(try #require(childPath), [source, target, engine.rawValue])
+      try child.waitForOutput()
+      let begun = Date()
+      if round < 3 {
+        #expect(try child.wait() == .exited(0), "\(child.outputText)")
+        longest = max(longest, Date().timeIntervalSince(begun))
+      } else {
+        usleep(UInt32(Double.random(in: 0...1.1, using: &random) * longest * 1e6))
+        child.kill()
+        try child.wait()
+        #expect(!child.outputText.contains("failed"), "\(child.outputText)")
+      }
+      #expect(try Files(old) == before, comment)
+      let isThere = Database.exists(target)
+      #expect(isThere == FileManager.default.fileExists(atPath: target), comment)
+      #expect(isThere || !child.outputText.contains("done"), comment)
+      isThere ? (ends.whole += 1) : (ends.none += 1)
+      if !isThere {
+        try Database.upgrade(source, to: target, engine: engine, key: try key(of: engine))
+        // It removes what was left.
+        #expect(try directory.names() == ["new.touchstone", "old"], comment)
+      }
+      if round % 4 == 3 || isLong {
+        let database = try Database.open(
+          target, options: DatabaseOptions(isReadOnly: true, key: try key(of: engine)))
+        let faults = try database.check(deep: true)
+        #expect(faults.isEmpty, comment)
+        let live = (0..<settings.documents).count {
+          let document = settings.document($0)
+          return !document.revisions[winningRevision(document)].isDeleted
+        }
+        #expect(try database.documentCount == live, comment)
+        try database.close()
+      }
+    }
+    print("kills: \(ends.none) times nothing, \(ends.whole) times the whole")
+    #expect(ends.none > 0 && ends.whole > 0)
+  }
+}
