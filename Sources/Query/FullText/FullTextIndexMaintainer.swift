@@ -37,6 +37,11 @@ final class FullTextIndexMaintainer: IndexMaintainer {
     try writer?.finish(in: transaction)
   }
 
+  /// Packs it.
+  func refreshStatistics(in transaction: any WriteTransaction) throws {
+    try writer(transaction).compact(in: transaction)
+  }
+
   private func writer(_ transaction: any ReadTransaction) throws -> InvertedIndexWriter {
     if let writer { return writer }
     let opened = try InvertedIndexWriter(

@@ -1,0 +1,147 @@
+import Storage
+
+extension InvertedIndexWriter {
+  /// Packs what changes have left half empty: blocks that are together no larger than one become one, short lists go
+  /// into their term pages, and term pages are filled. What is packed already isn't written.
+  public func compact(in transaction: any WriteTransaction) throws {
+    try finish(in: transaction)
+    var packer = ListPacker(keyspaces, columns: state.columns, transaction)
+    var isChanged = false
+    var pages = 0
+    var bytes = 0
+    var next: [UInt8]? = [InvertedIndexFormat.termPageTag]
+    let cursor = try transaction.cursor(in: keyspaces.terms, .termPages)
+    // Lists first: pages are then written anew if that is worth it, or if one of their lists has moved into them.
+    while let key = next {
+      guard let found = try key.withUnsafeBytes({ try cursor.seek($0) }) else { break }
+      let pageKey = [UInt8](found.key)
+      let page = [UInt8](found.value)
+      next = pageKey + [0]
+      pages += 1
+      bytes += page.count
+      if let packed = try packer.pack(page) {
+        isChanged = true
+        bytes += packed.count - page.count
+        try transaction.put(pageKey, packed, in: keyspaces.terms)
+      }
+    }
+    if isChanged || bytes < pages * InvertedIndexFormat.termPageBytes * 3 / 4 { try packPages(transaction) }
+  }
+
+  /// Writes all term pages anew, each full.
+  private func packPages(_ transaction: any WriteTransaction) throws {
+    var output = TermPageEncoder()
+    var isBegun = false
+    let cursor = try transaction.cursor(in: keyspaces.terms, .termPages)
+    // Each page is taken away when it has been read: what is written lies below those that are still to be read.
+    var sought: [UInt8] = [InvertedIndexFormat.termPageTag]
+    while let found = try sought.withUnsafeBytes({ try cursor.seek($0) }) {
+      let key = [UInt8](found.key)
+      let page = [UInt8](found.value)
+      _ = try key.withUnsafeBytes { try transaction.delete($0, in: keyspaces.terms) }
+      try page.withUnsafeBytes { page in
+        var entries = TermPageEntries(page)
+        while let entry = try entries.next() {
+          let term = entries.term.bytes
+          if output.size >= InvertedIndexFormat.termPageBytes,
+            let separator = TermPage.separator(after: output.last.bytes, before: term)
+          {
+            try separator.withUnsafeBytes {
+              try transaction.put($0, output.page.bytes, in: keyspaces.terms)
+            }
+            output.removeAll()
+          }
+          output.append(term, entry)
+          isBegun = true
+        }
+      }
+      sought = key + [0]
+    }
+    guard isBegun, !output.isEmpty else { return }
+    try InvertedIndexFormat.lastTermPageKey.withUnsafeBytes {
+      try transaction.put($0, output.page.bytes, in: keyspaces.terms)
+    }
+  }
+}
+
+/// Packs the lists of postings that a term page names.
+private struct ListPacker: ~Copyable {
+  private let keyspaces: InvertedIndexKeyspaces
+  private let columns: Int
+  private let transaction: any WriteTransaction
+  private var encoder: PostingEncoder
+  private var encoded = GrowingBytes(capacity: 2_048)
+
+  init(_ keyspaces: InvertedIndexKeyspaces, columns: Int, _ transaction: any WriteTransaction) {
+    self.keyspaces = keyspaces
+    self.columns = columns
+    self.transaction = transaction
+    encoder = PostingEncoder(columns: columns)
+  }
+
+  /// The page as it is then; nil when it stays.
+  mutating func pack(_ page: [UInt8]) throws -> [UInt8]? {
+    var output = TermPageEncoder()
+    var isChanged = false
+    try page.withUnsafeBytes { page in
+      var entries = TermPageEntries(page)
+      while let entry = try entries.next() {
+        var packed = entry
+        if let list = entry.list, try pack(list) {
+          isChanged = true
+          packed.list = nil
+          packed.inline = encoded.bytes
+        }
+        output.append(entries.term.bytes, packed)
+      }
+    }
+    return isChanged ? [UInt8](output.page.bytes) : nil
+  }
+
+  /// Packs a list; true when it is so short that it goes into its page: `encoded` has it, and its blocks are gone.
+  private mutating func pack(_ list: UInt32) throws -> Bool {
+    var blocks: [(key: UInt64, value: [UInt8])] = []
+    var bytes = 0
+    try transaction.scan(keyspaces.blocks, InvertedIndexFormat.range(ofList: list)) { key, value in
+      blocks.append((try InvertedIndexFormat.number(ofKey: key), [UInt8](value)))
+      bytes += value.count
+      return true
+    }
+    let isShort = bytes <= InvertedIndexFormat.inlineBytes
+    // Worth it when a block is saved; the last one is seldom full.
+    guard isShort || bytes <= (blocks.count - 1) * InvertedIndexFormat.blockBytes * 9 / 10 else { return false }
+    for block in blocks { try transaction.remove(block.key, in: keyspaces.blocks) }
+    encoder.removeAll()
+    for block in blocks {
+      try block.value.withUnsafeBytes { bytes in
+        let header = try PostingBlockHeader(bytes)
+        var postings = StoredPostings(block: header, columns: columns)
+        while let posting = try postings.next() {
+          encoder.append(posting, length: header.shortest)
+          guard !isShort, encoder.count > 1,
+            encoder.size > InvertedIndexFormat.blockBytes
+              || encoder.count > InvertedIndexFormat.blockPostings
+          else { continue }
+          encoder.removeLast()
+          try write(list, upper: encoder.lastDocument)
+          encoder.removeAll()
+          encoder.append(posting, length: header.shortest)
+        }
+      }
+    }
+    guard isShort else {
+      try write(list, upper: InvertedIndexFormat.lastDocument)
+      return false
+    }
+    encoded.removeAll()
+    encoder.write(listTo: &encoded)
+    return true
+  }
+
+  private mutating func write(_ list: UInt32, upper: UInt32) throws {
+    encoded.removeAll()
+    encoder.write(blockTo: &encoded)
+    try transaction.put(
+      InvertedIndexFormat.blockKey(list, upper), encoded.bytes, in: keyspaces.blocks)
+  }
+}

@@ -1,0 +1,355 @@
+import Documents
+import Foundation
+import FullText
+import Testing
+import Touchstone
+
+@testable import Query
+@testable import Storage
+
+/// MATCH, RANK, SNIPPET and OFFSETS in queries.
+@Suite struct FullTextQueryTests {
+  /// A database with the rows of spec 3's examples, and some more.
+  private func withSearch(
+    _ engine: EngineName, options: TextAnalysisOptions = .init(), _ body: (Database) throws -> Void
+  ) throws {
+    try IndexTesting.withDatabase(engine) { database in
+      try database.inBatch {
+        try database.save(
+          "1", ["title": "linux kernel", "body": "the quick database engine", "kind": "a", "ref": "2"])
+        try database.save(
+          "2",
+          [
+            "title": "databases", "body": "linux applications and replication of a database", "kind": "b",
+            "ref": "3",
+          ])
+        try database.save(
+          "3", ["title": "couchbase", "body": "couchbase database sqlite library", "kind": "a", "ref": "1"])
+        try database.save("4", ["kind": "c"])
+      }
+      try database.createFullTextIndex("fts", on: ["title", "body"], options: options)
+      try body(database)
+    }
+  }
+
+  private func ids(_ database: Database, _ query: String, _ parameters: [String: JSONValue] = [:]) throws
+    -> [String]
+  {
+    try database.query(query).run(parameters).map { $0[0].string ?? "-" }
+  }
+
+  private func failure(_ database: Database, _ query: String) -> QueryError? {
+    do {
+      _ = try database.query(query).run()
+      return nil
+    } catch { return error as? QueryError }
+  }
+
+  @Test(
+    "the worked examples",
+    arguments: [
+      ("lin*", "1 2"), ("'lin*'", "1 2"), ("title:linux database", "1"), ("title: linux", "1"),
+      ("\"linux applications\"", "2"), ("linux OR couchbase library", "1 2 3"), ("database NOT linux", "3"),
+      ("(couchbase OR quick) AND database", "1 3"), ("couchbase and database", ""),
+      ("database NEAR/2 replication", "2"), ("^linux", "1 2"), ("", ""), ("foo:linux", ""),
+    ]) func examples(_ text: String, _ wanted: String) throws {
+    try withSearch(.lmdb) { database in
+      let found = try ids(
+        database, "SELECT META().id FROM _ WHERE MATCH(fts, $text) ORDER BY META().id",
+        ["text": .string(text)])
+      #expect(found.joined(separator: " ") == wanted)
+    }
+  }
+
+  @Test("MATCH stands under AND, OR and NOT, and in results", arguments: IndexTesting.engines)
+  func anywhere(_ engine: EngineName) throws {
+    try withSearch(engine) { database in
+      func found(_ condition: String) throws -> String {
+        try ids(database, "SELECT META().id FROM _ WHERE \(condition) ORDER BY META().id").joined()
+      }
+      #expect(try found("MATCH(fts, 'linux') AND kind = 'b'") == "2")
+      #expect(try found("kind = 'b' AND MATCH(fts, 'linux')") == "2")
+      #expect(try found("MATCH(fts, 'linux') OR kind = 'c'") == "124")
+      #expect(try found("NOT MATCH(fts, 'linux')") == "34")
+      #expect(try found("kind = 'a' AND NOT (MATCH(fts, 'linux') OR MATCH(fts, 'zzz'))") == "3")
+      #expect(try found("MATCH(fts, 'linux') AND MATCH(fts, 'kernel')") == "1")
+      #expect(try found("MATCH(fts, 'couchbase') OR MATCH(fts, 'kernel')") == "13")
+      #expect(try found("MATCH(fts, NULL)") == "")
+      let values = try database.query("SELECT MATCH(fts, 'linux') FROM _ ORDER BY META().id").run()
+      #expect(values.map { $0[0].bool } == [true, true, false, false])
+      try database.createIndex("byKind", on: ["kind"])
+      #expect(try found("MATCH(fts, 'linux') AND kind = 'b'") == "2")
+      #expect(try found("MATCH(fts, 'linux') OR kind = 'c'") == "124")
+      #expect(
+        try database.query("SELECT kind, COUNT(*) FROM _ WHERE MATCH(fts, 'database') GROUP BY kind ORDER BY kind")
+          .run().map { "\($0[0].string ?? "-")\($0[1].int ?? 0)" } == ["a2", "b1"])
+      let exists = try database.query(
+        "SELECT META().id FROM _ WHERE EXISTS (SELECT 1 FROM _ WHERE MATCH(fts, 'kernel')) ORDER BY META().id")
+      #expect(try exists.run().count == 4)
+    }
+  }
+
+  @Test("joins name the source", arguments: [EngineName.lmdb, .sqlite])
+  func joins(_ engine: EngineName) throws {
+    try withSearch(engine) { database in
+      let rows = try database.query(
+        """
+        SELECT META(a).id AS left, META(b).id AS right, RANK(b.fts) AS r FROM _ AS a JOIN _ AS b ON META(b).id = a.ref
+        WHERE MATCH(b.fts, 'linux') AND MATCH(a.fts, 'database') ORDER BY left
+        """
+      ).run()
+      #expect(
+        rows.map { "\($0[0].string ?? "-")\($0[1].string ?? "-")" } == ["12", "31"])
+      #expect(rows.allSatisfy { ($0[2].double ?? 0) > 0 })
+      let outer = try database.query(
+        """
+        SELECT META(a).id AS left, META(b).id AS right FROM _ AS a LEFT JOIN _ AS b
+        ON META(b).id = a.ref AND MATCH(b.fts, 'linux') ORDER BY left
+        """
+      ).run()
+      #expect(
+        outer.map { "\($0[0].string ?? "-")\($0[1].string ?? "-")" } == ["12", "2-", "31", "4-"])
+      #expect(failure(database, "SELECT 1 FROM _ AS a JOIN _ AS b ON META(b).id = a.ref WHERE MATCH(fts, 'x')")?.code == .invalidUse)
+    }
+  }
+
+  @Test("RANK orders, the best come first, and EXPLAIN shows how")
+  func ranks() throws {
+    try withSearch(.lmdb) { database in
+      let query = "SELECT META().id, RANK(fts) FROM _ WHERE MATCH(fts, 'linux OR kernel') ORDER BY RANK(fts) DESC"
+      let all = try ids(database, query)
+      #expect(all == ["1", "2"])
+      #expect(try ids(database, query + " LIMIT 1") == ["1"])
+      #expect(try ids(database, query + " LIMIT 1 OFFSET 1") == ["2"])
+      let plan = try database.query("EXPLAIN " + query + " LIMIT 1").run().map { $0[0].string ?? "" }
+        .joined(separator: "\n")
+      #expect(plan.contains("Full-text index fts as _: \"linux OR kernel\", the best by rank"))
+      #expect(plan.contains("IDs only"))
+      #expect(!plan.contains("Top by"))
+      let filtered = try ids(
+        database, "SELECT META().id FROM _ WHERE MATCH(fts, 'database') AND kind = 'a' ORDER BY RANK(fts) DESC LIMIT 5")
+      #expect(Set(filtered) == ["1", "3"])
+      let least = try ids(
+        database, "SELECT META().id FROM _ WHERE MATCH(fts, 'linux OR kernel') ORDER BY RANK(fts) LIMIT 1")
+      #expect(least == ["2"])
+      let unmatched = try database.query(
+        "SELECT RANK(fts) FROM _ WHERE MATCH(fts, 'kernel') OR kind = 'c' ORDER BY META().id").run()
+      #expect(unmatched.map { $0[0].double ?? -1 }.last == 0)
+    }
+  }
+
+  @Test("snippets and offsets")
+  func highlights() throws {
+    try withSearch(.lmdb) { database in
+      let rows = try database.query(
+        "SELECT SNIPPET(fts), SNIPPET(fts, '[', ']', '..', 3), OFFSETS(fts) FROM _ WHERE MATCH(fts, 'replication') ORDER BY RANK(fts) DESC LIMIT 3"
+      ).run()
+      #expect(rows.count == 1)
+      let row = try #require(rows.first)
+      #expect(row[0].string?.contains("<b>replication</b>") == true)
+      #expect(row[1].string?.contains("[replication]") == true)
+      #expect(row[2].count == 1)
+      let hit = row[2][0]
+      #expect(hit["column"].string == "body")
+      #expect(hit["start"].int == 23)
+      #expect(hit["length"].int == 11)
+      #expect(hit["term"].int == 0)
+    }
+  }
+
+  @Test("what is wrong is said, with its place")
+  func mistakes() throws {
+    try withSearch(.lmdb) { database in
+      try database.createIndex("byKind", on: ["kind"])
+      let missing = failure(database, "SELECT 1 FROM _ WHERE MATCH(ftx, 'a')")
+      #expect(missing?.code == .index)
+      #expect(missing?.message.contains("\"ftx\"") == true)
+      #expect(missing?.column == 29)
+      #expect(failure(database, "SELECT 1 FROM _ WHERE MATCH(byKind, 'a')")?.code == .index)
+      let malformed = failure(database, "SELECT 1 FROM _ WHERE MATCH(fts, 'a OR ')")
+      #expect(malformed?.code == .syntax)
+      #expect(malformed?.message.contains("column") == true)
+      #expect(failure(database, "SELECT RANK(fts) FROM _ WHERE kind = 'a'")?.code == .invalidUse)
+      #expect(failure(database, "SELECT SNIPPET(fts) FROM _")?.code == .invalidUse)
+      #expect(failure(database, "SELECT 1 FROM _ WHERE MATCH(fts, 7)")?.code == .evaluation)
+      #expect(failure(database, "SELECT 1 FROM _ WHERE MATCH(fts, kind)")?.code == .unsupported)
+      let query = try database.query("SELECT 1 FROM _ WHERE MATCH(fts, $t)")
+      #expect(throws: QueryError.self) { _ = try query.run(["t": "\"a"]) }
+      try database.deleteIndex("fts")
+      #expect(throws: QueryError.self) { _ = try query.run(["t": "a"]) }
+    }
+  }
+
+  @Test("definitions: the same is no work, another replaces, names are shared", arguments: IndexTesting.engines)
+  func definitions(_ engine: EngineName) throws {
+    try withSearch(engine, options: .init(language: .english)) { database in
+      #expect(try !database.createFullTextIndex("fts", on: ["title", "body"], options: .init(language: .english)))
+      #expect(try database.createFullTextIndex("fts", on: ["title"], options: .init(language: .english)))
+      #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, 'library')") == [])
+      let listed = try #require(try database.indexes.first)
+      #expect(listed.kind == "fulltext")
+      #expect(listed.text == "title (english)")
+      #expect(try database.createIndex("fts", on: ["title"]))
+      #expect(try database.createFullTextIndex("fts", on: ["body"], where: "kind = 'a'", weights: [2]))
+      #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, 'database') ORDER BY META().id") == ["1", "3"])
+      #expect(try database.check() == [])
+      for wrong in [["title", "title"], ["NOW_MILLIS()"], []] {
+        #expect(throws: QueryError.self) { try database.createFullTextIndex("x", on: wrong) }
+      }
+    }
+  }
+
+  @Test("what values give words, and how they follow a batch", arguments: [EngineName.lmdb, .sqlite])
+  func values(_ engine: EngineName) throws {
+    try IndexTesting.withDatabase(engine) { database in
+      try database.createFullTextIndex("fts", on: ["v"])
+      try database.inBatch {
+        try database.save("array", ["v": ["one", ["two", 3], ["k": "four"]]])
+        try database.save("number", ["v": 42])
+        try database.save("double", ["v": 1.5])
+        try database.save("bool", ["v": true])
+        try database.save("null", ["v": nil])
+        // The batch sees what it has written.
+        let inside = try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, '\"two 3\"')")
+        #expect(inside == ["array"])
+        try database.save("array", ["v": ["one", "five"]])
+        #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, 'two')") == [])
+        #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, '\"one five\"')") == ["array"])
+      }
+      #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, '42')") == ["number"])
+      #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, '\"1 5\"')") == ["double"])
+      #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, 't')") == ["bool"])
+      #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, 'k OR null')") == [])
+      struct Undo: Error {}
+      do {
+        try database.inBatch {
+          try database.save("number", ["v": 43])
+          throw Undo()
+        }
+      } catch is Undo {}
+      #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, '42')") == ["number"])
+      #expect(try database.check() == [])
+    }
+  }
+
+  @Test("a document of 10 MB", arguments: [EngineName.lmdb, .sqlite])
+  func large(_ engine: EngineName) throws {
+    try IndexTesting.withDatabase(engine) { database in
+      try database.createFullTextIndex("fts", on: ["v"])
+      var text = String(repeating: "many words that come again ", count: 380_000)
+      text += "needle at the end " + String(repeating: "z", count: 100_000)
+      try database.save("large", ["v": .string(text)])
+      try database.save("small", ["v": "a needle"])
+      #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, '\"needle at the\"')") == ["large"])
+      #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, '\"again needle\" again')") == ["large"])
+      #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, 'needle') ORDER BY RANK(fts) DESC") == ["small", "large"])
+      #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, '\(String(repeating: "z", count: 700))*')") == ["large"])
+      try database.save("large", ["v": "gone"])
+      #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, 'many OR z*')") == [])
+      #expect(try database.check() == [])
+    }
+  }
+
+  @Test("flipped bytes are errors or other results, never a crash", arguments: [EngineName.lmdb, .sqlite])
+  func damage(_ engine: EngineName) throws {
+    var random = SeededRandom(seed: IndexTesting.seed)
+    try IndexTesting.withDatabase(engine) { database in
+      try database.inBatch {
+        for number in 0..<300 {
+          let words = (0..<40).map { _ in "w\(Int.random(in: 0..<60, using: &random))" }
+          try database.save("d\(number)", ["v": .string(words.joined(separator: " ")), "t": .string(words[0])])
+        }
+      }
+      try database.createFullTextIndex("fts", on: ["v", "t"])
+      let record = try #require(try database.read { try $0.indexes.first })
+      let queries = try [
+        "SELECT META().id, RANK(fts) FROM _ WHERE MATCH(fts, 'w1 OR w2 w3') ORDER BY RANK(fts) DESC LIMIT 5",
+        "SELECT META().id FROM _ WHERE MATCH(fts, '\"w1 w2\" OR w3 NEAR w4 OR w5* OR t:w7')",
+      ].map { try database.query($0) }
+      var errors = 0
+      for _ in 0..<150 {
+        let suffix = Bool.random(using: &random) ? "" : ".blocks"
+        var saved: (key: [UInt8], value: [UInt8]) = ([], [])
+        try database.engine.write { transaction in
+          let keyspace = try #require(try transaction.keyspace(named: record.keyspaceName + suffix))
+          var entries: [(key: [UInt8], value: [UInt8])] = []
+          try transaction.scan(keyspace) { key, value in
+            entries.append(([UInt8](key), [UInt8](value)))
+            return true
+          }
+          saved = try #require(entries.randomElement(using: &random))
+          var value = saved.value
+          if value.isEmpty { return }
+          switch Int.random(in: 0..<3, using: &random) {
+          case 0: value.removeLast(Int.random(in: 1...value.count, using: &random))
+          default:
+            let place = Int.random(in: 0..<value.count, using: &random)
+            value[place] ^= UInt8(1) << UInt8.random(in: 0..<8, using: &random)
+          }
+          try transaction.put(saved.key, value, in: keyspace)
+        }
+        for query in queries { do { _ = try query.run() } catch { errors += 1 } }
+        do { _ = try database.check() } catch { errors += 1 }
+        do {
+          try database.inBatch {
+            try database.save("d1", ["v": "w1 w2 w3"])
+            try database.delete("d2")
+            throw QueryError(.cancelled, "undone")
+          }
+        } catch {}
+        try database.engine.write { transaction in
+          let keyspace = try #require(try transaction.keyspace(named: record.keyspaceName + suffix))
+          try transaction.put(saved.key, saved.value, in: keyspace)
+        }
+      }
+      #expect(errors > 0, "TOUCHSTONE_SEED=\(IndexTesting.seed)")
+      #expect(try database.check() == [])
+    }
+  }
+
+  @Test("an index goes along into another engine", arguments: [EngineName.lmdb, .sqlite])
+  func conversion(_ engine: EngineName) throws {
+    try withSearch(engine, options: .init(language: .english)) { database in
+      let directory = NSTemporaryDirectory() + "touchstone-fts-" + UUID().uuidString
+      try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+      defer { try? FileManager.default.removeItem(atPath: directory) }
+      let query =
+        "SELECT META().id, RANK(fts) FROM _ WHERE MATCH(fts, 'database OR linux') ORDER BY RANK(fts) DESC"
+      func rows(_ database: Database) throws -> [String] {
+        try database.query(query).run().map { "\($0[0].string ?? "-") \($0[1].double ?? 0)" }
+      }
+      let before = try rows(database)
+      #expect(before.count == 3)
+      let other: EngineName = engine == .lmdb ? .sqlite : .lmdb
+      try Database.copy(database.path, to: "copy", in: directory, engine: other)
+      let copy = try Database.open(
+        "copy", in: directory, options: DatabaseOptions(engine: other, durability: .none))
+      #expect(try rows(copy) == before)
+      try copy.save("9", ["title": "linux"])
+      #expect(try rows(copy).count == 4)
+      #expect(try copy.check() == [])
+      try copy.compact()
+      #expect(try rows(copy).count == 4)
+      #expect(try copy.check() == [])
+      try copy.close()
+    }
+  }
+
+  @Test("a live query tells of matches that come")
+  func live() throws {
+    try withSearch(.lmdb) { database in
+      let rows = Lock<[Int]>([])
+      let signal = CountingSemaphore()
+      let query = try database.query("SELECT META().id FROM _ WHERE MATCH(fts, 'linux')")
+      let live = try database.observe(query) { outcome in
+        rows.withLock { $0.append((try? outcome.get().count) ?? -1) }
+        signal.signal()
+      }
+      signal.wait()
+      try database.save("7", ["title": "more of linux"])
+      signal.wait()
+      #expect(rows.withLock { $0 } == [2, 3])
+      live.cancel()
+    }
+  }
+}
