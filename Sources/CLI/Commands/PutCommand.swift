@@ -9,8 +9,8 @@ struct PutCommand: Subcommand {
   static let revision = Option(
     "rev", "REV", "The revision it is based on: fails with status 1 when that isn't current")
   private static let attachment = Option(
-    "attachment", "NAME=FILE[:TYPE]",
-    "A file that becomes an attachment, TYPE being its content type; may be given more than once",
+    "attachment", "NAME=FILE",
+    "A file that becomes an attachment; NAME=FILE:TYPE says its content type. May be given more than once",
     parse: AttachedFile.init)
 
   static let usage = Usage(
