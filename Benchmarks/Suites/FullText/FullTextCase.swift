@@ -56,7 +56,8 @@ enum FullTextCase: String, CaseIterable, Sendable {
             continue
           }
           seenWords.insert(piece)
-          if let last { seenPairs.insert("\(last) \(piece)") }
+          // Two of one stem are near themselves for FTS5.
+          if let last, last.prefix(3) != piece.prefix(3) { seenPairs.insert("\(last) \(piece)") }
           last = piece
         }
       }

@@ -17,7 +17,11 @@ extension Suite {
     guard let dataset = context.dataset else {
       throw StorageError(.invalidArgument, "the fulltext suite needs a data set")
     }
-    let data = FullTextData(try TextDocuments(dataset), context)
+    let texts = try TextDocuments(dataset)
+    guard !texts.queries.isEmpty else {
+      throw StorageError(.invalidArgument, "the fulltext suite needs a data set with descriptions or reviews")
+    }
+    let data = FullTextData(texts, context)
     return [data.build()] + FullTextCase.allCases.map { data.query($0) } + [data.update()]
       + FullTextSize.allCases.map { data.size($0) }
   }

@@ -271,19 +271,31 @@ final class TermPostings: PostingSource {
       UnsafeRawBufferPointer(
         start: state.pointee.positions, count: positionsEnd - state.pointee.positions))
     let index = state.pointee.index
+    let frequencies = state.pointee.frequencies
+    var before = state.pointee.positionsIndex
     var skipped = 0
-    while state.pointee.positionsIndex < index {
-      skipped &+= Int(state.pointee.frequencies[state.pointee.positionsIndex])
-      state.pointee.positionsIndex &+= 1
+    while before < index {
+      skipped &+= Int(frequencies[before])
+      before &+= 1
     }
     if skipped > 0 { try scanner.skipVarints(skipped) }
+    state.pointee.positionsIndex = before
     state.pointee.positions = scanner.next
     if columns == 1 {
-      return try TermPostings.append(frequency, 0, &scanner, to: positions)
+      return try TermPostings.append(frequencies[index], 0, &scanner, to: positions)
     }
-    var runs: [(Int, UInt32)] = []
-    try forEachColumn { runs.append(($0, $1)) }
-    for (own, count) in runs {
+    let place = state.pointee.details[index]
+    var details = ByteScanner(
+      UnsafeRawBufferPointer(start: entriesStart, count: entriesEnd - entriesStart))
+    details.next += Int(place >> 1)
+    if place & 1 == 1 {
+      let own = Int(try details.varint32())
+      if column == nil || column == own { try TermPostings.append(1, own, &scanner, to: positions) }
+      return
+    }
+    for _ in 0..<(try details.varint32()) {
+      let own = Int(try details.varint32())
+      let count = try details.varint32()
       if column == nil || column == own {
         try TermPostings.append(count, own, &scanner, to: positions)
       } else {
