@@ -111,7 +111,9 @@ import Touchstone
           try database.save(id, ["title": .string(texts[0]), "text": .string(texts[1]), "n": 1])
           reference.set(id, texts)
         }
-        try database.inBatch { for number in 0..<(Self.isLong ? 400 : 150) { try write("doc\(number)", database) } }
+        try database.inBatch {
+          for number in 0..<(Self.isLong ? 400 : 150) { try write("doc\(number)", database) }
+        }
         try database.createFullTextIndex("words", on: Self.columns, options: options, weights: weights)
         try compare(database, reference, &random, Self.isLong ? 300 : 10, "after the build")
         for step in 0..<(Self.isLong ? 40 : 6) {

@@ -52,7 +52,8 @@ import Touchstone
       ("\"linux applications\"", "2"), ("linux OR couchbase library", "1 2 3"), ("database NOT linux", "3"),
       ("(couchbase OR quick) AND database", "1 3"), ("couchbase and database", ""),
       ("database NEAR/2 replication", "2"), ("^linux", "1 2"), ("", ""), ("foo:linux", ""),
-    ]) func examples(_ text: String, _ wanted: String) throws {
+    ]) func examples(_ text: String, _ wanted: String) throws
+  {
     try withSearch(.lmdb) { database in
       let found = try ids(
         database, "SELECT META().id FROM _ WHERE MATCH(fts, $text) ORDER BY META().id",
@@ -81,10 +82,13 @@ import Touchstone
       #expect(try found("MATCH(fts, 'linux') AND kind = 'b'") == "2")
       #expect(try found("MATCH(fts, 'linux') OR kind = 'c'") == "124")
       #expect(
-        try database.query("SELECT kind, COUNT(*) FROM _ WHERE MATCH(fts, 'database') GROUP BY kind ORDER BY kind")
-          .run().map { "\($0[0].string ?? "-")\($0[1].int ?? 0)" } == ["a2", "b1"])
+        try database.query(
+          "SELECT kind, COUNT(*) FROM _ WHERE MATCH(fts, 'database') GROUP BY kind ORDER BY kind"
+        )
+        .run().map { "\($0[0].string ?? "-")\($0[1].int ?? 0)" } == ["a2", "b1"])
       let exists = try database.query(
-        "SELECT META().id FROM _ WHERE EXISTS (SELECT 1 FROM _ WHERE MATCH(fts, 'kernel')) ORDER BY META().id")
+        "SELECT META().id FROM _ WHERE EXISTS (SELECT 1 FROM _ WHERE MATCH(fts, 'kernel')) ORDER BY META().id"
+      )
       #expect(try exists.run().count == 4)
     }
   }
@@ -109,14 +113,17 @@ import Touchstone
       ).run()
       #expect(
         outer.map { "\($0[0].string ?? "-")\($0[1].string ?? "-")" } == ["12", "2-", "31", "4-"])
-      #expect(failure(database, "SELECT 1 FROM _ AS a JOIN _ AS b ON META(b).id = a.ref WHERE MATCH(fts, 'x')")?.code == .invalidUse)
+      #expect(
+        failure(database, "SELECT 1 FROM _ AS a JOIN _ AS b ON META(b).id = a.ref WHERE MATCH(fts, 'x')")?
+          .code == .invalidUse)
     }
   }
 
   @Test("RANK orders, the best come first, and EXPLAIN shows how")
   func ranks() throws {
     try withSearch(.lmdb) { database in
-      let query = "SELECT META().id, RANK(fts) FROM _ WHERE MATCH(fts, 'linux OR kernel') ORDER BY RANK(fts) DESC"
+      let query =
+        "SELECT META().id, RANK(fts) FROM _ WHERE MATCH(fts, 'linux OR kernel') ORDER BY RANK(fts) DESC"
       let all = try ids(database, query)
       #expect(all == ["1", "2"])
       #expect(try ids(database, query + " LIMIT 1") == ["1"])
@@ -127,13 +134,15 @@ import Touchstone
       #expect(plan.contains("IDs only"))
       #expect(!plan.contains("Top by"))
       let filtered = try ids(
-        database, "SELECT META().id FROM _ WHERE MATCH(fts, 'database') AND kind = 'a' ORDER BY RANK(fts) DESC LIMIT 5")
+        database,
+        "SELECT META().id FROM _ WHERE MATCH(fts, 'database') AND kind = 'a' ORDER BY RANK(fts) DESC LIMIT 5")
       #expect(Set(filtered) == ["1", "3"])
       let least = try ids(
         database, "SELECT META().id FROM _ WHERE MATCH(fts, 'linux OR kernel') ORDER BY RANK(fts) LIMIT 1")
       #expect(least == ["2"])
       let unmatched = try database.query(
-        "SELECT RANK(fts) FROM _ WHERE MATCH(fts, 'kernel') OR kind = 'c' ORDER BY META().id").run()
+        "SELECT RANK(fts) FROM _ WHERE MATCH(fts, 'kernel') OR kind = 'c' ORDER BY META().id"
+      ).run()
       #expect(unmatched.map { $0[0].double ?? -1 }.last == 0)
     }
   }
@@ -180,10 +189,12 @@ import Touchstone
     }
   }
 
-  @Test("definitions: the same is no work, another replaces, names are shared", arguments: IndexTesting.engines)
+  @Test(
+    "definitions: the same is no work, another replaces, names are shared", arguments: IndexTesting.engines)
   func definitions(_ engine: EngineName) throws {
     try withSearch(engine, options: .init(language: .english)) { database in
-      #expect(try !database.createFullTextIndex("fts", on: ["title", "body"], options: .init(language: .english)))
+      #expect(
+        try !database.createFullTextIndex("fts", on: ["title", "body"], options: .init(language: .english)))
       #expect(try database.createFullTextIndex("fts", on: ["title"], options: .init(language: .english)))
       #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, 'library')") == [])
       let listed = try #require(try database.indexes.first)
@@ -191,7 +202,10 @@ import Touchstone
       #expect(listed.text == "title (english)")
       #expect(try database.createIndex("fts", on: ["title"]))
       #expect(try database.createFullTextIndex("fts", on: ["body"], where: "kind = 'a'", weights: [2]))
-      #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, 'database') ORDER BY META().id") == ["1", "3"])
+      #expect(
+        try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, 'database') ORDER BY META().id") == [
+          "1", "3",
+        ])
       #expect(try database.check() == [])
       for wrong in [["title", "title"], ["NOW_MILLIS()"], []] {
         #expect(throws: QueryError.self) { try database.createFullTextIndex("x", on: wrong) }
@@ -241,9 +255,17 @@ import Touchstone
       try database.save("large", ["v": .string(text)])
       try database.save("small", ["v": "a needle"])
       #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, '\"needle at the\"')") == ["large"])
-      #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, '\"again needle\" again')") == ["large"])
-      #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, 'needle') ORDER BY RANK(fts) DESC") == ["small", "large"])
-      #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, '\(String(repeating: "z", count: 700))*')") == ["large"])
+      #expect(
+        try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, '\"again needle\" again')") == ["large"])
+      #expect(
+        try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, 'needle') ORDER BY RANK(fts) DESC") == [
+          "small", "large",
+        ])
+      #expect(
+        try ids(
+          database, "SELECT META().id FROM _ WHERE MATCH(fts, '\(String(repeating: "z", count: 700))*')") == [
+            "large"
+          ])
       try database.save("large", ["v": "gone"])
       #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, 'many OR z*')") == [])
       #expect(try database.check() == [])
@@ -257,7 +279,8 @@ import Touchstone
       try database.inBatch {
         for number in 0..<300 {
           let words = (0..<40).map { _ in "w\(Int.random(in: 0..<60, using: &random))" }
-          try database.save("d\(number)", ["v": .string(words.joined(separator: " ")), "t": .string(words[0])])
+          try database.save(
+            "d\(number)", ["v": .string(words.joined(separator: " ")), "t": .string(words[0])])
         }
       }
       try database.createFullTextIndex("fts", on: ["v", "t"])
