@@ -99,7 +99,9 @@ import Touchstone
     let options: [TextAnalysisOptions] = [
       .init(), .init(language: .english), .init(language: .german, ignoresAccents: true),
     ]
-    for (round, options) in options.enumerated() {
+    // All engines keep the same bytes: two of them go through all options.
+    let isWhole = Self.isLong || engine == .lmdb || engine == .sqlite
+    for (round, options) in options.enumerated() where isWhole || round == 1 {
       let weights: [Double]? = round == 2 ? [2.5, 0.5] : nil
       var reference = try ReferenceIndex(
         columns: Self.columns, options: options, weights: weights ?? [])
@@ -109,13 +111,15 @@ import Touchstone
           try database.save(id, ["title": .string(texts[0]), "text": .string(texts[1]), "n": 1])
           reference.set(id, texts)
         }
-        try database.inBatch { for number in 0..<400 { try write("doc\(number)", database) } }
+        try database.inBatch {
+          for number in 0..<(Self.isLong ? 400 : 150) { try write("doc\(number)", database) }
+        }
         try database.createFullTextIndex("words", on: Self.columns, options: options, weights: weights)
-        try compare(database, reference, &random, Self.isLong ? 300 : 25, "after the build")
+        try compare(database, reference, &random, Self.isLong ? 300 : 10, "after the build")
         for step in 0..<(Self.isLong ? 40 : 6) {
           try database.inBatch {
             for _ in 0..<(step % 3 == 0 ? 1 : 60) {
-              let id = "doc\(Int.random(in: 0..<500, using: &random.generator))"
+              let id = "doc\(Int.random(in: 0..<(Self.isLong ? 500 : 190), using: &random.generator))"
               switch Int.random(in: 0..<6, using: &random.generator) {
               case 0:
                 _ = try? database.delete(id)
@@ -129,7 +133,7 @@ import Touchstone
             if step == 1 { try compare(database, reference, &random, 3, "in a batch") }
           }
           if step == 4 { try database.compact() }
-          try compare(database, reference, &random, Self.isLong ? 50 : 6, "after step \(step)")
+          try compare(database, reference, &random, Self.isLong ? 50 : 4, "after step \(step)")
         }
         #expect(try database.check() == [])
         for number in 0..<500 where number % 50 != 0 {

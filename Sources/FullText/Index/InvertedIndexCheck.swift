@@ -14,7 +14,18 @@ public final class InvertedIndexCheck {
   private var tokens: UInt64 = 0
 
   /// A check of an index whose texts go through an analyzer.
-  public init(_ reader: InvertedIndexReader, analyzer: TextAnalyzer) {
+  ///
+  /// - Throws: `StorageError`: `damaged` for what can't be looked at.
+  public init(_ reader: InvertedIndexReader, analyzer: TextAnalyzer) throws {
+    // Each number has a byte in the pages of IDs at least: a wrong count doesn't ask for much memory.
+    var bytes = 0
+    try reader.transaction.scan(
+      reader.keyspaces.blocks, InvertedIndexFormat.range(ofList: InvertedIndexFormat.documentList)
+    ) { _, value in
+      bytes += value.count
+      return true
+    }
+    guard Int(reader.state.nextDocument) <= bytes else { throw InvertedIndexFormat.damaged }
     self.reader = reader
     self.analyzer = analyzer
     pages = DocumentPages(reader.keyspaces, reader.state, reader.transaction)

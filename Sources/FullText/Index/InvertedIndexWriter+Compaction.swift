@@ -109,7 +109,9 @@ private struct ListPacker: ~Copyable {
     }
     let isShort = bytes <= InvertedIndexFormat.inlineBytes
     // Worth it when a block is saved; the last one is seldom full.
-    guard isShort || bytes <= (blocks.count - 1) * InvertedIndexFormat.blockBytes * 9 / 10 else { return false }
+    guard isShort || bytes <= (blocks.count - 1) * InvertedIndexFormat.blockBytes * 9 / 10 else {
+      return false
+    }
     for block in blocks { try transaction.remove(block.key, in: keyspaces.blocks) }
     encoder.removeAll()
     for block in blocks {

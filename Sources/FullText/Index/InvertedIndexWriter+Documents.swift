@@ -105,7 +105,7 @@ extension InvertedIndexWriter {
         let place = Int(document.number % size)
         let (old, new) = (UInt64(page[place]), UInt64(document.length ?? 0))
         guard state.tokens >= old, old == 0 || state.documents > 0 else { throw InvertedIndexFormat.damaged }
-        state.tokens = state.tokens - old + new
+        state.tokens = state.tokens - old &+ new
         state.documents = state.documents - (old > 0 ? 1 : 0) + (new > 0 ? 1 : 0)
         page[place] = document.length ?? 0
         index += 1

@@ -53,7 +53,7 @@ final class FullTextIndexMaintainer: IndexMaintainer {
   func check(_ documents: IndexedDocuments, _ check: IntegrityCheck, subject: String) throws {
     extractor.begin(documents.sharedKeys)
     knownKeys = -1
-    let proof = InvertedIndexCheck(
+    let proof = try InvertedIndexCheck(
       try InvertedIndexReader(named: keyspaceName, in: check.transaction),
       analyzer: try TextAnalyzer(definition.options))
     // The texts are looked up in the index while documents are scanned: some at a time.
