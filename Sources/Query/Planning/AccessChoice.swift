@@ -57,12 +57,17 @@ struct AccessChoice {
 
   /// The cheapest way.
   func best() -> Choice {
-    var choices = [fullScan()]
-    if isFirst, let direction = idOrder() { choices.append(scanByID(direction)) }
-    if planner.context.usesIndexes, !source.includesDeleted { choices += lookups() + matches() }
+    let usesIndexes = planner.context.usesIndexes && !source.includesDeleted
+    var choices = usesIndexes ? matches() : []
+    // A scan would have to find what matches as well, and then look at all the other documents.
+    if choices.isEmpty {
+      choices.append(fullScan())
+      if isFirst, let direction = idOrder() { choices.append(scanByID(direction)) }
+    }
+    if usesIndexes { choices += lookups() }
     // IDs order the documents themselves: that is no index.
     if planner.context.usesIndexes || source.includesDeleted { choices += identifierLookups() }
-    if planner.context.usesIndexes, !source.includesDeleted { choices += unions() }
+    if usesIndexes { choices += unions() }
     let best = choices.min { ($0.cost, $0.name) < ($1.cost, $1.name) } ?? fullScan()
     // A hash join costs a probe and a document a row, besides what it is built of.
     if isFirst || best.cost <= max(1, outerRows) * (Cost.probe + Cost.fetch) { return best }
