@@ -17,7 +17,7 @@ final class EvaluationProgram: @unchecked Sendable {
   private(set) var patternCount = 0
   /// The slots that expressions read.
   private(set) var usedSlots: Set<Int> = []
-  /// The sources whose metadata expressions read.
+  /// The sources whose documents' IDs or other metadata are read.
   private(set) var metaSources: Set<Int> = []
   /// Constants live as long as the program.
   let constants = EvaluationArena()
@@ -70,6 +70,9 @@ final class EvaluationProgram: @unchecked Sendable {
     metaSources.insert(source)
     return MetaNode(source, property)
   }
+
+  /// Notes that documents of a source are told apart by their IDs, beside what expressions read.
+  func needsID(of source: Int) { metaSources.insert(source) }
 
   func needsVariables(_ count: Int) { variableCount = max(variableCount, count) }
 

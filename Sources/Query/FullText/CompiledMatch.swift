@@ -21,6 +21,7 @@ final class CompiledMatch: @unchecked Sendable {
     self.match = match
     self.index = index
     source = try scope.source(match.index.source.map { SourceName($0) })
+    program.needsID(of: source)
     text = try program.compile(match.text, in: scope)
     if case .literal(.string(let text)) = match.text {
       do { query = try index.query(text, match.index, in: nil) } catch let error as QueryError {

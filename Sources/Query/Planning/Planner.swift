@@ -253,7 +253,7 @@ extension Expression {
       return true
     }
     switch self {
-    case .property, .star, .meta: return false
+    case .property, .star, .meta, .match, .rank: return false
     case .call(let call) where AggregateFunctions.names.contains(call.name): return false
     default:
       var only = true
