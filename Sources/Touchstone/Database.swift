@@ -24,6 +24,8 @@ public final class Database: Sendable {
   let open: OpenDatabase
   /// Closing gives up this open once.
   private let isClosed = Atomic<Bool>(false)
+  /// The runs of its live queries.
+  let liveRuns = LiveRuns()
 
   private init(_ open: OpenDatabase) { self.open = open }
 
@@ -61,16 +63,19 @@ public final class Database: Sendable {
   }
 
   /// Closes the database; the last close of a path in a process closes its file. Throws `inUse` while it is
-  /// being read, and inside a batch of the same thread. A second call does nothing.
+  /// being read, and inside a batch of the same thread; runs of live queries are waited for. A second call does nothing.
   public func close() throws {
-    guard isClosed.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged
-    else { return }
-    do {
-      try open.close()
-      open.store.endObservers(of: ObjectIdentifier(self))
-    } catch {
-      isClosed.store(false, ordering: .releasing)
-      throw error
+    try liveRuns.whileIdle {
+      guard
+        isClosed.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged
+      else { return }
+      do {
+        try open.close()
+        open.store.endObservers(of: ObjectIdentifier(self))
+      } catch {
+        isClosed.store(false, ordering: .releasing)
+        throw error
+      }
     }
   }
 

@@ -19,6 +19,7 @@ public final class LiveQuery: Sendable {
   }
 
   private let query: Query
+  private let runs: LiveRuns
   private let parameters: [String: JSONValue]
   private let handler: @Sendable (Outcome) -> Void
   private let cancellation = QueryCancellation()
@@ -29,9 +30,11 @@ public final class LiveQuery: Sendable {
   private let last = Lock<QueryResults?>(nil)
 
   fileprivate init(
-    _ query: Query, _ parameters: [String: JSONValue], _ handler: @escaping @Sendable (Outcome) -> Void
+    _ query: Query, _ runs: LiveRuns, _ parameters: [String: JSONValue],
+    _ handler: @escaping @Sendable (Outcome) -> Void
   ) {
     self.query = query
+    self.runs = runs
     self.parameters = parameters
     self.handler = handler
   }
@@ -86,7 +89,7 @@ public final class LiveQuery: Sendable {
     // Before the snapshot is taken: what is committed later schedules another run.
     state.withLock { $0.isScheduled = false }
     do {
-      let results = try query.run(parameters, cancellation: cancellation)
+      let results = try runs.run { try query.run(parameters, cancellation: cancellation) }
       let isNew = last.withLock { last in
         if last == results { return false }
         last = results
@@ -120,7 +123,7 @@ extension Database {
     _ query: Query, parameters: [String: JSONValue] = [:],
     _ handler: @escaping @Sendable (LiveQuery.Outcome) -> Void
   ) throws -> LiveQuery {
-    let live = LiveQuery(query, parameters, handler)
+    let live = LiveQuery(query, liveRuns, parameters, handler)
     try live.begin(self)
     return live
   }
@@ -138,7 +141,7 @@ extension Database {
   ) throws -> AsyncThrowingStream<QueryResults, any Error> {
     let (stream, continuation) = AsyncThrowingStream<QueryResults, any Error>.makeStream(
       bufferingPolicy: .bufferingNewest(1))
-    let live = LiveQuery(query, parameters) { outcome in
+    let live = LiveQuery(query, liveRuns, parameters) { outcome in
       switch outcome {
       case .success(let results): continuation.yield(results)
       case .failure(let error): continuation.finish(throwing: error)

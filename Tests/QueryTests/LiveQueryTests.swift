@@ -53,6 +53,24 @@ import Testing
   }
 
   @Test(arguments: executionEngines)
+  func closingTheDatabaseWaitsForARunThatIsGoingOn(_ engine: EngineName) throws {
+    let (path, options) = try TestDirectory.make(engine)
+    defer { TestDirectory.remove(path) }
+    var database = try Database.open("test", in: path, options: options)
+    try database.fill((0..<2_000).map { ("d\($0)", #"{"n":\#($0 * 7_919 % 2_000)}"#) })
+    for round in 0..<20 {
+      let told = Told()
+      let live = try database.observe(try database.query("SELECT n FROM _ ORDER BY n")) { told.append($0) }
+      // The first run may not have begun yet, or be anywhere.
+      if round % 4 == 3 { told.signal.wait() }
+      try database.close()
+      live.cancel()
+      database = try Database.open("test", in: path, options: options)
+    }
+    try database.close()
+  }
+
+  @Test(arguments: executionEngines)
   func withAHandlerItEndsWithTheDatabase(_ engine: EngineName) throws {
     for _ in 0..<10 {
       let (path, options) = try TestDirectory.make(engine)
