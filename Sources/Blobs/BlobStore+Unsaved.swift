@@ -81,6 +81,17 @@ extension BlobStore {
     }
   }
 
+  /// Puts a new blob in its place for good, outside of a transaction: for who makes a database that nobody knows yet.
+  public func place(_ blob: StoredBlob) throws {
+    let path = try path(of: blob.digest)
+    try unsaved.withLock { unsaved in
+      guard let new = unsaved.blobs.removeValue(forKey: blob.digest) else { return }
+      guard rename(new.path, path) == 0 else {
+        throw StorageError.system(errno, "can't put a blob in place", path)
+      }
+    }
+  }
+
   func unsavedPath(of digest: BlobDigest) -> String? { unsaved.withLock { $0.blobs[digest]?.path } }
 
   /// Whether there are new blobs that no committed document names.

@@ -94,10 +94,7 @@ final class SourceAttachments {
       blobs.discard(blob)
       return .damaged("its file isn't what its digest says")
     }
-    guard try blobs.install(blob.digest) != .missing else {
-      throw StorageError(.engineFailure, "a new blob is missing", path: blobs.directory)
-    }
-    blobs.commit([blob.digest])
+    try blobs.place(blob)
     if key != nil { counts.decrypted += 1 }
     return stored.isCompressed ? .decoded(blob.digest, length: blob.length) : .carried(length: blob.length)
   }

@@ -8,8 +8,6 @@ final class UpgradeData: Sendable {
   let dataset: LoadedDataset
   private let context: SuiteContext
 
-  /// Documents of a hundred that have an attachment.
-  static let attachments = 20
   static let password = "letmein"
 
   init(_ dataset: LoadedDataset, _ context: SuiteContext) {
@@ -31,6 +29,15 @@ final class UpgradeData: Sendable {
 
   /// The path of the old database; in a fixture that all engines read.
   func source(_ variant: UpgradeWorkload.Variant) throws -> String {
+    let settings = settings(variant)
+    let directory = try context.fixtures.directory("upgrade \(variant)") { directory in
+      _ = try LegacyDatabaseMaker(settings).make("old", in: directory)
+    }
+    return directory + "/old.cblite2"
+  }
+
+  /// What the old database has.
+  func settings(_ variant: UpgradeWorkload.Variant) -> LegacyDatabase {
     var old = LegacyDatabase()
     old.history = variant.history
     old.attachmentBytes = 2_000
@@ -40,7 +47,7 @@ final class UpgradeData: Sendable {
     } else {
       let (dataset, numbers) = (dataset, documents(variant))
       old.documents = numbers.count
-      old.attachments = Self.attachments
+      old.attachments = variant.attachments
       if variant.isEncrypted { old.key = LegacyDatabase.key(password: Self.password, platform: .ios) }
       old.documentID = { String(decoding: dataset.id(numbers[$0]), as: UTF8.self) }
       old.body = { document, revision in
@@ -49,11 +56,6 @@ final class UpgradeData: Sendable {
         return body
       }
     }
-    let settings = old
-    let name = "upgrade \(variant)"
-    let directory = try context.fixtures.directory(name) { directory in
-      _ = try LegacyDatabaseMaker(settings).make("old", in: directory)
-    }
-    return directory + "/old.cblite2"
+    return old
   }
 }

@@ -35,6 +35,7 @@ struct UpgradeRow: Sendable {
     if kind == .memory {
       parameters = ["revisions": .integer(variant.revisions)]
     } else {
+      parameters["attachments"] = .integer(variant.attachments)
       parameters["encrypted"] = .boolean(variant.isEncrypted)
       parameters["json_bytes"] = .integer(data.jsonBytes(variant))
     }
@@ -46,7 +47,10 @@ struct UpgradeRow: Sendable {
 
   private var limit: Workload.Limit? {
     switch kind {
-    case .upgrade: .init(name: { "\($0), insert-batch" }, prepare: insertTrial)
+    case .upgrade:
+      .init(
+        name: { variant.attachments == 0 ? "\($0), insert-batch" : "\($0), insert-batch with attachments" },
+        prepare: insertTrial)
     case .verify:
       .init(name: { "\($0), the upgrade" }) { trial in try upgradeTrial(trial, verifies: false) }
     case .memory: nil
@@ -87,11 +91,22 @@ struct UpgradeRow: Sendable {
         key: try engine.options.key.map { try UserKey.raw($0) }, compaction: .off))
     let numbers = data.documents(variant)
     let ids = numbers.map { String(decoding: data.dataset.id($0), as: UTF8.self) }
+    let old = data.settings(variant)
+    let attachments = numbers.indices.map { old.document($0).revisions.first?.attachments.first?.number }
     return Trial(
       run: {
         try database.inBatch {
           for (index, number) in numbers.enumerated() {
-            try database.save(ids[index], json: data.dataset.json(number))
+            guard let attachment = attachments[index] else {
+              try database.save(ids[index], json: data.dataset.json(number))
+              continue
+            }
+            let blob = try database.makeBlob(old.attachmentBytes(attachment))
+            var json = Array(
+              "{\"_attachments\":{\"photo.png\":{\"digest\":\"\(blob.digest.text)\",\"length\":\(blob.length)}},"
+                .utf8)
+            json += data.dataset.json(number).dropFirst()
+            try json.withUnsafeBytes { _ = try database.save(ids[index], json: $0) }
           }
         }
         return .whole

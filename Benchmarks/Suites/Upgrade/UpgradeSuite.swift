@@ -30,7 +30,7 @@ enum UpgradeWorkload: String, CaseIterable {
   var summary: String {
     switch self {
     case .upgrade:
-      "every document with its history and attachments, beside all documents inserted in one transaction"
+      "every document with its history and attachments, beside the same documents and attachments saved in one transaction"
     case .verify: "the source read again and compared with the result, beside the upgrade itself"
     case .memory: "small documents of five revisions, for the memory that the whole process has at its peak"
     }
@@ -41,6 +41,8 @@ enum UpgradeWorkload: String, CaseIterable {
     /// Revisions of a document.
     var history = 1
     var isEncrypted = false
+    /// Of a hundred documents, how many have an attachment.
+    var attachments = 20
     /// Of all documents together; only where memory is looked at.
     var revisions = 0
   }
@@ -51,9 +53,10 @@ enum UpgradeWorkload: String, CaseIterable {
   var variants: [Variant] {
     switch self {
     case .upgrade, .verify:
-      return [1, 5, 20].flatMap { history in
-        [false, true].map { Variant(history: history, isEncrypted: $0) }
-      }
+      return [Variant(attachments: 0)]
+        + [1, 5, 20].flatMap { history in
+          [false, true].map { Variant(history: history, isEncrypted: $0) }
+        }
     case .memory:
       return ([10_000, 100_000] + (Self.isLong ? [1_000_000] : [])).map { Variant(history: 5, revisions: $0) }
     }

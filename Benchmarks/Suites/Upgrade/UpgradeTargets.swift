@@ -6,7 +6,7 @@ enum UpgradeTargets {
   static func lines(_ results: [WorkloadResult]) -> [String] {
     results.compactMap { row -> String? in
       switch UpgradeWorkload(rawValue: row.workload) {
-      case .upgrade: upgrade(row)
+      case .upgrade: upgrade(row, results)
       case .verify: verify(row)
       case .memory: memory(row)
       case nil: nil
@@ -17,7 +17,9 @@ enum UpgradeTargets {
   private static func name(_ row: WorkloadResult) -> String {
     guard case .integer(let history)? = row.parameters["history"] else { return row.engine }
     let isEncrypted = row.parameters["encrypted"] == .boolean(true)
-    return "\(row.engine), histories of \(history)\(isEncrypted ? ", encrypted" : "")"
+    let attachments = integer(row, "attachments")
+    return
+      "\(row.engine), histories of \(history), \(attachments)% attachments\(isEncrypted ? ", encrypted" : "")"
   }
 
   private static func integer(_ row: WorkloadResult, _ parameter: String) -> Int {
@@ -25,7 +27,7 @@ enum UpgradeTargets {
     return value
   }
 
-  private static func upgrade(_ row: WorkloadResult) -> String {
+  private static func upgrade(_ row: WorkloadResult, _ results: [WorkloadResult]) -> String {
     let seconds = row.metrics.seconds.median
     let documents = Double(row.operations) / seconds
     let megabytes = Double(integer(row, "json_bytes")) / 1e6 / seconds
@@ -33,11 +35,21 @@ enum UpgradeTargets {
     var text =
       "\(name(row)): \(Int(documents)) documents, \(Int(documents) * history) revisions and \(rounded(megabytes)) MB of JSON "
       + "a second"
-    if let limit = row.limit, limit.normalized > 0 {
-      text += ", \(rounded(1 / limit.normalized))x the documents of insert-batch"
-      if row.engine == "lmdb", history == 1, row.parameters["encrypted"] == .boolean(false) {
-        text += verdict(1 / limit.normalized >= 0.5, "at least 0.5x")
-      }
+    guard let limit = row.limit, limit.normalized > 0 else { return text }
+    let hasAttachments = integer(row, "attachments") > 0
+    text += ", \(rounded(1 / limit.normalized))x the documents of insert-batch"
+    if hasAttachments { text += " with the same attachments" }
+    guard row.engine == "lmdb", history == 1, row.parameters["encrypted"] == .boolean(false) else {
+      return text
+    }
+    text += verdict(1 / limit.normalized >= 0.5, "at least 0.5x")
+    // Files take what they take: beside documents without any, that is most of the time.
+    let bare = results.first {
+      $0.engine == row.engine && $0.workload == row.workload && integer($0, "attachments") == 0
+    }
+    if hasAttachments, let bare, let seconds = bare.limit?.seconds.median {
+      let ratio = documents / (Double(bare.operations) / seconds)
+      text += ", \(rounded(ratio))x of insert-batch without any" + verdict(ratio >= 0.5, "at least 0.5x")
     }
     return text
   }
