@@ -185,7 +185,7 @@ struct EncryptedFileTests {
         noticed += 1
       }
     }
-    // About two in five lie in pages that were freed; fewer than fifteen of a hundred flips noticed is no chance.
+    // Many lie in pages that were freed, which nobody reads.
     #expect(noticed > 15, "seed \(seed)")
   }
 
