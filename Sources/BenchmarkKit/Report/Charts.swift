@@ -26,7 +26,7 @@ enum Charts {
     var lines: [String] = []
     for row in rows {
       guard let any = row.first else { continue }
-      var cells = [Gnuplot.quoted(any.label.replacing(" (", with: "\\n("))]
+      var cells = [Gnuplot.quoted(any.label).replacing(" (", with: "\\n(")]
       for engine in engines {
         let result = row.first { $0.engine == engine }
         guard let result, let found = value(result), found.median > 0 else {
