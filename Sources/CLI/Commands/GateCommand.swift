@@ -157,7 +157,7 @@ struct GateCommand: Subcommand {
     if let commits = baseline.results.first(where: { $0.workload == "commitsync" })?.operations {
       settings.commits = commits
     }
-    settings.only = chosenWorkloads
+    settings.only = chosenWorkloads ?? Set(baseline.results.map(\.workload))
     settings.plantedDelay = delayShare.map { PlantedDelay(share: $0) }
     return settings
   }
