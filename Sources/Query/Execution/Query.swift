@@ -6,14 +6,18 @@ import Storage
 public struct QuerySource: Sendable {
   /// The database's name, which FROM may use.
   public let name: String
+  /// What is known of its indexes: one for all queries of the database.
+  public let knowledge: PlanningKnowledge
   /// Runs its argument on one snapshot, or in the batch of the calling thread.
   public let read: @Sendable (_ body: (DocumentSnapshot) throws -> Void) throws -> Void
 
   /// A source; see the properties.
   public init(
-    name: String, read: @escaping @Sendable (_ body: (DocumentSnapshot) throws -> Void) throws -> Void
+    name: String, knowledge: PlanningKnowledge,
+    read: @escaping @Sendable (_ body: (DocumentSnapshot) throws -> Void) throws -> Void
   ) {
     self.name = name
+    self.knowledge = knowledge
     self.read = read
   }
 }
@@ -45,8 +49,7 @@ public final class Query: Sendable {
 
   /// A plan, and what it was made for.
   private struct Prepared {
-    var generation: UInt64
-    var documentCount: Int
+    var knowledge: IndexKnowledge
     var compiled: CompiledQuery
     var context: PlanningContext
   }
@@ -178,20 +181,14 @@ public final class Query: Sendable {
 
   /// The plan for a snapshot: the last one when nothing has changed that it depends on.
   private func prepare(_ snapshot: DocumentSnapshot) throws -> (CompiledQuery, PlanningContext) {
-    let generation = try snapshot.planGeneration
-    let count = try snapshot.documentCount
-    if let known = prepared.withLock({ $0 }), known.generation == generation,
-      // Estimates of when there was a tenth of the documents say little.
-      count / 10 <= known.documentCount, known.documentCount / 10 <= count
-    {
+    let knowledge = try source.knowledge.of(snapshot)
+    if let known = prepared.withLock({ $0 }), known.knowledge === knowledge {
       return (known.compiled, known.context)
     }
-    var context = try PlanningContext(snapshot, usesIndexes: options.usesIndexes)
+    var context = PlanningContext(knowledge, usesIndexes: options.usesIndexes)
     if resolved.usesFullText { try context.addFullText(of: resolved, snapshot, text: text) }
     let compiled = try CompiledQuery(Planner.plan(resolved, context), context)
-    prepared.withLock {
-      $0 = Prepared(generation: generation, documentCount: count, compiled: compiled, context: context)
-    }
+    prepared.withLock { $0 = Prepared(knowledge: knowledge, compiled: compiled, context: context) }
     return (compiled, context)
   }
 

@@ -122,7 +122,7 @@ extension QueryExecution {
     guard let handle = access.index.handle else {
       throw QueryError(.index, "the index \"\(access.index.name)\" can't be read")
     }
-    let reader = try ValueIndexReader(handle.record, handle.definition, in: try snapshot.storage)
+    let reader = ValueIndexReader(access.index.name, handle, in: try snapshot.storage)
     readers[access.index.name] = reader
     return reader
   }
