@@ -2,8 +2,8 @@
 //
 //   query-child make ENGINE DIRECTORY           makes and removes the index "byN" again and again, with a line after
 //                                               each commit: "made" or "removed"
-//   query-child change ENGINE DIRECTORY COUNT   makes, redefines and removes indexes, COUNT times, with documents
-//                                               saved in between; then a line "done"
+//   query-child change ENGINE DIRECTORY         makes, redefines and removes indexes, with documents saved in between,
+//                                               until there is a document "stop"; then a line "done"
 
 import Touchstone
 
@@ -31,7 +31,9 @@ func run(_ arguments: [String]) throws {
       say("made")
     }
   case "change":
-    for number in 0..<(Int(arguments[3]) ?? 0) {
+    var number = 0
+    while try database.document("stop") == nil {
+      number += 1
       switch number % 5 {
       case 0: try database.createIndex("a", on: ["type", "n"])
       case 1: try database.createIndex("b", on: ["n"])

@@ -128,10 +128,7 @@ public final class Query: Sendable {
       return QueryResults(storage)
     }
     let storage = ResultStorage(columns)
-    try execute(parameters, cancellation) { values, sharedKeys in
-      storage.append(values, sharedKeys)
-      return true
-    }
+    try execute(parameters, cancellation) { _ in .storage(storage) }
     return QueryResults(storage)
   }
 
@@ -151,28 +148,30 @@ public final class Query: Sendable {
       return
     }
     var storage = ResultStorage(columns)
-    try execute(parameters, cancellation) { [columns] values, sharedKeys in
-      // Rows share memory in turns of some kilobytes; those that are kept keep theirs.
-      if storage.allocatedBytes > 4096 || !isKnownUniquelyReferenced(&storage) {
-        storage = ResultStorage(columns, capacity: 1024)
+    try withoutActuallyEscaping(body) { body in
+      try execute(parameters, cancellation) { [columns] sharedKeys in
+        .receiver { values in
+          // Rows share memory in turns of some kilobytes; those that are kept keep theirs.
+          if storage.allocatedBytes > 4096 || !isKnownUniquelyReferenced(&storage) {
+            storage = ResultStorage(columns, capacity: 1024)
+          }
+          return try body(QueryRow(columns, storage, storage.copy(values, sharedKeys)))
+        }
       }
-      return try body(QueryRow(columns, storage, storage.copy(values, sharedKeys)))
     }
   }
 
   private func execute(
     _ parameters: [String: JSONValue], _ cancellation: QueryCancellation,
-    _ receiver: (UnsafePointer<QueryValue>, SharedKeys) throws -> Bool
+    _ output: (SharedKeys) -> RowOutput
   ) throws {
     try source.read { snapshot in
       let (compiled, planning) = try prepare(snapshot)
       let context = try takeContext(compiled)
       let sharedKeys = try snapshot.sharedKeys
-      _ = try withoutActuallyEscaping(receiver) { receiver in
-        try QueryExecution.run(
-          compiled, context, snapshot, sharedKeys, parameters, planning, cancellation,
-          receiver: { try receiver($0, sharedKeys) })
-      }
+      try QueryExecution.run(
+        compiled, context, snapshot, sharedKeys, parameters, planning, cancellation,
+        output: output(sharedKeys))
       giveBack(context, compiled)
     }
   }
@@ -234,11 +233,11 @@ public final class Query: Sendable {
       var rows = 0
       let begin = ContinuousClock.now
       let counts = try QueryExecution.run(
-        compiled, context, snapshot, sharedKeys, parameters, planning, cancellation, isTimed: true
-      ) { _ in
-        rows += 1
-        return true
-      }
+        compiled, context, snapshot, sharedKeys, parameters, planning, cancellation, isTimed: true,
+        output: .receiver { _ in
+          rows += 1
+          return true
+        })
       let time = begin.duration(to: .now).wholeNanoseconds
       explanation = QueryExplanation(
         compiled, QueryExplanation.Measured(steps: counts, rows: rows, nanoseconds: time))

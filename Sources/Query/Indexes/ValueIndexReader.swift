@@ -62,6 +62,7 @@ final class ValueIndexReader {
 
   /// The same, plain entries by their keys alone: they are whole, begin with the bytes that both edges begin with, and
   /// give back all of their values.
+  @inline(__always)
   func scan(
     from lower: KeyRange.Edge, to upper: KeyRange.Edge, descending: Bool,
     plain: (_ key: UnsafeRawBufferPointer) throws -> Bool, other body: (ValueIndexEntry) throws -> Bool
