@@ -36,7 +36,10 @@ public struct Suite: Sendable {
   }
 
   /// All suites, in the order in which they run when none is named.
-  public static let all = [engine, travel, documents, query, fullText, encryption, convert, upgrade, claims]
+  public static let all = [
+    engine, travel, documents, query, fullText, encryption, convert, upgrade, claims,
+    ycsb, cold,
+  ]
 }
 
 /// How a run of suites is to be made.
@@ -59,6 +62,10 @@ public struct BenchSettings: Sendable {
   public var keys: Int
   /// Single commits of the engine suite.
   public var commits: Int
+  /// Numbers of threads that the mixes of the suite `ycsb` run with.
+  public var threads = [1, 2]
+  /// Operations a second that its mixes A and B run at as well.
+  public var rates = [2_000, 8_000]
   /// A slowdown of all workloads, to try a gate.
   public var plantedDelay: PlantedDelay?
   /// Only these workloads. Nil: all of the suite.

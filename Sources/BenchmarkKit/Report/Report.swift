@@ -100,6 +100,15 @@ public struct Report {
           title: "\(suite) \(growth.workload): how the time of an operation grows with \(growth.parameter).",
           parameter: growth.parameter, growth.curves))
     }
+    for (metric, title) in [
+      (Metric.writeAmplification, "bytes written for each byte of the data"),
+      (.spaceAmplification, "bytes stored for each byte of the data"),
+    ] {
+      charts.append(
+        Charts.bars(
+          name("\(suite)-\(metric.rawValue)"), title: "\(suite): \(title).", axis: "bytes", rows,
+          engines: engines, { $0.metrics[metric] }, scale: { _ in 1 }))
+    }
     // What every workload of a suite says of sizes and memory says it best side by side.
     if let first = groups(rows).first {
       charts.append(

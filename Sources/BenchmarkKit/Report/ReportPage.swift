@@ -76,6 +76,7 @@ struct ReportPage {
       <h2>\(heading(section))</h2>
       <p class="under">\(caption)</p>
       \(table(section))
+      \(latencies(section))
       \(summary(section))
       \(notes)
       \(figures.joined(separator: "\n"))
@@ -141,6 +142,28 @@ struct ReportPage {
     lines.append(
       "<p class=\"under\">Median time of an operation; marked where it is the least and its 95% interval overlaps no "
         + "other's.</p>")
+    return lines.joined(separator: "\n")
+  }
+
+  /// Percentiles of single operations, for workloads that timed them.
+  private func latencies(_ section: Report.Section) -> String {
+    let found = section.rows.flatMap { $0 }.filter { result in
+      Metric.latencies.allSatisfy { result.metrics[$0.metric] != nil }
+    }
+    guard !found.isEmpty else { return "" }
+    var lines = ["<div class=\"scroll\"><table>", "<tr><th>latency</th><th>engine</th>"]
+    lines += LatencyTable.names.map { "<th>\($0)</th>" } + ["</tr>"]
+    for result in found {
+      lines.append("<tr><td>\(escaped(result.label))</td><td>\(escaped(result.engine))</td>")
+      for (metric, _) in Metric.latencies {
+        lines.append("<td>\(Format.duration(result.metrics[metric]?.median ?? 0))</td>")
+      }
+      lines.append("</tr>")
+    }
+    lines.append("</table></div>")
+    lines.append(
+      "<p class=\"under\">Percentiles of single operations, medians of the runs. At a target rate an operation's time "
+        + "counts from when it should have begun.</p>")
     return lines.joined(separator: "\n")
   }
 
