@@ -39,6 +39,7 @@ public struct Suite: Sendable {
   public static let all = [
     engine, travel, documents, query, fullText, encryption, convert, upgrade, claims,
     ycsb, cold,
+    sync, scale,
   ]
 }
 
@@ -66,6 +67,8 @@ public struct BenchSettings: Sendable {
   public var threads = [1, 2]
   /// Operations a second that its mixes A and B run at as well.
   public var rates = [2_000, 8_000]
+  /// The greatest number of documents of the suite `scale`. Nil: `documents`, or 100,000.
+  public var scaleDocuments: Int?
   /// A slowdown of all workloads, to try a gate.
   public var plantedDelay: PlantedDelay?
   /// Only these workloads. Nil: all of the suite.

@@ -51,6 +51,9 @@ struct BenchCommand: Subcommand {
   private static let rates = Option(
     "rates", "A,B", "Operations a second at which ycsb's A and B run as well (2000,8000)"
   ) { try numbers($0, in: 1...10_000_000) }
+  private static let scaleDocuments = Option(
+    "scale-docs", "N", in: 10...100_000_000,
+    "How many documents the suite scale goes up to (--docs, or 100,000)")
   private static let only = Option("only", "A,B", "Only these workloads of the suites")
   private static let instructions = Flag(
     "instructions", "Also counts the instructions of each run, at small sizes under callgrind")
@@ -69,7 +72,7 @@ struct BenchCommand: Subcommand {
     positionals: [suites],
     options: [
       list, engines, dataset, documents, durability, samples, precision, budget, seed, keys, commits,
-      threads, rates, only, instructions, delay, delayCounts, runLog, directory, output,
+      threads, rates, scaleDocuments, only, instructions, delay, delayCounts, runLog, directory, output,
     ],
     examples: [
       "touchstone bench travel --engines sqlite,lmdb --output r.json",
@@ -110,6 +113,7 @@ struct BenchCommand: Subcommand {
     if let commits = try arguments.value(Self.commits) { settings.commits = commits }
     if let threads = try arguments.value(Self.threads) { settings.threads = threads }
     if let rates = try arguments.value(Self.rates) { settings.rates = rates }
+    settings.scaleDocuments = try arguments.value(Self.scaleDocuments)
     if let only = try arguments.value(Self.only) {
       let names = Set(only.split(separator: ",").map(String.init))
       let known = Set(chosen.flatMap(\.workloadNames))
