@@ -60,7 +60,8 @@ struct TravelRow: Sendable {
       run: {
         try run(database)
         return .whole
-      }, fileBytes: fileBytes, logicalBytes: .init(written: bytes, stored: bytes), finish: { try database.close() })
+      }, fileBytes: fileBytes, logicalBytes: .init(written: bytes, stored: bytes),
+      finish: { try database.close() })
   }
 
   private func run(_ database: Database) throws {
