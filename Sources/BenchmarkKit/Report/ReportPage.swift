@@ -155,7 +155,8 @@ struct ReportPage {
     lines += LatencyTable.names.map { "<th>\($0)</th>" } + ["</tr>"]
     var last = ""
     for result in found {
-      lines.append("<tr><td>\(result.label == last ? "" : escaped(result.label))</td><td>\(escaped(result.engine))</td>")
+      lines.append(
+        "<tr><td>\(result.label == last ? "" : escaped(result.label))</td><td>\(escaped(result.engine))</td>")
       last = result.label
       for (metric, _) in Metric.latencies {
         lines.append("<td>\(Format.duration(result.metrics[metric]?.median ?? 0))</td>")
