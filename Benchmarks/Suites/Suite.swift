@@ -46,6 +46,7 @@ public struct Suite: Sendable {
   /// All suites, in the order in which they run when none is named.
   public static let all = [
     engine, travel, documents, query, fullText, encryption, convert, upgrade, claims,
+    ycsb, cold,
     sync, scale,
   ]
 }
@@ -80,6 +81,10 @@ public struct BenchSettings: Sendable {
   public var keys: Int
   /// Single commits of the engine suite.
   public var commits: Int
+  /// Numbers of threads that the mixes of the suite `ycsb` run with.
+  public var threads = [1, 2]
+  /// Operations a second that its mixes A and B run at as well.
+  public var rates = [2_000, 8_000]
   /// The greatest number of documents of the suite `scale`. Nil: `documents`, or 100,000.
   public var scaleDocuments: Int?
   /// A slowdown of all workloads, to try a gate.

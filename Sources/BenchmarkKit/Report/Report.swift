@@ -112,6 +112,15 @@ public struct Report {
             + "fitted power.",
           growth, engines: engines))
     }
+    for (metric, title) in [
+      (Metric.writeAmplification, "bytes written for each byte of the data"),
+      (.spaceAmplification, "bytes stored for each byte of the data"),
+    ] {
+      charts.append(
+        Charts.bars(
+          name("\(suite)-\(metric.rawValue)"), title: "\(suite): \(title).", axis: "bytes", rows,
+          engines: engines, { $0.metrics[metric] }, scale: { _ in 1 }))
+    }
     // What every workload of a suite says of sizes and memory says it best side by side.
     if let first = groups(rows).first {
       charts.append(

@@ -79,6 +79,7 @@ struct ReportPage {
       <h2>\(heading(section))</h2>
       <p class="under">\(caption)</p>
       \(table(section))
+      \(latencies(section))
       \(summary(section))
       \(notes)
       \(section.remarks.tables.map(table).joined(separator: "\n"))
@@ -158,6 +159,31 @@ struct ReportPage {
     }
     let rows = [row(table.heads, "th")] + table.rows.map { row($0, "td") }
     return "<div class=\"scroll\"><table class=\"words\">\n\(rows.joined(separator: "\n"))\n</table></div>"
+  }
+
+  /// Percentiles of single operations, for workloads that timed them.
+  private func latencies(_ section: Report.Section) -> String {
+    let found = section.rows.flatMap { $0 }.filter { result in
+      Metric.latencies.allSatisfy { result.metrics[$0.metric] != nil }
+    }
+    guard !found.isEmpty else { return "" }
+    var lines = ["<div class=\"scroll\"><table>", "<tr><th>latency</th><th>engine</th>"]
+    lines += LatencyTable.names.map { "<th>\($0)</th>" } + ["</tr>"]
+    var last = ""
+    for result in found {
+      lines.append(
+        "<tr><td>\(result.label == last ? "" : escaped(result.label))</td><td>\(escaped(result.engine))</td>")
+      last = result.label
+      for (metric, _) in Metric.latencies {
+        lines.append("<td>\(Format.duration(result.metrics[metric]?.median ?? 0))</td>")
+      }
+      lines.append("</tr>")
+    }
+    lines.append("</table></div>")
+    lines.append(
+      "<p class=\"under\">Percentiles of single operations, medians of the runs. At a target rate an operation's time "
+        + "counts from when it should have begun.</p>")
+    return lines.joined(separator: "\n")
   }
 
   /// The picture with a name for those who can't see it.
