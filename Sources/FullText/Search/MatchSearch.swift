@@ -67,7 +67,7 @@ public final class MatchSearch {
     guard let root else { return }
     try root.advance(to: 0)
     while root.document != PostingSource.end {
-      guard try reader.withID(of: root.document, body) else { return }
+      guard try body(try reader.id(of: root.document)) else { return }
       try root.next()
     }
   }
@@ -81,7 +81,7 @@ public final class MatchSearch {
     try root.advance(to: 0)
     while root.document != PostingSource.end {
       let rank = try ranking.rank(of: root.document)
-      guard try reader.withID(of: root.document, { try body($0, rank) }) else { return }
+      guard try body(try reader.id(of: root.document), rank) else { return }
       try root.next()
     }
   }
