@@ -78,6 +78,9 @@ final class QueryExecution {
 
   private func rows(of step: CompiledStep, _ number: Int) throws -> Bool {
     guard step.kind == .leftOuter else {
+      // The last step's rows go straight to the sink.
+      let sink = sink
+      if number + 1 == steps.count { return try rows(of: step, number, step.access) { try sink.row() } }
       return try rows(of: step, number, step.access) { try self.advance(number + 1) }
     }
     var hasMatch = false
