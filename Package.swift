@@ -135,10 +135,12 @@ let package = Package(
         "upgrade-child",
       ]),
     .testTarget(name: "TouchstoneTests", dependencies: ["Touchstone", "Datasets"]),
+    .executableTarget(name: "query-child", dependencies: ["Touchstone"], path: "Tests/QueryChild"),
     .testTarget(
       name: "QueryTests",
       dependencies: [
         "Query", "Documents", "Fleece", "Storage", "Touchstone", "Datasets", "CICU", "FullTextReference",
+        "StorageConformance", "query-child",
       ]),
     .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
     .testTarget(name: "DatasetsTests", dependencies: ["Datasets"]),

@@ -36,7 +36,10 @@ public struct Suite: Sendable {
   }
 
   /// All suites, in the order in which they run when none is named.
-  public static let all = [engine, travel, documents, query, fullText, encryption, convert, upgrade, claims]
+  public static let all = [
+    engine, travel, documents, query, fullText, encryption, convert, upgrade, claims,
+    sync, scale,
+  ]
 }
 
 /// How a run of suites is to be made.
@@ -59,6 +62,8 @@ public struct BenchSettings: Sendable {
   public var keys: Int
   /// Single commits of the engine suite.
   public var commits: Int
+  /// The greatest number of documents of the suite `scale`. Nil: `documents`, or 100,000.
+  public var scaleDocuments: Int?
   /// A slowdown of all workloads, to try a gate.
   public var plantedDelay: PlantedDelay?
   /// Only these workloads. Nil: all of the suite.

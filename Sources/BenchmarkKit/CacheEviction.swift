@@ -6,12 +6,12 @@
 ///
 /// Runs take turns on the same files: of an engine and its limit, the one that comes second would find in the
 /// caches what the first one read. Writing more memory than any cache holds leaves both with nothing.
-enum CacheEviction {
+public enum CacheEviction {
   /// More than the last-level cache of common machines, in bytes.
   private static let byteCount = 96 << 20
 
   /// Takes about 20 ms. The memory is given back.
-  static func run() {
+  public static func run() {
     let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE
     guard let memory = mmap(nil, byteCount, PROT_READ | PROT_WRITE, flags, -1, 0), memory != MAP_FAILED else {
       return

@@ -83,7 +83,7 @@ public enum Statistics {
   }
 
   /// Where 95% of the values of `statistic` lie, which draws what it is of.
-  private static func interval(
+  static func interval(
     draws: Int, _ statistic: (inout ResamplingRandom) -> Double
   ) -> ClosedRange<Double> {
     guard draws > 0 else { return 0...0 }

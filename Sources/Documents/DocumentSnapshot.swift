@@ -10,6 +10,8 @@ public final class DocumentSnapshot {
   private var transaction: (any ReadTransaction)?
   private let begun: DocumentStore.Context
   let isOfBatch: Bool
+  /// What `meta/state` says, once it was read: not in a batch, where it changes.
+  private var knownState: DocumentStore.State?
 
   init(
     _ store: DocumentStore, _ transaction: any ReadTransaction, _ context: DocumentStore.Context,
@@ -31,6 +33,18 @@ public final class DocumentSnapshot {
     return (transaction, isOfBatch ? store.writer.contextOfNow ?? begun : begun)
   }
 
+  /// The database's own record.
+  var state: DocumentStore.State {
+    get throws {
+      let (transaction, context) = try open()
+      if let knownState { return knownState }
+      if isOfBatch, let state = store.writer.state { return state }
+      let state = try DocumentStore.State(transaction, context.keyspaces.meta)
+      if !isOfBatch { knownState = state }
+      return state
+    }
+  }
+
   /// The indexes of this snapshot.
   var indexCatalog: IndexCatalog {
     get throws {
@@ -46,7 +60,10 @@ public final class DocumentSnapshot {
   public var sharedKeys: SharedKeys {
     get throws {
       let (transaction, context) = try open()
-      return isOfBatch ? context.sharedKeys : try store.currentSharedKeys(transaction, context)
+      if isOfBatch { return context.sharedKeys }
+      let needed = try state.sharedKeyCount
+      return needed > context.sharedKeys.count
+        ? try store.laterSharedKeys(needed, transaction, context) : context.sharedKeys
     }
   }
 
@@ -66,11 +83,7 @@ public final class DocumentSnapshot {
 
   /// The sequence of the latest change, 0 when there was none.
   public var lastSequence: UInt64 {
-    get throws {
-      let (transaction, context) = try open()
-      if isOfBatch, let sequence = store.writer.lastSequence { return sequence }
-      return try DocumentStore.State(transaction, context.keyspaces.meta).lastSequence
-    }
+    get throws { try state.lastSequence }
   }
 
   /// A property's name resolved once. It is right for every document of this snapshot.

@@ -78,6 +78,27 @@ extension DocumentSnapshot {
   /// All indexes as the snapshot has them, by name. Fast: read again only when they have changed.
   public var indexes: [IndexRecord] { get throws { try indexCatalog.records } }
 
-  /// A number that changes whenever an index is made or removed: what was planned by it holds as long.
-  public var indexGeneration: UInt32 { get throws { try indexCatalog.generation } }
+  /// A number that changes whenever an index is made or removed, by any process.
+  public var indexGeneration: UInt32 { get throws { try state.indexGeneration } }
+
+  /// Which indexes there are: what was learnt of them in one snapshot holds in every other of an equal version, on
+  /// the same `engine`.
+  public var indexVersion: IndexVersion {
+    get throws {
+      IndexVersion(
+        generation: try state.indexGeneration, batch: isOfBatch ? store.writer.indexBatch : 0)
+    }
+  }
+
+  /// The engine that is read: handles of keyspaces are its own, and a compaction may put another in its place.
+  public var engine: any StorageEngine { get throws { try open().1.engine } }
+}
+
+/// Which indexes a snapshot has.
+public struct IndexVersion: Hashable, Sendable {
+  /// Changes whenever an index is made or removed, by any process.
+  public let generation: UInt32
+  /// 0 for a snapshot of what is committed. In a batch a number of its own: it may be undone, and another transaction
+  /// may then use the generation for other indexes.
+  public let batch: UInt64
 }

@@ -31,6 +31,8 @@ final class DocumentWriter {
   var indexes: OpenIndexes?
   /// Whether the open transaction has made or removed an index.
   var hasChangedIndexes = false
+  /// Counts transactions: no two have the same number.
+  private(set) var indexBatch: UInt64 = 0
   var state: DocumentStore.State?
   private var stateAtBegin: UInt64 = 0
   var mayHaveTombstones = true
@@ -72,6 +74,7 @@ final class DocumentWriter {
     keys = SharedKeysBuilder(base)
     mayHaveTombstones = try transaction.count(of: context.keyspaces.deleted) > 0
     self.state = state
+    indexBatch &+= 1
     stateAtBegin = state.lastSequence
     self.transaction = transaction
     self.context = context

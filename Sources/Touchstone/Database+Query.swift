@@ -20,6 +20,6 @@ extension Database {
 
   /// The database as queries see it. They keep it open.
   var querySource: QuerySource {
-    QuerySource(name: name) { [self] body in try read(body) }
+    QuerySource(name: name, knowledge: open.planning) { [self] body in try read(body) }
   }
 }

@@ -20,6 +20,8 @@ final class OpenDatabase: Sendable {
   /// Held by who changes or closes the files. Taken before the path's lock, and never in a batch, which others may
   /// wait for.
   let maintenance = Lock(())
+  /// What queries know of the indexes.
+  let planning = PlanningKnowledge()
   /// What checks read of the engine's files.
   let heldFiles = HeldFiles()
   /// What the database does by itself. Set once, at the opening.

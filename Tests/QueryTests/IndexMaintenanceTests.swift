@@ -140,7 +140,7 @@ import Testing
       let reader = try ValueIndexReader(record, ValueIndexDefinition(record), in: snapshot.storage)
       let sharedKeys = try snapshot.sharedKeys
       let arena = EvaluationArena()
-      let count = reader.definition.expressions.count
+      let count = reader.handle.columns
       let columns = UnsafeMutablePointer<QueryValue>.allocate(capacity: count)
       defer { columns.deallocate() }
       var rows: [String] = []

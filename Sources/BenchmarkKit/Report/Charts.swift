@@ -1,7 +1,3 @@
-#if canImport(Glibc)
-  import Glibc
-#endif
-
 /// The pictures of a report, each as a script for gnuplot.
 enum Charts {
   /// A picture: what it shows, and how it is drawn.
@@ -94,58 +90,41 @@ enum Charts {
     return Chart(name: name, title: title, width: 640, height: 380, script: script)
   }
 
-  /// How the time of an operation grows with a whole-number parameter, both axes logarithmic, and the exponent of the
-  /// power that fits best.
-  static func growth(
-    _ name: String, title: String, parameter: String, _ curves: [(engine: String, index: Int, fit: PowerFit)]
-  ) -> Chart {
+  /// How the time of an operation grows with a whole-number parameter, both axes logarithmic: medians with their 95%
+  /// intervals, and the power that fits best with the interval of its exponent.
+  static func growth(_ name: String, title: String, _ growth: Growth, engines: [String]) -> Chart {
     var blocks: [String] = []
     var plots: [String] = []
-    for (number, curve) in curves.enumerated() {
-      let points = curve.fit.points.map { "\($0.size) \($0.value * 1e9)" }.joined(separator: "\n")
-      blocks.append("$data\(number) << EOD\n\(points)\nEOD")
-      let colour = Gnuplot.colours[curve.index % Gnuplot.colours.count]
-      let label = "\(curve.engine): grows as the \(Format.decimals(curve.fit.exponent, 2)) power"
-      plots.append("$data\(number) with points pt 7 ps 0.8 lc rgb '\(colour)' notitle")
+    for (number, curve) in growth.curves.enumerated() {
+      let points = zip(curve.fit.points, curve.results).map { point, result in
+        let scale = 1e9 / Double(max(1, result.operations))
+        let interval = result.metrics.seconds.ci95.map { $0 * scale }
+        return "\(point.size) \(point.value * 1e9) \(interval[0]) \(interval[1])"
+      }
+      blocks.append("$data\(number) << EOD\n\(points.joined(separator: "\n"))\nEOD")
+      let index = engines.firstIndex(of: curve.engine) ?? number
+      let colour = Gnuplot.colours[index % Gnuplot.colours.count]
+      let range = curve.fit.interval.map { " (95%: \(Growth.text($0)))" } ?? ""
+      let label =
+        "\(curve.engine): grows as the \(Format.decimals(curve.fit.exponent, 2)) power\(range)"
       plots.append(
-        "\(curve.fit.factor * 1e9) * x**\(curve.fit.exponent) lw 2 lc rgb '\(colour)' "
+        "$data\(number) using 1:2:3:4 with yerrorbars pt 7 ps 0.7 lw 1.5 lc rgb '\(colour)' notitle")
+      plots.append(
+        "\(curve.fit.factor * 1e9) * x**(\(curve.fit.exponent)) lw 1.5 dt 2 lc rgb '\(colour)' "
           + "title \(Gnuplot.quoted(label))")
     }
+    let sizes = growth.curves.flatMap { $0.fit.points.map(\.size) }
     let script = """
       \(blocks.joined(separator: "\n"))
       set logscale xy
+      set xrange [\((sizes.min() ?? 1) * 0.7):\((sizes.max() ?? 1) * 1.4)]
       set format x '%.0s%c'
       set format y '%.0s%c'
-      set xlabel \(Gnuplot.quoted(parameter)) noenhanced
+      set xlabel \(Gnuplot.quoted(growth.parameter)) noenhanced
       set ylabel 'nanoseconds an operation'
       set key noenhanced outside top center vertical
       plot \(plots.joined(separator: ", \\\n  "))
       """
     return Chart(name: name, title: title, width: 640, height: 420, script: script)
-  }
-}
-
-/// The power of a size that values follow best: value = factor · size^exponent, by least squares of the logarithms.
-public struct PowerFit: Sendable {
-  /// What was fitted, by ascending size.
-  public let points: [(size: Double, value: Double)]
-  /// 1 when the value grows like the size, 0 when it doesn't grow.
-  public let exponent: Double
-  /// The value at size 1.
-  public let factor: Double
-
-  /// A fit of at least two sizes; nil otherwise, or when a number isn't positive.
-  public init?(_ points: [(size: Double, value: Double)]) {
-    guard points.allSatisfy({ $0.size > 0 && $0.value > 0 }) else { return nil }
-    let xs = points.map { log($0.size) }
-    let ys = points.map { log($0.value) }
-    let count = Double(points.count)
-    let meanX = xs.reduce(0, +) / count
-    let meanY = ys.reduce(0, +) / count
-    let squares = xs.reduce(0) { $0 + ($1 - meanX) * ($1 - meanX) }
-    guard squares > 0 else { return nil }
-    exponent = zip(xs, ys).reduce(0) { $0 + ($1.0 - meanX) * ($1.1 - meanY) } / squares
-    factor = exp(meanY - exponent * meanX)
-    self.points = points.sorted { $0.size < $1.size }
   }
 }

@@ -93,12 +93,14 @@ public struct Report {
           row,
           engines: engines))
     }
-    for growth in growths(rows, engines) {
+    for growth in Growth.all(in: rows.flatMap { $0 }) {
       charts.append(
         Charts.growth(
-          name("\(suite)-growth-\(growth.workload)"),
-          title: "\(suite) \(growth.workload): how the time of an operation grows with \(growth.parameter).",
-          parameter: growth.parameter, growth.curves))
+          name("\(suite)-growth-\(growth.label)"),
+          title:
+            "\(suite) \(growth.label): how the time of an operation grows with \(growth.parameter). Dashed: the "
+            + "fitted power.",
+          growth, engines: engines))
     }
     // What every workload of a suite says of sizes and memory says it best side by side.
     if let first = groups(rows).first {
@@ -121,45 +123,6 @@ public struct Report {
     let count = (rows.count + 13) / 14
     let size = (rows.count + count - 1) / count
     return stride(from: 0, to: rows.count, by: size).map { Array(rows[$0..<min($0 + size, rows.count)]) }
-  }
-
-  /// A workload that was run with three values or more of one whole-number parameter that spans a factor of ten.
-  private struct Growth {
-    let workload: String
-    let parameter: String
-    let curves: [(engine: String, index: Int, fit: PowerFit)]
-  }
-
-  private static func growths(_ rows: [[WorkloadResult]], _ engines: [String]) -> [Growth] {
-    let results = rows.flatMap { $0 }
-    var growths: [Growth] = []
-    for workload in ordered(results.map(\.workload)) {
-      let found = results.filter { $0.workload == workload }
-      guard let parameters = found.first?.parameters else { continue }
-      for name in parameters.keys.sorted() {
-        var rest = parameters
-        rest[name] = nil
-        var curves: [(engine: String, index: Int, fit: PowerFit)] = []
-        for (index, engine) in engines.enumerated() {
-          var points: [(size: Double, value: Double)] = []
-          for result in found where result.engine == engine {
-            var others = result.parameters
-            guard case .integer(let size)? = others.removeValue(forKey: name), others == rest else {
-              continue
-            }
-            points.append((Double(size), result.secondsPerOperation))
-          }
-          let sizes = points.map(\.size)
-          guard points.count >= 3, (sizes.max() ?? 0) >= 10 * (sizes.min() ?? 1), let fit = PowerFit(points)
-          else {
-            continue
-          }
-          curves.append((engine, index, fit))
-        }
-        if !curves.isEmpty { growths.append(Growth(workload: workload, parameter: name, curves: curves)) }
-      }
-    }
-    return growths
   }
 
   static func ordered(_ values: [String]) -> [String] {

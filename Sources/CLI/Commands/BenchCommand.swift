@@ -45,6 +45,9 @@ struct BenchCommand: Subcommand {
     "keys", "N", in: 200...100_000_000, "Keys of the engine suite (100,000)")
   private static let commits = Option(
     "commits", "N", in: 16...1_000_000, "Single commits of the engine suite (1,000)")
+  private static let scaleDocuments = Option(
+    "scale-docs", "N", in: 10...100_000_000,
+    "How many documents the suite scale goes up to (--docs, or 100,000)")
   private static let only = Option("only", "A,B", "Only these workloads of the suites")
   private static let instructions = Flag(
     "instructions", "Also counts the instructions of each run, at small sizes under callgrind")
@@ -62,8 +65,8 @@ struct BenchCommand: Subcommand {
     "bench", "Weighs the engines against each other",
     positionals: [suites],
     options: [
-      list, engines, dataset, documents, durability, samples, precision, budget, seed, keys, commits, only,
-      instructions, delay, delayCounts, runLog, directory, output,
+      list, engines, dataset, documents, durability, samples, precision, budget, seed, keys, commits,
+      scaleDocuments, only, instructions, delay, delayCounts, runLog, directory, output,
     ],
     examples: [
       "touchstone bench travel --engines sqlite,lmdb --output r.json",
@@ -102,6 +105,7 @@ struct BenchCommand: Subcommand {
     if let seed = try arguments.value(Self.seed) { settings.seed = UInt64(seed) }
     if let keys = try arguments.value(Self.keys) { settings.keys = keys }
     if let commits = try arguments.value(Self.commits) { settings.commits = commits }
+    settings.scaleDocuments = try arguments.value(Self.scaleDocuments)
     if let only = try arguments.value(Self.only) {
       let names = Set(only.split(separator: ",").map(String.init))
       let known = Set(chosen.flatMap(\.workloadNames))

@@ -4,6 +4,8 @@ final class ExpressionList: Sendable {
   // Of `owned`, which never changes.
   private nonisolated(unsafe) let nodes: UnsafeMutablePointer<Unmanaged<CompiledExpression>>
   let count: Int
+  /// Where all of them are values of slots, their numbers.
+  let slots: [Int]?
 
   init(_ expressions: [CompiledExpression]) {
     owned = expressions
@@ -12,6 +14,8 @@ final class ExpressionList: Sendable {
     for (index, expression) in expressions.enumerated() {
       (nodes + index).initialize(to: .passUnretained(expression))
     }
+    let slots = expressions.compactMap { ($0 as? SlotNode)?.slot }
+    self.slots = slots.count == count ? slots : nil
   }
 
   deinit { nodes.deallocate() }

@@ -29,7 +29,7 @@ final class ParameterNode: CompiledExpression, @unchecked Sendable {
 
 /// What someone else computed.
 final class SlotNode: CompiledExpression, @unchecked Sendable {
-  private let slot: Int
+  let slot: Int
   init(_ slot: Int) { self.slot = slot }
   override func evaluate(_ context: EvaluationContext) -> QueryValue { context.slots[slot] }
 }

@@ -1,3 +1,4 @@
+import Fleece
 import Storage
 
 /// How plain entries of an index are read (ValueIndexEntry.swift): the values that expressions look at go to their slots,
@@ -42,6 +43,52 @@ struct EntryReading: BitwiseCopyable {
   /// Sets the slots of the values that all entries share.
   func readShared(_ context: EvaluationContext) {
     for index in 0..<sharedCount where slots[index] >= 0 { context.slots[slots[index]] = shared[index] }
+  }
+
+  /// How plain entries become rows of results at once: nothing but values of the index is asked for, and each has a
+  /// column of its own. Nil where that isn't so.
+  func columns(of slots: [Int], in arena: EvaluationArena) -> UnsafeMutablePointer<Int>? {
+    guard !needsID else { return nil }
+    let targets = arena.allocate(max(1, width), of: Int.self)
+    for index in 0..<width { targets[index] = -1 }
+    for (column, slot) in slots.enumerated() {
+      guard let index = (0..<width).first(where: { self.slots[$0] == slot }) else { return nil }
+      targets[index] = column
+    }
+    return targets
+  }
+
+  /// What the entries share, kept with the results.
+  func keepShared(in storage: ResultStorage, _ sharedKeys: SharedKeys) {
+    for index in 0..<sharedCount { shared[index] = storage.keep(shared[index], sharedKeys) }
+  }
+
+  /// Adds a row of an entry's values; `targets` says which column each goes to.
+  @inline(__always)
+  func append(
+    _ key: UnsafeRawBufferPointer, to storage: ResultStorage, _ targets: UnsafeMutablePointer<Int>,
+    _ context: EvaluationContext
+  ) throws {
+    guard key.count > sharedBytes else { throw ValueIndexEntry.damaged }
+    let row = storage.makeRow()
+    var column = 0
+    while column < sharedCount {
+      let target = targets[column]
+      if target >= 0 { row[target] = shared[column] }
+      column &+= 1
+    }
+    var columns = EntryColumns(key, from: sharedBytes)
+    while column < columnsRead {
+      let target = targets[column]
+      if target < 0 {
+        try columns.skip()
+      } else if let text = columns.plainText() {
+        row[target] = .string(storage.keep(text))
+      } else {
+        row[target] = storage.keep(try columns.nextOfAnyType(context.arena), context.sharedKeys)
+      }
+      column &+= 1
+    }
   }
 
   /// Sets the slots of an entry, and returns its document's ID: without bytes when nobody looks at it.
@@ -89,12 +136,32 @@ struct EntryColumns {
 
   @inline(__always)
   mutating func skip() throws {
-    if plainText() == nil { try skipAnyType() }
+    if plainText() == nil, !skipNumber() { try skipAnyType() }
+  }
+
+  /// Passes over a number (OrderedKey+Number.swift): a magnitude of up to 8 bytes, whose last bit says that a fraction
+  /// follows. False for what is none, or isn't whole.
+  @inline(__always)
+  private mutating func skipNumber() -> Bool {
+    guard offset < key.count else { return false }
+    let code = Int(key[offset])
+    let isNegative = code < EntryColumns.zero
+    let length = isNegative ? EntryColumns.zero &- 1 &- code : code &- EntryColumns.zero
+    // Zero is a number without magnitude; there is no negative one.
+    guard length >= (isNegative ? 1 : 0), length <= 8, offset &+ length < key.count else { return false }
+    var end = offset &+ length &+ 1
+    if length > 0 {
+      let last = isNegative ? ~key[offset &+ length] : key[offset &+ length]
+      if last & 1 != 0 { end &+= length > 1 || last > 1 ? 7 : 8 }
+    }
+    guard end <= key.count else { return false }
+    offset = end
+    return true
   }
 
   /// The next value when it is text without escapes: it ends with the first byte below 2, which is 0.
   @inline(__always)
-  private mutating func plainText() -> TextSlice? {
+  mutating func plainText() -> TextSlice? {
     guard offset < key.count, key[offset] == EntryColumns.string, let base = key.baseAddress else {
       return nil
     }
@@ -122,7 +189,7 @@ struct EntryColumns {
   }
 
   @inline(never)
-  private mutating func nextOfAnyType(_ arena: EvaluationArena) throws -> QueryValue {
+  mutating func nextOfAnyType(_ arena: EvaluationArena) throws -> QueryValue {
     var decoder = OrderedKeyDecoder(rest)
     do {
       let value = try arena.value(from: &decoder) ?? .missing
@@ -138,6 +205,7 @@ struct EntryColumns {
     offset += decoder.offset
   }
 
-  /// The code of text (docs/ordered-keys.md).
+  /// The codes of text and of zero (docs/ordered-keys.md).
   private static let string: UInt8 = 0x50
+  private static let zero = 0x30
 }

@@ -36,10 +36,12 @@ final class GroupingSink: RowSink {
 
   override func row() throws -> Bool {
     keys.evaluate(context, to: probe)
-    let hash = table.hash(probe)
+    // Where groups come one after the other there is one to compare with, and nothing to be looked up.
+    let isStreaming = grouping.isStreaming
+    let hash = isStreaming ? 0 : table.hash(probe)
     let count = aggregators.count
     let number: Int
-    if let found = table.find(probe, hash) {
+    if let found = isStreaming ? table.first(equalTo: probe) : table.find(probe, hash) {
       number = found
       if let capturing = grouping.capturing, !grouping.captured.isEmpty {
         let aggregator = grouping.aggregates[capturing].aggregator
@@ -51,7 +53,7 @@ final class GroupingSink: RowSink {
         return true
       }
     } else {
-      if grouping.isStreaming, table.count > 0 {
+      if isStreaming, table.count > 0 {
         // What the keys are of lies in the context's arena, which stays until the group is given.
         guard try emit(keepingArena: true) else {
           isDone = true

@@ -6,14 +6,18 @@ import Storage
 public struct QuerySource: Sendable {
   /// The database's name, which FROM may use.
   public let name: String
+  /// What is known of its indexes: one for all queries of the database.
+  public let knowledge: PlanningKnowledge
   /// Runs its argument on one snapshot, or in the batch of the calling thread.
   public let read: @Sendable (_ body: (DocumentSnapshot) throws -> Void) throws -> Void
 
   /// A source; see the properties.
   public init(
-    name: String, read: @escaping @Sendable (_ body: (DocumentSnapshot) throws -> Void) throws -> Void
+    name: String, knowledge: PlanningKnowledge,
+    read: @escaping @Sendable (_ body: (DocumentSnapshot) throws -> Void) throws -> Void
   ) {
     self.name = name
+    self.knowledge = knowledge
     self.read = read
   }
 }
@@ -45,8 +49,7 @@ public final class Query: Sendable {
 
   /// A plan, and what it was made for.
   private struct Prepared {
-    var generation: UInt64
-    var documentCount: Int
+    var knowledge: IndexKnowledge
     var compiled: CompiledQuery
     var context: PlanningContext
   }
@@ -125,10 +128,7 @@ public final class Query: Sendable {
       return QueryResults(storage)
     }
     let storage = ResultStorage(columns)
-    try execute(parameters, cancellation) { values, sharedKeys in
-      storage.append(values, sharedKeys)
-      return true
-    }
+    try execute(parameters, cancellation) { _ in .storage(storage) }
     return QueryResults(storage)
   }
 
@@ -148,28 +148,30 @@ public final class Query: Sendable {
       return
     }
     var storage = ResultStorage(columns)
-    try execute(parameters, cancellation) { [columns] values, sharedKeys in
-      // Rows share memory in turns of some kilobytes; those that are kept keep theirs.
-      if storage.allocatedBytes > 4096 || !isKnownUniquelyReferenced(&storage) {
-        storage = ResultStorage(columns, capacity: 1024)
+    try withoutActuallyEscaping(body) { body in
+      try execute(parameters, cancellation) { [columns] sharedKeys in
+        .receiver { values in
+          // Rows share memory in turns of some kilobytes; those that are kept keep theirs.
+          if storage.allocatedBytes > 4096 || !isKnownUniquelyReferenced(&storage) {
+            storage = ResultStorage(columns, capacity: 1024)
+          }
+          return try body(QueryRow(columns, storage, storage.copy(values, sharedKeys)))
+        }
       }
-      return try body(QueryRow(columns, storage, storage.copy(values, sharedKeys)))
     }
   }
 
   private func execute(
     _ parameters: [String: JSONValue], _ cancellation: QueryCancellation,
-    _ receiver: (UnsafePointer<QueryValue>, SharedKeys) throws -> Bool
+    _ output: (SharedKeys) -> RowOutput
   ) throws {
     try source.read { snapshot in
       let (compiled, planning) = try prepare(snapshot)
       let context = try takeContext(compiled)
       let sharedKeys = try snapshot.sharedKeys
-      _ = try withoutActuallyEscaping(receiver) { receiver in
-        try QueryExecution.run(
-          compiled, context, snapshot, sharedKeys, parameters, planning, cancellation,
-          receiver: { try receiver($0, sharedKeys) })
-      }
+      try QueryExecution.run(
+        compiled, context, snapshot, sharedKeys, parameters, planning, cancellation,
+        output: output(sharedKeys))
       giveBack(context, compiled)
     }
   }
@@ -178,20 +180,14 @@ public final class Query: Sendable {
 
   /// The plan for a snapshot: the last one when nothing has changed that it depends on.
   private func prepare(_ snapshot: DocumentSnapshot) throws -> (CompiledQuery, PlanningContext) {
-    let generation = try snapshot.planGeneration
-    let count = try snapshot.documentCount
-    if let known = prepared.withLock({ $0 }), known.generation == generation,
-      // Estimates of when there was a tenth of the documents say little.
-      count / 10 <= known.documentCount, known.documentCount / 10 <= count
-    {
+    let knowledge = try source.knowledge.of(snapshot)
+    if let known = prepared.withLock({ $0 }), known.knowledge === knowledge {
       return (known.compiled, known.context)
     }
-    var context = try PlanningContext(snapshot, usesIndexes: options.usesIndexes)
+    var context = PlanningContext(knowledge, usesIndexes: options.usesIndexes)
     if resolved.usesFullText { try context.addFullText(of: resolved, snapshot, text: text) }
     let compiled = try CompiledQuery(Planner.plan(resolved, context), context)
-    prepared.withLock {
-      $0 = Prepared(generation: generation, documentCount: count, compiled: compiled, context: context)
-    }
+    prepared.withLock { $0 = Prepared(knowledge: knowledge, compiled: compiled, context: context) }
     return (compiled, context)
   }
 
@@ -237,11 +233,11 @@ public final class Query: Sendable {
       var rows = 0
       let begin = ContinuousClock.now
       let counts = try QueryExecution.run(
-        compiled, context, snapshot, sharedKeys, parameters, planning, cancellation, isTimed: true
-      ) { _ in
-        rows += 1
-        return true
-      }
+        compiled, context, snapshot, sharedKeys, parameters, planning, cancellation, isTimed: true,
+        output: .receiver { _ in
+          rows += 1
+          return true
+        })
       let time = begin.duration(to: .now).wholeNanoseconds
       explanation = QueryExplanation(
         compiled, QueryExplanation.Measured(steps: counts, rows: rows, nanoseconds: time))

@@ -48,6 +48,49 @@ extension QueryExecution {
       return goesOn.pointee
     }
 
+    func takeOther(_ entry: ValueIndexEntry) throws -> Bool {
+      arena.rewind(to: rowMark)
+      // The values that plain entries share may be doubles here.
+      defer { reading.readShared(context) }
+      if access.readsValues {
+        guard entry.givesBack() else {
+          goesOn.pointee = try reread(step, number, entry.documentID, access, next)
+          return goesOn.pointee
+        }
+        try entry.read(into: columns, count: width, arena)
+        for index in 0..<width where access.slots[index] >= 0 {
+          context.slots[access.slots[index]] = columns[index]
+        }
+      }
+      return try take(entry.documentID)
+    }
+
+    // An index that has all that is asked, and nothing between its entries and the results.
+    if isCovering, entryFilter == nil, filter == nil, number + 1 == compiled.steps.count,
+      let (storage, slots) = (sink as? ProjectingSink)?.direct,
+      let targets = reading.columns(of: slots, in: arena)
+    {
+      reading.keepShared(in: storage, sharedKeys)
+      let rowMark = arena.mark
+      let cancellation = cancellation
+      for range in ranges {
+        try snapshot.withoutWrites {
+          try reader.scan(
+            from: range.lowerEdge, to: range.upperEdge, descending: isBackward,
+            plain: { key in
+              arena.rewind(to: rowMark)
+              count.pointee.examined &+= 1
+              count.pointee.passed &+= 1
+              try reading.append(key, to: storage, targets, context)
+              try cancellation.check()
+              return true
+            }, other: takeOther)
+        }
+        if !goesOn.pointee { return false }
+      }
+      return goesOn.pointee
+    }
+
     for range in ranges {
       try snapshot.withoutWrites {
         try reader.scan(
@@ -55,23 +98,7 @@ extension QueryExecution {
           plain: { key in
             arena.rewind(to: rowMark)
             return try take(try reading.read(key, context))
-          },
-          other: { entry in
-            arena.rewind(to: rowMark)
-            // The values that plain entries share may be doubles here.
-            defer { reading.readShared(context) }
-            if access.readsValues {
-              guard entry.givesBack() else {
-                goesOn.pointee = try reread(step, number, entry.documentID, access, next)
-                return goesOn.pointee
-              }
-              try entry.read(into: columns, count: width, arena)
-              for index in 0..<width where access.slots[index] >= 0 {
-                context.slots[access.slots[index]] = columns[index]
-              }
-            }
-            return try take(entry.documentID)
-          })
+          }, other: takeOther)
       }
       if !goesOn.pointee { return false }
     }
@@ -122,7 +149,7 @@ extension QueryExecution {
     guard let handle = access.index.handle else {
       throw QueryError(.index, "the index \"\(access.index.name)\" can't be read")
     }
-    let reader = try ValueIndexReader(handle.record, handle.definition, in: try snapshot.storage)
+    let reader = ValueIndexReader(access.index.name, handle, in: try snapshot.storage)
     readers[access.index.name] = reader
     return reader
   }

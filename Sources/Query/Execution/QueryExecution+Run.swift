@@ -7,7 +7,7 @@ extension QueryExecution {
   static func run(
     _ compiled: CompiledQuery, _ context: EvaluationContext, _ snapshot: DocumentSnapshot,
     _ sharedKeys: SharedKeys, _ parameters: [String: JSONValue], _ planning: PlanningContext,
-    _ cancellation: QueryCancellation, isTimed: Bool = false, receiver: @escaping RowReceiver
+    _ cancellation: QueryCancellation, isTimed: Bool = false, output: RowOutput
   ) throws -> [StepCounts] {
     context.begin(sharedKeys)
     context.arena.reset()
@@ -31,11 +31,11 @@ extension QueryExecution {
         try exists(subquery, snapshot, sharedKeys, parameters, planning, cancellation))
     }
     let window = try RowWindow(compiled, context)
-    let output: RowSink =
+    let projection: RowSink =
       compiled.orderBy.isEmpty
-      ? ProjectingSink(compiled, context, window, receiver)
-      : SortingSink(compiled, context, window, receiver)
-    let sink = compiled.grouping.map { GroupingSink($0, context, output) } ?? output
+      ? ProjectingSink(compiled, context, window, output)
+      : SortingSink(compiled, context, window, output)
+    let sink = compiled.grouping.map { GroupingSink($0, context, projection) } ?? projection
     let execution = try QueryExecution(
       compiled, context, snapshot, sharedKeys, sink, cancellation, isTimed: isTimed)
     try execution.run()
@@ -50,10 +50,12 @@ extension QueryExecution {
     let context = try EvaluationContext(
       compiled.program, sources: compiled.sourceCount, slots: compiled.slotCount)
     var found = false
-    try run(compiled, context, snapshot, sharedKeys, parameters, planning, cancellation) { _ in
+    let output = RowOutput.receiver { _ in
       found = true
       return false
     }
+    try run(
+      compiled, context, snapshot, sharedKeys, parameters, planning, cancellation, output: output)
     return found
   }
 }

@@ -24,8 +24,8 @@ final class QueryExecution {
   let sharedKeys: SharedKeys
   let counts: UnsafeMutablePointer<StepCounts>
   private let steps: [CompiledStep]
-  private let sink: RowSink
-  private let cancellation: QueryCancellation
+  let sink: RowSink
+  let cancellation: QueryCancellation
   private let isTimed: Bool
   private var hashTables: [Int: HashJoinTable] = [:]
   private let documents: DocumentReader
@@ -78,6 +78,10 @@ final class QueryExecution {
 
   private func rows(of step: CompiledStep, _ number: Int) throws -> Bool {
     guard step.kind == .leftOuter else {
+      if number + 1 == steps.count, !isTimed {
+        let sink = sink
+        return try rows(of: step, number, step.access) { try sink.row() }
+      }
       return try rows(of: step, number, step.access) { try self.advance(number + 1) }
     }
     var hasMatch = false

@@ -110,6 +110,32 @@ final class ResultStorage: @unchecked Sendable {
     values = larger
   }
 
+  /// Room for a row at the end of the rows, for the caller to fill with values that point at nothing outside, but for
+  /// what it has from `keep`.
+  @inline(__always)
+  func makeRow() -> UnsafeMutablePointer<QueryValue> { appendRow() }
+
+  /// A copy of text that lives as long as this object.
+  @inline(__always)
+  func keep(_ text: TextSlice) -> TextSlice { arena.copy(text) }
+
+  /// A copy of a value that lives as long as this object.
+  func keep(_ value: QueryValue, _ sharedKeys: SharedKeys) -> QueryValue { arena.copy(value, sharedKeys) }
+
+  /// Adds a row of the values that expressions have.
+  @inline(__always)
+  func append(_ columns: ExpressionList, _ context: EvaluationContext) {
+    let row = appendRow()
+    columns.evaluate(context, to: row)
+    for index in 0..<width {
+      if case .string(let text) = row[index] {
+        row[index] = .string(arena.copy(text))
+      } else {
+        row[index] = arena.copy(row[index], context.sharedKeys)
+      }
+    }
+  }
+
   /// Copies a row to the end of the rows.
   func append(_ values: UnsafePointer<QueryValue>, _ sharedKeys: SharedKeys) {
     let row = appendRow()

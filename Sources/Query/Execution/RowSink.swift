@@ -15,6 +15,24 @@ class RowSink {
 /// Takes the values of a result's row, which lie there until it returns. False when no more are wanted.
 typealias RowReceiver = (UnsafePointer<QueryValue>) throws -> Bool
 
+/// Where the rows of results go.
+enum RowOutput {
+  /// All are kept.
+  case storage(ResultStorage)
+  case receiver(RowReceiver)
+
+  /// Takes a row. False when no more are wanted.
+  @inline(__always)
+  func take(_ values: UnsafePointer<QueryValue>, _ sharedKeys: SharedKeys) throws -> Bool {
+    switch self {
+    case .storage(let storage):
+      storage.append(values, sharedKeys)
+      return true
+    case .receiver(let receiver): return try receiver(values)
+    }
+  }
+}
+
 /// How many rows are skipped, and how many are wanted.
 struct RowWindow {
   var offset: Int
@@ -50,7 +68,9 @@ struct RowWindow {
 final class ProjectingSink: RowSink {
   private let columns: ExpressionList
   private let context: EvaluationContext
-  private let receiver: RowReceiver
+  private let output: RowOutput
+  /// Where rows are kept as they come; nil where they are looked at first.
+  private let storage: ResultStorage?
   private let values: UnsafeMutablePointer<QueryValue>
   // One thread runs a query: accesses needn't be checked.
   @exclusivity(unchecked) private var skip: Int
@@ -59,11 +79,16 @@ final class ProjectingSink: RowSink {
 
   init(
     _ compiled: CompiledQuery, _ context: EvaluationContext, _ window: RowWindow,
-    _ receiver: @escaping RowReceiver
+    _ output: RowOutput
   ) {
     columns = ExpressionList(compiled.columns)
     self.context = context
-    self.receiver = receiver
+    self.output = output
+    if case .storage(let storage) = output, !compiled.plan.query.isDistinct {
+      self.storage = storage
+    } else {
+      storage = nil
+    }
     skip = window.offset
     left = window.limit
     values = .allocate(capacity: max(1, columns.count))
@@ -80,6 +105,11 @@ final class ProjectingSink: RowSink {
       skip -= 1
       return true
     }
+    if let storage {
+      storage.append(columns, context)
+      try context.check()
+      return goesOn()
+    }
     columns.evaluate(context, to: values)
     try context.check()
     if let distinct {
@@ -89,12 +119,24 @@ final class ProjectingSink: RowSink {
         return true
       }
     }
-    guard try receiver(values) else { return false }
-    if let count = left {
-      left = count - 1
-      return count > 1
-    }
-    return true
+    guard try output.take(values, context.sharedKeys) else { return false }
+    return goesOn()
+  }
+
+  /// Counts a row that was given. False when no more are wanted.
+  @inline(__always)
+  private func goesOn() -> Bool {
+    guard let count = left else { return true }
+    left = count - 1
+    return count > 1
+  }
+
+  /// Where the values of slots can be put without looking at a row: rows are kept as they come, all of them, and each
+  /// column is a slot of its own.
+  var direct: (storage: ResultStorage, slots: [Int])? {
+    guard let storage, skip == 0, left == nil, let slots = columns.slots, Set(slots).count == slots.count
+    else { return nil }
+    return (storage, slots)
   }
 }
 

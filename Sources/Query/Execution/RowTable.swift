@@ -63,6 +63,11 @@ final class RowTable {
     }
   }
 
+  /// The number of the first row, if it is equal.
+  func first(equalTo values: UnsafePointer<QueryValue>) -> Int? {
+    count > 0 && areEqual(rows[0], values) ? 0 : nil
+  }
+
   /// Adds a row, of which there is no equal yet, and returns its number. It is kept where it lies.
   @discardableResult
   func add(_ values: UnsafePointer<QueryValue>, _ hash: UInt64) -> Int {

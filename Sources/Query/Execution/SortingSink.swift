@@ -17,7 +17,7 @@ final class SortingSink: RowSink {
   private let orders: [ValueOrder]
   private let window: RowWindow
   private let needed: Int?
-  private let receiver: RowReceiver
+  private let output: RowOutput
   private let distinct: DistinctRows?
   private var arena = EvaluationArena(capacity: 16_384)
   private var rows: [Row] = []
@@ -28,7 +28,7 @@ final class SortingSink: RowSink {
 
   init(
     _ compiled: CompiledQuery, _ context: EvaluationContext, _ window: RowWindow,
-    _ receiver: @escaping RowReceiver
+    _ output: RowOutput
   ) {
     self.context = context
     columns = compiled.columns
@@ -36,7 +36,7 @@ final class SortingSink: RowSink {
     orders = compiled.orderBy.map { context.order($0.collation) }
     self.window = window
     needed = window.needed
-    self.receiver = receiver
+    self.output = output
     distinct = compiled.plan.query.isDistinct ? DistinctRows(context, compiled.columns.count) : nil
     let width = compiled.columns.count + compiled.orderBy.count
     probe = .allocate(capacity: width)
@@ -160,7 +160,7 @@ final class SortingSink: RowSink {
     let end = min(rows.count, needed ?? .max)
     guard window.offset < end else { return }
     for row in rows[window.offset..<end] {
-      guard try receiver(row.values) else { return }
+      guard try output.take(row.values, context.sharedKeys) else { return }
     }
   }
 }

@@ -1,17 +1,16 @@
 import Documents
 import Storage
 
-/// A value index as a snapshot has it, for plans: its definition, its statistics, and its entries in order.
+/// A value index as a snapshot has it, for plans: its statistics, and its entries in order.
 ///
 /// One thread at a time, and not beyond the snapshot.
 final class ValueIndexReader {
   let name: String
-  let definition: ValueIndexDefinition
-  /// How many entries it has: in constant time.
+  let handle: IndexHandle
+  /// How many entries it had when it was opened.
   let count: Int
-  /// What was counted last; nil when nothing was.
+  /// What was counted last; nil when nothing was, and for a reader that is for entries only.
   let statistics: ValueIndexStatistics?
-  /// Whether some keys were cut: then order needs another look.
   private let transaction: any ReadTransaction
   private let keyspace: Keyspace
   private let columns: Int
@@ -22,12 +21,23 @@ final class ValueIndexReader {
       throw QueryError(.index, "the index \"\(index.name)\" has lost its entries: delete it and make it anew")
     }
     name = index.name
-    self.definition = definition
     self.transaction = transaction
     self.keyspace = keyspace
     columns = definition.expressions.count
+    handle = IndexHandle(keyspace: keyspace, columns: columns)
     count = try transaction.count(of: keyspace)
     statistics = try ValueIndexStatistics.load(index, columns: columns, transaction)
+  }
+
+  /// Reads the entries of an index that was opened before: nothing is asked of the engine.
+  init(_ name: String, _ handle: IndexHandle, in transaction: any ReadTransaction) {
+    self.name = name
+    self.handle = handle
+    self.transaction = transaction
+    keyspace = handle.keyspace
+    columns = handle.columns
+    count = 0
+    statistics = nil
   }
 
   /// For each number of leading expressions, from one on, about how many entries share their values; empty when
@@ -52,6 +62,7 @@ final class ValueIndexReader {
 
   /// The same, plain entries by their keys alone: they are whole, begin with the bytes that both edges begin with, and
   /// give back all of their values.
+  @inline(__always)
   func scan(
     from lower: KeyRange.Edge, to upper: KeyRange.Edge, descending: Bool,
     plain: (_ key: UnsafeRawBufferPointer) throws -> Bool, other body: (ValueIndexEntry) throws -> Bool

@@ -3,16 +3,22 @@
 
 /// What the planner knows of a database.
 struct PlanningContext {
-  /// Live documents.
-  var documentCount: Int
-  /// The value indexes, their expressions canonical for a source called `_`.
-  var indexes: [PlannedIndex]
+  /// The value indexes, and how many documents there are.
+  var knowledge: IndexKnowledge
   /// Whether indexes may be used; tests hold the answers of plans with and without them against each other.
-  var usesIndexes = true
+  var usesIndexes: Bool
   /// The full-text indexes that the query names.
   var fullText: [String: FullTextIndexInfo] = [:]
   /// For MATCHes about how many documents they find.
   var matchEstimates: [Expression: Double] = [:]
+
+  init(_ knowledge: IndexKnowledge, usesIndexes: Bool) {
+    self.knowledge = knowledge
+    self.usesIndexes = usesIndexes
+  }
+
+  /// Live documents, about.
+  var documentCount: Int { knowledge.documentCount }
 }
 
 struct Planner {
@@ -52,7 +58,7 @@ struct Planner {
     var indexes: [String: [PlannedIndex]] = [:]
     var reads: [String: [Expression]] = [:]
     for source in query.sources where source.isDocuments {
-      indexes[source.name] = context.indexes.map { $0.of(source.name) }
+      if context.usesIndexes { indexes[source.name] = context.knowledge.indexes(of: source.name) }
       var found: [Expression] = []
       for expression in rowExpressions { expression.collectReads(of: source.name, into: &found) }
       reads[source.name] = found

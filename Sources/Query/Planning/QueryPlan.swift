@@ -1,6 +1,6 @@
 // What the executor does for a query.
 
-import Documents
+import Storage
 
 /// How a query's rows are found: one step for each source, the first outermost, and what is done with the rows.
 struct QueryPlan: Sendable {
@@ -94,8 +94,9 @@ struct PlannedIndex: Sendable {
   var handle: IndexHandle?
 }
 
-/// What an index is read by.
+/// What an index is read by, as long as its database has just these indexes and this engine.
 struct IndexHandle: Sendable {
-  var record: IndexRecord
-  var definition: ValueIndexDefinition
+  var keyspace: Keyspace
+  /// How many expressions it has.
+  var columns: Int
 }

@@ -1,24 +1,6 @@
-import Documents
-import Fleece
-
-extension PlanningContext {
-  /// What a snapshot tells the planner.
-  init(_ snapshot: DocumentSnapshot, usesIndexes: Bool) throws {
-    self.init(documentCount: try snapshot.documentCount, indexes: [], usesIndexes: usesIndexes)
-    guard usesIndexes else { return }
-    for record in try snapshot.indexes where record.kind == ValueIndexKind.name {
-      let definition = try ValueIndexDefinition(record)
-      let reader = try ValueIndexReader(record, definition, in: try snapshot.storage)
-      if let index = try PlannedIndex(record, definition, reader) { indexes.append(index) }
-    }
-  }
-}
-
 extension PlannedIndex {
   /// An index as plans know it; nil for one that they can't use.
-  fileprivate init?(
-    _ record: IndexRecord, _ definition: ValueIndexDefinition, _ reader: ValueIndexReader
-  ) throws {
+  init?(_ definition: ValueIndexDefinition, _ reader: ValueIndexReader) throws {
     var resolver = NameResolver(databaseName: "_", text: nil)
     var scope = NameResolver.Scope()
     // Every path of a definition is of the document: none begins with a source's name.
@@ -26,10 +8,10 @@ extension PlannedIndex {
     scope.sources = [ResolvedSource(name: "_", kind: .documents(.cross, on: []))]
     if let unnest = definition.unnest {
       let array = try resolver.resolve(unnest.array, scope)
-      self.init(name: record.name, keys: [], condition: [], unnest: (array, unnest.item), entries: 0)
+      self.init(name: reader.name, keys: [], condition: [], unnest: (array, unnest.item), entries: 0)
       scope.variables[unnest.item] = unnest.item
     } else {
-      self.init(name: record.name, keys: [], condition: [], unnest: nil, entries: 0)
+      self.init(name: reader.name, keys: [], condition: [], unnest: nil, entries: 0)
     }
     for expression in definition.expressions {
       // Text under a COLLATE is in the index by its bytes.
@@ -39,7 +21,7 @@ extension PlannedIndex {
     condition = try definition.condition.map { try resolver.resolve($0, scope).conjuncts } ?? []
     entries = reader.count
     entriesPerPrefix = reader.entriesPerPrefix
-    handle = IndexHandle(record: record, definition: definition)
+    handle = reader.handle
   }
 }
 
@@ -51,9 +33,4 @@ extension Expression {
     forEachPart { if $0.hasCollation { found = true } }
     return found
   }
-}
-
-extension DocumentSnapshot {
-  /// Changes whenever plans made before may be wrong.
-  var planGeneration: UInt64 { get throws { UInt64(try indexGeneration) } }
 }

@@ -1,0 +1,68 @@
+import BenchmarkKit
+import Datasets
+import Storage
+import Touchstone
+
+/// What the workloads of a run of the suite `scale` share: databases of each size, and how much is done in them, which
+/// is the same at every size.
+struct ScaleData: Sendable {
+  /// Documents that a run inserts.
+  let inserts: Int
+  /// Documents that a run reads.
+  let reads: Int
+  /// Queries by the index that a run asks.
+  let queries: Int
+  /// Times that a run opens the database.
+  static let opens = 10
+  /// Documents a transaction of a run that inserts.
+  static let insertBatch = 100
+  /// Of so many documents one is updated before a compaction.
+  static let updateEvery = 10
+
+  private let context: SuiteContext
+
+  init(_ context: SuiteContext, largest: Int) {
+    self.context = context
+    inserts = max(200, min(5_000, largest / 20))
+    reads = max(500, min(20_000, largest))
+    queries = max(5, min(200, largest / 100))
+  }
+
+  /// Queries without an index that a run asks: more of them where one is short.
+  static func scans(size: Int) -> Int { max(1, min(20, 100_000 / size)) }
+
+  func open(_ engine: ProbedEngine, in directory: String) throws -> Database {
+    try Database.open(
+      "scale", in: directory,
+      options: DatabaseOptions(
+        engine: EngineName(rawValue: engine.type.name), durability: context.settings.durability,
+        key: try engine.options.key.map { try UserKey.raw($0) }, compaction: .off))
+  }
+
+  /// The directory of a database with so many documents and an index on their cities.
+  func filled(_ engine: ProbedEngine, size: Int) throws -> String {
+    try context.fixtures.directory("scale \(engine.type.name) \(size)") { directory in
+      let database = try open(engine, in: directory)
+      try ScaleData.save(database, 0..<size, version: 1, batch: 10_000)
+      try database.createIndex("city", on: ["city"])
+      try database.close()
+    }
+  }
+
+  /// Saves documents in transactions of `batch`.
+  static func save(_ database: Database, _ numbers: Range<Int>, every step: Int = 1, version: Int, batch: Int)
+    throws
+  {
+    var number = numbers.lowerBound
+    while number < numbers.upperBound {
+      try database.inBatch {
+        for _ in 0..<batch where number < numbers.upperBound {
+          try HotelDocument.json(number, version: version).withUnsafeBytes {
+            _ = try database.save(HotelDocument.id(number), json: $0)
+          }
+          number += step
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,139 @@
+import BenchmarkKit
+import Datasets
+import Storage
+import Touchstone
+
+/// A workload of the suite `scale` at one size: how a run on an engine is made.
+struct ScaleRow: Sendable {
+  private let kind: ScaleWorkload
+  private let size: Int
+  private let data: ScaleData
+  private let context: SuiteContext
+
+  init(_ kind: ScaleWorkload, size: Int, _ data: ScaleData, _ context: SuiteContext) {
+    self.kind = kind
+    self.size = size
+    self.data = data
+    self.context = context
+  }
+
+  func workload() -> Workload {
+    Workload(
+      suite: "scale", name: kind.rawValue, summary: kind.summary, parameters: ["documents": .integer(size)],
+      operations: operations
+    ) { try prepare($0) }
+  }
+
+  private var operations: Int {
+    switch kind {
+    case .insert: data.inserts
+    case .read: data.reads
+    case .queryIndex: data.queries
+    case .queryScan: ScaleData.scans(size: size)
+    case .reopen: ScaleData.opens
+    case .compact: 1
+    }
+  }
+
+  private func prepare(_ trial: TrialContext) throws -> Trial {
+    let engine = try context.engine(trial.engine)
+    var directory = try data.filled(engine, size: size)
+    if kind == .insert || kind == .compact {
+      try Fixtures.copy(directory, to: trial.directory)
+      directory = trial.directory
+    }
+    let fileBytes = { [directory] in try TrialDirectory.fileBytes(in: directory) }
+    if kind == .reopen {
+      return Trial(
+        run: { [directory] in
+          for _ in 0..<ScaleData.opens {
+            let database = try data.open(engine, in: directory)
+            defer { try? database.close() }
+            try RunMismatch.check("stars of a document", try stars(database, 0), HotelDocument.stars(0))
+          }
+          return .whole
+        }, fileBytes: fileBytes)
+    }
+    let database = try data.open(engine, in: directory)
+    do {
+      // As in a database that has been in use: what is mapped or cached at first use costs each size another share.
+      if kind != .compact { try scan(database) }
+      let work = try work(database, seed: context.settings.seed &+ UInt64(trial.round))
+      let documents = size + (kind == .insert ? data.inserts : 0)
+      return Trial(
+        run: {
+          try work()
+          return .whole
+        }, fileBytes: fileBytes,
+        finish: {
+          defer { try? database.close() }
+          try RunMismatch.check("documents after \(kind.rawValue)", try database.documentCount, documents)
+        })
+    } catch {
+      try? database.close()
+      throw error
+    }
+  }
+
+  /// What is timed. What it needs is made here.
+  private func work(_ database: Database, seed: UInt64) throws -> () throws -> Void {
+    var random = SeededRandom(seed: seed)
+    switch kind {
+    case .insert:
+      let documents = (size..<size + data.inserts).map { (HotelDocument.id($0), HotelDocument.json($0)) }
+      return {
+        for start in stride(from: 0, to: documents.count, by: ScaleData.insertBatch) {
+          try database.inBatch {
+            for (id, json) in documents[start..<min(start + ScaleData.insertBatch, documents.count)] {
+              try json.withUnsafeBytes { _ = try database.save(id, json: $0) }
+            }
+          }
+        }
+      }
+    case .read:
+      let numbers = (0..<data.reads).map { _ in random.below(size) }
+      let ids = numbers.map(HotelDocument.id)
+      let expected = numbers.reduce(0) { $0 + HotelDocument.stars($1) }
+      return {
+        let key = try database.key("stars")
+        var found = 0
+        for id in ids {
+          guard let document = try database.document(id) else { continue }
+          found += Int(document[key].int ?? 0)
+        }
+        try RunMismatch.check("stars of all that was read", found, expected)
+      }
+    case .queryIndex:
+      // Whole cities only; a database that hasn't one has a part of one.
+      let cities = max(1, size / HotelDocument.perCity)
+      let rows = min(HotelDocument.perCity, size)
+      let query = try database.query("SELECT name, stars FROM _ WHERE city = $city")
+      let names = (0..<data.queries).map { _ in
+        HotelDocument.city(random.below(cities) * HotelDocument.perCity)
+      }
+      return {
+        for name in names {
+          try RunMismatch.check("rows of a city", try query.run(["city": .string(name)]).count, rows)
+        }
+      }
+    case .queryScan:
+      return { for _ in 0..<ScaleData.scans(size: size) { try scan(database) } }
+    case .compact:
+      try ScaleData.save(
+        database, 0..<size, every: ScaleData.updateEvery, version: 2, batch: 1_000)
+      return { try database.compact() }
+    case .reopen: return {}
+    }
+  }
+
+  /// Asks a query that looks at every document.
+  private func scan(_ database: Database) throws {
+    let query = try database.query("SELECT COUNT(*) AS n FROM _ WHERE stars = 4 AND price < 1000")
+    let found = try query.run().first?["n"].int.map(Int.init)
+    try RunMismatch.check("documents of four stars", found ?? 0, (size + 1) / 5)
+  }
+
+  private func stars(_ database: Database, _ number: Int) throws -> Int {
+    try database.document(HotelDocument.id(number))?["stars"].int.map(Int.init) ?? 0
+  }
+}

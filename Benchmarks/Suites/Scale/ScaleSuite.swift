@@ -1,0 +1,58 @@
+import BenchmarkKit
+import Storage
+
+extension Suite {
+  /// How the time of an operation grows with the number of documents in the database.
+  public static let scale = Suite(
+    name: "scale",
+    summary:
+      "Inserts, reads, queries, opens and compaction in databases of 10,000 documents and more, up to --scale-docs; "
+      + "how each grows with their number, as a fitted power.",
+    workloadNames: ScaleWorkload.allCases.map(\.rawValue), usesDataset: false, notes: ScaleNotes.lines
+  ) { context in
+    let largest = context.settings.scaleDocuments ?? context.settings.documents ?? 100_000
+    let data = ScaleData(context, largest: largest)
+    return ScaleWorkload.allCases.flatMap { kind in
+      ScaleWorkload.sizes(upTo: largest).map { ScaleRow(kind, size: $0, data, context).workload() }
+    }
+  }
+}
+
+/// The workloads of the suite `scale`.
+enum ScaleWorkload: String, CaseIterable {
+  case insert
+  case read
+  case queryIndex = "query-index"
+  case queryScan = "query-scan"
+  case reopen
+  case compact
+
+  var summary: String {
+    switch self {
+    case .insert: "new documents, 100 a transaction, with one value index to keep"
+    case .read: "documents at random, a snapshot and one property of each"
+    case .queryIndex: "a prepared query by an index that finds 100 documents, and their bodies"
+    case .queryScan: "a query that looks at every document; an operation is the query"
+    case .reopen: "opens the database, reads a document and closes it"
+    case .compact: "after every tenth document was updated; an operation is the compaction"
+    }
+  }
+
+  /// Whether an operation has as much to do as there are documents, so that its time grows as the first power of them
+  /// at best.
+  var isOverAll: Bool { self == .queryScan || self == .compact }
+
+  /// Numbers of documents: 1 and 3 times the powers of ten from 10,000, or a tenth of `largest` when that is less, and
+  /// `largest` itself.
+  static func sizes(upTo largest: Int) -> [Int] {
+    var steps: [Int] = []
+    var power = 1
+    while power <= largest {
+      steps += [power, 3 * power].filter { $0 <= largest }
+      power *= 10
+    }
+    let first = steps.last { $0 <= max(1, min(10_000, largest / 10)) } ?? 1
+    // A step that lies close to the last one says nothing of its own.
+    return steps.filter { $0 >= first && $0 * 3 < largest * 2 } + [largest]
+  }
+}

@@ -1,0 +1,132 @@
+import BenchmarkKit
+import Datasets
+import Storage
+import Touchstone
+
+/// What the workloads of a run of the suite `sync` share: databases, and the revisions that come into them.
+final class SyncData: Sendable {
+  /// Documents that are here before anything comes.
+  let documents: Int
+  /// Revisions of a run with more than one a transaction, and with one.
+  let revisions: Int
+  let singles: Int
+  /// Revisions that come before the first query.
+  let large: Int
+  /// Documents that a run reads.
+  let reads: Int
+
+  private let context: SuiteContext
+  private let made = Lock<[String: [SyncRevisions.Incoming]]>([:])
+  /// What one run measured for both rows of a query, by engine, round and more.
+  private let measured = Lock<[String: [Double]]>([:])
+
+  init(_ context: SuiteContext) {
+    self.context = context
+    documents = max(20, context.settings.documents ?? 10_000)
+    revisions = max(10, documents / 5 * 2)
+    singles = max(5, revisions / 8)
+    large = documents * 2
+    reads = max(200, documents * 2)
+  }
+
+  /// The numbers of that name: from an earlier row, or measured now.
+  func measure(_ name: String, _ body: () throws -> [Double]) rethrows -> [Double] {
+    if let known = measured.withLock({ $0[name] }) { return known }
+    let numbers = try body()
+    measured.withLock { $0[name] = numbers }
+    return numbers
+  }
+
+  // MARK: Databases
+
+  func open(_ engine: ProbedEngine, in directory: String) throws -> Database {
+    try Database.open(
+      "sync", in: directory,
+      options: DatabaseOptions(
+        engine: EngineName(rawValue: engine.type.name), durability: context.settings.durability,
+        key: try engine.options.key.map { try UserKey.raw($0) }, compaction: .off))
+  }
+
+  /// The value indexes of a database that has four.
+  static let indexes: [(name: String, expressions: [String])] = [
+    ("city", ["city"]), ("typeName", ["type", "name"]), ("starsPrice", ["stars", "price"]),
+    ("place", ["country", "city", "geo.lat"]),
+  ]
+
+  /// The directory of a database with all documents and so many indexes.
+  func filled(_ engine: ProbedEngine, indexes: Int) throws -> String {
+    try context.fixtures.directory("sync \(engine.type.name) \(indexes)") { directory in
+      let database = try open(engine, in: directory)
+      for start in stride(from: 0, to: documents, by: 2_000) {
+        let numbers = start..<min(start + 2_000, documents)
+        try database.apply(numbers.map { SyncRevisions.new($0).revision })
+      }
+      for index in SyncData.indexes.prefix(indexes) {
+        try database.createIndex(index.name, on: index.expressions)
+      }
+      try database.close()
+    }
+  }
+
+  // MARK: What comes
+
+  /// The revisions of a workload. They are made once.
+  func incoming(_ kind: SyncWorkload, batch: Int) -> [SyncRevisions.Incoming] {
+    let name = "\(kind.rawValue) \(batch == 1)"
+    if let known = made.withLock({ $0[name] }) { return known }
+    let all = make(kind, batch == 1 ? singles : revisions)
+    made.withLock { $0[name] = all }
+    return all
+  }
+
+  private func make(_ kind: SyncWorkload, _ count: Int) -> [SyncRevisions.Incoming] {
+    // Documents that are here, in no order and each once.
+    let stored = order.prefix(count)
+    switch kind {
+    case .applyNew: return (0..<count).map { SyncRevisions.new(documents + $0) }
+    case .applyUpdate: return stored.map { SyncRevisions.update($0) }
+    case .applyKnown: return stored.map(SyncRevisions.known)
+    case .applyConflicting:
+      return stored.enumerated().map { SyncRevisions.conflicting($1, wins: $0 % 2 == 0) }
+    case .applyDeep: return stored.map(SyncRevisions.deep)
+    default:
+      return stored.enumerated().map { place, number in
+        switch place % 10 {
+        case 0, 3, 5, 8: SyncRevisions.new(documents + place)
+        case 1, 6: SyncRevisions.update(number)
+        case 2, 7: SyncRevisions.known(number)
+        case 4: SyncRevisions.conflicting(number, wins: place % 20 == 4)
+        default: SyncRevisions.deep(number)
+        }
+      }
+    }
+  }
+
+  /// The documents that are here, in no order.
+  var order: [Int] {
+    var random = SeededRandom(seed: context.settings.seed)
+    var numbers = Array(0..<documents)
+    for index in numbers.indices.reversed() { numbers.swapAt(index, random.below(index + 1)) }
+    return numbers
+  }
+
+  // MARK: What has to be afterwards
+
+  /// Throws when the database isn't as it has to be after all of `incoming` was applied to one of `filled`.
+  func check(_ database: Database, _ incoming: [SyncRevisions.Incoming]) throws {
+    let added = incoming.count { $0.outcome == .added }
+    try RunMismatch.check("documents after the apply", try database.documentCount, documents + added)
+    var conflicts = 0
+    try database.enumerate(AllDocuments(.onlyConflicts)) { _ in
+      conflicts += 1
+      return true
+    }
+    try RunMismatch.check(
+      "conflicted documents", conflicts, incoming.count { $0.outcome == .conflicted })
+    for expected in incoming {
+      let id = expected.revision.id
+      try RunMismatch.check(
+        "the current revision of \(id)", try database.document(id)?.revisionID.description, expected.winner)
+    }
+  }
+}

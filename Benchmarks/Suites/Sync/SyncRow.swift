@@ -1,0 +1,116 @@
+import BenchmarkKit
+import Datasets
+import Storage
+import Touchstone
+
+/// A workload of the suite `sync` with its parameters: how a run on an engine is made.
+struct SyncRow: Sendable {
+  private let kind: SyncWorkload
+  private let variant: SyncWorkload.Variant
+  private let data: SyncData
+  private let context: SuiteContext
+
+  init(_ kind: SyncWorkload, _ variant: SyncWorkload.Variant, _ data: SyncData, _ context: SuiteContext) {
+    self.kind = kind
+    self.variant = variant
+    self.data = data
+    self.context = context
+  }
+
+  func workload() -> Workload {
+    let operations =
+      switch kind {
+      case .readBesideApply: data.reads
+      case .firstQuery, .secondQuery, .openedQuery: 1
+      default: variant.batch == 1 ? data.singles : data.revisions
+      }
+    return Workload(
+      suite: "sync", name: kind.rawValue, summary: kind.summary, parameters: variant.parameters,
+      operations: operations, runsThreads: kind == .applyBesideReader || kind == .readBesideApply
+    ) { try prepare($0) }
+  }
+
+  private func prepare(_ trial: TrialContext) throws -> Trial {
+    let engine = try context.engine(trial.engine)
+    if let place = SyncWorkload.queries.firstIndex(of: kind) { return queryTrial(engine, trial, place) }
+    try Fixtures.copy(try data.filled(engine, indexes: variant.indexes), to: trial.directory)
+    let incoming = kind == .readBesideApply ? [] : data.incoming(kind, batch: variant.batch)
+    let database = try data.open(engine, in: trial.directory)
+    let beside = SyncThreads(
+      database, data, batch: variant.batch, seed: context.settings.seed &+ UInt64(trial.round))
+    return Trial(
+      run: {
+        switch kind {
+        case .readBesideApply: return try beside.timeReads()
+        case .applyBesideReader:
+          return .seconds(try beside.timeApply { try apply(incoming, database) })
+        default:
+          try apply(incoming, database)
+          return .whole
+        }
+      }, fileBytes: { try TrialDirectory.fileBytes(in: trial.directory) },
+      finish: {
+        defer { try? database.close() }
+        if kind == .readBesideApply { try beside.check() } else { try data.check(database, incoming) }
+      })
+  }
+
+  /// Applies all, so many a transaction. Throws when not as many were new as should be.
+  private func apply(_ incoming: [SyncRevisions.Incoming], _ database: Database) throws {
+    var stored = 0
+    for start in stride(from: 0, to: incoming.count, by: variant.batch) {
+      let part = incoming[start..<min(start + variant.batch, incoming.count)]
+      stored += try database.apply(part.lazy.map(\.revision))
+    }
+    try RunMismatch.check("revisions stored", stored, incoming.count { $0.outcome != .known })
+  }
+
+  // MARK: Queries
+
+  /// A run that applies much and asks three times gives a sample of all rows.
+  private func queryTrial(_ engine: ProbedEngine, _ trial: TrialContext, _ place: Int) -> Trial {
+    Trial(run: {
+      let seconds = try data.measure("\(engine.type.name) \(trial.round) \(variant.isIndexed)") {
+        try queries(engine, trial)
+      }
+      return .seconds(seconds[place])
+    })
+  }
+
+  /// Seconds of the first query after a large apply, of the second, and of the first after the database was closed and
+  /// opened again. All begin with cold processor caches. The same was asked before the apply, as an application does.
+  private func queries(_ engine: ProbedEngine, _ trial: TrialContext) throws -> [Double] {
+    try Fixtures.copy(try data.filled(engine, indexes: variant.indexes), to: trial.directory)
+    let documents = data.documents + data.large
+    // Cities of documents that are in the middle of what comes.
+    let cities = (1...3).map { HotelDocument.city(data.documents + data.large * $0 / 4) }
+    var seconds: [Double] = []
+    do {
+      let database = try data.open(engine, in: trial.directory)
+      defer { try? database.close() }
+      _ = try ask(database, HotelDocument.city(0), among: data.documents)
+      for start in stride(from: 0, to: data.large, by: variant.batch) {
+        let end = min(start + variant.batch, data.large)
+        try database.apply((start..<end).map { SyncRevisions.new(data.documents + $0).revision })
+      }
+      seconds.append(try ask(database, cities[0], among: documents))
+      seconds.append(try ask(database, cities[1], among: documents))
+    }
+    let database = try data.open(engine, in: trial.directory)
+    defer { try? database.close() }
+    seconds.append(try ask(database, cities[2], among: documents))
+    return seconds
+  }
+
+  /// The seconds that a query for a city takes, from its text to its rows.
+  private func ask(_ database: Database, _ city: String, among documents: Int) throws -> Double {
+    CacheEviction.run()
+    let begin = Clock.nanoseconds()
+    let rows = try database.query("SELECT name, stars FROM _ WHERE city = $city")
+      .run(["city": .string(city)]).count
+    let seconds = Double(Clock.nanoseconds() - begin) / 1e9
+    try RunMismatch.check(
+      "rows of \(city)", rows, (0..<documents).count { HotelDocument.city($0) == city })
+    return seconds
+  }
+}

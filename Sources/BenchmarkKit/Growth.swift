@@ -1,0 +1,83 @@
+/// How the time of a workload's operation grows with one of its parameters, engine by engine.
+public struct Growth: Sendable {
+  /// A workload on one engine.
+  public struct Curve: Sendable {
+    /// The engine's name.
+    public let engine: String
+    /// Its results, by ascending parameter.
+    public let results: [WorkloadResult]
+    /// Of the seconds an operation.
+    public let fit: PowerFit
+  }
+
+  /// The suite of the workload.
+  public let suite: String
+  /// The workload's name.
+  public let workload: String
+  /// The parameter: a whole number.
+  public let parameter: String
+  /// The other parameters, which are the same in all results.
+  public let others: Parameters
+  /// Of each engine that has results, in their order.
+  public let curves: [Curve]
+
+  /// The workload's name with the parameters that don't vary.
+  public var label: String { others.isEmpty ? workload : "\(workload) (\(others.text))" }
+
+  /// Every workload that was run with three values or more of one whole-number parameter that span a factor of ten.
+  public static func all(in results: [WorkloadResult]) -> [Growth] {
+    var growths: [Growth] = []
+    for (suite, workload) in ordered(results.map { [$0.suite, $0.workload] }).map({ ($0[0], $0[1]) }) {
+      let found = results.filter { $0.suite == suite && $0.workload == workload }
+      for parameter in Set(found.flatMap(\.parameters.keys)).sorted() {
+        let sized = found.compactMap { result -> (result: WorkloadResult, size: Int, others: Parameters)? in
+          var others = result.parameters
+          guard case .integer(let size)? = others.removeValue(forKey: parameter), size > 0 else { return nil }
+          return (result, size, others)
+        }
+        for others in ordered(sized.map(\.others)) {
+          let curves = ordered(sized.map(\.result.engine)).compactMap { engine -> Curve? in
+            let row = sized.filter { $0.result.engine == engine && $0.others == others }
+              .sorted { $0.size < $1.size }
+            guard row.count >= 3, let first = row.first, let last = row.last, last.size >= 10 * first.size,
+              let fit = PowerFit(samples: row.map { (Double($0.size), $0.result.samplesPerOperation) })
+            else { return nil }
+            return Curve(engine: engine, results: row.map(\.result), fit: fit)
+          }
+          if !curves.isEmpty {
+            growths.append(
+              Growth(suite: suite, workload: workload, parameter: parameter, others: others, curves: curves))
+          }
+        }
+      }
+    }
+    return growths
+  }
+
+  /// The exponents, in a sentence: `insert grows with documents as the power 0.08 on lmdb (95%: 0.05 to 0.11), …`.
+  public func sentence() -> String {
+    let texts = curves.map { curve in
+      let deviation = curve.fit.greatestDeviation
+      let range = curve.fit.interval.map { " (95%: \(Growth.text($0)))" } ?? ""
+      return
+        "\(Format.decimals(curve.fit.exponent, 2)) on \(curve.engine)\(range) [\(Format.ratio(deviation))x]"
+    }
+    return "\(label) grows with \(parameter) as the power \(texts.joined(separator: ", "))."
+  }
+
+  static func text(_ interval: ClosedRange<Double>) -> String {
+    "\(Format.decimals(interval.lowerBound, 2)) to \(Format.decimals(interval.upperBound, 2))"
+  }
+
+  private static func ordered<Value: Hashable>(_ values: [Value]) -> [Value] {
+    var seen: Set<Value> = []
+    return values.filter { seen.insert($0).inserted }
+  }
+}
+
+extension WorkloadResult {
+  /// Seconds an operation, of each sample.
+  var samplesPerOperation: [Double] {
+    metrics.seconds.samples.map { $0 / Double(max(1, operations)) }
+  }
+}

@@ -1,0 +1,156 @@
+import Foundation
+import Query
+import Testing
+import Touchstone
+
+@testable import StorageConformance
+
+/// Two processes with one database's indexes, and processes that are killed while they make one.
+@Suite("Indexes and several processes", .serialized) struct IndexProcessTests {
+  private let isLong = ProcessInfo.processInfo.environment["TOUCHSTONE_LONG"] != nil
+
+  /// The executable `query-child`, which is built beside the bundle of the tests.
+  private static let child: String? = {
+    let candidates = Bundle.allBundles.map(\.bundlePath) + CommandLine.arguments
+    return candidates.lazy
+      .map { ($0 as NSString).deletingLastPathComponent + "/query-child" }
+      .first { FileManager.default.isExecutableFile(atPath: $0) }
+  }()
+
+  private func start(_ command: String, _ engine: EngineName, _ path: String, _ rest: String...) throws
+    -> ChildProcess
+  {
+    try ChildProcess.start(
+      try #require(IndexProcessTests.child), [command, engine.rawValue, path] + rest)
+  }
+
+  private func fill(_ database: Database, _ count: Int) throws {
+    try database.fill(
+      (0..<count).map { number in
+        let text = String(repeating: "t\(number % 97)", count: 1 + number % 9)
+        return ("d\(number)", #"{"type":"t\#(number % 4)","n":\#(number % 100),"text":"\#(text)"}"#)
+      })
+  }
+
+  @Test("a killed creation leaves an index whole, or none", arguments: executionEngines)
+  func kills(_ engine: EngineName) throws {
+    var random = SeededRandom(seed: IndexTesting.seed)
+    var (path, options) = try TestDirectory.make(engine)
+    defer { TestDirectory.remove(path) }
+    options.durability = .normal
+    let count = isLong ? 20_000 : 4_000
+    var database = try Database.open("test", in: path, options: options)
+    try fill(database, count)
+    try database.close()
+    var (whole, none) = (0, 0)
+    for round in 0..<(isLong ? 60 : 5) {
+      let child = try start("make", engine, path)
+      try child.waitForOutput()
+      usleep(UInt32.random(in: 0..<40_000, using: &random))
+      child.kill()
+      try child.wait()
+      #expect(!child.outputText.contains("failed"), "\(child.outputText.suffix(300))")
+      database = try Database.open("test", in: path, options: options)
+      let context = "round \(round), TOUCHSTONE_SEED=\(IndexTesting.seed)"
+      #expect(try database.check() == [], "\(context)")
+      let names = try database.indexes.map(\.name)
+      #expect(names == [] || names == ["byN"], "\(context)")
+      if names.isEmpty { none += 1 } else { whole += 1 }
+      // What was said to be committed is: one step may have followed.
+      let text = child.outputText
+      let said = text.hasSuffix("\n") ? text.split(separator: "\n") : text.split(separator: "\n").dropLast()
+      let steps = said.filter { $0 == "made" || $0 == "removed" }
+      if let last = steps.last, names.isEmpty == (last == "made") {
+        // Its successor was committed, and not said any more.
+        #expect(steps.count >= 1, "\(context)")
+      }
+      let query = try database.query("SELECT META().id FROM _ WHERE n = 7 ORDER BY META().id")
+      #expect(try query.run().count == count / 100, "\(context)")
+      #expect(try query.explain().description.contains("byN") == !names.isEmpty, "\(context)")
+      // It takes what comes.
+      try database.save("new", ["n": 7])
+      #expect(try query.run().count == count / 100 + 1, "\(context)")
+      try database.purge("new")
+      try database.close()
+    }
+    #expect(whole + none > 0)
+  }
+
+  @Test("queries are right while another process makes and removes indexes", arguments: executionEngines)
+  func changes(_ engine: EngineName) throws {
+    let (path, options) = try TestDirectory.make(engine)
+    defer { TestDirectory.remove(path) }
+    let database = try Database.open("test", in: path, options: options)
+    try fill(database, 600)
+    let texts = [
+      "SELECT META().id FROM _ WHERE type = 't1' AND n = 13 ORDER BY META().id",
+      "SELECT n FROM _ WHERE n >= 90 ORDER BY n, META().id",
+      "SELECT META().id FROM _ WHERE text = 't7t7t7t7t7t7t7t7' ORDER BY META().id",
+      "SELECT type, COUNT(*) AS c FROM _ WHERE n >= 0 GROUP BY type ORDER BY type",
+    ]
+    let expected = try texts.map { try database.rows($0, usesIndexes: false) }
+    #expect(expected.allSatisfy { !$0.isEmpty })
+    let prepared = try texts.map { try database.query($0) }
+    let child = try start("change", engine, path)
+    var plans: Set<String> = []
+    var rounds = 0
+    // Until plans were seen to change, and for some rounds more; a child that does nothing isn't waited for.
+    let enough = isLong ? 1_000 : 25
+    while rounds < enough || plans.count <= texts.count, rounds < 5_000, child.outputSoFar.isEmpty {
+      for (number, query) in prepared.enumerated() {
+        #expect(try query.run().map { try $0.json() } == expected[number], "\(texts[number])")
+        plans.insert(try query.explain().description)
+        // One that nobody has prepared yet.
+        let rows = try database.rows(texts[number])
+        #expect(rows == expected[number], "\(texts[number])")
+      }
+      // In a batch the writer's own view is planned for.
+      try database.inBatch {
+        #expect(try prepared[rounds % 4].run().map { try $0.json() } == expected[rounds % 4])
+        try database.save("ours", ["type": "ours", "n": .int(Int64(-2 - rounds))])
+      }
+      rounds += 1
+    }
+    try database.save("stop", [:])
+    #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")
+    #expect(child.outputText == "done\n")
+    #expect(plans.count > texts.count, "the plans never changed in \(rounds) rounds")
+    #expect(try database.check() == [])
+    try database.close()
+  }
+
+  @Test("what was planned in a batch that is undone is forgotten", arguments: executionEngines)
+  func undone(_ engine: EngineName) throws {
+    struct Undo: Error {}
+    try withQueryDatabase(engine) { database in
+      try fill(database, 400)
+      let query = try database.query("SELECT META().id FROM _ WHERE n = 7 ORDER BY META().id")
+      let expected = try query.run().map { try $0.json() }
+      do {
+        try database.inBatch {
+          try database.createIndex("x", on: ["n"])
+          #expect(try query.run().map { try $0.json() } == expected)
+          #expect(try query.explain().description.contains("Index x"))
+          throw Undo()
+        }
+      } catch is Undo {}
+      #expect(try query.explain().description.contains("Scan"))
+      // The next index takes the numbers of the one that never was.
+      try database.createIndex("y", on: ["text", "n"])
+      #expect(try query.run().map { try $0.json() } == expected)
+      try database.deleteIndex("y")
+      try database.inBatch {
+        try database.createIndex("x", on: ["text"])
+        #expect(try query.run().map { try $0.json() } == expected)
+        try database.createIndex("x", on: ["n"])
+        #expect(try query.run().map { try $0.json() } == expected)
+        #expect(try query.explain().description.contains("Index x"))
+      }
+      #expect(try query.run().map { try $0.json() } == expected)
+      // A compaction may give every keyspace another number.
+      try database.compact()
+      #expect(try query.run().map { try $0.json() } == expected)
+      #expect(try query.explain().description.contains("Index x"))
+    }
+  }
+}
