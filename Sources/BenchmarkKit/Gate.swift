@@ -1,8 +1,9 @@
 /// Says whether a run is slower than a baseline by more than is allowed.
 ///
-/// What works the processor is judged by its instructions where both runs counted them, else by its processor time
-/// over that of its limit. What waits for the disk is judged by wall clock over that of its limit. A workload without
-/// a limit, and without counted instructions, isn't judged: absolute times of two runs don't compare.
+/// A workload is judged by its instructions where both runs counted them. One without counts, when it works the
+/// processor, by its processor time over that of its limit; one that waits for the disk, with counts or without, by
+/// wall clock over that of its limit as well. A workload without a limit, and without counted instructions, isn't
+/// judged: absolute times of two runs don't compare.
 public struct Gate: Sendable {
   /// By how much a workload may be slower, as shares: 0.1 is 10%.
   public struct Thresholds: Sendable {
@@ -28,7 +29,7 @@ public struct Gate: Sendable {
     case wall = "normalized"
   }
 
-  /// One workload on one engine.
+  /// One workload on one engine by one measure.
   public struct Row: Sendable {
     /// Which: `suite workload (parameters) on engine`.
     public let identity: String
@@ -46,6 +47,9 @@ public struct Gate: Sendable {
     public let allowed: Double
     /// Whether the whole interval lies beyond.
     public var isBeyond: Bool { interval.lowerBound > allowed }
+
+    /// Whether both are of one workload on one engine by one measure.
+    public func isSame(as other: Row) -> Bool { identity == other.identity && measure == other.measure }
   }
 
   /// What was judged, in the order of the run.
@@ -66,34 +70,38 @@ public struct Gate: Sendable {
         notJudged.append("\(result.identity): the baseline doesn't have it")
         continue
       }
-      guard let row = Gate.row(result, old, thresholds) else {
+      let judged = Gate.rows(result, old, thresholds)
+      if judged.isEmpty {
         notJudged.append("\(result.identity): it has neither counted instructions nor a limit")
-        continue
       }
-      rows.append(row)
+      rows += judged
     }
     self.rows = rows
     self.notJudged = notJudged
   }
 
-  private static func row(_ new: WorkloadResult, _ old: WorkloadResult, _ thresholds: Thresholds) -> Row? {
+  private static func rows(_ new: WorkloadResult, _ old: WorkloadResult, _ thresholds: Thresholds) -> [Row] {
     func row(_ measure: Measure, _ found: (ratio: Double, interval: ClosedRange<Double>), _ allowed: Double)
       -> Row
     {
       Row(
         identity: new.identity, suite: new.suite, workload: new.workload, measure: measure,
-        ratio: found.ratio,
-        interval: found.interval, allowed: 1 + allowed)
+        ratio: found.ratio, interval: found.interval, allowed: 1 + allowed)
     }
-    let isBusy = old.metrics.cpuSeconds.median >= busyShare * old.metrics.seconds.median
-    if isBusy, let counted = new.instructions?.run, let before = old.instructions?.run, before > 0 {
+    var rows: [Row] = []
+    if let counted = new.instructions?.run, let before = old.instructions?.run, before > 0 {
       let ratio = Double(counted) / Double(before)
-      return row(.instructions, (ratio, ratio...ratio), thresholds.processor)
+      rows.append(row(.instructions, (ratio, ratio...ratio), thresholds.processor))
     }
+    // Of a baseline from a busy machine this is false for more than wait: those are judged by both.
+    let isBusy = old.metrics.cpuSeconds.median >= busyShare * old.metrics.seconds.median
+    if isBusy, !rows.isEmpty { return rows }
     let measure = isBusy ? Comparison.Measure.normalizedCPU : .normalized
-    guard let after = measure.samples(of: new), let before = measure.samples(of: old) else { return nil }
-    return row(
-      isBusy ? .processor : .wall, Statistics.unpairedRatio(after, over: before),
-      isBusy ? thresholds.processor : thresholds.waiting)
+    guard let after = measure.samples(of: new), let before = measure.samples(of: old) else { return rows }
+    rows.append(
+      row(
+        isBusy ? .processor : .wall, Statistics.unpairedRatio(after, over: before),
+        isBusy ? thresholds.processor : thresholds.waiting))
+    return rows
   }
 }

@@ -75,6 +75,17 @@ struct GateTests {
     #expect(try row(Taken(seconds: Self.nine.map { $0 * 1.5 }, busy: 0.2), old).isBeyond)
   }
 
+  @Test func whatWaitsIsJudgedByItsInstructionsToo() throws {
+    let old = try file(["w": Taken(seconds: Self.nine, busy: 0.2, instructions: 1_000_000)])
+    func gate(_ new: Taken) throws -> Gate { Gate(try file(["w": new]), baseline: old) }
+    let more = try gate(Taken(seconds: Self.nine, busy: 0.2, instructions: 1_150_000))
+    #expect(more.rows.map(\.measure) == [.instructions, .wall] && more.rows.map(\.isBeyond) == [true, false])
+    let longer = try gate(
+      Taken(seconds: Self.nine.map { $0 * 1.5 }, busy: 0.2, instructions: 1_000_000))
+    #expect(longer.rows.map(\.isBeyond) == [false, true])
+    #expect(longer.rows[0].isSame(as: more.rows[0]) && !longer.rows[0].isSame(as: more.rows[1]))
+  }
+
   @Test func anIntervalThatReachesBelowTheThresholdDoesNotFail() throws {
     let noisy = [0.7, 1.9, 0.8, 1.6, 0.9, 1.8, 1.0, 1.7, 1.3]
     let found = try row(Taken(seconds: noisy), Taken(seconds: Self.nine))
