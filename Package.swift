@@ -15,6 +15,9 @@ let package = Package(
   products: [
     .library(name: "Touchstone", targets: ["Touchstone"]),
     .executable(name: "touchstone", targets: ["touchstone"]),
+    // For engines from outside (docs/engines.md).
+    .library(name: "TouchstoneBench", targets: ["Suites", "BenchmarkKit"]),
+    .library(name: "StorageConformance", targets: ["StorageConformance"]),
   ],
   targets: [
     // C libraries: module maps and thin shims, nothing else. SQLite and SQLCipher export the same
@@ -144,7 +147,8 @@ let package = Package(
       ]),
     .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
     .testTarget(name: "DatasetsTests", dependencies: ["Datasets"]),
-    .testTarget(name: "SuitesTests", dependencies: ["Suites", "Touchstone", "StorageLMDB"]),
+    .testTarget(
+      name: "SuitesTests", dependencies: ["Suites", "Touchstone", "StorageLMDB", "StorageConformance"]),
     .testTarget(name: "CLITests", dependencies: ["touchstone", "Touchstone", "Datasets", "Storage"]),
   ]
     + (fuzzing

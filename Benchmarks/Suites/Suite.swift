@@ -16,6 +16,10 @@ public struct Suite: Sendable {
   public let standardEngines: (@Sendable () -> [EngineType])?
   /// What its results say beside their table: a sentence a line.
   public let notes: @Sendable ([WorkloadResult]) -> [String]
+  /// The same as tables.
+  public let tables: @Sendable ([WorkloadResult]) -> [Remarks.Table]
+  /// Which of its engines a report draws as ratios.
+  public let pairs: @Sendable (_ engines: [String]) -> [Remarks.Pair]
   /// Its workloads for a run. Data that all of them use is made here.
   public let workloads: @Sendable (SuiteContext) throws -> [Workload]
 
@@ -24,6 +28,8 @@ public struct Suite: Sendable {
     name: String, summary: String, workloadNames: [String], usesDataset: Bool,
     standardEngines: (@Sendable () -> [EngineType])? = nil,
     notes: @escaping @Sendable ([WorkloadResult]) -> [String] = { _ in [] },
+    tables: @escaping @Sendable ([WorkloadResult]) -> [Remarks.Table] = { _ in [] },
+    pairs: @escaping @Sendable (_ engines: [String]) -> [Remarks.Pair] = { _ in [] },
     workloads: @escaping @Sendable (SuiteContext) throws -> [Workload]
   ) {
     self.name = name
@@ -32,14 +38,27 @@ public struct Suite: Sendable {
     self.usesDataset = usesDataset
     self.standardEngines = standardEngines
     self.notes = notes
+    self.tables = tables
+    self.pairs = pairs
     self.workloads = workloads
   }
 
   /// All suites, in the order in which they run when none is named.
   public static let all = [
     engine, travel, documents, query, fullText, encryption, convert, upgrade, claims,
+    ycsb, cold,
     sync, scale,
   ]
+}
+
+extension Suite {
+  /// Everything that a report says of its results beside their numbers.
+  public func remarks(_ results: [WorkloadResult]) -> Remarks {
+    var engines: [String] = []
+    for result in results where !engines.contains(result.engine) { engines.append(result.engine) }
+    return Remarks(
+      notes(results), tables: tables(results), pairs: pairs(engines), data: usesDataset ? nil : "made data")
+  }
 }
 
 /// How a run of suites is to be made.
@@ -62,6 +81,10 @@ public struct BenchSettings: Sendable {
   public var keys: Int
   /// Single commits of the engine suite.
   public var commits: Int
+  /// Numbers of threads that the mixes of the suite `ycsb` run with.
+  public var threads = [1, 2]
+  /// Operations a second that its mixes A and B run at as well.
+  public var rates = [2_000, 8_000]
   /// The greatest number of documents of the suite `scale`. Nil: `documents`, or 100,000.
   public var scaleDocuments: Int?
   /// A slowdown of all workloads, to try a gate.

@@ -25,6 +25,12 @@ public enum Metric: String, CaseIterable, Sendable, Codable {
   case writeAmplification = "write_amplification"
   /// Size of the files over the bytes of the data that they hold.
   case spaceAmplification = "space_amplification"
+  /// Bytes that the kernel fetched from the disk meanwhile, also for pages of mapped files.
+  case diskBytesRead = "disk_bytes_read"
+  /// Which share of the files' pages lay in the kernel's page cache when the run began.
+  case cachedShare = "cached_share"
+  /// Which share of them it kept when it was asked to drop them all, before anything was opened.
+  case keptShare = "kept_share"
   /// The median time of single operations, in seconds.
   case latencyP50 = "latency_p50"
   /// 95% of single operations took at most this, in seconds.
@@ -53,10 +59,10 @@ public enum Metric: String, CaseIterable, Sendable, Codable {
     case .seconds, .cpuSeconds, .latencyP50, .latencyP95, .latencyP99, .latencyP999, .latencyMax: "s"
     case .opsPerSecond: "1/s"
     case .bytesWritten, .peakMemoryBytes, .fileBytes, .bytesRead, .settledMemoryBytes,
-      .anonymousMemoryBytes:
+      .anonymousMemoryBytes, .diskBytesRead:
       "B"
     case .systemCalls: "calls"
-    case .writeAmplification, .spaceAmplification: ""
+    case .writeAmplification, .spaceAmplification, .cachedShare, .keptShare: ""
     }
   }
 

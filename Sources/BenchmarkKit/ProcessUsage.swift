@@ -17,6 +17,8 @@ public enum ProcessUsage {
     var bytesWritten: Int
     /// `syscr` and `syscw`: calls of both.
     var calls: Int
+    /// `read_bytes`: bytes that were fetched from the disk, also for pages of mapped files; nil where it isn't counted.
+    var diskBytesRead: Int?
 
     /// So far; nil when the kernel doesn't tell. The call itself reads: 1 or 2 calls of about a hundred bytes.
     static func current() -> Transfers? {
@@ -24,7 +26,9 @@ public enum ProcessUsage {
         let read = field("rchar:", in: text), let written = field("wchar:", in: text),
         let reads = field("syscr:", in: text), let writes = field("syscw:", in: text)
       else { return nil }
-      return Transfers(bytesRead: read, bytesWritten: written, calls: reads + writes)
+      return Transfers(
+        bytesRead: read, bytesWritten: written, calls: reads + writes,
+        diskBytesRead: field("read_bytes:", in: text))
     }
   }
 

@@ -40,6 +40,9 @@ struct Sample {
     if let before, let after {
       sample.values[.bytesRead] = Double(after.bytesRead - before.bytesRead)
       sample.values[.systemCalls] = Double(after.calls - before.calls)
+      if let first = before.diskBytesRead, let last = after.diskBytesRead {
+        sample.values[.diskBytesRead] = Double(last - first)
+      }
     }
     let fileBytes = Double(try trial.fileBytes())
     sample.values[.fileBytes] = fileBytes
@@ -49,6 +52,7 @@ struct Sample {
     if let logical = trial.logicalBytes, logical.stored > 0, fileBytes > 0 {
       sample.values[.spaceAmplification] = fileBytes / Double(logical.stored)
     }
+    for (metric, value) in try trial.metrics() { sample.values[metric] = value }
     return sample
   }
 }

@@ -115,17 +115,22 @@ public struct Trial {
   public let fileBytes: () throws -> Int
   /// The data's own bytes; nil when the workload doesn't say.
   public let logicalBytes: LogicalBytes?
+  /// What the run measured besides, asked for after it; takes the place of what the kit measures by the same name. Not
+  /// timed.
+  public let metrics: () throws -> [Metric: Double]
   /// Closes what was opened. Called also when `run` threw.
   public let finish: () throws -> Void
 
   /// A run; see the properties.
   public init(
     run: @escaping () throws -> Duration, fileBytes: @escaping () throws -> Int = { 0 },
-    logicalBytes: LogicalBytes? = nil, finish: @escaping () throws -> Void = {}
+    logicalBytes: LogicalBytes? = nil, metrics: @escaping () throws -> [Metric: Double] = { [:] },
+    finish: @escaping () throws -> Void = {}
   ) {
     self.run = run
     self.fileBytes = fileBytes
     self.logicalBytes = logicalBytes
+    self.metrics = metrics
     self.finish = finish
   }
 }

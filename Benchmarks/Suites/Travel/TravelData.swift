@@ -16,6 +16,8 @@ final class TravelData: Sendable {
   /// Every document as sync brings it: with a revision ID and its parent's, as long as real ones.
   let pulled: [PulledRevision]
   let replays: TravelReplay.All
+  /// Bytes of all IDs and of the documents' JSON.
+  let bytes: Int
   private let context: SuiteContext
 
   /// How a database's files look from below.
@@ -37,6 +39,7 @@ final class TravelData: Sendable {
     self.context = context
     let ids = (0..<dataset.count).map { String(decoding: dataset.id($0), as: UTF8.self) }
     self.ids = ids
+    bytes = ids.reduce(0) { $0 + $1.utf8.count } + ids.indices.reduce(0) { $0 + dataset.json($1).count }
     let count = min(2_000, dataset.count)
     singles = (0..<count).map { $0 * dataset.count / count }
     var random = SeededRandom(seed: context.settings.seed)

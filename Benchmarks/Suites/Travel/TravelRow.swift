@@ -55,11 +55,13 @@ struct TravelRow: Sendable {
         }, fileBytes: fileBytes)
     }
     let database = try data.open(engine, in: directory)
+    let bytes = kind == .insertBatch ? data.bytes : 0
     return Trial(
       run: {
         try run(database)
         return .whole
-      }, fileBytes: fileBytes, finish: { try database.close() })
+      }, fileBytes: fileBytes, logicalBytes: .init(written: bytes, stored: bytes),
+      finish: { try database.close() })
   }
 
   private func run(_ database: Database) throws {

@@ -64,6 +64,8 @@ struct BenchSession {
     add("docs", Self.countedDocuments)
     add("keys", Self.countedKeys)
     add("commits", Self.countedCommits)
+    add("threads", settings.threads.map(String.init).joined(separator: ","))
+    add("rates", settings.rates.map(String.init).joined(separator: ","))
     add("work-directory", directory.path)
     add("run-log", logPath)
     if let dataset = settings.dataset { add("dataset", dataset) }

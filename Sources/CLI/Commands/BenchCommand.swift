@@ -45,6 +45,12 @@ struct BenchCommand: Subcommand {
     "keys", "N", in: 200...100_000_000, "Keys of the engine suite (100,000)")
   private static let commits = Option(
     "commits", "N", in: 16...1_000_000, "Single commits of the engine suite (1,000)")
+  private static let threads = Option(
+    "threads", "A,B", "Numbers of threads of the suite ycsb (1,2)"
+  ) { try numbers($0, in: 1...64) }
+  private static let rates = Option(
+    "rates", "A,B", "Operations a second at which ycsb's A and B run as well (2000,8000)"
+  ) { try numbers($0, in: 1...10_000_000) }
   private static let scaleDocuments = Option(
     "scale-docs", "N", in: 10...100_000_000,
     "How many documents the suite scale goes up to (--docs, or 100,000)")
@@ -66,7 +72,7 @@ struct BenchCommand: Subcommand {
     positionals: [suites],
     options: [
       list, engines, dataset, documents, durability, samples, precision, budget, seed, keys, commits,
-      scaleDocuments, only, instructions, delay, delayCounts, runLog, directory, output,
+      threads, rates, scaleDocuments, only, instructions, delay, delayCounts, runLog, directory, output,
     ],
     examples: [
       "touchstone bench travel --engines sqlite,lmdb --output r.json",
@@ -105,6 +111,8 @@ struct BenchCommand: Subcommand {
     if let seed = try arguments.value(Self.seed) { settings.seed = UInt64(seed) }
     if let keys = try arguments.value(Self.keys) { settings.keys = keys }
     if let commits = try arguments.value(Self.commits) { settings.commits = commits }
+    if let threads = try arguments.value(Self.threads) { settings.threads = threads }
+    if let rates = try arguments.value(Self.rates) { settings.rates = rates }
     settings.scaleDocuments = try arguments.value(Self.scaleDocuments)
     if let only = try arguments.value(Self.only) {
       let names = Set(only.split(separator: ",").map(String.init))
@@ -128,6 +136,17 @@ struct BenchCommand: Subcommand {
     runLogPath = try arguments.value(Self.runLog)
     self.settings = settings
     outputPath = try arguments.value(Self.output)
+  }
+
+  /// Whole numbers with commas between.
+  private static func numbers(_ text: String, in range: ClosedRange<Int>) throws -> [Int] {
+    guard !text.isEmpty else { throw UsageError("no number was given") }
+    return try text.split(separator: ",").map { part in
+      guard let number = Int(part), range.contains(number) else {
+        throw UsageError("'\(part)' is not a number from \(range.lowerBound) to \(range.upperBound)")
+      }
+      return number
+    }
   }
 
   private static func suite(named name: String) throws -> Suite {
@@ -193,9 +212,15 @@ struct BenchCommand: Subcommand {
       let rows = results.results.filter { $0.suite == suite.name }
       let names = suite.engines(settings).map(\.name)
       try output.line("\n" + ResultsTable(rows, engines: names).text())
+      let latencies = LatencyTable(rows)
+      if !latencies.isEmpty { try output.line("\n" + latencies.text()) }
+      let amplifications = AmplificationTable(rows, engines: names)
+      if !amplifications.isEmpty { try output.line("\n" + amplifications.text()) }
+      if !latencies.isEmpty || !amplifications.isEmpty { try output.line("") }
       try output.line(
         ResultsSummary(rows, engines: names, durability: settings.durability.rawValue).text())
       for note in suite.notes(rows) { try output.line(note) }
+      for table in suite.tables(rows) { try output.line("\n" + table.lines.joined(separator: "\n")) }
     }
     let notes =
       (results.conditions?.notes(cores: results.machine.cores) ?? [])

@@ -1,0 +1,74 @@
+import BenchmarkKit
+import Datasets
+import Foundation
+import Touchstone
+
+/// What the workloads of the suite `cold` share: one database of each engine, that nobody changes.
+final class ColdData: Sendable {
+  static let databaseName = "cold"
+  static let indexName = "byCity"
+  static let query = "SELECT name FROM _ WHERE city = $city"
+  static let documentsPerCity = 20
+  static let blobBytes = 100_000
+
+  let documents: Int
+  let reads: Int
+  let queries: Int
+  let blobs: Int
+  private let context: SuiteContext
+
+  init(_ context: SuiteContext) {
+    self.context = context
+    documents = context.settings.documents ?? 20_000
+    reads = max(10, min(1_000, documents / 10))
+    queries = max(2, min(50, documents / 100))
+    blobs = max(2, min(50, documents / 100))
+  }
+
+  var cities: Int { max(1, documents / ColdData.documentsPerCity) }
+
+  static func city(_ number: Int) -> String { "City \(number)" }
+
+  func open(_ engine: ProbedEngine, in directory: String) throws -> Database {
+    try Database.open(
+      ColdData.databaseName, in: directory,
+      options: DatabaseOptions(
+        engine: EngineName(rawValue: engine.type.name), durability: context.settings.durability,
+        key: try engine.options.key.map { try UserKey.raw($0) }, compaction: .off))
+  }
+
+  /// Documents of about 1,000 bytes, saved in random order: what belongs together lies apart.
+  func filled(_ engine: ProbedEngine) throws -> String {
+    try context.fixtures.directory("cold \(engine.type.name)") { directory in
+      let database = try open(engine, in: directory)
+      var random = SeededRandom(seed: context.settings.seed)
+      var order = Array(0..<documents)
+      for index in order.indices.dropFirst() { order.swapAt(index, random.below(index + 1)) }
+      for start in stride(from: 0, to: documents, by: 1_000) {
+        try database.inBatch {
+          for number in order[start..<min(start + 1_000, documents)] {
+            try database.save(DocumentsData.id(number), body(number))
+          }
+        }
+      }
+      try database.createIndex(ColdData.indexName, on: ["city"])
+      for number in 0..<blobs {
+        let blob = try database.makeBlob(
+          DocumentsData.blob(number, bytes: ColdData.blobBytes), contentType: "application/octet-stream")
+        try database.save(ColdData.blobID(number), ["avatar": blob.jsonValue])
+      }
+      try database.close()
+    }
+  }
+
+  static func blobID(_ number: Int) -> String { "with-blob-\(number)" }
+
+  private func body(_ number: Int) -> DocumentBody {
+    var random = SeededRandom(seed: UInt64(number))
+    let text = (0..<90).map { _ in String(random.next(), radix: 36).prefix(9) }.joined(separator: " ")
+    return [
+      "number": .int(Int64(number)), "name": .string("Person \(number)"),
+      "city": .string(ColdData.city(number % cities)), "text": .string(text),
+    ]
+  }
+}

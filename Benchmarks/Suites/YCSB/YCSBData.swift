@@ -1,0 +1,96 @@
+import BenchmarkKit
+import Datasets
+import Foundation
+import Touchstone
+
+/// What the workloads of a YCSB run share: the documents, and databases that hold them.
+final class YCSBData: Sendable {
+  static let fieldCount = 10
+  static let fieldBytes = 100
+  static let bodyCount = 512
+  static let databaseName = "usertable"
+
+  /// Documents that are loaded.
+  let documents: Int
+  /// Operations of a run of one thread or more.
+  let operations: Int
+  /// The IDs of all documents that are loaded or inserted by a run, by their numbers.
+  let ids: [String]
+  /// How many of the loaded documents lie at the ID of each, or behind it.
+  let remaining: [Int32]
+  let fieldNames: [String]
+  private let bodies: [[UInt8]]
+  private let fields: [String]
+  private let context: SuiteContext
+
+  init(_ context: SuiteContext) {
+    self.context = context
+    let documents = context.settings.documents ?? 10_000
+    self.documents = documents
+    operations = min(100_000, max(100, documents / 5))
+    // No run inserts as much as it does operations.
+    ids = (0..<documents + operations).map(YCSBData.id)
+    let ids = ids
+    let order = (0..<documents).sorted { ids[$0] < ids[$1] }
+    var remaining = [Int32](repeating: 0, count: documents)
+    for (rank, number) in order.enumerated() { remaining[number] = Int32(documents - rank) }
+    self.remaining = remaining
+    fieldNames = (0..<YCSBData.fieldCount).map { "field\($0)" }
+    var random = SeededRandom(seed: context.settings.seed)
+    let letters = Array("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .".utf8)
+    func field() -> String {
+      let bytes = (0..<YCSBData.fieldBytes).map { _ in letters[random.below(letters.count)] }
+      return String(decoding: bytes, as: UTF8.self)
+    }
+    let names = fieldNames
+    bodies = (0..<YCSBData.bodyCount).map { _ in
+      let members = names.map { "\"\($0)\":\"\(field())\"" }
+      return Array("{\(members.joined(separator: ","))}".utf8)
+    }
+    fields = (0..<YCSBData.bodyCount).map { _ in field() }
+  }
+
+  /// The ID of a document: "user" and the hash of its number, so that documents don't come in the order of their IDs.
+  static func id(_ number: Int) -> String { "user\(FNV1a.hash(UInt64(number)).asMagnitude)" }
+
+  /// Ten fields as JSON.
+  func body(_ number: Int) -> [UInt8] { bodies[number % YCSBData.bodyCount] }
+
+  /// One field's value.
+  func field(_ number: Int) -> String { fields[number % YCSBData.bodyCount] }
+
+  /// Bytes of a document: its ID and its JSON.
+  func bytes(_ number: Int) -> Int { ids[number].utf8.count + body(0).count }
+
+  // MARK: Databases
+
+  func open(_ engine: ProbedEngine, in directory: String) throws -> Database {
+    try Database.open(
+      YCSBData.databaseName, in: directory,
+      options: DatabaseOptions(
+        engine: EngineName(rawValue: engine.type.name), durability: context.settings.durability,
+        key: try engine.options.key.map { try UserKey.raw($0) }, compaction: .off))
+  }
+
+  func load(_ database: Database) throws {
+    for start in stride(from: 0, to: documents, by: YCSBWorkload.loadBatch) {
+      try database.inBatch {
+        for number in start..<min(start + YCSBWorkload.loadBatch, documents) {
+          try body(number).withUnsafeBytes { _ = try database.save(ids[number], json: $0) }
+        }
+      }
+    }
+  }
+
+  /// The directory of a database with all documents: one that nobody changes, or a copy for this run.
+  func loaded(_ engine: ProbedEngine, _ trial: TrialContext, writes: Bool) throws -> String {
+    let fixture = try context.fixtures.directory("ycsb \(engine.type.name)") { directory in
+      let database = try open(engine, in: directory)
+      try load(database)
+      try database.close()
+    }
+    guard writes else { return fixture }
+    try Fixtures.copy(fixture, to: trial.directory)
+    return trial.directory
+  }
+}

@@ -1,0 +1,149 @@
+import BenchmarkKit
+import Storage
+import Touchstone
+
+/// A workload of the suite `ycsb` with its parameters: how a run on an engine is made.
+struct YCSBRow: Sendable {
+  private let kind: YCSBWorkload
+  private let variant: YCSBWorkload.Variant
+  private let data: YCSBData
+  private let context: SuiteContext
+
+  init(_ kind: YCSBWorkload, _ variant: YCSBWorkload.Variant, _ data: YCSBData, _ context: SuiteContext) {
+    self.kind = kind
+    self.variant = variant
+    self.data = data
+    self.context = context
+  }
+
+  func workload() -> Workload {
+    Workload(
+      suite: "ycsb", name: kind.rawValue, summary: kind.summary,
+      parameters: kind == .load ? [:] : variant.parameters, operations: operations,
+      runsThreads: isThreaded
+    ) { trial in
+      kind == .load ? try loadTrial(trial) : try trafficTrial(trial)
+    }
+  }
+
+  private var isThreaded: Bool { variant.threads > 1 || variant.rate != nil }
+
+  /// As many for each thread. At a rate, a third of a second's or more: the tail of a short run says little.
+  private var perThread: Int {
+    let wanted =
+      variant.rate.map { max(data.operations / 4, min(data.operations, $0 / 3)) } ?? data.operations
+    return max(1, wanted / variant.threads)
+  }
+
+  private var operations: Int { kind == .load ? data.documents : perThread * variant.threads }
+
+  private func loadTrial(_ trial: TrialContext) throws -> Trial {
+    let database = try data.open(try context.engine(trial.engine), in: trial.directory)
+    let bytes = (0..<data.documents).reduce(0) { $0 + data.bytes($1) }
+    return Trial(
+      run: {
+        try data.load(database)
+        return .whole
+      }, fileBytes: { try TrialDirectory.fileBytes(in: trial.directory) },
+      logicalBytes: .init(written: bytes, stored: bytes), finish: { try database.close() })
+  }
+
+  private func trafficTrial(_ trial: TrialContext) throws -> Trial {
+    let engine = try context.engine(trial.engine)
+    let directory = try data.loaded(engine, trial, writes: kind.writes)
+    let database = try data.open(engine, in: directory)
+    let requests = (0..<variant.threads).map { thread in
+      YCSBRequest.draw(
+        kind, variant.choice, count: perThread, documents: data.documents, threads: variant.threads,
+        // The same operations for all engines of a round.
+        seed: context.settings.seed &+ UInt64(trial.round * 64 + thread))
+    }
+    let written = requests.joined().reduce(0) { total, request in
+      switch request.operation {
+      case .update, .insert, .readModifyWrite: total + data.bytes(Int(request.number))
+      case .read, .scan: total
+      }
+    }
+    // Set by the run.
+    var reached: Double?
+    return Trial(
+      run: {
+        let traffic = YCSBTraffic(database, data, requests, choosesLatest: variant.choice == .latest)
+        guard let rate = variant.rate else {
+          let (histogram, seconds) = try traffic.runAsFastAsItGoes()
+          return .latencies(histogram, seconds: seconds)
+        }
+        let (histogram, latencies, seconds) = try traffic.run(rate: Double(rate))
+        reached = Double(operations) / seconds
+        return .latencies(histogram, seconds: latencies)
+      }, fileBytes: { try TrialDirectory.fileBytes(in: directory) },
+      // Once a workload is enough; more threads may share commits.
+      logicalBytes: isThreaded ? nil : .init(written: written, stored: 0),
+      metrics: { reached.map { [.opsPerSecond: $0] } ?? [:] }, finish: { try database.close() })
+  }
+}
+
+/// The operations of all threads of a run, on one database.
+struct YCSBTraffic: Sendable {
+  private let database: Database
+  private let data: YCSBData
+  private let requests: [[YCSBRequest]]
+  private let choosesLatest: Bool
+  private let inserts: YCSBInserts
+
+  init(_ database: Database, _ data: YCSBData, _ requests: [[YCSBRequest]], choosesLatest: Bool) {
+    self.database = database
+    self.data = data
+    self.requests = requests
+    self.choosesLatest = choosesLatest
+    inserts = YCSBInserts(after: data.documents)
+  }
+
+  /// Each operation when the last of its thread has ended: a closed loop. Returns the times of single operations and
+  /// the seconds of all.
+  func runAsFastAsItGoes() throws -> (LatencyHistogram, seconds: Double) {
+    let total = Lock(LatencyHistogram())
+    let seconds = try onThreads { thread in
+      let client = try YCSBClient(database, data, inserts)
+      var histogram = LatencyHistogram()
+      for request in requests[thread] {
+        let begin = Clock.nanoseconds()
+        try client.run(request, choosesLatest: choosesLatest)
+        histogram.record(Clock.nanoseconds() - begin)
+      }
+      total.withLock { [histogram] in $0.add(histogram) }
+    }
+    return (total.withLock { $0 }, seconds)
+  }
+
+  /// Operations at their times, `rate` a second of all threads together. Returns how long after their times single ones
+  /// ended, the sum of that in seconds, and the seconds from the first one's time to the end.
+  func run(rate: Double) throws -> (LatencyHistogram, latencies: Double, seconds: Double) {
+    let total = Lock((histogram: LatencyHistogram(), sum: UInt64(0)))
+    // When all threads are there.
+    let schedule = ArrivalSchedule(
+      begin: Clock.nanoseconds() + 3_000_000, rate: rate, threads: requests.count)
+    _ = try onThreads { thread in
+      let client = try YCSBClient(database, data, inserts)
+      var histogram = LatencyHistogram()
+      let list = requests[thread]
+      let sum = try schedule.run(list.count, thread: thread, into: &histogram) { index in
+        try client.run(list[index], choosesLatest: choosesLatest)
+      }
+      total.withLock { [histogram] in
+        $0.histogram.add(histogram)
+        $0.sum += sum
+      }
+    }
+    let seconds = Double(Clock.nanoseconds() - schedule.begin) / 1e9
+    return total.withLock { ($0.histogram, Double($0.sum) / 1e9, seconds) }
+  }
+
+  /// One thread is the caller's own, where instructions can be counted.
+  private func onThreads(_ body: @escaping @Sendable (Int) throws -> Void) throws -> Double {
+    guard requests.count == 1 else { return try ThreadGroup.run(requests.count, body) }
+    let begin = Clock.nanoseconds()
+    try body(0)
+    return Double(Clock.nanoseconds() - begin) / 1e9
+  }
+}
