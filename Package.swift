@@ -15,6 +15,8 @@ let package = Package(
   products: [
     .library(name: "Touchstone", targets: ["Touchstone"]),
     .executable(name: "touchstone", targets: ["touchstone"]),
+    // Preloaded by `touchstone bench --allocations`; nothing links it.
+    .library(name: "touchstone-allocations", type: .dynamic, targets: ["CAllocationCounter"]),
   ],
   targets: [
     // C libraries: module maps and thin shims, nothing else. SQLite and SQLCipher export the same
@@ -73,6 +75,7 @@ let package = Package(
       ]),
 
     // The bench. It depends on the library, never the reverse.
+    .target(name: "CAllocationCounter"),
     .target(name: "BenchmarkKit"),
     .target(
       name: "Datasets", dependencies: ["SQLiteLibrary", "CSQLite", "CZlib", "CCrypto"], path: "Datasets"),
