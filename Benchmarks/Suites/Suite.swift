@@ -16,6 +16,10 @@ public struct Suite: Sendable {
   public let standardEngines: (@Sendable () -> [EngineType])?
   /// What its results say beside their table: a sentence a line.
   public let notes: @Sendable ([WorkloadResult]) -> [String]
+  /// The same as tables.
+  public let tables: @Sendable ([WorkloadResult]) -> [Remarks.Table]
+  /// Which of its engines a report draws as ratios.
+  public let pairs: @Sendable (_ engines: [String]) -> [Remarks.Pair]
   /// Its workloads for a run. Data that all of them use is made here.
   public let workloads: @Sendable (SuiteContext) throws -> [Workload]
 
@@ -24,6 +28,8 @@ public struct Suite: Sendable {
     name: String, summary: String, workloadNames: [String], usesDataset: Bool,
     standardEngines: (@Sendable () -> [EngineType])? = nil,
     notes: @escaping @Sendable ([WorkloadResult]) -> [String] = { _ in [] },
+    tables: @escaping @Sendable ([WorkloadResult]) -> [Remarks.Table] = { _ in [] },
+    pairs: @escaping @Sendable (_ engines: [String]) -> [Remarks.Pair] = { _ in [] },
     workloads: @escaping @Sendable (SuiteContext) throws -> [Workload]
   ) {
     self.name = name
@@ -32,6 +38,8 @@ public struct Suite: Sendable {
     self.usesDataset = usesDataset
     self.standardEngines = standardEngines
     self.notes = notes
+    self.tables = tables
+    self.pairs = pairs
     self.workloads = workloads
   }
 
@@ -41,6 +49,16 @@ public struct Suite: Sendable {
     ycsb, cold,
     sync, scale,
   ]
+}
+
+extension Suite {
+  /// Everything that a report says of its results beside their numbers.
+  public func remarks(_ results: [WorkloadResult]) -> Remarks {
+    var engines: [String] = []
+    for result in results where !engines.contains(result.engine) { engines.append(result.engine) }
+    return Remarks(
+      notes(results), tables: tables(results), pairs: pairs(engines), data: usesDataset ? nil : "made data")
+  }
 }
 
 /// How a run of suites is to be made.

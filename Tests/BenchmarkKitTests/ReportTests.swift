@@ -39,13 +39,19 @@ struct ReportTests {
     let directory = try TrialDirectory(in: NSTemporaryDirectory())
     defer { directory.remove() }
     let file = try file()
-    let names = try Report([file]) { suite, _ in suite == "ycsb" ? ["p99 < 1 ms & holds"] : [] }.write(
+    let names = try Report([file]) { suite, _ in
+      suite == "ycsb"
+        ? Remarks(
+          ["p99 < 1 ms & holds"], tables: [.init(heads: ["what", "holds"], rows: [["a < b", "yes"]])],
+          pairs: [.init("sqlite", over: "lmdb")])
+        : Remarks()
+    }.write(
       to: directory.path)
     let pictures = names.filter { $0.hasSuffix(".svg") }
     #expect(
       Set(names).isSuperset(of: [
         "index.html", "results.csv", "results.md", "benchmark.json", "scale-time.svg", "scale-file-size.svg",
-        "scale-growth-insert----.svg", "ycsb-latency-a.svg",
+        "scale-growth-insert----.svg", "ycsb-latency-a.svg", "ycsb-cost.svg",
       ]), "\(names)")
     let page = try String(contentsOfFile: "\(directory.path)/index.html", encoding: .utf8)
     #expect(page.components(separatedBy: "<svg role=\"img\"").count == pictures.count + 1)
@@ -57,6 +63,7 @@ struct ReportTests {
     #expect(page.components(separatedBy: "travel, 7 documents · durability normal").count > pictures.count)
     #expect(page.contains("a &lt;cpu&gt;") && !page.contains("a <cpu>"))
     #expect(page.contains("p99 &lt; 1 ms &amp; holds"))
+    #expect(page.contains("<td>a &lt; b</td><td>yes</td>") && page.contains("sqlite over lmdb"))
     #expect(page.contains("insert &lt;&amp;&gt; (documents=10)"))
     for name in pictures {
       let text = try String(contentsOfFile: "\(directory.path)/\(name)", encoding: .utf8)

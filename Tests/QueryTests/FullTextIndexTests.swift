@@ -145,4 +145,43 @@ import Touchstone
       }
     }
   }
+
+  @Test("words that stand far apart, or far into long texts", arguments: IndexTesting.engines)
+  func distances(_ engine: EngineName) throws {
+    // A step between two places takes one byte up to 127, two up to 16,383, and three beyond.
+    let gaps = [1, 2, 3, 63, 126, 127, 128, 129, 255, 16_382, 16_383, 16_384, 20_000]
+    func filler(_ count: Int) -> [String] { (0..<max(0, count)).map { "w\($0 % 13)" } }
+    for columns in [["text"], Self.columns] {
+      try IndexTesting.withDatabase(engine) { database in
+        try database.inBatch {
+          for gap in gaps {
+            let between = filler(gap - 1)
+            let ahead = (["alpha"] + between + ["beta"]).joined(separator: " ")
+            let behind = (filler(gap) + ["beta"] + between + ["alpha"]).joined(separator: " ")
+            try database.save("ahead\(gap)", ["text": .string(ahead), "title": "alpha"])
+            try database.save("behind\(gap)", ["text": .string(behind), "title": "beta beta"])
+            // In other columns they are never near each other.
+            try database.save("apart\(gap)", ["text": .string(behind + " gamma"), "title": "delta"])
+          }
+        }
+        try database.createFullTextIndex("words", on: columns)
+        func found(_ text: String) throws -> Set<String> {
+          let query = try database.query("SELECT META().id FROM _ WHERE MATCH(words, $text)")
+          return Set(try query.run(["text": .string(text)]).map { $0[0].string ?? "-" })
+        }
+        #expect(try found("\"alpha beta\"") == ["ahead1"])
+        #expect(try found("\"beta alpha\"") == ["behind1", "apart1"])
+        #expect(try found("\"w0 alpha\"").isEmpty == false)
+        if columns.count > 1 { #expect(try found("gamma NEAR/30000 delta").isEmpty) }
+        for gap in gaps {
+          let near = Set(
+            gaps.filter { $0 <= gap }.flatMap { ["ahead\($0)", "behind\($0)", "apart\($0)"] })
+          #expect(try found("alpha NEAR/\(gap - 1) beta") == near, "alpha before, \(gap)")
+          #expect(try found("beta NEAR/\(gap - 1) alpha") == near, "beta before, \(gap)")
+        }
+        #expect(try found("alpha NEAR/5 alpha").isEmpty)
+        #expect(try database.check() == [])
+      }
+    }
+  }
 }

@@ -14,7 +14,7 @@ extension Suite {
       + "never block readers, lower RAM footprint.",
     workloadNames: ClaimsWorkload.allCases.map(\.rawValue), usesDataset: false,
     standardEngines: { [EngineName.sqlite, .lmdb].compactMap { try? Engines.type($0) } },
-    notes: ClaimsTable.lines
+    tables: ClaimsTable.tables
   ) { context in
     let data = ClaimsData(context)
     return ClaimsWorkload.allCases.flatMap { data.workloads($0) }

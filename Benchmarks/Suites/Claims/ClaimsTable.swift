@@ -5,20 +5,10 @@ enum ClaimsTable {
   private static let new = "lmdb"
   private static let old = "sqlite"
 
-  /// The table's lines; none when the run didn't have both engines.
-  static func lines(_ results: [WorkloadResult]) -> [String] {
-    var rows: [[String]] = []
-    rows += speed(results)
-    rows += readers(results)
-    rows += memory(results)
-    guard !rows.isEmpty else { return [] }
-    let cells = [["claim", "measured", "holds"]] + rows
-    let widths = (0..<2).map { column in cells.map { $0[column].count }.max() ?? 0 }
-    return [""]
-      + cells.map { row in
-        zip(row, widths).map { $0 + String(repeating: " ", count: $1 - $0.count) }.joined(separator: "  ")
-          + "  " + row[2]
-      }
+  /// The table; none when the run didn't have both engines.
+  static func tables(_ results: [WorkloadResult]) -> [Remarks.Table] {
+    let rows = speed(results) + readers(results) + memory(results)
+    return rows.isEmpty ? [] : [Remarks.Table(heads: ["claim", "measured", "holds"], rows: rows)]
   }
 
   private static func row(

@@ -8,6 +8,13 @@ enum EncryptionTargets {
     return engine != "lmdb" && engine.contains("lmdb") ? "lmdb" : nil
   }
 
+  /// Every engine that encrypts, over its plain kind.
+  static func pairs(_ engines: [String]) -> [Remarks.Pair] {
+    engines.compactMap { engine in
+      plain(engine).flatMap { engines.contains($0) ? Remarks.Pair(engine, over: $0) : nil }
+    }
+  }
+
   /// A line for each engine that encrypts and each size of cache.
   static func lines(_ results: [WorkloadResult]) -> [String] {
     var engines: [String] = []

@@ -60,6 +60,54 @@ enum Charts {
       name: name, title: title, width: max(640, 130 + lines.count * 70), height: 460, script: script)
   }
 
+  /// Bars of the ratio of two engines' times, a pair a colour, workloads side by side, with the 95% interval from
+  /// samples of the same rounds.
+  static func ratios(
+    _ name: String, title: String, _ rows: [[WorkloadResult]], pairs: [Remarks.Pair], engines: [String]
+  ) -> Chart? {
+    var lines: [String] = []
+    for row in rows {
+      guard let any = row.first else { continue }
+      var cells = [Gnuplot.quoted(any.label).replacing(" (", with: "\\n(")]
+      for pair in pairs {
+        guard let above = row.first(where: { $0.engine == pair.engine })?.metrics.seconds,
+          let below = row.first(where: { $0.engine == pair.base })?.metrics.seconds, below.median > 0
+        else {
+          cells += ["NaN", "NaN", "NaN"]
+          continue
+        }
+        let found = Statistics.ratio(above.samples, over: below.samples)
+        cells += [found.ratio, found.interval.lowerBound, found.interval.upperBound].map { "\($0)" }
+      }
+      if cells.dropFirst().contains(where: { $0 != "NaN" }) { lines.append(cells.joined(separator: " ")) }
+    }
+    guard !lines.isEmpty else { return nil }
+    let plots = pairs.enumerated().map { index, pair in
+      let column = 2 + index * 3
+      let colour = engines.firstIndex(of: pair.engine) ?? index
+      return "$data using \(column):\(column + 1):\(column + 2)\(index == 0 ? ":xtic(1)" : "") "
+        + "title \(Gnuplot.quoted("\(pair.engine) over \(pair.base)")) "
+        + "lc rgb '\(Gnuplot.colours[colour % Gnuplot.colours.count])'"
+    }
+    let script = """
+      $data << EOD
+      \(lines.joined(separator: "\n"))
+      EOD
+      set style data histograms
+      set style histogram errorbars gap 1 lw 1
+      set style fill solid 0.9
+      set boxwidth 0.9
+      set yrange [0:*]
+      set ylabel 'times' noenhanced
+      set xtics rotate by 40 right noenhanced
+      set key noenhanced outside top center
+      plot \(plots.joined(separator: ", \\\n  ")), \
+        1 with lines lw 1 dt 2 lc rgb '#444444' notitle
+      """
+    return Chart(
+      name: name, title: title, width: max(640, 130 + lines.count * 70), height: 420, script: script)
+  }
+
   /// Percentiles of single operations, a line an engine: how long the slowest of a hundred, of a thousand take.
   static func latencies(_ name: String, title: String, _ row: [WorkloadResult], engines: [String]) -> Chart? {
     var blocks: [String] = []
@@ -90,6 +138,9 @@ enum Charts {
     return Chart(name: name, title: title, width: 640, height: 380, script: script)
   }
 
+  /// Beyond this factor it is told how far the points lie off the fitted power.
+  private static let greatDeviation = 1.5
+
   /// How the time of an operation grows with a whole-number parameter, both axes logarithmic: medians with their 95%
   /// intervals, and the power that fits best with the interval of its exponent.
   static func growth(_ name: String, title: String, _ growth: Growth, engines: [String]) -> Chart {
@@ -104,11 +155,13 @@ enum Charts {
       blocks.append("$data\(number) << EOD\n\(points.joined(separator: "\n"))\nEOD")
       let index = engines.firstIndex(of: curve.engine) ?? number
       let colour = Gnuplot.colours[index % Gnuplot.colours.count]
-      let range = curve.fit.interval.map { " (95%: \(Growth.text($0)))" } ?? ""
-      let label =
-        "\(curve.engine): grows as the \(Format.decimals(curve.fit.exponent, 2)) power\(range)"
       plots.append(
         "$data\(number) using 1:2:3:4 with yerrorbars pt 7 ps 0.7 lw 1.5 lc rgb '\(colour)' notitle")
+      let range = curve.fit.interval.map { " (95%: \(Growth.text($0)))" } ?? ""
+      let deviation = curve.fit.greatestDeviation
+      let off = deviation > greatDeviation ? ", points up to \(Format.ratio(deviation))x off" : ""
+      let label =
+        "\(curve.engine): grows as the \(Format.decimals(curve.fit.exponent, 2)) power\(range)\(off)"
       plots.append(
         "\(curve.fit.factor * 1e9) * x**(\(curve.fit.exponent)) lw 1.5 dt 2 lc rgb '\(colour)' "
           + "title \(Gnuplot.quoted(label))")

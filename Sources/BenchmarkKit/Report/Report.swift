@@ -9,15 +9,16 @@ public struct Report {
     let rows: [[WorkloadResult]]
     let engines: [String]
     let charts: [Charts.Chart]
-    let notes: [String]
+    let remarks: Remarks
   }
 
   let sections: [Section]
   let files: [ResultsFile]
 
-  /// A report on these files. `notes` says what the results of a suite mean, a sentence a line.
+  /// A report on these files. `remarks` says what the results of a suite mean.
   public init(
-    _ files: [ResultsFile], notes: (_ suite: String, _ results: [WorkloadResult]) -> [String] = { _, _ in [] }
+    _ files: [ResultsFile],
+    remarks: (_ suite: String, _ results: [WorkloadResult]) -> Remarks = { _, _ in Remarks() }
   ) {
     self.files = files
     var taken: Set<String> = []
@@ -27,9 +28,10 @@ public struct Report {
         let labels = Report.ordered(results.map(\.label))
         let engines = Report.ordered(results.map(\.engine))
         let rows = labels.map { label in results.filter { $0.label == label } }
+        let remarks = remarks(suite, results)
         return Section(
           file: file, suite: suite, rows: rows, engines: engines,
-          charts: Report.charts(suite, rows, engines, &taken), notes: notes(suite, results))
+          charts: Report.charts(suite, rows, engines, remarks.pairs, &taken), remarks: remarks)
       }
     }
   }
@@ -64,7 +66,8 @@ public struct Report {
   }
 
   private static func charts(
-    _ suite: String, _ rows: [[WorkloadResult]], _ engines: [String], _ taken: inout Set<String>
+    _ suite: String, _ rows: [[WorkloadResult]], _ engines: [String], _ pairs: [Remarks.Pair],
+    _ taken: inout Set<String>
   ) -> [Charts.Chart] {
     func name(_ text: String) -> String {
       let plain = String(text.lowercased().map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "-" })
@@ -84,6 +87,13 @@ public struct Report {
           title: "\(suite): time of an operation, median with its 95% interval. Less is better.",
           axis: "nanoseconds an operation", group, engines: engines, { $0.metrics.seconds },
           scale: { 1e9 / Double(max(1, $0.operations)) }))
+    }
+    for (part, group) in groups(rows).enumerated() where !pairs.isEmpty {
+      charts.append(
+        Charts.ratios(
+          name(part == 0 ? "\(suite)-cost" : "\(suite)-cost-\(part + 1)"),
+          title: "\(suite): how many times longer an operation takes, with the 95% interval. 1: as long.",
+          group, pairs: pairs, engines: engines))
     }
     for row in rows where row.contains(where: { $0.metrics[.latencyP99] != nil }) {
       let label = row.first?.label ?? ""

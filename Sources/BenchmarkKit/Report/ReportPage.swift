@@ -44,6 +44,7 @@ struct ReportPage {
     th, td { padding: 0.25rem 0.6rem; text-align: right; border-bottom: 1px solid #eee; white-space: nowrap; }
     th:first-child, td:first-child { text-align: left; }
     td.best { font-weight: 600; background: #eef6ee; }
+    table.words { margin: 1rem 0; } table.words th, table.words td { text-align: left; }
     small, .under { color: #666; font-size: 0.85rem; }
     figure { margin: 1.5rem 0; } figcaption { margin-bottom: 0.25rem; }
     figure svg { min-width: 600px; max-width: 100%; height: auto; }
@@ -58,7 +59,7 @@ struct ReportPage {
   }
 
   private func section(_ index: Int, _ section: Report.Section) -> String {
-    let caption = caption(section.file, engines: section.engines)
+    let caption = caption(section.file, engines: section.engines, data: section.remarks.data)
     let figures = section.charts.map { chart in
       """
       <figure id="\(chart.name)">
@@ -69,8 +70,10 @@ struct ReportPage {
       """
     }
     let notes =
-      section.notes.isEmpty
-      ? "" : "<ul>\n" + section.notes.map { "<li>\(escaped($0))</li>" }.joined(separator: "\n") + "\n</ul>"
+      section.remarks.sentences.isEmpty
+      ? ""
+      : "<ul>\n" + section.remarks.sentences.map { "<li>\(escaped($0))</li>" }.joined(separator: "\n")
+        + "\n</ul>"
     return """
       <section id="section-\(index)">
       <h2>\(heading(section))</h2>
@@ -79,6 +82,7 @@ struct ReportPage {
       \(latencies(section))
       \(summary(section))
       \(notes)
+      \(section.remarks.tables.map(table).joined(separator: "\n"))
       \(figures.joined(separator: "\n"))
       </section>
       """
@@ -100,9 +104,13 @@ struct ReportPage {
   }
 
   /// On what and how it was measured: stands under every picture.
-  private func caption(_ file: ResultsFile, engines: [String]) -> String {
+  private func caption(_ file: ResultsFile, engines: [String], data: String?) -> String {
     var parts: [String] = []
-    if let dataset = file.dataset { parts.append("\(dataset.name), \(dataset.documents) documents") }
+    if let data {
+      parts.append(data)
+    } else if let dataset = file.dataset {
+      parts.append("\(dataset.name), \(dataset.documents) documents")
+    }
     let durabilities = Report.ordered(engines.compactMap { file.engines[$0]?.settings["durability"] })
     parts.append("durability \(durabilities.joined(separator: ", "))")
     parts.append(
@@ -143,6 +151,14 @@ struct ReportPage {
       "<p class=\"under\">Median time of an operation; marked where it is the least and its 95% interval overlaps no "
         + "other's.</p>")
     return lines.joined(separator: "\n")
+  }
+
+  private func table(_ table: Remarks.Table) -> String {
+    func row(_ cells: [String], _ tag: String) -> String {
+      "<tr>" + cells.map { "<\(tag)>\(escaped($0))</\(tag)>" }.joined() + "</tr>"
+    }
+    let rows = [row(table.heads, "th")] + table.rows.map { row($0, "td") }
+    return "<div class=\"scroll\"><table class=\"words\">\n\(rows.joined(separator: "\n"))\n</table></div>"
   }
 
   /// Percentiles of single operations, for workloads that timed them.

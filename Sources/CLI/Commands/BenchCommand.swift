@@ -227,6 +227,7 @@ struct BenchCommand: Subcommand {
       try output.line(
         ResultsSummary(rows, engines: names, durability: settings.durability.rawValue).text())
       for note in suite.notes(rows) { try output.line(note) }
+      for table in suite.tables(rows) { try output.line("\n" + table.lines.joined(separator: "\n")) }
     }
     let notes =
       (results.conditions?.notes(cores: results.machine.cores) ?? [])

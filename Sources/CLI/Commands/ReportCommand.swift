@@ -28,7 +28,7 @@ struct ReportCommand: Subcommand {
 
   func run(_ output: StandardOutput) throws {
     let report = Report(try paths.map(ResultsFile.read)) { name, results in
-      Suite.all.first { $0.name == name }?.notes(results) ?? []
+      Suite.all.first { $0.name == name }?.remarks(results) ?? Remarks()
     }
     let names: [String]
     do { names = try report.write(to: directory) } catch let failure as Gnuplot.Failure {

@@ -66,7 +66,7 @@ public final class InvertedIndexCheck {
     sums[Int(number)] = sum
     documents += 1
     tokens += length
-    let isRight = try reader.withID(of: number) { TermPage.compare($0, id) == 0 }
+    let isRight = TermPage.compare(try reader.id(of: number), id) == 0
     if !isRight { return "has another document under the number of '\(id.text)'" }
     if try reader.length(of: number) != length { return "has a wrong length of document '\(id.text)'" }
     return nil
@@ -108,7 +108,7 @@ public final class InvertedIndexCheck {
     let stored = try transaction.count(of: reader.keyspaces.blocks)
     if stored != blocks { try report("has \(stored) blocks, and \(blocks) belong to something") }
     for number in sums.indices where sums[number] != 0 {
-      let id = try? reader.withID(of: UInt32(number)) { $0.text }
+      let id = (try? reader.id(of: UInt32(number)))?.text
       try report(
         isExpected[number]
           ? "has wrong words of document '\(id ?? "?")'" : "has words of a document that isn't there")

@@ -5,15 +5,12 @@ public final class InvertedIndexReader {
   let transaction: any ReadTransaction
   let keyspaces: InvertedIndexKeyspaces
   let state: InvertedIndexState
-  private var pages: (any Cursor)?
-  private var lengthGroup: UInt32 = .max
-  private var lengthPage = LengthPage()
-  private var documentPages: (any Cursor)?
-  @exclusivity(unchecked) private var page = GrowingBytes(capacity: 2_048)
-  private var pageItems: DocumentPage?
-  private var pageUpper: UInt32 = 0
-  @exclusivity(unchecked) private var id = GrowingBytes(capacity: 64)
-  private var idNumber: UInt32?
+  /// Whether the engine's bytes stay until the transaction ends.
+  let keepsBytes: Bool
+  @exclusivity(unchecked) private var pages: (any Cursor)?
+  @exclusivity(unchecked) private var lengthGroup: UInt32 = .max
+  @exclusivity(unchecked) private var lengthPage = LengthPage()
+  private let identifiers = DocumentIdentifiers()
 
   /// Opens an index.
   ///
@@ -21,6 +18,7 @@ public final class InvertedIndexReader {
   /// - Throws: `StorageError`: `damaged` when it isn't there or can't be read.
   public init(named name: String, in transaction: any ReadTransaction) throws {
     self.transaction = transaction
+    keepsBytes = transaction.keepsBytes
     keyspaces = try InvertedIndexKeyspaces(named: name, in: transaction)
     state = try .load(keyspaces.terms, transaction)
   }
@@ -97,48 +95,10 @@ public final class InvertedIndexReader {
     return lengthPage[Int(document % size)]
   }
 
-  /// Calls `body` with the ID of a document. Cheap when numbers ascend.
-  func withID<Result>(of document: UInt32, _ body: (UnsafeRawBufferPointer) throws -> Result) throws
-    -> Result
-  {
-    if idNumber != document { try readID(document) }
-    return try body(id.bytes)
-  }
-
-  private func readID(_ document: UInt32) throws {
-    idNumber = nil
-    if pageItems == nil || document > pageUpper || document < (pageItems?.first ?? 0) {
-      let cursor: any Cursor
-      if let documentPages {
-        cursor = documentPages
-      } else {
-        cursor = try transaction.cursor(
-          in: keyspaces.blocks, InvertedIndexFormat.range(ofList: InvertedIndexFormat.documentList))
-        documentPages = cursor
-      }
-      guard
-        let entry = try cursor.seek(
-          InvertedIndexFormat.blockKey(InvertedIndexFormat.documentList, document))
-      else { throw InvertedIndexFormat.damaged }
-      pageUpper = UInt32(truncatingIfNeeded: try InvertedIndexFormat.number(ofKey: entry.key))
-      page.removeAll()
-      page.append(entry.value)
-      pageItems = try DocumentPage(page.bytes)
-      id.removeAll()
-    }
-    guard var items = pageItems else { throw InvertedIndexFormat.damaged }
-    if items.nextNumber > document {
-      items = try DocumentPage(page.bytes)
-      id.removeAll()
-    }
-    guard items.nextNumber <= document else { throw InvertedIndexFormat.damaged }
-    var isThere = false
-    repeat {
-      guard !items.isAtEnd else { throw InvertedIndexFormat.damaged }
-      isThere = try items.next(&id)
-    } while items.nextNumber <= document
-    pageItems = items
-    guard isThere else { throw InvertedIndexFormat.damaged }
-    idNumber = document
+  /// The ID of a document, valid until the next call. Cheap when numbers ascend.
+  @inline(__always)
+  func id(of document: UInt32) throws -> UnsafeRawBufferPointer {
+    if identifiers.number != document { try identifiers.read(document, in: self) }
+    return identifiers.id
   }
 }

@@ -28,7 +28,7 @@ class OccurrenceIterator: MatchIterator {
 /// The documents with a term, or one of a prefix's terms, anywhere or in one column.
 final class TermIterator: OccurrenceIterator {
   let source: PostingSource
-  private let column: Int?
+  let column: Int?
   private let places = PositionList()
 
   init(_ source: PostingSource, column: Int?) {
@@ -87,12 +87,23 @@ final class PhraseIterator: OccurrenceIterator {
   private let order: [PostingSource]
   private let column: Int?
   private let isFirst: Bool
-  private var isBegun = false
+  /// What finds the documents of two plain terms.
+  private let pair: TermPair?
+  @exclusivity(unchecked) private var isBegun = false
+  /// Whether `starts` are those of the document.
+  @exclusivity(unchecked) private var hasStarts = false
   private let starts = PositionList()
   private let positions = PositionList()
 
   init(_ sources: [PostingSource], column: Int?, isFirst: Bool) {
     self.sources = sources
+    if sources.count == 2, !isFirst, let first = sources[0] as? TermPostings,
+      let second = sources[1] as? TermPostings
+    {
+      pair = TermPair(first, second, 1, 1, column: column)
+    } else {
+      pair = nil
+    }
     order = sources.sorted { $0.estimate < $1.estimate }
     self.column = column
     self.isFirst = isFirst
@@ -104,6 +115,12 @@ final class PhraseIterator: OccurrenceIterator {
   override func advance(to target: UInt32) throws {
     if isBegun, document >= target { return }
     isBegun = true
+    if let pair {
+      hasStarts = false
+      document = try pair.advance(to: target)
+      return
+    }
+    hasStarts = true
     var target = target
     while true {
       guard let lead = order.first else { break }
@@ -171,9 +188,16 @@ final class PhraseIterator: OccurrenceIterator {
     return !starts.isEmpty
   }
 
-  override func occurrences() throws -> PositionList { starts }
+  override func occurrences() throws -> PositionList {
+    if !hasStarts {
+      _ = try findStarts()
+      hasStarts = true
+    }
+    return starts
+  }
 
   override func frequency(_ weights: [Double]?) throws -> Double {
+    let starts = try occurrences()
     guard let weights else { return Double(starts.count) }
     // Column by column, as for a term.
     var counts = Array(repeating: 0, count: weights.count)
@@ -189,6 +213,8 @@ final class NearIterator: MatchIterator {
   private let phrases: [OccurrenceIterator]
   private let distances: [Int]
   private let aligned: AndIterator
+  /// What finds the documents of two plain terms.
+  private let pair: TermPair?
   /// For the places that are reached, in turns.
   private let lists = [PositionList(), PositionList()]
 
@@ -196,11 +222,25 @@ final class NearIterator: MatchIterator {
     self.phrases = phrases
     self.distances = distances
     aligned = AndIterator(phrases)
+    if phrases.count == 2, distances.count == 1, let first = phrases[0] as? TermIterator,
+      let second = phrases[1] as? TermIterator, let left = first.source as? TermPostings,
+      let right = second.source as? TermPostings, first.column == second.column
+    {
+      // Words at a distance of 0 stand side by side.
+      let reach = min(max(0, distances[0]), Int(UInt32.max)) + 1
+      pair = TermPair(left, right, -reach, reach, column: first.column)
+    } else {
+      pair = nil
+    }
   }
 
   override var estimate: Int { aligned.estimate / 2 }
 
   override func advance(to target: UInt32) throws {
+    if let pair {
+      document = try pair.advance(to: target)
+      return
+    }
     try aligned.advance(to: target)
     while aligned.document != PostingSource.end {
       if try areNear() { break }

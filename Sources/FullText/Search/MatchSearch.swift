@@ -5,6 +5,9 @@ public final class MatchSearch {
   let root: MatchIterator?
   let ranking: Ranking
   private let plan: RankPlan
+  /// The postings that are all of the query.
+  private let term: TermPostings?
+  @exclusivity(unchecked) private var isBegun = false
 
   /// How the best documents are found.
   enum RankPlan {
@@ -30,10 +33,12 @@ public final class MatchSearch {
       root = nil
       ranking = Ranking(reader, [], plain)
       plan = .everything
+      term = nil
       return
     }
     let root = try builder.iterator(expression)
     self.root = root
+    term = (root as? TermIterator)?.plain
     var leaves = builder.leaves
     let shares = SearchBuilder.sharesLeaves(expression)
     if !shares {
@@ -62,14 +67,30 @@ public final class MatchSearch {
   /// About how many documents there are.
   public var estimate: Int { min(root?.estimate ?? 0, reader.documentCount) }
 
+  @inline(__always)
+  private func nextDocument() throws -> UInt32 {
+    guard let root else { return PostingSource.end }
+    if let term {
+      // One word: nothing stands between.
+      if isBegun { try term.next() } else { try term.advance(to: 0) }
+      isBegun = true
+      return term.document
+    }
+    if isBegun { try root.next() } else { try root.advance(to: 0) }
+    isBegun = true
+    return root.document
+  }
+
+  /// The ID of the first document, then of the next with each call, in the order of the index's numbers; nil behind the
+  /// last. The bytes are valid until the next call.
+  public func next() throws -> UnsafeRawBufferPointer? {
+    let document = try nextDocument()
+    return document == PostingSource.end ? nil : try reader.id(of: document)
+  }
+
   /// Calls `body` with the ID of each document until it returns false, in the order of the index's numbers.
   public func forEach(_ body: (_ documentID: UnsafeRawBufferPointer) throws -> Bool) throws {
-    guard let root else { return }
-    try root.advance(to: 0)
-    while root.document != PostingSource.end {
-      guard try reader.withID(of: root.document, body) else { return }
-      try root.next()
-    }
+    while let id = try next(), try body(id) {}
   }
 
   /// Calls `body` with the ID and the rank of each document until it returns false, in the order of the index's
@@ -81,7 +102,7 @@ public final class MatchSearch {
     try root.advance(to: 0)
     while root.document != PostingSource.end {
       let rank = try ranking.rank(of: root.document)
-      guard try reader.withID(of: root.document, { try body($0, rank) }) else { return }
+      guard try body(try reader.id(of: root.document), rank) else { return }
       try root.next()
     }
   }

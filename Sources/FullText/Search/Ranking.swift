@@ -139,7 +139,7 @@ final class BestDocuments {
 
   private func id(_ item: Item) throws -> [UInt8] {
     if let id = item.id { return id }
-    let id = try reader.withID(of: item.document) { [UInt8]($0) }
+    let id = [UInt8](try reader.id(of: item.document))
     item.id = id
     return id
   }

@@ -1,16 +1,15 @@
 import Storage
 
-#if canImport(Glibc)
-  import Glibc
-#endif
-
 /// The postings of one term. Blocks are found by their keys and decoded when one of their documents is looked at; what
 /// lies between is skipped.
 final class TermPostings: PostingSource {
-  private struct State {
+  // Behind a pointer, so that no access is checked for exclusivity at run time.
+  struct State {
+    /// The documents of the block at hand, `PostingSource.end` behind the last.
     var documents: UnsafeMutablePointer<UInt32>
     var frequencies: UnsafeMutablePointer<UInt32>
-    /// Where the details of entries begin, in an index of several columns.
+    /// Of a document that has the term in one column: that column * 2 + 1. Of others: the place of the number of its
+    /// columns in the entries, * 2.
     var details: UnsafeMutablePointer<UInt32>
     var capacity: Int
     var count = 0
@@ -18,43 +17,48 @@ final class TermPostings: PostingSource {
     /// The postings whose positions have been skipped, and what comes behind them.
     var positionsIndex = 0
     var positions: UnsafePointer<UInt8>
+    var positionsEnd: UnsafePointer<UInt8>
+    var entries: UnsafeRawBufferPointer
+    /// Whether `documents` are those of the block that the last `seekBlock` went to.
+    var isDecoded = false
+    var isBegun = false
+    /// No document above this is in the block at hand.
+    var blockUpper: UInt32 = 0
+    var blockMaximum: UInt32 = .max
+    var blockShortest: UInt32 = 0
   }
 
   private let reader: InvertedIndexReader
   private let entry: TermEntry
-  private let columns: Int
-  private let state: UnsafeMutablePointer<State>
-  @exclusivity(unchecked) private var bytes = GrowingBytes(capacity: 2_048)
-  private var blocks: (any Cursor)?
-  private var positionsEnd: UnsafePointer<UInt8>
-  private var entriesStart: UnsafePointer<UInt8>
-  private var entriesEnd: UnsafePointer<UInt8>
-  private var header: PostingBlockHeader?
-  private var isDecoded = false
-  private var isBegun = false
-  /// No document above this is in the block at hand.
-  private(set) var blockUpper: UInt32 = 0
-  /// Bounds of the block at hand: the highest frequency, and the fewest tokens of a document.
-  private(set) var blockMaximum: UInt32 = .max
-  private(set) var blockShortest: UInt32 = 0
+  let columns: Int
+  let state: UnsafeMutablePointer<State>
+  /// The block, where the engine doesn't keep what it handed out.
+  @exclusivity(unchecked) private var copied = GrowingBytes(capacity: 64)
+  @exclusivity(unchecked) private var blocks: (any Cursor)?
+  @exclusivity(unchecked) private var header: PostingBlockHeader?
+  private let inline: UnsafeRawBufferPointer
 
   init(_ entry: TermEntry, _ reader: InvertedIndexReader) {
     self.reader = reader
     self.entry = entry
     columns = reader.state.columns
-    let nothing = UnsafePointer(bytes.start)
-    positionsEnd = nothing
-    entriesStart = nothing
-    entriesEnd = nothing
+    if entry.list != nil {
+      inline = UnsafeRawBufferPointer(start: nil, count: 0)
+    } else if reader.keepsBytes {
+      inline = entry.inline
+    } else {
+      copied.append(entry.inline)
+      inline = copied.bytes
+    }
     state = .allocate(capacity: 1)
+    let nowhere = UnsafePointer(copied.start)
     state.initialize(
       to: State(
         documents: .allocate(capacity: 64), frequencies: .allocate(capacity: 64),
-        details: .allocate(capacity: 64), capacity: 64, positions: nothing))
-    if entry.list == nil {
-      bytes.append(entry.inline)
-      blockUpper = InvertedIndexFormat.lastDocument
-    }
+        details: .allocate(capacity: 64), capacity: 64, positions: nowhere, positionsEnd: nowhere,
+        entries: UnsafeRawBufferPointer(start: nil, count: 0)))
+    state.pointee.documents[0] = PostingSource.end
+    if entry.list == nil { state.pointee.blockUpper = InvertedIndexFormat.lastDocument }
   }
 
   deinit {
@@ -68,16 +72,21 @@ final class TermPostings: PostingSource {
   var documentCount: Int { Int(entry.documents) }
   override var estimate: Int { Int(entry.documents) }
   override var frequency: UInt32 { state.pointee.frequencies[state.pointee.index] }
+  /// No document above this is in the block at hand.
+  var blockUpper: UInt32 { state.pointee.blockUpper }
+  /// Bounds of the block at hand: the highest frequency, and the fewest tokens of a document.
+  var blockMaximum: UInt32 { state.pointee.blockMaximum }
+  var blockShortest: UInt32 { state.pointee.blockShortest }
 
   // MARK: Blocks
 
   /// Goes to the block in which a document would be, without looking into it. False when there is none.
   func seekBlock(_ target: UInt32) throws -> Bool {
-    if isBegun, target <= blockUpper { return true }
+    let state = state
+    if state.pointee.isBegun, target <= state.pointee.blockUpper { return true }
     guard let list = entry.list else {
-      if isBegun { return false }
-      isBegun = true
-      blockUpper = InvertedIndexFormat.lastDocument
+      if state.pointee.isBegun { return false }
+      state.pointee.isBegun = true
       return true
     }
     var found: Entry?
@@ -93,96 +102,136 @@ final class TermPostings: PostingSource {
       blocks = cursor
       found = target == 0 ? try cursor.first() : try cursor.seek(InvertedIndexFormat.blockKey(list, target))
     }
-    isBegun = true
-    isDecoded = false
+    state.pointee.isBegun = true
+    state.pointee.isDecoded = false
+    state.pointee.count = 0
+    state.pointee.index = 0
     guard let found else {
-      blockUpper = PostingSource.end
+      state.pointee.blockUpper = PostingSource.end
       header = nil
-      state.pointee.count = 0
-      isDecoded = true
+      state.pointee.documents[0] = PostingSource.end
+      state.pointee.isDecoded = true
       return false
     }
-    blockUpper = UInt32(truncatingIfNeeded: try InvertedIndexFormat.number(ofKey: found.key))
-    bytes.removeAll()
-    bytes.append(found.value)
-    let header = try PostingBlockHeader(bytes.bytes)
+    state.pointee.blockUpper = UInt32(truncatingIfNeeded: try InvertedIndexFormat.number(ofKey: found.key))
+    var block = found.value
+    if !reader.keepsBytes {
+      copied.removeAll()
+      copied.append(block)
+      block = copied.bytes
+    }
+    let header = try PostingBlockHeader(block)
     self.header = header
-    blockMaximum = header.maximumFrequency
-    blockShortest = header.shortest
+    state.pointee.blockMaximum = header.maximumFrequency
+    state.pointee.blockShortest = header.shortest
     return true
   }
 
   private func decode() throws {
-    isDecoded = true
+    let state = state
     let count: Int
     if let header {
       count = header.count
-      var scanner = ByteScanner(header.entries)
-      try decode(count, &scanner)
-      guard scanner.isAtEnd else { throw InvertedIndexFormat.damaged }
-      let start = ByteScanner(header.positions)
-      state.pointee.positions = start.next
-      positionsEnd = start.end
+      guard try decode(count, header.entries) == header.entries.count else {
+        throw InvertedIndexFormat.damaged
+      }
+      setPositions(header.positions)
     } else {
       count = Int(entry.documents)
-      var scanner = ByteScanner(bytes.bytes)
-      try decode(count, &scanner)
-      state.pointee.positions = scanner.next
-      positionsEnd = scanner.end
+      let length = try decode(count, inline)
+      setPositions(UnsafeRawBufferPointer(rebasing: inline[length...]))
     }
+    state.pointee.documents[count] = PostingSource.end
     state.pointee.count = count
     state.pointee.index = 0
     state.pointee.positionsIndex = 0
+    state.pointee.isDecoded = true
   }
 
-  private func decode(_ count: Int, _ scanner: inout ByteScanner) throws {
-    guard count <= scanner.count else { throw InvertedIndexFormat.damaged }
-    if count > state.pointee.capacity { grow(count) }
-    entriesStart = scanner.next
-    entriesEnd = scanner.end
+  private func setPositions(_ bytes: UnsafeRawBufferPointer) {
+    let scanner = ByteScanner(bytes)
+    state.pointee.positions = scanner.next
+    state.pointee.positionsEnd = scanner.end
+  }
+
+  /// Decodes entries, and returns how many bytes they have.
+  private func decode(_ count: Int, _ bytes: UnsafeRawBufferPointer) throws -> Int {
+    guard count <= bytes.count else { throw InvertedIndexFormat.damaged }
+    if count >= state.pointee.capacity { grow(count + 1) }
+    state.pointee.entries = bytes
     let documents = state.pointee.documents
     let frequencies = state.pointee.frequencies
+    let details = state.pointee.details
+    let columns = UInt32(truncatingIfNeeded: columns)
+    var scanner = ByteScanner(bytes)
+    let start = scanner.next
     var document: UInt32 = 0
     var floor: UInt32 = 0
-    let columns = columns
-    let details = state.pointee.details
     for index in 0..<count {
-      let step = try scanner.varint32()
+      var step: UInt32
+      var frequency: UInt32
+      var detail: UInt32
+      if columns > 1, scanner.count >= 4 {
+        // The most common two forms, without a branch between them: a column alone, and a column with a frequency.
+        let word = UInt32(
+          littleEndian: UnsafeRawPointer(scanner.next).loadUnaligned(as: UInt32.self))
+        let isSimple = word & 1 == 1
+        let mask: UInt32 = isSimple ? 0x0000_8080 : 0x8080_FF80
+        let wanted: UInt32 = isSimple ? 0 : 0x0100
+        let column = (isSimple ? word >> 8 : word >> 16) & 0xFF
+        frequency = isSimple ? 1 : word >> 24
+        if _fastPath(word & mask == wanted && column < columns && frequency > 0) {
+          step = word & 0xFF
+          detail = column << 1 | 1
+          scanner.next += isSimple ? 2 : 4
+        } else {
+          (step, frequency, detail) = try TermPostings.entry(&scanner, columns, start)
+        }
+      } else {
+        (step, frequency, detail) = try TermPostings.entry(&scanner, columns, start)
+      }
       let (number, overflow) = document.addingReportingOverflow(step >> 1)
       guard !overflow, number >= floor else { throw InvertedIndexFormat.damaged }
       document = number
       floor = number &+ 1
       documents[index] = number
-      if columns == 1 {
-        frequencies[index] = step & 1 == 1 ? 1 : try scanner.varint32()
-        if _slowPath(frequencies[index] == 0) { throw InvertedIndexFormat.damaged }
-      } else {
-        details[index] = UInt32(truncatingIfNeeded: (scanner.next - entriesStart) << 1) | (step & 1)
-        frequencies[index] = try TermPostings.columnsFrequency(&scanner, step, columns)
-      }
+      frequencies[index] = frequency
+      details[index] = detail
     }
     guard document < InvertedIndexFormat.lastDocument else { throw InvertedIndexFormat.damaged }
+    return scanner.next - start
   }
 
-  @inline(__always)
-  private static func columnsFrequency(
-    _ scanner: inout ByteScanner, _ step: UInt32, _ columns: Int
-  ) throws -> UInt32 {
-    if step & 1 == 1 {
-      guard try scanner.varint32() < UInt32(columns) else { throw InvertedIndexFormat.damaged }
-      return 1
+  private static func entry(
+    _ scanner: inout ByteScanner, _ columns: UInt32, _ start: UnsafePointer<UInt8>
+  ) throws -> (step: UInt32, frequency: UInt32, detail: UInt32) {
+    let step = try scanner.varint32()
+    if columns == 1 {
+      let frequency = step & 1 == 1 ? 1 : try scanner.varint32()
+      guard frequency > 0 else { throw InvertedIndexFormat.damaged }
+      return (step, frequency, 1)
     }
+    if step & 1 == 1 {
+      let column = try scanner.varint32()
+      guard column < columns else { throw InvertedIndexFormat.damaged }
+      return (step, 1, column << 1 | 1)
+    }
+    let place = UInt32(truncatingIfNeeded: (scanner.next - start) << 1)
     let count = try scanner.varint32()
-    guard count >= 1, count <= UInt32(columns) else { throw InvertedIndexFormat.damaged }
+    guard count >= 1, count <= columns else { throw InvertedIndexFormat.damaged }
     var sum: UInt32 = 0
+    var floor: UInt32 = 0
     for _ in 0..<count {
       let column = try scanner.varint32()
-      let (total, overflow) = sum.addingReportingOverflow(try scanner.varint32())
-      guard column < UInt32(columns), !overflow else { throw InvertedIndexFormat.damaged }
+      let frequency = try scanner.varint32()
+      let (total, overflow) = sum.addingReportingOverflow(frequency)
+      guard column >= floor, column < columns, frequency > 0, !overflow else {
+        throw InvertedIndexFormat.damaged
+      }
       sum = total
+      floor = column + 1
     }
-    guard sum > 0 else { throw InvertedIndexFormat.damaged }
-    return sum
+    return (step, sum, count == 1 ? (floor - 1) << 1 | 1 : place)
   }
 
   private func grow(_ count: Int) {
@@ -199,6 +248,7 @@ final class TermPostings: PostingSource {
   // MARK: Documents
 
   override func next() throws {
+    let state = state
     let index = state.pointee.index &+ 1
     if _fastPath(index < state.pointee.count) {
       state.pointee.index = index
@@ -208,15 +258,44 @@ final class TermPostings: PostingSource {
     try advance(to: document &+ 1)
   }
 
-  override func advance(to target: UInt32) throws {
-    if isBegun, isDecoded, document >= target { return }
-    var target = target
+  override func advance(to target: UInt32) throws { _ = try moved(to: target) }
+
+  /// `advance`, and the document that it stands on then.
+  @inline(__always)
+  func moved(to target: UInt32) throws -> UInt32 {
+    let state = state
+    if _fastPath(state.pointee.isDecoded) {
+      if document >= target { return document }
+      // Mostly it is one of the next in the block. What stands behind the last one is above any.
+      let documents = state.pointee.documents
+      var index = state.pointee.index
+      var left = 12
+      while left > 0, documents[index] < target {
+        index &+= 1
+        left &-= 1
+      }
+      let found = documents[index]
+      if _fastPath(left > 0 && index < state.pointee.count) {
+        state.pointee.index = index
+        document = found
+        return found
+      }
+      state.pointee.index = index
+    }
+    try search(target)
+    return document
+  }
+
+  @inline(never)
+  private func search(_ wanted: UInt32) throws {
+    let state = state
+    var target = wanted
     while true {
       guard try seekBlock(target) else {
         document = PostingSource.end
         return
       }
-      if !isDecoded { try decode() }
+      if !state.pointee.isDecoded { try decode() }
       let documents = state.pointee.documents
       let count = state.pointee.count
       var index = state.pointee.index
@@ -237,39 +316,39 @@ final class TermPostings: PostingSource {
         }
         index = low
       }
+      state.pointee.index = index
       if index < count {
-        state.pointee.index = index
         document = documents[index]
         return
       }
-      state.pointee.index = count
-      guard entry.list != nil, blockUpper < InvertedIndexFormat.lastDocument else {
+      guard entry.list != nil, state.pointee.blockUpper < InvertedIndexFormat.lastDocument else {
         document = PostingSource.end
         return
       }
-      target = max(target, blockUpper &+ 1)
+      target = max(target, state.pointee.blockUpper &+ 1)
     }
   }
 
-  // MARK: Positions
+  // MARK: Columns and positions
 
   override func forEachColumn(_ body: (_ column: Int, _ frequency: UInt32) -> Void) throws {
-    guard columns > 1 else { return body(0, frequency) }
-    let place = state.pointee.details[state.pointee.index]
-    var scanner = ByteScanner(
-      UnsafeRawBufferPointer(start: entriesStart, count: entriesEnd - entriesStart))
-    scanner.next += Int(place >> 1)
-    if place & 1 == 1 { return body(Int(try scanner.varint32()), 1) }
+    let detail = state.pointee.details[state.pointee.index]
+    if detail & 1 == 1 { return body(Int(detail >> 1), frequency) }
+    var scanner = ByteScanner(state.pointee.entries)
+    scanner.next += Int(detail >> 1)
     for _ in 0..<(try scanner.varint32()) {
       let column = Int(try scanner.varint32())
       body(column, try scanner.varint32())
     }
   }
 
-  override func appendPositions(_ column: Int?, to positions: PositionList) throws {
+  /// Where the term stands in the document, column by column.
+  @inline(__always)
+  func runs() throws -> PositionRuns {
+    let state = state
     var scanner = ByteScanner(
       UnsafeRawBufferPointer(
-        start: state.pointee.positions, count: positionsEnd - state.pointee.positions))
+        start: state.pointee.positions, count: state.pointee.positionsEnd - state.pointee.positions))
     let index = state.pointee.index
     let frequencies = state.pointee.frequencies
     var before = state.pointee.positionsIndex
@@ -281,42 +360,20 @@ final class TermPostings: PostingSource {
     if skipped > 0 { try scanner.skipVarints(skipped) }
     state.pointee.positionsIndex = before
     state.pointee.positions = scanner.next
-    if columns == 1 {
-      return try TermPostings.append(frequencies[index], 0, &scanner, to: positions)
+    let detail = state.pointee.details[index]
+    if detail & 1 == 1 {
+      return PositionRuns(
+        column: Int(detail >> 1), count: Int(frequencies[index]), positions: scanner)
     }
-    let place = state.pointee.details[index]
-    var details = ByteScanner(
-      UnsafeRawBufferPointer(start: entriesStart, count: entriesEnd - entriesStart))
-    details.next += Int(place >> 1)
-    if place & 1 == 1 {
-      let own = Int(try details.varint32())
-      if column == nil || column == own { try TermPostings.append(1, own, &scanner, to: positions) }
-      return
-    }
-    for _ in 0..<(try details.varint32()) {
-      let own = Int(try details.varint32())
-      let count = try details.varint32()
-      if column == nil || column == own {
-        try TermPostings.append(count, own, &scanner, to: positions)
-      } else {
-        try scanner.skipVarints(Int(count))
-      }
-    }
+    var details = ByteScanner(state.pointee.entries)
+    details.next += Int(detail >> 1)
+    return try PositionRuns(details, positions: scanner)
   }
 
-  @inline(__always)
-  private static func append(
-    _ count: UInt32, _ column: Int, _ scanner: inout ByteScanner, to positions: PositionList
-  ) throws {
-    let count = Int(count)
-    guard count <= scanner.count else { throw InvertedIndexFormat.damaged }
-    let target = positions.extend(by: count)
-    var position = UInt64(column) << 32
-    var index = 0
-    while index < count {
-      position &+= UInt64(try scanner.varint32())
-      target[index] = position
-      index &+= 1
-    }
+  override func appendPositions(_ column: Int?, to positions: PositionList) throws {
+    var runs = try runs()
+    repeat {
+      if column == nil || column == runs.column { try runs.append(to: positions) }
+    } while try runs.next()
   }
 }

@@ -93,8 +93,9 @@ final class MetaNode: CompiledExpression, @unchecked Sendable {
   }
 
   override func evaluate(_ context: EvaluationContext) -> QueryValue {
+    guard context.rows[source].isDocument else { return .missing }
+    if property == .id { return .string(context.rows[source].id) }
     let row = context.rows[source]
-    guard row.isDocument else { return .missing }
     guard let property else { return object(row, context) }
     return value(property, row, context)
   }

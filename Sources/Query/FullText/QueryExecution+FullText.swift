@@ -21,26 +21,31 @@ extension QueryExecution {
     let arena = context.arena
     let mark = arena.mark
     let count = counts + number
+    let filter = step.filter
     var goesOn = true
-    func take(_ id: UnsafeRawBufferPointer, _ rank: Double) throws -> Bool {
+    func take(_ id: UnsafeRawBufferPointer) throws -> Bool {
       arena.rewind(to: mark)
-      match.rank = rank
-      if needsRecord {
-        goesOn = try document(step, number, id, next)
-      } else {
-        row.pointee = SourceRow(id: id)
-        goesOn = try offer(step, step.filter, count, next)
-      }
-      return goesOn
+      if needsRecord { return try document(step, number, id, next) }
+      row.pointee = SourceRow(id: id)
+      return try offer(step, filter, count, next)
     }
     try snapshot.withoutWrites {
       if access.takesBest {
         let window = try RowWindow(compiled, context)
-        try search.forEachBest(window.needed ?? .max, take)
+        try search.forEachBest(window.needed ?? .max) { id, rank in
+          match.rank = rank
+          goesOn = try take(id)
+          return goesOn
+        }
       } else if access.isRanked {
-        try search.forEachRanked(take)
+        try search.forEachRanked { id, rank in
+          match.rank = rank
+          goesOn = try take(id)
+          return goesOn
+        }
       } else {
-        try search.forEach { try take($0, 0) }
+        match.rank = 0
+        while goesOn, let id = try search.next() { goesOn = try take(id) }
       }
     }
     return goesOn

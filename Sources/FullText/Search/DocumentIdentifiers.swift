@@ -1,0 +1,135 @@
+#if canImport(Glibc)
+  import Glibc
+#endif
+import Storage
+
+/// Reads the IDs of documents, whose numbers mostly ascend: pages are gone through from the front. The bytes of pages
+/// are told in `DocumentPages.swift`.
+final class DocumentIdentifiers {
+  /// Behind a pointer, so that no access is checked for exclusivity at run time.
+  private struct State {
+    /// The document of the ID.
+    var number: UInt32?
+    /// The ID that was read last, of whichever number.
+    var count = 0
+    /// The number of the item that comes next, and where it is.
+    var nextNumber: UInt32 = 0
+    var next: UnsafePointer<UInt8>
+    var end: UnsafePointer<UInt8>
+    var hasPage = false
+    /// The numbers in the page.
+    var lower: UInt32 = 0
+    var upper: UInt32 = 0
+  }
+
+  /// No stored ID is longer, with eight bytes to spare.
+  private static let capacity = 1_024
+  private let bytes: UnsafeMutablePointer<UInt8>
+  private let state: UnsafeMutablePointer<State>
+  @exclusivity(unchecked) private var cursor: (any Cursor)?
+  /// The page, where the engine doesn't keep what it handed out.
+  @exclusivity(unchecked) private var copied = GrowingBytes(capacity: 64)
+  @exclusivity(unchecked) private var page = UnsafeRawBufferPointer(start: nil, count: 0)
+
+  init() {
+    bytes = .allocate(capacity: DocumentIdentifiers.capacity)
+    state = .allocate(capacity: 1)
+    state.initialize(to: State(next: UnsafePointer(bytes), end: UnsafePointer(bytes)))
+  }
+
+  deinit {
+    bytes.deallocate()
+    state.deallocate()
+  }
+
+  /// The document whose ID was read; nil before the first.
+  @inline(__always)
+  var number: UInt32? { state.pointee.number }
+  /// Its ID, until the next is read.
+  @inline(__always)
+  var id: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: bytes, count: state.pointee.count) }
+
+  /// Reads the ID of a document.
+  func read(_ document: UInt32, in reader: InvertedIndexReader) throws {
+    let state = state
+    state.pointee.number = nil
+    if !state.pointee.hasPage || document > state.pointee.upper || document < state.pointee.lower {
+      try seek(document, in: reader)
+    } else if document < state.pointee.nextNumber {
+      try begin()
+    }
+    guard document >= state.pointee.nextNumber else { throw InvertedIndexFormat.damaged }
+    var isThere = false
+    var number = state.pointee.nextNumber
+    var next = state.pointee.next
+    let end = state.pointee.end
+    var count = state.pointee.count
+    while number <= document {
+      let left = end - next
+      guard left > 0 else { throw InvertedIndexFormat.damaged }
+      let shared = Int(next[0])
+      if shared == 0 {
+        isThere = false
+        next += 1
+      } else if _fastPath(left >= 10 && shared < 0x80 && next[1] <= 8) {
+        // Eight bytes are there on both sides, whatever they are.
+        let rest = Int(next[1])
+        guard shared <= count + 1 else { throw InvertedIndexFormat.damaged }
+        let word = UnsafeRawPointer(next + 2).loadUnaligned(as: UInt64.self)
+        UnsafeMutableRawPointer(bytes + (shared - 1)).storeBytes(of: word, as: UInt64.self)
+        count = shared - 1 + rest
+        guard rest <= left - 2 else { throw InvertedIndexFormat.damaged }
+        next += 2 + rest
+        isThere = true
+      } else {
+        var scanner = ByteScanner(UnsafeRawBufferPointer(start: next, count: left))
+        let shared = try scanner.length()
+        let rest = try scanner.bytes(try scanner.length())
+        guard shared > 0, shared <= count + 1, shared - 1 + rest.count <= DocumentIdentifiers.capacity - 8
+        else { throw InvertedIndexFormat.damaged }
+        if let source = rest.baseAddress { memcpy(bytes + (shared - 1), source, rest.count) }
+        count = shared - 1 + rest.count
+        next = scanner.next
+        isThere = true
+      }
+      number &+= 1
+    }
+    state.pointee.nextNumber = number
+    state.pointee.next = next
+    state.pointee.count = count
+    guard isThere else { throw InvertedIndexFormat.damaged }
+    state.pointee.number = document
+  }
+
+  /// Goes to the page of a document.
+  private func seek(_ document: UInt32, in reader: InvertedIndexReader) throws {
+    state.pointee.hasPage = false
+    let cursor =
+      try cursor
+      ?? reader.transaction.cursor(
+        in: reader.keyspaces.blocks, InvertedIndexFormat.range(ofList: InvertedIndexFormat.documentList))
+    self.cursor = cursor
+    guard
+      let entry = try cursor.seek(InvertedIndexFormat.blockKey(InvertedIndexFormat.documentList, document))
+    else { throw InvertedIndexFormat.damaged }
+    state.pointee.upper = UInt32(truncatingIfNeeded: try InvertedIndexFormat.number(ofKey: entry.key))
+    page = entry.value
+    if !reader.keepsBytes {
+      copied.removeAll()
+      copied.append(entry.value)
+      page = copied.bytes
+    }
+    try begin()
+    state.pointee.lower = state.pointee.nextNumber
+    state.pointee.hasPage = true
+  }
+
+  /// Goes to the front of the page.
+  private func begin() throws {
+    var scanner = ByteScanner(page)
+    state.pointee.nextNumber = try scanner.varint32()
+    state.pointee.next = scanner.next
+    state.pointee.end = scanner.end
+    state.pointee.count = 0
+  }
+}
