@@ -17,6 +17,9 @@ let package = Package(
     .executable(name: "touchstone", targets: ["touchstone"]),
     // Preloaded by `touchstone bench --allocations`; nothing links it.
     .library(name: "touchstone-allocations", type: .dynamic, targets: ["CAllocationCounter"]),
+    // For engines from outside (docs/engines.md).
+    .library(name: "TouchstoneBench", targets: ["Suites", "BenchmarkKit"]),
+    .library(name: "StorageConformance", targets: ["StorageConformance"]),
   ],
   targets: [
     // C libraries: module maps and thin shims, nothing else. SQLite and SQLCipher export the same
@@ -147,7 +150,8 @@ let package = Package(
       ]),
     .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
     .testTarget(name: "DatasetsTests", dependencies: ["Datasets"]),
-    .testTarget(name: "SuitesTests", dependencies: ["Suites", "Touchstone", "StorageLMDB"]),
+    .testTarget(
+      name: "SuitesTests", dependencies: ["Suites", "Touchstone", "StorageLMDB", "StorageConformance"]),
     .testTarget(name: "CLITests", dependencies: ["touchstone", "Touchstone", "Datasets", "Storage"]),
   ]
     + (fuzzing

@@ -3,13 +3,17 @@ import CSQLite
 import Limits
 import SQLiteLibrary
 import Storage
+import StorageLMDB
+import StorageSQLite
 
 extension ProbedEngine {
-  /// Whether it is of LMDB; otherwise it is of the SQLite family.
-  var isLMDB: Bool { library.hasPrefix("LMDB") }
+  /// Whether it is LMDB itself, for bare C loops.
+  var isLMDB: Bool { type.name == LMDBEngines.lmdb.name }
 
-  /// What its bare C loops are called; nil for an engine that has none.
-  var limitName: String? { isLMDB && type.encrypts ? nil : "\(library), bare C" }
+  /// What its bare C loops are called; nil for an engine that has none: they know LMDB and the SQLite family.
+  var limitName: String? {
+    isLMDB || SQLiteEngines.all.contains { $0.name == type.name } ? "\(library), bare C" : nil
+  }
 }
 
 /// What the bare C loops set when they open a file: what the engine says that it sets.

@@ -4,6 +4,8 @@ import Touchstone
   import Glibc
 #endif
 
+// Engines from outside are registered here, before the first command: Engines.register(MyEngine.type) (docs/engines.md).
+
 /// Runs the command that the words name, and returns the process's status.
 func run(_ words: ArraySlice<String>) -> ExitStatus {
   let output = StandardOutput()

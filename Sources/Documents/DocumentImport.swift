@@ -163,12 +163,15 @@ public final class DocumentImport {
     try writer.setExpiration(id, milliseconds)
   }
 
-  /// Stores a local document at its generation. Throws `invalidDocumentID`, and `invalidBody` for what is no JSON object.
-  public func putLocalDocument(_ id: String, generation: UInt64, json: UnsafeRawBufferPointer) throws {
+  /// Stores a local document at its generation. False, and nothing changed, when there is one of that ID. Throws
+  /// `invalidDocumentID`, and `invalidBody` for what is no JSON object.
+  public func insertLocalDocument(_ id: String, generation: UInt64, json: UnsafeRawBufferPointer) throws
+    -> Bool
+  {
     try DocumentID.withValidated(id) { key in
       try writer.encode(json: json, of: key, isForeign: true)
       let (transaction, _) = try writer.open()
-      try writer.mutating {
+      return try writer.mutating {
         let keyspace =
           try transaction.keyspace(named: DocumentStore.localKeyspace)
           ?? transaction.createKeyspace(DocumentStore.localKeyspace, shape: .entries)
@@ -176,7 +179,7 @@ public final class DocumentImport {
         writer.other.append(LocalDocument.version)
         writer.other.append(varint: max(1, generation))
         writer.other.append(writer.encoder.canonicalJSON)
-        try transaction.put(key, writer.other.bytes, in: keyspace)
+        return try transaction.insert(key, writer.other.bytes, in: keyspace)
       }
     }
   }

@@ -86,6 +86,13 @@ public final class DocumentSnapshot {
     get throws { try state.lastSequence }
   }
 
+  /// Calls `body` with each change after `sequence`, oldest first, until it returns false. Each document comes once, with
+  /// its latest change.
+  public func forEachChange(since sequence: UInt64, _ body: (Change) throws -> Bool) throws {
+    let (transaction, context) = try open()
+    try store.forEachChange(since: sequence, transaction, context, isOfBatch: isOfBatch, body)
+  }
+
   /// A property's name resolved once. It is right for every document of this snapshot.
   public func key(_ name: String) throws -> Key {
     let (transaction, context) = try open()

@@ -58,24 +58,30 @@ extension DocumentStore {
   /// Calls `body` with each change after `sequence`, oldest first, until it returns false. Each document
   /// comes once, with its latest change. In a batch, a write inside `body` throws `writeInScan`.
   public func forEachChange(since sequence: UInt64, _ body: (Change) throws -> Bool) throws {
+    try reading { transaction, context in
+      try self.forEachChange(since: sequence, transaction, context, isOfBatch: isInBatch, body)
+    }
+  }
+
+  func forEachChange(
+    since sequence: UInt64, _ transaction: any ReadTransaction, _ context: Context, isOfBatch: Bool,
+    _ body: (Change) throws -> Bool
+  ) throws {
     guard sequence < UInt64(Int64.max) else { return }
     let lower = (0..<8).map { UInt8(truncatingIfNeeded: sequence >> UInt64(56 - 8 * $0)) }
-    try reading { transaction, context in
-      let isOfBatch = isInBatch
-      if isOfBatch { writer.beginScan() }
-      defer { if isOfBatch { writer.endScan() } }
-      try transaction.scan(context.keyspaces.changes, KeyRange(lower: .exclusive(lower))) { key, value in
-        guard key.count == 8, value.count > 1 else {
-          throw DocumentError(.damaged, "an entry of the changes can't be read")
-        }
-        let flags = DocumentRecord.Flags(rawValue: value[0])
-        return try body(
-          Change(
-            sequence: UInt64(bigEndian: key.loadUnaligned(as: UInt64.self)),
-            documentID: String(decoding: UnsafeRawBufferPointer(rebasing: value[1...]), as: UTF8.self),
-            isDeleted: flags.contains(.deleted), isConflicted: flags.contains(.conflicted),
-            isFromSync: flags.contains(.fromSync)))
+    if isOfBatch { writer.beginScan() }
+    defer { if isOfBatch { writer.endScan() } }
+    try transaction.scan(context.keyspaces.changes, KeyRange(lower: .exclusive(lower))) { key, value in
+      guard key.count == 8, value.count > 1 else {
+        throw DocumentError(.damaged, "an entry of the changes can't be read")
       }
+      let flags = DocumentRecord.Flags(rawValue: value[0])
+      return try body(
+        Change(
+          sequence: UInt64(bigEndian: key.loadUnaligned(as: UInt64.self)),
+          documentID: String(decoding: UnsafeRawBufferPointer(rebasing: value[1...]), as: UTF8.self),
+          isDeleted: flags.contains(.deleted), isConflicted: flags.contains(.conflicted),
+          isFromSync: flags.contains(.fromSync)))
     }
   }
 

@@ -6,7 +6,8 @@
 ///
 /// Jobs begin in the order in which they came, at most as many at a time as there may be threads: with one, they
 /// run one after another. A thread is made when there is work for it, and ends after ten seconds without any, so
-/// workers that aren't used cost nothing. Jobs that are left when the workers are released are still done.
+/// workers that aren't used cost nothing. Jobs that are left when the workers are released are still done; then the
+/// threads end.
 public final class Workers: Sendable {
   /// A piece of work.
   public typealias Job = @Sendable () -> Void
@@ -16,6 +17,8 @@ public final class Workers: Sendable {
 
   /// Workers of at most `maximum` threads (1 or more).
   public init(maximum: Int = 1) { shared = Shared(maximum: max(1, maximum)) }
+
+  deinit { shared.release() }
 
   /// Has the job done, soon and elsewhere.
   public func enqueue(_ job: @escaping Job) { shared.enqueue(job) }
@@ -27,6 +30,8 @@ public final class Workers: Sendable {
       var head = 0
       var running = 0
       var idle = 0
+      /// Nobody will bring more.
+      var isReleased = false
     }
     let maximum: Int
     let state = Lock(State())
@@ -48,6 +53,15 @@ public final class Workers: Sendable {
       } else {
         work.signal()
       }
+    }
+
+    /// Wakes who waits for work that won't come.
+    func release() {
+      let idle = state.withLock { state in
+        state.isReleased = true
+        return state.idle
+      }
+      for _ in 0..<idle { work.signal() }
     }
 
     private func startThread() -> Bool {
@@ -74,11 +88,15 @@ public final class Workers: Sendable {
     private func run() {
       while true {
         runUntilEmpty()
-        state.withLock { $0.idle += 1 }
-        let isWork = work.wait(seconds: Workers.idleSeconds)
+        let isWaiting = state.withLock { state in
+          if state.isReleased { return false }
+          state.idle += 1
+          return true
+        }
+        let isWork = isWaiting && work.wait(seconds: Workers.idleSeconds)
         let isOver = state.withLock { state in
-          state.idle -= 1
-          guard !isWork, state.head == state.jobs.count else { return false }
+          if isWaiting { state.idle -= 1 }
+          guard state.isReleased || !isWork, state.head == state.jobs.count else { return false }
           state.running -= 1
           return true
         }

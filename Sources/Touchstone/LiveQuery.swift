@@ -11,6 +11,11 @@ public final class LiveQuery: Sendable {
   private struct State {
     /// Whether a run is waiting that has not begun: it will see what is committed by now.
     var isScheduled = false
+    /// Whether there is no result that later commits could leave as it is, and the documents purged since the last run.
+    var mustRun = true
+    var purged: [String] = []
+    /// How often the query was run: for tests.
+    var runCount = 0
     var isEnded = false
     /// What schedules the runs: of a thread of the database's, so that a blocked cooperative pool doesn't matter.
     var token: ObservationToken?
@@ -22,6 +27,8 @@ public final class LiveQuery: Sendable {
   private let runs: LiveRuns
   private let parameters: [String: JSONValue]
   private let handler: @Sendable (Outcome) -> Void
+  /// Tells which commits can matter; nil when all can.
+  private let relevance: QueryRelevance?
   private let cancellation = QueryCancellation()
   /// Runs are long: neither the writer's thread, nor those of other observers, nor the cooperative pool has them.
   private let worker = Workers(maximum: 1)
@@ -32,7 +39,8 @@ public final class LiveQuery: Sendable {
   fileprivate init(
     _ query: Query, _ runs: LiveRuns, _ parameters: [String: JSONValue],
     _ handler: @escaping @Sendable (Outcome) -> Void
-  ) {
+  ) throws {
+    relevance = try query.relevance()
     self.query = query
     self.runs = runs
     self.parameters = parameters
@@ -55,7 +63,7 @@ public final class LiveQuery: Sendable {
 
   /// Begins. Changes are asked for before the first run: a commit that it doesn't see comes through them.
   fileprivate func begin(_ database: Database, onEnd: (@Sendable () -> Void)? = nil) throws {
-    let token = try database.observe { [weak self] _ in self?.schedule() }
+    let token = try database.observe { [weak self] change in self?.note(change) }
     state.withLock { $0.token = token }
     if let onEnd {
       let changes = try database.changes
@@ -64,6 +72,17 @@ public final class LiveQuery: Sendable {
         onEnd()
       }
       state.withLock { $0.task = task }
+    }
+    schedule()
+  }
+
+  private func note(_ change: DatabaseChange) {
+    if relevance != nil {
+      let purged = change.changes.filter { $0.kind != .saved }.map(\.documentID)
+      state.withLock { state in
+        state.purged += purged
+        if change.missedSince != nil { state.mustRun = true }
+      }
     }
     schedule()
   }
@@ -85,11 +104,18 @@ public final class LiveQuery: Sendable {
     done.wait()
   }
 
+  /// How often the query was run: for tests.
+  var runCount: Int { state.withLock { $0.runCount } }
+
   private func refresh() {
     // Before the snapshot is taken: what is committed later schedules another run.
-    state.withLock { $0.isScheduled = false }
+    let (mustRun, purged) = state.withLock { state in
+      defer { (state.isScheduled, state.mustRun, state.purged) = (false, false, []) }
+      return (state.mustRun, state.purged)
+    }
     do {
-      let results = try runs.run { try query.run(parameters, cancellation: cancellation) }
+      guard let results = try runs.run({ try run(always: mustRun, purged) }) else { return }
+      state.withLock { $0.runCount += 1 }
       let isNew = last.withLock { last in
         if last == results { return false }
         last = results
@@ -104,8 +130,21 @@ public final class LiveQuery: Sendable {
       }
       // The next result is told, whatever it is.
       last.withLock { $0 = nil }
+      state.withLock { $0.mustRun = true }
       tell(.failure(error))
     }
+  }
+
+  /// The rows; nil when no commit since the last run can have changed them.
+  private func run(always: Bool, _ purged: [String]) throws -> QueryResults? {
+    guard let relevance else { return try query.run(parameters, cancellation: cancellation) }
+    if always {
+      relevance.forget()
+      // Many live queries never see a commit: what could matter is found with the first.
+      return try query.run(parameters, cancellation: cancellation)
+    }
+    return try query.runIfConcerned(
+      by: relevance, purged: purged, parameters, cancellation: cancellation)
   }
 
   private func tell(_ outcome: Outcome) {
@@ -123,7 +162,7 @@ extension Database {
     _ query: Query, parameters: [String: JSONValue] = [:],
     _ handler: @escaping @Sendable (LiveQuery.Outcome) -> Void
   ) throws -> LiveQuery {
-    let live = LiveQuery(query, liveRuns, parameters, handler)
+    let live = try LiveQuery(query, liveRuns, parameters, handler)
     try live.begin(self)
     return live
   }
@@ -141,7 +180,7 @@ extension Database {
   ) throws -> AsyncThrowingStream<QueryResults, any Error> {
     let (stream, continuation) = AsyncThrowingStream<QueryResults, any Error>.makeStream(
       bufferingPolicy: .bufferingNewest(1))
-    let live = LiveQuery(query, liveRuns, parameters) { outcome in
+    let live = try LiveQuery(query, liveRuns, parameters) { outcome in
       switch outcome {
       case .success(let results): continuation.yield(results)
       case .failure(let error): continuation.finish(throwing: error)

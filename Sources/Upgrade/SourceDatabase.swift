@@ -109,6 +109,12 @@ final class SourceDatabase {
       SQLITE_SCHEMA, SQLITE_CONSTRAINT:
       UpgradeError(
         .damaged, "the file is damaged (\(error.message)): take it from a backup", path: location.file)
+    case SQLITE_NOMEM:
+      // A length that says gigabytes.
+      UpgradeError(
+        .damaged,
+        "the file can't be read in the memory there is, as happens when a length in it is damaged: "
+          + "take it from a backup", path: location.file)
     case SQLITE_BUSY, SQLITE_LOCKED:
       UpgradeError(
         .inUse, "the database is locked, somebody is writing to it: close it there first", path: location.path

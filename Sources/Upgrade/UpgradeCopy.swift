@@ -315,12 +315,17 @@ final class UpgradeCopy {
     upgrade.update { $0.localDocuments.read += 1 }
     let name =
       id.hasPrefix(SourceExtras.localPrefix) ? String(id.dropFirst(SourceExtras.localPrefix.count)) : id
+    let reason: String
     do {
-      try target.putLocalDocument(name, generation: generation, json: json)
-      upgrade.update { $0.localDocuments.carried += 1 }
+      if try target.insertLocalDocument(name, generation: generation, json: json) {
+        return upgrade.update { $0.localDocuments.carried += 1 }
+      }
+      // The table forbids it, and a damaged one has it.
+      reason = "there is another one of this ID before it"
     } catch let error as DocumentError where [.invalidBody, .invalidDocumentID].contains(error.code) {
-      upgrade.update { $0.localDocuments.skipped += 1 }
-      try upgrade.note(UpgradeIssue(.localDocument, documentID: id, "it can't be stored: \(error.message)"))
+      reason = "it can't be stored: \(error.message)"
     }
+    upgrade.update { $0.localDocuments.skipped += 1 }
+    try upgrade.note(UpgradeIssue(.localDocument, documentID: id, reason))
   }
 }

@@ -1,5 +1,6 @@
 import Query
 import Testing
+import Touchstone
 
 /// The builder makes the tree that the parser makes of the same query's text.
 @Suite struct BuilderTests {
@@ -111,6 +112,58 @@ import Testing
       ("", "``"), ("order", "`order`"),
     ] {
       #expect(Expression.property(path).description == text)
+    }
+  }
+
+  /// What is wrong is told with its place in the text of what was built.
+  @Test func mistakesHaveAPlace() throws {
+    try withQueryDatabase(.lmdb) { database in
+      let cases: [(SelectStatement, QueryError.Code, String)] = [
+        (
+          Query.select(.property("name")).from(DataSource("elsewhere")).where(.property("a") .== 1),
+          .unknownName, "elsewhere"
+        ),
+        (
+          Query.select(.property("name", from: "b")).from(DataSource("_", as: "a"))
+            .join(Join.crossJoin(DataSource("_", as: "c"))), .unknownName, "b.name"
+        ),
+        (
+          Query.select(.property("name")).from().where(Function.count(.property("x")) .> 1), .invalidUse,
+          "COUNT(x)"
+        ),
+        (
+          Query.select(.expression(Function.named("nosuch", .property("x")))).from(), .unknownFunction,
+          "NOSUCH"
+        ),
+      ]
+      for (statement, code, place) in cases {
+        let error = #expect(throws: QueryError.self, "\(statement)") { try database.query(statement) }
+        #expect(error?.code == code, "\(statement)")
+        let (bytes, wanted) = (Array(statement.description.utf8), Array(place.utf8))
+        let offset = bytes.indices.first { bytes[$0...].starts(with: wanted) }
+        #expect(error?.location?.offset == offset, "\(error?.description ?? "")")
+      }
+    }
+  }
+
+  @Test func aTreeIsAsDeepAsATextMayBe() throws {
+    try withQueryDatabase(.lmdb) { database in
+      try database.fill([("d", #"{"n":1}"#)])
+      func nested(_ count: Int) -> Expression {
+        (0..<count).reduce(Expression.property("n")) { inner, _ in inner + 1 }
+      }
+      #expect(try database.query(Query.select(.expression(nested(150))).from()).run()[0][0].int == 151)
+      let deep = Query.select(.property("n")).from().where(nested(2_000) .> 0)
+      let error = #expect(throws: QueryError.self) { try database.query(deep) }
+      #expect(error?.code == .tooDeep)
+      #expect(error?.message.contains("the WHERE") == true)
+      // Programs make long conditions: those are no deeper than in a text.
+      var any: Expression = false
+      for number in 2..<3_000 { any = any || .property("n") .== Expression.int(number) }
+      let none = Query.select(.property("n")).from().where(any)
+      #expect(try database.query(none).run().count == 0)
+      let all = Query.select(.property("n")).from().where(any || .property("n") .== 1)
+      #expect(try database.query(all).run().count == 1)
     }
   }
 }

@@ -53,6 +53,105 @@ import Testing
   }
 
   @Test(arguments: executionEngines)
+  func aCommitThatCannotMatterRunsNothing(_ engine: EngineName) throws {
+    try withQueryDatabase(engine) { database in
+      try database.fill([("a", #"{"type":"hotel","n":1}"#), ("z", #"{"type":"route"}"#)])
+      let told = Told()
+      let live = try database.observe(
+        try database.query("SELECT n FROM _ WHERE type = 'hotel' AND n < 10 ORDER BY n")
+      ) { told.append($0) }
+      told.signal.wait()
+      // With the first commit it is found out what can matter.
+      try database.fill([("b", #"{"type":"hotel","n":7}"#)])
+      told.signal.wait()
+      let runs = live.runCount
+      for number in 0..<20 { try database.fill([("r\(number)", #"{"type":"route","n":1}"#)]) }
+      try database.fill([("h", #"{"type":"hotel","n":50}"#)])
+      try database.delete("z")
+      try database.purge("r1")
+      // All of them were looked at when this one's result is told.
+      try database.delete("b")
+      told.signal.wait()
+      #expect(live.runCount == runs + 1)
+      // One comes, one changes, one leaves, one is deleted, one is purged.
+      func expect(_ expected: [String], after change: () throws -> Void) throws {
+        try change()
+        told.signal.wait()
+        #expect(told.rows.withLock { $0.last } == expected)
+      }
+      try expect([#"{"n":1}"#, #"{"n":2}"#]) { try database.fill([("r3", #"{"type":"hotel","n":2}"#)]) }
+      try expect([#"{"n":1}"#, #"{"n":3}"#]) { try database.fill([("r3", #"{"type":"hotel","n":3}"#)]) }
+      try expect([#"{"n":3}"#]) { try database.fill([("a", #"{"type":"route","n":1}"#)]) }
+      try expect([]) { try database.delete("r3") }
+      try expect([#"{"n":4}"#]) { try database.fill([("p", #"{"type":"hotel","n":4}"#)]) }
+      try expect([]) { try database.purge("p") }
+      live.cancel()
+    }
+  }
+
+  /// Random commits of every kind: the last result that is told is what the query gives then.
+  @Test(arguments: executionEngines)
+  func noResultIsLost(_ engine: EngineName) throws {
+    let seed = IndexTesting.seed
+    var random = SeededRandom(seed: seed)
+    let isLong = ProcessInfo.processInfo.environment["TOUCHSTONE_LONG"] != nil
+    try withQueryDatabase(engine) { database in
+      func body(_ random: inout SeededRandom) -> String {
+        let type = ["hotel", "route", "airline"].randomElement(using: &random) ?? ""
+        let name = Bool.random(using: &random) ? #","name":"x""# : ""
+        return
+          #"{"type":"\#(type)","n":\#(Int.random(in: 0...9, using: &random)),"ref":"d\#(Int.random(in: 0..<30, using: &random))"\#(name)}"#
+      }
+      try database.fill((0..<30).map { ("d\($0)", body(&random)) })
+      try database.createIndex("byType", on: ["type", "n"])
+      let texts = [
+        "SELECT META().id, n FROM _ WHERE type = 'hotel' AND n < $n ORDER BY META().id",
+        "SELECT type, COUNT(*) AS c FROM _ WHERE n = 3 GROUP BY type ORDER BY type",
+        "SELECT META(a).id AS a, META(b).id AS b FROM _ AS a JOIN _ AS b ON META(b).id = a.ref "
+          + "WHERE a.type = 'route' AND b.type = 'airline' ORDER BY a, b",
+        "SELECT META(a).id AS a, META(b).id AS b FROM _ AS a LEFT JOIN _ AS b ON META(b).id = a.ref AND b.n > 5 "
+          + "WHERE a.type = 'route' AND b.name IS MISSING ORDER BY a, b",
+        "SELECT COUNT(*) AS c FROM _ WHERE type = 'route' AND EXISTS (SELECT 1 FROM _ WHERE n = 9 AND type = 'hotel')",
+        "SELECT META().id FROM _ WHERE META().id LIKE 'd1%' AND type != 'hotel' ORDER BY META().id",
+        "SELECT COUNT(*) AS c FROM _",
+      ]
+      let queries = try texts.map { try database.query($0) }
+      let told = texts.map { _ in Told() }
+      let live = try queries.indices.map { number in
+        try database.observe(queries[number], parameters: ["n": 7]) { told[number].append($0) }
+      }
+      for round in 0..<(isLong ? 400 : 25) {
+        for _ in 0..<Int.random(in: 1...4, using: &random) {
+          try database.inBatch {
+            for _ in 0..<Int.random(in: 1...3, using: &random) {
+              let id = "d\(Int.random(in: 0..<30, using: &random))"
+              switch Int.random(in: 0..<6, using: &random) {
+              case 0: _ = try? database.delete(id)
+              case 1: try? database.purge(id)
+              default: try database.save(id, .json(Array(body(&random).utf8)))
+              }
+            }
+          }
+        }
+        if round == 10 { try database.createIndex("byN", on: ["n"]) }
+        if round == 15 { try database.deleteIndex("byType") }
+        let expected = try queries.map { try $0.run(["n": 7]).map { try $0.json() } }
+        let end = Date() + 20
+        for number in texts.indices {
+          // It comes, at whatever time; if it was lost, nothing does any more.
+          while told[number].rows.withLock({ $0.last }) != expected[number], Date() < end {
+            _ = told[number].signal.wait(seconds: 0.05)
+          }
+          #expect(
+            told[number].rows.withLock { $0.last } == expected[number],
+            "\(texts[number]) in round \(round), TOUCHSTONE_SEED=\(seed)")
+        }
+      }
+      for live in live { live.cancel() }
+    }
+  }
+
+  @Test(arguments: executionEngines)
   func closingTheDatabaseWaitsForARunThatIsGoingOn(_ engine: EngineName) throws {
     let (path, options) = try TestDirectory.make(engine)
     defer { TestDirectory.remove(path) }

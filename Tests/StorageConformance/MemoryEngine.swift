@@ -4,7 +4,8 @@ import Storage
 /// engine brought from outside.
 ///
 /// A path names a store for the life of the process: opening it again finds what was committed. Committed
-/// states are values that snapshots share, so reading never waits.
+/// states are values that snapshots share, so reading never waits. Closing writes an image of the store to the path, for
+/// those who copy files.
 public final class MemoryEngine: StorageEngine {
   /// How it is chosen.
   public static let type = EngineType(name: "memory", fileExtension: "memory", encrypts: false) {
@@ -103,9 +104,12 @@ public final class MemoryEngine: StorageEngine {
     return []
   }
 
-  /// Leaves the store, for later openings.
+  /// Leaves the store, for later openings, and its image in a file.
   public func close() throws {
     try store.queue.exclusively {
+      if !isReadOnly, life.withLock({ $0.readers == 0 && !$0.isClosed }) {
+        try MemoryImage.write(store.state.withLock { $0 }, to: path)
+      }
       try life.withLock { life in
         guard life.readers == 0 else {
           throw StorageError(.inUse, "\(life.readers) snapshots are open", path: path)
@@ -135,10 +139,15 @@ final class MemoryStore: Sendable {
         }
         return store
       }
-      guard creation != .openExisting else {
+      let image = try MemoryImage.read(path)
+      guard creation != .openExisting || image != nil else {
         throw StorageError(.notFound, "there is no such store", path: path)
       }
+      guard creation != .createNew || image == nil else {
+        throw StorageError(.alreadyExists, "there is such a store", path: path)
+      }
       let store = MemoryStore()
+      if let image { store.state.withLock { $0 = image } }
       known[path] = store
       return store
     }

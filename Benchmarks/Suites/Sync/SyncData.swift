@@ -10,7 +10,7 @@ final class SyncData: Sendable {
   /// Revisions of a run with more than one a transaction, and with one.
   let revisions: Int
   let singles: Int
-  /// Revisions that come before the first query.
+  /// Revisions that come before each first query.
   let large: Int
   /// Documents that a run reads.
   let reads: Int
@@ -25,7 +25,7 @@ final class SyncData: Sendable {
     documents = max(20, context.settings.documents ?? 10_000)
     revisions = max(10, documents / 5 * 2)
     singles = max(5, revisions / 8)
-    large = documents * 2
+    large = documents
     reads = max(200, documents * 2)
   }
 

@@ -67,7 +67,7 @@ struct SyncRow: Sendable {
 
   // MARK: Queries
 
-  /// A run that applies much and asks three times gives a sample of all rows.
+  /// A run that applies much and asks gives a sample of all rows.
   private func queryTrial(_ engine: ProbedEngine, _ trial: TrialContext, _ place: Int) -> Trial {
     Trial(run: {
       let seconds = try data.measure("\(engine.type.name) \(trial.round) \(variant.isIndexed)") {
@@ -78,28 +78,34 @@ struct SyncRow: Sendable {
   }
 
   /// Seconds of the first query after a large apply, of the second, and of the first after the database was closed and
-  /// opened again. All begin with cold processor caches. The same was asked before the apply, as an application does.
+  /// opened again: of each the median of three. All begin with cold processor caches. The same was asked before the
+  /// apply, as an application does.
   private func queries(_ engine: ProbedEngine, _ trial: TrialContext) throws -> [Double] {
     try Fixtures.copy(try data.filled(engine, indexes: variant.indexes), to: trial.directory)
-    let documents = data.documents + data.large
-    // Cities of documents that are in the middle of what comes.
-    let cities = (1...3).map { HotelDocument.city(data.documents + data.large * $0 / 4) }
-    var seconds: [Double] = []
-    do {
+    var seconds: [[Double]] = [[], [], []]
+    var documents = data.documents
+    for _ in 0..<3 {
+      let before = documents
+      documents += data.large
+      do {
+        let database = try data.open(engine, in: trial.directory)
+        defer { try? database.close() }
+        _ = try ask(database, HotelDocument.city(before / 4), among: before)
+        for start in stride(from: before, to: documents, by: variant.batch) {
+          let numbers = start..<min(start + variant.batch, documents)
+          try database.apply(numbers.map { SyncRevisions.new($0).revision })
+        }
+        // Cities of documents that are in the middle of what came.
+        for place in 0..<2 {
+          let city = HotelDocument.city(before + data.large * (place + 1) / 4)
+          seconds[place].append(try ask(database, city, among: documents))
+        }
+      }
       let database = try data.open(engine, in: trial.directory)
       defer { try? database.close() }
-      _ = try ask(database, HotelDocument.city(0), among: data.documents)
-      for start in stride(from: 0, to: data.large, by: variant.batch) {
-        let end = min(start + variant.batch, data.large)
-        try database.apply((start..<end).map { SyncRevisions.new(data.documents + $0).revision })
-      }
-      seconds.append(try ask(database, cities[0], among: documents))
-      seconds.append(try ask(database, cities[1], among: documents))
+      seconds[2].append(try ask(database, HotelDocument.city(before + data.large * 3 / 4), among: documents))
     }
-    let database = try data.open(engine, in: trial.directory)
-    defer { try? database.close() }
-    seconds.append(try ask(database, cities[2], among: documents))
-    return seconds
+    return seconds.map(Statistics.median)
   }
 
   /// The seconds that a query for a city takes, from its text to its rows.

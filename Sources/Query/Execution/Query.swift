@@ -84,10 +84,17 @@ public final class Query: Sendable {
   }
 
   /// Prepares a query that was built.
+  ///
+  /// - Throws: a `QueryError` that says what is wrong, and where in the text of what was built.
   public convenience init(_ statement: SelectStatement, in source: QuerySource, options: Options = Options())
     throws
   {
-    try self.init(statement, nil, .rows, source, options)
+    let statement = try statement.bounded()
+    do { try self.init(statement, nil, .rows, source, options) } catch let error as QueryError
+      where error.location == nil
+    {
+      throw statement.located(error, databaseName: source.name)
+    }
   }
 
   private init(
@@ -132,6 +139,41 @@ public final class Query: Sendable {
     return QueryResults(storage)
   }
 
+  /// Runs the query, which isn't EXPLAIN, on a snapshot of its database.
+  func run(
+    _ parameters: [String: JSONValue], on snapshot: DocumentSnapshot, cancellation: QueryCancellation
+  ) throws -> QueryResults {
+    let storage = ResultStorage(columns)
+    try execute(parameters, cancellation, on: snapshot) { _ in .storage(storage) }
+    return QueryResults(storage)
+  }
+
+  /// What tells which commits can matter to its rows; nil when all can.
+  package func relevance() throws -> QueryRelevance? {
+    guard case .rows = purpose else { return nil }
+    return try QueryRelevance(resolved, in: source)
+  }
+
+  /// Runs the query, unless nothing has changed since the last call that can matter to its rows: then the result is nil.
+  package func runIfConcerned(
+    by relevance: QueryRelevance, purged: [String], _ parameters: [String: JSONValue],
+    cancellation: QueryCancellation
+  ) throws -> QueryResults? {
+    var results: QueryResults?
+    try source.read { snapshot in
+      // On one snapshot: what the rows are of, is what is known then.
+      let concerns: Bool
+      do { concerns = try relevance.mayConcern(snapshot, purged: purged, parameters, cancellation) } catch {
+        // A condition that can't be computed of a document, which the query itself may never look at.
+        relevance.forget()
+        concerns = true
+      }
+      guard concerns else { return }
+      results = try run(parameters, on: snapshot, cancellation: cancellation)
+    }
+    return results
+  }
+
   /// Runs the query, and calls `body` with each row until it returns false. Memory doesn't grow with the number of
   /// rows, but for what has to be sorted or grouped. The snapshot is open meanwhile: in a batch nothing can be
   /// written inside of `body`.
@@ -165,15 +207,20 @@ public final class Query: Sendable {
     _ parameters: [String: JSONValue], _ cancellation: QueryCancellation,
     _ output: (SharedKeys) -> RowOutput
   ) throws {
-    try source.read { snapshot in
-      let (compiled, planning) = try prepare(snapshot)
-      let context = try takeContext(compiled)
-      let sharedKeys = try snapshot.sharedKeys
-      try QueryExecution.run(
-        compiled, context, snapshot, sharedKeys, parameters, planning, cancellation,
-        output: output(sharedKeys))
-      giveBack(context, compiled)
-    }
+    try source.read { try execute(parameters, cancellation, on: $0, output) }
+  }
+
+  private func execute(
+    _ parameters: [String: JSONValue], _ cancellation: QueryCancellation, on snapshot: DocumentSnapshot,
+    _ output: (SharedKeys) -> RowOutput
+  ) throws {
+    let (compiled, planning) = try prepare(snapshot)
+    let context = try takeContext(compiled)
+    let sharedKeys = try snapshot.sharedKeys
+    try QueryExecution.run(
+      compiled, context, snapshot, sharedKeys, parameters, planning, cancellation,
+      output: output(sharedKeys))
+    giveBack(context, compiled)
   }
 
   // MARK: Plans

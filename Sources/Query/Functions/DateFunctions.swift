@@ -179,7 +179,7 @@ enum DatePart: String {
   }
 
   private func add(months: Int64, times: Int64, to milliseconds: Int64) -> Int64? {
-    guard abs(months) < 1_000_000 else { return nil }
+    guard months.magnitude < 1_000_000 else { return nil }
     let days = milliseconds.flooredDivision(by: 86_400_000)
     let (year, month, day) = DateTime.date(days)
     let total = Int64(year * 12 + month - 1) + months * times

@@ -1,0 +1,104 @@
+// A tree that a program builds can be of any depth, and has no text. Before it is used it is held to what the parser
+// holds texts to; and where something is wrong with it, its own text says where.
+
+extension SelectStatement {
+  /// The statement with its longest ANDs and ORs grouped in halves, as the parser groups them.
+  ///
+  /// - Throws: `tooDeep`, which names the clause, for a tree deeper than any text's (`Parser.depthLimit`).
+  func bounded(_ depth: Int = 0) throws(QueryError) -> SelectStatement {
+    func bounded(_ expression: Expression, _ clause: String) throws(QueryError) -> Expression {
+      guard let bounded = try expression.bounded(depth) else {
+        throw QueryError(
+          .tooDeep, "\(clause) of the query that was built is nested deeper than \(Parser.depthLimit) levels")
+      }
+      return bounded
+    }
+    var copy = self
+    for index in copy.results.indices {
+      let name = results[index].alias.map { "the result \"\($0)\"" } ?? "result \(index + 1)"
+      copy.results[index].expression = try bounded(results[index].expression, name)
+    }
+    for index in copy.joins.indices {
+      switch joins[index] {
+      case .join(let kind, let source, let condition?):
+        let name = "the ON of \"\(source.alias ?? source.name)\""
+        copy.joins[index] = .join(kind, source, on: try bounded(condition, name))
+      case .join: break
+      case .unnest(let array, let alias, let isLeftOuter):
+        copy.joins[index] = .unnest(
+          try bounded(array, "the UNNEST of \"\(alias)\""), as: alias, isLeftOuter: isLeftOuter)
+      }
+    }
+    if let condition { copy.condition = try bounded(condition, "the WHERE") }
+    for index in copy.groupBy.indices {
+      copy.groupBy[index] = try bounded(groupBy[index], "term \(index + 1) of the GROUP BY")
+    }
+    if let having { copy.having = try bounded(having, "the HAVING") }
+    for index in copy.orderBy.indices {
+      copy.orderBy[index].expression = try bounded(
+        orderBy[index].expression, "term \(index + 1) of the ORDER BY")
+    }
+    if let limit { copy.limit = try bounded(limit, "the LIMIT") }
+    if let offset { copy.offset = try bounded(offset, "the OFFSET") }
+    return copy
+  }
+
+  /// A mistake in a statement that was built, with its place in the statement's text.
+  func located(_ error: QueryError, databaseName: String) -> QueryError {
+    let text = description
+    do {
+      let parsed = try SelectStatement(parsing: text)
+      _ = try NameResolver.resolve(parsed, databaseName: databaseName, text: text)
+    } catch let found as QueryError where found.code == error.code && found.location != nil {
+      return found
+    } catch {}
+    return error
+  }
+}
+
+extension Expression {
+  /// The expression with its longest ANDs and ORs grouped in halves; nil when it is too deep.
+  fileprivate func bounded(_ depth: Int) throws(QueryError) -> Expression? {
+    struct TooDeep: Error {}
+    func bounded(_ expression: Expression, _ depth: Int) throws -> Expression {
+      guard depth < Parser.depthLimit else { throw TooDeep() }
+      switch expression {
+      case .exists(let statement): return .exists(try statement.bounded(depth + 1))
+      case .binary(let sign, _, _) where sign == .and || sign == .or:
+        let operands = expression.operands(of: sign)
+        guard operands.count > Parser.longestChain else { break }
+        let parts = operands.count / Parser.longestChain
+        let height = Parser.longestChain + (Int.bitWidth - parts.leadingZeroBitCount)
+        return Expression.grouped(sign, try operands.map { try bounded($0, depth + height) }[...])
+      default: break
+      }
+      return try expression.mappingParts { try bounded($0, depth + 1) }
+    }
+    do { return try bounded(self, depth) } catch let error as QueryError { throw error } catch { return nil }
+  }
+
+  /// What an operator joins, however it is nested: without recursion, as programs make chains of any length.
+  private func operands(of sign: BinaryOperator) -> [Expression] {
+    var operands: [Expression] = []
+    var left = [self]
+    while let next = left.popLast() {
+      if case .binary(sign, let first, let second) = next {
+        left.append(second)
+        left.append(first)
+      } else {
+        operands.append(next)
+      }
+    }
+    return operands
+  }
+
+  private static func grouped(_ sign: BinaryOperator, _ operands: ArraySlice<Expression>) -> Expression {
+    if operands.count > Parser.longestChain {
+      let middle = operands.startIndex + operands.count / 2
+      return .binary(sign, grouped(sign, operands[..<middle]), grouped(sign, operands[middle...]))
+    }
+    var tree = operands[operands.startIndex]
+    for operand in operands.dropFirst() { tree = .binary(sign, tree, operand) }
+    return tree
+  }
+}

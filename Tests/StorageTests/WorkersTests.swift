@@ -1,0 +1,53 @@
+import Foundation
+import Testing
+
+@testable import Storage
+
+@Suite struct WorkersTests {
+  @Test func jobsOfOneThreadRunInTheirOrderAlsoAfterTheWorkersAreReleased() {
+    let seen = Lock<[Int]>([])
+    let last = CountingSemaphore()
+    var workers: Workers? = Workers()
+    for number in 0..<1_000 {
+      workers?.enqueue {
+        seen.withLock { $0.append(number) }
+        if number == 999 { last.signal() }
+      }
+    }
+    workers = nil
+    last.wait()
+    #expect(seen.withLock { $0 } == Array(0..<1_000))
+  }
+
+  /// The end of a thread is seen by what it destroys of its own.
+  private static let ended: (key: pthread_key_t, count: CountingSemaphore) = {
+    var key = pthread_key_t()
+    pthread_key_create(&key) { argument in
+      guard let argument else { return }
+      Unmanaged<CountingSemaphore>.fromOpaque(argument).takeRetainedValue().signal()
+    }
+    return (key, CountingSemaphore())
+  }()
+
+  @Test func idleThreadsEndWithTheWorkers() {
+    var workers: Workers? = Workers(maximum: 3)
+    let begun = CountingSemaphore()
+    let together = CountingSemaphore()
+    let done = CountingSemaphore()
+    for _ in 0..<3 {
+      workers?.enqueue {
+        pthread_setspecific(Self.ended.key, Unmanaged.passRetained(Self.ended.count).toOpaque())
+        begun.signal()
+        together.wait()
+        done.signal()
+      }
+    }
+    // Each of them on a thread of its own.
+    for _ in 0..<3 { begun.wait() }
+    for _ in 0..<3 { together.signal() }
+    for _ in 0..<3 { done.wait() }
+    workers = nil
+    // Half the time after which idle threads end by themselves.
+    for _ in 0..<3 { #expect(Self.ended.count.wait(seconds: 5)) }
+  }
+}

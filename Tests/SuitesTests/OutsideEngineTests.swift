@@ -1,0 +1,50 @@
+import BenchmarkKit
+import Foundation
+import Storage
+import StorageConformance
+import Testing
+import Touchstone
+
+@testable import Suites
+
+/// An engine that the package doesn't know, brought in as docs/engines.md says: it serves documents and queries, and stands
+/// in the bench beside the others.
+@Suite struct OutsideEngineTests {
+  init() { Engines.register(MemoryEngine.type) }
+
+  @Test func servesDocumentsIndexesAndQueries() throws {
+    let directory = NSTemporaryDirectory() + "outside-\(UUID().uuidString)"
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let options = DatabaseOptions(engine: "memory")
+    let database = try Database.open("travel", in: directory, options: options)
+    try database.createIndex("byType", on: ["type", "name"])
+    for number in 0..<200 {
+      var document = MutableDocument(id: "doc\(number)", ["type": "\(number % 2)", "name": "n\(number)"])
+      try database.save(&document)
+    }
+    let query = try database.query("SELECT name FROM _ WHERE type = '1' ORDER BY name LIMIT 3")
+    #expect("\(try query.explain())".contains("byType"))
+    #expect(try query.run().map { $0["name"].string } == ["n1", "n101", "n103"])
+    #expect(try database.check(deep: true).isEmpty)
+    try database.close()
+
+    let again = try Database.open("travel", in: directory, options: options)
+    #expect(try again.document("doc7")?["name"].string == "n7")
+    try again.close()
+  }
+
+  @Test func appearsInTheBenchBesideTheOthers() throws {
+    let settings = BenchSettings(
+      engines: [try Engines.type(.lmdb), try Engines.type("memory")], samples: 1,
+      workDirectory: NSTemporaryDirectory(), dataset: "synthetic-travel", documents: 60, keys: 100,
+      commits: 4)
+    let file = try BenchRun(settings, version: "0.1.0+test").run([.engine, .travel])
+    #expect(ResultsSchema.faults(in: try file.encoded()) == [])
+    let memory = file.results.filter { $0.engine == "memory" }
+    #expect(Set(memory.map(\.workload)) == Set(file.results.filter { $0.engine == "lmdb" }.map(\.workload)))
+    #expect(memory.allSatisfy { $0.metrics.seconds.median > 0 && $0.limit == nil })
+    #expect(file.engines["memory"]?.library == "memory 1")
+    #expect(ResultsTable(file.results, engines: ["lmdb", "memory"]).text().contains("memory"))
+  }
+}
