@@ -14,8 +14,8 @@ struct BenchCommandTests {
       for result in results {
         let metrics = try #require(result["metrics"] as? [String: [String: Any]])
         let samples = try #require(metrics["allocations"]?["samples"] as? [Double])
-        // LMDB's reads allocate nothing of their own: less than one each.
-        #expect(samples.count == 1 && samples[0] >= 0 && samples[0] < 500, "\(samples)")
+        // A transaction at least, and not as much as the whole process.
+        #expect(samples.count == 1 && samples[0] >= 1 && samples[0] < 25_000, "\(samples)")
       }
     }
   }
