@@ -15,6 +15,8 @@ let package = Package(
   products: [
     .library(name: "Touchstone", targets: ["Touchstone"]),
     .executable(name: "touchstone", targets: ["touchstone"]),
+    // Preloaded by `touchstone bench --allocations`; nothing links it.
+    .library(name: "touchstone-allocations", type: .dynamic, targets: ["CAllocationCounter"]),
     // For engines from outside (docs/engines.md).
     .library(name: "TouchstoneBench", targets: ["Suites", "BenchmarkKit"]),
     .library(name: "StorageConformance", targets: ["StorageConformance"]),
@@ -76,6 +78,7 @@ let package = Package(
       ]),
 
     // The bench. It depends on the library, never the reverse.
+    .target(name: "CAllocationCounter"),
     .target(name: "BenchmarkKit"),
     .target(
       name: "Datasets", dependencies: ["SQLiteLibrary", "CSQLite", "CZlib", "CCrypto"], path: "Datasets"),

@@ -28,26 +28,21 @@ public struct ArrivalSchedule: Sendable {
     begin + UInt64((Double(index * threads + thread) / rate * 1e9).rounded())
   }
 
-  /// Runs `count` operations of a thread at their times, and counts their latencies in `histogram`. Returns the sum of
-  /// the latencies in nanoseconds.
+  /// Runs `count` operations of a thread at their times, and counts their latencies in `histogram`.
   ///
   /// `clock` and `wait` are there for tests, which have no time.
   public func run(
     _ count: Int, thread: Int = 0, into histogram: inout LatencyHistogram,
     clock: () -> UInt64 = Clock.nanoseconds, wait: (UInt64) -> Void = ArrivalSchedule.wait(until:),
     _ operation: (_ index: Int) throws -> Void
-  ) rethrows -> UInt64 {
-    var sum: UInt64 = 0
+  ) rethrows {
     for index in 0..<count {
       let start = start(index, thread: thread)
       wait(start)
       try operation(index)
       let end = clock()
-      let latency = end > start ? end - start : 0
-      histogram.record(latency)
-      sum += latency
+      histogram.record(end > start ? end - start : 0)
     }
-    return sum
   }
 
   /// Returns at `time` of `Clock.nanoseconds`, or at once when that is over. Sleeps while it is far, and yields the

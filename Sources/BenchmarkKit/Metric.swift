@@ -16,6 +16,8 @@ public enum Metric: String, CaseIterable, Sendable, Codable {
   case bytesRead = "bytes_read"
   /// Calls of `read` and `write` and their kin.
   case systemCalls = "system_calls"
+  /// Calls of malloc and its kin by all threads, of one more run in a process of its own.
+  case allocations
   /// Resident memory at the end of the run, before anything is closed, in bytes.
   case settledMemoryBytes = "settled_rss_bytes"
   /// Of that, what is the process's own: pages of mapped files are left out, which the system can take back and others
@@ -61,7 +63,7 @@ public enum Metric: String, CaseIterable, Sendable, Codable {
     case .bytesWritten, .peakMemoryBytes, .fileBytes, .bytesRead, .settledMemoryBytes,
       .anonymousMemoryBytes, .diskBytesRead:
       "B"
-    case .systemCalls: "calls"
+    case .systemCalls, .allocations: "calls"
     case .writeAmplification, .spaceAmplification, .cachedShare, .keptShare: ""
     }
   }

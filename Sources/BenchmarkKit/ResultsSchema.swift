@@ -93,7 +93,8 @@ public enum ResultsSchema {
           let name = known.rawValue
           guard let metric = object(metrics, name, "\(place)metrics.") else { continue }
           if let found = distribution(metric, "\(place)metrics.\(name).") {
-            counts.insert(found.count)
+            // Counted in a run of their own.
+            if known != .allocations { counts.insert(found.count) }
             if name == "seconds" { medianSeconds = found.median }
           }
         }

@@ -8,6 +8,7 @@ struct Sample {
   static func take(_ trial: Trial, operations: Int, delay: ((Double) -> Double)? = nil) throws -> Sample {
     ProcessUsage.resetPeakMemory()
     let before = ProcessUsage.Transfers.current()
+    let allocationsBefore = AllocationCounter.current()
     let cpuBefore = Clock.cpuNanoseconds()
     let (duration, seconds) = try MeasuredRegion.run {
       let start = Clock.nanoseconds()
@@ -22,8 +23,12 @@ struct Sample {
       return (duration, seconds + (delay?(seconds) ?? 0))
     }
     let cpuAfter = Clock.cpuNanoseconds()
+    let allocationsAfter = AllocationCounter.current()
     let after = ProcessUsage.Transfers.current()
     var sample = Sample()
+    if let allocationsBefore, let allocationsAfter {
+      sample.values[.allocations] = Double(allocationsAfter - allocationsBefore)
+    }
     sample.values[.peakMemoryBytes] = Double(ProcessUsage.peakMemory() ?? 0)
     sample.values[.settledMemoryBytes] = ProcessUsage.residentMemory().map(Double.init)
     sample.values[.anonymousMemoryBytes] = ProcessUsage.anonymousMemory().map(Double.init)

@@ -58,6 +58,11 @@ public struct WorkloadResult: Codable, Equatable, Sendable {
     /// What was measured of a metric; nil when it wasn't.
     public subscript(metric: Metric) -> Distribution? { distributions[metric.rawValue] }
 
+    /// Adds what was counted in one run beside the samples.
+    public mutating func setAllocations(_ count: Int) {
+      distributions[Metric.allocations.rawValue] = Distribution([Double(count)])
+    }
+
     /// Of a metric that every result has.
     private func required(_ metric: Metric) -> Distribution { self[metric] ?? Distribution([]) }
 

@@ -145,3 +145,10 @@ static inline void icu_text_close(void *text) { utext_close((UText *)text); }
 static inline int icu_failed(UErrorCode status) { return U_FAILURE(status); }
 static inline const char *icu_error_name(UErrorCode status) { return u_errorName(status); }
 static inline const char *icu_version(void) { return U_ICU_VERSION; }
+/// The library that runs: its major and minor version.
+static inline void icu_running_version(int *major, int *minor) {
+  UVersionInfo version;
+  u_getVersion(version);
+  *major = version[0];
+  *minor = version[1];
+}

@@ -135,6 +135,7 @@ public final class DocumentImport {
         }
         writer.state?.lastSequence = highest
       } else {
+        writer.hasUnsequencedChanges = true
         try insert(highest, in: keyspaces.changes, transaction)
       }
       try writer.updateIndexes(

@@ -10,6 +10,9 @@ public final class DocumentSnapshot {
   private var transaction: (any ReadTransaction)?
   private let begun: DocumentStore.Context
   let isOfBatch: Bool
+  /// How many commits before this one are known to have changed bodies without a new sequence, which `forEachChange`
+  /// doesn't tell.
+  public internal(set) var unsequencedCommits: UInt64 = 0
   /// What `meta/state` says, once it was read: not in a batch, where it changes.
   private var knownState: DocumentStore.State?
 

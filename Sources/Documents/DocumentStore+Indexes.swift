@@ -26,6 +26,26 @@ extension DocumentStore {
   @discardableResult
   public func deleteIndex(_ name: String) throws -> Bool { try writing { try $0.deleteIndex(name) } }
 
+  /// Makes those indexes anew that hold something else than if they were made now, because a library that they depend on
+  /// has changed; returns their names. Reads only when there is none. Those that can't be read or aren't of a known kind
+  /// are left alone.
+  @discardableResult
+  public func renewIndexes() throws -> [String] {
+    let outdated = try reading { transaction, context in
+      try self.indexCatalog(transaction, context).records.filter { record in
+        guard let kind = try? self.options.kind(of: record) else { return false }
+        return (try? kind.isCurrent(record, in: transaction)) == false
+      }
+    }
+    if outdated.isEmpty { return [] }
+    return try writing { writer in
+      var renewed: [String] = []
+      // Another process may have been faster.
+      for record in outdated where try writer.renewIndex(record) { renewed.append(record.name) }
+      return renewed
+    }
+  }
+
   /// Proves every index against the documents of the check's snapshot.
   func checkIndexes(_ check: IntegrityCheck, _ context: Context) throws {
     let transaction = check.transaction

@@ -48,8 +48,11 @@ extension DocumentStore {
 
   /// Runs `body` on one snapshot: what it reads belongs together, whatever is written meanwhile.
   public func read<Result>(_ body: (DocumentSnapshot) throws -> Result) throws -> Result {
-    try reading { transaction, context in
+    // Before the snapshot is taken: what is counted later may be in it, and is then looked at once more.
+    let unsequenced = unsequencedCommits.load(ordering: .acquiring)
+    return try reading { transaction, context in
       let snapshot = DocumentSnapshot(self, transaction, context, isOfBatch: isInBatch)
+      snapshot.unsequencedCommits = unsequenced
       defer { snapshot.end() }
       return try body(snapshot)
     }

@@ -94,6 +94,8 @@ public final class DocumentStore: Sendable {
   private let gate = WriteGate()
   /// Whether a commit failed since the writer last began: what it remembers of indexes may never have been.
   private let commitFailed = Atomic<Bool>(false)
+  /// Counts commits of this process that gave documents other bodies under old sequences, as the purge of a branch does.
+  let unsequencedCommits = Atomic<UInt64>(0)
   /// Passed by work in the background that reads or writes, closed by who closes the engine.
   let background = WriteGate()
   /// Tells observers of commits.
@@ -281,6 +283,7 @@ public final class DocumentStore: Sendable {
       let context = context
       var added: SharedKeys?
       var installed: [BlobDigest] = []
+      var isUnsequenced = false
       var result: Result?
       var committing = false
       var finished = FinishedTransaction()
@@ -299,6 +302,7 @@ public final class DocumentStore: Sendable {
           result = try body(writer)
           added = try writer.finish()
           installed = writer.installedBlobs
+          isUnsequenced = writer.hasUnsequencedChanges
           // In here transactions are in order.
           finished = FinishedTransaction(writer, feed)
           committing = true
@@ -308,6 +312,7 @@ public final class DocumentStore: Sendable {
         finished.hasFailed(feed)
         throw error
       }
+      if isUnsequenced { unsequencedCommits.add(1, ordering: .acquiringAndReleasing) }
       if let added { publish(added) }
       if !installed.isEmpty { blobs?.commit(installed) }
       finished.isCommitted(feed, upkeep: { upkeep })

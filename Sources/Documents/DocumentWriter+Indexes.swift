@@ -103,6 +103,17 @@ extension DocumentWriter {
     }
   }
 
+  /// Makes an index anew with its own definition. False when there is another of its name by now.
+  func renewIndex(_ record: IndexRecord) throws -> Bool {
+    _ = try open()
+    guard let found = indexes?.catalog.records.first(where: { $0.name == record.name }),
+      found.number == record.number
+    else { return false }
+    let kind = try options.kind(of: record)
+    _ = try deleteIndex(record.name)
+    return try createIndex(record.name, kind, definition: record.definition)
+  }
+
   private func nextIndexGeneration() throws -> UInt32 {
     guard let generation = state?.indexGeneration, generation < .max else {
       throw DocumentError(.damaged, "the number of changes to indexes has reached its limit")

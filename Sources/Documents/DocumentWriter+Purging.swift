@@ -78,6 +78,7 @@ extension DocumentWriter {
       try transaction.put(key, other.bytes, in: keyspaces.changes)
     }
     if currentIsNew {
+      hasUnsequencedChanges = true
       try updateIndexes(id, old: liveBody(old), new: isDeleted ? nil : bodyOfRecord, transaction)
     }
     if notes.isCollecting { try notes.add(id, flags: flags, old.sequence, record: record.bytes) }

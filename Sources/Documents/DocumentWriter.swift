@@ -31,6 +31,8 @@ final class DocumentWriter {
   var indexes: OpenIndexes?
   /// Whether the open transaction has made or removed an index.
   var hasChangedIndexes = false
+  /// Whether the open transaction has given a document another body under an old sequence.
+  var hasUnsequencedChanges = false
   /// Counts transactions: no two have the same number.
   private(set) var indexBatch: UInt64 = 0
   var state: DocumentStore.State?
@@ -75,6 +77,7 @@ final class DocumentWriter {
     mayHaveTombstones = try transaction.count(of: context.keyspaces.deleted) > 0
     self.state = state
     indexBatch &+= 1
+    hasUnsequencedChanges = false
     stateAtBegin = state.lastSequence
     self.transaction = transaction
     self.context = context

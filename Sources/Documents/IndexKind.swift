@@ -18,6 +18,15 @@ public protocol IndexKind: Sendable {
   /// What keeps the index in write transactions, and proves it. Its keyspaces are handles that hold until the index
   /// is removed.
   func open(_ index: IndexRecord, in transaction: any ReadTransaction) throws -> any IndexMaintainer
+
+  /// Whether the index holds what it would if it were made now: false when libraries that it depends on have changed.
+  /// Asked when a database is opened, which then makes it anew.
+  func isCurrent(_ index: IndexRecord, in transaction: any ReadTransaction) throws -> Bool
+}
+
+extension IndexKind {
+  /// Depends on nothing but the documents.
+  public func isCurrent(_ index: IndexRecord, in transaction: any ReadTransaction) throws -> Bool { true }
 }
 
 /// Keeps one index, in every write transaction of one open database. One thread at a time.

@@ -47,7 +47,11 @@ final class OpenDatabase: Sendable {
         return open
       }
       let open = try OpenDatabase(directory, options)
-      if !options.isReadOnly { try open.startUpkeep() }
+      if !options.isReadOnly {
+        // Where that fails, for want of space perhaps, they stay what they were until the next opening.
+        _ = try? open.store.renewIndexes()
+        try open.startUpkeep()
+      }
       there = open
       return open
     }

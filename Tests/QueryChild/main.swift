@@ -4,6 +4,8 @@
 //                                               each commit: "made" or "removed"
 //   query-child change ENGINE DIRECTORY         makes, redefines and removes indexes, with documents saved in between,
 //                                               until there is a document "stop"; then a line "done"
+//   query-child texts ENGINE DIRECTORY START    commits batches of texts, numbered from START, until it is killed, and
+//                                               compacts now and then; prints each number once it is committed
 
 import Touchstone
 
@@ -46,6 +48,27 @@ func run(_ arguments: [String]) throws {
     }
     try database.close()
     say("done")
+  case "texts":
+    var batch = Int(arguments[3]) ?? 0
+    say("open")
+    while true {
+      try database.inBatch {
+        for part in 0..<4 {
+          let number = batch * 4 + part
+          // Words of all frequencies, and one that only this batch has.
+          let words = (0..<(10 + number % 90)).map { "w\((number &* 31 &+ $0 &* $0) % (3 + number % 400))" }
+          try database.save(
+            "text\(number % 240)",
+            ["text": .string("mark\(batch) " + words.joined(separator: " ")), "n": .int(Int64(batch))])
+        }
+        if batch % 3 == 2 { try database.delete("text\((batch * 4 - 5) % 240)") }
+        if batch % 7 == 6 { try database.purge("text\((batch * 4 - 9) % 240)") }
+        try database.save("counter", ["n": .int(Int64(batch))])
+      }
+      say("\(batch)")
+      batch += 1
+      if batch % 40 == 0 { try database.compact() }
+    }
   default: throw DocumentError(.notFound, "there is no command \(arguments[0])")
   }
 }

@@ -1,13 +1,13 @@
 import Datasets
 import Documents
 import Foundation
-import FullText
 import FullTextReference
 import Testing
-import Touchstone
 
+@testable import FullText
 @testable import Query
 @testable import Storage
+@testable import Touchstone
 
 /// Full-text indexes against an evaluator that looks at each document literally.
 @Suite struct FullTextIndexTests {
@@ -183,5 +183,57 @@ import Touchstone
         #expect(try database.check() == [])
       }
     }
+  }
+
+  @Test("an index of another ICU or libstemmer is made anew at the opening", arguments: IndexTesting.engines)
+  func otherAnalysis(_ engine: EngineName) throws {
+    let path = NSTemporaryDirectory() + "touchstone-index-" + UUID().uuidString
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    var options = try IndexTesting.options(engine)
+    func open() throws -> Database { try Database.open("test", in: path, options: options) }
+    var database = try open()
+    let analysis = TextAnalysisOptions(language: .english)
+    try database.save("a", ["text": "running databases"])
+    try database.createFullTextIndex("words", on: ["text"], options: analysis)
+    func state() throws -> (number: UInt32, state: InvertedIndexState) {
+      try database.read { snapshot in
+        let record = try #require(try snapshot.indexes.first)
+        let reader = try InvertedIndexReader(named: record.keyspaceName, in: snapshot.storage)
+        return (record.number, reader.state)
+      }
+    }
+    let made = try state()
+    #expect(String(decoding: made.state.analysis, as: UTF8.self) == AnalysisVersion.text(of: analysis))
+    // The same libraries: nothing happens.
+    try database.close()
+    database = try open()
+    #expect(try state().number == made.number)
+    // Others; and the postings of nothing.
+    let keyspace = try database.read { try #require(try $0.indexes.first).keyspaceName }
+    try database.engine.write { transaction in
+      let keyspaces = try InvertedIndexKeyspaces(named: keyspace, in: transaction)
+      var state = made.state
+      state.analysis = Array("rules 1, icu 4.2, english 00".utf8)
+      try state.store(keyspaces.terms, transaction)
+    }
+    let query = "SELECT META().id FROM _ WHERE MATCH(words, 'run')"
+    #expect(try database.check() == [])
+    try database.close()
+    options.isReadOnly = true
+    database = try open()
+    #expect(try state().state.analysis != made.state.analysis)
+    #expect(try database.query(query).run().count == 1)
+    try database.close()
+    options.isReadOnly = false
+    database = try open()
+    let renewed = try state()
+    #expect(renewed.number > made.number)
+    #expect(renewed.state.analysis == made.state.analysis)
+    #expect(try database.query(query).run().count == 1)
+    #expect(try database.check() == [])
+    try database.save("b", ["text": "a run"])
+    #expect(try database.query(query).run().count == 2)
+    try database.close()
   }
 }

@@ -117,6 +117,35 @@ import Testing
       ).run()
       let outerPairs = outer.map { "\($0[0].string ?? "-")\($0[1].string ?? "-")" }
       #expect(outerPairs == ["12", "2-", "31", "4-"])
+      // A MATCH that each outer row meets anew, with ranks and without.
+      let inner = """
+        FROM _ AS a LEFT JOIN _ AS b ON MATCH(b.fts, 'database OR linux') AND META(b).id != META(a).id
+        ORDER BY one, two
+        """
+      let crossing = try database.query("SELECT META(a).id AS one, META(b).id AS two " + inner)
+      let plan = try crossing.explain().description
+      #expect(plan.contains("Full-text index fts as b"), "\(plan)")
+      let hits = try ids(
+        database, "SELECT META().id FROM _ WHERE MATCH(fts, 'database OR linux') ORDER BY META().id")
+      let expected = ["1", "2", "3", "4"].flatMap { one -> [String] in
+        let others = hits.filter { $0 != one }
+        return others.isEmpty ? [one + "-"] : others.map { one + $0 }
+      }
+      for _ in 0..<2 {
+        let found = try crossing.run().map { "\($0[0].string ?? "-")\($0[1].string ?? "-")" }
+        #expect(found == expected)
+      }
+      let alone = try database.query(
+        "SELECT META().id, RANK(fts) FROM _ WHERE MATCH(fts, 'database OR linux')"
+      ).run()
+      let ranks = Dictionary(uniqueKeysWithValues: alone.map { ($0[0].string ?? "-", $0[1].double ?? -1) })
+      let ranked = try database.query(
+        "SELECT META(a).id AS one, META(b).id AS two, RANK(b.fts) AS r " + inner
+      ).run()
+      let areRight = ranked.allSatisfy { row in
+        row[1].string.map { ranks[$0] == row[2].double } ?? true
+      }
+      #expect(areRight && ranked.count == expected.count)
       let unnamed = failure(
         database, "SELECT 1 FROM _ AS a JOIN _ AS b ON META(b).id = a.ref WHERE MATCH(fts, 'x')")
       #expect(unnamed?.code == .invalidUse)

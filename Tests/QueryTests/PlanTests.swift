@@ -141,6 +141,43 @@ import Touchstone
     #expect(plans[0] == plans[1])
   }
 
+  /// Bytes that the calling thread has read from files so far.
+  private static func bytesRead() throws -> Int {
+    let text = try String(contentsOfFile: "/proc/thread-self/io", encoding: .utf8)
+    let line = try #require(text.split(separator: "\n").first { $0.hasPrefix("rchar:") })
+    return try #require(Int(line.dropFirst("rchar:".count).trimmingCharacters(in: .whitespaces)))
+  }
+
+  /// What isn't looked at isn't read: on engines that read files, told by the bytes that they read.
+  @Test(arguments: executionEngines)
+  func largeDocumentsAreNotReadWithoutNeed(_ engine: EngineName) throws {
+    var (path, options) = try TestDirectory.make(engine)
+    defer { TestDirectory.remove(path) }
+    options.durability = .none
+    var database = try Database.open("test", in: path, options: options)
+    let text = String(repeating: "0123456789abcdef", count: 200_000)
+    try database.fill((0..<4).map { ("large\($0)", #"{"type":"large","n":7,"text":"\#(text)"}"#) })
+    try database.fill((0..<200).map { ("small\($0)", #"{"type":"small","n":\#($0 % 20)}"#) })
+    try database.createIndex("byN", on: ["type", "n"])
+    for (query, expected, plan) in [
+      ("SELECT META().id, n FROM _ WHERE type = 'small' AND n = 7", 10, "covering"),
+      ("SELECT * FROM _ WHERE type = 'small' AND n = 7", 10, "Index byN"),
+      ("SELECT COUNT(*) AS c FROM _ WHERE META().id LIKE 'large%'", 1, "IDs only"),
+      ("SELECT COUNT(*) AS c FROM _ WHERE META().id >= 'l'", 1, "IDs only"),
+      ("SELECT COUNT(*) AS c FROM _", 1, "which is known"),
+    ] {
+      try database.close()
+      database = try Database.open("test", in: path, options: options)
+      let before = try Self.bytesRead()
+      let prepared = try database.query(query)
+      #expect(try prepared.run().count == expected, "\(query)")
+      let read = try Self.bytesRead() - before
+      #expect(try prepared.explain().description.contains(plan), "\(query)")
+      #expect(read < 1_000_000, "\(query) read \(read) bytes")
+    }
+    try database.close()
+  }
+
   @Test func aPreparedQueryIsPlannedAnewWhenIndexesChange() throws {
     try withQueryDatabase(.lmdb) { database in
       var generator = ExecutionGenerator(seed: 5)

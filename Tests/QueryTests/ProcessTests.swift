@@ -76,6 +76,53 @@ import Touchstone
     #expect(whole + none > 0)
   }
 
+  @Test(
+    "a killed writer leaves a full-text index that says what the documents say", arguments: executionEngines)
+  func killedTexts(_ engine: EngineName) throws {
+    var random = SeededRandom(seed: IndexTesting.seed)
+    var (path, options) = try TestDirectory.make(engine)
+    defer { TestDirectory.remove(path) }
+    options.durability = .normal
+    var database = try Database.open("test", in: path, options: options)
+    try database.createFullTextIndex("words", on: ["text"], options: .init(language: .english))
+    try database.close()
+    var next = 0
+    var total = 0
+    for round in 0..<(isLong ? 200 : 8) {
+      let child = try start("texts", engine, path, "\(next)")
+      try child.waitForOutput()
+      usleep(UInt32.random(in: 0..<60_000, using: &random))
+      child.kill()
+      try child.wait()
+      #expect(!child.outputText.contains("failed"), "\(child.outputText.suffix(300))")
+      let text = child.outputText
+      let said = text.hasSuffix("\n") ? text.split(separator: "\n") : text.split(separator: "\n").dropLast()
+      database = try Database.open("test", in: path, options: options)
+      let context = "round \(round), TOUCHSTONE_SEED=\(IndexTesting.seed)"
+      let last = try database.document("counter")?["n"].int.map { Int($0) } ?? -1
+      if let acknowledged = said.compactMap({ Int($0) }).last { #expect(last >= acknowledged, "\(context)") }
+      let faults = try database.check(deep: true)
+      #expect(faults == [], "\(context)")
+      // What the index finds, against the documents themselves.
+      let query = try database.query("SELECT META().id FROM _ WHERE MATCH(words, $text) ORDER BY META().id")
+      for word in ["mark\(last)", "mark\(last - 1)", "mark\(last + 1)", "w1", "\"w0 w1\"", "w7 NEAR/3 w2"] {
+        let under = try database.query(
+          "SELECT META().id FROM _ WHERE MATCH(words, $text) OR n < -1 ORDER BY META().id")
+        let found = try query.run(["text": .string(word)])
+        #expect(found == (try under.run(["text": .string(word)])), "\(word), \(context)")
+      }
+      let marked = try query.run(["text": .string("mark\(last)")]).count
+      let live = try database.query("SELECT COUNT(*) FROM _ WHERE text LIKE $text")
+      let written = try live.run(["text": .string("mark\(last) %")])[0][0].int ?? -1
+      #expect(marked == Int(written), "\(context)")
+      #expect(try query.run(["text": .string("mark\(last + 1)")]).isEmpty, "\(context)")
+      try database.close()
+      total += last + 1 - next
+      next = last + 1
+    }
+    #expect(total > 8, "only \(total) batches: nothing was tested")
+  }
+
   @Test("queries are right while another process makes and removes indexes", arguments: executionEngines)
   func changes(_ engine: EngineName) throws {
     let (path, options) = try TestDirectory.make(engine)

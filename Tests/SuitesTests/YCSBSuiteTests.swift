@@ -165,7 +165,7 @@ struct YCSBSuiteTests {
     #expect(notes.count == 2 && notes.allSatisfy { $0.contains("rate=4000") }, "\(notes)")
     let table = LatencyTable(file.results).text()
     #expect(table.contains("p99.9") && table.contains("f-read-modify-write"))
-    let amplifications = AmplificationTable(file.results, engines: [engine.rawValue]).text()
+    let amplifications = ValueTable.amplifications(file.results, engines: [engine.rawValue]).text()
     #expect(amplifications.contains(" stored") && amplifications.contains("a-update-heavy"))
   }
 

@@ -36,6 +36,10 @@ enum QueryWork: String, CaseIterable {
   case countPrefix = "count-prefix"
   /// A row that a scan refuses.
   case reject
+  /// Small documents beside a few of many megabytes.
+  case largeBeside = "large-beside"
+  /// LIKE with a pattern that begins with %, in the order of an index.
+  case likeSort = "like-sort"
 }
 
 /// What the workloads of a run share.
@@ -65,7 +69,7 @@ final class QueryData: Sendable {
 
   // MARK: Databases
 
-  private func open(_ engine: ProbedEngine, _ directory: String) throws -> Database {
+  func open(_ engine: ProbedEngine, _ directory: String) throws -> Database {
     try Database.open(
       "travel", in: directory,
       options: DatabaseOptions(
@@ -95,7 +99,7 @@ final class QueryData: Sendable {
     }
   }
 
-  private func database(_ name: String, indexed: Bool) throws -> Database {
+  func database(_ name: String, indexed: Bool) throws -> Database {
     let engine = try context.engine(name)
     let directory = try context.fixtures.directory("query \(name) \(indexed)") { directory in
       let database = try open(engine, directory)
@@ -179,7 +183,7 @@ final class QueryData: Sendable {
       [
         workload(work, "makes an index that is there", operations: 100, indexed: true) { database in
           for _ in 0..<100 { _ = try database.createIndex("typeName", on: ["type", "name"]) }
-        }
+        }, existsAfterReopening,
       ]
     case .countPrefix:
       [
@@ -205,6 +209,8 @@ final class QueryData: Sendable {
           try database.createIndex("typeName", on: ["type", "name"])
         }
       ]
+    case .largeBeside: [false, true].map { largeBeside(indexed: $0) }
+    case .likeSort: [likeSort("early"), likeSort("late")]
     case .insert:
       [0, 1, 4].map { count in
         changing(

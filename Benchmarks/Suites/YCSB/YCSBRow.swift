@@ -64,22 +64,16 @@ struct YCSBRow: Sendable {
       case .read, .scan: total
       }
     }
-    // Set by the run.
-    var reached: Double?
     return Trial(
       run: {
         let traffic = YCSBTraffic(database, data, requests, choosesLatest: variant.choice == .latest)
-        guard let rate = variant.rate else {
-          let (histogram, seconds) = try traffic.runAsFastAsItGoes()
-          return .latencies(histogram, seconds: seconds)
-        }
-        let (histogram, latencies, seconds) = try traffic.run(rate: Double(rate))
-        reached = Double(operations) / seconds
-        return .latencies(histogram, seconds: latencies)
+        let (histogram, seconds) =
+          try variant.rate.map { try traffic.run(rate: Double($0)) } ?? traffic.runAsFastAsItGoes()
+        return .latencies(histogram, seconds: seconds)
       }, fileBytes: { try TrialDirectory.fileBytes(in: directory) },
       // Once a workload is enough; more threads may share commits.
       logicalBytes: isThreaded ? nil : .init(written: written, stored: 0),
-      metrics: { reached.map { [.opsPerSecond: $0] } ?? [:] }, finish: { try database.close() })
+      finish: { try database.close() })
   }
 }
 
@@ -116,10 +110,10 @@ struct YCSBTraffic: Sendable {
     return (total.withLock { $0 }, seconds)
   }
 
-  /// Operations at their times, `rate` a second of all threads together. Returns how long after their times single ones
-  /// ended, the sum of that in seconds, and the seconds from the first one's time to the end.
-  func run(rate: Double) throws -> (LatencyHistogram, latencies: Double, seconds: Double) {
-    let total = Lock((histogram: LatencyHistogram(), sum: UInt64(0)))
+  /// Operations at their times, `rate` a second of all threads together: an open loop. Returns how long after their
+  /// times single ones ended, and the seconds from the first one's time to the end.
+  func run(rate: Double) throws -> (LatencyHistogram, seconds: Double) {
+    let total = Lock(LatencyHistogram())
     // When all threads are there.
     let schedule = ArrivalSchedule(
       begin: Clock.nanoseconds() + 3_000_000, rate: rate, threads: requests.count)
@@ -127,16 +121,13 @@ struct YCSBTraffic: Sendable {
       let client = try YCSBClient(database, data, inserts)
       var histogram = LatencyHistogram()
       let list = requests[thread]
-      let sum = try schedule.run(list.count, thread: thread, into: &histogram) { index in
+      try schedule.run(list.count, thread: thread, into: &histogram) { index in
         try client.run(list[index], choosesLatest: choosesLatest)
       }
-      total.withLock { [histogram] in
-        $0.histogram.add(histogram)
-        $0.sum += sum
-      }
+      total.withLock { [histogram] in $0.add(histogram) }
     }
     let seconds = Double(Clock.nanoseconds() - schedule.begin) / 1e9
-    return total.withLock { ($0.histogram, Double($0.sum) / 1e9, seconds) }
+    return (total.withLock { $0 }, seconds)
   }
 
   /// One thread is the caller's own, where instructions can be counted.

@@ -44,7 +44,7 @@ struct ReportPage {
     th, td { padding: 0.25rem 0.6rem; text-align: right; border-bottom: 1px solid #eee; white-space: nowrap; }
     th:first-child, td:first-child { text-align: left; }
     td.best { font-weight: 600; background: #eef6ee; }
-    table.words { margin: 1rem 0; } table.words th, table.words td { text-align: left; }
+    table.words { margin: 1rem 0; } table.words th, table.words td { text-align: left; white-space: normal; }
     small, .under { color: #666; font-size: 0.85rem; }
     figure { margin: 1.5rem 0; } figcaption { margin-bottom: 0.25rem; }
     figure svg { min-width: 600px; max-width: 100%; height: auto; }

@@ -24,7 +24,9 @@ struct BenchSession {
   static let countedCommits = 32
 
   /// Runs. `runLog` gets a line before each run.
-  func run(countingInstructions: Bool, runLog: String? = nil) throws -> ResultsFile {
+  func run(countingInstructions: Bool, countingAllocations: Bool = false, runLog: String? = nil) throws
+    -> ResultsFile
+  {
     let log = try runLog.map(RunLog.init)
     let line = ProgressLine()
     defer { line.clear() }
@@ -41,6 +43,10 @@ struct BenchSession {
         line.show("counting instructions")
         try addInstructions(to: &results)
       }
+      if countingAllocations {
+        line.show("counting allocations")
+        try addAllocations(to: &results)
+      }
       return results
     } catch is Runner.Interrupted {
       line.clear()
@@ -48,28 +54,60 @@ struct BenchSession {
     }
   }
 
-  /// Runs the same workloads once more, as a child under callgrind.
-  private func addInstructions(to results: inout ResultsFile) throws {
+  /// Runs the same workloads twice more at the same sizes, as a child whose allocations are counted; what is allocated
+  /// once a process, the runtime's own tables, isn't in the lesser count.
+  private func addAllocations(to results: inout ResultsFile) throws {
     let directory = try TrialDirectory(in: settings.workDirectory)
     defer { directory.remove() }
-    let logPath = "\(directory.path)/runs"
+    let output = "\(directory.path)/results.json"
+    var arguments = childArguments(samples: 2, directory: directory.path)
+    func add(_ name: String, _ value: some CustomStringConvertible) {
+      arguments += ["--\(name)", "\(value)"]
+    }
+    if let documents = settings.documents { add("docs", documents) }
+    if let documents = settings.scaleDocuments { add("scale-docs", documents) }
+    add("keys", settings.keys)
+    add("commits", settings.commits)
+    add("output", output)
+    let counts = try AllocationCounter.count(
+      Bundle.main.executablePath ?? CommandLine.arguments[0], arguments, output: output)
+    for index in results.results.indices {
+      guard let count = counts[results.results[index].identity] else { continue }
+      results.results[index].metrics.setAllocations(count)
+    }
+  }
+
+  /// What makes a child run the same workloads, but for their sizes.
+  private func childArguments(samples: Int, directory: String) -> [String] {
     var arguments = ["bench"] + suites.map(\.name)
     func add(_ name: String, _ value: some CustomStringConvertible) {
       arguments += ["--\(name)", "\(value)"]
     }
     if let engines = settings.engines { add("engines", engines.map(\.name).joined(separator: ",")) }
     add("durability", settings.durability.rawValue)
-    add("samples", 1)
+    add("samples", samples)
     add("seed", settings.seed)
+    add("threads", settings.threads.map(String.init).joined(separator: ","))
+    add("rates", settings.rates.map(String.init).joined(separator: ","))
+    add("work-directory", directory)
+    if let dataset = settings.dataset { add("dataset", dataset) }
+    if let only = settings.only { add("only", only.sorted().joined(separator: ",")) }
+    return arguments
+  }
+
+  /// Runs the same workloads once more, as a child under callgrind.
+  private func addInstructions(to results: inout ResultsFile) throws {
+    let directory = try TrialDirectory(in: settings.workDirectory)
+    defer { directory.remove() }
+    let logPath = "\(directory.path)/runs"
+    var arguments = childArguments(samples: 1, directory: directory.path)
+    func add(_ name: String, _ value: some CustomStringConvertible) {
+      arguments += ["--\(name)", "\(value)"]
+    }
     add("docs", Self.countedDocuments)
     add("keys", Self.countedKeys)
     add("commits", Self.countedCommits)
-    add("threads", settings.threads.map(String.init).joined(separator: ","))
-    add("rates", settings.rates.map(String.init).joined(separator: ","))
-    add("work-directory", directory.path)
     add("run-log", logPath)
-    if let dataset = settings.dataset { add("dataset", dataset) }
-    if let only = settings.only { add("only", only.sorted().joined(separator: ",")) }
     if let delay = settings.plantedDelay, let baselinePath {
       add("inject-delay", Int((delay.share * 100).rounded()))
       add("inject-counts", baselinePath)

@@ -57,6 +57,8 @@ struct BenchCommand: Subcommand {
   private static let only = Option("only", "A,B", "Only these workloads of the suites")
   private static let instructions = Flag(
     "instructions", "Also counts the instructions of each run, at small sizes under callgrind")
+  private static let allocations = Flag(
+    "allocations", "Also counts the allocations of each run, in a process of its own")
   private static let delay = Option("inject-delay", "PCT", in: 1...1_000, "Plants a slowdown, to try a gate")
   private static let delayCounts = Option(
     "inject-counts", "FILE",
@@ -72,7 +74,8 @@ struct BenchCommand: Subcommand {
     positionals: [suites],
     options: [
       list, engines, dataset, documents, durability, samples, precision, budget, seed, keys, commits,
-      threads, rates, scaleDocuments, only, instructions, delay, delayCounts, runLog, directory, output,
+      threads, rates, scaleDocuments, only, instructions, allocations, delay, delayCounts, runLog, directory,
+      output,
     ],
     examples: [
       "touchstone bench travel --engines sqlite,lmdb --output r.json",
@@ -87,6 +90,7 @@ struct BenchCommand: Subcommand {
   private let chosen: [Suite]
   private let settings: BenchSettings
   private let countsInstructions: Bool
+  private let countsAllocations: Bool
   private let runLogPath: String?
   private let outputPath: String?
 
@@ -133,6 +137,7 @@ struct BenchCommand: Subcommand {
       settings.plantedDelay = PlantedDelay(share: Double(percent) / 100, instructions: counts)
     }
     countsInstructions = arguments[Self.instructions]
+    countsAllocations = arguments[Self.allocations]
     runLogPath = try arguments.value(Self.runLog)
     self.settings = settings
     outputPath = try arguments.value(Self.output)
@@ -163,7 +168,7 @@ struct BenchCommand: Subcommand {
     // Made before the run, so that a bad path doesn't cost one.
     if let outputPath { try Self.checkWritable(outputPath) }
     let results = try BenchSession(settings, suites: chosen, version: Self.version).run(
-      countingInstructions: countsInstructions, runLog: runLogPath)
+      countingInstructions: countsInstructions, countingAllocations: countsAllocations, runLog: runLogPath)
     try report(results, output)
     if let outputPath {
       try results.encoded().write(to: URL(fileURLWithPath: outputPath), options: .atomic)
@@ -213,10 +218,12 @@ struct BenchCommand: Subcommand {
       let names = suite.engines(settings).map(\.name)
       try output.line("\n" + ResultsTable(rows, engines: names).text())
       let latencies = LatencyTable(rows)
-      if !latencies.isEmpty { try output.line("\n" + latencies.text()) }
-      let amplifications = AmplificationTable(rows, engines: names)
-      if !amplifications.isEmpty { try output.line("\n" + amplifications.text()) }
-      if !latencies.isEmpty || !amplifications.isEmpty { try output.line("") }
+      var tables = latencies.isEmpty ? [] : [latencies.text()]
+      for table in [
+        ValueTable.amplifications(rows, engines: names), ValueTable.allocations(rows, engines: names),
+      ] where !table.isEmpty { tables.append(table.text()) }
+      for table in tables { try output.line("\n" + table) }
+      if !tables.isEmpty { try output.line("") }
       try output.line(
         ResultsSummary(rows, engines: names, durability: settings.durability.rawValue).text())
       for note in suite.notes(rows) { try output.line(note) }

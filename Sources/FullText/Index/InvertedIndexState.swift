@@ -17,7 +17,7 @@ struct InvertedIndexState: Equatable {
   var tokens: UInt64 = 0
   /// The number that the next list gets.
   var nextList: UInt32 = InvertedIndexFormat.firstPostingList
-  /// By what the words were made: an index is only read by the same.
+  /// By what the words were made: text of `AnalysisVersion`.
   var analysis: [UInt8] = []
 
   init(columns: Int) { self.columns = columns }

@@ -56,7 +56,8 @@ public final class InvertedIndexWriter {
     named name: String, columns: Int, analyzer: TextAnalyzer, in transaction: any WriteTransaction
   ) throws -> InvertedIndexWriter {
     let keyspaces = try InvertedIndexKeyspaces(creating: name, in: transaction)
-    let state = InvertedIndexState(columns: columns)
+    var state = InvertedIndexState(columns: columns)
+    state.analysis = Array(AnalysisVersion.text(of: analyzer.options).utf8)
     try state.store(keyspaces.terms, transaction)
     return InvertedIndexWriter(keyspaces, state, analyzer, isFresh: true)
   }

@@ -25,6 +25,8 @@ public final class InvertedIndexReader {
 
   /// How many documents have at least one term.
   public var documentCount: Int { Int(clamping: state.documents) }
+  /// By what its words were made, as `AnalysisVersion` has it; empty when that wasn't noted.
+  public var analysis: String { String(decoding: state.analysis, as: UTF8.self) }
   /// How many columns texts have.
   public var columns: Int { state.columns }
   var averageLength: Double { Double(state.tokens) / Double(max(1, state.documents)) }

@@ -15,6 +15,7 @@ package final class QueryRelevance: Sendable {
     /// The documents that could matter by `sequence`; nil when they aren't known.
     var members: Set<String>?
     var sequence: UInt64 = 0
+    var unsequenced: UInt64 = 0
     /// There are too many of them.
     var isOff = false
   }
@@ -59,11 +60,13 @@ package final class QueryRelevance: Sendable {
     var state = state.withLock { $0 }
     if state.isOff { return true }
     let now = try snapshot.lastSequence
-    guard var members = state.members, now >= state.sequence,
+    let unsequenced = snapshot.unsequencedCommits
+    guard var members = state.members, now >= state.sequence, unsequenced == state.unsequenced,
       now - state.sequence <= QueryRelevance.mostChanges
     else {
       state.members = try collect(snapshot, parameters, cancellation)
       state.sequence = now
+      state.unsequenced = unsequenced
       state.isOff = state.members == nil
       self.state.withLock { $0 = state }
       return true

@@ -49,4 +49,11 @@ public struct FullTextIndexKind: IndexKind {
   public func open(_ index: IndexRecord, in transaction: any ReadTransaction) throws -> any IndexMaintainer {
     try FullTextIndexMaintainer(index, transaction)
   }
+
+  /// Whether its words were made by the ICU and the libstemmer that are here.
+  public func isCurrent(_ index: IndexRecord, in transaction: any ReadTransaction) throws -> Bool {
+    let definition = try FullTextIndexDefinition(encoded: index.definition)
+    return try InvertedIndexReader(named: index.keyspaceName, in: transaction).analysis
+      == AnalysisVersion.text(of: definition.options)
+  }
 }

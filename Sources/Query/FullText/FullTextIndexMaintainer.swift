@@ -53,9 +53,20 @@ final class FullTextIndexMaintainer: IndexMaintainer {
   func check(_ documents: IndexedDocuments, _ check: IntegrityCheck, subject: String) throws {
     extractor.begin(documents.sharedKeys)
     knownKeys = -1
-    let proof = try InvertedIndexCheck(
-      try InvertedIndexReader(named: keyspaceName, in: check.transaction),
-      analyzer: try TextAnalyzer(definition.options))
+    let reader = try InvertedIndexReader(named: keyspaceName, in: check.transaction)
+    let proof = try InvertedIndexCheck(reader, analyzer: try TextAnalyzer(definition.options))
+    // Other words than it was made of may be why it differs.
+    let here = AnalysisVersion.text(of: definition.options)
+    var note: String? =
+      reader.analysis == here
+      ? nil
+      : "was made by \(reader.analysis.isEmpty ? "an unknown analysis" : reader.analysis), and here is \(here): open "
+        + "the database for writing, which makes it anew"
+    func report(_ wrong: String) throws {
+      if let text = note { try check.report(subject, text) }
+      note = nil
+      try check.report(subject, wrong)
+    }
     // The texts are looked up in the index while documents are scanned: some at a time.
     var range = KeyRange.all
     var isDone = false
@@ -77,11 +88,11 @@ final class FullTextIndexMaintainer: IndexMaintainer {
         let wrong = try document.id.withUnsafeBytes { id in
           try FullTextIndexMaintainer.withBuffers(document.texts[...], []) { try proof.add(id, $0) }
         }
-        if let wrong { try check.report(subject, wrong) }
+        if let wrong { try report(wrong) }
       }
       range.lower = .exclusive(batch.last?.id ?? [])
     }
-    try proof.finish { try check.report(subject, $0) }
+    try proof.finish(report)
   }
 
   private static func withBuffers<Result>(

@@ -11,6 +11,7 @@ final class FullTextMatch {
   @exclusivity(unchecked) var rank = 0.0
   private var parsed: MatchQuery??
   private var found: MatchedDocuments?
+  private var rows: FoundDocuments?
 
   init(_ compiled: CompiledMatch, _ snapshot: DocumentSnapshot) {
     self.compiled = compiled
@@ -44,6 +45,27 @@ final class FullTextMatch {
     return try MatchSearch(query, in: reader, weights: compiled.index.definition.weights)
   }
 
+  /// All that it finds, in the index's order, for a step that goes through it once for each row of the steps before:
+  /// found once. Ranks are there when they are asked for.
+  func rows(_ context: EvaluationContext, isRanked: Bool) throws -> FoundDocuments {
+    if let rows { return rows }
+    let found = FoundDocuments()
+    if let search = try search(context) {
+      try snapshot.withoutWrites {
+        if isRanked {
+          try search.forEachRanked { id, rank in
+            found.append(id, rank)
+            return true
+          }
+        } else {
+          while let id = try search.next() { found.append(id, nil) }
+        }
+      }
+    }
+    rows = found
+    return found
+  }
+
   /// All that it finds, for rows that come from elsewhere.
   func documents(_ context: EvaluationContext) throws -> MatchedDocuments {
     if let found { return found }
@@ -61,7 +83,20 @@ final class FullTextMatch {
   }
 }
 
-/// IDs of documents and their ranks.
+/// IDs of documents and their ranks, in an order.
+final class FoundDocuments {
+  private let arena = EvaluationArena(capacity: 4_096)
+  private(set) var ids: [TextSlice] = []
+  /// As many as IDs, or none.
+  private(set) var ranks: [Double] = []
+
+  func append(_ id: UnsafeRawBufferPointer, _ rank: Double?) {
+    ids.append(arena.copy(TextSlice(id)))
+    if let rank { ranks.append(rank) }
+  }
+}
+
+/// IDs of documents and their ranks, by ID.
 final class MatchedDocuments {
   private let table = RowTable([ValueOrder(.empty)])
   private let arena = EvaluationArena(capacity: 16_384)

@@ -15,7 +15,6 @@ extension QueryExecution {
     _ step: CompiledStep, _ number: Int, _ access: CompiledFullTextAccess, _ next: () throws -> Bool
   ) throws -> Bool {
     let match = context.matches[access.match]
-    guard let search = try match.search(context) else { return true }
     let needsRecord = step.needsRecord
     let row = context.rows + step.source
     let arena = context.arena
@@ -29,6 +28,16 @@ extension QueryExecution {
       row.pointee = SourceRow(id: id)
       return try offer(step, filter, count, next)
     }
+    if number > 0 {
+      // The same for every row of the steps before.
+      let found = try match.rows(context, isRanked: access.isRanked)
+      for (index, id) in found.ids.enumerated() {
+        if access.isRanked { match.rank = found.ranks[index] }
+        guard try take(id.bytes) else { return false }
+      }
+      return true
+    }
+    guard let search = try match.search(context) else { return true }
     try snapshot.withoutWrites {
       if access.takesBest {
         let window = try RowWindow(compiled, context)

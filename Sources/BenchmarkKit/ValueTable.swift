@@ -1,0 +1,50 @@
+/// Something that some workloads have besides times, for a terminal: workloads as rows, an engine a column.
+public struct ValueTable {
+  private let title: String
+  private let results: [WorkloadResult]
+  private let engines: [String]
+  private let value: (WorkloadResult) -> String?
+
+  private init(
+    _ title: String, _ results: [WorkloadResult], engines: [String],
+    _ value: @escaping (WorkloadResult) -> String?
+  ) {
+    self.title = title
+    self.results = results.filter { value($0) != nil }
+    self.engines = engines
+    self.value = value
+  }
+
+  /// How many bytes were written and are stored for each byte of the data.
+  public static func amplifications(_ results: [WorkloadResult], engines: [String]) -> ValueTable {
+    ValueTable("bytes for each byte of the data", results, engines: engines) { result in
+      let written = result.metrics[.writeAmplification].map { "\(Format.ratio($0.median)) written" }
+      let stored = result.metrics[.spaceAmplification].map { "\(Format.ratio($0.median)) stored" }
+      let parts = [written, stored].compactMap { $0 }
+      return parts.isEmpty ? nil : parts.joined(separator: ", ")
+    }
+  }
+
+  /// Allocations of an operation.
+  public static func allocations(_ results: [WorkloadResult], engines: [String]) -> ValueTable {
+    ValueTable("allocations an operation", results, engines: engines) { result in
+      result.metrics[.allocations].map { Format.ratio($0.median / Double(max(1, result.operations))) }
+    }
+  }
+
+  /// Whether there is nothing to show.
+  public var isEmpty: Bool { results.isEmpty }
+
+  /// The lines of the table.
+  public func text() -> String {
+    var labels: [String] = []
+    for result in results where !labels.contains(result.label) { labels.append(result.label) }
+    var cells = [[title, ""] + engines]
+    for label in labels {
+      let row = results.filter { $0.label == label }
+      let texts = engines.map { engine in row.first { $0.engine == engine }.flatMap(value) ?? "-" }
+      cells.append([row[0].workload, row[0].parameters.text] + texts)
+    }
+    return TextColumns.aligned(cells).joined(separator: "\n")
+  }
+}
