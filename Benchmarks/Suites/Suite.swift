@@ -45,9 +45,8 @@ public struct Suite: Sendable {
 
   /// All suites, in the order in which they run when none is named.
   public static let all = [
-    engine, travel, documents, query, fullText, encryption, convert, upgrade, claims,
-    ycsb, cold,
-    sync, scale,
+    engine, travel, documents, query, fullText, encryption, convert, upgrade, claims, ycsb, cold, sync, scale,
+    harness,
   ]
 }
 

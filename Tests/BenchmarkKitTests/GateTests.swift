@@ -79,7 +79,8 @@ struct GateTests {
     let old = try file(["w": Taken(seconds: Self.nine, busy: 0.2, instructions: 1_000_000)])
     func gate(_ new: Taken) throws -> Gate { Gate(try file(["w": new]), baseline: old) }
     let more = try gate(Taken(seconds: Self.nine, busy: 0.2, instructions: 1_150_000))
-    #expect(more.rows.map(\.measure) == [.instructions, .wall] && more.rows.map(\.isBeyond) == [true, false])
+    #expect(
+      more.rows.map(\.measure) == [.instructions, .wall] && more.rows.map(\.isBeyond) == [true, false])
     let longer = try gate(
       Taken(seconds: Self.nine.map { $0 * 1.5 }, busy: 0.2, instructions: 1_000_000))
     #expect(longer.rows.map(\.isBeyond) == [false, true])

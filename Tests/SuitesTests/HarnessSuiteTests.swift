@@ -1,0 +1,18 @@
+import BenchmarkKit
+import Foundation
+import Testing
+
+@testable import Suites
+
+@Suite struct HarnessSuiteTests {
+  @Test func eachWayOfTimingStandsBesideTheLoopAlone() throws {
+    let settings = BenchSettings(samples: 2, workDirectory: NSTemporaryDirectory())
+    let file = try BenchRun(settings, version: "0.1.0+test").run([.harness])
+    #expect(file.results.map(\.workload).sorted() == Suite.harness.workloadNames.sorted())
+    #expect(file.results.allSatisfy { $0.limit.map { $0.normalized > 0 } == true })
+    let timed = file.results.filter { $0.metrics[.latencyP50] != nil }
+    #expect(Set(timed.map(\.workload)) == ["sampled", "each"])
+    let notes = Suite.harness.notes(file.results)
+    #expect(notes.count == 3 && notes.allSatisfy { $0.contains("the harness adds") })
+  }
+}
