@@ -26,7 +26,6 @@ final class ReadAhead: @unchecked Sendable {
     var bytes = 0
     var isReaderWaiting = false
     var isStopped = false
-    var isDone = false
     var failure: (any Error)?
   }
 
@@ -62,14 +61,16 @@ final class ReadAhead: @unchecked Sendable {
   }
 
   func giveBack(_ chunk: EntryChunk) {
-    let isReaderWaiting = state.withLock { state in
-      state.bytes -= chunk.used
+    let used = chunk.used
+    chunk.clear()
+    let isRoom = state.withLock { state in
+      state.bytes -= used
       state.empty.append(chunk)
-      let isWaiting = state.isReaderWaiting
+      guard state.isReaderWaiting, state.bytes < Self.aheadBytes else { return false }
       state.isReaderWaiting = false
-      return isWaiting
+      return true
     }
-    if isReaderWaiting { room.signal() }
+    if isRoom { room.signal() }
   }
 
   /// Ends reading, and waits until it has.
@@ -101,10 +102,7 @@ final class ReadAhead: @unchecked Sendable {
     } catch {
       failure = error
     }
-    state.withLock { state in
-      state.failure = failure
-      state.isDone = true
-    }
+    state.withLock { $0.failure = failure }
     filled.signal()
     ended.signal()
   }
@@ -147,7 +145,7 @@ final class ReadAhead: @unchecked Sendable {
 
   private func empty(_ keyspace: Int) -> EntryChunk {
     let chunk = state.withLock { $0.empty.popLast() } ?? EntryChunk()
-    chunk.clear(keyspace)
+    chunk.keyspace = keyspace
     return chunk
   }
 
@@ -173,7 +171,7 @@ final class EntryChunk {
   private static let bytes = 256 << 10
 
   /// Which of the keyspaces.
-  private(set) var keyspace = 0
+  fileprivate(set) var keyspace = 0
   /// Bytes in use.
   private(set) var used = 0
   private(set) var entries = 0
@@ -184,8 +182,7 @@ final class EntryChunk {
 
   deinit { memory.deallocate() }
 
-  fileprivate func clear(_ keyspace: Int) {
-    self.keyspace = keyspace
+  fileprivate func clear() {
     used = 0
     entries = 0
     end = nil
