@@ -13,8 +13,8 @@ public struct CopyProgress: Sendable, Equatable {
 ///
 /// Nothing is looked into: what lies above an engine comes along unread.
 public struct KeyspaceCopy {
-  /// Bytes of keys and values in one transaction: as much as an engine holds easily.
-  static let batchBytes = 16 << 20
+  /// Bytes of keys and values in one transaction: as much as an engine holds easily, and in memory that is at hand.
+  static let batchBytes = 4 << 20
   /// Entries between two calls of `onProgress`.
   static let progressEntries = 1_024
   /// A full map grows between transactions, each time to twice its size.
@@ -35,105 +35,90 @@ public struct KeyspaceCopy {
     self.onProgress = onProgress
   }
 
-  /// Copies everything, in as many transactions as it takes; returns what it has read, to hold the copy against. When it
-  /// throws, `target` holds a part and is of no use. Throws `alreadyExists` when `target` has a keyspace.
+  /// Copies everything, in as many transactions as it takes; returns what it has read, to hold the copy against. A
+  /// thread of its own reads while this one writes. When it throws, `target` holds a part and is of no use. Throws
+  /// `alreadyExists` when `target` has a keyspace.
   @discardableResult
   public func run() throws -> KeyspaceRecord {
     let keyspaces = try source.keyspaces().sorted { $0.value.number < $1.value.number }
-    var progress = CopyProgress(
-      entries: 0, bytes: 0, totalEntries: try keyspaces.reduce(0) { $0 + (try source.count(of: $1.value)) })
-    var record = KeyspaceRecord()
+      .map { (name: $0.key, keyspace: $0.value) }
+    var copied = Copied()
+    copied.progress.totalEntries = try keyspaces.reduce(0) { $0 + (try source.count(of: $1.keyspace)) }
     var copies: [Keyspace] = []
     try target.write { (transaction: any WriteTransaction) throws -> Void in
       guard try transaction.keyspaces().isEmpty else {
         throw StorageError(
           .alreadyExists, "a copy needs an empty file, and there are keyspaces", path: target.path)
       }
-      copies = try keyspaces.map { try transaction.createKeyspace($0.key, shape: $0.value.shape) }
+      copies = try keyspaces.map { try transaction.createKeyspace($0.name, shape: $0.keyspace.shape) }
     }
-    for (keyspace, copy) in zip(keyspaces, copies) {
-      try self.copy(keyspace.key, keyspace.value, to: copy, &progress, &record)
+    var growths = 0
+    while true {
+      do {
+        try copy(keyspaces, to: copies, &copied)
+        break
+      } catch let error as StorageError where error.code == .mapFull && growths < Self.maximumGrowths {
+        // Reading begins again where the transaction began.
+        growths += 1
+      }
     }
-    try onProgress(progress)
-    return record
+    try onProgress(copied.progress)
+    return copied.record
+  }
+
+  /// What is committed.
+  private struct Copied {
+    var progress = CopyProgress(entries: 0, bytes: 0, totalEntries: 0)
+    var record = KeyspaceRecord()
+    var next = ReadAhead.Position()
+  }
+
+  /// What one transaction has written. When it fails, none of it counts.
+  private struct Batch {
+    var progress: CopyProgress
+    var pieces: [KeyspaceRecord.Piece] = []
+    var next: ReadAhead.Position
+    var isLast = false
   }
 
   private func copy(
-    _ name: String, _ keyspace: Keyspace, to copy: Keyspace, _ progress: inout CopyProgress,
-    _ record: inout KeyspaceRecord
+    _ keyspaces: [(name: String, keyspace: Keyspace)], to copies: [Keyspace], _ copied: inout Copied
   ) throws {
-    var lower = KeyRange.Bound.unbounded
-    var growths = 0
+    let entries = ReadAhead(source, keyspaces, from: copied.next)
+    defer { entries.stop() }
     while true {
-      // What a transaction that fails has counted doesn't count.
-      var batch = Batch(name: name, shape: keyspace.shape, lower: lower, progress: progress)
-      do {
-        try target.write { (transaction: any WriteTransaction) throws -> Void in
-          try batch.fill(from: keyspace, of: source, to: copy, transaction, onProgress)
-        }
-      } catch let error as StorageError where error.code == .mapFull && growths < Self.maximumGrowths {
-        growths += 1
-        continue
+      var batch = Batch(progress: copied.progress, next: copied.next)
+      try target.write { (transaction: any WriteTransaction) throws -> Void in
+        try fill(transaction, copies, from: entries, &batch)
       }
-      progress = batch.progress
-      record.pieces += batch.pieces
-      guard !batch.isLast else { return }
-      lower = batch.lower
+      copied.progress = batch.progress
+      copied.record.pieces += batch.pieces
+      copied.next = batch.next
+      if batch.isLast { return }
     }
   }
 
-  /// The entries of one transaction.
-  private struct Batch {
-    let name: String
-    let shape: KeyspaceShape
-    /// Behind which key the next entries are.
-    var lower: KeyRange.Bound
-    var progress: CopyProgress
-    var pieces: [KeyspaceRecord.Piece] = []
-    var isLast = true
-
-    /// Copies entries until there are enough, or no more.
-    mutating func fill(
-      from keyspace: Keyspace, of source: any ReadTransaction, to copy: Keyspace,
-      _ transaction: any WriteTransaction, _ onProgress: (CopyProgress) throws -> Void
-    ) throws {
-      let before = progress
-      var pieces: [KeyspaceRecord.Piece] = []
-      var lower = lower
-      var digest = EntryDigest()
-      var entries = 0
-      var bytes = 0
-      var isLast = true
-      try source.scan(keyspace, KeyRange(lower: lower)) { key, value in
+  /// Copies as much as one transaction takes, in whole pieces, or all that is left.
+  private func fill(
+    _ transaction: any WriteTransaction, _ copies: [Keyspace], from entries: ReadAhead, _ batch: inout Batch
+  ) throws {
+    let limit = batch.progress.bytes + Self.batchBytes
+    var progress = batch.progress
+    while let chunk = try entries.next() {
+      defer { entries.giveBack(chunk) }
+      let copy = copies[chunk.keyspace]
+      try chunk.forEach { key, value in
         try transaction.append(key, value, in: copy)
-        digest.add(key, value)
-        entries += 1
-        if entries % KeyspaceCopy.progressEntries == 0 {
-          try onProgress(
-            CopyProgress(
-              entries: before.entries + entries, bytes: before.bytes + bytes + digest.bytes,
-              totalEntries: before.totalEntries))
-        }
-        guard digest.bytes >= KeyspaceRecord.pieceBytes else { return true }
-        let last = [UInt8](key)
-        pieces.append(piece(KeyRange(lower: lower, upper: .inclusive(last)), digest))
-        lower = .exclusive(last)
-        bytes += digest.bytes
-        digest = EntryDigest()
-        isLast = bytes < KeyspaceCopy.batchBytes
-        return isLast
+        progress.entries += 1
+        progress.bytes += key.count + value.count
+        if progress.entries % Self.progressEntries == 0 { try onProgress(progress) }
       }
-      // The last piece reaches to the end: nothing may be behind it.
-      if isLast { pieces.append(piece(KeyRange(lower: lower), digest)) }
-      self.pieces = pieces
-      self.lower = lower
-      self.isLast = isLast
-      progress.entries += entries
-      progress.bytes += bytes + digest.bytes
+      guard let end = chunk.end else { continue }
+      batch.pieces.append(end.piece)
+      batch.next = end.next
+      batch.progress = progress
+      if progress.bytes >= limit { return }
     }
-
-    private func piece(_ range: KeyRange, _ digest: EntryDigest) -> KeyspaceRecord.Piece {
-      KeyspaceRecord.Piece(keyspace: name, shape: shape, range: range, digest: digest)
-    }
+    batch.isLast = true
   }
 }

@@ -95,6 +95,25 @@ struct LMDBTests {
     try engine.close()
   }
 
+  @Test func aCopyIntoASmallMapGrowsIt() throws {
+    let source = try open(directory.file("source"))
+    try source.write { transaction in
+      for name in ["a", "b", "c"] {
+        let keyspace = try transaction.createKeyspace(name, shape: .documents)
+        for number in 1_000..<2_500 {
+          try transaction.put(
+            bytes("\(number)"), [UInt8](repeating: UInt8(number & 255), count: number * 5), in: keyspace)
+        }
+      }
+    }
+    let target = try open(directory.file("target"), mapBytes: 1 << 20)
+    let record = try source.read { try KeyspaceCopy(from: $0, to: target).run() }
+    #expect(record.total.entries == 4_500)
+    try record.verify(target)
+    try target.close()
+    try source.close()
+  }
+
   @Test func aSwallowedFailureIsToldByTheCommit() throws {
     let engine = try open(directory.file(), mapBytes: 1 << 20)
     let keyspace = try engine.write { try $0.createKeyspace("k", shape: .documents) }

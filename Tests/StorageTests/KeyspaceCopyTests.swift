@@ -44,6 +44,90 @@ import Testing
     #expect(record.pieces.count >= 3 && (count < 1_500 || record.pieces.count > 20))
   }
 
+  @Test("values larger than what is read ahead come along")
+  func large() throws {
+    let source = try filled(3)
+    try source.write { (transaction: any WriteTransaction) throws -> Void in
+      let documents = try transaction.createKeyspace("documents", shape: .documents)
+      for number in 0..<4 {
+        let value = [UInt8](repeating: UInt8(number), count: 3_000_000 * number + number)
+        try transaction.put(Array("large \(number)".utf8), value, in: documents)
+      }
+    }
+    let (target, record) = try copied(source)
+    try record.verify(target)
+    let count = try target.read { transaction in
+      let documents = try #require(try transaction.keyspace(named: "documents"))
+      return try transaction.bytes(Array("large 3".utf8), in: documents)?.count
+    }
+    #expect(count == 9_000_003)
+  }
+
+  private struct Stop: Error {}
+
+  @Test(
+    "what the progress handler throws ends the copy, whatever was read ahead", arguments: [0, 1_024, 2_048])
+  func stopped(_ entries: Int) throws {
+    let source = try filled(1_500)
+    let target = try Self.engine()
+    for _ in 0..<20 {
+      #expect(throws: Stop.self) {
+        try source.read {
+          try KeyspaceCopy(from: $0, to: target) { if $0.entries >= entries { throw Stop() } }.run()
+        }
+      }
+      let names = try target.read { try $0.keyspaces().keys }
+      try target.write { (transaction: any WriteTransaction) throws -> Void in
+        for name in names {
+          if let keyspace = try transaction.keyspace(named: name) { try transaction.dropKeyspace(keyspace) }
+        }
+      }
+    }
+  }
+
+  /// A snapshot whose scans fail behind some entries.
+  private final class FailingSource: ReadTransaction {
+    private let transaction: any ReadTransaction
+    private var left: Int
+
+    init(_ transaction: any ReadTransaction, after entries: Int) {
+      self.transaction = transaction
+      left = entries
+    }
+
+    func scan(
+      _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
+      _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
+    ) throws {
+      try transaction.scan(keyspace, range, order: order, fetch: fetch) { key, value in
+        guard left > 0 else { throw Stop() }
+        left -= 1
+        return try body(key, value)
+      }
+    }
+
+    func keyspace(named name: String) throws -> Keyspace? { try transaction.keyspace(named: name) }
+    func keyspaces() throws -> [String: Keyspace] { try transaction.keyspaces() }
+    func get(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> UnsafeRawBufferPointer? {
+      try transaction.get(key, in: keyspace)
+    }
+    func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor {
+      try transaction.cursor(in: keyspace, range)
+    }
+    func count(of keyspace: Keyspace) throws -> Int { try transaction.count(of: keyspace) }
+    func end() { transaction.end() }
+  }
+
+  @Test("what reading throws ends the copy", arguments: [0, 1, 1_700, 2_999])
+  func unreadable(_ entries: Int) throws {
+    let source = try filled(1_500)
+    #expect(throws: Stop.self) {
+      try source.read {
+        try KeyspaceCopy(from: FailingSource($0, after: entries), to: try Self.engine()).run()
+      }
+    }
+  }
+
   @Test("every difference is found", arguments: 0..<9)
   func different(_ kind: Int) throws {
     let source = try filled(300)

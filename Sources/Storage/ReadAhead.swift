@@ -1,0 +1,237 @@
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// Reads the entries of keyspaces in order on a thread of its own, some megabytes ahead of the thread that takes them.
+///
+/// The reader is alone with the transaction until `stop()` returns. `@unchecked Sendable`: the transaction is the
+/// reader's, a chunk belongs to one thread at a time, and what both touch is under the lock.
+final class ReadAhead: @unchecked Sendable {
+  /// Where reading begins.
+  struct Position {
+    /// Which of the keyspaces.
+    var keyspace = 0
+    /// Behind which of its keys.
+    var lower = KeyRange.Bound.unbounded
+  }
+
+  /// Bytes that are read before anybody has taken them, and one chunk more.
+  private static let aheadBytes = 4 << 20
+
+  private struct State {
+    var filled: [EntryChunk] = []
+    /// Taken and given back, to be filled again.
+    var empty: [EntryChunk] = []
+    /// Of the chunks that are filled and not given back.
+    var bytes = 0
+    var isReaderWaiting = false
+    var isStopped = false
+    var failure: (any Error)?
+  }
+
+  private let transaction: any ReadTransaction
+  private let keyspaces: [(name: String, keyspace: Keyspace)]
+  private let taker = pthread_self()
+  private let state = Lock(State())
+  /// Signalled for each chunk, and once more at the end.
+  private let filled = CountingSemaphore()
+  private let room = CountingSemaphore()
+  private let ended = CountingSemaphore()
+
+  /// Begins to read. `stop()` has to be called once, whatever happens.
+  init(
+    _ transaction: any ReadTransaction, _ keyspaces: [(name: String, keyspace: Keyspace)],
+    from position: Position
+  ) {
+    self.transaction = transaction
+    self.keyspaces = keyspaces
+    Workers().enqueue { [self] in run(from: position) }
+  }
+
+  // MARK: Taking
+
+  /// The next entries; nil when there are no more. Throws what reading has thrown. The last one is given back first.
+  func next() throws -> EntryChunk? {
+    filled.wait()
+    return try state.withLock { state throws -> EntryChunk? in
+      if !state.filled.isEmpty { return state.filled.removeFirst() }
+      if let failure = state.failure { throw failure }
+      return nil
+    }
+  }
+
+  func giveBack(_ chunk: EntryChunk) {
+    let used = chunk.used
+    chunk.clear()
+    let isRoom = state.withLock { state in
+      state.bytes -= used
+      state.empty.append(chunk)
+      guard state.isReaderWaiting, state.bytes < Self.aheadBytes else { return false }
+      state.isReaderWaiting = false
+      return true
+    }
+    if isRoom { room.signal() }
+  }
+
+  /// Ends reading, and waits until it has.
+  func stop() {
+    let isReaderWaiting = state.withLock { state in
+      state.isStopped = true
+      let isWaiting = state.isReaderWaiting
+      state.isReaderWaiting = false
+      return isWaiting
+    }
+    if isReaderWaiting { room.signal() }
+    ended.wait()
+  }
+
+  // MARK: Reading
+
+  private func run(from position: Position) {
+    var failure: (any Error)?
+    do {
+      // Workers that get no thread do their work in the one that brings it, which can't take meanwhile.
+      guard pthread_equal(pthread_self(), taker) == 0 else {
+        throw StorageError(.ioError, "reading ahead: the system gives no thread")
+      }
+      var lower = position.lower
+      for index in position.keyspace..<keyspaces.count {
+        guard try read(index, behind: lower) else { break }
+        lower = .unbounded
+      }
+    } catch {
+      failure = error
+    }
+    state.withLock { $0.failure = failure }
+    filled.signal()
+    ended.signal()
+  }
+
+  /// Reads one keyspace to its end. False when reading was stopped.
+  private func read(_ index: Int, behind start: KeyRange.Bound) throws -> Bool {
+    let (name, keyspace) = keyspaces[index]
+    var lower = start
+    var digest = EntryDigest()
+    var chunk = empty(index)
+    var isStopped = false
+    func piece(_ range: KeyRange) -> KeyspaceRecord.Piece {
+      KeyspaceRecord.Piece(keyspace: name, shape: keyspace.shape, range: range, digest: digest)
+    }
+    try transaction.scan(keyspace, KeyRange(lower: start)) { key, value in
+      if !chunk.append(key, value) {
+        isStopped = !deliver(chunk)
+        guard !isStopped else { return false }
+        chunk = empty(index)
+        chunk.appendFirst(key, value)
+      }
+      digest.add(key, value)
+      guard digest.bytes >= KeyspaceRecord.pieceBytes else { return true }
+      let last = [UInt8](key)
+      chunk.end = (
+        piece(KeyRange(lower: lower, upper: .inclusive(last))),
+        Position(keyspace: index, lower: .exclusive(last))
+      )
+      isStopped = !deliver(chunk)
+      chunk = empty(index)
+      lower = .exclusive(last)
+      digest = EntryDigest()
+      return !isStopped
+    }
+    guard !isStopped else { return false }
+    // The last piece reaches to the end: nothing may be behind it.
+    chunk.end = (piece(KeyRange(lower: lower)), Position(keyspace: index + 1))
+    return deliver(chunk)
+  }
+
+  private func empty(_ keyspace: Int) -> EntryChunk {
+    let chunk = state.withLock { $0.empty.popLast() } ?? EntryChunk()
+    chunk.keyspace = keyspace
+    return chunk
+  }
+
+  /// Hands a chunk over, and waits when enough were. False when no more are wanted.
+  private func deliver(_ chunk: EntryChunk) -> Bool {
+    let isEnough = state.withLock { state in
+      state.filled.append(chunk)
+      state.bytes += chunk.used
+      state.isReaderWaiting = state.bytes >= Self.aheadBytes && !state.isStopped
+      return state.isReaderWaiting
+    }
+    filled.signal()
+    if isEnough { room.wait() }
+    return state.withLock { !$0.isStopped }
+  }
+}
+
+/// Entries of one keyspace in a row: 4 bytes the key's length, 4 the value's, key, value, in this machine's order.
+///
+/// Not `Sendable`: handed from thread to thread by `ReadAhead`.
+final class EntryChunk {
+  /// Of keys, values and lengths; more when one entry has more. Small enough for the processor's cache.
+  private static let bytes = 256 << 10
+
+  /// Which of the keyspaces.
+  fileprivate(set) var keyspace = 0
+  /// Bytes in use.
+  private(set) var used = 0
+  private(set) var entries = 0
+  /// With the last entries of a piece: the piece, and where reading goes on behind it.
+  var end: (piece: KeyspaceRecord.Piece, next: ReadAhead.Position)?
+
+  private var memory = UnsafeMutableRawBufferPointer.allocate(byteCount: EntryChunk.bytes, alignment: 16)
+
+  deinit { memory.deallocate() }
+
+  fileprivate func clear() {
+    used = 0
+    entries = 0
+    end = nil
+    if memory.count > Self.bytes { allocate(Self.bytes) }
+  }
+
+  private func allocate(_ count: Int) {
+    memory.deallocate()
+    memory = .allocate(byteCount: count, alignment: 16)
+  }
+
+  /// False when there is no room.
+  fileprivate func append(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Bool {
+    let used = used
+    let count = 8 + key.count + value.count
+    guard count <= memory.count - used, let start = memory.baseAddress else { return false }
+    let place = start + used
+    place.storeBytes(of: UInt32(truncatingIfNeeded: key.count), as: UInt32.self)
+    place.storeBytes(of: UInt32(truncatingIfNeeded: value.count), toByteOffset: 4, as: UInt32.self)
+    if let bytes = key.baseAddress { (place + 8).copyMemory(from: bytes, byteCount: key.count) }
+    if let bytes = value.baseAddress {
+      (place + 8 + key.count).copyMemory(from: bytes, byteCount: value.count)
+    }
+    self.used = used + count
+    entries += 1
+    return true
+  }
+
+  /// Appends to an empty chunk, which gets as large as it takes.
+  fileprivate func appendFirst(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
+    let count = 8 + key.count + value.count
+    if count > memory.count { allocate(count) }
+    _ = append(key, value)
+  }
+
+  /// Hands all entries to `body`, in order.
+  func forEach(
+    _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Void
+  ) rethrows {
+    guard var place = UnsafeRawPointer(memory.baseAddress) else { return }
+    for _ in 0..<entries {
+      let keyCount = Int(place.loadUnaligned(as: UInt32.self))
+      let valueCount = Int(place.loadUnaligned(fromByteOffset: 4, as: UInt32.self))
+      let key = place + 8
+      let value = key + keyCount
+      try body(
+        UnsafeRawBufferPointer(start: key, count: keyCount),
+        UnsafeRawBufferPointer(start: value, count: valueCount))
+      place = value + valueCount
+    }
+  }
+}
