@@ -171,20 +171,21 @@ let package = Package(
   ]
     + (fuzzing
       ? [
+        .target(name: "FuzzDriver", path: "Fuzz/Driver"),
         .executableTarget(
-          name: "fuzz-fleece", dependencies: ["Fleece"], path: "Fuzz/Fleece",
+          name: "fuzz-fleece", dependencies: ["FuzzDriver", "Fleece"], path: "Fuzz/Fleece",
           swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
           linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
         .executableTarget(
-          name: "fuzz-query", dependencies: ["Query"], path: "Fuzz/Query",
+          name: "fuzz-query", dependencies: ["FuzzDriver", "Query"], path: "Fuzz/Query",
           swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
           linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
         .executableTarget(
-          name: "fuzz-match", dependencies: ["FullText"], path: "Fuzz/Match",
+          name: "fuzz-match", dependencies: ["FuzzDriver", "FullText"], path: "Fuzz/Match",
           swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
           linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
         .executableTarget(
-          name: "fuzz-json", dependencies: ["Fleece"], path: "Fuzz/JSON",
+          name: "fuzz-json", dependencies: ["FuzzDriver", "Fleece"], path: "Fuzz/JSON",
           swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
           linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
       ] : []),
