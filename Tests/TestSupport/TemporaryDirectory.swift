@@ -28,5 +28,6 @@ public final class TemporaryDirectory: Sendable {
 /// Runs `body` with the path of a directory of its own, which is removed afterwards.
 public func withTemporaryDirectory<Result>(_ body: (String) throws -> Result) rethrows -> Result {
   let directory = TemporaryDirectory()
-  return try withExtendedLifetime(directory) { try body(directory.path) }
+  defer { withExtendedLifetime(directory) {} }
+  return try body(directory.path)
 }

@@ -6,7 +6,7 @@ public let allEngines: [EngineName] = [.sqlite, .lmdb, .sqlcipher, .sqlcipherPla
 
 /// The key of the tests' databases on an engine: nil when it doesn't encrypt.
 public func key(of engine: EngineName) throws -> UserKey? {
-  try Engines.type(engine).encrypts ? .raw([UInt8](repeating: 7, count: 32)) : nil
+  try Engines.type(engine).encrypts ? UserKey.raw([UInt8](repeating: 7, count: 32)) : nil
 }
 
 /// The options of the tests' databases on an engine.
