@@ -98,78 +98,94 @@ let package = Package(
     // Tests. StorageConformance is what an engine has to pass; StorageChild is the process it kills.
     .target(
       name: "StorageConformance", dependencies: ["Storage"], path: "Tests/StorageConformance"),
+    // TestSupport is what the tests of several parts share.
+    .target(
+      name: "TestSupport", dependencies: ["StorageConformance", "Storage", "Touchstone"],
+      path: "Tests/TestSupport"),
     .executableTarget(
       name: "storage-child", dependencies: ["StorageConformance", "StorageSQLite", "StorageLMDB"],
       path: "Tests/StorageChild"),
     .testTarget(
       name: "StorageTests",
-      dependencies: ["StorageConformance", "StorageSQLite", "StorageLMDB", "storage-child"]),
-    .testTarget(name: "StorageSQLiteTests", dependencies: ["StorageSQLite"]),
+      dependencies: ["TestSupport", "StorageConformance", "StorageSQLite", "StorageLMDB", "storage-child"]),
+    .testTarget(name: "StorageSQLiteTests", dependencies: ["TestSupport", "StorageSQLite"]),
     .executableTarget(
       name: "lmdb-child", dependencies: ["Storage", "StorageLMDB"], path: "Tests/LMDBChild"),
-    .testTarget(name: "StorageLMDBTests", dependencies: ["StorageLMDB", "CLMDB", "lmdb-child"]),
+    .testTarget(
+      name: "StorageLMDBTests", dependencies: ["TestSupport", "StorageLMDB", "CLMDB", "lmdb-child"]),
     // FullTextReference answers match queries literally, for the tests of what is fast.
     .target(name: "FullTextReference", dependencies: ["FullText"], path: "Tests/FullTextReference"),
     .testTarget(
-      name: "FullTextTests", dependencies: ["FullText", "FullTextReference", "SQLiteLibrary", "CSQLite"]),
-    .testTarget(name: "FleeceTests", dependencies: ["Fleece"]),
-    .testTarget(name: "EncryptionTests", dependencies: ["Encryption", "Storage"]),
+      name: "FullTextTests",
+      dependencies: ["TestSupport", "FullText", "FullTextReference", "SQLiteLibrary", "CSQLite"]),
+    .testTarget(name: "FleeceTests", dependencies: ["TestSupport", "Fleece"]),
+    .testTarget(name: "EncryptionTests", dependencies: ["TestSupport", "Encryption", "Storage"]),
     .executableTarget(
       name: "blobs-child", dependencies: ["Blobs", "Touchstone"], path: "Tests/BlobsChild"),
     .testTarget(
       name: "BlobsTests",
-      dependencies: ["Blobs", "Storage", "Encryption", "Touchstone", "StorageConformance", "blobs-child"]),
+      dependencies: [
+        "TestSupport", "Blobs", "Storage", "Encryption", "Touchstone", "StorageConformance", "blobs-child",
+      ]),
     .executableTarget(
       name: "documents-child", dependencies: ["Touchstone"], path: "Tests/DocumentsChild"),
     .testTarget(
-      name: "DocumentsTests", dependencies: ["Touchstone", "StorageConformance", "documents-child"]),
+      name: "DocumentsTests",
+      dependencies: ["TestSupport", "Touchstone", "StorageConformance", "documents-child"]),
     .executableTarget(
       name: "conversion-child", dependencies: ["Touchstone"], path: "Tests/ConversionChild"),
     .testTarget(
       name: "ConversionTests",
       dependencies: [
-        "Touchstone", "Storage", "SQLiteLibrary", "StorageConformance", "Datasets", "conversion-child",
+        "TestSupport", "Touchstone", "Storage", "SQLiteLibrary", "StorageConformance", "Datasets",
+        "conversion-child",
       ]),
     .testTarget(
       name: "CBLite2Tests",
-      dependencies: ["Touchstone", "CBLite2", "SQLiteLibrary", "CSQLite", "Datasets", "Storage"]),
+      dependencies: [
+        "TestSupport", "Touchstone", "CBLite2", "SQLiteLibrary", "CSQLite", "Datasets", "Storage",
+      ]),
     .executableTarget(name: "upgrade-child", dependencies: ["Touchstone"], path: "Tests/UpgradeChild"),
     .testTarget(
       name: "UpgradeTests",
       dependencies: [
-        "Upgrade", "Touchstone", "Datasets", "SQLiteLibrary", "CSQLite", "StorageConformance",
+        "TestSupport", "Upgrade", "Touchstone", "Datasets", "SQLiteLibrary", "CSQLite", "StorageConformance",
         "upgrade-child",
       ]),
-    .testTarget(name: "TouchstoneTests", dependencies: ["Touchstone", "Datasets"]),
+    .testTarget(name: "TouchstoneTests", dependencies: ["TestSupport", "Touchstone", "Datasets"]),
     .executableTarget(name: "query-child", dependencies: ["Touchstone"], path: "Tests/QueryChild"),
     .testTarget(
       name: "QueryTests",
       dependencies: [
-        "Query", "Documents", "Fleece", "Storage", "Touchstone", "Datasets", "CICU", "FullTextReference",
+        "TestSupport", "Query", "Documents", "Fleece", "Storage", "Touchstone", "Datasets", "CICU",
+        "FullTextReference",
         "StorageConformance", "query-child",
       ]),
     .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
     .testTarget(name: "DatasetsTests", dependencies: ["Datasets"]),
     .testTarget(
-      name: "SuitesTests", dependencies: ["Suites", "Touchstone", "StorageLMDB", "StorageConformance"]),
-    .testTarget(name: "CLITests", dependencies: ["touchstone", "Touchstone", "Datasets", "Storage"]),
+      name: "SuitesTests",
+      dependencies: ["TestSupport", "Suites", "Touchstone", "StorageLMDB", "StorageConformance"]),
+    .testTarget(
+      name: "CLITests", dependencies: ["TestSupport", "touchstone", "Touchstone", "Datasets", "Storage"]),
   ]
     + (fuzzing
       ? [
+        .target(name: "FuzzDriver", path: "Fuzz/Driver"),
         .executableTarget(
-          name: "fuzz-fleece", dependencies: ["Fleece"], path: "Fuzz/Fleece",
+          name: "fuzz-fleece", dependencies: ["FuzzDriver", "Fleece"], path: "Fuzz/Fleece",
           swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
           linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
         .executableTarget(
-          name: "fuzz-query", dependencies: ["Query"], path: "Fuzz/Query",
+          name: "fuzz-query", dependencies: ["FuzzDriver", "Query"], path: "Fuzz/Query",
           swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
           linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
         .executableTarget(
-          name: "fuzz-match", dependencies: ["FullText"], path: "Fuzz/Match",
+          name: "fuzz-match", dependencies: ["FuzzDriver", "FullText"], path: "Fuzz/Match",
           swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
           linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
         .executableTarget(
-          name: "fuzz-json", dependencies: ["Fleece"], path: "Fuzz/JSON",
+          name: "fuzz-json", dependencies: ["FuzzDriver", "Fleece"], path: "Fuzz/JSON",
           swiftSettings: [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
           linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
       ] : []),

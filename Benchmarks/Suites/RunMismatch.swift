@@ -6,6 +6,23 @@ struct RunMismatch: Error, CustomStringConvertible {
 
   var description: String { "\(what): \(found) instead of \(expected)" }
 
+  /// A run that saw so many documents or entries.
+  init(seen found: Int, expected: Int) {
+    self.init(what: "the run saw", found: "\(found)", expected: "\(expected)")
+  }
+
+  init(what: String, found: String, expected: String) {
+    self.what = what
+    self.found = found
+    self.expected = expected
+  }
+
+  /// Throws when a run saw another number of documents or entries.
+  @inline(__always)
+  static func check(_ found: Int, _ expected: Int) throws {
+    if found != expected { throw RunMismatch(seen: found, expected: expected) }
+  }
+
   /// Throws when they differ.
   static func check<Value: Equatable>(_ what: @autoclosure () -> String, _ found: Value, _ expected: Value)
     throws

@@ -3,53 +3,53 @@
 // The first byte chooses how many shared keys the reader knows; the rest is the body.
 
 import Fleece
+import FuzzDriver
 
 private let tables: [SharedKeys] = [0, 1, 8, 64].compactMap { count in
   try? SharedKeys(keys: (0..<count).map { "key\($0)" })
 }
 
-/// Reads one input; a trap or a report of the sanitizer is a finding.
-@_cdecl("LLVMFuzzerTestOneInput")
-public func fuzzFleece(_ data: UnsafePointer<UInt8>, _ size: Int) -> CInt {
-  guard size > 0 else { return 0 }
-  let keys = tables[Int(data[0]) % tables.count]
-  // A copy of just this size, so that the sanitizer sees a read of one byte too many.
-  let body = UnsafeMutableRawBufferPointer.allocate(byteCount: size - 1, alignment: 2)
-  defer { body.deallocate() }
-  body.copyMemory(from: UnsafeRawBufferPointer(start: data + 1, count: size - 1))
-  let bytes = UnsafeRawBufferPointer(body)
+@main enum FuzzFleece: FuzzTarget {
+  static func test(_ input: UnsafeRawBufferPointer) {
+    guard let choice = input.first else { return }
+    let keys = tables[Int(choice) % tables.count]
+    // A copy of just this size, so that the sanitizer sees a read of one byte too many.
+    let body = UnsafeMutableRawBufferPointer.allocate(byteCount: input.count - 1, alignment: 2)
+    defer { body.deallocate() }
+    body.copyMemory(from: UnsafeRawBufferPointer(rebasing: input.dropFirst()))
+    let bytes = UnsafeRawBufferPointer(body)
 
-  let isValid = (try? validate(bytes, sharedKeyCount: keys.count)) != nil
-  _ = try? SharedKeys(fleece: bytes)
-  guard let root = FleeceReader.root(of: bytes) else {
-    precondition(!isValid, "validation accepted what has no root")
-    return 0
-  }
-  var budget = 20_000
-  walk(root, keys, 0, &budget)
-  let value = try? root.jsonValue(sharedKeys: keys)
-  let text = try? root.json(sharedKeys: keys)
-  _ = try? root.json(sharedKeys: keys, canonical: false)
-  if isValid {
-    do {
-      _ = try root.json(sharedKeys: keys)
-    } catch FleeceError.tooLarge {
-    } catch {
-      preconditionFailure("valid, but: \(error)")
+    let isValid = (try? validate(bytes, sharedKeyCount: keys.count)) != nil
+    _ = try? SharedKeys(fleece: bytes)
+    guard let root = FleeceReader.root(of: bytes) else {
+      precondition(!isValid, "validation accepted what has no root")
+      return
+    }
+    var budget = 20_000
+    walk(root, keys, 0, &budget)
+    let value = try? root.jsonValue(sharedKeys: keys)
+    let text = try? root.json(sharedKeys: keys)
+    _ = try? root.json(sharedKeys: keys, canonical: false)
+    if isValid {
+      do {
+        _ = try root.json(sharedKeys: keys)
+      } catch FleeceError.tooLarge {
+      } catch {
+        preconditionFailure("valid, but: \(error)")
+      }
+    }
+    if let value, let text, isValid {
+      // What was read can be written, and is the same again.
+      let encoder = BodyEncoder()
+      let builder = SharedKeysBuilder(keys)
+      do {
+        try encoder.encode(value, keys: builder)
+      } catch {
+        preconditionFailure("a value that was read can't be encoded: \(error)")
+      }
+      precondition(encoder.canonicalJSON.elementsEqual(text.utf8), "the canonical forms differ")
     }
   }
-  if let value, let text, isValid {
-    // What was read can be written, and is the same again.
-    let encoder = BodyEncoder()
-    let builder = SharedKeysBuilder(keys)
-    do {
-      try encoder.encode(value, keys: builder)
-    } catch {
-      preconditionFailure("a value that was read can't be encoded: \(error)")
-    }
-    precondition(encoder.canonicalJSON.elementsEqual(text.utf8), "the canonical forms differ")
-  }
-  return 0
 }
 
 private func walk(_ value: Value, _ keys: SharedKeys, _ depth: Int, _ budget: inout Int) {
@@ -65,20 +65,3 @@ private func walk(_ value: Value, _ keys: SharedKeys, _ depth: Int, _ budget: in
   for index in [-1, 0, 1, 2047, Int.max] { _ = value[index]?.type }
   _ = value.value(of: "key1", sharedKeys: keys)?.type
 }
-
-/// The entry point, which SwiftPM names after the target: libFuzzer's driver runs from here.
-@_cdecl("fuzz_fleece_main")
-public func fuzzMain(
-  _ count: CInt, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
-) -> CInt {
-  var count = count
-  var arguments = arguments
-  return runDriver(&count, &arguments, fuzzFleece)
-}
-
-@_silgen_name("LLVMFuzzerRunDriver")
-private func runDriver(
-  _ count: UnsafeMutablePointer<CInt>,
-  _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>>,
-  _ test: @convention(c) (UnsafePointer<UInt8>, Int) -> CInt
-) -> CInt

@@ -31,20 +31,10 @@ public enum AllocationCounter {
       throw InstructionCounter.Failure(
         description: "counting allocations needs \(library): swift build --product touchstone-allocations")
     }
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: executable)
-    process.arguments = arguments
-    process.environment = ProcessInfo.processInfo.environment.merging(["LD_PRELOAD": library]) { $1 }
-    let said = Pipe()
-    process.standardOutput = said
-    process.standardError = said
-    try process.run()
-    let text = String(decoding: said.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-    process.waitUntilExit()
-    guard process.terminationStatus == 0 else {
-      let end = text.split(separator: "\n").suffix(3).joined(separator: " ")
+    let outcome = try Program.run(executable, arguments, environment: ["LD_PRELOAD": library])
+    guard outcome.status == 0 else {
       throw InstructionCounter.Failure(
-        description: "the run that counts allocations ended with \(process.terminationStatus): \(end)")
+        description: "the run that counts allocations ended with \(outcome.status): \(outcome.lastLines)")
     }
     var counts: [String: Int] = [:]
     for result in try ResultsFile(validating: Data(contentsOf: URL(fileURLWithPath: output))).results {

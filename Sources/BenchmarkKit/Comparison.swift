@@ -151,8 +151,3 @@ public struct Comparison: Sendable {
     return warnings
   }
 }
-
-extension WorkloadResult {
-  /// What a results file has once: `suite workload (parameters) on engine`.
-  public var identity: String { "\(suite) \(label) on \(engine)" }
-}

@@ -27,7 +27,9 @@ public struct Growth: Sendable {
   /// Every workload that was run with three values or more of one whole-number parameter that span a factor of ten.
   public static func all(in results: [WorkloadResult]) -> [Growth] {
     var growths: [Growth] = []
-    for (suite, workload) in ordered(results.map { [$0.suite, $0.workload] }).map({ ($0[0], $0[1]) }) {
+    for (suite, workload) in results.map({ [$0.suite, $0.workload] }).firstOccurrences().map({
+      ($0[0], $0[1])
+    }) {
       let found = results.filter { $0.suite == suite && $0.workload == workload }
       for parameter in Set(found.flatMap(\.parameters.keys)).sorted() {
         let sized = found.compactMap { result -> (result: WorkloadResult, size: Int, others: Parameters)? in
@@ -35,8 +37,8 @@ public struct Growth: Sendable {
           guard case .integer(let size)? = others.removeValue(forKey: parameter), size > 0 else { return nil }
           return (result, size, others)
         }
-        for others in ordered(sized.map(\.others)) {
-          let curves = ordered(sized.map(\.result.engine)).compactMap { engine -> Curve? in
+        for others in sized.map(\.others).firstOccurrences() {
+          let curves = sized.map(\.result.engine).firstOccurrences().compactMap { engine -> Curve? in
             let row = sized.filter { $0.result.engine == engine && $0.others == others }
               .sorted { $0.size < $1.size }
             guard row.count >= 3, let first = row.first, let last = row.last, last.size >= 10 * first.size,
@@ -67,11 +69,6 @@ public struct Growth: Sendable {
 
   static func text(_ interval: ClosedRange<Double>) -> String {
     "\(Format.decimals(interval.lowerBound, 2)) to \(Format.decimals(interval.upperBound, 2))"
-  }
-
-  private static func ordered<Value: Hashable>(_ values: [Value]) -> [Value] {
-    var seen: Set<Value> = []
-    return values.filter { seen.insert($0).inserted }
   }
 }
 

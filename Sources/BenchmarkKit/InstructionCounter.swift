@@ -19,7 +19,7 @@ public struct InstructionCounter: Sendable {
 
   /// Throws `Failure` when valgrind or strip isn't on the search path.
   public init() throws {
-    guard let valgrind = SearchPath.executable("valgrind"), let strip = SearchPath.executable("strip") else {
+    guard let valgrind = Program.path(of: "valgrind"), let strip = Program.path(of: "strip") else {
       throw Failure(
         description: "counting instructions needs valgrind and strip (Debian: valgrind, binutils)")
     }
@@ -36,12 +36,12 @@ public struct InstructionCounter: Sendable {
     defer { scratch.remove() }
     // valgrind stops at debugging information that is newer than it is.
     let stripped = "\(scratch.path)/\(URL(fileURLWithPath: executable).lastPathComponent)"
-    _ = try run(strip, ["--strip-debug", "-o", stripped, executable], [:])
+    try run(strip, ["--strip-debug", "-o", stripped, executable], [:])
     let output = "\(scratch.path)/callgrind"
     var variables = environment
     // Hash tables are the same in each run then.
     variables["SWIFT_DETERMINISTIC_HASHING"] = "1"
-    _ = try run(
+    try run(
       valgrind,
       [
         "--quiet", "--tool=callgrind", "--toggle-collect=\(MeasuredRegion.symbol)",
@@ -57,32 +57,11 @@ public struct InstructionCounter: Sendable {
     return counts
   }
 
-  private func run(_ path: String, _ arguments: [String], _ variables: [String: String]) throws -> String {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: path)
-    process.arguments = arguments
-    process.environment = ProcessInfo.processInfo.environment.merging(variables) { $1 }
-    let output = Pipe()
-    process.standardOutput = output
-    process.standardError = output
-    try process.run()
-    let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-    process.waitUntilExit()
-    guard process.terminationStatus == 0 else {
+  private func run(_ path: String, _ arguments: [String], _ variables: [String: String]) throws {
+    let outcome = try Program.run(path, arguments, environment: variables)
+    guard outcome.status == 0 else {
       let name = URL(fileURLWithPath: path).lastPathComponent
-      let said = text.split(separator: "\n").suffix(3).joined(separator: " ")
-      throw Failure(description: "\(name) ended with \(process.terminationStatus): \(said)")
+      throw Failure(description: "\(name) ended with \(outcome.status): \(outcome.lastLines)")
     }
-    return text
-  }
-}
-
-/// Where programs are found.
-enum SearchPath {
-  /// The path of a program that can be run, or nil.
-  static func executable(_ name: String) -> String? {
-    let directories = (ProcessInfo.processInfo.environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin").split(
-      separator: ":")
-    return directories.map { "\($0)/\(name)" }.first { FileManager.default.isExecutableFile(atPath: $0) }
   }
 }

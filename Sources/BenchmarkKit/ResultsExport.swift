@@ -44,13 +44,13 @@ public struct ResultsExport {
   /// A table in Markdown for each suite: workloads as rows, an engine a column, the median time of an operation and
   /// in parentheses how many times that of its limit.
   public func markdown() -> String {
-    let engines = ordered(file.results.map(\.engine))
-    return ordered(file.results.map(\.suite)).map { suite in
+    let engines = file.results.map(\.engine).firstOccurrences()
+    return file.results.map(\.suite).firstOccurrences().map { suite in
       let rows = file.results.filter { $0.suite == suite }
       var lines = [
         "| \(suite) | \(engines.joined(separator: " | ")) |", "|---|\(engines.map { _ in "---:|" }.joined())",
       ]
-      for label in ordered(rows.map(\.label)) {
+      for label in rows.map(\.label).firstOccurrences() {
         let cells = engines.map { engine -> String in
           guard let result = rows.first(where: { $0.label == label && $0.engine == engine }) else {
             return "-"
@@ -93,13 +93,6 @@ public struct ResultsExport {
       }
       return entries
     }
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-    return try encoder.encode(entries)
-  }
-
-  private func ordered(_ values: [String]) -> [String] {
-    var seen: Set<String> = []
-    return values.filter { seen.insert($0).inserted }
+    return try JSONEncoder.readable.encode(entries)
   }
 }

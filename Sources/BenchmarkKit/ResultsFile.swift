@@ -101,9 +101,7 @@ public struct ResultsFile: Codable, Equatable, Sendable {
   /// The file's bytes: members in alphabetical order, results in the order of the run, so that the same results
   /// give the same bytes.
   public func encoded() throws -> Data {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-    return try encoder.encode(self) + Data([0x0A])
+    return try JSONEncoder.readable.encode(self) + Data([0x0A])
   }
 
   /// Reads a file's bytes. Throws `InvalidResults` with everything that is wrong with it.

@@ -15,10 +15,10 @@ public struct ResultsTable {
   /// The lines of the table. Columns are aligned by characters.
   public func text() -> String {
     var lines: [String] = []
-    for suite in ordered(results.map(\.suite)) {
+    for suite in results.map(\.suite).firstOccurrences() {
       let rows = results.filter { $0.suite == suite }
       var cells = [["\(suite)", ""] + engines]
-      for label in ordered(rows.map(\.label)) {
+      for label in rows.map(\.label).firstOccurrences() {
         let row = rows.filter { $0.label == label }
         guard let any = row.first else { continue }
         cells.append([any.workload, any.parameters.text] + engines.map { cell($0, row) })
@@ -44,10 +44,5 @@ public struct ResultsTable {
       text += " ×\(Format.ratio(result.metrics.seconds.median / first.metrics.seconds.median))"
     }
     return text
-  }
-
-  private func ordered(_ values: [String]) -> [String] {
-    var seen: Set<String> = []
-    return values.filter { seen.insert($0).inserted }
   }
 }

@@ -217,9 +217,8 @@ public struct Runner {
       try trial.finish()
       return sample
     } catch {
-      let name = workload.parameters.isEmpty ? "" : " (\(workload.parameters.text))"
       throw Failure(
-        workload: "\(isLimit ? "limit of " : "")\(workload.suite) \(workload.name)\(name)", engine: engine,
+        workload: "\(isLimit ? "limit of " : "")\(workload.suite) \(workload.label)", engine: engine,
         reason: error)
     }
   }

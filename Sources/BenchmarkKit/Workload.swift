@@ -39,11 +39,6 @@ public struct Workload: Sendable {
     }
   }
 
-  /// What a results file has once: `suite workload (parameters) on engine`.
-  public func identity(_ engine: String) -> String {
-    "\(suite) \(parameters.isEmpty ? name : "\(name) (\(parameters.text))") on \(engine)"
-  }
-
   /// Declares a workload; see the properties.
   public init(
     suite: String, name: String, summary: String, parameters: Parameters = [:], operations: Int,

@@ -143,9 +143,6 @@ public struct WorkloadResult: Codable, Equatable, Sendable {
 
   /// Median seconds an operation.
   public var secondsPerOperation: Double { metrics.seconds.median / Double(max(1, operations)) }
-
-  /// The workload's name with its parameters: `fillseq (value_bytes=150)`.
-  public var label: String { parameters.isEmpty ? workload : "\(workload) (\(parameters.text))" }
 }
 
 /// Samples in the order they were taken, and their order statistics.

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Blobs
@@ -7,14 +8,7 @@ import Testing
 
 /// Processes that are killed, that share a database, and that run out of room.
 @Suite("Blobs and processes", .serialized) struct BlobProcessTests {
-  /// The executable `blobs-child`, which is built beside the bundle of the tests.
-  private static let child: String? = {
-    // The bundle is loaded by its runner, or is the running executable itself.
-    let candidates = Bundle.allBundles.map(\.bundlePath) + CommandLine.arguments
-    return candidates.lazy
-      .map { ($0 as NSString).deletingLastPathComponent + "/blobs-child" }
-      .first { FileManager.default.isExecutableFile(atPath: $0) }
-  }()
+  private static let child = childExecutable("blobs-child")
 
   private func start(_ arguments: [String]) throws -> ChildProcess {
     try ChildProcess.start(try #require(BlobProcessTests.child), arguments)
@@ -126,7 +120,6 @@ import Testing
   @Test("a large blob takes little memory, plain and encrypted", arguments: [EngineName.sqlite, .sqlcipher])
   func memory(_ engine: EngineName) throws {
     // What a process takes under a sanitizer is the sanitizer's.
-    let isSanitized = ProcessInfo.processInfo.environment["TOUCHSTONE_SANITIZE"] != nil
     let directory = TemporaryDirectory()
     let child = try start(["stream", "\(engine)", directory.path, isLong ? "1024" : "64"])
     let ending = try child.wait(seconds: 600)

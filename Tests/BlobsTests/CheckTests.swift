@@ -1,6 +1,7 @@
 import Fleece
 import Foundation
 import Storage
+import TestSupport
 import Testing
 
 @testable import Blobs

@@ -3,28 +3,6 @@ import Testing
 
 @testable import Blobs
 
-/// The engines that every test of documents with blobs runs on.
-let allEngines: [EngineName] = [.sqlite, .lmdb, .sqlcipher, .sqlcipherPlain, .lmdbEncrypted]
-
-func options(_ engine: EngineName, durability: Durability = .none) throws -> DatabaseOptions {
-  var options = DatabaseOptions(engine: engine, durability: durability)
-  if try Engines.type(engine).encrypts { options.key = try .raw([UInt8](repeating: 7, count: 32)) }
-  return options
-}
-
-/// Runs `body` with an empty database on an engine.
-func withDatabase(
-  _ engine: EngineName, _ change: (inout DatabaseOptions) -> Void = { _ in },
-  _ body: (Database) throws -> Void
-) throws {
-  let directory = TemporaryDirectory()
-  var options = try options(engine)
-  change(&options)
-  let database = try Database.open("test", in: directory.path, options: options)
-  try body(database)
-  try database.close()
-}
-
 extension Database {
   var blobStore: BlobStore {
     get throws {

@@ -1,6 +1,7 @@
 import CSQLite
 import Foundation
 import SQLiteLibrary
+import TestSupport
 import Testing
 import Touchstone
 
@@ -10,9 +11,9 @@ import Touchstone
 
   /// A small database of either form.
   private static func source(_ directory: TemporaryDirectory, is3x: Bool) throws -> String {
-    let database = try newDatabase(directory("source"))
+    let database = try newDatabase(directory.file("source"))
     try ExportTests.fill(database, seed: 9, documents: 30)
-    let path = directory("source.cblite2")
+    let path = directory.file("source.cblite2")
     try database.exportCBLite2(to: path)
     try database.close()
     let connection = try Connection(
@@ -53,10 +54,10 @@ import Touchstone
   private func attempt(_ path: String, _ directory: TemporaryDirectory, _ what: String) throws
     -> CBLite2ImportReport?
   {
-    let database = try newDatabase(directory("target"), .lmdb)
+    let database = try newDatabase(directory.file("target"), .lmdb)
     defer {
       try? database.close()
-      try? Database.delete(directory("target"))
+      try? Database.delete(directory.file("target"))
     }
     var report: CBLite2ImportReport?
     do { report = try database.importCBLite2(path) } catch is CBLite2Error {}
@@ -77,9 +78,9 @@ import Touchstone
     let directory = TemporaryDirectory()
     let report = try #require(try attempt(try Self.source(directory, is3x: is3x), directory, "as it is"))
     #expect(report.skipped == 0)
-    let database = try Database.open(directory("source"))
-    let back = try newDatabase(directory("back"))
-    try back.importCBLite2(directory("source.cblite2"))
+    let database = try Database.open(directory.file("source"))
+    let back = try newDatabase(directory.file("back"))
+    try back.importCBLite2(directory.file("source.cblite2"))
     let different = try differences(database, back, sequences: true)
     #expect(different == [])
     try database.close()
@@ -91,7 +92,7 @@ import Touchstone
     let directory = TemporaryDirectory()
     let path = try Self.source(directory, is3x: is3x)
     let original = [UInt8](try Data(contentsOf: URL(filePath: path + "/db.sqlite3")))
-    let seed = UInt64.random(in: 0..<1_000_000)
+    let seed = testSeed
     var random = SeededGenerator(seed: seed)
     for round in 0..<Self.rounds {
       var bytes = original
@@ -115,7 +116,7 @@ import Touchstone
     let directory = TemporaryDirectory()
     let path = try Self.source(directory, is3x: is3x)
     let original = try Data(contentsOf: URL(filePath: path + "/db.sqlite3"))
-    let seed = UInt64.random(in: 0..<1_000_000)
+    let seed = testSeed
     var random = SeededGenerator(seed: seed)
     for round in 0..<Self.rounds {
       try original.write(to: URL(filePath: path + "/db.sqlite3"))

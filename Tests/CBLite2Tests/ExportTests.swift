@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import Touchstone
 
@@ -46,16 +47,16 @@ import Touchstone
   @Test("come back as they went, sequences too", arguments: allEngines, [1, 2] as [UInt64])
   func roundTrip(_ engine: EngineName, _ seed: UInt64) throws {
     let directory = TemporaryDirectory()
-    let database = try newDatabase(directory("db"), engine)
+    let database = try newDatabase(directory.file("db"), engine)
     try Self.fill(database, seed: seed)
-    let report = try database.exportCBLite2(to: directory("out.cblite2"))
+    let report = try database.exportCBLite2(to: directory.file("out.cblite2"))
     let counts = try (database.documentCount, database.tombstoneCount)
     #expect(report.documents == counts.0 && report.tombstones == counts.1)
     #expect(report.blobs == 2 && report.localDocuments == 1 && report.expirations == 1)
     #expect(report.rewrittenIDs == 0 && report.skipped == 0 && report.conflicts > 0)
     for other in allEngines where isLong || other == engine || other == .lmdb {
-      let back = try newDatabase(directory("back-\(other)"), other)
-      let imported = try back.importCBLite2(directory("out.cblite2"))
+      let back = try newDatabase(directory.file("back-\(other)"), other)
+      let imported = try back.importCBLite2(directory.file("out.cblite2"))
       #expect(
         imported.skipped == 0 && imported.revisions == report.revisions && imported.bodies == report.bodies)
       #expect(imported.conflicts == report.conflicts && imported.otherWinners == 0)
@@ -63,11 +64,11 @@ import Touchstone
       #expect(different == [], "seed \(seed)")
       try expectSound(back)
       // The same again is the same bytes.
-      let second = directory("second-\(other).cblite2")
+      let second = directory.file("second-\(other).cblite2")
       try back.exportCBLite2(to: second)
       let all =
         "SELECT hex(key), sequence, flags, hex(version), hex(body), expiration FROM kv_default ORDER BY key"
-      #expect(try rows(directory("out.cblite2"), all) == rows(second, all))
+      #expect(try rows(directory.file("out.cblite2"), all) == rows(second, all))
       try back.close()
     }
     try database.close()
@@ -76,12 +77,12 @@ import Touchstone
   @Test("have trees of the described bytes")
   func bytes() throws {
     let directory = TemporaryDirectory()
-    let database = try newDatabase(directory("db"))
+    let database = try newDatabase(directory.file("db"))
     try database.apply(PulledRevision(id: "a", history: ["1-11"], body: [:]))
     try database.apply(PulledRevision(id: "a", history: ["2-bb", "1-11"], body: ["n": 1]))
     try database.apply(PulledRevision(id: "a", history: ["2-aa", "1-11"], body: ["n": 2]))
     try database.apply(PulledRevision(id: "b", history: ["300-00ff"], isDeleted: true, body: [:]))
-    try database.exportCBLite2(to: directory("out.cblite2"))
+    try database.exportCBLite2(to: directory.file("out.cblite2"))
     let all = "SELECT key, sequence, flags, hex(version), hex(body) FROM kv_default ORDER BY key"
     let a = [
       "00000013 0002 82 02 02BB 02 7001 0000 0001 8003",  // current: of an older change than the document's
@@ -89,13 +90,13 @@ import Touchstone
       "0000000D FFFF 90 02 0111 01 7000", "00000000",
     ].joined().filter { $0 != " " }
     let b = "0000000F FFFF 83 04 AC0200FF 00 7000 00000000".filter { $0 != " " }
-    #expect(try rows(directory("out.cblite2"), all) == ["a|3|2|02BB|\(a)", "b|4|1|AC0200FF|\(b)"])
+    #expect(try rows(directory.file("out.cblite2"), all) == ["a|3|2|02BB|\(a)", "b|4|1|AC0200FF|\(b)"])
     #expect(
-      try rows(directory("out.cblite2"), "SELECT name, lastSeq FROM kvmeta ORDER BY name") == [
+      try rows(directory.file("out.cblite2"), "SELECT name, lastSeq FROM kvmeta ORDER BY name") == [
         "default|4", "info|4",
       ])
     let info = try rows(
-      directory("out.cblite2"), "SELECT key, length(body), hex(body) FROM kv_info ORDER BY sequence")
+      directory.file("out.cblite2"), "SELECT key, length(body), hex(body) FROM kv_info ORDER BY sequence")
     #expect(info[0] == "versioning|8|0000000000000000" && info[1].hasPrefix("publicUUID|16|"))
     #expect(info[2].hasPrefix("privateUUID|16|") && info[3] == "SharedKeys|6|6001416E8002")
     try database.close()
@@ -104,24 +105,24 @@ import Touchstone
   @Test("rewrite revision IDs that 2.x can't hold, always in the same way", arguments: allEngines)
   func oddIDs(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
-    let database = try newDatabase(directory("db"), engine)
+    let database = try newDatabase(directory.file("db"), engine)
     try database.apply(PulledRevision(id: "a", history: ["3-foo", "2-ABCD", "1-ab"], body: ["n": 1]))
     try database.apply(PulledRevision(id: "a", history: ["3-bar", "2-ABCD", "1-ab"], body: ["n": 2]))
     try database.save("b", ["n": 1])
-    let report = try database.exportCBLite2(to: directory("out.cblite2"))
+    let report = try database.exportCBLite2(to: directory.file("out.cblite2"))
     #expect(report.rewrittenIDs == 3)
     #expect(Set(report.rewritten.map(\.revision)) == ["3-foo", "3-bar", "2-ABCD"])
     // The SHA-1 of "3-foo".
     let written = report.rewritten.first { $0.revision == "3-foo" }?.written
     #expect(written == "3-163eb18de274671cfcb03d908b6213b6a6dd2e9e")
-    let back = try newDatabase(directory("back"), engine)
-    try back.importCBLite2(directory("out.cblite2"))
+    let back = try newDatabase(directory.file("back"), engine)
+    try back.importCBLite2(directory.file("out.cblite2"))
     #expect(try back.leaves(of: "a").count == 2)
     #expect(Set(try back.leaves(of: "a").map { $0.body ?? .null }) == [["n": 1], ["n": 2]])
     let ancestors = try #require(try back.revisions(of: "a")).filter { !$0.isLeaf }
     #expect(ancestors.map(\.id.generation) == [2, 1] && ancestors[1].id.description == "1-ab")
     try expectSound(back)
-    let again = try database.exportCBLite2(to: directory("again.cblite2"))
+    let again = try database.exportCBLite2(to: directory.file("again.cblite2"))
     #expect(again.rewritten == report.rewritten)
     try back.close()
     try database.close()
@@ -130,7 +131,7 @@ import Touchstone
   @Test("say what 2.x can't take: long IDs, blobs that aren't here, indexes")
   func leftBehind() throws {
     let directory = TemporaryDirectory()
-    let database = try newDatabase(directory("db"))
+    let database = try newDatabase(directory.file("db"))
     let long = String(repeating: "x", count: 241)
     try database.apply(PulledRevision(id: long, history: ["1-aa"], body: [:]))
     var pulled = PulledRevision(
@@ -139,7 +140,7 @@ import Touchstone
     pulled.allowsMissingBlobs = true
     try database.apply(pulled)
     try database.createIndex("byN", on: ["n"])
-    let report = try database.exportCBLite2(to: directory("out.cblite2"))
+    let report = try database.exportCBLite2(to: directory.file("out.cblite2"))
     #expect(report.skipped == 1 && report.missingBlobs == 1 && report.documents == 1)
     #expect(report.details.map(\.id).sorted() == ["blob", long] && report.indexes == ["byN"])
     try database.close()
@@ -149,16 +150,17 @@ import Touchstone
   func whole() throws {
     struct Stop: Error {}
     let directory = TemporaryDirectory()
-    let database = try newDatabase(directory("db"))
+    let database = try newDatabase(directory.file("db"))
     try Self.fill(database, seed: 3, documents: 300)
     #expect(throws: Stop.self) {
-      try database.exportCBLite2(to: directory("out.cblite2")) { count in if count > 255 { throw Stop() } }
+      try database.exportCBLite2(to: directory.file("out.cblite2")) { count in if count > 255 { throw Stop() }
+      }
     }
     #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["db.touchstone"])
-    try database.exportCBLite2(to: directory("out.cblite2"))
-    #expect(throws: DatabaseError.self) { try database.exportCBLite2(to: directory("out.cblite2")) }
+    try database.exportCBLite2(to: directory.file("out.cblite2"))
+    #expect(throws: DatabaseError.self) { try database.exportCBLite2(to: directory.file("out.cblite2")) }
     #expect(
-      try FileManager.default.contentsOfDirectory(atPath: directory("out.cblite2")).sorted()
+      try FileManager.default.contentsOfDirectory(atPath: directory.file("out.cblite2")).sorted()
         == ["Attachments", "db.sqlite3"])
     try database.close()
   }
@@ -166,12 +168,12 @@ import Touchstone
   @Test("keep how deep trees may be")
   func treeDepth() throws {
     let directory = TemporaryDirectory()
-    let database = try newDatabase(directory("db"))
+    let database = try newDatabase(directory.file("db"))
     try database.setMaximumTreeDepth(70)
     for n in 0..<60 { try database.save("doc", ["n": .int(Int64(n))]) }
-    try database.exportCBLite2(to: directory("out.cblite2"))
-    let back = try newDatabase(directory("back"))
-    try back.importCBLite2(directory("out.cblite2"))
+    try database.exportCBLite2(to: directory.file("out.cblite2"))
+    let back = try newDatabase(directory.file("back"))
+    try back.importCBLite2(directory.file("out.cblite2"))
     let depth = try back.maximumTreeDepth
     #expect(depth == 70)
     #expect(try back.revisions(of: "doc")?.count == 60)
@@ -187,17 +189,17 @@ extension ExportTests {
   @Test("Deep histories go out whole and come back", arguments: allEngines)
   func deepHistory(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
-    let database = try newDatabase(directory("db"), engine)
+    let database = try newDatabase(directory.file("db"), engine)
     try database.setMaximumTreeDepth(2_000)
     try database.inBatch {
       for n in 0..<700 {
         for name in n < 5 ? ["deep", "other"] : ["deep"] { try database.save(name, ["n": .int(Int64(n))]) }
       }
     }
-    let report = try database.exportCBLite2(to: directory("out.cblite2"))
+    let report = try database.exportCBLite2(to: directory.file("out.cblite2"))
     #expect(report.revisions == 705)
-    let back = try newDatabase(directory("back"), engine)
-    try back.importCBLite2(directory("out.cblite2"))
+    let back = try newDatabase(directory.file("back"), engine)
+    try back.importCBLite2(directory.file("out.cblite2"))
     #expect(try back.revisions(of: "deep", withBodies: false)?.count == 700)
     let different = try differences(database, back, sequences: true)
     #expect(different == [])

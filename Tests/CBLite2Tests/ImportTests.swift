@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import Touchstone
 
@@ -7,14 +8,14 @@ import Touchstone
   @Test("A 2.x row: the tree with the body in it", arguments: allEngines)
   func row2x(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
-    let made = try MadeDatabase(directory("a.cblite2"), version: 302)
+    let made = try MadeDatabase(directory.file("a.cblite2"), version: 302)
     try made.setSharedKeys(["n", "even"])
     try made.insert(
       "doc-001", sequence: 1, version: hex("01ABCD"),
       body: hex(
         "00000018 FFFF 82 03 01ABCD 00 7002 0000 0001 0001 3400 8005 00000000"))
     let before = try files(below: made.close())
-    let database = try newDatabase(directory("db"), engine)
+    let database = try newDatabase(directory.file("db"), engine)
     let report = try database.importCBLite2(made.path)
     #expect(report.documents == 1 && report.revisions == 1 && report.skipped == 0)
     let document = try #require(try database.document("doc-001"))
@@ -31,7 +32,7 @@ import Touchstone
     arguments: allEngines)
   func rows3x(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
-    let made = try MadeDatabase(directory("a.cblite2"), version: 400)
+    let made = try MadeDatabase(directory.file("a.cblite2"), version: 400)
     try made.setSharedKeys(["n"])
     try made.insert(
       "live", sequence: 1, version: hex("014CBE54D79C405E368613186B0BC7AC9EE4A50FBB"),
@@ -50,7 +51,7 @@ import Touchstone
       body: hex("00000013 FFFF 82 02 01AA 00 7001 0000 0009 8003 00000000"))
     try made.insert("bare", sequence: 5, version: hex("01BB"), body: hex("7001 0000 000A 8003"))
     made.close()
-    let database = try newDatabase(directory("db"), engine)
+    let database = try newDatabase(directory.file("db"), engine)
     let report = try database.importCBLite2(made.path)
     #expect(report.documents == 3 && report.tombstones == 1 && report.revisions == 5 && report.skipped == 0)
     #expect(try database.document("live")?.value() == ["n": 7])
@@ -70,7 +71,7 @@ import Touchstone
   @Test("Conflicts come with both bodies, and notes about remotes are counted", arguments: allEngines)
   func conflict(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
-    let made = try MadeDatabase(directory("a.cblite2"))
+    let made = try MadeDatabase(directory.file("a.cblite2"))
     try made.setSharedKeys(["side"])
     try made.insert(
       "doc", sequence: 7, flags: 2, version: hex("02BB"),
@@ -81,7 +82,7 @@ import Touchstone
         0000000B FFFF 00 02 0111 05 00000000 0001 0001
         """))
     made.close()
-    let database = try newDatabase(directory("db"), engine)
+    let database = try newDatabase(directory.file("db"), engine)
     let report = try database.importCBLite2(made.path)
     #expect(report.conflicts == 1 && report.otherWinners == 0 && report.remoteNotes == 1, "\(report)")
     let leaves = try database.leaves(of: "doc")
@@ -100,7 +101,7 @@ import Touchstone
   @Test("A pulled conflict that 2.x keeps from winning is reported when it wins here")
   func otherWinner() throws {
     let directory = TemporaryDirectory()
-    let made = try MadeDatabase(directory("a.cblite2"))
+    let made = try MadeDatabase(directory.file("a.cblite2"))
     try made.insert(
       "doc", sequence: 7, flags: 2, version: hex("02BB"),
       body: hex(
@@ -109,7 +110,7 @@ import Touchstone
         0000000B FFFF 00 02 0111 05 00000000
         """))
     made.close()
-    let database = try newDatabase(directory("db"))
+    let database = try newDatabase(directory.file("db"))
     let report = try database.importCBLite2(made.path)
     #expect(report.conflicts == 1 && report.otherWinners == 1)
     #expect(try database.document("doc")?.revisionID.description == "2-cc")
@@ -120,7 +121,7 @@ import Touchstone
   @Test("Into a database with other property names and documents", arguments: allEngines)
   func merging(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
-    let made = try MadeDatabase(directory("a.cblite2"))
+    let made = try MadeDatabase(directory.file("a.cblite2"))
     try made.setSharedKeys(["n", "even"])
     for n in 1...3 {
       try made.insert(
@@ -129,7 +130,7 @@ import Touchstone
       )
     }
     made.close()
-    let database = try newDatabase(directory("db"), engine)
+    let database = try newDatabase(directory.file("db"), engine)
     try database.save("mine", ["even": "x", "other": 1, "n": 2.5])
     try database.apply(
       PulledRevision(id: "doc-2", history: ["2-cc", "1-ab"], body: ["n": 2, "even": true]))
@@ -150,7 +151,7 @@ import Touchstone
   @Test("Indexes are kept while documents come in", arguments: allEngines)
   func indexes(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
-    let made = try MadeDatabase(directory("a.cblite2"))
+    let made = try MadeDatabase(directory.file("a.cblite2"))
     try made.setSharedKeys(["n"])
     for n in 1...9 {
       try made.insert(
@@ -159,7 +160,7 @@ import Touchstone
           .replacingSize())
     }
     made.close()
-    let database = try newDatabase(directory("db"), engine)
+    let database = try newDatabase(directory.file("db"), engine)
     try database.createIndex("byN", on: ["n"])
     try database.importCBLite2(made.path, batchCount: 4)
     var found = 0
@@ -173,7 +174,7 @@ import Touchstone
   func expirations() throws {
     let directory = TemporaryDirectory()
     let future = 4_000_000_000_000
-    let made = try MadeDatabase(directory("a.cblite2"), version: 500)
+    let made = try MadeDatabase(directory.file("a.cblite2"), version: 500)
     let extra = hex("0000000B FFFF 02 02 01AA 00 00000000")
     try made.insert(
       "later", sequence: 1, version: hex("01AA"), body: hex("7000"), extra: extra, expiration: future)
@@ -184,7 +185,7 @@ import Touchstone
     // 4,000,000,000 seconds as a varint.
     try made.insert("never", into: "kv_expiry", sequence: nil, version: nil, body: hex("80D0ACF30E"))
     made.close()
-    let database = try newDatabase(directory("db"))
+    let database = try newDatabase(directory.file("db"))
     let report = try database.importCBLite2(made.path)
     #expect(report.documents == 2 && report.expired == 1 && report.expirations == 2)
     #expect(try database.expirations().map(\.documentID).sorted() == ["later", "never"])
@@ -198,7 +199,7 @@ import Touchstone
   @Test("Collections: the default one, or the one that is asked for; tombstones from the tables of their own")
   func collections() throws {
     let directory = TemporaryDirectory()
-    let made = try MadeDatabase(directory("a.cblite2"), version: 500)
+    let made = try MadeDatabase(directory.file("a.cblite2"), version: 500)
     let extra = hex("0000000B FFFF 02 02 01AA 00 00000000")
     let dead = hex("0000000B FFFF 03 02 01AA 00 00000000")
     for store in ["del_default", ".travel.\\Air\\Lines", "del_.travel.\\Air\\Lines", ".empty"] {
@@ -213,13 +214,13 @@ import Touchstone
       extra: extra
     )
     made.close()
-    let database = try newDatabase(directory("db"))
+    let database = try newDatabase(directory.file("db"))
     let report = try database.importCBLite2(made.path)
     #expect(report.documents == 1 && report.tombstones == 1)
     #expect(report.otherCollections.map(\.name) == ["empty", "travel.AirLines"])
     #expect(report.otherCollections.map(\.documents) == [0, 1])
     #expect(try database.changes().map(\.documentID) == ["dead", "live"])
-    let other = try newDatabase(directory("other"))
+    let other = try newDatabase(directory.file("other"))
     #expect(try other.importCBLite2(made.path, collection: "travel.AirLines").documents == 1)
     #expect(try other.document("airline") != nil)
     #expect(code { try other.importCBLite2(made.path, collection: "travel.nowhere") } == .noSuchCollection)
@@ -230,7 +231,7 @@ import Touchstone
   @Test("Local documents come along, checkpoints stay")
   func local() throws {
     let directory = TemporaryDirectory()
-    let made = try MadeDatabase(directory("a.cblite2"))
+    let made = try MadeDatabase(directory.file("a.cblite2"))
     try made.makeStore("kv__local")
     try made.makeStore("kv_checkpoints")
     try made.insert(
@@ -240,7 +241,7 @@ import Touchstone
     try made.insert(
       "cp", into: "kv_checkpoints", sequence: nil, version: nil, body: Array(#"{"local":10}"#.utf8))
     made.close()
-    let database = try newDatabase(directory("db"))
+    let database = try newDatabase(directory.file("db"))
     let report = try database.importCBLite2(made.path)
     #expect(
       report.localDocuments == 1 && report.checkpoints == 1 && report.details.map(\.id) == ["_local/bad"])
@@ -252,12 +253,12 @@ import Touchstone
   @Test("What a write-ahead log holds comes along, and neither file changes", arguments: allEngines)
   func writeAheadLog(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
-    let made = try MadeDatabase(directory("a.cblite2"), wal: true)
+    let made = try MadeDatabase(directory.file("a.cblite2"), wal: true)
     try made.connection.execute("PRAGMA wal_checkpoint(TRUNCATE); PRAGMA wal_autocheckpoint = 0")
     try made.insert(
       "doc", sequence: 1, version: hex("01AA"), body: hex("0000000D FFFF 82 02 01AA 00 7000 00000000"))
     // As a crash leaves it.
-    let copy = directory("copy.cblite2")
+    let copy = directory.file("copy.cblite2")
     try FileManager.default.createDirectory(atPath: copy, withIntermediateDirectories: true)
     for name in ["db.sqlite3", "db.sqlite3-wal"] {
       try FileManager.default.copyItem(atPath: made.path + "/" + name, toPath: copy + "/" + name)
@@ -265,7 +266,7 @@ import Touchstone
     made.close()
     let before = try files(below: copy)
     #expect(before["db.sqlite3-wal"]?.isEmpty == false)
-    let database = try newDatabase(directory("db"), engine)
+    let database = try newDatabase(directory.file("db"), engine)
     #expect(try database.importCBLite2(copy).documents == 1)
     #expect(try files(below: copy) == before)
     let leftovers = try FileManager.default.contentsOfDirectory(atPath: directory.path).filter {
@@ -278,7 +279,7 @@ import Touchstone
   @Test("Blobs are copied when they are what their digests say; others are reported", arguments: allEngines)
   func blobs(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
-    let made = try MadeDatabase(directory("a.cblite2"))
+    let made = try MadeDatabase(directory.file("a.cblite2"))
     try made.setSharedKeys(["a", "b", "c", "digest"])
     func blob(_ digest: String) -> JSONValue { ["@type": "blob", "digest": .string(digest)] }
     // "abc", another, one that isn't there.
@@ -297,7 +298,7 @@ import Touchstone
     try FileManager.default.createDirectory(atPath: attachments, withIntermediateDirectories: true)
     try Data("abc".utf8).write(to: URL(filePath: attachments + "/qZk+NkcGgWq6PiVxeFDCbJzQ2J0=.blob"))
     try Data("changed".utf8).write(to: URL(filePath: attachments + "/2jmj7l5rSw0yVb_vlWAYkK_YBwk=.blob"))
-    let database = try newDatabase(directory("db"), engine)
+    let database = try newDatabase(directory.file("db"), engine)
     let report = try database.importCBLite2(made.path)
     #expect(report.documents == 1 && report.blobs == 1 && report.missingBlobs == 2, "\(report)")
     let document = try #require(try database.document("doc"))
@@ -310,19 +311,19 @@ import Touchstone
   @Test("What is no such database is told what it is")
   func refusals() throws {
     let directory = TemporaryDirectory()
-    let database = try newDatabase(directory("db"))
+    let database = try newDatabase(directory.file("db"))
     func attempt(_ path: String) -> CBLite2Error.Code? { code { try database.importCBLite2(path) } }
     func make(_ name: String, version: Int = 201, _ change: (MadeDatabase) throws -> Void) throws -> String {
-      let made = try MadeDatabase(directory(name + ".cblite2"), version: version)
+      let made = try MadeDatabase(directory.file(name + ".cblite2"), version: version)
       try change(made)
       return made.close()
     }
-    #expect(attempt(directory("nothing.cblite2")) == .notFound)
+    #expect(attempt(directory.file("nothing.cblite2")) == .notFound)
     try FileManager.default.createDirectory(
-      atPath: directory("empty.cblite2"), withIntermediateDirectories: true)
-    #expect(attempt(directory("empty.cblite2")) == .notADatabase)
-    try Data("{}".utf8).write(to: URL(filePath: directory("empty.cblite2") + "/db.forest.0"))
-    #expect(attempt(directory("empty.cblite2")) == .olderVersion)
+      atPath: directory.file("empty.cblite2"), withIntermediateDirectories: true)
+    #expect(attempt(directory.file("empty.cblite2")) == .notADatabase)
+    try Data("{}".utf8).write(to: URL(filePath: directory.file("empty.cblite2") + "/db.forest.0"))
+    #expect(attempt(directory.file("empty.cblite2")) == .olderVersion)
     let foreign = try make("foreign") {
       try $0.connection.execute("DROP TABLE kv_default; DROP TABLE kv_info; CREATE TABLE a(b)")
     }
@@ -357,7 +358,7 @@ import Touchstone
   @Test("A document that can't be is skipped, and the rest comes")
   func skips() throws {
     let directory = TemporaryDirectory()
-    let made = try MadeDatabase(directory("a.cblite2"))
+    let made = try MadeDatabase(directory.file("a.cblite2"))
     let good = hex("0000000D FFFF 82 02 01AA 00 7000 00000000")
     let bad: [(String, [UInt8]?, [UInt8])] = [
       ("no version", nil, good), ("other version", hex("01AB"), good),
@@ -394,7 +395,7 @@ import Touchstone
       """)
     made.close()
     for engine in allEngines {
-      let database = try newDatabase(directory("db-\(engine)"), engine)
+      let database = try newDatabase(directory.file("db-\(engine)"), engine)
       let report = try database.importCBLite2(made.path)
       let imported = try database.changes().map(\.documentID)
       #expect(imported == ["good"], "\(report)")

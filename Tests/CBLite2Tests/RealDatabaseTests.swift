@@ -2,6 +2,7 @@ import CSQLite
 import Datasets
 import Foundation
 import SQLiteLibrary
+import TestSupport
 import Testing
 import Touchstone
 
@@ -61,7 +62,7 @@ import Touchstone
     let source = "\(realData ?? "")/\(expected.name)"
     let directory = TemporaryDirectory()
     let before = try files(below: source)
-    let database = try newDatabase(directory("db"), engine)
+    let database = try newDatabase(directory.file("db"), engine)
     let report = try database.importCBLite2("\(source)/\(expected.path)", collection: expected.collection)
     #expect(report.documents == expected.documents && report.tombstones == expected.tombstones)
     #expect(report.revisions == expected.revisions && report.blobs == expected.blobs)
@@ -75,9 +76,9 @@ import Touchstone
     try expectSound(database, expected.name)
     // What was imported goes out and comes back the same.
     if engine == .lmdb {
-      try database.exportCBLite2(to: directory("out.cblite2"))
-      let again = try newDatabase(directory("again"))
-      try again.importCBLite2(directory("out.cblite2"))
+      try database.exportCBLite2(to: directory.file("out.cblite2"))
+      let again = try newDatabase(directory.file("again"))
+      try again.importCBLite2(directory.file("out.cblite2"))
       let different = try differences(database, again, sequences: true)
       #expect(different == [])
       try again.close()
@@ -90,12 +91,12 @@ import Touchstone
     let directory = TemporaryDirectory()
     for expected in Self.expected where ["201", "302"].contains(versions[expected.name]) {
       // Rows of a log are read by SQL from a copy that may be changed.
-      let source = directory("\(expected.name).cblite2")
+      let source = directory.file("\(expected.name).cblite2")
       try unpack("\(realData ?? "")/\(expected.name)/\(expected.path)", to: source)
       try checkpoint(source)
-      let database = try newDatabase(directory(expected.name))
+      let database = try newDatabase(directory.file(expected.name))
       try database.importCBLite2(source)
-      let target = directory("\(expected.name)-out.cblite2")
+      let target = directory.file("\(expected.name)-out.cblite2")
       try database.exportCBLite2(to: target)
       // The flag 8 says that a remote database has the revision, and isn't carried over.
       let documents =
@@ -115,21 +116,21 @@ import Touchstone
   @Test("of 2.0 have the tables that are exported, word for word")
   func schema() throws {
     let directory = TemporaryDirectory()
-    let database = try newDatabase(directory("db"))
-    try database.exportCBLite2(to: directory("out.cblite2"))
+    let database = try newDatabase(directory.file("db"))
+    try database.exportCBLite2(to: directory.file("out.cblite2"))
     let all = "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name"
     #expect(
-      try rows(directory("out.cblite2"), all)
+      try rows(directory.file("out.cblite2"), all)
         == rows("\(realData ?? "")/android200-sqlite/android-sqlite.cblite2", all))
-    #expect(try rows(directory("out.cblite2"), "PRAGMA user_version") == ["201"])
-    #expect(try rows(directory("out.cblite2"), "PRAGMA integrity_check") == ["ok"])
+    #expect(try rows(directory.file("out.cblite2"), "PRAGMA user_version") == ["201"])
+    #expect(try rows(directory.file("out.cblite2"), "PRAGMA integrity_check") == ["ok"])
     try database.close()
   }
 
   @Test("have the documents that their makers say")
   func contents() throws {
     let directory = TemporaryDirectory()
-    let database = try newDatabase(directory("db"))
+    let database = try newDatabase(directory.file("db"))
     try database.importCBLite2("\(realData ?? "")/upgrade_2.7/upgrade_2.7.cblite2")
     for n in 1...100 {
       let id = "doc-" + String(repeating: "0", count: 3 - "\(n)".count) + "\(n)"
@@ -143,7 +144,7 @@ import Touchstone
   @Test("travel-sample is what the JSON lines of the data directory say")
   func travelSample() throws {
     let directory = TemporaryDirectory()
-    let database = try newDatabase(directory("db"))
+    let database = try newDatabase(directory.file("db"))
     try database.importCBLite2("\(realData ?? "")/travel-sample/travel-sample.cblite2.zip")
     let lines = try LoadedDataset.load("travel-sample")
     var compared = 0
@@ -167,7 +168,7 @@ import Touchstone
     ])
   func encrypted(_ name: String) throws {
     let directory = TemporaryDirectory()
-    let database = try newDatabase(directory("db"))
+    let database = try newDatabase(directory.file("db"))
     let path = "\(realData ?? "")/\(name).cblite2"
     let before = try files(below: path)
     #expect(code { try database.importCBLite2(path) } == .encrypted)

@@ -5,27 +5,9 @@ import Storage
 import Testing
 import Touchstone
 
-/// A directory of its own for one test, removed afterwards.
-final class TemporaryDirectory: Sendable {
-  let path: String
-
-  init() {
-    path = NSTemporaryDirectory() + "cblite2-" + UUID().uuidString
-    try? FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-  }
-
-  deinit { try? FileManager.default.removeItem(atPath: path) }
-
-  func callAsFunction(_ name: String) -> String { path + "/" + name }
-}
-
-/// The engines that every test of this module runs on.
-let allEngines: [EngineName] = [.sqlite, .lmdb, .sqlcipher, .sqlcipherPlain]
-let isLong = ProcessInfo.processInfo.environment["TOUCHSTONE_LONG"] != nil
-
 func newDatabase(_ path: String, _ engine: EngineName = .lmdb) throws -> Database {
-  var options = DatabaseOptions(engine: engine, creation: .createNew, durability: .none)
-  if try Engines.type(engine).encrypts { options.key = try .raw([UInt8](repeating: 7, count: 32)) }
+  var options = try options(engine)
+  options.creation = .createNew
   return try Database.open(path, options: options)
 }
 
@@ -158,18 +140,5 @@ func code(of body: () throws -> Void) -> CBLite2Error.Code? {
   } catch let error as CBLite2Error { return error.code } catch {
     Issue.record("threw \(error), which is no CBLite2Error")
     return nil
-  }
-}
-
-/// A reproducible source of random numbers (SplitMix64).
-struct SeededGenerator: RandomNumberGenerator {
-  private var state: UInt64
-  init(seed: UInt64) { state = seed }
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-    return z ^ (z >> 31)
   }
 }

@@ -1,5 +1,6 @@
 import Datasets
 import Foundation
+import TestSupport
 import Testing
 
 /// Documents in and out, over every engine.
@@ -145,10 +146,9 @@ import Testing
   /// Memory doesn't grow with the file; the long form is the million documents that the project promises.
   /// A sanitizer's own memory would be measured with it.
   @Test(
-    .disabled(if: ProcessInfo.processInfo.environment["TOUCHSTONE_SANITIZE"]?.isEmpty == false),
+    .disabled(if: isSanitized),
     arguments: TestEngine.allCases)
   func importingTakesLittleMemory(engine: TestEngine) throws {
-    let isLong = ProcessInfo.processInfo.environment["TOUCHSTONE_LONG"] != nil
     try engine.withDatabase { tool in
       let count = isLong ? 1_000_000 : 20_000
       let writer = try ByteWriter(path: tool.path("in.jsonl"))

@@ -1,5 +1,6 @@
 import Foundation
 import SQLiteLibrary
+import TestSupport
 import Testing
 import Touchstone
 

@@ -1,5 +1,6 @@
 import Encryption
 import Foundation
+import TestSupport
 import Testing
 import Touchstone
 

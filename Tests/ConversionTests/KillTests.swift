@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import Touchstone
 
@@ -43,13 +44,14 @@ import Touchstone
     var ends = (old: 0, new: 0)
     // As long as it takes, at first; then a part of that.
     var longest = 0.0
-    let seed = UInt64.random(in: 0..<1_000_000)
+    let seed = testSeed
     var random = SeededGenerator(seed: seed)
     for round in 0..<(isLong ? 200 : 8) + 1 {
       try? FileManager.default.removeItem(atPath: path)
       try? FileManager.default.removeItem(atPath: target)
       try FileManager.default.copyItem(atPath: original, toPath: path)
-      let child = try ChildProcess.start(try #require(childPath), operation.arguments(path, target))
+      let child = try ChildProcess.start(
+        try #require(childExecutable("conversion-child")), operation.arguments(path, target))
       try child.waitForOutput()
       let begun = Date()
       if round == 0 {
@@ -111,18 +113,5 @@ import Touchstone
       } catch let error as DatabaseError where error.code == .wrongKey { return false }
     default: return database.engineName != operation.engine
     }
-  }
-}
-
-/// A reproducible source of random numbers (SplitMix64).
-struct SeededGenerator: RandomNumberGenerator {
-  private var state: UInt64
-  init(seed: UInt64) { state = seed }
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-    return z ^ (z >> 31)
   }
 }

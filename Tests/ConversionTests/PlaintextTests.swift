@@ -3,6 +3,7 @@ import Encryption
 import Foundation
 import Storage
 import StorageConformance
+import TestSupport
 import Testing
 
 @testable import Touchstone
@@ -83,7 +84,7 @@ import Testing
 
   /// Between bytes that look random.
   private static func hidden(_ bytes: [UInt8], after count: Int = 100_003) -> [UInt8] {
-    var random = StorageConformance.SeededGenerator(seed: 7)
+    var random = SeededGenerator(seed: 7)
     return random.bytes(count) + bytes + random.bytes(40)
   }
 
@@ -255,7 +256,7 @@ import Testing
   @Test("samples are found in bytes as a naive search finds them")
   func samples() throws {
     for seed in 0..<UInt64(20) {
-      var random = StorageConformance.SeededGenerator(seed: seed)
+      var random = SeededGenerator(seed: seed)
       let samples = PlaintextSamples()
       let planted = (0..<500).map { _ in random.bytes(8 + random.below(9)) }
       for (number, sample) in planted.enumerated() {

@@ -1,36 +1,15 @@
 import Foundation
 import Storage
+import TestSupport
 import Testing
 import Touchstone
 
 @testable import StorageConformance
 
-/// A directory of its own for one test, removed afterwards.
-final class TemporaryDirectory: Sendable {
-  let path: String
-
-  init() {
-    path = NSTemporaryDirectory() + "conversion-" + UUID().uuidString
-    try? FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-  }
-
-  deinit { try? FileManager.default.removeItem(atPath: path) }
-
-  func names(_ inner: String = "") throws -> [String] {
-    try FileManager.default.contentsOfDirectory(atPath: path + "/" + inner).sorted()
-  }
-}
-
-let allEngines: [EngineName] = [.sqlite, .lmdb, .sqlcipher, .sqlcipherPlain, .lmdbEncrypted]
-let isLong = ProcessInfo.processInfo.environment["TOUCHSTONE_LONG"] != nil
-
 func oldKey() throws -> UserKey { try .raw([UInt8](repeating: 7, count: 32)) }
 func newKey() throws -> UserKey { try .raw([UInt8](repeating: 8, count: 32)) }
 
 func encrypts(_ engine: EngineName) throws -> Bool { try Engines.type(engine).encrypts }
-
-/// The key of a fixture on that engine.
-func key(of engine: EngineName) throws -> UserKey? { try encrypts(engine) ? oldKey() : nil }
 
 let firstBlob = (0..<150_000).map { UInt8(truncatingIfNeeded: $0 * 7 + $0 >> 8) }
 let secondBlob = Array("a small blob".utf8)
@@ -117,16 +96,8 @@ func databaseCode(of body: () throws -> Void) -> DatabaseError.Code? {
   }
 }
 
-/// The executable `conversion-child`, which is built beside the bundle of the tests.
-let childPath: String? = {
-  let candidates = Bundle.allBundles.map(\.bundlePath) + CommandLine.arguments
-  return candidates.lazy
-    .map { ($0 as NSString).deletingLastPathComponent + "/conversion-child" }
-    .first { FileManager.default.isExecutableFile(atPath: $0) }
-}()
-
 func startChild(_ arguments: String...) throws -> ChildProcess {
-  try ChildProcess.start(try #require(childPath), arguments)
+  try ChildProcess.start(try #require(childExecutable("conversion-child")), arguments)
 }
 
 /// Whether a name is that of a file that an engine keeps beside its own: readers make them too.

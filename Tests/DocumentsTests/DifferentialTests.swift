@@ -1,10 +1,11 @@
 import Foundation
+import TestSupport
 import Testing
 import Touchstone
 
 /// Random operations on every engine at once, each step compared with `ReferenceModel`.
 @Suite("Random operations agree with the rules") struct DifferentialTests {
-  static let rounds = ProcessInfo.processInfo.environment["TOUCHSTONE_LONG"] == nil ? 7 : 210
+  static let rounds = isLong ? 210 : 7
 
   private struct Undo: Error {}
 

@@ -1,5 +1,6 @@
 import Foundation
 import Storage
+import TestSupport
 import Testing
 import Touchstone
 
@@ -215,7 +216,7 @@ import Touchstone
     try converted.close()
   }
 
-  static let rounds = ProcessInfo.processInfo.environment["TOUCHSTONE_LONG"] == nil ? 2 : 40
+  static let rounds = isLong ? 40 : 2
 
   /// The same operations on a database with small blocks, and on one that keeps every tree whole in its record.
   @Test("any operations give what whole trees in records give", arguments: allEngines, 0..<rounds)

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import Touchstone
 
@@ -6,16 +7,7 @@ import Touchstone
 
 /// Two processes on one database, and processes that are killed.
 @Suite("Several processes", .serialized) struct ProcessTests {
-  private let isLong = ProcessInfo.processInfo.environment["TOUCHSTONE_LONG"] != nil
-
-  /// The executable `documents-child`, which is built beside the bundle of the tests.
-  private static let child: String? = {
-    // The bundle is loaded by its runner, or is the running executable itself.
-    let candidates = Bundle.allBundles.map(\.bundlePath) + CommandLine.arguments
-    return candidates.lazy
-      .map { ($0 as NSString).deletingLastPathComponent + "/documents-child" }
-      .first { FileManager.default.isExecutableFile(atPath: $0) }
-  }()
+  private static let child = childExecutable("documents-child")
 
   private func start(_ arguments: [String]) throws -> ChildProcess {
     try ChildProcess.start(try #require(ProcessTests.child), arguments)

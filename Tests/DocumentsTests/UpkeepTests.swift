@@ -1,6 +1,7 @@
 import Foundation
 import Storage
 import Synchronization
+import TestSupport
 import Testing
 import Touchstone
 

@@ -1,16 +1,9 @@
 import Foundation
 import Storage
+import TestSupport
 import Testing
 
 @testable import Encryption
-
-/// A new directory, removed afterwards.
-func withTemporaryDirectory<Result>(_ body: (String) throws -> Result) throws -> Result {
-  let directory = FileManager.default.temporaryDirectory.appending(path: "touchstone-\(UUID())")
-  try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-  defer { try? FileManager.default.removeItem(at: directory) }
-  return try body(directory.path)
-}
 
 @Suite struct KeyFileTests {
   @Test(arguments: [false, true]) func theDataKeyComesBackWithTheKeyItWasMadeWith(raw: Bool) throws {

@@ -2,6 +2,7 @@
 
 import Fleece
 import Foundation
+import TestSupport
 import Testing
 
 @Suite struct JSONOutTests {
@@ -45,7 +46,7 @@ import Testing
   }
 
   @Test func doublesAreTheShortestThatReadBack() throws {
-    var random = SeededGenerator(state: 1)
+    var random = SeededGenerator(seed: 1)
     var doubles: [Double] = [
       0, -0.0, 1, -1, 0.1, 1e15, 1e16, 1e17, 9007199254740992, 18014398509481984, 18014398509481988, 1e-4,
       9.999e-5, 1e-5, .leastNonzeroMagnitude, .greatestFiniteMagnitude, .leastNormalMagnitude, 123456789.125,
@@ -66,7 +67,7 @@ import Testing
   }
 
   @Test func integersAreDecimal() throws {
-    var random = SeededGenerator(state: 2)
+    var random = SeededGenerator(seed: 2)
     for _ in 0..<20_000 {
       let bits = random.next() >> (random.next() % 64)
       #expect(try JSONValue(bits).canonicalJSON() == "\(bits)")

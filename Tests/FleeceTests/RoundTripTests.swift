@@ -1,11 +1,12 @@
 // Properties of random values, and of bytes that were damaged at random.
 
 import Fleece
+import TestSupport
 import Testing
 
 @Suite struct RoundTripTests {
   @Test(arguments: [11, 12, 13, 14] as [UInt64]) func randomValuesComeBackEqual(seed: UInt64) throws {
-    var random = SeededGenerator(state: seed)
+    var random = SeededGenerator(seed: seed)
     let encoder = BodyEncoder()
     let keys = SharedKeysBuilder(.empty)
     for round in 0..<800 {
@@ -27,7 +28,7 @@ import Testing
   @Test(arguments: [21, 22, 23] as [UInt64]) func canonicalFormIsTheSameHoweverTheValueCame(seed: UInt64)
     throws
   {
-    var random = SeededGenerator(state: seed)
+    var random = SeededGenerator(seed: seed)
     let encoder = BodyEncoder()
     for round in 0..<500 {
       let value = randomValue(&random, withData: false)
@@ -49,7 +50,7 @@ import Testing
   }
 
   @Test(arguments: [31, 32, 33, 34] as [UInt64]) func damagedBytesAreReadWithoutHarm(seed: UInt64) throws {
-    var random = SeededGenerator(state: seed)
+    var random = SeededGenerator(seed: seed)
     let keys = SharedKeysBuilder(.empty)
     for _ in 0..<60 {
       let bytes = try encode(randomValue(&random), keys).fleece
@@ -81,7 +82,7 @@ import Testing
   }
 
   @Test func randomBytesAreReadWithoutHarm() {
-    var random = SeededGenerator(state: 41)
+    var random = SeededGenerator(seed: 41)
     for _ in 0..<20_000 {
       let count = Int.random(in: 0...40, using: &random)
       var bytes = (0..<count).map { _ in UInt8.random(in: 0...255, using: &random) }
@@ -95,7 +96,7 @@ import Testing
   }
 
   @Test func damagedTextNeverHarms() throws {
-    var random = SeededGenerator(state: 51)
+    var random = SeededGenerator(seed: 51)
     let encoder = BodyEncoder()
     for _ in 0..<5_000 {
       var text = Array(try shuffledText(randomValue(&random, depth: 2, withData: false), &random).utf8)

@@ -2,6 +2,7 @@
 
 import Fleece
 import Foundation
+import TestSupport
 import Testing
 
 /// Bytes from hexadecimal digits; spaces are ignored.
@@ -12,19 +13,6 @@ func hex(_ text: String) -> [UInt8] {
 
 func hexText(_ bytes: [UInt8]) -> String {
   bytes.map { String(format: "%02X", $0) }.joined()
-}
-
-/// SplitMix64: the same numbers for the same seed everywhere.
-struct SeededGenerator: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ (mixed >> 31)
-  }
 }
 
 struct Encoded {

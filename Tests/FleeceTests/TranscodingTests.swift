@@ -1,6 +1,7 @@
 // From one table of shared keys to another.
 
 import Fleece
+import TestSupport
 import Testing
 
 @Suite struct TranscodingTests {
@@ -11,7 +12,7 @@ import Testing
   }
 
   @Test(arguments: [41, 42, 43] as [UInt64]) func randomValuesAreTheSameByTheOtherTable(seed: UInt64) throws {
-    var random = SeededGenerator(state: seed)
+    var random = SeededGenerator(seed: seed)
     let encoder = BodyEncoder()
     let target = BodyEncoder()
     let keys = SharedKeysBuilder(.empty)
@@ -37,7 +38,7 @@ import Testing
   }
 
   @Test(arguments: [51, 52, 53] as [UInt64]) func damagedBytesGiveAnErrorOrAValidBody(seed: UInt64) throws {
-    var random = SeededGenerator(state: seed)
+    var random = SeededGenerator(seed: seed)
     let keys = SharedKeysBuilder(.empty)
     let target = BodyEncoder()
     for round in 0..<60 {

@@ -1,4 +1,5 @@
 import FullText
+import TestSupport
 import Testing
 
 @Suite struct MatchQueryTests {
@@ -57,7 +58,7 @@ import Testing
   }
 
   @Test func randomQueriesSurvivePrinting() throws {
-    var random = SplitMix(seed: UInt64.random(in: 0...UInt64.max))
+    var random = SeededGenerator(seed: UInt64.random(in: 0...UInt64.max))
     let seed = random.state
     for round in 0..<3_000 {
       let text = randomQuery(&random)
@@ -72,7 +73,7 @@ import Testing
 }
 
 /// A query over the words `a` … `f`, `ab` … and the columns `title` and `body`.
-func randomQuery(_ random: inout SplitMix, depth: Int = 0, forOriginal: Bool = false) -> String {
+func randomQuery(_ random: inout SeededGenerator, depth: Int = 0, forOriginal: Bool = false) -> String {
   func pick<Element>(_ options: [Element]) -> Element {
     options[Int.random(in: 0..<options.count, using: &random)]
   }

@@ -4,10 +4,11 @@ import CSQLite
 import FullText
 import FullTextReference
 import SQLiteLibrary
+import TestSupport
 import Testing
 
 @Suite struct OriginalTests {
-  private func texts(_ random: inout SplitMix) -> [[String]] {
+  private func texts(_ random: inout SeededGenerator) -> [[String]] {
     let words = ["a", "b", "c", "d", "e", "f", "ab", "ac", "abc", "be", "bed"]
     return (0..<40).map { _ in
       (0..<2).map { _ in
@@ -35,7 +36,7 @@ import Testing
   }
 
   @Test func queriesMatchWhatTheOriginalMatches() throws {
-    var random = SplitMix(seed: UInt64.random(in: 0...UInt64.max))
+    var random = SeededGenerator(seed: UInt64.random(in: 0...UInt64.max))
     let seed = random.state
     var hits = 0
     for round in 0..<20 {
@@ -61,7 +62,7 @@ import Testing
   }
 
   @Test func hitsAreTheOriginalsOffsets() throws {
-    var random = SplitMix(seed: UInt64.random(in: 0...UInt64.max))
+    var random = SeededGenerator(seed: UInt64.random(in: 0...UInt64.max))
     let seed = random.state
     let documents = texts(&random)
     let table = try table(documents)

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import FullText
@@ -72,7 +73,7 @@ private func wordsByICU(_ text: [UInt8], _ scanner: WordScanner) -> [FoundTerm] 
 
   @Test(arguments: [false, true])
   func whatIsReadWithoutICUIsWhatICUFinds(ignoresAccents: Bool) throws {
-    var random = SplitMix(seed: UInt64.random(in: 0...UInt64.max))
+    var random = SeededGenerator(seed: UInt64.random(in: 0...UInt64.max))
     let seed = random.state
     let scanner = WordScanner(isTurkish: false, ignoresAccents: ignoresAccents)
     let analyzer = try analyzer(ignoresAccents: ignoresAccents)
@@ -97,7 +98,7 @@ private func wordsByICU(_ text: [UInt8], _ scanner: WordScanner) -> [FoundTerm] 
   }
 
   @Test func asciiIsWhatICUFinds() throws {
-    var random = SplitMix(seed: UInt64.random(in: 0...UInt64.max))
+    var random = SeededGenerator(seed: UInt64.random(in: 0...UInt64.max))
     let seed = random.state
     let scanner = WordScanner(isTurkish: false, ignoresAccents: false)
     let analyzer = try analyzer()
@@ -113,17 +114,5 @@ private func wordsByICU(_ text: [UInt8], _ scanner: WordScanner) -> [FoundTerm] 
         return
       }
     }
-  }
-}
-
-struct SplitMix: RandomNumberGenerator {
-  var state: UInt64
-  init(seed: UInt64) { state = seed }
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-    return z ^ (z >> 31)
   }
 }

@@ -1,4 +1,5 @@
 import Query
+import TestSupport
 import Testing
 import Touchstone
 
@@ -117,7 +118,7 @@ import Touchstone
 
   /// What is wrong is told with its place in the text of what was built.
   @Test func mistakesHaveAPlace() throws {
-    try withQueryDatabase(.lmdb) { database in
+    try withDatabase(.lmdb) { database in
       let cases: [(SelectStatement, QueryError.Code, String)] = [
         (
           Query.select(.property("name")).from(DataSource("elsewhere")).where(.property("a") .== 1),
@@ -147,7 +148,7 @@ import Touchstone
   }
 
   @Test func aTreeIsAsDeepAsATextMayBe() throws {
-    try withQueryDatabase(.lmdb) { database in
+    try withDatabase(.lmdb) { database in
       try database.fill([("d", #"{"n":1}"#)])
       func nested(_ count: Int) -> Expression {
         (0..<count).reduce(Expression.property("n")) { inner, _ in inner + 1 }

@@ -1,5 +1,6 @@
 import Fleece
 import Foundation
+import TestSupport
 import Testing
 import Touchstone
 
@@ -8,20 +9,15 @@ import Touchstone
 /// Random queries over random documents: with indexes, without, and by the naive evaluator the same rows, in the same
 /// order where ORDER BY decides it.
 @Suite struct DifferentialTests {
-  static let isLong = ProcessInfo.processInfo.environment["TOUCHSTONE_LONG"] != nil
-
-  @Test(arguments: executionEngines) func plansAgreeWithTheNaiveEvaluator(_ engine: EngineName) throws {
-    let seed =
-      ProcessInfo.processInfo.environment["TOUCHSTONE_SEED"].flatMap(UInt64.init)
-      ?? UInt64.random(in: 0...1_000_000_000)
-    for round in 0..<UInt64(Self.isLong ? 200 : 6) {
-      var random = RandomQuery(seed: seed + round)
+  @Test(arguments: allEngines) func plansAgreeWithTheNaiveEvaluator(_ engine: EngineName) throws {
+    for round in 0..<UInt64(isLong ? 200 : 6) {
+      var random = RandomQuery(seed: testSeed + round)
       let count = 30
       var documents: [(id: String, body: JSONValue)] = []
       for number in 0..<count {
         documents.append(("d\(number)", try JSONValue(json: random.document(count))))
       }
-      try withQueryDatabase(engine) { database in
+      try withDatabase(engine) { database in
         try database.inBatch {
           for document in documents {
             try database.save(document.id, .value(document.body))
@@ -35,10 +31,10 @@ import Touchstone
             try database.createIndex(name, on: index.on, where: index.condition)
           }
         }
-        for _ in 0..<(Self.isLong ? 200 : 60) {
+        for _ in 0..<(isLong ? 200 : 60) {
           let query = random.query()
           try compare(
-            query.text, query.isOrdered, documents, database, "TOUCHSTONE_SEED=\(seed) round \(round)")
+            query.text, query.isOrdered, documents, database, "TOUCHSTONE_SEED=\(testSeed) round \(round)")
         }
       }
     }

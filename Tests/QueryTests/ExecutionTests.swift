@@ -1,5 +1,6 @@
 import Foundation
 import Query
+import TestSupport
 import Testing
 import Touchstone
 
@@ -104,8 +105,8 @@ let smallWorld: [(String, String)] = [
     ("SELECT name FROM _ WHERE 1 = 2", []),
   ]
 
-  @Test(arguments: executionEngines) func queriesGiveTheRowsTheyShould(_ engine: EngineName) throws {
-    try withQueryDatabase(engine) { database in
+  @Test(arguments: allEngines) func queriesGiveTheRowsTheyShould(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
       try database.fill(smallWorld)
       for (text, expected) in ExecutionTests.cases {
         for usesIndexes in [true, false] {
@@ -116,8 +117,8 @@ let smallWorld: [(String, String)] = [
     }
   }
 
-  @Test(arguments: executionEngines) func aBatchSeesItsOwnWrites(_ engine: EngineName) throws {
-    try withQueryDatabase(engine) { database in
+  @Test(arguments: allEngines) func aBatchSeesItsOwnWrites(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
       try database.fill(smallWorld)
       let query = try database.query("SELECT COUNT(*) AS n FROM _ WHERE fresh = true")
       try database.inBatch {
@@ -131,7 +132,7 @@ let smallWorld: [(String, String)] = [
   }
 
   @Test func tombstonesAreRowsOfWhoAsksForThem() throws {
-    try withQueryDatabase(.lmdb) { database in
+    try withDatabase(.lmdb) { database in
       try database.fill(smallWorld)
       try database.delete("hotel_2")
       let live = try database.rows("SELECT META().id FROM _ WHERE META().id = 'hotel_2'")
@@ -144,7 +145,7 @@ let smallWorld: [(String, String)] = [
   }
 
   @Test func parametersAreAskedForByName() throws {
-    try withQueryDatabase(.lmdb) { database in
+    try withDatabase(.lmdb) { database in
       try database.fill(smallWorld)
       let query = try database.query("SELECT name FROM _ WHERE type = $type AND stars > $stars LIMIT $n")
       let rows = try query.run(["type": "hotel", "stars": 4, "n": 3]).map { $0["name"].string }
@@ -158,7 +159,7 @@ let smallWorld: [(String, String)] = [
   }
 
   @Test func rowsStreamAndCanBeKept() throws {
-    try withQueryDatabase(.sqlite) { database in
+    try withDatabase(.sqlite) { database in
       try database.inBatch {
         for number in 0..<2_000 {
           try database.save("d\(number)", ["n": JSONValue(number), "s": "text \(number)"])
@@ -183,7 +184,7 @@ let smallWorld: [(String, String)] = [
   }
 
   @Test func aQueryCanBeCancelled() throws {
-    try withQueryDatabase(.lmdb) { database in
+    try withDatabase(.lmdb) { database in
       try database.fill(smallWorld)
       let cancellation = QueryCancellation()
       var rows = 0
@@ -206,7 +207,7 @@ let smallWorld: [(String, String)] = [
   }
 
   @Test func rowsDecodeToTypes() throws {
-    try withQueryDatabase(.lmdb) { database in
+    try withDatabase(.lmdb) { database in
       try database.fill(smallWorld)
       let rows = try database.query("SELECT name, stars, likes FROM _ WHERE stars = 5").run()
       let hotels = try rows.map { try $0.decode(Hotel.self) }
@@ -215,7 +216,7 @@ let smallWorld: [(String, String)] = [
   }
 
   @Test func mistakesAreToldWithTheirPlace() throws {
-    try withQueryDatabase(.lmdb) { database in
+    try withDatabase(.lmdb) { database in
       func code(_ text: String) -> QueryError.Code? {
         do {
           _ = try database.query(text)

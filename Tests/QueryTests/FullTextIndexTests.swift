@@ -2,6 +2,7 @@ import Datasets
 import Documents
 import Foundation
 import FullTextReference
+import TestSupport
 import Testing
 
 @testable import FullText
@@ -11,7 +12,6 @@ import Testing
 
 /// Full-text indexes against an evaluator that looks at each document literally.
 @Suite struct FullTextIndexTests {
-  static let isLong = ProcessInfo.processInfo.environment["TOUCHSTONE_LONG"] != nil
   static let columns = ["title", "text"]
   /// Few words, so that they meet; one beyond any key, and ones that share what keys are cut to.
   static let words: [String] =
@@ -21,7 +21,7 @@ import Testing
     ] + ["x", "y", "z"].map { String(repeating: "w", count: 600) + $0 }
 
   struct Random {
-    var generator: SeededRandom
+    var generator: SeededGenerator
 
     mutating func word() -> String {
       // The first words are much more frequent.
@@ -76,7 +76,7 @@ import Testing
     for _ in 0..<count {
       let text = random.query()
       let expected = try reference.search(text)
-      let note = "\(text) \(context), TOUCHSTONE_SEED=\(IndexTesting.seed)"
+      let note = "\(text) \(context), TOUCHSTONE_SEED=\(testSeed)"
       func rows(_ query: Query) throws -> [String] {
         try query.run(["text": .string(text)]).map { row in
           "\(row[0].string ?? "-") \(row[1].double ?? -1)"
@@ -93,33 +93,33 @@ import Testing
     }
   }
 
-  @Test("random texts, writes and queries against the reference", arguments: IndexTesting.engines)
+  @Test("random texts, writes and queries against the reference", arguments: allEngines)
   func random(_ engine: EngineName) throws {
-    var random = Random(generator: SeededRandom(seed: IndexTesting.seed))
+    var random = Random(generator: SeededGenerator(seed: testSeed))
     let options: [TextAnalysisOptions] = [
       .init(), .init(language: .english), .init(language: .german, ignoresAccents: true),
     ]
     // All engines keep the same bytes: two of them go through all options.
-    let isWhole = Self.isLong || engine == .lmdb || engine == .sqlite
+    let isWhole = isLong || engine == .lmdb || engine == .sqlite
     for (round, options) in options.enumerated() where isWhole || round == 1 {
       let weights: [Double]? = round == 2 ? [2.5, 0.5] : nil
       var reference = try ReferenceIndex(
         columns: Self.columns, options: options, weights: weights ?? [])
-      try IndexTesting.withDatabase(engine) { database in
+      try withDatabase(engine) { database in
         func write(_ id: String, _ database: Database) throws {
           let texts = [random.text(4), random.text(30)]
           try database.save(id, ["title": .string(texts[0]), "text": .string(texts[1]), "n": 1])
           reference.set(id, texts)
         }
         try database.inBatch {
-          for number in 0..<(Self.isLong ? 400 : 150) { try write("doc\(number)", database) }
+          for number in 0..<(isLong ? 400 : 150) { try write("doc\(number)", database) }
         }
         try database.createFullTextIndex("words", on: Self.columns, options: options, weights: weights)
-        try compare(database, reference, &random, Self.isLong ? 300 : 10, "after the build")
-        for step in 0..<(Self.isLong ? 40 : 6) {
+        try compare(database, reference, &random, isLong ? 300 : 10, "after the build")
+        for step in 0..<(isLong ? 40 : 6) {
           try database.inBatch {
             for _ in 0..<(step % 3 == 0 ? 1 : 60) {
-              let id = "doc\(Int.random(in: 0..<(Self.isLong ? 500 : 190), using: &random.generator))"
+              let id = "doc\(Int.random(in: 0..<(isLong ? 500 : 190), using: &random.generator))"
               switch Int.random(in: 0..<6, using: &random.generator) {
               case 0:
                 _ = try? database.delete(id)
@@ -133,7 +133,7 @@ import Testing
             if step == 1 { try compare(database, reference, &random, 3, "in a batch") }
           }
           if step == 4 { try database.compact() }
-          try compare(database, reference, &random, Self.isLong ? 50 : 4, "after step \(step)")
+          try compare(database, reference, &random, isLong ? 50 : 4, "after step \(step)")
         }
         #expect(try database.check() == [])
         for number in 0..<500 where number % 50 != 0 {
@@ -146,13 +146,13 @@ import Testing
     }
   }
 
-  @Test("words that stand far apart, or far into long texts", arguments: IndexTesting.engines)
+  @Test("words that stand far apart, or far into long texts", arguments: allEngines)
   func distances(_ engine: EngineName) throws {
     // A step between two places takes one byte up to 127, two up to 16,383, and three beyond.
     let gaps = [1, 2, 3, 63, 126, 127, 128, 129, 255, 16_382, 16_383, 16_384, 20_000]
     func filler(_ count: Int) -> [String] { (0..<max(0, count)).map { "w\($0 % 13)" } }
     for columns in [["text"], Self.columns] {
-      try IndexTesting.withDatabase(engine) { database in
+      try withDatabase(engine) { database in
         try database.inBatch {
           for gap in gaps {
             let between = filler(gap - 1)
@@ -185,12 +185,12 @@ import Testing
     }
   }
 
-  @Test("an index of another ICU or libstemmer is made anew at the opening", arguments: IndexTesting.engines)
+  @Test("an index of another ICU or libstemmer is made anew at the opening", arguments: allEngines)
   func otherAnalysis(_ engine: EngineName) throws {
     let path = NSTemporaryDirectory() + "touchstone-index-" + UUID().uuidString
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(atPath: path) }
-    var options = try IndexTesting.options(engine)
+    var options = try options(engine)
     func open() throws -> Database { try Database.open("test", in: path, options: options) }
     var database = try open()
     let analysis = TextAnalysisOptions(language: .english)

@@ -1,6 +1,7 @@
 import Datasets
 import Foundation
 import FullText
+import TestSupport
 import Testing
 
 @testable import Documents
@@ -14,7 +15,7 @@ import Testing
   private func withSearch(
     _ engine: EngineName, options: TextAnalysisOptions = .init(), _ body: (Database) throws -> Void
   ) throws {
-    try IndexTesting.withDatabase(engine) { database in
+    try withDatabase(engine) { database in
       try database.inBatch {
         try database.save(
           "1", ["title": "linux kernel", "body": "the quick database engine", "kind": "a", "ref": "2"])
@@ -63,7 +64,7 @@ import Testing
     }
   }
 
-  @Test("MATCH stands under AND, OR and NOT, and in results", arguments: IndexTesting.engines)
+  @Test("MATCH stands under AND, OR and NOT, and in results", arguments: allEngines)
   func anywhere(_ engine: EngineName) throws {
     try withSearch(engine) { database in
       func found(_ condition: String) throws -> String {
@@ -225,7 +226,7 @@ import Testing
   }
 
   @Test(
-    "definitions: the same is no work, another replaces, names are shared", arguments: IndexTesting.engines)
+    "definitions: the same is no work, another replaces, names are shared", arguments: allEngines)
   func definitions(_ engine: EngineName) throws {
     try withSearch(engine, options: .init(language: .english)) { database in
       #expect(
@@ -250,7 +251,7 @@ import Testing
 
   @Test("what values give words, and how they follow a batch", arguments: [EngineName.lmdb, .sqlite])
   func values(_ engine: EngineName) throws {
-    try IndexTesting.withDatabase(engine) { database in
+    try withDatabase(engine) { database in
       try database.createFullTextIndex("fts", on: ["v"])
       try database.inBatch {
         try database.save("array", ["v": ["one", ["two", 3], ["k": "four"]]])
@@ -283,7 +284,7 @@ import Testing
 
   @Test("a document of 10 MB", arguments: [EngineName.lmdb, .sqlite])
   func large(_ engine: EngineName) throws {
-    try IndexTesting.withDatabase(engine) { database in
+    try withDatabase(engine) { database in
       try database.createFullTextIndex("fts", on: ["v"])
       var text = String(repeating: "many words that come again ", count: 380_000)
       text += "needle at the end " + String(repeating: "z", count: 100_000)
@@ -309,8 +310,8 @@ import Testing
 
   @Test("flipped bytes are errors or other results, never a crash", arguments: [EngineName.lmdb, .sqlite])
   func damage(_ engine: EngineName) throws {
-    var random = SeededRandom(seed: IndexTesting.seed)
-    try IndexTesting.withDatabase(engine) { database in
+    var random = SeededGenerator(seed: testSeed)
+    try withDatabase(engine) { database in
       try database.inBatch {
         for number in 0..<300 {
           let words = (0..<40).map { _ in "w\(Int.random(in: 0..<60, using: &random))" }
@@ -360,7 +361,7 @@ import Testing
           try transaction.put(saved.key, saved.value, in: keyspace)
         }
       }
-      #expect(errors > 0, "TOUCHSTONE_SEED=\(IndexTesting.seed)")
+      #expect(errors > 0, "TOUCHSTONE_SEED=\(testSeed)")
       #expect(try database.check() == [])
     }
   }

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Documents
@@ -169,16 +170,15 @@ import Testing
       if stored != expected {
         let wrong = Set(stored).symmetricDifference(expected).sorted().prefix(4).joined(separator: "; ")
         Issue.record(
-          "\(index.name) is wrong \(context), TOUCHSTONE_SEED=\(IndexTesting.seed): \(wrong.prefix(600))")
+          "\(index.name) is wrong \(context), TOUCHSTONE_SEED=\(testSeed): \(wrong.prefix(600))")
       }
     }
   }
 
-  @Test("random writes of every kind, against indexes computed anew", arguments: IndexTesting.engines)
+  @Test("random writes of every kind, against indexes computed anew", arguments: allEngines)
   func random(_ engine: EngineName) throws {
-    var random = SeededRandom(seed: IndexTesting.seed)
-    let isLong = ProcessInfo.processInfo.environment["TOUCHSTONE_LONG"] != nil
-    try IndexTesting.withDatabase(engine) { database in
+    var random = SeededGenerator(seed: testSeed)
+    try withDatabase(engine) { database in
       let cases = try Self.cases()
       for number in 0..<60 { try database.save("doc\(number)", .value(Self.randomBody(&random))) }
       // Some are made of what is there, the others follow from the beginning.
@@ -225,8 +225,8 @@ import Testing
 
   @Test("a build that has little memory makes the same index", arguments: [EngineName.lmdb, .sqlite])
   func rounds(_ engine: EngineName) throws {
-    var random = SeededRandom(seed: IndexTesting.seed)
-    try IndexTesting.withDatabase(engine) { database in
+    var random = SeededGenerator(seed: testSeed)
+    try withDatabase(engine) { database in
       for number in 0..<300 { try database.save("doc\(number)", .value(Self.randomBody(&random))) }
       let index = try Self.cases()[0]
       try database.createIndex(index.name, index.definition)
@@ -247,9 +247,9 @@ import Testing
   }
 
   @Test(
-    "what isn't touched isn't rewritten; making what there is does nothing", arguments: IndexTesting.engines)
+    "what isn't touched isn't rewritten; making what there is does nothing", arguments: allEngines)
   func noWork(_ engine: EngineName) throws {
-    try IndexTesting.withDatabase(engine) { database in
+    try withDatabase(engine) { database in
       try database.save("a", ["type": "hotel", "name": "Ritz"])
       #expect(try database.createIndex("byType", on: ["type"]))
       let sequence = try database.lastSequence
@@ -272,9 +272,9 @@ import Testing
     }
   }
 
-  @Test("text longer than keys is found, apart and in order", arguments: IndexTesting.engines)
+  @Test("text longer than keys is found, apart and in order", arguments: allEngines)
   func longText(_ engine: EngineName) throws {
-    try IndexTesting.withDatabase(engine) { database in
+    try withDatabase(engine) { database in
       let stem = String(repeating: "s", count: 1_000)
       for (number, end) in ["m", "c", "z", "a", "k"].enumerated() {
         try database.save("d\(number)", ["t": .string(stem + end)])
@@ -305,7 +305,7 @@ import Testing
 
   @Test("values come back as they were", arguments: [EngineName.lmdb, .sqlite])
   func comeBack(_ engine: EngineName) throws {
-    try IndexTesting.withDatabase(engine) { database in
+    try withDatabase(engine) { database in
       try database.save("a", DocumentBody(json: #"{"v": 4.0, "w": 4}"#))
       try database.save("b", DocumentBody(json: #"{"v": 4, "w": 4.5}"#))
       try database.save("c", DocumentBody(json: #"{"v": [1, {"x": "y"}], "w": null}"#))
@@ -320,9 +320,9 @@ import Testing
     }
   }
 
-  @Test("check finds what an index misses and what it has too much", arguments: IndexTesting.engines)
+  @Test("check finds what an index misses and what it has too much", arguments: allEngines)
   func check(_ engine: EngineName) throws {
-    try IndexTesting.withDatabase(engine) { database in
+    try withDatabase(engine) { database in
       for number in 0..<20 { try database.save("d\(number)", ["n": .int(Int64(number % 3))]) }
       try database.createIndex("n", on: ["n"])
       #expect(try database.check() == [])
@@ -344,7 +344,7 @@ import Testing
 
   @Test("what can't be indexed is refused", arguments: [EngineName.lmdb])
   func refused(_ engine: EngineName) throws {
-    try IndexTesting.withDatabase(engine) { database in
+    try withDatabase(engine) { database in
       for text in ["META().sequence", "$x", "COUNT(a)", "*", "NOW_MILLIS()", "nofunction(a)", "a +"] {
         #expect(throws: QueryError.self, "\(text)") { try database.createIndex("x", on: [text]) }
       }
@@ -358,7 +358,7 @@ import Testing
   @Test(
     "a database with an index of an unknown kind can only be read", arguments: [EngineName.lmdb, .sqlite])
   func unknownKind(_ engine: EngineName) throws {
-    try IndexTesting.withDatabase(engine) { database in
+    try withDatabase(engine) { database in
       try database.save("a", ["n": 1])
       try database.createIndex("n", on: ["n"])
       #expect(throws: DocumentError.self) {

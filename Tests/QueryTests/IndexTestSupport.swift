@@ -8,28 +8,6 @@ import Touchstone
 
 /// What tests of indexes share: databases on every engine, and an index recomputed without what keeps it.
 enum IndexTesting {
-  static let engines: [EngineName] = [.sqlite, .lmdb, .sqlcipher, .sqlcipherPlain, .lmdbEncrypted]
-
-  /// Of all random tests here; TOUCHSTONE_SEED repeats one.
-  static let seed =
-    ProcessInfo.processInfo.environment["TOUCHSTONE_SEED"].flatMap(UInt64.init)
-    ?? UInt64.random(in: 0..<1_000_000_000)
-
-  static func options(_ engine: EngineName) throws -> DatabaseOptions {
-    var options = DatabaseOptions(engine: engine, durability: .none)
-    if try Engines.type(engine).encrypts { options.key = try .raw([UInt8](repeating: 7, count: 32)) }
-    return options
-  }
-
-  static func withDatabase(_ engine: EngineName, _ body: (Database) throws -> Void) throws {
-    let directory = NSTemporaryDirectory() + "touchstone-index-" + UUID().uuidString
-    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: directory) }
-    let database = try Database.open("test", in: directory, options: try options(engine))
-    try body(database)
-    try database.close()
-  }
-
   /// What an index gives: the values of each entry as JSON (`missing` for none), the document, and how often.
   static func rows(
     _ database: Database, _ name: String, descending: Bool = false,

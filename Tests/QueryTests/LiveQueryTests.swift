@@ -1,6 +1,7 @@
 import Foundation
 import Query
 import Storage
+import TestSupport
 import Testing
 
 @testable import Touchstone
@@ -19,9 +20,9 @@ import Testing
     }
   }
 
-  @Test(arguments: executionEngines)
+  @Test(arguments: allEngines)
   func theFirstResultComesAndThenEachChangedOne(_ engine: EngineName) throws {
-    try withQueryDatabase(engine) { database in
+    try withDatabase(engine) { database in
       try database.fill([("a", #"{"n":1}"#)])
       let query = try database.query("SELECT n FROM _ WHERE n < 10 ORDER BY n")
       let told = Told()
@@ -37,9 +38,9 @@ import Testing
     }
   }
 
-  @Test(arguments: executionEngines)
+  @Test(arguments: allEngines)
   func theLastResultAlwaysComes(_ engine: EngineName) throws {
-    try withQueryDatabase(engine) { database in
+    try withDatabase(engine) { database in
       let query = try database.query("SELECT COUNT(*) AS n FROM _")
       let told = Told()
       let live = try database.observe(query) { told.append($0) }
@@ -52,9 +53,9 @@ import Testing
     }
   }
 
-  @Test(arguments: executionEngines)
+  @Test(arguments: allEngines)
   func aCommitThatCannotMatterRunsNothing(_ engine: EngineName) throws {
-    try withQueryDatabase(engine) { database in
+    try withDatabase(engine) { database in
       try database.fill([("a", #"{"type":"hotel","n":1}"#), ("z", #"{"type":"route"}"#)])
       let told = Told()
       let live = try database.observe(
@@ -90,13 +91,12 @@ import Testing
   }
 
   /// Random commits of every kind: the last result that is told is what the query gives then.
-  @Test(arguments: executionEngines)
+  @Test(arguments: allEngines)
   func noResultIsLost(_ engine: EngineName) throws {
-    let seed = IndexTesting.seed
-    var random = SeededRandom(seed: seed)
-    let isLong = ProcessInfo.processInfo.environment["TOUCHSTONE_LONG"] != nil
-    try withQueryDatabase(engine) { database in
-      func body(_ random: inout SeededRandom) -> String {
+    let seed = testSeed
+    var random = SeededGenerator(seed: seed)
+    try withDatabase(engine) { database in
+      func body(_ random: inout SeededGenerator) -> String {
         let type = ["hotel", "route", "airline"].randomElement(using: &random) ?? ""
         let name = Bool.random(using: &random) ? #","name":"x""# : ""
         return
@@ -159,10 +159,11 @@ import Testing
     }
   }
 
-  @Test(arguments: executionEngines)
+  @Test(arguments: allEngines)
   func closingTheDatabaseWaitsForARunThatIsGoingOn(_ engine: EngineName) throws {
-    let (path, options) = try TestDirectory.make(engine)
-    defer { TestDirectory.remove(path) }
+    let directory = TemporaryDirectory()
+    let path = directory.path
+    let options = try options(engine)
     var database = try Database.open("test", in: path, options: options)
     try database.fill((0..<2_000).map { ("d\($0)", #"{"n":\#($0 * 7_919 % 2_000)}"#) })
     for round in 0..<20 {
@@ -177,11 +178,12 @@ import Testing
     try database.close()
   }
 
-  @Test(arguments: executionEngines)
+  @Test(arguments: allEngines)
   func withAHandlerItEndsWithTheDatabase(_ engine: EngineName) throws {
     for _ in 0..<10 {
-      let (path, options) = try TestDirectory.make(engine)
-      defer { TestDirectory.remove(path) }
+      let directory = TemporaryDirectory()
+      let path = directory.path
+      let options = try options(engine)
       let database = try Database.open("test", in: path, options: options)
       let told = Told()
       let live = try database.observe(try database.query("SELECT n FROM _")) { told.append($0) }
@@ -202,10 +204,11 @@ import Testing
     }
   }
 
-  @Test(arguments: executionEngines)
+  @Test(arguments: allEngines)
   func asAStreamItEndsWithTheDatabase(_ engine: EngineName) async throws {
-    let (path, options) = try TestDirectory.make(engine)
-    defer { TestDirectory.remove(path) }
+    let directory = TemporaryDirectory()
+    let path = directory.path
+    let options = try options(engine)
     let database = try Database.open("test", in: path, options: options)
     let query = try database.query("SELECT n FROM _")
     let results = try database.results(of: query)
@@ -220,17 +223,4 @@ import Testing
     }
     #expect(counts == [0, 1])
   }
-}
-
-/// A directory for a database that a test closes itself.
-enum TestDirectory {
-  static func make(_ engine: EngineName) throws -> (String, DatabaseOptions) {
-    let path = NSTemporaryDirectory() + "touchstone-live-" + UUID().uuidString
-    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    var options = DatabaseOptions(engine: engine, durability: .none)
-    if try Engines.type(engine).encrypts { options.key = try .raw([UInt8](repeating: 7, count: 32)) }
-    return (path, options)
-  }
-
-  static func remove(_ path: String) { try? FileManager.default.removeItem(atPath: path) }
 }

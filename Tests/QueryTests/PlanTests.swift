@@ -1,12 +1,13 @@
 import Foundation
 import Query
+import TestSupport
 import Testing
 import Touchstone
 
 /// What plans say, and that each gives the rows of the plain scan.
 @Suite struct PlanTests {
   /// Documents with all kinds of values, some of them missing.
-  static func documents(_ count: Int, _ generator: inout ExecutionGenerator) -> [(String, String)] {
+  static func documents(_ count: Int, _ generator: inout SeededGenerator) -> [(String, String)] {
     let names = [
       "Alpha", "alpha", "ALPINE", "beta", "Straße", "STRASSE", "kilo", "\u{212A}ilo", "", "zz top",
     ]
@@ -100,9 +101,9 @@ import Touchstone
     ("SELECT META().id, x FROM _ WHERE type = 'airport' AND x = 1.5", false, "Index"),
   ]
 
-  @Test(arguments: executionEngines) func everyPlanGivesTheRowsOfThePlainScan(_ engine: EngineName) throws {
-    try withQueryDatabase(engine) { database in
-      var generator = ExecutionGenerator(seed: 11)
+  @Test(arguments: allEngines) func everyPlanGivesTheRowsOfThePlainScan(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      var generator = SeededGenerator(seed: 11)
       try database.fill(PlanTests.documents(400, &generator))
       try database.createIndex("typeN", on: ["type", "n"])
       try database.createIndex("byName", on: ["name"])
@@ -131,8 +132,8 @@ import Touchstone
     ]
     var plans: [[String]] = []
     for order in [indexes, indexes.reversed()] {
-      try withQueryDatabase(.lmdb) { database in
-        var generator = ExecutionGenerator(seed: 3)
+      try withDatabase(.lmdb) { database in
+        var generator = SeededGenerator(seed: 3)
         try database.fill(PlanTests.documents(300, &generator))
         for (name, expressions) in order { try database.createIndex(name, on: expressions) }
         plans.append(try PlanTests.cases.map { try database.query($0.text).explain().description })
@@ -149,10 +150,11 @@ import Touchstone
   }
 
   /// What isn't looked at isn't read: on engines that read files, told by the bytes that they read.
-  @Test(arguments: executionEngines)
+  @Test(arguments: allEngines)
   func largeDocumentsAreNotReadWithoutNeed(_ engine: EngineName) throws {
-    var (path, options) = try TestDirectory.make(engine)
-    defer { TestDirectory.remove(path) }
+    let directory = TemporaryDirectory()
+    let path = directory.path
+    var options = try options(engine)
     options.durability = .none
     var database = try Database.open("test", in: path, options: options)
     let text = String(repeating: "0123456789abcdef", count: 200_000)
@@ -179,8 +181,8 @@ import Touchstone
   }
 
   @Test func aPreparedQueryIsPlannedAnewWhenIndexesChange() throws {
-    try withQueryDatabase(.lmdb) { database in
-      var generator = ExecutionGenerator(seed: 5)
+    try withDatabase(.lmdb) { database in
+      var generator = SeededGenerator(seed: 5)
       try database.fill(PlanTests.documents(300, &generator))
       let query = try database.query("SELECT META().id FROM _ WHERE name = $name")
       let before = try query.run(["name": "beta"]).map { try $0.json() }.sorted()
@@ -199,7 +201,7 @@ import Touchstone
   }
 
   @Test func analyzeTellsRowsAndTime() throws {
-    try withQueryDatabase(.lmdb) { database in
+    try withDatabase(.lmdb) { database in
       try database.fill(smallWorld)
       let lines = try database.rows("EXPLAIN ANALYZE SELECT name FROM _ WHERE type = 'hotel' ORDER BY name")
       let text = lines.joined(separator: "\n")
@@ -210,8 +212,8 @@ import Touchstone
     }
   }
 
-  @Test(arguments: executionEngines) func eachResultIsOfOneSnapshot(_ engine: EngineName) throws {
-    try withQueryDatabase(engine) { database in
+  @Test(arguments: allEngines) func eachResultIsOfOneSnapshot(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
       // All documents of a generation are saved in one batch: a result that mixes two saw no snapshot.
       let save: @Sendable (Int) throws -> Void = { generation in
         try database.inBatch {

@@ -1,5 +1,6 @@
 import Foundation
 import Query
+import TestSupport
 import Testing
 import Touchstone
 
@@ -7,15 +8,7 @@ import Touchstone
 
 /// Two processes with one database's indexes, and processes that are killed while they make one.
 @Suite("Indexes and several processes", .serialized) struct IndexProcessTests {
-  private let isLong = ProcessInfo.processInfo.environment["TOUCHSTONE_LONG"] != nil
-
-  /// The executable `query-child`, which is built beside the bundle of the tests.
-  private static let child: String? = {
-    let candidates = Bundle.allBundles.map(\.bundlePath) + CommandLine.arguments
-    return candidates.lazy
-      .map { ($0 as NSString).deletingLastPathComponent + "/query-child" }
-      .first { FileManager.default.isExecutableFile(atPath: $0) }
-  }()
+  private static let child = childExecutable("query-child")
 
   private func start(_ command: String, _ engine: EngineName, _ path: String, _ rest: String...) throws
     -> ChildProcess
@@ -32,11 +25,12 @@ import Touchstone
       })
   }
 
-  @Test("a killed creation leaves an index whole, or none", arguments: executionEngines)
+  @Test("a killed creation leaves an index whole, or none", arguments: allEngines)
   func kills(_ engine: EngineName) throws {
-    var random = SeededRandom(seed: IndexTesting.seed)
-    var (path, options) = try TestDirectory.make(engine)
-    defer { TestDirectory.remove(path) }
+    var random = SeededGenerator(seed: testSeed)
+    let directory = TemporaryDirectory()
+    let path = directory.path
+    var options = try options(engine)
     options.durability = .normal
     let count = isLong ? 20_000 : 4_000
     var database = try Database.open("test", in: path, options: options)
@@ -51,7 +45,7 @@ import Touchstone
       try child.wait()
       #expect(!child.outputText.contains("failed"), "\(child.outputText.suffix(300))")
       database = try Database.open("test", in: path, options: options)
-      let context = "round \(round), TOUCHSTONE_SEED=\(IndexTesting.seed)"
+      let context = "round \(round), TOUCHSTONE_SEED=\(testSeed)"
       #expect(try database.check() == [], "\(context)")
       let names = try database.indexes.map(\.name)
       #expect(names == [] || names == ["byN"], "\(context)")
@@ -77,11 +71,12 @@ import Touchstone
   }
 
   @Test(
-    "a killed writer leaves a full-text index that says what the documents say", arguments: executionEngines)
+    "a killed writer leaves a full-text index that says what the documents say", arguments: allEngines)
   func killedTexts(_ engine: EngineName) throws {
-    var random = SeededRandom(seed: IndexTesting.seed)
-    var (path, options) = try TestDirectory.make(engine)
-    defer { TestDirectory.remove(path) }
+    var random = SeededGenerator(seed: testSeed)
+    let directory = TemporaryDirectory()
+    let path = directory.path
+    var options = try options(engine)
     options.durability = .normal
     var database = try Database.open("test", in: path, options: options)
     try database.createFullTextIndex("words", on: ["text"], options: .init(language: .english))
@@ -98,7 +93,7 @@ import Touchstone
       let text = child.outputText
       let said = text.hasSuffix("\n") ? text.split(separator: "\n") : text.split(separator: "\n").dropLast()
       database = try Database.open("test", in: path, options: options)
-      let context = "round \(round), TOUCHSTONE_SEED=\(IndexTesting.seed)"
+      let context = "round \(round), TOUCHSTONE_SEED=\(testSeed)"
       let last = try database.document("counter")?["n"].int.map { Int($0) } ?? -1
       if let acknowledged = said.compactMap({ Int($0) }).last { #expect(last >= acknowledged, "\(context)") }
       let faults = try database.check(deep: true)
@@ -123,10 +118,11 @@ import Touchstone
     #expect(total > 8, "only \(total) batches: nothing was tested")
   }
 
-  @Test("queries are right while another process makes and removes indexes", arguments: executionEngines)
+  @Test("queries are right while another process makes and removes indexes", arguments: allEngines)
   func changes(_ engine: EngineName) throws {
-    let (path, options) = try TestDirectory.make(engine)
-    defer { TestDirectory.remove(path) }
+    let directory = TemporaryDirectory()
+    let path = directory.path
+    let options = try options(engine)
     let database = try Database.open("test", in: path, options: options)
     try fill(database, 600)
     let texts = [
@@ -166,10 +162,10 @@ import Touchstone
     try database.close()
   }
 
-  @Test("what was planned in a batch that is undone is forgotten", arguments: executionEngines)
+  @Test("what was planned in a batch that is undone is forgotten", arguments: allEngines)
   func undone(_ engine: EngineName) throws {
     struct Undo: Error {}
-    try withQueryDatabase(engine) { database in
+    try withDatabase(engine) { database in
       try fill(database, 400)
       let query = try database.query("SELECT META().id FROM _ WHERE n = 7 ORDER BY META().id")
       let expected = try query.run().map { try $0.json() }

@@ -1,5 +1,6 @@
 import Foundation
 import Storage
+import TestSupport
 import Testing
 
 @testable import Query
@@ -141,7 +142,7 @@ import Testing
       }
       isDone.signal()
     }
-    thread.stackSize = ProcessInfo.processInfo.environment["TOUCHSTONE_SANITIZE"] != nil ? 8 << 20 : 512 << 10
+    thread.stackSize = isSanitized ? 8 << 20 : 512 << 10
     thread.start()
     isDone.wait()
   }

@@ -1,15 +1,14 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Query
 
 /// What is printed parses to the tree that was printed.
 @Suite struct SyntaxRoundTripTests {
-  static let isLong = ProcessInfo.processInfo.environment["TOUCHSTONE_LONG"] != nil
-
   @Test func randomStatementsPrintAndParseToThemselves() throws {
     let seeds = UInt64.random(in: 0...1_000_000_000)
-    for seed in seeds..<(seeds + (Self.isLong ? 200_000 : 4_000)) {
+    for seed in seeds..<(seeds + (isLong ? 200_000 : 4_000)) {
       var tree = RandomTree(seed: seed)
       let select = tree.select(depth: Int(seed % 4))
       let text = select.description

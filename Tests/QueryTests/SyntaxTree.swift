@@ -1,14 +1,14 @@
+import TestSupport
 // Random syntax trees: everything that the grammar can say.
 
 @testable import Query
 
 /// A small generator with a seed, so that a failure can be repeated.
-typealias SeededRandom = ExecutionGenerator
 
 /// Makes trees that the parser could have made.
 struct RandomTree {
-  var random: ExecutionGenerator
-  init(seed: UInt64) { random = ExecutionGenerator(seed: seed) }
+  var random: SeededGenerator
+  init(seed: UInt64) { random = SeededGenerator(seed: seed) }
 
   static let names = [
     "a", "name", "type", "x1", "_id", "r$", "select", "ORDER", "from", "all", "some", "exists", "explain",

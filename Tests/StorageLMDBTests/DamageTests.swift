@@ -2,6 +2,7 @@ import CLMDB
 import Foundation
 import Glibc
 import Storage
+import TestSupport
 import Testing
 
 @testable import StorageLMDB
@@ -11,12 +12,12 @@ import Testing
 struct LMDBDamageTests {
   let directory: TemporaryDirectory
 
-  init() throws { directory = try TemporaryDirectory() }
+  init() { directory = TemporaryDirectory() }
 
   /// A file with trees of several levels, overflow pages, husks and free pages, and its bytes.
   private func make() throws -> [UInt8] {
     let engine = try open(directory.file())
-    var generator = Generator(seed: 5)
+    var generator = SeededGenerator(seed: 5)
     let documents = try engine.write { try $0.createKeyspace("docs", shape: .documents) }
     let entries = try engine.write { try $0.createKeyspace("index", shape: .entries) }
     for _ in 0..<10 {
@@ -100,7 +101,7 @@ struct LMDBDamageTests {
 
   @Test func aCheckOfDamagedPagesNeverCrashesAndFindsBrokenStructure() throws {
     let whole = try make()
-    var generator = Generator(seed: 17)
+    var generator = SeededGenerator(seed: 17)
     var found = 0
     var opened = 0
     for round in 0..<600 {

@@ -2,6 +2,7 @@ import CLMDB
 import Foundation
 import Glibc
 import Storage
+import TestSupport
 import Testing
 
 @testable import StorageLMDB
@@ -90,7 +91,7 @@ private struct Records {
 struct EncryptedFileTests {
   let directory: TemporaryDirectory
 
-  init() throws { directory = try TemporaryDirectory() }
+  init() { directory = TemporaryDirectory() }
 
   private var path: String { directory.file("main.emdb") }
 
@@ -139,7 +140,7 @@ struct EncryptedFileTests {
     let whole = try make()
     let sound = try Data(contentsOf: URL(fileURLWithPath: path))
     let seed = UInt64.random(in: 0...UInt64.max)
-    var generator = Generator(seed: seed)
+    var generator = SeededGenerator(seed: seed)
     var noticed = 0
     let rounds = 150
     for _ in 0..<rounds {
@@ -171,7 +172,7 @@ struct EncryptedFileTests {
     }
     #expect(places.count > 20)
     let seed = UInt64.random(in: 0...UInt64.max)
-    var generator = Generator(seed: seed)
+    var generator = SeededGenerator(seed: seed)
     var noticed = 0
     for _ in 0..<100 {
       var damaged = sound
@@ -192,7 +193,7 @@ struct EncryptedFileTests {
   @Test func swappedRecordsAreAnError() throws {
     try make()
     let records = try Records.all(path)
-    var generator = Generator(seed: 3)
+    var generator = SeededGenerator(seed: 3)
     let numbers = records.keys.filter { $0 > 1 }.sorted()
     for _ in 0..<30 {
       let left = numbers[generator.below(numbers.count)]
@@ -283,7 +284,7 @@ struct EncryptedFileTests {
   @Test(arguments: [1, 2, 4])
   func randomTransactionsAgreeWithADictionary(nodePages: Int) throws {
     let seed = UInt64.random(in: 0...UInt64.max)
-    var generator = Generator(seed: seed)
+    var generator = SeededGenerator(seed: seed)
     var model: [[UInt8]: [UInt8]] = [:]
     struct Undone: Error {}
     for round in 0..<4 {

@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import Storage
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import StorageLMDB
@@ -13,7 +14,7 @@ import Testing
 struct LMDBTests {
   let directory: TemporaryDirectory
 
-  init() throws { directory = try TemporaryDirectory() }
+  init() { directory = TemporaryDirectory() }
 
   // MARK: - One environment a path
 
@@ -382,7 +383,7 @@ struct LMDBTests {
     let engine = try open(directory.file())
     let keyspace = try engine.write { try $0.createKeyspace("k", shape: .entries) }
     var expected: Set<Int> = []
-    var generator = Generator(seed: 11)
+    var generator = SeededGenerator(seed: 11)
     func key(_ number: Int) -> [UInt8] { [UInt8(number >> 8), UInt8(number & 0xFF)] }
     for round in 0..<40 {
       try engine.write { transaction in
@@ -449,6 +450,3 @@ struct LMDBTests {
     return check.trees.map { String(decoding: $0.name, as: UTF8.self) }
   }
 }
-
-/// Whether this process runs under a sanitizer, where address space is taken already.
-let isSanitized = dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil

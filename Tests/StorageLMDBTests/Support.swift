@@ -2,38 +2,14 @@ import CLMDB
 import Foundation
 import Glibc
 import Storage
+import TestSupport
 import Testing
 
 @testable import StorageLMDB
 
-/// A directory that is made empty, and removed with the object.
-final class TemporaryDirectory: Sendable {
-  let path: String
-
-  init() throws {
-    path = NSTemporaryDirectory() + "/touchstone-lmdb-\(UUID().uuidString)"
-    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-  }
-
-  deinit { try? FileManager.default.removeItem(atPath: path) }
-
-  func file(_ name: String = "main.mdb") -> String { path + "/" + name }
-}
-
-/// A small generator with a seed, for what is random in tests.
-struct Generator: RandomNumberGenerator {
-  private var state: UInt64
-
-  init(seed: UInt64) { state = seed &* 2 &+ 1 }
-
-  mutating func next() -> UInt64 {
-    state ^= state << 13
-    state ^= state >> 7
-    state ^= state << 17
-    return state &* 0x2545_F491_4F6C_DD1D
-  }
-
-  mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
+extension TemporaryDirectory {
+  /// The path of an engine's file in it.
+  func file() -> String { file("main.mdb") }
 }
 
 func open(
@@ -68,10 +44,7 @@ final class Child {
   private let output = Pipe()
 
   init(_ command: String, _ path: String, _ number: Int = 0, mapBytes: Int? = nil) throws {
-    let places = Bundle.allBundles.map(\.bundlePath) + CommandLine.arguments
-    let program = places.lazy.map { ($0 as NSString).deletingLastPathComponent + "/lmdb-child" }
-      .first { FileManager.default.isExecutableFile(atPath: $0) }
-    process.executableURL = URL(fileURLWithPath: try #require(program))
+    process.executableURL = URL(fileURLWithPath: try #require(childExecutable("lmdb-child")))
     process.arguments = [command, path, "\(number)"]
     if let mapBytes {
       process.environment = ProcessInfo.processInfo.environment.merging([MapSize.variable: "\(mapBytes)"]) {

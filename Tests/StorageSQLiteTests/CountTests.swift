@@ -1,4 +1,5 @@
 import Storage
+import TestSupport
 import Testing
 
 @testable import StorageSQLite
@@ -7,12 +8,12 @@ import Testing
 @Suite struct CountTests {
   private let directory: TemporaryDirectory
 
-  init() throws { directory = try TemporaryDirectory() }
+  init() { directory = TemporaryDirectory() }
 
   @Test(arguments: Kind.all, [KeyspaceShape.documents, .sequences, .entries])
   func countsAreExactWhateverIsDone(_ kind: Kind, _ shape: KeyspaceShape) throws {
     let seed = UInt64.random(in: 0...(.max))
-    var random = SplitMix(state: seed)
+    var random = SeededGenerator(seed: seed)
     let path = directory.file("a")
     var engine = try kind.open(path)
     let keyspace: Keyspace = try engine.write { try $0.createKeyspace("k", shape: shape) }
@@ -130,6 +131,6 @@ import Testing
   }
 }
 
-extension SplitMix {
+extension SeededGenerator {
   fileprivate mutating func below(_ bound: UInt64) -> UInt64 { bound == 0 ? 0 : next() % bound }
 }

@@ -1,13 +1,14 @@
 import Foundation
 import SQLiteLibrary
 import Storage
+import TestSupport
 import Testing
 
 @testable import StorageSQLite
 
 struct DamageTests {
   let directory: TemporaryDirectory
-  init() throws { directory = try TemporaryDirectory() }
+  init() { directory = TemporaryDirectory() }
 
   /// Opens, checks and reads everything; every failure has to be a storage error.
   private func useAll(_ kind: Kind, _ path: String, _ seed: UInt64) {
@@ -40,7 +41,7 @@ struct DamageTests {
     try engine.close()
     let bytes = try contents(original)
     let seed = UInt64.random(in: 0...UInt64.max)
-    var generator = SplitMix(state: seed)
+    var generator = SeededGenerator(seed: seed)
     for round in 0..<120 {
       var damaged = bytes
       if round % 3 == 0 {

@@ -25,19 +25,6 @@ struct Kind: CustomTestStringConvertible, Sendable {
   }
 }
 
-/// Numbers that come again from the same seed.
-struct SplitMix: RandomNumberGenerator {
-  var state: UInt64
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var word = state
-    word = (word ^ word >> 30) &* 0xBF58_476D_1CE4_E5B9
-    word = (word ^ word >> 27) &* 0x94D0_49BB_1331_11EB
-    return word ^ word >> 31
-  }
-  mutating func bytes(_ count: Int) -> [UInt8] { (0..<count).map { _ in UInt8(truncatingIfNeeded: next()) } }
-}
-
 func key(_ number: Int) -> [UInt8] { Array("key\(number)".utf8) }
 
 extension StorageEngine {

@@ -1,11 +1,12 @@
 import Foundation
 import Storage
 import StorageSQLite
+import TestSupport
 import Testing
 
 struct KeyTests {
   let directory: TemporaryDirectory
-  init() throws { directory = try TemporaryDirectory() }
+  init() { directory = TemporaryDirectory() }
 
   private func open(_ type: EngineType, _ path: String, _ key: [UInt8]?) -> StorageError.Code? {
     errorCode { try type.open(path, EngineOptions(key: key)).close() }

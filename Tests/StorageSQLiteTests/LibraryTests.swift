@@ -2,6 +2,7 @@ import Foundation
 import SQLiteLibrary
 import Storage
 import StorageSQLite
+import TestSupport
 import Testing
 
 struct LibraryTests {
@@ -17,7 +18,7 @@ struct LibraryTests {
     let error = #expect(throws: LibraryError.self) { try Library.load("libnothing-at-all.so.0") }
     #expect(error?.path == "libnothing-at-all.so.0")
     #expect(error?.reason.contains("libnothing-at-all.so.0") == true)
-    let directory = try TemporaryDirectory()
+    let directory = TemporaryDirectory()
     #expect(
       errorCode {
         _ = try SQLiteEngines.sqlite.open(
@@ -31,7 +32,7 @@ struct LibraryTests {
   }
 
   @Test func aLibraryWithoutEncryptionIsRefusedForAnEncryptedFile() throws {
-    let directory = try TemporaryDirectory()
+    let directory = TemporaryDirectory()
     #expect(
       errorCode {
         _ = try SQLiteEngines.sqlcipher.open(

@@ -1,12 +1,13 @@
 import Foundation
 import Storage
+import TestSupport
 import Testing
 
 @testable import StorageSQLite
 
 struct MaintenanceTests {
   let directory: TemporaryDirectory
-  init() throws { directory = try TemporaryDirectory() }
+  init() { directory = TemporaryDirectory() }
 
   /// More than the caches hold, so that what the library builds aside is written to a file.
   @Test(arguments: Kind.all) func compactionGivesSpaceBackAndKeepsEverything(_ kind: Kind) throws {

@@ -2,6 +2,7 @@ import Foundation
 import SQLiteLibrary
 import Storage
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import StorageSQLite
@@ -12,7 +13,7 @@ import Testing
 
 struct TransactionTests {
   let directory: TemporaryDirectory
-  init() throws { directory = try TemporaryDirectory() }
+  init() { directory = TemporaryDirectory() }
 
   @Test(arguments: Kind.all) func aSnapshotIsOfItsFirstMoment(_ kind: Kind) throws {
     let engine = try kind.open(directory.file("a"))
@@ -92,7 +93,7 @@ struct TransactionTests {
   @Test(arguments: Kind.all) func puttingLearnsWhetherKeysAreThereAndIsRightEitherWay(_ kind: Kind) throws {
     let engine = try kind.open(directory.file("a"))
     let seed = UInt64.random(in: 0...UInt64.max)
-    var generator = SplitMix(state: seed)
+    var generator = SeededGenerator(seed: seed)
     for shape in KeyspaceShape.allCases {
       let keyspace: Keyspace = try engine.write { try $0.createKeyspace("\(shape)", shape: shape) }
       var model: [[UInt8]: [UInt8]] = [:]

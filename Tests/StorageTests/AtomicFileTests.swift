@@ -1,17 +1,11 @@
 import Foundation
 import Storage
+import TestSupport
 import Testing
 
 @Suite struct AtomicFileTests {
-  private func withDirectory(_ body: (String) throws -> Void) throws {
-    let directory = FileManager.default.temporaryDirectory.appending(path: "touchstone-\(UUID())").path
-    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: directory) }
-    try body(directory)
-  }
-
   @Test func whatIsWrittenIsRead() throws {
-    try withDirectory { directory in
+    try withTemporaryDirectory { directory in
       for bytes: [UInt8] in [[], [1], [UInt8](repeating: 7, count: 100_000)] {
         try AtomicFile.write(bytes, to: directory + "/file")
         #expect(try AtomicFile.read(directory + "/file", limit: 100_000) == bytes)
@@ -21,7 +15,7 @@ import Testing
   }
 
   @Test func aReaderNeverSeesAPartOfAFileThatIsReplaced() throws {
-    try withDirectory { directory in
+    try withTemporaryDirectory { directory in
       let path = directory + "/file"
       try AtomicFile.write([UInt8](repeating: 0, count: 50_000), to: path)
       let writer = Thread {
@@ -39,7 +33,7 @@ import Testing
   }
 
   @Test func anExistingFileIsKeptWhenReplacingIsRefused() throws {
-    try withDirectory { directory in
+    try withTemporaryDirectory { directory in
       let path = directory + "/file"
       try AtomicFile.write([1], to: path, replacement: .refused)
       let error = #expect(throws: StorageError.self) {
@@ -53,7 +47,7 @@ import Testing
   }
 
   @Test func errorsNameTheFileAndTheReason() throws {
-    try withDirectory { directory in
+    try withTemporaryDirectory { directory in
       let absent = #expect(throws: StorageError.self) { try AtomicFile.read(directory + "/none", limit: 1) }
       #expect(absent?.code == .notFound)
       let nowhere = #expect(throws: StorageError.self) {

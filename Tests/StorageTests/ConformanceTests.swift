@@ -2,6 +2,7 @@ import Foundation
 import StorageConformance
 import StorageLMDB
 import StorageSQLite
+import TestSupport
 import Testing
 
 /// The engines that have to pass. An engine is added by a line here and one in the child's `main.swift`.
@@ -36,12 +37,12 @@ struct ConformanceCase: CustomTestStringConvertible, Sendable {
 struct ConformanceTests {
   @Test(arguments: ConformanceCase.all)
   func holds(_ conformanceCase: ConformanceCase) throws {
-    let directory = try TemporaryDirectory()
-    defer { directory.remove() }
+    let directory = TemporaryDirectory()
     let suite = ConformanceSuite(
-      subject: conformanceCase.subject, directory: directory.path, childPath: childPath,
+      subject: conformanceCase.subject, directory: directory.path,
+      childPath: childExecutable("storage-child"),
       others: subjects.filter(\.keepsFiles).map(\.engine),
-      isLong: isLong, seed: seed)
+      isLong: isLong, seed: testSeed)
     let start = ContinuousClock.now
     defer {
       let duration = ContinuousClock.now - start
@@ -51,38 +52,5 @@ struct ConformanceTests {
   }
 }
 
-/// Whether the long campaigns were asked for: TOUCHSTONE_LONG=1.
-let isLong = ProcessInfo.processInfo.environment["TOUCHSTONE_LONG"] == "1"
-
 /// Whether to print which behaviours take longer than a second: TOUCHSTONE_TIMES=1.
 let showsTimes = ProcessInfo.processInfo.environment["TOUCHSTONE_TIMES"] == "1"
-
-/// A random seed, or that of TOUCHSTONE_SEED to repeat a failure.
-let seed =
-  ProcessInfo.processInfo.environment["TOUCHSTONE_SEED"].flatMap { UInt64($0) }
-  ?? UInt64.random(in: 0...UInt64.max)
-
-/// The executable `storage-child`, which is built beside the bundle of the tests.
-let childPath: String? = {
-  // The bundle is loaded by its runner, or is the running executable itself.
-  let candidates = Bundle.allBundles.map(\.bundlePath) + CommandLine.arguments
-  return candidates.lazy
-    .map { ($0 as NSString).deletingLastPathComponent + "/storage-child" }
-    .first { FileManager.default.isExecutableFile(atPath: $0) }
-}()
-
-/// A directory that is made empty and removed at the end.
-struct TemporaryDirectory {
-  let path: String
-
-  init() throws {
-    path = NSTemporaryDirectory() + "/touchstone-\(UUID().uuidString)"
-    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-  }
-
-  /// Removes it, unless TOUCHSTONE_KEEP=1 wants to look at what is in it.
-  func remove() {
-    if ProcessInfo.processInfo.environment["TOUCHSTONE_KEEP"] == "1" { return }
-    try? FileManager.default.removeItem(atPath: path)
-  }
-}

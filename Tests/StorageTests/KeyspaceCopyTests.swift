@@ -1,4 +1,5 @@
 import StorageConformance
+import TestSupport
 import Testing
 
 @testable import Storage

@@ -1,5 +1,6 @@
 import Foundation
 import StorageConformance
+import TestSupport
 import Testing
 
 @testable import Storage
@@ -218,7 +219,7 @@ private func anyValue(_ generator: inout SeededGenerator, depth: Int = 0) -> Val
   }
 
   @Test func byteOrderIsTheOrderOfTuples() throws {
-    var generator = SeededGenerator(seed: seed)
+    var generator = SeededGenerator(seed: testSeed)
     var tuples: [([Value], [UInt8])] = []
     for _ in 0..<(isLong ? 4_000 : 900) {
       let values = (0..<(1 + generator.below(3))).map { _ in anyValue(&generator) }
@@ -227,27 +228,27 @@ private func anyValue(_ generator: inout SeededGenerator, depth: Int = 0) -> Val
     for (left, leftBytes) in tuples {
       for (right, rightBytes) in tuples where left.count == right.count {
         if compare(.array(left), .array(right)) != compare(leftBytes, rightBytes) {
-          Issue.record("\(left) and \(right) are ordered otherwise (seed \(seed))")
+          Issue.record("\(left) and \(right) are ordered otherwise (seed \(testSeed))")
         }
       }
     }
   }
 
   @Test func noValueBeginsAnotherAndEqualOnesAreTheSameBytes() throws {
-    var generator = SeededGenerator(seed: seed)
+    var generator = SeededGenerator(seed: testSeed)
     let values = nastyNumbers + (0..<500).map { _ in anyValue(&generator) }
     let encoded = try values.map { try encode([$0]) }
     for (left, leftBytes) in zip(values, encoded) {
       for (right, rightBytes) in zip(values, encoded) {
         if rightBytes.starts(with: leftBytes) != (compare(left, right) == 0) {
-          Issue.record("\(left) begins \(right), or isn't as it is (seed \(seed))")
+          Issue.record("\(left) begins \(right), or isn't as it is (seed \(testSeed))")
         }
       }
     }
   }
 
   @Test func decodingGivesValuesAndDocumentIDBack() throws {
-    var generator = SeededGenerator(seed: seed)
+    var generator = SeededGenerator(seed: testSeed)
     let tuples =
       nastyNumbers.map { [$0] }
       + (0..<5_000).map { _ in (0..<generator.below(5)).map { _ in anyValue(&generator) } }
@@ -321,7 +322,7 @@ private func anyValue(_ generator: inout SeededGenerator, depth: Int = 0) -> Val
   }
 
   @Test func garbageIsATypedErrorOrAKeyThatEncodesToItself() throws {
-    var generator = SeededGenerator(seed: seed)
+    var generator = SeededGenerator(seed: testSeed)
     var accepted = 0
     for _ in 0..<(isLong ? 2_000_000 : 100_000) {
       var bytes: [UInt8]
@@ -345,14 +346,14 @@ private func anyValue(_ generator: inout SeededGenerator, depth: Int = 0) -> Val
         } catch is DeliberateFailure { return }
         accepted += 1
         // A collation key comes back as a string in this test.
-        if !bytes.contains(0x51) { #expect(try encode(values) == bytes, "\(values), seed \(seed)") }
+        if !bytes.contains(0x51) { #expect(try encode(values) == bytes, "\(values), seed \(testSeed)") }
       }
     }
     #expect(accepted > 100)
   }
 
   @Test func rangesHoldExactlyTheKeysThatBeginWithTheValues() throws {
-    var generator = SeededGenerator(seed: seed)
+    var generator = SeededGenerator(seed: testSeed)
     var values = (0..<300).map { _ in anyValue(&generator) }
     values += [
       .string([]), .string([0]), .string([0x61]), .string([0x61, 0]), .string([0x61, 0, 0xFF]), .integer(5),
@@ -371,7 +372,9 @@ private func anyValue(_ generator: inout SeededGenerator, depth: Int = 0) -> Val
           (.orderedKeys(from: .unbounded, to: .excluding(edge)), order < 0),
         ]
         for (range, wanted) in cases {
-          if holds(range, key) != wanted { Issue.record("\(value) in \(range) of \(bound), seed \(seed)") }
+          if holds(range, key) != wanted {
+            Issue.record("\(value) in \(range) of \(bound), seed \(testSeed)")
+          }
         }
       }
     }

@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Storage
@@ -11,8 +12,8 @@ import Testing
   @Test func whatReturnsIsCommittedAndWhatThrowsIsNot() throws {
     let rounds = isLong ? 20 : 2
     for round in 0..<rounds {
-      try campaign(threads: 8, writes: 300, seed: seed &+ UInt64(round), faultsIn: 12)
-      try campaign(threads: 16, writes: 200, seed: seed &+ UInt64(round), faultsIn: 0)
+      try campaign(threads: 8, writes: 300, seed: testSeed &+ UInt64(round), faultsIn: 12)
+      try campaign(threads: 16, writes: 200, seed: testSeed &+ UInt64(round), faultsIn: 0)
     }
   }
 
@@ -60,7 +61,7 @@ import Testing
   @Test func writersThatWaitShareOneCommitInTheOrderTheyCame() throws {
     let queue = WriteQueue()
     let store = MemoryStore()
-    let watch = Watch(seed: seed, faultsIn: 0)
+    let watch = Watch(seed: testSeed, faultsIn: 0)
     let keyspace = try makeKeyspace(queue, store)
     let order = Lock<[Int]>([])
     let finished = ThreadGroup()
@@ -85,7 +86,7 @@ import Testing
   @Test func aFailedCommitFailsEveryoneWhoTookPart() throws {
     let queue = WriteQueue()
     let store = MemoryStore()
-    let watch = Watch(seed: seed, faultsIn: 0)
+    let watch = Watch(seed: testSeed, faultsIn: 0)
     let keyspace = try makeKeyspace(queue, store)
     watch.failNextCommit()
     let failures = Lock(0)
@@ -113,7 +114,7 @@ import Testing
   @Test func aMemberThatBreaksTheTransactionFailsItAndThoseBehindGoOn() throws {
     let queue = WriteQueue()
     let store = MemoryStore()
-    let watch = Watch(seed: seed, faultsIn: 0)
+    let watch = Watch(seed: testSeed, faultsIn: 0)
     let keyspace = try makeKeyspace(queue, store)
     let outcomes = Lock<[Int: String]>([:])
     let finished = ThreadGroup()
@@ -148,7 +149,7 @@ import Testing
   @Test func anExclusiveCallerKeepsItsPlaceInTheLine() throws {
     let queue = WriteQueue()
     let store = MemoryStore()
-    let watch = Watch(seed: seed, faultsIn: 0)
+    let watch = Watch(seed: testSeed, faultsIn: 0)
     _ = try makeKeyspace(queue, store)
     let order = Lock<[Int]>([])
     let finished = ThreadGroup()

@@ -2,6 +2,7 @@ import BenchmarkKit
 import Foundation
 import Storage
 import StorageConformance
+import TestSupport
 import Testing
 import Touchstone
 
@@ -13,11 +14,9 @@ import Touchstone
   init() { Engines.register(MemoryEngine.type) }
 
   @Test func servesDocumentsIndexesAndQueries() throws {
-    let directory = NSTemporaryDirectory() + "outside-\(UUID().uuidString)"
-    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let directory = TemporaryDirectory()
     let options = DatabaseOptions(engine: "memory")
-    let database = try Database.open("travel", in: directory, options: options)
+    let database = try Database.open("travel", in: directory.path, options: options)
     try database.createIndex("byType", on: ["type", "name"])
     for number in 0..<200 {
       var document = MutableDocument(id: "doc\(number)", ["type": "\(number % 2)", "name": "n\(number)"])
@@ -29,7 +28,7 @@ import Touchstone
     #expect(try database.check(deep: true).isEmpty)
     try database.close()
 
-    let again = try Database.open("travel", in: directory, options: options)
+    let again = try Database.open("travel", in: directory.path, options: options)
     #expect(try again.document("doc7")?["name"].string == "n7")
     try again.close()
   }

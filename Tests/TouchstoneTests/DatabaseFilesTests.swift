@@ -1,15 +1,7 @@
 import Foundation
+import TestSupport
 import Testing
 import Touchstone
-
-private let engines: [EngineName] = [.sqlite, .lmdb, .sqlcipher, .sqlcipherPlain, .lmdbEncrypted]
-
-/// A directory of its own for one test, removed afterwards.
-private final class TemporaryDirectory {
-  let path = NSTemporaryDirectory() + "touchstone-" + UUID().uuidString
-  init() { try? FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true) }
-  deinit { try? FileManager.default.removeItem(atPath: path) }
-}
 
 private func options(_ engine: EngineName) throws -> DatabaseOptions {
   DatabaseOptions(engine: engine, key: try Engines.type(engine).encrypts ? .passphrase("open sesame") : nil)
@@ -26,7 +18,7 @@ private func code(of body: () throws -> Void) -> DatabaseError.Code? {
 }
 
 @Suite("A database's files") struct DatabaseFilesTests {
-  @Test("what was saved is there after reopening, with the engine that made it", arguments: engines)
+  @Test("what was saved is there after reopening, with the engine that made it", arguments: allEngines)
   func reopening(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     var options = try options(engine)
@@ -51,7 +43,7 @@ private func code(of body: () throws -> Void) -> DatabaseError.Code? {
     #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == [])
   }
 
-  @Test("two opens of a path share one engine", arguments: engines)
+  @Test("two opens of a path share one engine", arguments: allEngines)
   func sharing(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     let first = try Database.open("a", in: directory.path, options: try options(engine))
@@ -68,7 +60,7 @@ private func code(of body: () throws -> Void) -> DatabaseError.Code? {
     try Database.delete("a", in: directory.path)
   }
 
-  @Test("open existing, create new, and what isn't there", arguments: engines)
+  @Test("open existing, create new, and what isn't there", arguments: allEngines)
   func creation(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     var options = try options(engine)
@@ -150,7 +142,7 @@ private func code(of body: () throws -> Void) -> DatabaseError.Code? {
     #expect(code { _ = try Database.open("secret", in: directory.path, options: secret) } == .damaged)
   }
 
-  @Test("a database open for reading only refuses writes", arguments: engines)
+  @Test("a database open for reading only refuses writes", arguments: allEngines)
   func readOnly(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     var options = try options(engine)
@@ -169,7 +161,7 @@ private func code(of body: () throws -> Void) -> DatabaseError.Code? {
     #expect(code { _ = try Database.open("b", in: directory.path, options: options) } == .notFound)
   }
 
-  @Test("compaction gives space back, and writers go on afterwards", arguments: engines)
+  @Test("compaction gives space back, and writers go on afterwards", arguments: allEngines)
   func compaction(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     let database = try Database.open("a", in: directory.path, options: try options(engine))

@@ -2,6 +2,7 @@ import CSQLite
 import Datasets
 import Foundation
 import SQLiteLibrary
+import TestSupport
 import Testing
 import Touchstone
 

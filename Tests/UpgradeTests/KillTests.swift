@@ -1,5 +1,6 @@
 import Datasets
 import Foundation
+import TestSupport
 import Testing
 import Touchstone
 
@@ -17,7 +18,7 @@ import Touchstone
     try FileManager.default.createDirectory(atPath: old, withIntermediateDirectories: true)
     let source = try LegacyDatabaseMaker(settings).make("old", in: old)
     let before = try Files(old)
-    let seed = UInt64.random(in: 0..<1_000_000)
+    let seed = testSeed
     var random = SeededGenerator(seed: seed)
     let target = directory.path + "/new.touchstone"
     var longest = 0.0
@@ -27,7 +28,8 @@ import Touchstone
       try? FileManager.default.removeItem(atPath: target)
       let engine = [EngineName.sqlite, .lmdb, .sqlcipher][round % 3]
       let comment: Comment = "round \(round) with seed \(seed)"
-      let child = try ChildProcess.start(try #require(childPath), [source, target, engine.rawValue])
+      let child = try ChildProcess.start(
+        try #require(childExecutable("upgrade-child")), [source, target, engine.rawValue])
       try child.waitForOutput()
       let begun = Date()
       if round < 3 {

@@ -1,5 +1,6 @@
 import Datasets
 import Foundation
+import TestSupport
 import Testing
 import Touchstone
 
@@ -109,9 +110,7 @@ import Touchstone
   @Test("by flipped bytes give a report or an error")
   func bytes() throws {
     let directory = TemporaryDirectory()
-    let seed =
-      ProcessInfo.processInfo.environment["TOUCHSTONE_SEED"].flatMap(UInt64.init)
-      ?? UInt64.random(in: 0..<1_000_000)
+    let seed = testSeed
     var random = SeededGenerator(seed: seed)
     var ends = (carried: 0, refused: 0)
     let rounds = isLong ? 4_000 : 40

@@ -1,5 +1,6 @@
 import Datasets
 import Foundation
+import TestSupport
 import Testing
 import Touchstone
 

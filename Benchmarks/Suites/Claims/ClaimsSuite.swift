@@ -163,11 +163,11 @@ final class ClaimsData: Sendable {
       let key = try database.key("name")
       for _ in 0..<documents {
         guard try database.document(DocumentsData.id(random.below(documents)))?[key].string != nil else {
-          throw DocumentsRow.WrongCount(found: 0, expected: 1)
+          throw RunMismatch(seen: 0, expected: 1)
         }
       }
-    case .scan: try expect(try names(database), documents)
-    case .changes: try expect(try database.changes().count, documents)
+    case .scan: try RunMismatch.check(try names(database), documents)
+    case .changes: try RunMismatch.check(try database.changes().count, documents)
     case .readP50, .readP99, .openMany: break
     }
   }
@@ -191,10 +191,6 @@ final class ClaimsData: Sendable {
       }
     }
     return found
-  }
-
-  private func expect(_ found: Int, _ expected: Int) throws {
-    if found != expected { throw DocumentsRow.WrongCount(found: found, expected: expected) }
   }
 
   // MARK: Readers and memory
@@ -231,7 +227,9 @@ final class ClaimsData: Sendable {
         for number in 0..<count {
           let database = try data.open(engine, in: "\(trial.directory)/\(number)")
           opened.add(database)
-          _ = try ThreadGroup.run(Self.readers) { [self] _ in try expect(try names(database), documentsEach) }
+          _ = try ThreadGroup.run(Self.readers) { [self] _ in
+            try RunMismatch.check(try names(database), documentsEach)
+          }
         }
         ProcessMemory.giveBack()
         return .whole

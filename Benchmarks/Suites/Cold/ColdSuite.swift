@@ -97,7 +97,7 @@ struct ColdRow: Sendable {
         let read = Result { try database.document(DocumentsData.id(numbers[0])) }
         let seconds = Double(Clock.nanoseconds() - begin) / 1e9
         try database.close()
-        try expect(try read.get() == nil ? 0 : 1, 1)
+        try RunMismatch.check(try read.get() == nil ? 0 : 1, 1)
         return .seconds(seconds)
       }, fileBytes: { files.byteCount },
       metrics: { [.cachedShare: share].merging(kept.map { [.keptShare: $0] } ?? [:]) { $1 } },
@@ -136,7 +136,7 @@ struct ColdRow: Sendable {
           return true
         }
       }
-      try expect(found, data.documents)
+      try RunMismatch.check(found, data.documents)
       return .whole
     }
   }
@@ -150,12 +150,8 @@ struct ColdRow: Sendable {
       found += try body(number)
       histogram.record(Clock.nanoseconds() - begin)
     }
-    try expect(found, numbers.count)
+    try RunMismatch.check(found, numbers.count)
     return .latencies(histogram)
-  }
-
-  private func expect(_ found: Int, _ expected: Int) throws {
-    if found != expected { throw DocumentsRow.WrongCount(found: found, expected: expected) }
   }
 }
 

@@ -215,7 +215,7 @@ final class ConvertData: Sendable {
           var differences = 0
           let compared = try left.compare(with: right) { _ in differences += 1 }
           guard differences == 0, compared == documents else {
-            throw DocumentsRow.WrongCount(found: compared - differences, expected: documents)
+            throw RunMismatch(seen: compared - differences, expected: documents)
           }
           return .whole
         },
@@ -270,7 +270,7 @@ final class ConvertData: Sendable {
               return true
             }
           }
-          if count != documents { throw DocumentsRow.WrongCount(found: count, expected: documents) }
+          if count != documents { throw RunMismatch(seen: count, expected: documents) }
           return .whole
         }, finish: { try database.close() })
     }

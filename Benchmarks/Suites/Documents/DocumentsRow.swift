@@ -20,17 +20,6 @@ struct DocumentsRow: Sendable {
     self.context = context
   }
 
-  /// A run that saw something else than it should: the numbers would mean nothing.
-  struct WrongCount: Error, CustomStringConvertible {
-    let found: Int
-    let expected: Int
-    var description: String { "the run saw \(found) instead of \(expected)" }
-  }
-
-  private static func expect(_ found: Int, _ expected: Int) throws {
-    if found != expected { throw WrongCount(found: found, expected: expected) }
-  }
-
   func workload() -> Workload {
     Workload(
       suite: "documents", name: kind.rawValue, summary: kind.summary, parameters: variant.parameters,
@@ -137,20 +126,20 @@ struct DocumentsRow: Sendable {
         try database.inBatch {
           for number in 0..<sizes.documents { try database.purge(DocumentsData.id(number)) }
         }
-        try Self.expect(try database.documentCount, 0)
+        try RunMismatch.check(try database.documentCount, 0)
       }
     case .setExpiration: return { try setExpirations(database) }
     case .expire:
       return {
-        try Self.expect(try database.purgeExpired(asOf: DocumentsRow.late), sizes.expiring)
-        try Self.expect(try database.documentCount, 0)
+        try RunMismatch.check(try database.purgeExpired(asOf: DocumentsRow.late), sizes.expiring)
+        try RunMismatch.check(try database.documentCount, 0)
       }
     case .rewrite: return { try rewrite(database) }
     case .compact: return { try database.compact() }
     case .count:
       return {
         for _ in 0..<DocumentsWorkload.counts {
-          try Self.expect(try database.documentCount, (variant.documents + 1) / 2)
+          try RunMismatch.check(try database.documentCount, (variant.documents + 1) / 2)
         }
       }
     case .history, .readP50, .readP99: return {}
@@ -180,8 +169,8 @@ struct DocumentsRow: Sendable {
     for number in 0..<blobCount {
       guard let document = try database.document(DocumentsData.id(number)),
         let blob = document["avatar"].blob
-      else { throw WrongCount(found: 0, expected: 1) }
-      try Self.expect(try database.contents(of: blob).count, variant.bytes)
+      else { throw RunMismatch(seen: 0, expected: 1) }
+      try RunMismatch.check(try database.contents(of: blob).count, variant.bytes)
     }
   }
 
@@ -190,11 +179,11 @@ struct DocumentsRow: Sendable {
       let id = DocumentsData.id(number)
       try database.inBatch {
         let losers = try database.revisions(of: id)?.filter { $0.isLeaf && !$0.isCurrent } ?? []
-        try Self.expect(losers.count, DocumentsWorkload.branches - 1)
+        try RunMismatch.check(losers.count, DocumentsWorkload.branches - 1)
         for loser in losers { try database.delete(id, basedOn: loser.id, onConflict: .fail) }
       }
     }
-    try Self.expect(try database.documentCount, sizes.conflicted)
+    try RunMismatch.check(try database.documentCount, sizes.conflicted)
   }
 
   // MARK: Runs that measure for several rows

@@ -44,7 +44,7 @@ enum ReadLatency {
         if let document = try database.document(id), document[key].string != nil { found += 1 }
         latencies.append(Double(Clock.nanoseconds() - begin) / 1e9)
       }
-      if found != readsEach { throw DocumentsRow.WrongCount(found: found, expected: readsEach) }
+      if found != readsEach { throw RunMismatch(seen: found, expected: readsEach) }
       shared.latencies.withLock { $0 += latencies }
     }
     let latencies = shared.latencies.withLock { $0 }

@@ -168,7 +168,7 @@ final class EncryptionData: Sendable {
         found += 1
       }
     }
-    guard found == order.count else { throw DocumentsRow.WrongCount(found: found, expected: order.count) }
+    guard found == order.count else { throw RunMismatch(seen: found, expected: order.count) }
   }
 
   private func scan(_ database: Database) throws {
@@ -180,6 +180,6 @@ final class EncryptionData: Sendable {
         return true
       }
     }
-    guard found == documents else { throw DocumentsRow.WrongCount(found: found, expected: documents) }
+    guard found == documents else { throw RunMismatch(seen: found, expected: documents) }
   }
 }

@@ -20,13 +20,6 @@ struct EngineRow: Sendable {
     self.threads = threads
   }
 
-  /// A run whose loop saw something else than it should: the numbers would mean nothing.
-  struct WrongCount: Error, CustomStringConvertible {
-    let found: Int
-    let expected: Int
-    var description: String { "the loop saw \(found) entries instead of \(expected)" }
-  }
-
   func workload() -> Workload {
     var parameters: Parameters = ["value_bytes": .integer(data.valueBytes)]
     if let threads { parameters["threads"] = .integer(threads) }
@@ -293,7 +286,7 @@ extension EngineRow {
     }
 
     func expect(_ expected: Int) throws {
-      if count != expected { throw WrongCount(found: count, expected: expected) }
+      if count != expected { throw RunMismatch(seen: count, expected: expected) }
     }
   }
 }
@@ -347,7 +340,7 @@ extension EngineRow {
 
   private func checked(_ outcome: limit_outcome) throws -> Trial.Duration {
     let expected = kind == .readmissing ? 0 : operations
-    if outcome.count != UInt64(expected) { throw WrongCount(found: Int(outcome.count), expected: expected) }
+    if outcome.count != UInt64(expected) { throw RunMismatch(seen: Int(outcome.count), expected: expected) }
     return .seconds(outcome.seconds)
   }
 }

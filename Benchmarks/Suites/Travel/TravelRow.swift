@@ -15,13 +15,6 @@ struct TravelRow: Sendable {
     self.context = context
   }
 
-  /// A run that saw something else than it should: the numbers would mean nothing.
-  struct WrongCount: Error, CustomStringConvertible {
-    let found: Int
-    let expected: Int
-    var description: String { "the run saw \(found) documents instead of \(expected)" }
-  }
-
   func workload() -> Workload {
     Workload(
       suite: "travel", name: kind.rawValue, summary: kind.summary, operations: operations,
@@ -74,7 +67,7 @@ struct TravelRow: Sendable {
     case .syncApply:
       for start in stride(from: 0, to: data.pulled.count, by: TravelWorkload.pulledBatch) {
         let end = min(start + TravelWorkload.pulledBatch, data.pulled.count)
-        try expect(try database.apply(data.pulled[start..<end]), end - start)
+        try RunMismatch.check(try database.apply(data.pulled[start..<end]), end - start)
       }
     case .delete: try database.inBatch { for id in data.ids { try database.delete(id) } }
     case .compact: try database.compact()
@@ -91,7 +84,7 @@ struct TravelRow: Sendable {
       found += 1
       bytes &+= document[key].string?.utf8.count ?? 0
     }
-    try expect(found, data.reads.count)
+    try RunMismatch.check(found, data.reads.count)
     withExtendedLifetime(bytes) {}
   }
 
@@ -108,7 +101,7 @@ struct TravelRow: Sendable {
         }
       }
     }
-    try expect(found, operations)
+    try RunMismatch.check(found, operations)
     withExtendedLifetime(bytes) {}
   }
 
@@ -116,12 +109,8 @@ struct TravelRow: Sendable {
     for _ in 0..<TravelWorkload.opens {
       let database = try data.open(engine, in: directory)
       defer { try? database.close() }
-      try expect(try database.document(data.ids[0]) == nil ? 0 : 1, 1)
+      try RunMismatch.check(try database.document(data.ids[0]) == nil ? 0 : 1, 1)
     }
-  }
-
-  private func expect(_ found: Int, _ expected: Int) throws {
-    if found != expected { throw WrongCount(found: found, expected: expected) }
   }
 
   // MARK: The limit
@@ -167,13 +156,13 @@ struct TravelRow: Sendable {
     case .delete: return try replay(data.replays.delete)
     case .read:
       let outcome = try database.get(keys.records, snapshotEach: true, copyInto: keys.buffer)
-      try expect(Int(outcome.count), data.reads.count)
+      try RunMismatch.check(Int(outcome.count), data.reads.count)
       return outcome.seconds
     case .scan:
       var seconds = 0.0
       for _ in 0..<TravelWorkload.scans {
         let outcome = try database.scan(.stored)
-        try expect(Int(outcome.count), data.ids.count)
+        try RunMismatch.check(Int(outcome.count), data.ids.count)
         seconds += outcome.seconds
       }
       return seconds

@@ -19,13 +19,6 @@ struct UpgradeRow: Sendable {
     self.context = context
   }
 
-  /// A run that saw something else than it should: the numbers would mean nothing.
-  struct WrongCount: Error, CustomStringConvertible {
-    let found: Int
-    let expected: Int
-    var description: String { "the run saw \(found) documents instead of \(expected)" }
-  }
-
   private var documents: Int {
     variant.revisions > 0 ? variant.revisions / variant.history : data.documents(variant).count
   }
@@ -76,7 +69,7 @@ struct UpgradeRow: Sendable {
           source, to: trial.directory + "/new", engine: EngineName(rawValue: trial.engine), key: key,
           options: upgrade)
         if report.documents.carried != documents || report.losses > 0 {
-          throw WrongCount(found: report.documents.carried, expected: documents)
+          throw RunMismatch(seen: report.documents.carried, expected: documents)
         }
         return verifies ? .seconds(report.verificationSeconds) : .whole
       }, fileBytes: { try TrialDirectory.fileBytes(in: trial.directory) })

@@ -15,7 +15,7 @@ public struct Gnuplot: Sendable {
 
   /// The program on the search path. Throws `Failure` when there is none.
   public init() throws {
-    guard let path = SearchPath.executable("gnuplot") else {
+    guard let path = Program.path(of: "gnuplot") else {
       throw Failure(description: "pictures need gnuplot, and it isn't on the PATH (Debian: gnuplot-nox)")
     }
     self.path = path
@@ -23,15 +23,6 @@ public struct Gnuplot: Sendable {
 
   /// Draws what `script` says into an SVG of that size in pixels, and returns its text.
   public func svg(width: Int, height: Int, _ script: String) throws -> String {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: path)
-    let input = Pipe()
-    let output = Pipe()
-    let errors = Pipe()
-    process.standardInput = input
-    process.standardOutput = output
-    process.standardError = errors
-    try process.run()
     let whole = """
       set terminal svg size \(width),\(height) font 'sans-serif,13' background '#ffffff'
       set encoding utf8
@@ -41,16 +32,11 @@ public struct Gnuplot: Sendable {
       set key top left horizontal samplen 1.5
 
       """ + script + "\n"
-    // Scripts are far smaller than what a pipe holds unread is not: gnuplot reads all before it draws.
-    try input.fileHandleForWriting.write(contentsOf: Data(whole.utf8))
-    try input.fileHandleForWriting.close()
-    let drawn = output.fileHandleForReading.readDataToEndOfFile()
-    let complaint = errors.fileHandleForReading.readDataToEndOfFile()
-    process.waitUntilExit()
-    let text = String(decoding: drawn, as: UTF8.self)
-    guard process.terminationStatus == 0, let start = text.firstRange(of: "<svg")?.lowerBound else {
-      let said = String(decoding: complaint, as: UTF8.self).split(separator: "\n").prefix(3).joined(
-        separator: " ")
+    // It reads all of a script before it draws.
+    let drawn = try Program.run(path, input: whole, errors: .apart)
+    let text = drawn.output
+    guard drawn.status == 0, let start = text.firstRange(of: "<svg")?.lowerBound else {
+      let said = drawn.errors.split(separator: "\n").prefix(3).joined(separator: " ")
       throw Failure(description: "gnuplot drew nothing: \(said)")
     }
     // Without the XML declaration, so that it can stand in a page.

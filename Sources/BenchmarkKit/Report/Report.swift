@@ -23,10 +23,10 @@ public struct Report {
     self.files = files
     var taken: Set<String> = []
     sections = files.flatMap { file in
-      Report.ordered(file.results.map(\.suite)).map { suite in
+      file.results.map(\.suite).firstOccurrences().map { suite in
         let results = file.results.filter { $0.suite == suite }
-        let labels = Report.ordered(results.map(\.label))
-        let engines = Report.ordered(results.map(\.engine))
+        let labels = results.map(\.label).firstOccurrences()
+        let engines = results.map(\.engine).firstOccurrences()
         let rows = labels.map { label in results.filter { $0.label == label } }
         let remarks = remarks(suite, results)
         return Section(
@@ -142,10 +142,5 @@ public struct Report {
     let count = (rows.count + 13) / 14
     let size = (rows.count + count - 1) / count
     return stride(from: 0, to: rows.count, by: size).map { Array(rows[$0..<min($0 + size, rows.count)]) }
-  }
-
-  static func ordered(_ values: [String]) -> [String] {
-    var seen: Set<String> = []
-    return values.filter { seen.insert($0).inserted }
   }
 }

@@ -111,7 +111,7 @@ struct ReportPage {
     } else if let dataset = file.dataset {
       parts.append("\(dataset.name), \(dataset.documents) documents")
     }
-    let durabilities = Report.ordered(engines.compactMap { file.engines[$0]?.settings["durability"] })
+    let durabilities = engines.compactMap { file.engines[$0]?.settings["durability"] }.firstOccurrences()
     parts.append("durability \(durabilities.joined(separator: ", "))")
     parts.append(
       engines.compactMap { name in file.engines[name].map { "\(name): \($0.library)" } }.joined(

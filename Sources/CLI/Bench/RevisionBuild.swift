@@ -15,23 +15,24 @@ struct RevisionBuild {
   init(_ revision: String, workDirectory: String) throws {
     executable = Bundle.main.executablePath ?? CommandLine.arguments[0]
     let folder = URL(fileURLWithPath: executable).deletingLastPathComponent().path
-    let found = try Self.call("git", ["-C", folder, "rev-parse", "--show-toplevel"])
+    let found = try Program.run(named: "git", ["-C", folder, "rev-parse", "--show-toplevel"])
     guard found.status == 0 else {
       throw UsageError("--against: \(folder) isn't in a git checkout")
     }
     checkout = found.output.trimmingCharacters(in: .whitespacesAndNewlines)
-    let commit = try Self.call(
-      "git", ["-C", checkout, "rev-parse", "--verify", "--quiet", revision + "^{commit}"])
+    let commit = try Program.run(
+      named: "git", ["-C", checkout, "rev-parse", "--verify", "--quiet", revision + "^{commit}"])
     guard commit.status == 0 else { throw UsageError("--against: there is no revision '\(revision)'") }
     let hash = String(commit.output.prefix(12))
     worktree = try TrialDirectory(in: workDirectory).path + "/touchstone"
-    let added = try Self.call("git", ["-C", checkout, "worktree", "add", "--detach", worktree, hash])
+    let added = try Program.run(
+      named: "git", ["-C", checkout, "worktree", "add", "--detach", worktree, hash])
     guard added.status == 0 else { throw UsageError("--against: \(added.output)") }
     // Kept between runs: the revision is built once.
     let scratch = "\(checkout)/.build/against-\(hash)"
     StandardError.line("building \(hash)")
-    let built = try Self.call(
-      "swift",
+    let built = try Program.run(
+      named: "swift",
       [
         "build", "-c", "release", "--package-path", worktree, "--scratch-path", scratch, "--product",
         "touchstone",
@@ -45,7 +46,7 @@ struct RevisionBuild {
 
   /// Removes the checkout; what was built stays for the next time.
   func remove() {
-    _ = try? Self.call("git", ["-C", checkout, "worktree", "remove", "--force", worktree])
+    _ = try? Program.run(named: "git", ["-C", checkout, "worktree", "remove", "--force", worktree])
     try? FileManager.default.removeItem(
       atPath: URL(fileURLWithPath: worktree).deletingLastPathComponent().path)
   }
@@ -53,22 +54,8 @@ struct RevisionBuild {
   /// Runs a `bench` of one of the executables and returns its results.
   func run(_ executable: String, _ arguments: [String]) throws -> ResultsFile {
     let path = URL(fileURLWithPath: worktree).deletingLastPathComponent().path + "/results.json"
-    let ran = try Self.call(executable, arguments + ["--output", path])
+    let ran = try Program.run(executable, arguments + ["--output", path])
     guard ran.status == 0 else { throw UsageError("\(executable): \(ran.output.suffix(500))") }
     return try ResultsFile.read(path)
-  }
-
-  private static func call(_ program: String, _ arguments: [String]) throws -> (status: Int32, output: String)
-  {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = [program] + arguments
-    let output = Pipe()
-    process.standardOutput = output
-    process.standardError = output
-    try process.run()
-    let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-    process.waitUntilExit()
-    return (process.terminationStatus, text)
   }
 }

@@ -178,19 +178,12 @@ struct BenchCommand: Subcommand {
 
   /// The release, and the revision of the checkout that the tool was built in when it lies in one: `0.1.0+1a2b3c4`.
   static var version: String {
-    let git = Process()
-    git.executableURL = URL(fileURLWithPath: "/usr/bin/env")
     let directory = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().path
-    git.arguments = ["git", "-C", directory, "rev-parse", "--short", "HEAD"]
-    let output = Pipe()
-    git.standardOutput = output
-    git.standardError = FileHandle.nullDevice
-    guard (try? git.run()) != nil else { return touchstoneVersion }
-    let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-    git.waitUntilExit()
-    let revision = text.filter(\.isHexDigit)
-    return git.terminationStatus == 0 && !revision.isEmpty
-      ? "\(touchstoneVersion)+\(revision)" : touchstoneVersion
+    let found = try? Program.run(
+      named: "git", ["-C", directory, "rev-parse", "--short", "HEAD"], errors: .apart)
+    guard let found, found.status == 0 else { return touchstoneVersion }
+    let revision = found.output.filter(\.isHexDigit)
+    return revision.isEmpty ? touchstoneVersion : "\(touchstoneVersion)+\(revision)"
   }
 
   private func list(_ output: StandardOutput) throws {

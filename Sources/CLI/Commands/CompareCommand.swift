@@ -63,10 +63,8 @@ struct CompareCommand: Subcommand {
         ratio: $0.ratio, ci95: [$0.interval.lowerBound, $0.interval.upperBound], p: $0.probability,
         verdict: $0.verdict)
     }
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     let object = Object(rows: rows, unmatched: comparison.unmatched, warnings: comparison.warnings)
-    return String(decoding: try encoder.encode(object), as: UTF8.self)
+    return String(decoding: try JSONEncoder.readable.encode(object), as: UTF8.self)
   }
 }
 

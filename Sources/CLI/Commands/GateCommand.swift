@@ -260,9 +260,7 @@ struct GateCommand: Subcommand {
         ci95: [row.interval.lowerBound, row.interval.upperBound], allowed: row.allowed,
         failed: failed.contains { $0.isSame(as: row) })
     }
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     let object = Object(passed: failed.isEmpty, rows: rows, notJudged: gate.notJudged)
-    return String(decoding: try encoder.encode(object), as: UTF8.self)
+    return String(decoding: try JSONEncoder.readable.encode(object), as: UTF8.self)
   }
 }

@@ -1,11 +1,12 @@
 import Fleece
+import TestSupport
 
 // Random documents and the texts of random queries over them. Names and values are few, so that conditions meet
 // documents, and of all types.
 
 struct RandomQuery {
-  var random: ExecutionGenerator
-  init(seed: UInt64) { random = ExecutionGenerator(seed: seed) }
+  var random: SeededGenerator
+  init(seed: UInt64) { random = SeededGenerator(seed: seed) }
 
   private mutating func one<T>(_ items: [T]) -> T { items[Int.random(in: items.indices, using: &random)] }
   private mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &random) < percent }

@@ -1,0 +1,30 @@
+import Storage
+import Touchstone
+
+/// The engines of the package, on each of which the tests of what is above engines run.
+public let allEngines: [EngineName] = [.sqlite, .lmdb, .sqlcipher, .sqlcipherPlain, .lmdbEncrypted]
+
+/// The key of the tests' databases on an engine: nil when it doesn't encrypt.
+public func key(of engine: EngineName) throws -> UserKey? {
+  try Engines.type(engine).encrypts ? UserKey.raw([UInt8](repeating: 7, count: 32)) : nil
+}
+
+/// The options of the tests' databases on an engine.
+public func options(_ engine: EngineName, durability: Durability = .none) throws -> DatabaseOptions {
+  DatabaseOptions(engine: engine, durability: durability, key: try key(of: engine))
+}
+
+/// Runs `body` with an empty database on an engine, named `test` and in a directory of its own; closes it at the end.
+/// `change` may want other options.
+public func withDatabase(
+  _ engine: EngineName, _ change: (inout DatabaseOptions) -> Void = { _ in },
+  _ body: (Database) throws -> Void
+) throws {
+  var options = try options(engine)
+  change(&options)
+  try withTemporaryDirectory { directory in
+    let database = try Database.open("test", in: directory, options: options)
+    try body(database)
+    try database.close()
+  }
+}
