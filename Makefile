@@ -91,11 +91,22 @@ deps: ## Installs the missing Debian packages; does nothing when none is missing
 build: deps ## Builds the library and the touchstone command
 	@swift build $(SWIFT_FLAGS)
 
+# Says what has ended as it ends, and at last once more what has failed; what has begun is in the log only.
+define run-tests
+	log=$(SCRATCH)/test.log
+	if swift test $(SWIFT_FLAGS) --disable-xctest $(if $(FILTER),--filter '$(FILTER)') 2>&1 | tee "$$log" \
+	  | { grep --line-buffered -v '^◇' || true; }; then exit 0; fi
+	echo "test: failed; the whole log is $$log" >&2
+	grep -E '^(✘|↳)' "$$log" | cut -c 1-500 >&2 || tail -n 40 "$$log" >&2
+	exit 1
+endef
+
 test: build ## Runs the tests; SANITIZE=thread or address runs them under a sanitizer
-	@swift test $(SWIFT_FLAGS) --disable-xctest $(if $(FILTER),--filter '$(FILTER)')
+	@$(run-tests)
 
 test-long: build ## Runs the tests with the long campaigns: kills by the hundred, gigabyte blobs, mutations
-	@TOUCHSTONE_LONG=1 swift test $(SWIFT_FLAGS) --disable-xctest $(if $(FILTER),--filter '$(FILTER)')
+	@export TOUCHSTONE_LONG=1
+	$(run-tests)
 
 bench: build ## Weighs SQLite, LMDB and SQLCipher on travel-sample, in under three minutes
 	@mkdir -p results/local

@@ -33,7 +33,7 @@ struct GateCommand: Subcommand {
       DatabaseArguments.json,
     ],
     examples: [
-      "touchstone gate --baseline results/gate.json travel",
+      "touchstone gate --baseline results/baseline.json travel",
       "touchstone gate --against HEAD~1 engine --only readrandom",
     ],
     notes: """
