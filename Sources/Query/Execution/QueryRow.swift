@@ -97,6 +97,12 @@ public struct QueryResultValue: @unchecked Sendable {
   public var double: Double? { value.number }
   /// A string, nil when it is anything else.
   public var string: String? { withExtendedLifetime(storage) { value.text?.string } }
+  /// Calls `body` with a string's UTF-8 where it lies, which stays until `body` returns; nil when it is anything else.
+  @discardableResult
+  public func withUTF8<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result? {
+    guard case .string(let text) = value else { return nil }
+    return try withExtendedLifetime(storage) { try body(text.bytes) }
+  }
   /// The number of items of an array or of members of an object; 0 of anything else.
   public var count: Int { value.count }
 
