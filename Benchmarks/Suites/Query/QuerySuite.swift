@@ -274,12 +274,12 @@ extension QueryResults {
     for row in self {
       for column in 0..<width {
         let value = row[column]
-        if let int = value.int {
-          sum &+= Int(int)
-        } else if let double = value.double {
-          sum &+= Int(truncatingIfNeeded: Int64(bitPattern: double.bitPattern))
-        } else {
-          value.withUTF8 { sum &+= $0.count &+ Int($0.first ?? 0) }
+        if value.withUTF8({ sum &+= $0.count &+ Int($0.first ?? 0) }) == nil {
+          if let int = value.int {
+            sum &+= Int(int)
+          } else if let double = value.double {
+            sum &+= Int(truncatingIfNeeded: Int64(bitPattern: double.bitPattern))
+          }
         }
       }
     }
