@@ -51,7 +51,8 @@ extension EngineConnection {
     }
   }
 
-  private static func followSQL(_ kind: ScanVariant.Kind, _ keyspace: Keyspace, _ target: Keyspace) -> String {
+  private static func followSQL(_ kind: ScanVariant.Kind, _ keyspace: Keyspace, _ target: Keyspace) -> String
+  {
     let (condition, order) =
       switch kind {
       case .ascending, .stored: ("e.key >= ?1", "e.key")

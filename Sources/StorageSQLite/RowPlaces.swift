@@ -20,7 +20,9 @@ final class RowPlaces: @unchecked Sendable {
   init() {
     let count = 2 << Int(Self.bucketBits)
     // Half a megabyte of which the system gives what is used.
-    guard let memory = calloc(count, MemoryLayout<UInt64>.stride) else { preconditionFailure("out of memory") }
+    guard let memory = calloc(count, MemoryLayout<UInt64>.stride) else {
+      preconditionFailure("out of memory")
+    }
     words = memory.bindMemory(to: UInt64.self, capacity: count)
   }
 
