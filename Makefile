@@ -91,20 +91,22 @@ deps: ## Installs the missing Debian packages; does nothing when none is missing
 build: deps ## Builds the library and the touchstone command
 	@swift build $(SWIFT_FLAGS)
 
-# Says what has ended as it ends, and at last once more what has failed; what has begun is in the log only.
+# Says what has ended as it ends, and at last once more what has failed; what has begun is in the log only. The build
+# makes the command too: one without tests before it would make everything twice.
 define run-tests
 	log=$(SCRATCH)/test.log
-	if swift test $(SWIFT_FLAGS) --disable-xctest $(if $(FILTER),--filter '$(FILTER)') 2>&1 | tee "$$log" \
+	swift build $(SWIFT_FLAGS) --build-tests
+	if swift test $(SWIFT_FLAGS) --skip-build --disable-xctest $(if $(FILTER),--filter '$(FILTER)') 2>&1 | tee "$$log" \
 	  | { grep --line-buffered -v '^◇' || true; }; then exit 0; fi
 	echo "test: failed; the whole log is $$log" >&2
 	grep -E '^(✘|↳)' "$$log" | cut -c 1-500 >&2 || tail -n 40 "$$log" >&2
 	exit 1
 endef
 
-test: build ## Runs the tests; SANITIZE=thread or address runs them under a sanitizer
+test: deps ## Builds, and runs the tests; SANITIZE=thread or address runs them under a sanitizer
 	@$(run-tests)
 
-test-long: build ## Runs the tests with the long campaigns: kills by the hundred, gigabyte blobs, mutations
+test-long: deps ## Builds, and runs the tests with the long campaigns: kills by the hundred, gigabyte blobs, mutations
 	@export TOUCHSTONE_LONG=1
 	$(run-tests)
 

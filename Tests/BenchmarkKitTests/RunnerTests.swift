@@ -241,15 +241,19 @@ struct RunnerTests {
   }
 
   @Test func peakMemoryIsThatSinceTheReset() throws {
-    // Far more than the tests that run beside this one use.
+    // Far more than the tests that run beside this one take at once. They may take and give much all the same,
+    // so that it is tried again.
     let size = 256 << 20
-    let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 16)
-    memory.initializeMemory(as: UInt8.self, repeating: 1)
-    let held = try #require(ProcessUsage.peakMemory())
-    #expect(held > size && memory[size - 1] == 1)
-    memory.deallocate()
-    guard ProcessUsage.resetPeakMemory() else { return }
-    let after = try #require(ProcessUsage.peakMemory())
-    #expect(after < held - size / 2)
+    var isSinceReset = false
+    for _ in 0..<5 where !isSinceReset {
+      let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 16)
+      memory.initializeMemory(as: UInt8.self, repeating: 1)
+      let held = try #require(ProcessUsage.peakMemory())
+      #expect(held > size && memory[size - 1] == 1)
+      memory.deallocate()
+      guard ProcessUsage.resetPeakMemory() else { return }
+      isSinceReset = try #require(ProcessUsage.peakMemory()) < held - size / 2
+    }
+    #expect(isSinceReset)
   }
 }

@@ -26,9 +26,11 @@ final class ChildProcess: Sendable {
 
     init() throws {
       var ends: [Int32] = [0, 0]
-      guard pipe(&ends) == 0 else { throw ConformanceFailure("pipe: errno \(errno)") }
-      // Closed in every other child, or it would hold our pipe open.
-      for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+      // Closed in every other child, whoever starts it, or it would hold our pipe open.
+      let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+      guard socketpair(AF_UNIX, type, 0, &ends) == 0 else {
+        throw ConformanceFailure("socketpair: errno \(errno)")
+      }
       (reading, writing) = (ends[0], ends[1])
     }
   }
@@ -38,14 +40,12 @@ final class ChildProcess: Sendable {
   private let errors = Lock<[UInt8]>([])
   private let outputEnded = CountingSemaphore()
   private let errorsEnded = CountingSemaphore()
+  private let hasNoMoreOutput = Lock(false)
   private let ending = Lock<Ending?>(nil)
-
-  /// Keeps a child from being started between another's pipes and the flags that close them in it.
-  private static let starting = Lock(())
 
   /// Starts the executable at `path`.
   static func start(_ path: String, _ arguments: [String]) throws -> ChildProcess {
-    try starting.withLock { _ in try ChildProcess(path, arguments) }
+    try ChildProcess(path, arguments)
   }
 
   private init(_ path: String, _ arguments: [String]) throws {
@@ -76,8 +76,11 @@ final class ChildProcess: Sendable {
       ending.withLock { $0 = .exited(-1) }
       throw ConformanceFailure("\(path) can't be started: errno \(result)")
     }
-    Self.collect(outputPipe.reading, in: output, outputEnded)
-    Self.collect(errorPipe.reading, in: errors, errorsEnded)
+    Self.collect(outputPipe.reading, in: output) { [outputEnded, hasNoMoreOutput] in
+      hasNoMoreOutput.withLock { $0 = true }
+      outputEnded.signal()
+    }
+    Self.collect(errorPipe.reading, in: errors) { [errorsEnded] in errorsEnded.signal() }
   }
 
   deinit {
@@ -88,7 +91,9 @@ final class ChildProcess: Sendable {
     }
   }
 
-  private static func collect(_ descriptor: Int32, in bytes: Lock<[UInt8]>, _ ended: CountingSemaphore) {
+  private static func collect(
+    _ descriptor: Int32, in bytes: Lock<[UInt8]>, atEnd: @escaping @Sendable () -> Void
+  ) {
     Thread.detachNewThread {
       var buffer = [UInt8](repeating: 0, count: 65_536)
       while true {
@@ -98,18 +103,22 @@ final class ChildProcess: Sendable {
         bytes.withLock { $0 += buffer[..<count] }
       }
       Glibc.close(descriptor)
-      ended.signal()
+      atEnd()
     }
   }
 
   /// What it wrote to standard output so far.
   var outputSoFar: [UInt8] { output.withLock { $0 } }
 
-  /// Waits until there is any output, for so many seconds at most.
-  func waitForOutput(seconds: Double = 60) throws {
+  /// Waits until there are so many whole lines of output, or the output has ended; for so many seconds at most.
+  func waitForOutput(lines: Int = 1, seconds: Double = 120) throws {
     let end = Date() + seconds
-    while output.withLock({ $0.isEmpty }) {
-      guard Date() < end else { throw ConformanceFailure("the child says nothing: \(errorText)") }
+    while !hasNoMoreOutput.withLock({ $0 }),
+      output.withLock({ $0.count { $0 == UInt8(ascii: "\n") } }) < lines
+    {
+      guard Date() < end else {
+        throw ConformanceFailure("the child said only “\(outputText)” and “\(errorText)”")
+      }
       usleep(200)
     }
   }
