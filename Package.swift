@@ -34,8 +34,9 @@ let package = Package(
       name: "CZlib", path: "Sources/CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     .systemLibrary(
       name: "CZip", path: "Sources/CZip", pkgConfig: "libzip", providers: [.apt(["libzip-dev"])]),
-    .systemLibrary(
-      name: "CICU", path: "Sources/CICU", pkgConfig: "icu-i18n", providers: [.apt(["libicu-dev"])]),
+    .target(
+      name: "CICU", path: "Sources/CICU",
+      linkerSettings: [.linkedLibrary("icui18n"), .linkedLibrary("icuuc")]),
     // libstemmer has no .pc file.
     .systemLibrary(
       name: "CStemmer", path: "Sources/CStemmer", providers: [.apt(["libstemmer-dev"])]),

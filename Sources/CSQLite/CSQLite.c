@@ -95,6 +95,7 @@ int csqlite_read_file(
 // The visit that this thread's innermost step is of: functions of SQL aren't told.
 typedef struct Visit {
   const CSQLiteFunctions *functions;
+  CSQLiteReferrer referrer;
   CSQLiteVisitor visitor;
   void *context;
 } Visit;
@@ -112,17 +113,32 @@ static void visitRow(sqlite3_context *result, int count, sqlite3_value **argumen
   if (!visit->visitor(visit->context, key, keyBytes, value, valueBytes)) functions->result_int64(result, 1);
 }
 
+static void referRow(sqlite3_context *result, int count, sqlite3_value **arguments) {
+  const Visit *visit = currentVisit;
+  if (!visit || !visit->referrer || count != 2) return;
+  const CSQLiteFunctions *functions = visit->functions;
+  const void *key = functions->value_blob(arguments[0]);
+  int keyBytes = functions->value_bytes(arguments[0]);
+  const void *value = functions->value_blob(arguments[1]);
+  int valueBytes = functions->value_bytes(arguments[1]);
+  sqlite3_int64 row = visit->referrer(visit->context, key, keyBytes, value, valueBytes);
+  if (row > 0) functions->result_int64(result, row);
+}
+
 int csqlite_register_visit(const CSQLiteFunctions *functions, sqlite3 *db) {
   // Not from views and triggers of a file. Libraries that don't know the flag take no notice of it.
   const int flags = SQLITE_UTF8 | 0x000080000;
   int code = functions->create_function_v2(db, "csqlite_visit", 1, flags, NULL, visitRow, NULL, NULL, NULL);
   if (code != SQLITE_OK) return code;
-  return functions->create_function_v2(db, "csqlite_visit", 2, flags, NULL, visitRow, NULL, NULL, NULL);
+  code = functions->create_function_v2(db, "csqlite_visit", 2, flags, NULL, visitRow, NULL, NULL, NULL);
+  if (code != SQLITE_OK) return code;
+  return functions->create_function_v2(db, "csqlite_refer", 2, flags, NULL, referRow, NULL, NULL, NULL);
 }
 
 int csqlite_visit(
-    const CSQLiteFunctions *functions, sqlite3_stmt *statement, CSQLiteVisitor visitor, void *context) {
-  Visit visit = {functions, visitor, context};
+    const CSQLiteFunctions *functions, sqlite3_stmt *statement, CSQLiteReferrer referrer, CSQLiteVisitor visitor,
+    void *context) {
+  Visit visit = {functions, referrer, visitor, context};
   const Visit *outer = currentVisit;
   currentVisit = &visit;
   int code = functions->step(statement);

@@ -25,4 +25,15 @@ public final class DocumentReader {
     if let found = try transaction.get(id, in: docs) { return found }
     return includeDeleted ? try transaction.get(id, in: deleted) : nil
   }
+
+  /// Calls `body` with the live documents that the entries of an index refer to (`ReadTransaction.follow`): the ID and the
+  /// stored record, which stay until it returns.
+  @inline(__always)
+  public func follow(
+    _ index: Keyspace, _ range: KeyRange, order: ScanOrder,
+    reference: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> ScanReference,
+    _ body: (_ id: UnsafeRawBufferPointer, _ record: UnsafeRawBufferPointer) throws -> Bool
+  ) throws {
+    try transaction.follow(index, range, order: order, into: docs, reference: reference, body)
+  }
 }

@@ -93,3 +93,14 @@ public enum ScanFetch: Sendable {
   case entries
   case keys
 }
+
+/// What an entry refers to (`ReadTransaction.follow`).
+@frozen
+public enum ScanReference {
+  /// The entry of another keyspace with this key.
+  case key(UnsafeRawBufferPointer)
+  /// Nothing that is wanted.
+  case none
+  /// Nothing, and no more entries are wanted.
+  case end
+}

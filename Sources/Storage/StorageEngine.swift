@@ -111,6 +111,18 @@ public protocol ReadTransaction: AnyObject {
     _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
     _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool) throws
 
+  /// A scan that goes on from each entry of `range` to the entry of another keyspace that it refers to: an index that is
+  /// followed to what it is of.
+  ///
+  /// Calls `reference` with each entry, in order, and `body` with what `target` has at the key that it says; a key that
+  /// `target` lacks is passed over. Ends when either says so. What `reference` is handed ends when it returns; the key that
+  /// it gives must last until then. What `body` is handed lasts until it returns, whatever else is read meanwhile. What
+  /// `get` has handed out ends.
+  func follow(
+    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, into target: Keyspace,
+    reference: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> ScanReference,
+    _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool) throws
+
   /// A cursor over `range`, placed before its first entry.
   func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor
 
@@ -129,6 +141,40 @@ public protocol ReadTransaction: AnyObject {
 extension ReadTransaction {
   /// The weaker promise.
   public var keepsBytes: Bool { false }
+
+  /// A scan, and a `get` for each entry.
+  @inlinable
+  public func follow(
+    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, into target: Keyspace,
+    reference: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> ScanReference,
+    _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
+  ) throws {
+    try followByGetting(keyspace, range, order: order, into: target, reference: reference, body)
+  }
+
+  /// `follow` by a scan, and a `get` for each entry, for engines that have a better way for some keyspaces only.
+  @inlinable
+  public func followByGetting(
+    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, into target: Keyspace,
+    reference: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> ScanReference,
+    _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
+  ) throws {
+    let keepsBytes = keepsBytes
+    var copy: [UInt8] = []
+    try scan(keyspace, range, order: order, fetch: .entries) { key, value in
+      switch try reference(key, value) {
+      case .end: return false
+      case .none: return true
+      case .key(let wanted):
+        guard let found = try get(wanted, in: target) else { return true }
+        if keepsBytes { return try body(wanted, found) }
+        // The next read would end it.
+        copy.removeAll(keepingCapacity: true)
+        copy.append(contentsOf: found)
+        return try copy.withUnsafeBytes { try body(wanted, $0) }
+      }
+    }
+  }
 
   /// `scan` over whole entries in ascending order.
   @inlinable

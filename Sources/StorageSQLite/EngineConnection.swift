@@ -28,6 +28,8 @@ final class EngineConnection: @unchecked Sendable {
   let functions: UnsafePointer<CSQLiteFunctions>
   let path: String
   let state: UnsafeMutablePointer<State>
+  /// Where rows were found, by this connection or another one of the file.
+  let places: RowPlaces
   /// Whether it belongs to those that have a large cache.
   let isLarge: Bool
   /// What its cache may hold, in bytes; nil when that isn't set in bytes.
@@ -49,9 +51,10 @@ final class EngineConnection: @unchecked Sendable {
   private let commit: OpaquePointer
   let countStatement: OpaquePointer
 
-  init(_ connection: Connection, path: String, isLarge: Bool) throws {
+  init(_ connection: Connection, path: String, places: RowPlaces, isLarge: Bool) throws {
     self.connection = connection
     self.path = path
+    self.places = places
     self.isLarge = isLarge
     functions = connection.functions
     var prepared: [OpaquePointer] = []
@@ -209,7 +212,7 @@ final class EngineConnection: @unchecked Sendable {
     return statement
   }
 
-  private func prepare(_ sql: String, _ slot: Slot) throws -> OpaquePointer {
+  func prepare(_ sql: String, _ slot: Slot) throws -> OpaquePointer {
     do {
       return try connection.prepareRaw(sql)
     } catch let error as SQLiteError {
@@ -296,8 +299,9 @@ final class EngineConnection: @unchecked Sendable {
     closeGet()
     let slot = try slot(of: keyspace)
     try check(key, keyspace)
-    let statement = try statement(.get, slot)
     countUse()
+    if keyspace.shape == .documents { return try getDocument(key, keyspace, slot) }
+    let statement = try statement(.get, slot)
     let functions = functions
     _ = bind(key, to: statement, at: 1, keyspace.shape)
     let code = csqlite_step(functions, statement)

@@ -11,6 +11,8 @@ struct KeyspaceSlot {
   private let statements: UnsafeMutablePointer<OpaquePointer?>
   /// By `ScanVariant`, `sparesPerScan` each: those not in use.
   private let spareScans: UnsafeMutablePointer<OpaquePointer?>
+  /// By `ScanVariant.Kind`: statements that follow the entries into a keyspace, those not in use.
+  private let spareFollows: UnsafeMutablePointer<(target: Int, statement: OpaquePointer?)>
   /// Two scans of a kind may be under way in one transaction without compiling anew.
   private static let sparesPerScan = 2
 
@@ -41,6 +43,8 @@ struct KeyspaceSlot {
     statements.initialize(repeating: nil, count: KeyspaceStatement.allCases.count)
     spareScans = .allocate(capacity: ScanVariant.count * Self.sparesPerScan)
     spareScans.initialize(repeating: nil, count: ScanVariant.count * Self.sparesPerScan)
+    spareFollows = .allocate(capacity: ScanVariant.Kind.allCases.count)
+    spareFollows.initialize(repeating: (0, nil), count: ScanVariant.Kind.allCases.count)
     lastKey = .allocate(byteCount: StorageLimits.maximumKeyBytes, alignment: 8)
   }
 
@@ -54,11 +58,16 @@ struct KeyspaceSlot {
       _ = csqlite_finalize(functions, spareScans[index])
       spareScans[index] = nil
     }
+    for index in 0..<ScanVariant.Kind.allCases.count {
+      _ = csqlite_finalize(functions, spareFollows[index].statement)
+      spareFollows[index] = (0, nil)
+    }
   }
 
   func deallocate() {
     statements.deallocate()
     spareScans.deallocate()
+    spareFollows.deallocate()
     lastKey.deallocate()
   }
 
@@ -90,5 +99,23 @@ struct KeyspaceSlot {
       return true
     }
     return false
+  }
+
+  /// Takes a compiled statement out that follows the entries into a keyspace, if there is one that isn't in use.
+  func takeFollow(
+    _ kind: ScanVariant.Kind, into target: Int, _ functions: UnsafePointer<CSQLiteFunctions>
+  ) -> OpaquePointer? {
+    let spare = spareFollows[kind.rawValue]
+    spareFollows[kind.rawValue] = (0, nil)
+    if spare.target == target { return spare.statement }
+    _ = csqlite_finalize(functions, spare.statement)
+    return nil
+  }
+
+  /// Takes it back; false when there is one.
+  func giveFollow(_ statement: OpaquePointer, _ kind: ScanVariant.Kind, into target: Int) -> Bool {
+    guard spareFollows[kind.rawValue].statement == nil else { return false }
+    spareFollows[kind.rawValue] = (target, statement)
+    return true
   }
 }

@@ -136,7 +136,7 @@ final class ReaderPool: Sendable {
     let connection = try file.connect(cacheBytes: isLarge ? cacheBytes : cacheBytes / 8)
     do {
       try connection.execute("PRAGMA query_only = 1")
-      return try EngineConnection(connection, path: file.path, isLarge: isLarge)
+      return try EngineConnection(connection, path: file.path, places: file.places, isLarge: isLarge)
     } catch {
       connection.close()
       throw error

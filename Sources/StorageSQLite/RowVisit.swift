@@ -36,7 +36,7 @@ final class RowVisit {
   func run(_ statement: OpaquePointer, _ functions: UnsafePointer<CSQLiteFunctions>) -> Int32 {
     withExtendedLifetime(self) {
       csqlite_visit(
-        functions, statement,
+        functions, statement, nil,
         { visit, key, keyBytes, value, valueBytes in
           Unmanaged<RowVisit>.fromOpaque(visit.unsafelyUnwrapped)._withUnsafeGuaranteedRef {
             $0.take(

@@ -68,7 +68,7 @@ public final class SQLiteEngine: StorageEngine, @unchecked Sendable {
           first.close()
         } else {
           writer = try storing("opening a database", path) {
-            try SQLiteWriter(EngineConnection(first, path: path, isLarge: true))
+            try SQLiteWriter(EngineConnection(first, path: path, places: file.places, isLarge: true))
           }
         }
       } catch {

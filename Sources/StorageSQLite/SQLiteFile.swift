@@ -30,6 +30,8 @@ struct SQLiteFile: Sendable {
   let key: SecretKey?
   let durability: Durability
   var access = Access.readWrite
+  /// Where its connections found rows.
+  let places = RowPlaces()
 
   var synchronous: String {
     switch durability {

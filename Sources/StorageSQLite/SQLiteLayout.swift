@@ -60,16 +60,18 @@ enum SQLiteLayout {
 }
 
 /// Which of a keyspace's statements: `?1` is the key or the lower bound, `?2` the value or the upper bound
-/// (`ScanBounds`).
+/// (`ScanBounds`); of `row`, which only documents have, `?1` is the row's number.
 enum KeyspaceStatement: Int, CaseIterable {
-  case get, insert, update, delete, last, highest
+  case get, row, insert, update, delete, last, highest
   case deleteAll, deleteFrom, deleteTo, deleteBetween
 
   func sql(_ keyspace: Keyspace) -> String {
     let table = SQLiteLayout.table(keyspace.number)
     let below = SQLiteLayout.below(keyspace.shape)
     return switch self {
-    case .get: "SELECT value FROM \(table) WHERE key = ?1"
+    case .get:
+      "SELECT value\(keyspace.shape == .documents ? ", id" : "") FROM \(table) WHERE key = ?1"
+    case .row: "SELECT key, value FROM \(table) WHERE id = ?1"
     case .insert: "INSERT OR IGNORE INTO \(table) (key, value) VALUES (?1, ?2)"
     case .update: "UPDATE \(table) SET value = ?2 WHERE key = ?1"
     case .delete: "DELETE FROM \(table) WHERE key = ?1"

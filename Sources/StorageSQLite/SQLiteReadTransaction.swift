@@ -48,6 +48,18 @@ final class SQLiteReadTransaction: ReadTransaction {
     try open().scan(keyspace, range, order: order, fetch: fetch, body)
   }
 
+  func follow(
+    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, into target: Keyspace,
+    reference: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> ScanReference,
+    _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
+  ) throws {
+    let connection = try open()
+    guard keyspace.shape == .entries, target.shape == .documents else {
+      return try followByGetting(keyspace, range, order: order, into: target, reference: reference, body)
+    }
+    try connection.follow(keyspace, range, order: order, into: target, reference: reference, body)
+  }
+
   func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor {
     try SQLiteCursor(open(), keyspace, range)
   }

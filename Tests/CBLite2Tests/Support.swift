@@ -2,11 +2,12 @@ import CSQLite
 import Foundation
 import SQLiteLibrary
 import Storage
+import TestSupport
 import Testing
 import Touchstone
 
 func newDatabase(_ path: String, _ engine: EngineName = .lmdb) throws -> Database {
-  var options = try options(engine)
+  var options = try TestSupport.options(engine)
   options.creation = .createNew
   return try Database.open(path, options: options)
 }

@@ -90,7 +90,8 @@ public struct ConformanceSuite: Sendable {
   /// Everything that is checked.
   public static let behaviours: [Behaviour] =
     transactionBehaviours + snapshotBehaviours + keyspaceBehaviours + entryBehaviours + cursorBehaviours
-    + concurrencyBehaviours + fileBehaviours + upkeepBehaviours + processBehaviours + damageBehaviours
+    + followingBehaviours + concurrencyBehaviours + fileBehaviours + upkeepBehaviours + processBehaviours
+    + damageBehaviours
     + encryptionBehaviours
 
   /// Whether the behaviour says something about this subject.

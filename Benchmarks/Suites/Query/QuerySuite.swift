@@ -160,9 +160,15 @@ final class QueryData: Sendable {
       return Trial(
         run: {
           var rows = 0
+          var sum = 0
           for _ in 0..<times {
-            for value in values { rows += try prepared.run(value).count }
+            for value in values {
+              let results = try prepared.run(value)
+              rows += results.count
+              sum &+= results.sum
+            }
           }
+          withExtendedLifetime(sum) {}
           try self.check(query.name, rows, times: times)
           return .whole
         }, finish: { try database.close() })
@@ -257,5 +263,26 @@ final class QueryData: Sendable {
           return .whole
         }, finish: { try database.close() })
     }
+  }
+}
+
+extension QueryResults {
+  /// Something of each value: all columns of all rows are read.
+  fileprivate var sum: Int {
+    var sum = 0
+    let width = columnNames.count
+    for row in self {
+      for column in 0..<width {
+        let value = row[column]
+        if value.withUTF8({ sum &+= $0.count &+ Int($0.first ?? 0) }) == nil {
+          if let int = value.int {
+            sum &+= Int(int)
+          } else if let double = value.double {
+            sum &+= Int(truncatingIfNeeded: Int64(bitPattern: double.bitPattern))
+          }
+        }
+      }
+    }
+    return sum
   }
 }

@@ -196,14 +196,31 @@ int csqlite_read_file(
 typedef int (*CSQLiteVisitor)(
     void *context, const void *key, int keyBytes, const void *value, int valueBytes);
 
-// Makes the SQL functions csqlite_visit(key) and csqlite_visit(key, value) known to a connection: in the WHERE of a
-// SELECT they hand over the bytes of each row. Returns a result code.
+// What csqlite_visit calls with each row of the first table of a join: the number of the row of the second one that may be
+// what it refers to; 0 for none.
+typedef sqlite3_int64 (*CSQLiteReferrer)(
+    void *context, const void *key, int keyBytes, const void *value, int valueBytes);
+
+// Makes the SQL functions csqlite_visit(key), csqlite_visit(key, value) and csqlite_refer(key, value) known to a
+// connection: in the WHERE of a SELECT the first two hand over the bytes of each row; the third, in the ON of a left join,
+// gives the number of a row, or NULL. Returns a result code.
 int csqlite_register_visit(const CSQLiteFunctions *functions, sqlite3 *db);
 
-// Steps a SELECT that has csqlite_visit in its WHERE, which calls `visitor` with each row from inside of that one step.
-// The bytes end when it returns. SQLITE_ROW when the visitor wanted no more, SQLITE_DONE after the last row.
+// Steps a SELECT that has csqlite_visit in its WHERE, which calls `visitor` with each row from inside of that one step, and
+// `referrer`, which may be NULL, where it has csqlite_refer. The bytes end when they return. SQLITE_ROW when the visitor
+// wanted no more, SQLITE_DONE after the last row.
 int csqlite_visit(
-    const CSQLiteFunctions *functions, sqlite3_stmt *statement, CSQLiteVisitor visitor, void *context);
+    const CSQLiteFunctions *functions, sqlite3_stmt *statement, CSQLiteReferrer referrer, CSQLiteVisitor visitor,
+    void *context);
+
+// Words that threads read and write beside each other, each for itself.
+static inline uint64_t csqlite_load_relaxed(const uint64_t *word) {
+  return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
+static inline void csqlite_store_relaxed(uint64_t *word, uint64_t value) {
+  __atomic_store_n(word, value, __ATOMIC_RELAXED);
+}
 
 // Overwrites memory that held a secret, in a way that no optimiser leaves out.
 void csqlite_wipe(void *memory, size_t count);

@@ -3,7 +3,7 @@ import CICU
 /// ICU's word breaks in UTF-8. For one thread at a time.
 final class WordBreaker {
   private var iterator: OpaquePointer?
-  /// ICU's `UText`. Untyped: in a module that imports Foundation the type would clash with Foundation's own ICU.
+  /// What the iterator goes through.
   private var text: UnsafeMutableRawPointer?
 
   deinit {
@@ -16,7 +16,7 @@ final class WordBreaker {
     in bytes: UnsafeRawBufferPointer, _ body: (_ start: Int, _ end: Int) throws -> Void
   ) rethrows {
     guard let base = bytes.baseAddress else { return }
-    var status = U_ZERO_ERROR
+    var status = icu_status(0)
     if iterator == nil { iterator = icu_words_open(&status) }
     guard let iterator, icu_failed(status) == 0 else { return try body(0, bytes.count) }
     text = icu_words_set(

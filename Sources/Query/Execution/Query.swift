@@ -197,7 +197,7 @@ public final class Query: Sendable {
           if storage.allocatedBytes > 4096 || !isKnownUniquelyReferenced(&storage) {
             storage = ResultStorage(columns, capacity: 1024)
           }
-          return try body(QueryRow(columns, storage, storage.copy(values, sharedKeys)))
+          return try body(QueryRow(storage, storage.copy(values, sharedKeys)))
         }
       }
     }

@@ -91,6 +91,38 @@ extension QueryExecution {
       return goesOn.pointee
     }
 
+    if !isCovering, !step.includesDeleted {
+      let (documents, sharedKeys) = (documents, sharedKeys)
+      for range in ranges {
+        try snapshot.withoutWrites {
+          try reader.follow(
+            with: documents, from: range.lowerEdge, to: range.upperEdge, descending: isBackward,
+            plain: { key in
+              arena.rewind(to: rowMark)
+              let id = try reading.read(key, context)
+              if let entryFilter {
+                row.pointee = SourceRow(id: id)
+                if entryFilter.truth(context) != .true {
+                  count.pointee.examined &+= 1
+                  try checkRefused()
+                  return nil
+                }
+              }
+              if let seen, !seen.insert(id) { return nil }
+              return id
+            }, other: takeOther
+          ) { id, record in
+            row.pointee = try SourceRow(
+              try DocumentView(idBytes: id, record: record, sharedKeys: sharedKeys))
+            goesOn.pointee = try offer(step, filter, count, next)
+            return goesOn.pointee
+          }
+        }
+        if !goesOn.pointee { return false }
+      }
+      return goesOn.pointee
+    }
+
     for range in ranges {
       try snapshot.withoutWrites {
         try reader.scan(

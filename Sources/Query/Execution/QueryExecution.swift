@@ -28,7 +28,8 @@ final class QueryExecution {
   let cancellation: QueryCancellation
   private let isTimed: Bool
   private var hashTables: [Int: HashJoinTable] = [:]
-  private let documents: DocumentReader
+  let documents: DocumentReader
+  private var memos: [Int: RecordMemo] = [:]
   var readers: [String: ValueIndexReader] = [:]
 
   init(
@@ -205,7 +206,8 @@ final class QueryExecution {
       let value = expression.evaluate(context)
       try context.check()
       guard case .string(let id) = value else { return true }
-      return try document(step, number, id.bytes, next)
+      return number == 0
+        ? try document(step, number, id.bytes, next) : try joined(step, number, id.bytes, next)
     }
     var ranges = KeyRanges(context: context).ofIdentifiers(lists)
     try context.check()
@@ -237,6 +239,27 @@ final class QueryExecution {
     defer { context.arena.rewind(to: mark) }
     let memory = context.arena.allocate(bytes: view.bytes.count + view.idBytes.count)
     row.pointee = try SourceRow(try view.copied(to: memory))
+    return try offer(step, step.filter, counts + number, next)
+  }
+
+  /// The document of an ID that a row of the steps before has. Rows that come one after the other mostly have few
+  /// different ones: their records are remembered.
+  private func joined(
+    _ step: CompiledStep, _ number: Int, _ id: UnsafeRawBufferPointer, _ next: () throws -> Bool
+  ) throws -> Bool {
+    let memo: RecordMemo
+    if let known = memos[number] {
+      memo = known
+    } else {
+      memo = RecordMemo(copies: !documents.keepsRecords)
+      memos[number] = memo
+    }
+    guard
+      let (id, record) = try memo.record(
+        of: id, orElse: { try documents.record(of: $0, includeDeleted: step.includesDeleted) })
+    else { return true }
+    context.rows[step.source] = try SourceRow(
+      try DocumentView(idBytes: id, record: record, sharedKeys: sharedKeys))
     return try offer(step, step.filter, counts + number, next)
   }
 

@@ -17,7 +17,25 @@ public struct QueryResults: RandomAccessCollection, Sendable {
   /// One more than the index of the last row.
   public var endIndex: Int { storage.count }
   /// The row of an index.
-  public subscript(index: Int) -> QueryRow { QueryRow(storage.columns, storage, storage.row(index)) }
+  public subscript(index: Int) -> QueryRow { QueryRow(storage, storage.row(index)) }
+
+  /// What goes through the rows.
+  public func makeIterator() -> Iterator { Iterator(storage) }
+
+  /// Goes through the rows in their order.
+  public struct Iterator: IteratorProtocol {
+    private let storage: ResultStorage
+    private var index = 0
+
+    fileprivate init(_ storage: ResultStorage) { self.storage = storage }
+
+    /// The next row, or nil after the last one.
+    public mutating func next() -> QueryRow? {
+      guard index < storage.count else { return nil }
+      defer { index &+= 1 }
+      return QueryRow(storage, storage.row(index))
+    }
+  }
 
   /// All rows as JSON objects, one a line, members in the order of the columns.
   public func jsonLines() throws -> [UInt8] {
@@ -62,6 +80,7 @@ final class ResultColumns: Sendable {
 final class ResultStorage: @unchecked Sendable {
   let columns: ResultColumns
   private let width: Int
+  let columnCount: Int
   private let arena: EvaluationArena
   // The rows one behind the other. Only who makes the results adds to them, before anybody else has them.
   @exclusivity(unchecked) private var values: UnsafeMutablePointer<QueryValue>
@@ -70,7 +89,8 @@ final class ResultStorage: @unchecked Sendable {
 
   init(_ columns: ResultColumns, capacity: Int = 4096) {
     self.columns = columns
-    width = max(1, columns.names.count)
+    columnCount = columns.names.count
+    width = max(1, columnCount)
     arena = EvaluationArena(capacity: capacity)
     values = .allocate(capacity: 0)
   }

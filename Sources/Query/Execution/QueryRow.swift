@@ -3,16 +3,17 @@ import Fleece
 
 /// A row of a query's results. It may be kept, and passed to other threads.
 public struct QueryRow: @unchecked Sendable {
-  private let columns: ResultColumns
   // The values lie in it and never change.
   private let storage: ResultStorage
   private let values: UnsafePointer<QueryValue>
 
-  init(_ columns: ResultColumns, _ storage: ResultStorage, _ values: UnsafePointer<QueryValue>) {
-    self.columns = columns
+  @inline(__always)
+  init(_ storage: ResultStorage, _ values: UnsafePointer<QueryValue>) {
     self.storage = storage
     self.values = values
   }
+
+  private var columns: ResultColumns { storage.columns }
 
   /// The names of the columns, in their order.
   public var columnNames: [String] { columns.names }
@@ -22,7 +23,8 @@ public struct QueryRow: @unchecked Sendable {
 
   /// The value of a column by its place, from 0. A place beyond the last is missing.
   public subscript(column: Int) -> QueryResultValue {
-    QueryResultValue(columns.names.indices.contains(column) ? values[column] : .missing, storage)
+    QueryResultValue(
+      column >= 0 && column < storage.columnCount ? values[column] : .missing, storage)
   }
 
   /// The value of a column by its name. A name that no column has is missing.
@@ -78,6 +80,7 @@ public struct QueryResultValue: @unchecked Sendable {
   let value: QueryValue
   private let storage: ResultStorage
 
+  @inline(__always)
   init(_ value: QueryValue, _ storage: ResultStorage) {
     self.value = value
     self.storage = storage
@@ -97,6 +100,17 @@ public struct QueryResultValue: @unchecked Sendable {
   public var double: Double? { value.number }
   /// A string, nil when it is anything else.
   public var string: String? { withExtendedLifetime(storage) { value.text?.string } }
+  /// A string's UTF-8 where it lies, while this value is kept.
+  @usableFromInline var utf8: UnsafeRawBufferPointer? {
+    if case .string(let text) = value { text.bytes } else { nil }
+  }
+  /// Calls `body` with a string's UTF-8 where it lies, which stays until `body` returns; nil when it is anything else.
+  @inlinable
+  @discardableResult
+  public func withUTF8<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result? {
+    guard let utf8 else { return nil }
+    return try withExtendedLifetime(self) { try body(utf8) }
+  }
   /// The number of items of an array or of members of an object; 0 of anything else.
   public var count: Int { value.count }
 

@@ -13,7 +13,7 @@ final class RegularExpression: Pattern {
 
   override init(source: TextSlice) {
     let units = Array(source.string.utf16)
-    var status = U_ZERO_ERROR
+    var status = icu_status(0)
     icu = icu_regex_open(units, Int32(units.count), &status)
     if let icu { icu_regex_limit(icu, RegularExpression.stepLimit, RegularExpression.stackLimit, &status) }
     super.init(source: source)
@@ -41,7 +41,7 @@ enum PatternFunctions {
   ]
 
   /// The match limit, or what else went wrong while matching.
-  private static func failed(_ status: UErrorCode, _ context: EvaluationContext) -> QueryValue {
+  private static func failed(_ status: icu_status, _ context: EvaluationContext) -> QueryValue {
     let name = icu_error_name(status).map { String(cString: $0) } ?? "unknown"
     return context.fail(QueryError(.evaluation, "a regular expression can't be matched: ICU says \(name)"))
   }
@@ -55,7 +55,7 @@ enum PatternFunctions {
       context.fail(QueryError(.evaluation, "\"\(source.string)\" is no regular expression"))
       return nil
     }
-    var status = U_ZERO_ERROR
+    var status = icu_status(0)
     icu_regex_set_text(icu, units.baseAddress, Int32(units.count), &status)
     return icu
   }
@@ -68,7 +68,7 @@ enum PatternFunctions {
     StringFunctions.texts2(arguments) { text, source in
       let units = UTF16Text.units(text, context.arena)
       guard let icu = prepare(source, units, context, site) else { return .missing }
-      var status = U_ZERO_ERROR
+      var status = icu_status(0)
       let found = icu_regex_find(icu, 0, &status) != 0
       if icu_failed(status) != 0 { return failed(status, context) }
       return body(icu, units, found ? Int(icu_regex_start(icu, 0)) : nil)
@@ -92,7 +92,7 @@ enum PatternFunctions {
     guard let icu = prepare(source, units, context, site) else { return .missing }
     let template = Array(UTF16Text.units(replacement, context.arena))
     let groups = Int(icu_regex_groups(icu))
-    var status = U_ZERO_ERROR
+    var status = icu_status(0)
     var result: [UInt16] = []
     var offset = 0
     while left > 0, icu_regex_find_next(icu, &status) != 0, icu_failed(status) == 0 {

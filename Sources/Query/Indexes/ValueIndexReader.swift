@@ -68,39 +68,95 @@ final class ValueIndexReader {
     plain: (_ key: UnsafeRawBufferPointer) throws -> Bool, other body: (ValueIndexEntry) throws -> Bool
   ) throws {
     let range = KeyRange.orderedKeys(from: lower.cut, to: upper.cut)
-    // What the engine can't tell apart at a cut edge.
-    let bounds = lower.isCut || upper.isCut ? KeyRange.orderedKeys(from: lower, to: upper) : nil
-    var run: ValueIndexRun?
-    var goesOn = true
-    let columns = columns
+    let turns = ValueIndexTurns(from: lower, to: upper, descending: descending, columns)
     try transaction.scan(keyspace, range, order: descending ? .descending : .ascending, fetch: .entries) {
       key, value in
-      if _fastPath(
-        value.count == 0 && key.count <= OrderedKeyLimits.cutPrefixBytes && run == nil && bounds == nil)
-      {
-        goesOn = try plain(key)
-        return goesOn
-      }
-      if _slowPath(run != nil || key.count > OrderedKeyLimits.cutPrefixBytes) {
-        if let finished = run, !finished.continues(with: key) {
-          goesOn = try finished.forEach(descending, columns, bounds, body)
-          run = nil
-          if !goesOn { return false }
-        }
-        if key.count > OrderedKeyLimits.cutPrefixBytes {
-          let started = run ?? ValueIndexRun(key)
-          run = started
-          started.append(key, value)
-          return true
-        }
-      }
-      let entry = try ValueIndexEntry(key: key, value: value, columns: columns)
-      // A short key is in its place: only a cut edge leaves in what is outside.
-      if let bounds, !bounds.contains(entry.key) { return true }
-      goesOn = try body(entry)
-      return goesOn
+      if _fastPath(turns.arePlain(key, value)) { return try plain(key) }
+      return try turns.take(key, value, body)
     }
-    if goesOn, let run { _ = try run.forEach(descending, columns, bounds, body) }
+    try turns.finish(body)
+  }
+
+  /// The same, going on to documents: `plain` says which one an entry's is, or nil for one that isn't wanted, and
+  /// `document` takes it. What comes by `other` isn't followed.
+  @inline(__always)
+  func follow(
+    with documents: DocumentReader, from lower: KeyRange.Edge, to upper: KeyRange.Edge, descending: Bool,
+    plain: (_ key: UnsafeRawBufferPointer) throws -> UnsafeRawBufferPointer?,
+    other body: (ValueIndexEntry) throws -> Bool,
+    document: (_ id: UnsafeRawBufferPointer, _ record: UnsafeRawBufferPointer) throws -> Bool
+  ) throws {
+    let range = KeyRange.orderedKeys(from: lower.cut, to: upper.cut)
+    let turns = ValueIndexTurns(from: lower, to: upper, descending: descending, columns)
+    try documents.follow(
+      keyspace, range, order: descending ? .descending : .ascending,
+      reference: { key, value in
+        if _fastPath(turns.arePlain(key, value)) {
+          guard let id = try plain(key) else { return .none }
+          return .key(id)
+        }
+        return try turns.take(key, value, body) ? .none : .end
+      },
+      { id, record in
+        turns.goesOn = try document(id, record)
+        return turns.goesOn
+      })
+    try turns.finish(body)
+  }
+}
+
+/// The entries of a scan one after the other: those that share a cut beginning are brought into order.
+private final class ValueIndexTurns {
+  private let descending: Bool
+  private let columns: Int
+  /// What the engine can't tell apart at a cut edge; nil where it can.
+  private let bounds: KeyRange?
+  private var run: ValueIndexRun?
+  // One thread: accesses needn't be checked.
+  @exclusivity(unchecked) private var isPlain: Bool
+  @exclusivity(unchecked) var goesOn = true
+
+  init(from lower: KeyRange.Edge, to upper: KeyRange.Edge, descending: Bool, _ columns: Int) {
+    self.descending = descending
+    self.columns = columns
+    bounds = lower.isCut || upper.isCut ? KeyRange.orderedKeys(from: lower, to: upper) : nil
+    isPlain = bounds == nil
+  }
+
+  /// Whether an entry is plain, and nothing waits to come before it.
+  @inline(__always)
+  func arePlain(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Bool {
+    value.count == 0 && key.count <= OrderedKeyLimits.cutPrefixBytes && isPlain
+  }
+
+  @inline(never)
+  func take(
+    _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ body: (ValueIndexEntry) throws -> Bool
+  ) throws -> Bool {
+    if let finished = run, !finished.continues(with: key) {
+      run = nil
+      isPlain = bounds == nil
+      goesOn = try finished.forEach(descending, columns, bounds, body)
+      if !goesOn { return false }
+    }
+    if key.count > OrderedKeyLimits.cutPrefixBytes {
+      let started = run ?? ValueIndexRun(key)
+      run = started
+      isPlain = false
+      started.append(key, value)
+      return true
+    }
+    let entry = try ValueIndexEntry(key: key, value: value, columns: columns)
+    // A short key is in its place: only a cut edge leaves in what is outside.
+    if let bounds, !bounds.contains(entry.key) { return true }
+    goesOn = try body(entry)
+    return goesOn
+  }
+
+  /// Gives what still waits.
+  func finish(_ body: (ValueIndexEntry) throws -> Bool) throws {
+    guard goesOn, let run else { return }
+    goesOn = try run.forEach(descending, columns, bounds, body)
   }
 }
 

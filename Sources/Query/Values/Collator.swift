@@ -21,28 +21,24 @@ final class Collator {
       icu = nil
       return
     }
-    var status = U_ZERO_ERROR
-    guard let opened = icu_ucol_open(collation.locale ?? "", &status), icu_failed(status) == 0 else {
+    let strength =
+      collation.ignoresDiacritics ? ICU_LETTERS : collation.ignoresCase ? ICU_ACCENTS : ICU_CASES
+    let hasCaseLevel: Int32 = collation.ignoresDiacritics && !collation.ignoresCase ? 1 : 0
+    var status = icu_status(0)
+    guard let opened = icu_collator_open(collation.locale ?? "", strength, hasCaseLevel, &status) else {
       throw QueryError(.collation, "ICU has no collation for the locale \"\(collation.locale ?? "")\"")
     }
-    let strength =
-      collation.ignoresDiacritics ? UCOL_PRIMARY : collation.ignoresCase ? UCOL_SECONDARY : UCOL_TERTIARY
-    icu_ucol_set(opened, UCOL_STRENGTH, strength, &status)
-    if collation.ignoresDiacritics && !collation.ignoresCase {
-      icu_ucol_set(opened, UCOL_CASE_LEVEL, UCOL_ON, &status)
-    }
-    icu_ucol_set(opened, UCOL_NORMALIZATION_MODE, UCOL_ON, &status)
     icu = opened
   }
 
-  deinit { if let icu { icu_ucol_close(icu) } }
+  deinit { if let icu { icu_collator_close(icu) } }
 
   /// Below, at or above 0, as the order says.
   func compare(_ left: TextSlice, _ right: TextSlice) -> Int {
     if let icu {
       return left.start.withMemoryRebound(to: CChar.self, capacity: left.count) { leftStart in
         right.start.withMemoryRebound(to: CChar.self, capacity: right.count) { rightStart in
-          Int(icu_ucol_compare(icu, leftStart, Int32(left.count), rightStart, Int32(right.count)))
+          Int(icu_collator_compare(icu, leftStart, Int32(left.count), rightStart, Int32(right.count)))
         }
       }
     }
@@ -71,10 +67,10 @@ final class Collator {
       icu_to_utf16($0, Int32(text.count), &units, Int32(units.count))
     }
     if key.count < 64 { key = [UInt8](repeating: 0, count: 256) }
-    var size = icu_ucol_sort_key(icu, units, max(length, 0), &key, Int32(key.count))
+    var size = icu_collator_sort_key(icu, units, max(length, 0), &key, Int32(key.count))
     if Int(size) > key.count {
       key = [UInt8](repeating: 0, count: Int(size) * 2)
-      size = icu_ucol_sort_key(icu, units, max(length, 0), &key, Int32(key.count))
+      size = icu_collator_sort_key(icu, units, max(length, 0), &key, Int32(key.count))
     }
     // Without the closing 0.
     return key.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[..<max(0, Int(size) - 1)])) }

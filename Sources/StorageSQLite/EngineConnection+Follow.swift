@@ -1,0 +1,69 @@
+import CSQLite
+import Storage
+
+extension EngineConnection {
+  typealias Reference =
+    (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> ScanReference
+
+  /// `ReadTransaction.follow` of a snapshot, into documents: one statement that goes through the entries and fetches the row
+  /// where each key was found the last time.
+  func follow(
+    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, into target: Keyspace,
+    reference: Reference, _ body: RowVisit.Body
+  ) throws {
+    let slot = try slot(of: keyspace)
+    let targetSlot = try self.slot(of: target)
+    guard let bounds = ScanBounds(range, keyspace.shape) else { return }
+    closeGet()
+    countUse()
+    let kind: ScanVariant.Kind =
+      order == .descending
+      ? bounds.hasLower ? .descendingFrom : .descending : bounds.hasUpper ? .ascendingTo : .ascending
+    let statement = try takeFollow(kind, slot, target)
+    defer {
+      _ = csqlite_reset(functions, statement)
+      giveFollow(statement, kind, slot, target)
+    }
+    try bounds.bound(to: statement, functions, lower: kind.bindsLower, upper: kind.bindsUpper) {
+      try withoutActuallyEscaping(reference) { reference in
+        try withoutActuallyEscaping(body) { body in
+          let visit = FollowVisit(self, target, targetSlot, reference, body)
+          let code = visit.run(statement, functions)
+          if let error = visit.error { throw error }
+          if code != SQLITE_ROW, code != SQLITE_DONE { throw failure(code, statement, slot) }
+        }
+      }
+    }
+  }
+
+  private func takeFollow(_ kind: ScanVariant.Kind, _ slot: Slot, _ target: Keyspace) throws
+    -> OpaquePointer
+  {
+    if let statement = slot.pointee.takeFollow(kind, into: target.number, functions) { return statement }
+    return try prepare(Self.followSQL(kind, slot.pointee.keyspace, target), slot)
+  }
+
+  private func giveFollow(
+    _ statement: OpaquePointer, _ kind: ScanVariant.Kind, _ slot: Slot, _ target: Keyspace
+  ) {
+    if !slot.pointee.giveFollow(statement, kind, into: target.number) {
+      _ = csqlite_finalize(functions, statement)
+    }
+  }
+
+  private static func followSQL(_ kind: ScanVariant.Kind, _ keyspace: Keyspace, _ target: Keyspace) -> String
+  {
+    let (condition, order) =
+      switch kind {
+      case .ascending, .stored: ("e.key >= ?1", "e.key")
+      case .ascendingTo: ("e.key >= ?1 AND e.key < ?2", "e.key")
+      case .descending: ("e.key < ?2", "e.key DESC")
+      case .descendingFrom: ("e.key >= ?1 AND e.key < ?2", "e.key DESC")
+      }
+    return """
+      SELECT 1 FROM \(SQLiteLayout.table(keyspace.number)) AS e
+      LEFT JOIN \(SQLiteLayout.table(target.number)) AS d ON d.id = csqlite_refer(e.key, e.value)
+      WHERE \(condition) AND csqlite_visit(d.key, d.value) ORDER BY \(order)
+      """
+  }
+}
