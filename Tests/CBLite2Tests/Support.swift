@@ -2,6 +2,7 @@ import CSQLite
 import Foundation
 import SQLiteLibrary
 import Storage
+import TestSupport
 import Testing
 import Touchstone
 
