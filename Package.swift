@@ -141,10 +141,12 @@ let package = Package(
         "TestSupport", "Touchstone", "Storage", "SQLiteLibrary", "StorageConformance", "Datasets",
         "conversion-child",
       ]),
+    .executableTarget(name: "cblite2-child", dependencies: ["Touchstone"], path: "Tests/CBLite2Child"),
     .testTarget(
       name: "CBLite2Tests",
       dependencies: [
         "TestSupport", "Touchstone", "CBLite2", "SQLiteLibrary", "CSQLite", "Datasets", "Storage",
+        "StorageConformance", "cblite2-child",
       ]),
     .executableTarget(name: "upgrade-child", dependencies: ["Touchstone"], path: "Tests/UpgradeChild"),
     .testTarget(

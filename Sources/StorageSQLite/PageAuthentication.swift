@@ -14,10 +14,10 @@ import Storage
 /// Looks whether a key fits a file whose first page SQLCipher refuses: SQLCipher says the same of a wrong key
 /// and of a damaged page, and the other pages tell the two apart.
 struct PageAuthentication {
-  private static let reserved = 48
-  private static let ivBytes = 16
-  private static let hmacBytes = 20
-  private static let saltBytes = 16
+  static let reserved = 48
+  static let ivBytes = 16
+  static let hmacBytes = 20
+  static let saltBytes = 16
   /// Pages that are looked at: one that fits is enough.
   private static let pages = 16
 
@@ -25,16 +25,7 @@ struct PageAuthentication {
   /// from which all pages' authentication derives.
   static func fits(_ key: SecretKey, _ connection: Connection, fileBytes: Int) -> Bool {
     guard let salt = connection.readFile(count: saltBytes) else { return false }
-    var hmacKey = [UInt8](repeating: 0, count: 32)
-    defer { csqlite_wipe(&hmacKey, hmacKey.count) }
-    let masked = salt.map { $0 ^ 0x3A }
-    let isDerived = key.withBytes { key in
-      PKCS5_PBKDF2_HMAC(
-        key.baseAddress?.assumingMemoryBound(to: CChar.self), Int32(key.count), masked, Int32(masked.count),
-        2,
-        EVP_sha1(), Int32(hmacKey.count), &hmacKey)
-    }
-    guard isDerived == 1 else { return false }
+    guard let hmacKey = try? Self.key(key, salt: salt) else { return false }
     let last = fileBytes / SQLiteLayout.pageBytes
     guard last >= 2 else { return false }
     // Spread over the file, for damage lies together.
@@ -42,7 +33,23 @@ struct PageAuthentication {
     return stride(from: 2, through: last, by: step).contains { isAuthentic($0, hmacKey, connection) }
   }
 
-  private static func isAuthentic(_ page: Int, _ hmacKey: [UInt8], _ connection: Connection) -> Bool {
+  /// The key of the authentication codes of a file that begins with `salt`.
+  static func key(_ key: SecretKey, salt: [UInt8]) throws -> SecretKey {
+    var derived = [UInt8](repeating: 0, count: SecretKey.count)
+    defer { csqlite_wipe(&derived, derived.count) }
+    let masked = salt.map { $0 ^ 0x3A }
+    let isDerived = key.withBytes { key in
+      PKCS5_PBKDF2_HMAC(
+        key.baseAddress?.assumingMemoryBound(to: CChar.self), Int32(key.count), masked, Int32(masked.count),
+        2, EVP_sha1(), Int32(derived.count), &derived)
+    }
+    guard isDerived == 1, let key = SecretKey(derived) else {
+      throw StorageError(.engineFailure, "the key of a file's authentication codes could not be derived")
+    }
+    return key
+  }
+
+  private static func isAuthentic(_ page: Int, _ hmacKey: SecretKey, _ connection: Connection) -> Bool {
     let size = SQLiteLayout.pageBytes
     guard var bytes = connection.readFile(count: size, at: (page - 1) * size) else { return false }
     let covered = size - reserved + ivBytes
@@ -50,8 +57,11 @@ struct PageAuthentication {
     for shift in 0..<4 { bytes[covered + shift] = UInt8(truncatingIfNeeded: page >> (8 * shift)) }
     var found = [UInt8](repeating: 0, count: 64)
     var count = 0
-    let result = EVP_Q_mac(
-      nil, "HMAC", nil, "SHA1", nil, hmacKey, hmacKey.count, bytes, covered + 4, &found, found.count, &count)
+    let result = hmacKey.withBytes { key in
+      EVP_Q_mac(
+        nil, "HMAC", nil, "SHA1", nil, key.baseAddress, key.count, bytes, covered + 4, &found, found.count,
+        &count)
+    }
     return result != nil && count == hmacBytes && Array(found[..<count]) == wanted
   }
 }

@@ -104,7 +104,6 @@ struct UpgradeInstaller {
     let recipe = try DatabaseRecipe(
       type, isEncrypted: false, key: nil, newKey: key, renewsDataKey: true, path: target.path)
     let partial = try PartialDirectory(beside: target.path)
-    let upgrade = try Upgrade(location, options, scratch: partial.path, progress: progress)
     let new = try DatabaseDirectory(partial.path + "/new" + DatabaseDirectory.suffix)
     guard mkdir(new.path, 0o755) == 0 else {
       throw StorageError.system(errno, "can't make the directory", new.path)
@@ -112,13 +111,18 @@ struct UpgradeInstaller {
     let description = DatabaseDirectory.Description(
       version: DatabaseDirectory.version, engine: type.name, file: "data-1.\(type.fileExtension)",
       key: type.encrypts ? DatabaseDirectory.key : nil)
+    let file = new.file(description.file)
+    let upgrade = try Upgrade(location, options, scratch: partial.path) { state in
+      // Neither writing nor comparing comes back to a page soon.
+      MappedFile.release(file, above: 48 << 20)
+      try progress?(state)
+    }
     let dataKey = try recipe.dataKey(from: nil)
     if case .wrapped(let key, _) = recipe.key, let dataKey, let path = new.keyPath(description) {
       try KeyFile.write(dataKey, to: path, key: key, replacement: .refused)
     }
     // Nobody knows the files yet: they are synced once, at the end.
     let unsynced = DatabaseOptions(durability: .none)
-    let file = new.file(description.file)
     func write(_ creation: EngineOptions.Creation, _ body: (DocumentStore) throws -> UpgradeReport) throws
       -> UpgradeReport
     {
@@ -147,6 +151,7 @@ struct UpgradeInstaller {
     _ = try DirectoryLock(new.file("lock"), in: new.path, creates: true)
     try new.write(description)
     try partial.publish(new.path, as: target.path)
+    report.target = target.path
     return report
   }
 }

@@ -40,8 +40,9 @@ final class SourceDatabase {
       throw UpgradeError(
         .foreign,
         tables.isEmpty
-          ? "this SQLite file has no tables: it is no Couchbase Lite database"
-          : "this SQLite file isn't Couchbase Lite's: there are no tables docs and revs in it",
+          ? "this SQLite file has no tables: it is no Couchbase Lite database, name the one that is"
+          : "this SQLite file isn't Couchbase Lite's (there are no tables docs and revs in it): name a NAME.cblite2 "
+            + "directory or a NAME.cblite file of Couchbase Lite 1.x",
         path: location.path)
     }
     func columns(_ table: String) throws -> [String: (type: String, isKey: Bool)] {

@@ -101,6 +101,9 @@ final class SourceFile {
     let count = pread(file, &bytes, bytes.count, 0)
     guard count >= 0 else { throw StorageError.system(errno, "can't read", location.file) }
     guard count == bytes.count else {
+      guard bytes.prefix(min(count, 16)) == magic.prefix(count) else {
+        throw notSQLite(location)
+      }
       throw UpgradeError(
         .truncated,
         count == 0
@@ -140,10 +143,16 @@ final class SourceFile {
     }
     let bytes = length(location.file)
     guard bytes % 512 == 0 else {
-      throw UpgradeError(
-        .foreign, "this is no SQLite file: neither a plain one nor an encrypted one", path: location.path)
+      throw notSQLite(location)
     }
     if !hasKey { throw keyRequired(location) }
+  }
+
+  private static func notSQLite(_ location: SourceLocation) -> UpgradeError {
+    UpgradeError(
+      .foreign,
+      "this is no SQLite file, neither a plain one nor an encrypted one: name a NAME.cblite2 directory or a NAME.cblite "
+        + "file of Couchbase Lite 1.x", path: location.path)
   }
 
   private static func keyRequired(_ location: SourceLocation) -> UpgradeError {

@@ -29,7 +29,9 @@ public struct SourceLocation: Sendable, Hashable {
     while path.count > 1, path.hasSuffix("/") { path.removeLast() }
     self.path = path
     guard let kind = Self.kind(path) else {
-      throw UpgradeError(.notFound, "there is no database", path: path)
+      let likely = Self.suffixes.map { path + $0 }.first { Self.kind($0) != nil }
+      throw UpgradeError(
+        .notFound, "there is no database" + (likely.map { "; \($0) is there: name that" } ?? ""), path: path)
     }
     guard kind == S_IFDIR else {
       let base = Self.withoutSuffix(path)
@@ -56,7 +58,9 @@ public struct SourceLocation: Sendable, Hashable {
           path: path)
       }
       throw UpgradeError(
-        .foreign, "the directory holds no Couchbase Lite database (there is no db.sqlite3 in it)", path: path)
+        .foreign,
+        "the directory holds no Couchbase Lite database (there is no db.sqlite3 in it): name a NAME.cblite2 directory or "
+          + "a NAME.cblite file", path: path)
     }
     file = path + "/db.sqlite3"
     attachmentDirectories = [path + "/attachments"]

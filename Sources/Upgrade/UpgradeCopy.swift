@@ -16,8 +16,9 @@ final class UpgradeCopy {
   private var reported: Set<String> = []
   private var documentBytes = 0
 
-  /// Documents of a transaction, and bytes of JSON, at most.
-  private static let batchDocuments = 4_000
+  /// Documents of a transaction, and bytes of JSON, at most. Each document of a transaction may bring some pages of a mapped
+  /// file into memory, 16 at a time.
+  private static let batchDocuments = 1_000
   private static let batchBytes = 16 << 20
 
   init(_ upgrade: Upgrade, _ store: DocumentStore) throws {

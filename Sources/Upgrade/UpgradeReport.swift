@@ -115,6 +115,8 @@ public struct UpgradeReport: Sendable, Hashable, Codable {
 
   /// The source, as it was given.
   public var source = ""
+  /// The directory of the new database.
+  public var target = ""
   /// Its `user_version`.
   public var userVersion = 0
   /// Whether it is encrypted.

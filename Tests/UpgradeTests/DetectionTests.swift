@@ -41,6 +41,10 @@ import Touchstone
       Array("This is a text file, and no database at all. ".utf8) + [UInt8](repeating: 65, count: 200),
       path + "/text.cblite")
     #expect(try error(path + "/text.cblite", directory).code == .foreign)
+    try write(Array("hello".utf8), path + "/word.cblite")
+    #expect(try error(path + "/word.cblite", directory).code == .foreign)
+    // An ending that was forgotten.
+    #expect(try error(path + "/word", directory).message.contains("word.cblite is there"))
     try write([0x50, 0x4B, 3, 4] + [UInt8](repeating: 1, count: 1_020), path + "/zip.cblite")
     #expect(try error(path + "/zip.cblite", directory).message.contains("zip"))
     try write((0..<2_048).map { UInt8(truncatingIfNeeded: $0 * 31 + 5) }, path + "/noise.cblite")

@@ -51,7 +51,7 @@ struct UpgradeRow: Sendable {
   }
 
   private func trial(_ trial: TrialContext) throws -> Trial {
-    try upgradeTrial(trial, verifies: kind == .verify)
+    try upgradeTrial(trial, verifies: kind != .upgrade)
   }
 
   // MARK: Runs
@@ -71,7 +71,7 @@ struct UpgradeRow: Sendable {
         if report.documents.carried != documents || report.losses > 0 {
           throw RunMismatch(seen: report.documents.carried, expected: documents)
         }
-        return verifies ? .seconds(report.verificationSeconds) : .whole
+        return kind == .verify && verifies ? .seconds(report.verificationSeconds) : .whole
       }, fileBytes: { try TrialDirectory.fileBytes(in: trial.directory) })
   }
 

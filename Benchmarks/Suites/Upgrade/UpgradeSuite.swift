@@ -15,8 +15,9 @@ extension Suite {
       throw StorageError(.invalidArgument, "the upgrade suite needs a data set")
     }
     let data = UpgradeData(dataset, context)
+    let revisions = UpgradeWorkload.memoryRevisions(documents: context.settings.documents)
     return UpgradeWorkload.allCases.flatMap { kind in
-      kind.variants.map { UpgradeRow(kind, $0, data, context).workload() }
+      kind.variants(revisions).map { UpgradeRow(kind, $0, data, context).workload() }
     }
   }
 }
@@ -32,7 +33,8 @@ enum UpgradeWorkload: String, CaseIterable {
     case .upgrade:
       "every document with its history and attachments, beside the same documents and attachments saved in one transaction"
     case .verify: "the source read again and compared with the result, beside the upgrade itself"
-    case .memory: "small documents of five revisions, for the memory that the whole process has at its peak"
+    case .memory:
+      "small documents of five revisions, upgraded and verified, for the memory that the whole process has at its peak"
     }
   }
 
@@ -47,10 +49,20 @@ enum UpgradeWorkload: String, CaseIterable {
     var revisions = 0
   }
 
-  /// Whether sizes are as large as they are ever asked for: minutes a run.
+  /// Revisions of a document where memory is looked at.
+  static let memoryHistory = 5
+
+  /// How many revisions the databases have where memory is looked at: up to a million, or what so many documents have.
+  static func memoryRevisions(documents: Int?) -> [Int] {
+    let most = documents.map { $0 * memoryHistory } ?? .max
+    let sizes = [10_000, 100_000, 1_000_000].filter { $0 <= most }
+    return sizes.isEmpty ? [most] : sizes
+  }
+
+  /// Whether all documents have histories of 5 and 20: hundreds of megabytes, and minutes a run.
   static let isLong = ProcessInfo.processInfo.environment["TOUCHSTONE_LONG"] != nil
 
-  var variants: [Variant] {
+  func variants(_ memoryRevisions: [Int]) -> [Variant] {
     switch self {
     case .upgrade, .verify:
       return [Variant(attachments: 0)]
@@ -58,7 +70,7 @@ enum UpgradeWorkload: String, CaseIterable {
           [false, true].map { Variant(history: history, isEncrypted: $0) }
         }
     case .memory:
-      return ([10_000, 100_000] + (Self.isLong ? [1_000_000] : [])).map { Variant(history: 5, revisions: $0) }
+      return memoryRevisions.map { Variant(history: Self.memoryHistory, revisions: $0) }
     }
   }
 }

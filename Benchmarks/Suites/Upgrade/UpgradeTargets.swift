@@ -8,7 +8,7 @@ enum UpgradeTargets {
       switch UpgradeWorkload(rawValue: row.workload) {
       case .upgrade: upgrade(row, results)
       case .verify: verify(row)
-      case .memory: memory(row)
+      case .memory: memory(row, results)
       case nil: nil
       }
     }
@@ -60,13 +60,26 @@ enum UpgradeTargets {
       + verdict(limit.normalized <= 1, "at most 1x")
   }
 
-  private static func memory(_ row: WorkloadResult) -> String? {
+  private static func memory(_ row: WorkloadResult, _ results: [WorkloadResult]) -> String? {
     guard let peak = row.metrics[.peakMemoryBytes]?.median else { return nil }
-    return
-      "\(row.engine), \(integer(row, "revisions")) revisions: the process had \(rounded(peak / 1_048_576)) MiB at its "
-      + "peak, with the data set that the suite has loaded"
+    let revisions = integer(row, "revisions")
+    var text =
+      "\(row.engine), \(revisions) revisions upgraded and verified: the process had \(mebibytes(peak)) MiB at "
+      + "its peak, with the data set that the suite has loaded"
       + verdict(peak < 200 * 1_048_576, "less than 200 MiB")
+    let others = results.filter { $0.workload == row.workload && $0.engine == row.engine }
+    guard let least = others.min(by: { integer($0, "revisions") < integer($1, "revisions") }),
+      integer(least, "revisions") < revisions, let start = least.metrics[.peakMemoryBytes]?.median
+    else { return text }
+    // What flat means: pages that may be kept are kept, and then no more.
+    let growth = peak - start
+    text +=
+      ", \(mebibytes(abs(growth))) MiB \(growth < 0 ? "less" : "more") than with \(integer(least, "revisions")): "
+      + "\(Int(max(0, growth)) / (revisions - integer(least, "revisions"))) bytes a revision"
+    return text
   }
+
+  private static func mebibytes(_ bytes: Double) -> String { "\(Int((bytes / 1_048_576).rounded()))" }
 
   private static func verdict(_ isReached: Bool, _ target: String) -> String {
     " (to reach: \(target); \(isReached ? "reached" : "NOT reached"))"

@@ -150,6 +150,9 @@ struct UpgradeCommand: Subcommand {
     for (kind, count) in report.issueCounts.sorted(by: { $0.key < $1.key }) {
       try output.line("\(kind): \(TextTable.grouped(count))")
     }
+    try output.line(
+      "made \(report.target); \(report.source) "
+        + (removesOld ? "is removed" : target == nil ? "stays as a backup" : "is as it was"))
   }
 }
 

@@ -6,11 +6,11 @@ import Storage
 
 /// A file that an engine maps into memory (LMDB), so that what was ever looked at counts as the process's own
 /// memory although the system can take it back at any time.
-enum MappedFile {
+package enum MappedFile {
   /// Hands the file's pages back to the system's cache when more than `limit` bytes of files are mapped in. They
   /// are mapped again, without a read of the disk, when they are next looked at. For long runs over many
   /// pages; nobody's bytes become invalid.
-  static func release(_ path: String, above limit: Int) {
+  package static func release(_ path: String, above limit: Int) {
     // statm: size, resident, and of that shared with files, in pages.
     guard let statistics = text(of: "/proc/self/statm"),
       let shared = statistics.split(separator: " ").dropFirst(2).first.flatMap({ Int($0) }),

@@ -1,0 +1,89 @@
+import Datasets
+import Foundation
+import Testing
+
+/// `touchstone upgrade`: what it prints, and what it ends with.
+@Suite struct UpgradeCommandTests {
+  private func make(_ tool: Tool, _ change: (inout LegacyDatabase) -> Void = { _ in }) throws -> String {
+    var settings = LegacyDatabase()
+    settings.documents = 30
+    settings.history = 2
+    settings.attachments = 50
+    change(&settings)
+    return try LegacyDatabaseMaker(settings).make("old", in: tool.directory)
+  }
+
+  private func names(_ tool: Tool) throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: tool.directory).filter { !$0.hasPrefix(".") }.sorted()
+  }
+
+  @Test func theReportIsATableAndJSONWhoseCountsAddUp() throws {
+    try Tool.run { tool in
+      _ = try make(tool)
+      let table = try tool.succeed("upgrade", "old.cblite2", "table", "--engine", "lmdb", "--verify")
+      #expect(table.lines[0].contains("carried over"))
+      #expect(table.lines.contains("verified: 30 documents are what the source says"))
+      #expect(table.lines.last == "made \(tool.path("table.touchstone")); old.cblite2 is as it was")
+      let report = try tool.succeed("upgrade", "old.cblite2", "json", "--verify", "--json").json()
+      #expect(report["target"] as? String == tool.path("json.touchstone"))
+      #expect(report["verifiedDocuments"] as? Int == 30)
+      for name in ["documents", "tombstones", "conflicts", "revisions", "bodies", "localDocuments"] {
+        let count = try #require(report[name] as? [String: Int])
+        #expect(count["read"] == ["carried", "skipped", "unwanted"].reduce(0) { $0 + (count[$1] ?? 0) })
+      }
+      let files = try #require(report["attachments"] as? [String: Any])
+      #expect(files["read"] as? Int ?? 0 > 0 && files["read"] as? Int == files["carried"] as? Int)
+      try tool.succeed("verify", "table", "json", "--sequences")
+    }
+  }
+
+  @Test func whatCannotBeCarriedOverIsListedAndRefusedWhenStrict() throws {
+    try Tool.run { tool in
+      let source = try make(tool)
+      let blobs = source + "/attachments/"
+      let lost = try #require(try FileManager.default.contentsOfDirectory(atPath: blobs).first)
+      try FileManager.default.removeItem(atPath: blobs + lost)
+      let strict = try tool("upgrade", "old.cblite2", "new", "--strict")
+      #expect(strict.status == 1 && strict.errors.contains("nothing was made"))
+      #expect(try names(tool) == ["old.cblite2"])
+      let report = try tool.succeed("upgrade", "old.cblite2", "new")
+      #expect(report.errors.contains("its file isn't there"))
+      #expect(report.output.contains("missingAttachment: 1\n"))
+    }
+  }
+
+  @Test func inPlaceKeepsTheOldOneUntilItIsToBeRemoved() throws {
+    try Tool.run { tool in
+      _ = try make(tool)
+      let first = try tool.succeed("upgrade", "old.cblite2", "--in-place")
+      #expect(first.lines.last?.hasSuffix("old.cblite2 stays as a backup") == true)
+      #expect(try names(tool) == ["old.cblite2", "old.touchstone"])
+      #expect(try tool("upgrade", "old.cblite2", "--in-place").status == 2)
+      try tool.succeed("delete", "old")
+      let second = try tool.succeed("upgrade", "old.cblite2", "--in-place", "--remove-old")
+      #expect(second.lines.last?.hasSuffix("old.cblite2 is removed") == true)
+      #expect(try names(tool) == ["old.touchstone"])
+      #expect(try tool.succeed("info", "old", "--json").json()["documents"] as? Int == 30)
+    }
+  }
+
+  @Test func aWrongPasswordAndSomethingElseAreToldApart() throws {
+    try Tool.run { tool in
+      _ = try make(tool) { $0.key = LegacyDatabase.key(password: "letmein", platform: .ios) }
+      try tool.write("letmein\n", to: "right")
+      try tool.write("other\n", to: "wrong")
+      let without = try tool("upgrade", "old.cblite2", "new")
+      #expect(without.status == 3 && without.errors.contains("--key-file"))
+      let wrong = try tool("upgrade", "old.cblite2", "new", "--key-file", "wrong")
+      #expect(wrong.status == 3 && wrong.errors.contains("the password isn't the database's"))
+      try tool.succeed("upgrade", "old.cblite2", "new", "--key-file", "right", "--verify")
+      try tool.write("notes", to: "notes.cblite")
+      let notes = try tool("upgrade", "notes.cblite", "other")
+      #expect(notes.status == 2 && notes.errors.contains("no SQLite file"))
+      let missing = try tool("upgrade", "old", "other")
+      #expect(missing.status == 3 && missing.errors.contains("old.cblite2 is there"))
+      #expect(
+        try names(tool) == ["new.touchstone", "notes.cblite", "old.cblite2", "right", "wrong"])
+    }
+  }
+}
