@@ -5,3 +5,9 @@
 #include <openssl/kdf.h>
 #include <openssl/params.h>
 #include <openssl/rand.h>
+
+// Names of parameters that stay: an OSSL_PARAM keeps the pointer to its name, and that of a Swift string ends with the call.
+static const char *const ccryptoDigest = OSSL_ALG_PARAM_DIGEST;
+static const char *const ccryptoKey = OSSL_KDF_PARAM_KEY;
+static const char *const ccryptoSalt = OSSL_KDF_PARAM_SALT;
+static const char *const ccryptoInfo = OSSL_KDF_PARAM_INFO;

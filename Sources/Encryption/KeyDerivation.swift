@@ -64,11 +64,11 @@ enum KeyDerivation: Hashable, Sendable {
         info.withUnsafeMutableBytes { info in
           secret.withUnsafeBytes { secret in
             let parameters = [
-              OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest.baseAddress, 0),
+              OSSL_PARAM_construct_utf8_string(ccryptoDigest, digest.baseAddress, 0),
               OSSL_PARAM_construct_octet_string(
-                OSSL_KDF_PARAM_KEY, UnsafeMutableRawPointer(mutating: secret.baseAddress), secret.count),
-              OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SALT, salt.baseAddress, salt.count),
-              OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, info.baseAddress, info.count),
+                ccryptoKey, UnsafeMutableRawPointer(mutating: secret.baseAddress), secret.count),
+              OSSL_PARAM_construct_octet_string(ccryptoSalt, salt.baseAddress, salt.count),
+              OSSL_PARAM_construct_octet_string(ccryptoInfo, info.baseAddress, info.count),
               OSSL_PARAM_construct_end(),
             ]
             return EVP_KDF_derive(

@@ -40,7 +40,7 @@ final class PageCipher {
     let isKeyed = keys.hmacKey.withBytes { key in
       digest.withUnsafeMutableBufferPointer { digest in
         var parameters = [
-          OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest.baseAddress, 0),
+          OSSL_PARAM_construct_utf8_string(ccryptoDigest, digest.baseAddress, 0),
           OSSL_PARAM_construct_end(),
         ]
         return EVP_MAC_init(mac, key.bindMemory(to: UInt8.self).baseAddress, key.count, &parameters) == 1
