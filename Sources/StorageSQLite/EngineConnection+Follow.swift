@@ -16,21 +16,21 @@ extension EngineConnection {
     guard let bounds = ScanBounds(range, keyspace.shape) else { return }
     closeGet()
     countUse()
-    let kind: ScanVariant.Kind =
-      order == .descending
-      ? bounds.hasLower ? .descendingFrom : .descending : bounds.hasUpper ? .ascendingTo : .ascending
+    let kind: ScanVariant.Kind = order == .descending ? .descending : .ascending
     let statement = try takeFollow(kind, slot, target)
     defer {
       _ = csqlite_reset(functions, statement)
       giveFollow(statement, kind, slot, target)
     }
     try bounds.bound(to: statement, functions, lower: kind.bindsLower, upper: kind.bindsUpper) {
-      try withoutActuallyEscaping(reference) { reference in
-        try withoutActuallyEscaping(body) { body in
-          let visit = FollowVisit(self, target, targetSlot, reference, body)
-          let code = visit.run(statement, functions)
-          if let error = visit.error { throw error }
-          if code != SQLITE_ROW, code != SQLITE_DONE { throw failure(code, statement, slot) }
+      try ScanEnd.with(bounds, isDescending: kind == .descending) { end in
+        try withoutActuallyEscaping(reference) { reference in
+          try withoutActuallyEscaping(body) { body in
+            let visit = FollowVisit(self, target, targetSlot, until: end, reference, body)
+            let code = visit.run(statement, functions)
+            if let error = visit.error { throw error }
+            if code != SQLITE_ROW, code != SQLITE_DONE { throw failure(code, statement, slot) }
+          }
         }
       }
     }
@@ -54,12 +54,7 @@ extension EngineConnection {
   private static func followSQL(_ kind: ScanVariant.Kind, _ keyspace: Keyspace, _ target: Keyspace) -> String
   {
     let (condition, order) =
-      switch kind {
-      case .ascending, .stored: ("e.key >= ?1", "e.key")
-      case .ascendingTo: ("e.key >= ?1 AND e.key < ?2", "e.key")
-      case .descending: ("e.key < ?2", "e.key DESC")
-      case .descendingFrom: ("e.key >= ?1 AND e.key < ?2", "e.key DESC")
-      }
+      kind == .descending ? ("e.key < ?2", "e.key DESC") : ("e.key >= ?1", "e.key")
     return """
       SELECT 1 FROM \(SQLiteLayout.table(keyspace.number)) AS e
       LEFT JOIN \(SQLiteLayout.table(target.number)) AS d ON d.id = csqlite_refer(e.key, e.value)

@@ -10,17 +10,19 @@ extension EngineConnection {
   ) throws {
     let slot = try slot(of: keyspace)
     guard let bounds = ScanBounds(range, keyspace.shape) else { return }
+    // A writer may write between two rows, which it can't from inside of one.
+    let isVisit = keyspace.shape != .sequences && !isWriting
+    // The first row behind the end is fetched when it isn't the library that looks, which may be a large document.
+    let looksItself = isVisit && keyspace.shape == .entries
     let kind: ScanVariant.Kind
     switch order {
-    case .ascending: kind = bounds.hasUpper ? .ascendingTo : .ascending
-    case .descending: kind = bounds.hasLower ? .descendingFrom : .descending
+    case .ascending: kind = bounds.hasUpper && !looksItself ? .ascendingTo : .ascending
+    case .descending: kind = bounds.hasLower && !looksItself ? .descendingFrom : .descending
     case .stored:
       // Only a whole table of documents has another order than its keys'; keys alone come from the index.
       let isWhole = !bounds.hasLower && !bounds.hasUpper
-      kind = isWhole ? .stored : bounds.hasUpper ? .ascendingTo : .ascending
+      kind = isWhole ? .stored : bounds.hasUpper && !looksItself ? .ascendingTo : .ascending
     }
-    // A writer may write between two rows, which it can't from inside of one.
-    let isVisit = keyspace.shape != .sequences && !isWriting
     let variant = ScanVariant(kind: kind, keysOnly: fetch == .keys, isVisit: isVisit)
     let statement = try beginScan(variant, slot)
     defer { endScan(statement, variant, slot) }
@@ -28,7 +30,9 @@ extension EngineConnection {
       to: statement, functions, lower: kind.bindsLower, upper: kind.bindsUpper
     ) {
       if isVisit {
-        try visitRows(statement, isWhole: kind == .stored, slot, body)
+        try ScanEnd.with(looksItself ? bounds : nil, isDescending: kind == .descending) {
+          try visitRows(statement, until: $0, isWhole: kind == .stored, slot, body)
+        }
       } else if keyspace.shape == .sequences {
         try sequenceRows(statement, keysOnly: variant.keysOnly, slot, body)
       } else {
@@ -38,11 +42,11 @@ extension EngineConnection {
   }
 
   private func visitRows(
-    _ statement: OpaquePointer, isWhole: Bool, _ slot: Slot,
+    _ statement: OpaquePointer, until end: ScanEnd, isWhole: Bool, _ slot: Slot,
     _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
   ) throws {
     try withoutActuallyEscaping(body) { body in
-      let visit = RowVisit(body)
+      let visit = RowVisit(until: end, body)
       if isWhole { watchCache(visit, slot) }
       defer { if visit.isLong { restoreCache() } }
       let code = visit.run(statement, functions)

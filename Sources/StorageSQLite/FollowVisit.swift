@@ -10,6 +10,7 @@ final class FollowVisit {
   private let slot: EngineConnection.Slot
   private let reference: EngineConnection.Reference
   private let body: RowVisit.Body
+  private let end: ScanEnd
   /// The key that is wanted: of the entry at hand, whose bytes end with the library's next step. No key has no bytes.
   private let wanted: UnsafeMutableRawPointer
   @exclusivity(unchecked) private var wantedCount = 0
@@ -22,11 +23,12 @@ final class FollowVisit {
 
   init(
     _ connection: EngineConnection, _ target: Keyspace, _ slot: EngineConnection.Slot,
-    _ reference: @escaping EngineConnection.Reference, _ body: @escaping RowVisit.Body
+    until end: ScanEnd, _ reference: @escaping EngineConnection.Reference, _ body: @escaping RowVisit.Body
   ) {
     self.connection = connection
     self.target = target
     self.slot = slot
+    self.end = end
     self.reference = reference
     self.body = body
     wanted = .allocate(byteCount: StorageLimits.maximumKeyBytes, alignment: 8)
@@ -61,6 +63,10 @@ final class FollowVisit {
   @inline(__always)
   private func refer(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Int64 {
     wantedCount = 0
+    if end.isBefore(key) {
+      isAtEnd = true
+      return 0
+    }
     do {
       switch try reference(key, value) {
       case .none: return 0

@@ -11,9 +11,7 @@ struct DatabaseInstaller {
   let target: DatabaseDirectory
 
   init(at target: DatabaseDirectory) throws {
-    guard !target.exists else {
-      throw DatabaseError(.alreadyExists, "there is something already", path: target.path)
-    }
+    try UnfinishedDatabase.checkNothing(at: target)
     self.target = target
   }
 
@@ -70,25 +68,16 @@ struct DatabaseInstaller {
     let oldKey = try opened.dataKey(isEncrypted ? key : nil)
     let blobs = try BlobStore(directory: source.blobsPath(description), dataKey: oldKey, isReadOnly: true)
 
-    let new = try DatabaseDirectory(partial.path + "/new" + DatabaseDirectory.suffix)
-    guard mkdir(new.path, 0o755) == 0 else {
-      throw StorageError.system(errno, "can't make the directory", new.path)
-    }
-    let newDescription = DatabaseDirectory.Description(
-      version: DatabaseDirectory.version, engine: type.name, file: "data-1.\(type.fileExtension)",
-      key: type.encrypts ? DatabaseDirectory.key : nil)
+    let new = try UnfinishedDatabase(in: partial, type)
     if case .same = recipe.key, let keyPath = source.keyPath(description) {
       try AtomicFile.write(
-        try AtomicFile.read(keyPath, limit: 1 << 16), to: new.file(DatabaseDirectory.key))
+        try AtomicFile.read(keyPath, limit: 1 << 16), to: new.directory.file(DatabaseDirectory.key))
     }
     try DatabaseWriter(
       source: DatabaseSource(engine: opened.store.engine, blobs: blobs, dataKey: oldKey), recipe: recipe,
-      dataKey: try recipe.dataKey(from: oldKey), directory: new, description: newDescription,
+      dataKey: try recipe.dataKey(from: oldKey), directory: new.directory, description: new.description,
       copiesBlobs: true, progress: progress
     ).run()
-    // For those who open it where nothing can be made.
-    _ = try DirectoryLock(new.file("lock"), in: new.path, creates: true)
-    try new.write(newDescription)
-    try partial.publish(new.path, as: target.path)
+    try new.publish(as: target)
   }
 }

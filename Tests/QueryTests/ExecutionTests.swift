@@ -224,6 +224,10 @@ let smallWorld: [(String, String)] = [
         } catch let error as QueryError { return error.code } catch { return nil }
       }
       #expect(code("SELECT name FROM elsewhere") == .unknownName)
+      // Rather than that no document has a property "a".
+      let inner = "SELECT 1 FROM _ AS b WHERE b.type = a.type"
+      #expect(code("SELECT name FROM _ AS a WHERE EXISTS (\(inner))") == .unsupported)
+      #expect(code("SELECT ANY a IN x SATISFIES EXISTS (\(inner)) END FROM _") == .unsupported)
       #expect(code("SELECT name FROM _ AS a JOIN _ AS b ON a.x = b.x") == .unknownName)
       #expect(code("SELECT a.name FROM _ AS a JOIN _ AS a ON a.x = a.y") == .duplicateName)
       #expect(code("SELECT name FROM _ WHERE COUNT(*) > 1") == .invalidUse)

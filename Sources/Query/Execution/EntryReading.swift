@@ -85,7 +85,9 @@ struct EntryReading: BitwiseCopyable {
       } else if let text = columns.plainText() {
         row[target] = .string(storage.keep(text))
       } else {
+        let mark = context.arena.mark
         row[target] = storage.keep(try columns.nextOfAnyType(context.arena), context.sharedKeys)
+        context.arena.rewind(to: mark)
       }
       column &+= 1
     }

@@ -71,16 +71,19 @@ extension QueryExecution {
       let targets = reading.columns(of: slots, in: arena)
     {
       reading.keepShared(in: storage, sharedKeys)
-      let rowMark = arena.mark
       let cancellation = cancellation
+      // Those that come by `takeOther` are counted there.
+      let (rowsBefore, countsBefore) = (storage.count, count.pointee.passed)
+      defer {
+        let rows = storage.count - rowsBefore - (count.pointee.passed - countsBefore)
+        count.pointee.examined += rows
+        count.pointee.passed += rows
+      }
       for range in ranges {
         try snapshot.withoutWrites {
           try reader.scan(
             from: range.lowerEdge, to: range.upperEdge, descending: isBackward,
             plain: { key in
-              arena.rewind(to: rowMark)
-              count.pointee.examined &+= 1
-              count.pointee.passed &+= 1
               try reading.append(key, to: storage, targets, context)
               try cancellation.check()
               return true

@@ -24,16 +24,24 @@ public struct QueryResults: RandomAccessCollection, Sendable {
 
   /// Goes through the rows in their order.
   public struct Iterator: IteratorProtocol {
-    private let storage: ResultStorage
-    private var index = 0
+    @usableFromInline let storage: ResultStorage
+    @usableFromInline var cells: UnsafeRawPointer
+    @usableFromInline var left: Int
 
-    fileprivate init(_ storage: ResultStorage) { self.storage = storage }
+    init(_ storage: ResultStorage) {
+      self.storage = storage
+      cells = storage.start
+      left = storage.count
+    }
 
     /// The next row, or nil after the last one.
+    @inlinable
     public mutating func next() -> QueryRow? {
-      guard index < storage.count else { return nil }
-      defer { index &+= 1 }
-      return QueryRow(storage, storage.row(index))
+      guard left > 0 else { return nil }
+      let row = QueryRow(storage, cells)
+      cells += storage.rowBytes
+      left &-= 1
+      return row
     }
   }
 
@@ -77,10 +85,14 @@ final class ResultColumns: Sendable {
 }
 
 /// The memory of rows: values that point at nothing outside of it. What has been added never changes.
+@usableFromInline
 final class ResultStorage: @unchecked Sendable {
   let columns: ResultColumns
   private let width: Int
-  let columnCount: Int
+  @usableFromInline let columnCount: Int
+  /// From one value to the next, and from one row to the next.
+  @usableFromInline let cellBytes: Int
+  @usableFromInline let rowBytes: Int
   private let arena: EvaluationArena
   // The rows one behind the other. Only who makes the results adds to them, before anybody else has them.
   @exclusivity(unchecked) private var values: UnsafeMutablePointer<QueryValue>
@@ -91,11 +103,33 @@ final class ResultStorage: @unchecked Sendable {
     self.columns = columns
     columnCount = columns.names.count
     width = max(1, columnCount)
+    cellBytes = MemoryLayout<QueryValue>.stride
+    rowBytes = width * cellBytes
     arena = EvaluationArena(capacity: capacity)
     values = .allocate(capacity: 0)
   }
 
   deinit { values.deallocate() }
+
+  /// The first row.
+  var start: UnsafeRawPointer { UnsafeRawPointer(values) }
+
+  /// The value of a column that isn't there.
+  @usableFromInline nonisolated(unsafe) static let missing: UnsafeRawPointer = {
+    let value = UnsafeMutablePointer<QueryValue>.allocate(capacity: 1)
+    value.initialize(to: .missing)
+    return UnsafeRawPointer(value)
+  }()
+
+  /// The bytes of a string, of which a value's place is told; nil when it is anything else.
+  @usableFromInline
+  static func utf8(of cell: UnsafeRawPointer) -> UnsafeRawBufferPointer? {
+    if case .string(let text) = cell.assumingMemoryBound(to: QueryValue.self).pointee {
+      text.bytes
+    } else {
+      nil
+    }
+  }
 
   /// The row of an index, valid as long as this object lives and no row is added.
   func row(_ index: Int) -> UnsafePointer<QueryValue> {

@@ -3,16 +3,18 @@ import Fleece
 
 /// A row of a query's results. It may be kept, and passed to other threads.
 public struct QueryRow: @unchecked Sendable {
-  // The values lie in it and never change.
-  private let storage: ResultStorage
-  private let values: UnsafePointer<QueryValue>
+  // The values lie in it and never change. What a client reads is inlined there, so that a row or a value that isn't kept
+  // retains nothing.
+  @usableFromInline let storage: ResultStorage
+  @usableFromInline let cells: UnsafeRawPointer
 
-  @inline(__always)
-  init(_ storage: ResultStorage, _ values: UnsafePointer<QueryValue>) {
+  @inlinable @inline(__always)
+  init(_ storage: ResultStorage, _ cells: UnsafeRawPointer) {
     self.storage = storage
-    self.values = values
+    self.cells = cells
   }
 
+  private var values: UnsafePointer<QueryValue> { cells.assumingMemoryBound(to: QueryValue.self) }
   private var columns: ResultColumns { storage.columns }
 
   /// The names of the columns, in their order.
@@ -22,14 +24,17 @@ public struct QueryRow: @unchecked Sendable {
   public var count: Int { columns.names.count }
 
   /// The value of a column by its place, from 0. A place beyond the last is missing.
+  @inlinable
   public subscript(column: Int) -> QueryResultValue {
     QueryResultValue(
-      column >= 0 && column < storage.columnCount ? values[column] : .missing, storage)
+      column >= 0 && column < storage.columnCount
+        ? cells + column &* storage.cellBytes : ResultStorage.missing, storage)
   }
 
   /// The value of a column by its name. A name that no column has is missing.
   public subscript(name: String) -> QueryResultValue {
-    QueryResultValue(columns.number(of: name).map { values[$0] } ?? .missing, storage)
+    QueryResultValue(
+      columns.number(of: name).map { UnsafeRawPointer(values + $0) } ?? ResultStorage.missing, storage)
   }
 
   /// The row as an object, without the columns that are missing.
@@ -77,14 +82,16 @@ public struct QueryRow: @unchecked Sendable {
 
 /// A value of a query's row. It keeps what it lies in alive.
 public struct QueryResultValue: @unchecked Sendable {
-  let value: QueryValue
-  private let storage: ResultStorage
+  @usableFromInline let cell: UnsafeRawPointer
+  @usableFromInline let storage: ResultStorage
 
-  @inline(__always)
-  init(_ value: QueryValue, _ storage: ResultStorage) {
-    self.value = value
+  @inlinable @inline(__always)
+  init(_ cell: UnsafeRawPointer, _ storage: ResultStorage) {
+    self.cell = cell
     self.storage = storage
   }
+
+  var value: QueryValue { cell.assumingMemoryBound(to: QueryValue.self).pointee }
 
   /// Whether there is a value: null is one.
   public var exists: Bool { !value.isMissing }
@@ -100,33 +107,36 @@ public struct QueryResultValue: @unchecked Sendable {
   public var double: Double? { value.number }
   /// A string, nil when it is anything else.
   public var string: String? { withExtendedLifetime(storage) { value.text?.string } }
-  /// A string's UTF-8 where it lies, while this value is kept.
-  @usableFromInline var utf8: UnsafeRawBufferPointer? {
-    if case .string(let text) = value { text.bytes } else { nil }
-  }
   /// Calls `body` with a string's UTF-8 where it lies, which stays until `body` returns; nil when it is anything else.
   @inlinable
   @discardableResult
   public func withUTF8<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result? {
-    guard let utf8 else { return nil }
-    return try withExtendedLifetime(self) { try body(utf8) }
+    guard let utf8 = ResultStorage.utf8(of: cell) else { return nil }
+    return try withExtendedLifetime(storage) { try body(utf8) }
   }
   /// The number of items of an array or of members of an object; 0 of anything else.
   public var count: Int { value.count }
 
   /// The item of an index, negative from the end; missing when there is none.
   public subscript(index: Int) -> QueryResultValue {
-    QueryResultValue(withExtendedLifetime(storage) { value.item(index) }, storage)
+    guard case .computedArray(let array) = value else {
+      return QueryResultValue(ResultStorage.missing, storage)
+    }
+    let index = index < 0 ? array.count &+ index : index
+    guard index >= 0, index < array.count else { return QueryResultValue(ResultStorage.missing, storage) }
+    return QueryResultValue(array.items + index, storage)
   }
 
   /// The member of a name, missing when this isn't an object.
   public subscript(name: String) -> QueryResultValue {
-    guard case .computedObject(let object) = value else { return QueryResultValue(.missing, storage) }
+    guard case .computedObject(let object) = value else {
+      return QueryResultValue(ResultStorage.missing, storage)
+    }
     var name = name
     let member = withExtendedLifetime(storage) {
-      name.withUTF8 { object.value(of: TextSlice(UnsafeRawBufferPointer($0))) }
+      name.withUTF8 { object.place(of: TextSlice(UnsafeRawBufferPointer($0))) }
     }
-    return QueryResultValue(member, storage)
+    return QueryResultValue(member.map { UnsafeRawPointer($0) } ?? ResultStorage.missing, storage)
   }
 
   /// The value in memory; nil when it is missing.

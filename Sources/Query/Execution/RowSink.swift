@@ -69,8 +69,8 @@ final class ProjectingSink: RowSink {
   private let columns: ExpressionList
   private let context: EvaluationContext
   private let output: RowOutput
-  /// Where rows are kept as they come; nil where they are looked at first.
-  private let storage: ResultStorage?
+  /// Where rows are kept as they come, which `output` holds; nil where they are looked at first.
+  private let storage: Unmanaged<ResultStorage>?
   private let values: UnsafeMutablePointer<QueryValue>
   // One thread runs a query: accesses needn't be checked.
   @exclusivity(unchecked) private var skip: Int
@@ -85,7 +85,7 @@ final class ProjectingSink: RowSink {
     self.context = context
     self.output = output
     if case .storage(let storage) = output, !compiled.plan.query.isDistinct {
-      self.storage = storage
+      self.storage = .passUnretained(storage)
     } else {
       storage = nil
     }
@@ -106,7 +106,7 @@ final class ProjectingSink: RowSink {
       return true
     }
     if let storage {
-      storage.append(columns, context)
+      storage._withUnsafeGuaranteedRef { $0.append(columns, context) }
       try context.check()
       return goesOn()
     }
@@ -136,7 +136,7 @@ final class ProjectingSink: RowSink {
   var direct: (storage: ResultStorage, slots: [Int])? {
     guard let storage, skip == 0, left == nil, let slots = columns.slots, Set(slots).count == slots.count
     else { return nil }
-    return (storage, slots)
+    return (storage.takeUnretainedValue(), slots)
   }
 }
 

@@ -24,6 +24,7 @@ extension NameResolver {
     case .call(let call): return try resolve(call, scope)
     case .exists(let statement):
       var resolver = NameResolver(databaseName: databaseName, text: text)
+      resolver.outerNames = outerNames.union(scope.sources.map(\.name)).union(scope.variables.keys)
       try resolver.resolve(subquery: statement)
       query.subqueries.append(resolver.query)
       return InternalName.reference(InternalName.subquery(query.subqueries.count - 1))
@@ -35,9 +36,7 @@ extension NameResolver {
 
   /// A query inside another knows nothing of that one's rows.
   private mutating func resolve(subquery statement: SelectStatement) throws {
-    do { query = try NameResolver.resolve(statement, databaseName: databaseName, text: text) } catch let error
-      as QueryError where error.code == .unknownName
-    {
+    do { try resolve(statement) } catch let error as QueryError where error.code == .unknownName {
       throw QueryError(
         .unsupported, error.message + "; a query in EXISTS can't use the rows of the one around it",
         at: SourcePosition(error.location?.offset), in: text)
@@ -73,6 +72,11 @@ extension NameResolver {
       return .property(path)
     }
     let documents = scope.documents
+    // A property of this one's documents may have that name: rather a mistake is told than no row found.
+    if outerNames.contains(first) {
+      throw failure(
+        .unknownName, "\"\(first)\" is a name of the query around this one", at: reference.position)
+    }
     guard let source = documents.first else {
       throw failure(
         .unknownName, "there is no \"\(first)\" here: a property needs a FROM", at: reference.position)

@@ -25,6 +25,8 @@ struct NameResolver {
   }
 
   var query = ResolvedQuery()
+  /// In a query inside another, what that one's sources and variables are called.
+  var outerNames: Set<String> = []
   var mentionsDeleted: Set<String> = []
 
   init(databaseName: String, text: String?) {
@@ -47,7 +49,7 @@ struct NameResolver {
     QueryError(code, message, at: position, in: text)
   }
 
-  private mutating func resolve(_ statement: SelectStatement) throws {
+  mutating func resolve(_ statement: SelectStatement) throws {
     try resolveSources(statement)
     let sources = query.sources
     query.isDistinct = statement.isDistinct

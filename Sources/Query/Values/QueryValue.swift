@@ -242,15 +242,18 @@ extension QueryValue {
 
 extension ComputedObject {
   /// The member of a name, or missing.
-  func value(of name: TextSlice) -> QueryValue {
+  func value(of name: TextSlice) -> QueryValue { place(of: name)?.pointee ?? .missing }
+
+  /// Where the member of a name lies, or nil.
+  func place(of name: TextSlice) -> UnsafePointer<QueryValue>? {
     var low = 0
     var high = count
     while low < high {
       let middle = (low + high) / 2
       let order = name.compare(members[middle].name)
-      if order == 0 { return members[middle].value }
+      if order == 0 { return UnsafePointer(members + middle).pointer(to: \.value) }
       if order < 0 { high = middle } else { low = middle + 1 }
     }
-    return .missing
+    return nil
   }
 }

@@ -1,0 +1,63 @@
+import Encryption
+import Storage
+import Upgrade
+
+/// Makes a database from one of 1.x, in a place where there is none: whole, or not at all.
+struct UpgradeInstaller {
+  let target: DatabaseDirectory
+
+  init(at target: DatabaseDirectory) throws {
+    try UnfinishedDatabase.checkNothing(at: target)
+    self.target = target
+  }
+
+  func install(
+    from location: SourceLocation, _ type: EngineType, key: UserKey?, _ options: UpgradeOptions,
+    _ progress: UpgradeProgress.Handler?
+  ) throws -> UpgradeReport {
+    let recipe = try DatabaseRecipe(
+      type, isEncrypted: false, key: nil, newKey: key, renewsDataKey: true, path: target.path)
+    let partial = try PartialDirectory(beside: target.path)
+    let new = try UnfinishedDatabase(in: partial, type)
+    let file = new.directory.file(new.description.file)
+    let upgrade = try Upgrade(location, options, scratch: partial.path) { state in
+      // Neither writing nor comparing comes back to a page soon.
+      MappedFile.release(file, above: 48 << 20)
+      try progress?(state)
+    }
+    let dataKey = try recipe.dataKey(from: nil)
+    if case .wrapped(let key, _) = recipe.key, let dataKey, let path = new.directory.keyPath(new.description)
+    {
+      try KeyFile.write(dataKey, to: path, key: key, replacement: .refused)
+    }
+    // Nobody knows the files yet: they are synced once, at the end.
+    let unsynced = DatabaseOptions(durability: .none)
+    func write(_ creation: EngineOptions.Creation, _ body: (DocumentStore) throws -> UpgradeReport) throws
+      -> UpgradeReport
+    {
+      let engine = try OpenDatabase.openEngine(type, file, creation, dataKey, unsynced)
+      do {
+        let blobs = try OpenDatabase.blobStore(new.directory.blobsPath(new.description), dataKey, unsynced)
+        defer { blobs.discardUnsaved() }
+        let report = try body(DocumentStore(engine: engine, blobs: blobs))
+        try engine.close()
+        return report
+      } catch {
+        try? engine.close()
+        throw error
+      }
+    }
+    var report = try write(.createNew) { try upgrade.run(into: $0) }
+    let sync = try BackgroundSync(file)
+    do {
+      if options.verifies { report = try write(.openExisting) { try upgrade.verify($0) } }
+    } catch {
+      try? sync.finish()
+      throw error
+    }
+    try sync.finish()
+    try new.publish(as: target)
+    report.target = target.path
+    return report
+  }
+}
