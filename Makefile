@@ -3,7 +3,7 @@
 #   make test                    builds, and runs the tests
 #   make test SANITIZE=thread    the same under the thread sanitizer (or: address), in a build of its own
 #   make bench                   builds, weighs the engines against each other, prints who won what
-#   make bench-full              the same with all suites, and makes a web page of it
+#   make bench-full              all suites, and a web page of them
 #
 # Everything is built in release mode: a debug build is tens of times slower. `-enable-testing` is given to
 # every build, so that the tests and the bench share one.
@@ -19,8 +19,10 @@ SANITIZE ?=
 # Seconds that `make fuzz` spends on each target.
 SECONDS ?= 60
 # Runs of each workload on each engine that `make bench-full` makes, and the documents of its suite `scale`.
-SAMPLES ?= 5
+SAMPLES ?= 3
 SCALE_DOCS ?= 1000000
+# Where `make bench-full` writes.
+RESULTS ?= results/local
 # The tests to run, all when empty, as a regular expression: make test FILTER='Revision|Fleece'
 FILTER ?=
 
@@ -115,14 +117,18 @@ bench: build ## Weighs SQLite, LMDB and SQLCipher on travel-sample, in under thr
 	$(SCRATCH)/release/touchstone bench travel --engines sqlite,lmdb,sqlcipher --work-directory $(SCRATCH) \
 	  --output results/local/bench.json
 
-bench-full: build ## Runs all suites, in under forty minutes on two cores, and makes results/local/full
-	@mkdir -p results/local
+bench-full: build ## Runs all suites, in under forty minutes on two cores: results/local/SUITE.json and report/
+	@mkdir -p $(RESULTS)
 	touchstone=$(SCRATCH)/release/touchstone
-	suites=$$("$$touchstone" bench --list | sed -n 's/^\([a-z]*\): .*/\1/p')
-	"$$touchstone" bench $$suites --samples $(SAMPLES) --scale-docs $(SCALE_DOCS) --work-directory $(SCRATCH) \
-	  --output results/local/full.json
-	"$$touchstone" report results/local/full.json --output results/local/full
-	echo "bench-full: results/local/full.json and results/local/full/index.html"
+	for suite in $$("$$touchstone" bench --list | sed -n 's/^\([a-z]*\): .*/\1/p'); do
+	  echo "bench-full: $$suite, from $$(date +%T)"
+	  "$$touchstone" bench $$suite --samples $(SAMPLES) --work-directory $(SCRATCH) \
+	    --output $(RESULTS)/$$suite.json $$([ $$suite != scale ] || echo --scale-docs $(SCALE_DOCS)) \
+	    > $(RESULTS)/$$suite.txt
+	  files="$${files:-} $(RESULTS)/$$suite.json"
+	done
+	"$$touchstone" report $$files --output $(RESULTS)/report
+	echo "bench-full: $(RESULTS)/report/index.html, and the tables in $(RESULTS)/*.txt"
 
 lint: ## Checks the formatting of Swift and what else is cheap to check
 	@paths=(Package.swift Sources Tests Benchmarks Datasets)

@@ -77,17 +77,17 @@ enum HarnessWorkload: String, CaseIterable {
   /// Work of about 100 ns that touches no memory: a chain of shifts, each of which waits for the one before.
   @inline(never)
   private static func operation() {
-    var state: UInt64 = 0x9E37_79B9_7F4A_7C15
+    var state = last
     for _ in 0..<50 {
       state ^= state << 13
       state ^= state >> 7
       state ^= state << 17
     }
-    sink = state
+    last = state
   }
 
-  // Written, so that the loop can't be left out; nobody reads it.
-  private nonisolated(unsafe) static var sink: UInt64 = 0
+  // Where the next operation begins: what is known beforehand, or read by nobody, the compiler would work out itself.
+  private nonisolated(unsafe) static var last: UInt64 = 0x9E37_79B9_7F4A_7C15
 
   static func notes(_ results: [WorkloadResult]) -> [String] {
     results.compactMap { result in
