@@ -6,7 +6,7 @@ public struct Comparison: Sendable {
     case better
     /// The opposite.
     case worse
-    /// The samples don't say that there is a difference.
+    /// The samples don't say that there is a difference, or it is less than half a percent.
     case unclear = "can't tell"
   }
 
@@ -121,8 +121,13 @@ public struct Comparison: Sendable {
       ratio: ratio, interval: interval, probability: RankTest.mannWhitney(before, after), verdict: .unclear)
   }
 
+  /// A difference that nobody would act on: memory and bytes are counted so exactly that a page more is significant.
+  static let leastDifference = 0.005
+
   private static func verdict(_ row: Row) -> Verdict {
-    guard row.probability < 0.05, !row.interval.contains(1) else { return .unclear }
+    guard row.probability < 0.05, !row.interval.contains(1), abs(row.ratio - 1) >= leastDifference else {
+      return .unclear
+    }
     if case .metric(let metric) = row.measure, metric.isBetterWhenGreater {
       return row.ratio > 1 ? .better : .worse
     }

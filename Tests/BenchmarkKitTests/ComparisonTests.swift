@@ -53,6 +53,16 @@ struct ComparisonTests {
     #expect(!ComparisonTable(comparison, onlyDifferences: true).text().contains("same"))
   }
 
+  /// However exact the samples are.
+  @Test func whatDiffersByLessThanHalfAPercentIsNotWorse() throws {
+    let exact = [Double](repeating: 1, count: 9)
+    let base = try file(["little": exact, "more": exact])
+    let new = try file(["little": exact.map { $0 * 1.004 }, "more": exact.map { $0 * 1.006 }])
+    let rows = Comparison(base: base, new: new, measures: [.metric(.seconds)]).rows
+    #expect(rows.first { $0.label.hasPrefix("little") }?.verdict == .unclear)
+    #expect(rows.first { $0.label.hasPrefix("more") }?.verdict == .worse)
+  }
+
   /// Of operations a second, more is better.
   @Test func moreOperationsASecondAreBetter() throws {
     let base = try file(["w": Self.nine])
