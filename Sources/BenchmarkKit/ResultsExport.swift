@@ -2,10 +2,14 @@ import Foundation
 
 /// Results in the forms that other programs read.
 public struct ResultsExport {
-  private let file: ResultsFile
+  private let results: [WorkloadResult]
 
-  /// Exports of these results.
-  public init(_ file: ResultsFile) { self.file = file }
+  /// Exports of these files' results, one after the other. What a file before it has too is left out, as a name
+  /// stands for one number in what reads this.
+  public init(_ files: [ResultsFile]) {
+    var seen: Set<String> = []
+    results = files.flatMap(\.results).filter { seen.insert($0.identity).inserted }
+  }
 
   /// Comma-separated values (RFC 4180): a line for every result and metric, with a header line.
   ///
@@ -15,7 +19,7 @@ public struct ResultsExport {
     var lines = [
       "suite,workload,parameters,engine,operations,metric,unit,samples,median,p95,p99,ci95_low,ci95_high"
     ]
-    for result in file.results {
+    for result in results {
       let identity = [
         result.suite, result.workload, result.parameters.text, result.engine, "\(result.operations)",
       ]
@@ -44,9 +48,9 @@ public struct ResultsExport {
   /// A table in Markdown for each suite: workloads as rows, an engine a column, the median time of an operation and
   /// in parentheses how many times that of its limit.
   public func markdown() -> String {
-    let engines = file.results.map(\.engine).firstOccurrences()
-    return file.results.map(\.suite).firstOccurrences().map { suite in
-      let rows = file.results.filter { $0.suite == suite }
+    results.map(\.suite).firstOccurrences().map { suite in
+      let rows = results.filter { $0.suite == suite }
+      let engines = rows.map(\.engine).firstOccurrences()
       var lines = [
         "| \(suite) | \(engines.joined(separator: " | ")) |", "|---|\(engines.map { _ in "---:|" }.joined())",
       ]
@@ -76,7 +80,7 @@ public struct ResultsExport {
       let value: Double
       let range: String
     }
-    let entries = file.results.flatMap { result -> [Entry] in
+    let entries = results.flatMap { result -> [Entry] in
       let scale = 1e9 / Double(max(1, result.operations))
       let seconds = result.metrics.seconds
       var entries = [

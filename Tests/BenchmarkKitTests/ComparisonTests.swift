@@ -123,7 +123,7 @@ struct ComparisonTests {
   }
 
   @Test func commaSeparatedValuesReadBack() throws {
-    let lines = ResultsExport(try file(["w": [1, 3, 2]])).csv().split(separator: "\r\n").map(String.init)
+    let lines = ResultsExport([try file(["w": [1, 3, 2]])]).csv().split(separator: "\r\n").map(String.init)
     let header = lines[0].split(separator: ",").map(String.init)
     let seconds = try #require(lines.first { $0.contains(",seconds,") })
     // The parameter with a comma and quotes is quoted (RFC 4180).
@@ -136,16 +136,16 @@ struct ComparisonTests {
     #expect(lines.contains { $0.contains(",normalized,") })
   }
 
-  @Test func markdownHasARowForEveryWorkload() throws {
-    let text = ResultsExport(try file(["v": [1], "w": [2]])).markdown()
+  @Test func markdownHasARowForEveryWorkloadOfAllFilesOnce() throws {
+    let text = ResultsExport([try file(["v": [1], "w": [2]]), try file(["w": [7], "x": [3]])]).markdown()
     let lines = text.split(separator: "\n")
     #expect(lines[0] == "| s | lmdb |")
-    #expect(lines.count == 4)
-    #expect(lines[3].contains("200 ms (2.00)"))
+    #expect(lines.count == 5)
+    #expect(lines[3].contains("200 ms (2.00)") && lines[4].hasPrefix("| x"))
   }
 
   @Test func dashboardsGetNamesUnitsAndValues() throws {
-    let data = try ResultsExport(try file(["w": [2]])).smallerIsBetter()
+    let data = try ResultsExport([try file(["w": [2]])]).smallerIsBetter()
     let entries = try #require(JSONSerialization.jsonObject(with: data) as? [[String: Any]])
     #expect(entries.count == 2)
     #expect(entries.allSatisfy { $0["name"] is String && $0["unit"] is String && $0["value"] is Double })

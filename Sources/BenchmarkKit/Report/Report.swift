@@ -36,8 +36,8 @@ public struct Report {
     }
   }
 
-  /// Writes `index.html`, the pictures, and the exports (`results.csv`, `results.md`, `benchmark.json`) of the first
-  /// file into a directory, which is made when it isn't there. Returns the names of the files.
+  /// Writes `index.html`, the pictures, and the exports (`results.csv`, `results.md`, `benchmark.json`) into a
+  /// directory, which is made when it isn't there. Returns the names of the files.
   ///
   /// Throws `Gnuplot.Failure` when a picture can't be drawn.
   @discardableResult
@@ -56,12 +56,10 @@ public struct Report {
       try write("\(chart.name).svg", Data(svg.utf8))
     }
     try write("index.html", Data(ReportPage(self, pictures: pictures).html().utf8))
-    if let file = files.first {
-      let export = ResultsExport(file)
-      try write("results.csv", Data(export.csv().utf8))
-      try write("results.md", Data(export.markdown().utf8))
-      try write("benchmark.json", export.smallerIsBetter())
-    }
+    let export = ResultsExport(files)
+    try write("results.csv", Data(export.csv().utf8))
+    try write("results.md", Data(export.markdown().utf8))
+    try write("benchmark.json", export.smallerIsBetter())
     return names
   }
 
