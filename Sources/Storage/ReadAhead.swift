@@ -38,6 +38,8 @@ final class ReadAhead: @unchecked Sendable {
   private let taker = pthread_self()
   /// The taker's: of the piece whose chunks it takes.
   private var digest = EntryDigest()
+  /// The reader's: all chunks.
+  private var made: [EntryChunk] = []
   private let state = Lock(State())
   /// Signalled for each chunk, and once more at the end.
   private let filled = CountingSemaphore()
@@ -124,40 +126,54 @@ final class ReadAhead: @unchecked Sendable {
   /// Reads one keyspace to its end. False when reading was stopped.
   private func read(_ index: Int, behind start: KeyRange.Bound) throws -> Bool {
     var lower = start
-    var chunk = empty(index, first: 0)
+    // Each is held by `made`: no count of references is kept for every entry.
+    var chunk = Unmanaged.passUnretained(empty(index, first: 0))
     var bytes = 0
     var isStopped = false
     let isKept = transaction.keepsBytes
     try transaction.scan(keyspaces[index].keyspace, KeyRange(lower: start)) { key, value in
-      if !chunk.append(key, value, isKept: isKept) {
-        let following = chunk.first + chunk.entries
-        isStopped = !deliver(chunk)
+      if !chunk._withUnsafeGuaranteedRef({ $0.append(key, value, isKept: isKept) }) {
+        let full = chunk.takeUnretainedValue()
+        let following = full.first + full.entries
+        isStopped = !deliver(full)
         guard !isStopped else { return false }
-        chunk = empty(index, first: following)
-        _ = chunk.append(key, value, isKept: isKept)
+        let next = empty(index, first: following)
+        _ = next.append(key, value, isKept: isKept)
+        chunk = .passUnretained(next)
       }
       bytes += key.count + value.count
       guard bytes >= KeyspaceRecord.pieceBytes else { return true }
       let last = [UInt8](key)
-      chunk.range = KeyRange(lower: lower, upper: .inclusive(last))
-      chunk.next = Position(keyspace: index, lower: .exclusive(last))
-      isStopped = !deliver(chunk)
-      chunk = empty(index, first: 0)
+      isStopped = !end(
+        chunk.takeUnretainedValue(), KeyRange(lower: lower, upper: .inclusive(last)),
+        Position(keyspace: index, lower: .exclusive(last)))
+      chunk = .passUnretained(empty(index, first: 0))
       lower = .exclusive(last)
       bytes = 0
       return !isStopped
     }
     guard !isStopped else { return false }
     // The last piece reaches to the end: nothing may be behind it.
-    chunk.range = KeyRange(lower: lower)
-    chunk.next = Position(keyspace: index + 1)
+    return end(chunk.takeUnretainedValue(), KeyRange(lower: lower), Position(keyspace: index + 1))
+  }
+
+  /// Hands over the last chunk of a piece.
+  private func end(_ chunk: EntryChunk, _ range: KeyRange, _ next: Position) -> Bool {
+    chunk.range = range
+    chunk.next = next
     return deliver(chunk)
   }
 
   private func empty(_ keyspace: Int, first: Int) -> EntryChunk {
-    let chunk = state.withLock { $0.empty.popLast() } ?? EntryChunk()
+    let chunk = state.withLock { $0.empty.popLast() } ?? newChunk()
     chunk.keyspace = keyspace
     chunk.first = first
+    return chunk
+  }
+
+  private func newChunk() -> EntryChunk {
+    let chunk = EntryChunk()
+    made.append(chunk)
     return chunk
   }
 

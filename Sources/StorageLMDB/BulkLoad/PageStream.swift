@@ -34,11 +34,11 @@ final class PageStream {
 
   /// Writes what there is.
   func flush() throws {
-    let count = pages
+    let count = pages * RecordFormat.pageBytes
+    let offset = Int(following) * RecordFormat.pageBytes - count
     pages = 0
-    try write(
-      UnsafeRawBufferPointer(start: memory, count: count * RecordFormat.pageBytes),
-      at: Int(following - UInt64(count)) * RecordFormat.pageBytes)
+    try write(UnsafeRawBufferPointer(start: memory, count: count), at: offset)
+    WriteBehind.note(descriptor, offset: offset, count: count)
   }
 
   /// Writes over what the file has there.

@@ -9,7 +9,8 @@ final class TreeLoad: BulkLoad {
   private var unfilled: Set<Keyspace>
   /// What was filled, in order.
   private(set) var records: [(keyspace: Keyspace, record: TreeRecord)] = []
-  @exclusivity(unchecked) private var current: (keyspace: Keyspace, tree: TreeBuilder)?
+  @exclusivity(unchecked) private var keyspace: Keyspace?
+  @exclusivity(unchecked) private var tree: TreeBuilder?
   @exclusivity(unchecked) private var lastKeyCount = 0
   private let lastKey = UnsafeMutableRawPointer.allocate(
     byteCount: StorageLimits.maximumKeyBytes, alignment: 16)
@@ -30,14 +31,15 @@ final class TreeLoad: BulkLoad {
     guard value.count <= StorageLimits.maximumValueBytes else {
       throw StorageError(.valueTooLarge, "a value of \(value.count) bytes", path: path)
     }
-    if current?.keyspace != keyspace { try begin(keyspace) }
+    if self.keyspace != keyspace { try begin(keyspace) }
     let order = memcmp(start, lastKey, min(key.count, lastKeyCount))
     guard order > 0 || order == 0 && key.count > lastKeyCount else {
       throw StorageError(.outOfOrder, "an appended key is not greater than all others", path: path)
     }
     memcpy(lastKey, start, key.count)
     lastKeyCount = key.count
-    try current?.tree.append(key, value)
+    guard let tree else { return }
+    try Unmanaged.passUnretained(tree)._withUnsafeGuaranteedRef { try $0.append(key, value) }
   }
 
   private func begin(_ keyspace: Keyspace) throws {
@@ -48,14 +50,16 @@ final class TreeLoad: BulkLoad {
         ? StorageError(.outOfOrder, "another keyspace was appended to meanwhile", path: path)
         : StorageError(.noSuchKeyspace, "there is no keyspace of number \(keyspace.number)", path: path)
     }
-    current = (keyspace, TreeBuilder(pages))
+    self.keyspace = keyspace
+    tree = TreeBuilder(pages)
     lastKeyCount = 0
   }
 
   private func endKeyspace() throws {
-    guard let ended = current else { return }
-    current = nil
-    records.append((ended.keyspace, try ended.tree.finish()))
+    guard let ended = keyspace, let tree else { return }
+    keyspace = nil
+    self.tree = nil
+    records.append((ended, try tree.finish()))
   }
 
   /// Writes what is left.
