@@ -77,10 +77,10 @@ final class ReadAhead: @unchecked Sendable {
   }
 
   func giveBack(_ chunk: EntryChunk) {
-    let held = chunk.held
+    let used = chunk.used
     chunk.clear()
     let isRoom = state.withLock { state in
-      state.bytes -= held
+      state.bytes -= used
       state.empty.append(chunk)
       guard state.isReaderWaiting, state.bytes < Self.aheadBytes else { return false }
       state.isReaderWaiting = false
@@ -130,15 +130,14 @@ final class ReadAhead: @unchecked Sendable {
     var chunk = Unmanaged.passUnretained(empty(index, first: 0))
     var bytes = 0
     var isStopped = false
-    let isKept = transaction.keepsBytes
     try transaction.scan(keyspaces[index].keyspace, KeyRange(lower: start)) { key, value in
-      if !chunk._withUnsafeGuaranteedRef({ $0.append(key, value, isKept: isKept) }) {
+      if !chunk._withUnsafeGuaranteedRef({ $0.append(key, value) }) {
         let full = chunk.takeUnretainedValue()
         let following = full.first + full.entries
         isStopped = !deliver(full)
         guard !isStopped else { return false }
         let next = empty(index, first: following)
-        _ = next.append(key, value, isKept: isKept)
+        _ = next.append(key, value)
         chunk = .passUnretained(next)
       }
       bytes += key.count + value.count
@@ -182,7 +181,7 @@ final class ReadAhead: @unchecked Sendable {
     if state.withLock({ $0.bytes >= Self.restfulBytes }) { _ = chunk.madeDigest() }
     let isEnough = state.withLock { state in
       state.filled.append(chunk)
-      state.bytes += chunk.held
+      state.bytes += chunk.used
       state.isReaderWaiting = state.bytes >= Self.aheadBytes && !state.isStopped
       return state.isReaderWaiting
     }
@@ -192,8 +191,7 @@ final class ReadAhead: @unchecked Sendable {
   }
 }
 
-/// Entries of one keyspace in a row: 4 bytes the key's length, 4 the value's, key, value, in this machine's order. With the
-/// highest bit of the key's length there is the value's address instead of it.
+/// Entries of one keyspace in a row: 4 bytes the key's length, 4 the value's, key, value, in this machine's order.
 ///
 /// Not `Sendable`: handed from thread to thread by `ReadAhead`.
 final class EntryChunk {
@@ -202,13 +200,8 @@ final class EntryChunk {
 
   /// Which of the keyspaces.
   fileprivate(set) var keyspace = 0
-  /// Values of so many bytes stay outside, where they may.
-  private static let outsideBytes = 64
-  private static let outside: UInt32 = 1 << 31
   /// Bytes in use.
-  @exclusivity(unchecked) private var used = 0
-  /// Bytes of all entries, with what is outside.
-  @exclusivity(unchecked) private(set) var held = 0
+  @exclusivity(unchecked) private(set) var used = 0
   @exclusivity(unchecked) private(set) var entries = 0
   /// How many entries of its piece are before it.
   fileprivate(set) var first = 0
@@ -226,7 +219,6 @@ final class EntryChunk {
 
   fileprivate func clear() {
     used = 0
-    held = 0
     entries = 0
     digest = nil
     range = nil
@@ -239,33 +231,23 @@ final class EntryChunk {
     memory = .allocate(byteCount: count, alignment: 16)
   }
 
-  /// False when there is no room; an empty one gets as large as it takes. A value that stays where it is isn't copied.
-  fileprivate func append(
-    _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, isKept: Bool
-  ) -> Bool {
-    let whole = 8 + key.count + value.count
-    let held = held
-    guard entries == 0 || held + whole <= Self.bytes else { return false }
-    let isOutside = isKept && value.count >= Self.outsideBytes
-    let count = isOutside ? 8 + key.count + 8 : whole
+  /// False when there is no room; an empty one gets as large as it takes.
+  fileprivate func append(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Bool {
     let used = used
-    if count > memory.count - used { allocate(count) }
+    let count = 8 + key.count + value.count
+    if count > memory.count - used {
+      guard used == 0 else { return false }
+      allocate(count)
+    }
     guard let start = memory.baseAddress else { return false }
     let place = start + used
-    let keyCount = UInt32(truncatingIfNeeded: key.count) | (isOutside ? Self.outside : 0)
-    place.storeBytes(of: keyCount, as: UInt32.self)
+    place.storeBytes(of: UInt32(truncatingIfNeeded: key.count), as: UInt32.self)
     place.storeBytes(of: UInt32(truncatingIfNeeded: value.count), toByteOffset: 4, as: UInt32.self)
     if let bytes = key.baseAddress { (place + 8).copyMemory(from: bytes, byteCount: key.count) }
     if let bytes = value.baseAddress {
-      let place = place + 8 + key.count
-      if isOutside {
-        place.storeBytes(of: UInt(bitPattern: bytes), as: UInt.self)
-      } else {
-        place.copyMemory(from: bytes, byteCount: value.count)
-      }
+      (place + 8 + key.count).copyMemory(from: bytes, byteCount: value.count)
     }
     self.used = used + count
-    self.held = held + whole
     entries += 1
     return true
   }
@@ -285,21 +267,14 @@ final class EntryChunk {
   ) rethrows {
     guard var place = UnsafeRawPointer(memory.baseAddress) else { return }
     for _ in 0..<entries {
-      let first = place.loadUnaligned(as: UInt32.self)
-      let keyCount = Int(first & ~Self.outside)
+      let keyCount = Int(place.loadUnaligned(as: UInt32.self))
       let valueCount = Int(place.loadUnaligned(fromByteOffset: 4, as: UInt32.self))
       let key = place + 8
-      let value: UnsafeRawPointer?
-      if first & Self.outside == 0 {
-        value = key + keyCount
-        place = key + keyCount + valueCount
-      } else {
-        value = UnsafeRawPointer(bitPattern: (key + keyCount).loadUnaligned(as: UInt.self))
-        place = key + keyCount + 8
-      }
+      let value = key + keyCount
       try body(
         UnsafeRawBufferPointer(start: key, count: keyCount),
         UnsafeRawBufferPointer(start: value, count: valueCount))
+      place = value + valueCount
     }
   }
 }

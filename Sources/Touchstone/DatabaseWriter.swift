@@ -125,11 +125,9 @@ struct DatabaseWriter {
 
   /// Opens the new file to fill it, or to read it back: once, in order, and nobody else knows it.
   private func open(_ path: String, _ creation: EngineOptions.Creation) throws -> any StorageEngine {
-    let isNew = creation == .createNew
-    return try OpenDatabase.openEngine(
+    try OpenDatabase.openEngine(
       recipe.engine, path, creation, dataKey,
-      DatabaseOptions(durability: .none, cacheBytes: Self.cacheBytes),
-      mapBytes: isNew ? 0 : .max, isBulkLoad: isNew)
+      DatabaseOptions(durability: .none, cacheBytes: Self.cacheBytes), isBulkLoad: creation == .createNew)
   }
 
   private func syncData() throws {
