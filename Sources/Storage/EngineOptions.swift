@@ -28,6 +28,9 @@ public struct EngineOptions: Sendable {
   public var key: [UInt8]?
   /// Memory for the engine's own cache of pages, in bytes; engines that use the system's ignore it.
   public var cacheBytes: Int
+  /// So much of the file may be read through a map of it, in bytes; engines that always map it ignore it. A mapped file
+  /// that is cut short, or that the disk can't read, ends the process: for files that only this process knows.
+  public var mapBytes: Int
   /// The library to load instead of the system's, for engines that load one.
   public var libraryPath: String?
   /// A new file that nobody else knows is filled, closed, and then opened again: a write that fails may leave it broken.
@@ -37,7 +40,7 @@ public struct EngineOptions: Sendable {
   /// Options; see the properties.
   public init(
     creation: Creation = .openOrCreate, isReadOnly: Bool = false, durability: Durability = .normal,
-    key: [UInt8]? = nil, cacheBytes: Int = 16 << 20, libraryPath: String? = nil,
+    key: [UInt8]? = nil, cacheBytes: Int = 16 << 20, mapBytes: Int = 0, libraryPath: String? = nil,
     isBulkLoad: Bool = false
   ) {
     self.creation = creation
@@ -45,6 +48,7 @@ public struct EngineOptions: Sendable {
     self.durability = durability
     self.key = key
     self.cacheBytes = cacheBytes
+    self.mapBytes = mapBytes
     self.libraryPath = libraryPath
     self.isBulkLoad = isBulkLoad
   }

@@ -4,6 +4,8 @@
 
 /// Reads the entries of keyspaces in order on a thread of its own, some megabytes ahead of the thread that takes them.
 ///
+/// Digests of what is read are worked out by the one of the two who has time: by the reader while enough is ahead.
+///
 /// The reader is alone with the transaction until `stop()` returns. `@unchecked Sendable`: the transaction is the
 /// reader's, a chunk belongs to one thread at a time, and what both touch is under the lock.
 final class ReadAhead: @unchecked Sendable {
@@ -16,7 +18,9 @@ final class ReadAhead: @unchecked Sendable {
   }
 
   /// Bytes that are read before anybody has taken them, and one chunk more.
-  private static let aheadBytes = 4 << 20
+  private static let aheadBytes = 2 << 20
+  /// So much of it is enough for the reader to look after digests.
+  private static let restfulBytes = 1 << 20
 
   private struct State {
     var filled: [EntryChunk] = []
@@ -32,6 +36,10 @@ final class ReadAhead: @unchecked Sendable {
   private let transaction: any ReadTransaction
   private let keyspaces: [(name: String, keyspace: Keyspace)]
   private let taker = pthread_self()
+  /// The taker's: of the piece whose chunks it takes.
+  private var digest = EntryDigest()
+  /// The reader's: all chunks.
+  private var made: [EntryChunk] = []
   private let state = Lock(State())
   /// Signalled for each chunk, and once more at the end.
   private let filled = CountingSemaphore()
@@ -53,18 +61,26 @@ final class ReadAhead: @unchecked Sendable {
   /// The next entries; nil when there are no more. Throws what reading has thrown. The last one is given back first.
   func next() throws -> EntryChunk? {
     filled.wait()
-    return try state.withLock { state throws -> EntryChunk? in
+    let chunk = try state.withLock { state throws -> EntryChunk? in
       if !state.filled.isEmpty { return state.filled.removeFirst() }
       if let failure = state.failure { throw failure }
       return nil
     }
+    guard let chunk else { return nil }
+    digest.add(chunk.madeDigest())
+    if let range = chunk.range {
+      let (name, keyspace) = keyspaces[chunk.keyspace]
+      chunk.piece = KeyspaceRecord.Piece(keyspace: name, shape: keyspace.shape, range: range, digest: digest)
+      digest = EntryDigest()
+    }
+    return chunk
   }
 
   func giveBack(_ chunk: EntryChunk) {
-    let used = chunk.used
+    let held = chunk.held
     chunk.clear()
     let isRoom = state.withLock { state in
-      state.bytes -= used
+      state.bytes -= held
       state.empty.append(chunk)
       guard state.isReaderWaiting, state.bytes < Self.aheadBytes else { return false }
       state.isReaderWaiting = false
@@ -109,51 +125,64 @@ final class ReadAhead: @unchecked Sendable {
 
   /// Reads one keyspace to its end. False when reading was stopped.
   private func read(_ index: Int, behind start: KeyRange.Bound) throws -> Bool {
-    let (name, keyspace) = keyspaces[index]
     var lower = start
-    var digest = EntryDigest()
-    var chunk = empty(index)
+    // Each is held by `made`: no count of references is kept for every entry.
+    var chunk = Unmanaged.passUnretained(empty(index, first: 0))
+    var bytes = 0
     var isStopped = false
-    func piece(_ range: KeyRange) -> KeyspaceRecord.Piece {
-      KeyspaceRecord.Piece(keyspace: name, shape: keyspace.shape, range: range, digest: digest)
-    }
-    try transaction.scan(keyspace, KeyRange(lower: start)) { key, value in
-      if !chunk.append(key, value) {
-        isStopped = !deliver(chunk)
+    let isKept = transaction.keepsBytes
+    try transaction.scan(keyspaces[index].keyspace, KeyRange(lower: start)) { key, value in
+      if !chunk._withUnsafeGuaranteedRef({ $0.append(key, value, isKept: isKept) }) {
+        let full = chunk.takeUnretainedValue()
+        let following = full.first + full.entries
+        isStopped = !deliver(full)
         guard !isStopped else { return false }
-        chunk = empty(index)
-        chunk.appendFirst(key, value)
+        let next = empty(index, first: following)
+        _ = next.append(key, value, isKept: isKept)
+        chunk = .passUnretained(next)
       }
-      digest.add(key, value)
-      guard digest.bytes >= KeyspaceRecord.pieceBytes else { return true }
+      bytes += key.count + value.count
+      guard bytes >= KeyspaceRecord.pieceBytes else { return true }
       let last = [UInt8](key)
-      chunk.end = (
-        piece(KeyRange(lower: lower, upper: .inclusive(last))),
-        Position(keyspace: index, lower: .exclusive(last))
-      )
-      isStopped = !deliver(chunk)
-      chunk = empty(index)
+      isStopped = !end(
+        chunk.takeUnretainedValue(), KeyRange(lower: lower, upper: .inclusive(last)),
+        Position(keyspace: index, lower: .exclusive(last)))
+      chunk = .passUnretained(empty(index, first: 0))
       lower = .exclusive(last)
-      digest = EntryDigest()
+      bytes = 0
       return !isStopped
     }
     guard !isStopped else { return false }
     // The last piece reaches to the end: nothing may be behind it.
-    chunk.end = (piece(KeyRange(lower: lower)), Position(keyspace: index + 1))
+    return end(chunk.takeUnretainedValue(), KeyRange(lower: lower), Position(keyspace: index + 1))
+  }
+
+  /// Hands over the last chunk of a piece.
+  private func end(_ chunk: EntryChunk, _ range: KeyRange, _ next: Position) -> Bool {
+    chunk.range = range
+    chunk.next = next
     return deliver(chunk)
   }
 
-  private func empty(_ keyspace: Int) -> EntryChunk {
-    let chunk = state.withLock { $0.empty.popLast() } ?? EntryChunk()
+  private func empty(_ keyspace: Int, first: Int) -> EntryChunk {
+    let chunk = state.withLock { $0.empty.popLast() } ?? newChunk()
     chunk.keyspace = keyspace
+    chunk.first = first
+    return chunk
+  }
+
+  private func newChunk() -> EntryChunk {
+    let chunk = EntryChunk()
+    made.append(chunk)
     return chunk
   }
 
   /// Hands a chunk over, and waits when enough were. False when no more are wanted.
   private func deliver(_ chunk: EntryChunk) -> Bool {
+    if state.withLock({ $0.bytes >= Self.restfulBytes }) { _ = chunk.madeDigest() }
     let isEnough = state.withLock { state in
       state.filled.append(chunk)
-      state.bytes += chunk.used
+      state.bytes += chunk.held
       state.isReaderWaiting = state.bytes >= Self.aheadBytes && !state.isStopped
       return state.isReaderWaiting
     }
@@ -163,7 +192,8 @@ final class ReadAhead: @unchecked Sendable {
   }
 }
 
-/// Entries of one keyspace in a row: 4 bytes the key's length, 4 the value's, key, value, in this machine's order.
+/// Entries of one keyspace in a row: 4 bytes the key's length, 4 the value's, key, value, in this machine's order. With the
+/// highest bit of the key's length there is the value's address instead of it.
 ///
 /// Not `Sendable`: handed from thread to thread by `ReadAhead`.
 final class EntryChunk {
@@ -172,20 +202,35 @@ final class EntryChunk {
 
   /// Which of the keyspaces.
   fileprivate(set) var keyspace = 0
+  /// Values of so many bytes stay outside, where they may.
+  private static let outsideBytes = 64
+  private static let outside: UInt32 = 1 << 31
   /// Bytes in use.
-  private(set) var used = 0
-  private(set) var entries = 0
-  /// With the last entries of a piece: the piece, and where reading goes on behind it.
-  var end: (piece: KeyspaceRecord.Piece, next: ReadAhead.Position)?
+  @exclusivity(unchecked) private var used = 0
+  /// Bytes of all entries, with what is outside.
+  @exclusivity(unchecked) private(set) var held = 0
+  @exclusivity(unchecked) private(set) var entries = 0
+  /// How many entries of its piece are before it.
+  fileprivate(set) var first = 0
+  private var digest: EntryDigest?
+  /// With the last entries of a piece: its range, and where reading goes on behind it.
+  fileprivate(set) var range: KeyRange?
+  fileprivate(set) var next = ReadAhead.Position()
+  /// The piece, when somebody takes its last entries.
+  fileprivate(set) var piece: KeyspaceRecord.Piece?
 
-  private var memory = UnsafeMutableRawBufferPointer.allocate(byteCount: EntryChunk.bytes, alignment: 16)
+  @exclusivity(unchecked) private var memory = UnsafeMutableRawBufferPointer.allocate(
+    byteCount: EntryChunk.bytes, alignment: 16)
 
   deinit { memory.deallocate() }
 
   fileprivate func clear() {
     used = 0
+    held = 0
     entries = 0
-    end = nil
+    digest = nil
+    range = nil
+    piece = nil
     if memory.count > Self.bytes { allocate(Self.bytes) }
   }
 
@@ -194,28 +239,44 @@ final class EntryChunk {
     memory = .allocate(byteCount: count, alignment: 16)
   }
 
-  /// False when there is no room.
-  fileprivate func append(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Bool {
+  /// False when there is no room; an empty one gets as large as it takes. A value that stays where it is isn't copied.
+  fileprivate func append(
+    _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, isKept: Bool
+  ) -> Bool {
+    let whole = 8 + key.count + value.count
+    let held = held
+    guard entries == 0 || held + whole <= Self.bytes else { return false }
+    let isOutside = isKept && value.count >= Self.outsideBytes
+    let count = isOutside ? 8 + key.count + 8 : whole
     let used = used
-    let count = 8 + key.count + value.count
-    guard count <= memory.count - used, let start = memory.baseAddress else { return false }
+    if count > memory.count - used { allocate(count) }
+    guard let start = memory.baseAddress else { return false }
     let place = start + used
-    place.storeBytes(of: UInt32(truncatingIfNeeded: key.count), as: UInt32.self)
+    let keyCount = UInt32(truncatingIfNeeded: key.count) | (isOutside ? Self.outside : 0)
+    place.storeBytes(of: keyCount, as: UInt32.self)
     place.storeBytes(of: UInt32(truncatingIfNeeded: value.count), toByteOffset: 4, as: UInt32.self)
     if let bytes = key.baseAddress { (place + 8).copyMemory(from: bytes, byteCount: key.count) }
     if let bytes = value.baseAddress {
-      (place + 8 + key.count).copyMemory(from: bytes, byteCount: value.count)
+      let place = place + 8 + key.count
+      if isOutside {
+        place.storeBytes(of: UInt(bitPattern: bytes), as: UInt.self)
+      } else {
+        place.copyMemory(from: bytes, byteCount: value.count)
+      }
     }
     self.used = used + count
+    self.held = held + whole
     entries += 1
     return true
   }
 
-  /// Appends to an empty chunk, which gets as large as it takes.
-  fileprivate func appendFirst(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
-    let count = 8 + key.count + value.count
-    if count > memory.count { allocate(count) }
-    _ = append(key, value)
+  /// The digest of its entries, which is worked out once.
+  fileprivate func madeDigest() -> EntryDigest {
+    if let digest { return digest }
+    var made = EntryDigest(behind: first)
+    forEach { made.add($0, $1) }
+    digest = made
+    return made
   }
 
   /// Hands all entries to `body`, in order.
@@ -224,14 +285,21 @@ final class EntryChunk {
   ) rethrows {
     guard var place = UnsafeRawPointer(memory.baseAddress) else { return }
     for _ in 0..<entries {
-      let keyCount = Int(place.loadUnaligned(as: UInt32.self))
+      let first = place.loadUnaligned(as: UInt32.self)
+      let keyCount = Int(first & ~Self.outside)
       let valueCount = Int(place.loadUnaligned(fromByteOffset: 4, as: UInt32.self))
       let key = place + 8
-      let value = key + keyCount
+      let value: UnsafeRawPointer?
+      if first & Self.outside == 0 {
+        value = key + keyCount
+        place = key + keyCount + valueCount
+      } else {
+        value = UnsafeRawPointer(bitPattern: (key + keyCount).loadUnaligned(as: UInt.self))
+        place = key + keyCount + 8
+      }
       try body(
         UnsafeRawBufferPointer(start: key, count: keyCount),
         UnsafeRawBufferPointer(start: value, count: valueCount))
-      place = value + valueCount
     }
   }
 }

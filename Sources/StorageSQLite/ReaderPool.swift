@@ -27,12 +27,14 @@ final class ReaderPool: Sendable {
 
   private let file: SQLiteFile
   private let cacheBytes: Int
+  private let mapBytes: Int
   private let forks: UInt64
   private let state = Lock(State())
 
-  init(_ file: SQLiteFile, cacheBytes: Int) {
+  init(_ file: SQLiteFile, cacheBytes: Int, mapBytes: Int) {
     self.file = file
     self.cacheBytes = cacheBytes
+    self.mapBytes = mapBytes
     forks = csqlite_forks()
   }
 
@@ -136,6 +138,7 @@ final class ReaderPool: Sendable {
     let connection = try file.connect(cacheBytes: isLarge ? cacheBytes : cacheBytes / 8)
     do {
       try connection.execute("PRAGMA query_only = 1")
+      if mapBytes > 0 { try connection.execute("PRAGMA mmap_size = \(mapBytes)") }
       return try EngineConnection(connection, path: file.path, places: file.places, isLarge: isLarge)
     } catch {
       connection.close()

@@ -85,7 +85,7 @@ public final class SQLiteEngine: StorageEngine, @unchecked Sendable {
     durability = options.durability
     isReadOnly = options.isReadOnly
     forks = csqlite_forks()
-    readers = ReaderPool(file, cacheBytes: options.cacheBytes)
+    readers = ReaderPool(file, cacheBytes: options.cacheBytes, mapBytes: options.mapBytes)
   }
 
   deinit {

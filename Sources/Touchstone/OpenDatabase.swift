@@ -293,14 +293,15 @@ final class OpenDatabase: Sendable {
 
   static func openEngine(
     _ type: EngineType, _ path: String, _ creation: EngineOptions.Creation, _ dataKey: SecretBytes?,
-    _ options: DatabaseOptions, isBulkLoad: Bool = false
+    _ options: DatabaseOptions, mapBytes: Int = 0, isBulkLoad: Bool = false
   ) throws -> any StorageEngine {
     func open(_ key: [UInt8]?) throws -> any StorageEngine {
       try type.open(
         path,
         EngineOptions(
           creation: creation, isReadOnly: options.isReadOnly, durability: options.durability, key: key,
-          cacheBytes: options.cacheBytes, libraryPath: options.libraryPath, isBulkLoad: isBulkLoad))
+          cacheBytes: options.cacheBytes, mapBytes: mapBytes, libraryPath: options.libraryPath,
+          isBulkLoad: isBulkLoad))
     }
     guard let dataKey else { return try open(nil) }
     do { return try dataKey.withArray { try open($0) } } catch let error as StorageError
