@@ -25,6 +25,7 @@ public enum ConformanceChild {
       case "increment": try child.increment()
       case "fill": try child.fill()
       case "nobody": try child.readAsNobody()
+      case "snapshots": try child.openSnapshots()
       default: throw ConformanceFailure("unknown command “\(arguments[1])”")
       }
       exit(0)
