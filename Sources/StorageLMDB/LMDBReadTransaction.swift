@@ -88,6 +88,17 @@ final class LMDBReadTransaction: ReadTransaction {
     if result != 0, result != MDB_NOTFOUND { throw failed(result, "a scan could not go on") }
   }
 
+  func scanBatches(
+    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder,
+    _ body: (_ entries: UnsafeBufferPointer<ScanEntry>) throws -> Bool
+  ) throws {
+    let handle = try handle(of: keyspace)
+    let cursor = try takeCursor(handle)
+    defer { slot.giveBack(cursor, handle) }
+    let result = try Scan.runBatches(cursor, range, order, environment, body)
+    if result != 0, result != MDB_NOTFOUND { throw failed(result, "a scan could not go on") }
+  }
+
   func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor {
     let handle = try handle(of: keyspace)
     return LMDBCursor(try takeCursor(handle), handle, range, reader: self, writer: nil)
