@@ -9,7 +9,7 @@ class CompiledExpression: @unchecked Sendable {
   func truth(_ context: EvaluationContext) -> Truth { evaluate(context).truth }
 
   /// What has to hold of a source's document for this to be TRUE, if there is such a thing: parameters are bound.
-  func scanTest(_ source: Int, _ context: EvaluationContext) -> ScanTest? { nil }
+  func scanTests(_ source: Int, _ context: EvaluationContext) -> [ScanTest] { [] }
 
   /// The value if it doesn't depend on rows, parameters or slots.
   var constant: QueryValue? { nil }
