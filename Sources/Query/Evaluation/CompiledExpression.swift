@@ -8,7 +8,7 @@ class CompiledExpression: @unchecked Sendable {
   /// What the value says as a condition.
   func truth(_ context: EvaluationContext) -> Truth { evaluate(context).truth }
 
-  /// What has to hold of a source's document for this to be TRUE, if there is such a thing: parameters are bound.
+  /// What has to hold of a source's document for this to be TRUE, all of it: parameters are bound.
   func scanTests(_ source: Int, _ context: EvaluationContext) -> [ScanTest] { [] }
 
   /// The value if it doesn't depend on rows, parameters or slots.
