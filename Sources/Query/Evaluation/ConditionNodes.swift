@@ -67,8 +67,8 @@ final class ComparisonNode: ConditionNode, FoldableNode, @unchecked Sendable {
 
   override func scanTests(_ source: Int, _ context: EvaluationContext) -> [ScanTest] {
     let tests = [left, right].compactMap { ($0 as? PathNode)?.existence(source, context) }
-    if comparison == .equal, collation == nil, left is PathNode, let test = tests.first, right is ParameterNode,
-      case .string(let text) = right.evaluate(context)
+    if comparison == .equal, collation == nil, left is PathNode, let test = tests.first,
+      right is ParameterNode, case .string(let text) = right.evaluate(context)
     {
       return [test.with(text: text)]
     }
