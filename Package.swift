@@ -46,7 +46,7 @@ let package = Package(
       linkerSettings: [.linkedLibrary("simdjson")]),
 
     // The library, bottom to top (docs/architecture.md).
-    .target(name: "Storage"),
+    .target(name: "Storage", dependencies: ["CFileSystem"]),
     .target(name: "SQLiteLibrary", dependencies: ["CSQLite"]),
     .target(name: "StorageSQLite", dependencies: ["Storage", "SQLiteLibrary", "CCrypto"]),
     .target(name: "StorageLMDB", dependencies: ["Storage", "Encryption", "CLMDB", "CCrypto"]),

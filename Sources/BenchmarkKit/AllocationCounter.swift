@@ -26,12 +26,20 @@ public enum AllocationCounter {
   public static func count(_ executable: String, _ arguments: [String], output: String) throws -> [String:
     Int]
   {
-    let library = URL(fileURLWithPath: executable).deletingLastPathComponent().path + "/" + libraryName
+    let directory = URL(fileURLWithPath: executable).deletingLastPathComponent().path
+    let library = directory + "/" + libraryName
     guard FileManager.default.isReadableFile(atPath: library) else {
       throw InstructionCounter.Failure(
         description: "counting allocations needs \(library): swift build --product touchstone-allocations")
     }
-    let outcome = try Program.run(executable, arguments, environment: ["LD_PRELOAD": library])
+    // By its name: a path with a space would be taken for two libraries.
+    let directories = [directory, ProcessInfo.processInfo.environment["LD_LIBRARY_PATH"] ?? ""]
+    let outcome = try Program.run(
+      executable, arguments,
+      environment: [
+        "LD_PRELOAD": libraryName,
+        "LD_LIBRARY_PATH": directories.filter { !$0.isEmpty }.joined(separator: ":"),
+      ])
     guard outcome.status == 0 else {
       throw InstructionCounter.Failure(
         description: "the run that counts allocations ended with \(outcome.status): \(outcome.lastLines)")

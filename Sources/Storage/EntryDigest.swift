@@ -1,44 +1,98 @@
-/// A number of 64 bits for a row of entries: others give another, but by a chance of one in 2^63 or so. Its seed is drawn
+/// A number of 64 bits for a row of entries: others give another, but by a chance of one in 2^63 or so. Its seeds are drawn
 /// anew for each process, so no data can be made to have the same.
+///
+/// It is the sum of a number for each entry, in which its place in the row is mixed: parts of a row can be added up.
 struct EntryDigest {
-  private static let seeds: (UInt64, UInt64) = (.random(in: 1...UInt64.max), .random(in: 1...UInt64.max))
+  private static let seeds: (UInt64, UInt64, UInt64, UInt64) = (
+    .random(in: 1...UInt64.max), .random(in: 1...UInt64.max), .random(in: 1...UInt64.max),
+    .random(in: 1...UInt64.max)
+  )
 
-  private(set) var value: UInt64 = EntryDigest.seeds.0
-  private let seed = EntryDigest.seeds.1
+  private(set) var value: UInt64 = 0
+  private let seeds = EntryDigest.seeds
   /// How many entries there were.
   private(set) var entries = 0
   /// Bytes of their keys and values.
   private(set) var bytes = 0
+  /// The place of the first entry in its row.
+  private let first: UInt64
+
+  /// Of a row, or of that part of it which so many entries are before.
+  init(behind entries: Int = 0) { first = UInt64(entries) }
 
   mutating func add(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
-    var digest = Self.mixed(self.value ^ UInt64(key.count), seed ^ UInt64(value.count))
-    digest = Self.add(key, to: digest, seed)
-    self.value = Self.add(value, to: digest, seed)
+    var digest = mixed(seeds.0 ^ (first &+ UInt64(entries)), seeds.1 ^ UInt64(key.count))
+    digest = mixed(digest ^ seeds.2, seeds.3 ^ UInt64(value.count))
+    self.value &+= added(value, to: added(key, to: digest))
     entries += 1
     bytes += key.count + value.count
   }
 
+  /// Adds the part of the row that comes next.
+  mutating func add(_ next: EntryDigest) {
+    assert(next.first == first + UInt64(entries))
+    value &+= next.value
+    entries += next.entries
+    bytes += next.bytes
+  }
+
   @inline(__always)
-  private static func mixed(_ left: UInt64, _ right: UInt64) -> UInt64 {
+  private func mixed(_ left: UInt64, _ right: UInt64) -> UInt64 {
     let product = left.multipliedFullWidth(by: right)
     return product.high ^ product.low
   }
 
   @inline(__always)
-  private static func add(_ bytes: UnsafeRawBufferPointer, to digest: UInt64, _ seed: UInt64) -> UInt64 {
-    guard let start = bytes.baseAddress, bytes.count > 0 else { return digest }
+  private func added(_ bytes: UnsafeRawBufferPointer, to digest: UInt64) -> UInt64 {
+    guard var place = bytes.baseAddress else { return digest }
+    var left = bytes.count
     var digest = digest
-    var index = 0
-    while index + 16 <= bytes.count {
+    if left >= 64 {
+      // Four at a time: none waits for another's product.
+      var others = (digest ^ seeds.1, digest ^ seeds.2, digest ^ seeds.3)
+      repeat {
+        digest = mixed(word(place, 0) ^ seeds.0, word(place, 8) ^ digest)
+        others.0 = mixed(word(place, 16) ^ seeds.1, word(place, 24) ^ others.0)
+        others.1 = mixed(word(place, 32) ^ seeds.2, word(place, 40) ^ others.1)
+        others.2 = mixed(word(place, 48) ^ seeds.3, word(place, 56) ^ others.2)
+        place += 64
+        left -= 64
+      } while left >= 64
       digest = mixed(
-        start.loadUnaligned(fromByteOffset: index, as: UInt64.self) ^ seed,
-        start.loadUnaligned(fromByteOffset: index + 8, as: UInt64.self) ^ digest)
-      index += 16
+        mixed(digest ^ seeds.1, others.0 ^ seeds.2), mixed(others.1 ^ seeds.3, others.2 ^ seeds.0))
     }
-    var rest: (UInt64, UInt64) = (0, 0)
-    withUnsafeMutableBytes(of: &rest) {
-      $0.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[index...]))
+    while left >= 16 {
+      digest = mixed(word(place, 0) ^ seeds.0, word(place, 8) ^ digest)
+      place += 16
+      left -= 16
     }
-    return mixed(rest.0 ^ seed, rest.1 ^ digest)
+    guard left > 0 else { return digest }
+    let rest = Self.rest(place, left)
+    return mixed(rest.0 ^ seeds.0, rest.1 ^ digest)
+  }
+
+  @inline(__always)
+  private func word(_ place: UnsafeRawPointer, _ offset: Int) -> UInt64 {
+    place.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+  }
+
+  /// 1 to 15 bytes, by loads that overlap. How many they are has been mixed in.
+  @inline(__always)
+  private static func rest(_ place: UnsafeRawPointer, _ count: Int) -> (UInt64, UInt64) {
+    if count >= 8 {
+      return (
+        place.loadUnaligned(as: UInt64.self),
+        place.loadUnaligned(fromByteOffset: count - 8, as: UInt64.self)
+      )
+    }
+    if count >= 4 {
+      return (
+        UInt64(place.loadUnaligned(as: UInt32.self)),
+        UInt64(place.loadUnaligned(fromByteOffset: count - 4, as: UInt32.self))
+      )
+    }
+    let ends = (place.load(as: UInt8.self), place.load(fromByteOffset: count - 1, as: UInt8.self))
+    let middle = place.load(fromByteOffset: count / 2, as: UInt8.self)
+    return (UInt64(ends.0) << 16 | UInt64(middle) << 8 | UInt64(ends.1), UInt64(0))
   }
 }

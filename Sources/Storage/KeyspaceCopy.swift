@@ -105,7 +105,7 @@ public struct KeyspaceCopy {
         copied.progress.bytes += key.count + value.count
         if copied.progress.entries % Self.progressEntries == 0 { try onProgress(copied.progress) }
       }
-      if let end = chunk.end { copied.record.pieces.append(end.piece) }
+      if let piece = chunk.piece { copied.record.pieces.append(piece) }
     }
   }
 
@@ -141,9 +141,9 @@ public struct KeyspaceCopy {
         progress.bytes += key.count + value.count
         if progress.entries % Self.progressEntries == 0 { try onProgress(progress) }
       }
-      guard let end = chunk.end else { continue }
-      batch.pieces.append(end.piece)
-      batch.next = end.next
+      guard let piece = chunk.piece else { continue }
+      batch.pieces.append(piece)
+      batch.next = chunk.next
       batch.progress = progress
       if progress.bytes >= limit { return }
     }

@@ -4,6 +4,8 @@
 
 /// Reads the entries of keyspaces in order on a thread of its own, some megabytes ahead of the thread that takes them.
 ///
+/// Digests of what is read are worked out by the one of the two who has time: by the reader while enough is ahead.
+///
 /// The reader is alone with the transaction until `stop()` returns. `@unchecked Sendable`: the transaction is the
 /// reader's, a chunk belongs to one thread at a time, and what both touch is under the lock.
 final class ReadAhead: @unchecked Sendable {
@@ -16,7 +18,9 @@ final class ReadAhead: @unchecked Sendable {
   }
 
   /// Bytes that are read before anybody has taken them, and one chunk more.
-  private static let aheadBytes = 4 << 20
+  private static let aheadBytes = 2 << 20
+  /// So much of it is enough for the reader to look after digests.
+  private static let restfulBytes = 1 << 20
 
   private struct State {
     var filled: [EntryChunk] = []
@@ -32,6 +36,10 @@ final class ReadAhead: @unchecked Sendable {
   private let transaction: any ReadTransaction
   private let keyspaces: [(name: String, keyspace: Keyspace)]
   private let taker = pthread_self()
+  /// The taker's: of the piece whose chunks it takes.
+  private var digest = EntryDigest()
+  /// The reader's: all chunks.
+  private var made: [EntryChunk] = []
   private let state = Lock(State())
   /// Signalled for each chunk, and once more at the end.
   private let filled = CountingSemaphore()
@@ -53,11 +61,19 @@ final class ReadAhead: @unchecked Sendable {
   /// The next entries; nil when there are no more. Throws what reading has thrown. The last one is given back first.
   func next() throws -> EntryChunk? {
     filled.wait()
-    return try state.withLock { state throws -> EntryChunk? in
+    let chunk = try state.withLock { state throws -> EntryChunk? in
       if !state.filled.isEmpty { return state.filled.removeFirst() }
       if let failure = state.failure { throw failure }
       return nil
     }
+    guard let chunk else { return nil }
+    digest.add(chunk.madeDigest())
+    if let range = chunk.range {
+      let (name, keyspace) = keyspaces[chunk.keyspace]
+      chunk.piece = KeyspaceRecord.Piece(keyspace: name, shape: keyspace.shape, range: range, digest: digest)
+      digest = EntryDigest()
+    }
+    return chunk
   }
 
   func giveBack(_ chunk: EntryChunk) {
@@ -109,48 +125,60 @@ final class ReadAhead: @unchecked Sendable {
 
   /// Reads one keyspace to its end. False when reading was stopped.
   private func read(_ index: Int, behind start: KeyRange.Bound) throws -> Bool {
-    let (name, keyspace) = keyspaces[index]
     var lower = start
-    var digest = EntryDigest()
-    var chunk = empty(index)
+    // Each is held by `made`: no count of references is kept for every entry.
+    var chunk = Unmanaged.passUnretained(empty(index, first: 0))
+    var bytes = 0
     var isStopped = false
-    func piece(_ range: KeyRange) -> KeyspaceRecord.Piece {
-      KeyspaceRecord.Piece(keyspace: name, shape: keyspace.shape, range: range, digest: digest)
-    }
-    try transaction.scan(keyspace, KeyRange(lower: start)) { key, value in
-      if !chunk.append(key, value) {
-        isStopped = !deliver(chunk)
+    try transaction.scan(keyspaces[index].keyspace, KeyRange(lower: start)) { key, value in
+      if !chunk._withUnsafeGuaranteedRef({ $0.append(key, value) }) {
+        let full = chunk.takeUnretainedValue()
+        let following = full.first + full.entries
+        isStopped = !deliver(full)
         guard !isStopped else { return false }
-        chunk = empty(index)
-        chunk.appendFirst(key, value)
+        let next = empty(index, first: following)
+        _ = next.append(key, value)
+        chunk = .passUnretained(next)
       }
-      digest.add(key, value)
-      guard digest.bytes >= KeyspaceRecord.pieceBytes else { return true }
+      bytes += key.count + value.count
+      guard bytes >= KeyspaceRecord.pieceBytes else { return true }
       let last = [UInt8](key)
-      chunk.end = (
-        piece(KeyRange(lower: lower, upper: .inclusive(last))),
-        Position(keyspace: index, lower: .exclusive(last))
-      )
-      isStopped = !deliver(chunk)
-      chunk = empty(index)
+      isStopped = !end(
+        chunk.takeUnretainedValue(), KeyRange(lower: lower, upper: .inclusive(last)),
+        Position(keyspace: index, lower: .exclusive(last)))
+      chunk = .passUnretained(empty(index, first: 0))
       lower = .exclusive(last)
-      digest = EntryDigest()
+      bytes = 0
       return !isStopped
     }
     guard !isStopped else { return false }
     // The last piece reaches to the end: nothing may be behind it.
-    chunk.end = (piece(KeyRange(lower: lower)), Position(keyspace: index + 1))
+    return end(chunk.takeUnretainedValue(), KeyRange(lower: lower), Position(keyspace: index + 1))
+  }
+
+  /// Hands over the last chunk of a piece.
+  private func end(_ chunk: EntryChunk, _ range: KeyRange, _ next: Position) -> Bool {
+    chunk.range = range
+    chunk.next = next
     return deliver(chunk)
   }
 
-  private func empty(_ keyspace: Int) -> EntryChunk {
-    let chunk = state.withLock { $0.empty.popLast() } ?? EntryChunk()
+  private func empty(_ keyspace: Int, first: Int) -> EntryChunk {
+    let chunk = state.withLock { $0.empty.popLast() } ?? newChunk()
     chunk.keyspace = keyspace
+    chunk.first = first
+    return chunk
+  }
+
+  private func newChunk() -> EntryChunk {
+    let chunk = EntryChunk()
+    made.append(chunk)
     return chunk
   }
 
   /// Hands a chunk over, and waits when enough were. False when no more are wanted.
   private func deliver(_ chunk: EntryChunk) -> Bool {
+    if state.withLock({ $0.bytes >= Self.restfulBytes }) { _ = chunk.madeDigest() }
     let isEnough = state.withLock { state in
       state.filled.append(chunk)
       state.bytes += chunk.used
@@ -173,19 +201,28 @@ final class EntryChunk {
   /// Which of the keyspaces.
   fileprivate(set) var keyspace = 0
   /// Bytes in use.
-  private(set) var used = 0
-  private(set) var entries = 0
-  /// With the last entries of a piece: the piece, and where reading goes on behind it.
-  var end: (piece: KeyspaceRecord.Piece, next: ReadAhead.Position)?
+  @exclusivity(unchecked) private(set) var used = 0
+  @exclusivity(unchecked) private(set) var entries = 0
+  /// How many entries of its piece are before it.
+  fileprivate(set) var first = 0
+  private var digest: EntryDigest?
+  /// With the last entries of a piece: its range, and where reading goes on behind it.
+  fileprivate(set) var range: KeyRange?
+  fileprivate(set) var next = ReadAhead.Position()
+  /// The piece, when somebody takes its last entries.
+  fileprivate(set) var piece: KeyspaceRecord.Piece?
 
-  private var memory = UnsafeMutableRawBufferPointer.allocate(byteCount: EntryChunk.bytes, alignment: 16)
+  @exclusivity(unchecked) private var memory = UnsafeMutableRawBufferPointer.allocate(
+    byteCount: EntryChunk.bytes, alignment: 16)
 
   deinit { memory.deallocate() }
 
   fileprivate func clear() {
     used = 0
     entries = 0
-    end = nil
+    digest = nil
+    range = nil
+    piece = nil
     if memory.count > Self.bytes { allocate(Self.bytes) }
   }
 
@@ -194,11 +231,15 @@ final class EntryChunk {
     memory = .allocate(byteCount: count, alignment: 16)
   }
 
-  /// False when there is no room.
+  /// False when there is no room; an empty one gets as large as it takes.
   fileprivate func append(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Bool {
     let used = used
     let count = 8 + key.count + value.count
-    guard count <= memory.count - used, let start = memory.baseAddress else { return false }
+    if count > memory.count - used {
+      guard used == 0 else { return false }
+      allocate(count)
+    }
+    guard let start = memory.baseAddress else { return false }
     let place = start + used
     place.storeBytes(of: UInt32(truncatingIfNeeded: key.count), as: UInt32.self)
     place.storeBytes(of: UInt32(truncatingIfNeeded: value.count), toByteOffset: 4, as: UInt32.self)
@@ -211,11 +252,13 @@ final class EntryChunk {
     return true
   }
 
-  /// Appends to an empty chunk, which gets as large as it takes.
-  fileprivate func appendFirst(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
-    let count = 8 + key.count + value.count
-    if count > memory.count { allocate(count) }
-    _ = append(key, value)
+  /// The digest of its entries, which is worked out once.
+  fileprivate func madeDigest() -> EntryDigest {
+    if let digest { return digest }
+    var made = EntryDigest(behind: first)
+    forEach { made.add($0, $1) }
+    digest = made
+    return made
   }
 
   /// Hands all entries to `body`, in order.

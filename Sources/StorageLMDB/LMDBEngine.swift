@@ -11,7 +11,8 @@ import Storage
 /// `unsupported`, and the child opens the path anew. See docs/storage-lmdb.md.
 public final class LMDBEngine: StorageEngine {
   let environment: Environment
-  private let queue: WriteQueue
+  let queue: WriteQueue
+  let isBulkLoad: Bool
   private let driver: WriteDriver
 
   /// Opens or creates the file at `path`; its lock file is `path` with `-lock` appended.
@@ -28,6 +29,7 @@ public final class LMDBEngine: StorageEngine {
     }
     environment = try EnvironmentRegistry.open(path: path, options: options, mapBytes: mapBytes)
     queue = environment.queue
+    isBulkLoad = options.isBulkLoad
     driver = WriteDriver(environment)
     if environment.knownHandle(RecordFormat.databaseName) != nil {
       try? environment.close()

@@ -54,7 +54,38 @@ struct TreeRecord {
     root = bytes.loadUnaligned(fromByteOffset: 40, as: UInt64.self)
   }
 
+  /// Of a tree that has no flags.
+  init(
+    depth: UInt16, branchPages: UInt64, leafPages: UInt64, overflowPages: UInt64, entries: UInt64,
+    root: UInt64
+  ) {
+    pad = 0
+    flags = 0
+    self.depth = depth
+    self.branchPages = branchPages
+    self.leafPages = leafPages
+    self.overflowPages = overflowPages
+    self.entries = entries
+    self.root = root
+  }
+
   var isEmpty: Bool { root == .max }
+
+  /// As it stands in a file.
+  var bytes: [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: Self.size)
+    bytes.withUnsafeMutableBytes { bytes in
+      bytes.storeBytes(of: pad, as: UInt32.self)
+      bytes.storeBytes(of: flags, toByteOffset: 4, as: UInt16.self)
+      bytes.storeBytes(of: depth, toByteOffset: 6, as: UInt16.self)
+      bytes.storeBytes(of: branchPages, toByteOffset: 8, as: UInt64.self)
+      bytes.storeBytes(of: leafPages, toByteOffset: 16, as: UInt64.self)
+      bytes.storeBytes(of: overflowPages, toByteOffset: 24, as: UInt64.self)
+      bytes.storeBytes(of: entries, toByteOffset: 32, as: UInt64.self)
+      bytes.storeBytes(of: root, toByteOffset: 40, as: UInt64.self)
+    }
+    return bytes
+  }
 }
 
 enum TreeFlags {
@@ -65,6 +96,7 @@ enum TreeFlags {
 
 struct MetaPage {
   static let size = 152
+  static let lastPageOffset = 136
   static let magic: UInt32 = 0xBEEF_C0DE
   static let version: UInt32 = 1
   /// How many pages a transaction may take and free again, and so leave unwritten at the end of a file: as many
@@ -89,7 +121,7 @@ struct MetaPage {
     }
     free = TreeRecord(UnsafeRawBufferPointer(rebasing: bytes[40..<88]))
     main = TreeRecord(UnsafeRawBufferPointer(rebasing: bytes[88..<136]))
-    lastPage = bytes.loadUnaligned(fromByteOffset: 136, as: UInt64.self)
+    lastPage = bytes.loadUnaligned(fromByteOffset: Self.lastPageOffset, as: UInt64.self)
     transaction = bytes.loadUnaligned(fromByteOffset: 144, as: UInt64.self)
     guard (512...65_536).contains(pageBytes), pageBytes & (pageBytes - 1) == 0, lastPage >= 1,
       lastPage < (1 << 47) / UInt64(pageBytes)

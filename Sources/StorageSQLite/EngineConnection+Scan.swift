@@ -14,13 +14,13 @@ extension EngineConnection {
     let isVisit = keyspace.shape != .sequences && !isWriting
     // The first row behind the end is fetched when it isn't the library that looks, which may be a large document.
     let looksItself = isVisit && keyspace.shape == .entries
+    let isWhole = !bounds.hasLower && !bounds.hasUpper
     let kind: ScanVariant.Kind
     switch order {
     case .ascending: kind = bounds.hasUpper && !looksItself ? .ascendingTo : .ascending
     case .descending: kind = bounds.hasLower && !looksItself ? .descendingFrom : .descending
     case .stored:
       // Only a whole table of documents has another order than its keys'; keys alone come from the index.
-      let isWhole = !bounds.hasLower && !bounds.hasUpper
       kind = isWhole ? .stored : bounds.hasUpper && !looksItself ? .ascendingTo : .ascending
     }
     let variant = ScanVariant(kind: kind, keysOnly: fetch == .keys, isVisit: isVisit)
@@ -31,7 +31,8 @@ extension EngineConnection {
     ) {
       if isVisit {
         try ScanEnd.with(looksItself ? bounds : nil, isDescending: kind == .descending) {
-          try visitRows(statement, until: $0, isWhole: kind == .stored, slot, body)
+          try visitRows(
+            statement, until: $0, isWhole: isWhole && keyspace.shape == .documents, kind, slot, body)
         }
       } else if keyspace.shape == .sequences {
         try sequenceRows(statement, keysOnly: variant.keysOnly, slot, body)
@@ -42,12 +43,12 @@ extension EngineConnection {
   }
 
   private func visitRows(
-    _ statement: OpaquePointer, until end: ScanEnd, isWhole: Bool, _ slot: Slot,
+    _ statement: OpaquePointer, until end: ScanEnd, isWhole: Bool, _ kind: ScanVariant.Kind, _ slot: Slot,
     _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
   ) throws {
     try withoutActuallyEscaping(body) { body in
       let visit = RowVisit(until: end, body)
-      if isWhole { watchCache(visit, slot) }
+      if isWhole { kind == .stored ? watchCache(visit, slot) : watchOrder(visit) }
       defer { if visit.isLong { restoreCache() } }
       let code = visit.run(statement, functions)
       if let error = visit.error { throw error }
@@ -119,9 +120,32 @@ extension EngineConnection {
     visit.noteLong(after: slot.pointee.isLongerThanCache ? Self.beginningOfLongScans : cacheBytes) {
       [unowned self] in
       slot.pointee.isLongerThanCache = true
-      // Only speed depends on it.
-      try? connection.execute("PRAGMA cache_size = -\(Self.cacheOfLongScans >> 10)")
+      shrinkCache()
     }
+  }
+
+  /// A scan by key of a file that the cache doesn't hold is one, too, when rows lie in the order of their keys: it has
+  /// read as many pages as the rows take, and not one a row.
+  private func watchOrder(_ visit: RowVisit) {
+    guard let cacheBytes, cacheBytes > Self.cacheOfLongScans else { return }
+    let before = cacheMisses
+    visit.noteLong(after: Self.beginningOfLongScans) { [unowned self] in
+      let read = (cacheMisses - before) * SQLiteLayout.pageBytes
+      if read < 2 * Self.beginningOfLongScans, SQLiteFile.size(path) ?? 0 > cacheBytes { shrinkCache() }
+    }
+  }
+
+  private var cacheMisses: Int {
+    var count: Int32 = 0
+    var highest: Int32 = 0
+    _ = csqlite_db_status(
+      functions, connection.handle, SQLITE_DBSTATUS_CACHE_MISS, &count, &highest, 0)
+    return Int(count)
+  }
+
+  private func shrinkCache() {
+    // Only speed depends on it.
+    try? connection.execute("PRAGMA cache_size = -\(Self.cacheOfLongScans >> 10)")
   }
 
   private func restoreCache() {

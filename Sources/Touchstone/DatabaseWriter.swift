@@ -81,6 +81,9 @@ struct DatabaseWriter {
   let copiesBlobs: Bool
   let progress: ConversionProgress.Handler?
 
+  /// What is filled or read back in order finds nothing in a cache: a small one stays in the processor's.
+  private static let cacheBytes = 1 << 20
+
   func run() throws {
     if case .wrapped(let key, _) = recipe.key, let dataKey, let path = directory.keyPath(description) {
       try KeyFile.write(dataKey, to: path, key: key, replacement: .refused)
@@ -120,10 +123,11 @@ struct DatabaseWriter {
     }
   }
 
+  /// Opens the new file to fill it, or to read it back: once, in order, and nobody else knows it.
   private func open(_ path: String, _ creation: EngineOptions.Creation) throws -> any StorageEngine {
     try OpenDatabase.openEngine(
-      recipe.engine, path, creation, dataKey, DatabaseOptions(durability: .none),
-      isBulkLoad: creation == .createNew)
+      recipe.engine, path, creation, dataKey,
+      DatabaseOptions(durability: .none, cacheBytes: Self.cacheBytes), isBulkLoad: creation == .createNew)
   }
 
   private func syncData() throws {

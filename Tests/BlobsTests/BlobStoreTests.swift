@@ -82,7 +82,7 @@ import Testing
     let directory = TemporaryDirectory()
     let store = try makeStore(directory, encrypted: encrypted)
     let failures = Lock<[String]>([])
-    DispatchQueue.concurrentPerform(iterations: 8) { thread in
+    onThreads(8) { thread in
       do {
         for number in 0..<40 {
           let bytes = Array("blob \(number % 2 == 0 ? number : number * 100 + thread)".utf8)

@@ -145,7 +145,7 @@ import Testing
     try withDatabase(engine) { database in
       let failures = Lock<[String]>([])
       let isDone = Lock(false)
-      DispatchQueue.concurrentPerform(iterations: 4) { thread in
+      onThreads(4) { thread in
         do {
           guard thread > 0 else {
             var rounds = 0

@@ -154,13 +154,13 @@ import Touchstone
       for file in try blobFiles(database) {
         var bytes = try Data(contentsOf: URL(fileURLWithPath: file))
         bytes[bytes.count / 2] ^= 1
-        try bytes.write(to: URL(fileURLWithPath: file))
+        try bytes.write(to: URL(fileURLWithPath: file), options: .atomic)
       }
     },
     Planted("a blob that is cut off", ["blob blob"]) { database in
       for file in try blobFiles(database) {
         let bytes = try Data(contentsOf: URL(fileURLWithPath: file))
-        try bytes.dropLast().write(to: URL(fileURLWithPath: file))
+        try bytes.dropLast().write(to: URL(fileURLWithPath: file), options: .atomic)
       }
     },
   ]

@@ -12,7 +12,7 @@ import Touchstone
       try database.inBatch { for n in 0..<10 { try database.save("doc\(n)", ["round": 0]) } }
       let isDone = Atomic<Bool>(false)
       let failures = Mutex<[String]>([])
-      DispatchQueue.concurrentPerform(iterations: 4) { thread in
+      onThreads(4) { thread in
         do {
           if thread == 0 {
             defer { isDone.store(true, ordering: .sequentiallyConsistent) }
@@ -63,7 +63,7 @@ import Touchstone
     struct Stop: Error {}
     try withDatabase(engine, { $0.durability = .normal }) { database in
       let failures = Mutex<[String]>([])
-      DispatchQueue.concurrentPerform(iterations: 8) { thread in
+      onThreads(8) { thread in
         for number in 0..<40 {
           do {
             try database.inBatch {

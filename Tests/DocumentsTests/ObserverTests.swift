@@ -158,7 +158,7 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
       let tokens = try (0..<3).map { _ in try database.observe { told.add($0) } }
       tokens[1].cancel()
       tokens[2].cancel()
-      DispatchQueue.concurrentPerform(iterations: 6) { thread in
+      onThreads(6) { thread in
         for n in 0..<50 {
           _ = try? database.save("\(thread)-\(n)", ["n": 1])
           if n % 7 == 6 { try? database.purge("\(thread)-\(n - 1)") }

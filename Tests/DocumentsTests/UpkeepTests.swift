@@ -15,7 +15,7 @@ private struct Stop: Error {}
       let failures = Lock<[String]>([])
       let isDone = Atomic<Int>(0)
       for number in 0..<50 { try database.save("doc\(number)", ["n": 0]) }
-      DispatchQueue.concurrentPerform(iterations: 6) { thread in
+      onThreads(6) { thread in
         do {
           switch thread {
           case 0, 1:
@@ -103,7 +103,7 @@ private struct Stop: Error {}
     let options = try options(engine)
     let failures = Lock<[String]>([])
     let saved = Atomic<Int>(0)
-    DispatchQueue.concurrentPerform(iterations: 6) { thread in
+    onThreads(6) { thread in
       do {
         for number in 0..<12 {
           let database = try Database.open("test", in: directory.path, options: options)
@@ -130,7 +130,7 @@ private struct Stop: Error {}
     let directory = TemporaryDirectory()
     let options = try options(engine)
     let failures = Lock<[String]>([])
-    DispatchQueue.concurrentPerform(iterations: 4) { thread in
+    onThreads(4) { thread in
       for _ in 0..<10 {
         do {
           let database = try Database.open("test", in: directory.path, options: options)
@@ -236,7 +236,7 @@ private struct Stop: Error {}
   func groups(_ engine: EngineName) throws {
     try withDatabase(engine, { $0.durability = .full }) { database in
       let failures = Lock<[String]>([])
-      DispatchQueue.concurrentPerform(iterations: 8) { thread in
+      onThreads(8) { thread in
         for number in 0..<25 {
           do {
             try database.inBatch {

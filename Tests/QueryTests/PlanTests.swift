@@ -142,11 +142,12 @@ import Touchstone
     #expect(plans[0] == plans[1])
   }
 
-  /// Bytes that the calling thread has read from files so far.
-  private static func bytesRead() throws -> Int {
-    let text = try String(contentsOfFile: "/proc/thread-self/io", encoding: .utf8)
+  /// Bytes that the calling thread has read from files so far; nil where the kernel doesn't count them.
+  private static func bytesRead() throws -> Int? {
+    guard let text = try? String(contentsOfFile: "/proc/thread-self/io", encoding: .utf8) else { return nil }
     let line = try #require(text.split(separator: "\n").first { $0.hasPrefix("rchar:") })
-    return try #require(Int(line.dropFirst("rchar:".count).trimmingCharacters(in: .whitespaces)))
+    let count = Int(line.dropFirst("rchar:".count).trimmingCharacters(in: .whitespaces))
+    return try #require(count) as Int
   }
 
   /// What isn't looked at isn't read: on engines that read files, told by the bytes that they read.
@@ -173,9 +174,11 @@ import Touchstone
       let before = try Self.bytesRead()
       let prepared = try database.query(query)
       #expect(try prepared.run().count == expected, "\(query)")
-      let read = try Self.bytesRead() - before
+      let after = try Self.bytesRead()
       #expect(try prepared.explain().description.contains(plan), "\(query)")
-      #expect(read < 1_000_000, "\(query) read \(read) bytes")
+      if let before, let after {
+        #expect(after - before < 1_000_000, "\(query) read \(after - before) bytes")
+      }
     }
     try database.close()
   }

@@ -112,10 +112,18 @@ final class ChildProcess: Sendable {
 
   /// Waits until there are so many whole lines of output, or the output has ended; for so many seconds at most.
   func waitForOutput(lines: Int = 1, seconds: Double = 120) throws {
+    try waitForOutput(seconds: seconds) { $0.count { $0 == UInt8(ascii: "\n") } >= lines }
+  }
+
+  /// Waits until there are so many bytes of output, of one that has no lines, or it has ended; for so many seconds at
+  /// most.
+  func waitForOutput(bytes: Int, seconds: Double = 120) throws {
+    try waitForOutput(seconds: seconds) { $0.count >= bytes }
+  }
+
+  private func waitForOutput(seconds: Double, until isEnough: ([UInt8]) -> Bool) throws {
     let end = Date() + seconds
-    while !hasNoMoreOutput.withLock({ $0 }),
-      output.withLock({ $0.count { $0 == UInt8(ascii: "\n") } }) < lines
-    {
+    while !hasNoMoreOutput.withLock({ $0 }), !output.withLock({ isEnough($0) }) {
       guard Date() < end else {
         throw ConformanceFailure("the child said only “\(outputText)” and “\(errorText)”")
       }

@@ -82,9 +82,11 @@ extension ConformanceSuite {
       chmod(suite.path("closed"), 0)
       chmod(suite.directory, 0o555)
       defer { chmod(suite.directory, 0o755) }
-      try expectEqual(
-        suite.runChild("nobody", [path, suite.path("closed")]), ["content \(content)", "done"],
-        "what another user reads")
+      let lines = try suite.runChild("nobody", [path, suite.path("closed")])
+      if let line = lines.first, line.hasPrefix("can't ") {
+        return print("not tried as another user: \(line)")
+      }
+      try expectEqual(lines, ["content \(content)", "done"], "what another user reads")
     },
   ]
 
@@ -107,7 +109,8 @@ extension ConformanceSuite {
       if generator.once(in: 6) {
         usleep(UInt32(generator.below(20_000)))
       } else {
-        try child.waitForOutput()
+        // Some commits, however slow the disk is, and a part of one.
+        try child.waitForOutput(bytes: Acknowledgement.byteCount * (1 + generator.below(6)))
         usleep(UInt32(generator.below(generator.once(in: 8) ? 100_000 : 12_000)))
       }
       child.kill()

@@ -119,6 +119,8 @@ struct NumberedCommits {
 
 /// What a child reports of each commit once it has returned: the thread and the number, 4 bytes each.
 struct Acknowledgement {
+  static let byteCount = 8
+
   static func send(_ number: Int, thread: Int) {
     let record = [UInt32(thread).littleEndian, UInt32(number).littleEndian]
     // Eight bytes are written whole or not at all.
@@ -127,9 +129,9 @@ struct Acknowledgement {
 
   /// The last number of each thread.
   static func last(in bytes: [UInt8], after last: [Int]) throws -> [Int] {
-    try expectEqual(bytes.count % 8, 0, "half an acknowledgement")
+    try expectEqual(bytes.count % byteCount, 0, "half an acknowledgement")
     var last = last
-    for start in stride(from: 0, to: bytes.count, by: 8) {
+    for start in stride(from: 0, to: bytes.count, by: byteCount) {
       let word = { (at: Int) in bytes[at..<at + 4].reversed().reduce(0) { $0 << 8 | Int($1) } }
       let (thread, number) = (word(start), word(start + 4))
       try expect(last.indices.contains(thread), "an acknowledgement of thread \(thread)")

@@ -365,7 +365,7 @@ struct LMDBTests {
     let threads = 6
     let rounds = 40
     let failures = Atomic<Int>(0)
-    DispatchQueue.concurrentPerform(iterations: threads) { thread in
+    onThreads(threads) { thread in
       for round in 0..<rounds {
         do {
           try engine.write { transaction in
@@ -399,7 +399,7 @@ struct LMDBTests {
     let keyspace = try engine.write { try $0.createKeyspace("k", shape: .entries) }
     let failures = Atomic<Int>(0)
     let isDone = Atomic<Bool>(false)
-    DispatchQueue.concurrentPerform(iterations: 5) { thread in
+    onThreads(5) { thread in
       do {
         if thread == 0 {
           defer { isDone.store(true, ordering: .relaxed) }

@@ -70,7 +70,7 @@ struct TransactionTests {
     struct Stop: Error {}
     // Writers that wait share a commit; every third fails.
     let failures = Atomic(0)
-    DispatchQueue.concurrentPerform(iterations: 60) { number in
+    onThreads(60) { number in
       do {
         try engine.write { (transaction: any WriteTransaction) in
           for index in 0..<5 { try transaction.put(key(1_000 + number * 5 + index), [1], in: keyspace) }

@@ -218,13 +218,6 @@ private func expectNested(_ body: () throws -> Void) throws {
   throw ConformanceFailure("a nested call was let in")
 }
 
-/// Runs `body` on as many threads, and waits for all.
-func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
-  let finished = ThreadGroup()
-  for number in 0..<count { finished.start { body(number) } }
-  #expect(finished.wait(seconds: 120), "threads hang")
-}
-
 /// Threads that are waited for.
 final class ThreadGroup: Sendable {
   private let count = Lock(0)

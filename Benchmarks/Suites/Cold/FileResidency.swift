@@ -76,21 +76,43 @@ final class FileResidency {
   }
 
   /// The share of the files' pages that the page cache has now, from 0 to 1, as `mincore` tells; 1 where it doesn't.
+  /// Holes have no pages: a file system in memory would never have them there, another one has nothing to fetch.
   var residentShare: Double {
-    let page = sysconf(Int32(_SC_PAGESIZE))
+    let page = Int(sysconf(Int32(_SC_PAGESIZE)))
     var resident = 0
     var total = 0
     for file in files {
-      let pages = (file.count + page - 1) / page
-      var states = [UInt8](repeating: 0, count: pages)
-      total += pages
-      guard mincore(file.address, file.count, &states) == 0 else {
-        resident += pages
-        continue
+      var states = [UInt8](repeating: 0, count: (file.count + page - 1) / page)
+      let isTold = mincore(file.address, file.count, &states) == 0
+      for range in FileResidency.data(of: file) {
+        let pages = range.lowerBound / page..<(range.upperBound + page - 1) / page
+        total += pages.count
+        resident += isTold ? states[pages].count { $0 & 1 != 0 } : pages.count
       }
-      resident += states.count { $0 & 1 != 0 }
     }
     return total == 0 ? 0 : Double(resident) / Double(total)
+  }
+
+  /// Linux's numbers for `lseek`, which the C library shows with extensions only.
+  private static let (seekData, seekHole): (Int32, Int32) = (3, 4)
+
+  /// Where a file isn't a hole. All of it where the file system doesn't say.
+  private static func data(of file: File) -> [Range<Int>] {
+    var ranges: [Range<Int>] = []
+    var position = 0
+    while position < file.count {
+      let start = Int(lseek(file.descriptor, off_t(position), seekData))
+      if start < 0 {
+        // ENXIO: the rest is a hole.
+        if errno != ENXIO { ranges.append(position..<file.count) }
+        break
+      }
+      guard start < file.count else { break }
+      let end = Int(lseek(file.descriptor, off_t(start), seekHole))
+      position = end > start ? min(end, file.count) : file.count
+      ranges.append(start..<position)
+    }
+    return ranges
   }
 
   private static func failure(_ call: String, _ path: String) -> StorageError {

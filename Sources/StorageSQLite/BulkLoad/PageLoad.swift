@@ -18,22 +18,61 @@ final class PageLoad: BulkLoad {
   /// Entries of the keyspaces that were filled.
   private(set) var counts: [(keyspace: Keyspace, entries: Int)] = []
 
+  /// A keyspace whose trees fill.
   private final class Filling {
     let keyspace: Keyspace
     /// Of rows, or of a table without.
-    let table: PageTree
+    private let table: PageTree
     /// Of keys, where documents have one.
-    let keys: PageTree?
-    @exclusivity(unchecked) var entries = 0
-    @exclusivity(unchecked) var lastKeyCount = 0
+    private let keys: PageTree?
+    @exclusivity(unchecked) private(set) var entries = 0
 
     init(_ keyspace: Keyspace, table: PageTree, keys: PageTree?) {
       self.keyspace = keyspace
       self.table = table
       self.keys = keys
     }
+
+    /// Appends an entry; `header` is a place for a record's.
+    func append(
+      _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ header: UnsafeMutableRawPointer
+    ) throws {
+      entries += 1
+      let none = UnsafeRawBufferPointer(start: nil, count: 0)
+      let keyType = RecordPayload.type(ofBlob: key.count)
+      let valueType = RecordPayload.type(ofBlob: value.count)
+      switch keyspace.shape {
+      case .documents:
+        let row = UInt64(entries)
+        try table.append(
+          RecordPayload(header: RecordPayload.header((0, keyType, valueType), in: header), key, value),
+          row: row)
+        let (rowType, rowBytes) = RecordPayload.type(ofInteger: row)
+        var bigEndian = row.bigEndian
+        try withUnsafeBytes(of: &bigEndian) { bytes in
+          try keys?.append(
+            RecordPayload(
+              header: RecordPayload.header((nil, keyType, rowType), in: header), key,
+              UnsafeRawBufferPointer(rebasing: bytes[(8 - rowBytes)...])))
+        }
+      case .entries:
+        try table.append(
+          RecordPayload(header: RecordPayload.header((nil, keyType, valueType), in: header), key, value))
+      case .sequences:
+        try table.append(
+          RecordPayload(header: RecordPayload.header((0, valueType, nil), in: header), value, none),
+          row: UInt64(bitPattern: SequenceKey.number(key)))
+      }
+    }
+
+    func finish() throws {
+      try table.finish()
+      try keys?.finish()
+    }
   }
   @exclusivity(unchecked) private var filling: Filling?
+  @exclusivity(unchecked) private var fillingKeyspace: Keyspace?
+  @exclusivity(unchecked) private var lastKeyCount = 0
   private let lastKey = UnsafeMutableRawPointer.allocate(
     byteCount: StorageLimits.maximumKeyBytes, alignment: 16)
   private let header = UnsafeMutableRawPointer.allocate(
@@ -62,49 +101,18 @@ final class PageLoad: BulkLoad {
     guard value.count <= StorageLimits.maximumValueBytes else {
       throw StorageError(.valueTooLarge, "a value of \(value.count) bytes", path: path)
     }
-    let filling = try filling(keyspace)
-    guard let start = key.baseAddress else { return }
-    let order = memcmp(start, lastKey, min(key.count, filling.lastKeyCount))
-    guard order > 0 || order == 0 && key.count > filling.lastKeyCount else {
+    if fillingKeyspace != keyspace { try begin(keyspace) }
+    guard let start = key.baseAddress, let filling else { return }
+    let order = memcmp(start, lastKey, min(key.count, lastKeyCount))
+    guard order > 0 || order == 0 && key.count > lastKeyCount else {
       throw StorageError(.outOfOrder, "an appended key is not greater than all others", path: path)
     }
     lastKey.copyMemory(from: start, byteCount: key.count)
-    filling.lastKeyCount = key.count
-    filling.entries += 1
-    let none = UnsafeRawBufferPointer(start: nil, count: 0)
-    let keyType = RecordPayload.type(ofBlob: key.count)
-    let valueType = RecordPayload.type(ofBlob: value.count)
-    switch keyspace.shape {
-    case .documents:
-      let row = UInt64(filling.entries)
-      try filling.table.append(
-        RecordPayload(header: RecordPayload.header((0, keyType, valueType), in: header), key, value), row: row
-      )
-      let (rowType, rowBytes) = RecordPayload.type(ofInteger: row)
-      var bigEndian = row.bigEndian
-      try withUnsafeBytes(of: &bigEndian) { bytes in
-        try filling.keys?.append(
-          RecordPayload(
-            header: RecordPayload.header((nil, keyType, rowType), in: header), key,
-            UnsafeRawBufferPointer(rebasing: bytes[(8 - rowBytes)...])))
-      }
-    case .entries:
-      try filling.table.append(
-        RecordPayload(header: RecordPayload.header((nil, keyType, valueType), in: header), key, value))
-    case .sequences:
-      try filling.table.append(
-        RecordPayload(header: RecordPayload.header((0, valueType, nil), in: header), value, none),
-        row: UInt64(bitPattern: SequenceKey.number(key)))
-    }
+    lastKeyCount = key.count
+    try Unmanaged.passUnretained(filling)._withUnsafeGuaranteedRef { try $0.append(key, value, header) }
   }
 
-  @inline(__always)
-  private func filling(_ keyspace: Keyspace) throws -> Filling {
-    if let filling, filling.keyspace == keyspace { return filling }
-    return try begin(keyspace)
-  }
-
-  private func begin(_ keyspace: Keyspace) throws -> Filling {
+  private func begin(_ keyspace: Keyspace) throws {
     try endKeyspace()
     guard !counts.contains(where: { $0.keyspace == keyspace }) else {
       throw StorageError(.outOfOrder, "another keyspace was appended to meanwhile", path: path)
@@ -117,18 +125,18 @@ final class PageLoad: BulkLoad {
       }
       return PageTree(kind, root: root, pages: pages, usable: usable)
     }
-    let filling = Filling(
+    filling = Filling(
       keyspace, table: try tree(keyspace.shape == .entries ? .index : .table, name),
       keys: keyspace.shape == .documents ? try tree(.index, "sqlite_autoindex_\(name)_1") : nil)
-    self.filling = filling
-    return filling
+    fillingKeyspace = keyspace
+    lastKeyCount = 0
   }
 
   private func endKeyspace() throws {
     guard let ended = filling else { return }
     filling = nil
-    try ended.table.finish()
-    try ended.keys?.finish()
+    fillingKeyspace = nil
+    try ended.finish()
     counts.append((ended.keyspace, ended.entries))
   }
 

@@ -163,6 +163,8 @@ final class PageWriter: @unchecked Sendable {
       offset += count
       left -= count
     }
+    let written = buffer.pages * SQLiteLayout.pageBytes
+    WriteBehind.note(descriptor, offset: offset - written, count: written)
   }
 
   private func encrypt(_ buffer: Buffer, _ keys: PageCipher.Keys) throws {
