@@ -111,6 +111,14 @@ public protocol ReadTransaction: AnyObject {
     _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
     _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool) throws
 
+  /// A scan of whole entries, several at a time where the engine has them at hand: for loops of so little work an entry
+  /// that a call would be most of it.
+  ///
+  /// Calls `body` with the next entries, one or more, until it returns false. What it is handed lasts until it returns.
+  func scanBatches(
+    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder,
+    _ body: (_ entries: UnsafeBufferPointer<ScanEntry>) throws -> Bool) throws
+
   /// A scan that goes on from each entry of `range` to the entry of another keyspace that it refers to: an index that is
   /// followed to what it is of.
   ///
@@ -141,6 +149,19 @@ public protocol ReadTransaction: AnyObject {
 extension ReadTransaction {
   /// The weaker promise.
   public var keepsBytes: Bool { false }
+
+  /// A scan, each entry a batch of its own.
+  @inlinable
+  public func scanBatches(
+    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder,
+    _ body: (_ entries: UnsafeBufferPointer<ScanEntry>) throws -> Bool
+  ) throws {
+    try scan(keyspace, range, order: order, fetch: .entries) { key, value in
+      try withUnsafePointer(to: ScanEntry(key: key, value: value)) {
+        try body(UnsafeBufferPointer(start: $0, count: 1))
+      }
+    }
+  }
 
   /// A scan, and a `get` for each entry.
   @inlinable

@@ -287,11 +287,15 @@ final class Environment: @unchecked Sendable {
 
   // MARK: - The map
 
+  /// How often the map has changed its size. It changes while no snapshot is open: one that is may read it.
+  @exclusivity(unchecked) private(set) var mapGeneration = 0
+
   /// Doubles the map between transactions; not while a snapshot is open, whose map it would pull away.
   private func growMap() {
     _ = pool.whenIdle {
       let size = MapSize.current(of: handle) * 2
       guard MapSize.isAvailable(size), mdb_env_set_mapsize(handle, size) == 0 else { return }
+      mapGeneration &+= 1
       wantsLargerMap.store(false, ordering: .relaxed)
     }
   }
@@ -307,7 +311,11 @@ final class Environment: @unchecked Sendable {
   }
 
   private func adoptLargerMapWhileWriterIsOut(inHand: Int) throws {
-    let result = pool.whenIdle(inHand: inHand) { mdb_env_set_mapsize(handle, 0) } ?? MDB_MAP_RESIZED
+    let result =
+      pool.whenIdle(inHand: inHand) {
+        mapGeneration &+= 1
+        return mdb_env_set_mapsize(handle, 0)
+      } ?? MDB_MAP_RESIZED
     if result != 0 { throw StorageError.lmdb(result, "the map could not be enlarged", path: path) }
   }
 

@@ -88,6 +88,59 @@ final class LMDBReadTransaction: ReadTransaction {
     if result != 0, result != MDB_NOTFOUND { throw failed(result, "a scan could not go on") }
   }
 
+  func scanBatches(
+    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder,
+    _ body: (_ entries: UnsafeBufferPointer<ScanEntry>) throws -> Bool
+  ) throws {
+    let handle = try handle(of: keyspace)
+    let cursor = try takeCursor(handle)
+    defer { slot.giveBack(cursor, handle) }
+    let result = try Scan.runBatches(cursor, range, order, environment, body)
+    if result != 0, result != MDB_NOTFOUND { throw failed(result, "a scan could not go on") }
+  }
+
+  func follow(
+    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, into target: Keyspace,
+    reference: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> ScanReference,
+    _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
+  ) throws {
+    let handle = try handle(of: target)
+    let places = slot.places(
+      for: EntryPlaces.Version(
+        keyspace: target.number, transaction: mdb_txn_id(transaction), map: environment.mapGeneration))
+    let cursor = try takeCursor(handle)
+    defer { slot.giveBack(cursor, handle) }
+    try scanBatches(keyspace, range, order: order) { entries in
+      for entry in entries {
+        switch try reference(entry.key, entry.value) {
+        case .end: return false
+        case .none: continue
+        case .key(let wanted):
+          guard let found = try find(wanted, in: target, with: cursor, places) else { continue }
+          guard try body(wanted, found) else { return false }
+        }
+      }
+      return true
+    }
+  }
+
+  /// The value of a key, where it was found before or by a search.
+  @inline(__always)
+  private func find(
+    _ wanted: UnsafeRawBufferPointer, in keyspace: Keyspace, with cursor: OpaquePointer, _ places: EntryPlaces
+  ) throws -> UnsafeRawBufferPointer? {
+    let hash = KeyHash.of(wanted, 0)
+    if let value = places.value(of: wanted, hash) { return value }
+    if !keyspace.takes(wanted) { throw invalidKey(wanted, keyspace) }
+    var key = MDB_val(wanted)
+    var value = MDB_val()
+    let result = mdb_cursor_get(cursor, &key, &value, MDB_SET_KEY)
+    if result == MDB_NOTFOUND { return nil }
+    if result != 0 { throw failed(result, "a value could not be read") }
+    places.note(UnsafeRawBufferPointer(found: key), hash, UnsafeRawBufferPointer(found: value))
+    return UnsafeRawBufferPointer(found: value)
+  }
+
   func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor {
     let handle = try handle(of: keyspace)
     return LMDBCursor(try takeCursor(handle), handle, range, reader: self, writer: nil)

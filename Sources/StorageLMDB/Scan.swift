@@ -39,48 +39,73 @@ enum Scan {
     }
   }
 
-  /// How many entries are fetched at a time, at most. It begins with one and doubles, so that a body that
-  /// wants few costs few.
-  private static let maximumBatch = 8
-
-  private struct Fetched {
-    var key: MDB_val
-    var value: MDB_val
+  /// `ReadTransaction.scanBatches` of a snapshot, with LMDB's result as `run` has it.
+  static func runBatches(
+    _ cursor: OpaquePointer, _ range: KeyRange, _ order: ScanOrder, _ environment: Environment,
+    _ body: (UnsafeBufferPointer<ScanEntry>) throws -> Bool
+  ) throws -> Int32 {
+    try KeyBound.with(range.lower) { lower in
+      try KeyBound.with(range.upper) { upper in
+        switch order {
+        case .descending:
+          try batches(Descending(from: upper, to: lower), cursor, environment, body)
+        case .ascending, .stored:
+          try batches(Ascending(from: lower, to: upper), cursor, environment, body)
+        }
+      }
+    }
   }
 
   private static func ahead(
     _ way: some Way, _ cursor: OpaquePointer, _ environment: Environment, _ body: Body
   ) throws -> Int32 {
-    try withUnsafeTemporaryAllocation(of: Fetched.self, capacity: maximumBatch) { buffer in
+    try batches(way, cursor, environment) { entries in
+      for entry in entries {
+        guard try body(entry.key, entry.value) else { return false }
+      }
+      return true
+    }
+  }
+
+  /// How many entries are fetched at a time, at most. It begins with one and doubles, so that a body that
+  /// wants few costs few.
+  private static let maximumBatch = 16
+
+  @inline(__always)
+  private static func batches(
+    _ way: some Way, _ cursor: OpaquePointer, _ environment: Environment,
+    _ body: (UnsafeBufferPointer<ScanEntry>) throws -> Bool
+  ) throws -> Int32 {
+    try withUnsafeTemporaryAllocation(of: ScanEntry.self, capacity: maximumBatch) { buffer in
       let batch = buffer.baseAddress.unsafelyUnwrapped
-      var first = MDB_val()
-      var result = way.first(cursor, &first, &batch.pointee.value)
-      batch.pointee.key = first
-      var count = result == 0 ? 1 : 0
+      var key = MDB_val()
+      var value = MDB_val()
+      var result = way.first(cursor, &key, &value)
+      var count = 0
+      if result == 0 {
+        batch.initialize(to: ScanEntry(key, value))
+        count = 1
+      }
       var capacity = 1
       var leaf: UInt = 0
       var lastPage: UInt64 = 0
       while true {
         // When the last of them isn't past the end, none is.
-        let reachesEnd = count > 0 && way.isPastEnd(batch[count - 1].key)
-        for index in 0..<count {
-          let entry = batch + index
-          if reachesEnd, way.isPastEnd(entry.pointee.key) { return 0 }
-          guard
-            try body(
-              UnsafeRawBufferPointer(found: entry.pointee.key),
-              UnsafeRawBufferPointer(found: entry.pointee.value))
-          else { return 0 }
+        var wanted = count
+        while wanted > 0, way.isPastEnd(MDB_val(batch[wanted - 1].key)) { wanted -= 1 }
+        if wanted > 0 {
+          guard try body(UnsafeBufferPointer(start: batch, count: wanted)) else { return 0 }
         }
+        if wanted < count { return 0 }
         if result != 0 { return result }
         if capacity == 1 { lastPage = environment.lastMappedPage }
         capacity = min(capacity * 2, maximumBatch)
         count = 0
         while count < capacity {
-          let entry = batch + count
-          result = mdb_cursor_get(cursor, &entry.pointee.key, &entry.pointee.value, way.next)
+          result = mdb_cursor_get(cursor, &key, &value, way.next)
           if result != 0 { break }
-          leaf = clmdb_prefetch_leaf(entry.pointee.key.mv_data, leaf, lastPage)
+          (batch + count).initialize(to: ScanEntry(key, value))
+          leaf = clmdb_prefetch_leaf(key.mv_data, leaf, lastPage)
           count += 1
         }
       }
@@ -143,5 +168,12 @@ enum Scan {
       _ cursor: OpaquePointer, _ key: UnsafeMutablePointer<MDB_val>, _ value: UnsafeMutablePointer<MDB_val>?
     ) -> Int32 { CursorMove.last(cursor, to: from, key, value) }
     func isPastEnd(_ key: MDB_val) -> Bool { to.isAbove(key) }
+  }
+}
+
+extension ScanEntry {
+  @inline(__always)
+  fileprivate init(_ key: MDB_val, _ value: MDB_val) {
+    self.init(key: UnsafeRawBufferPointer(found: key), value: UnsafeRawBufferPointer(found: value))
   }
 }

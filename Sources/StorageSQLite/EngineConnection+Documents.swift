@@ -10,7 +10,7 @@ extension EngineConnection {
   func getDocument(_ key: UnsafeRawBufferPointer, _ keyspace: Keyspace, _ slot: Slot) throws
     -> UnsafeRawBufferPointer?
   {
-    let hash = RowPlaces.hash(key, keyspace.number)
+    let hash = KeyHash.of(key, keyspace.number)
     let row = places.row(of: hash)
     if row > 0, let found = try getDocument(key, at: row, slot) { return found }
     return try getDocument(key, hash, slot)

@@ -77,7 +77,7 @@ final class FollowVisit {
         try connection.check(key, target)
         wanted.copyMemory(from: key.baseAddress.unsafelyUnwrapped, byteCount: key.count)
         wantedCount = key.count
-        hash = RowPlaces.hash(key, target.number)
+        hash = KeyHash.of(key, target.number)
         return connection.places.row(of: hash)
       }
     } catch {

@@ -81,6 +81,18 @@ extension ConformanceSuite {
               try transaction.scan(keyspace, order: order) { _, _ in throw DeliberateError(number: 3) }
               throw ConformanceFailure("a scan whose body threw returned")
             } catch let error as DeliberateError { try expectEqual(error.number, 3, "error") }
+            var batches = 0
+            try transaction.scanBatches(keyspace, .all, order: order) { _ in
+              batches += 1
+              return batches < 3
+            }
+            try expectEqual(batches, 3, "batches before a scan was ended (\(order))")
+            do {
+              try transaction.scanBatches(keyspace, .all, order: order) { _ in
+                throw DeliberateError(number: 4)
+              }
+              throw ConformanceFailure("a scan of batches whose body threw returned")
+            } catch let error as DeliberateError { try expectEqual(error.number, 4, "error") }
           }
           var inner = 0
           var outer = 0

@@ -123,9 +123,19 @@ private struct RandomOperations {
       let order = generator.pick([ScanOrder.ascending, .descending, .stored])
       let fetch = generator.once(in: 3) ? ScanFetch.keys : .entries
       var found: [SortedMap.Entry] = []
-      try transaction.scan(keyspace, range, order: order, fetch: fetch) { key, value in
-        found.append(.init(key: [UInt8](key), value: [UInt8](value)))
-        return found.count < limit
+      if fetch == .entries, generator.once(in: 2) {
+        try transaction.scanBatches(keyspace, range, order: order) { entries in
+          try expect(!entries.isEmpty, "a batch without entries")
+          for entry in entries where found.count < limit {
+            found.append(.init(key: [UInt8](entry.key), value: [UInt8](entry.value)))
+          }
+          return found.count < limit
+        }
+      } else {
+        try transaction.scan(keyspace, range, order: order, fetch: fetch) { key, value in
+          found.append(.init(key: [UInt8](key), value: [UInt8](value)))
+          return found.count < limit
+        }
       }
       var wanted = map.entries(in: range)
       if order == .descending { wanted.reverse() }

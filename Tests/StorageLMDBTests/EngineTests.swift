@@ -96,6 +96,57 @@ struct LMDBTests {
     try engine.close()
   }
 
+  /// What a slot remembers of a transaction points into the map.
+  @Test func entriesAreFollowedAfterTheMapHasMovedAndAfterOtherTransactions() throws {
+    let engine = try open(directory.file(), mapBytes: 1 << 20)
+    let (index, docs) = try engine.write { transaction in
+      let index = try transaction.createKeyspace("index", shape: .entries)
+      let docs = try transaction.createKeyspace("docs", shape: .documents)
+      for number in 100..<200 {
+        try transaction.put(bytes("\(number)"), [], in: index)
+        try transaction.put(bytes("\(number)"), bytes("value \(number)"), in: docs)
+      }
+      return (index, docs)
+    }
+    func followed() throws -> [String] {
+      var values: [String] = []
+      try engine.read { transaction in
+        for order in [ScanOrder.ascending, .descending] {
+          try transaction.follow(index, .all, order: order, into: docs) { key, _ in
+            .key(key)
+          } _: { key, value in
+            values.append("\(String(decoding: key, as: UTF8.self)) \(String(decoding: value, as: UTF8.self))")
+            return true
+          }
+        }
+      }
+      return values
+    }
+    let numbers = Array(100..<200)
+    let wanted = (numbers + numbers.reversed()).map { "\($0) value \($0)" }
+    #expect(try followed() == wanted)
+    let size = MapSize.current(of: engine.environment.handle)
+    // It grows before the write after one that was too large, and none of them is committed.
+    let large = [UInt8](repeating: 7, count: 3 << 20)
+    for _ in 0..<3 {
+      _ = try code {
+        try engine.write { transaction in
+          try transaction.put(bytes("large"), large, in: docs)
+          throw StorageError(.closed, "not to be committed")
+        }
+      }
+      #expect(try followed() == wanted)
+    }
+    #expect(MapSize.current(of: engine.environment.handle) > size)
+    try engine.write { transaction in
+      for number in numbers { try transaction.put(bytes("\(number)"), bytes("other \(number)"), in: docs) }
+    }
+    #expect(try followed() == wanted.map { $0.replacing("value", with: "other") })
+    try engine.write { try $0.delete(bytes("150"), in: docs) }
+    #expect(try followed().count == wanted.count - 2)
+    try engine.close()
+  }
+
   @Test func aCopyIntoASmallMapGrowsIt() throws {
     let source = try open(directory.file("source"))
     try source.write { transaction in

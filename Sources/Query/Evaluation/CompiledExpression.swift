@@ -8,8 +8,8 @@ class CompiledExpression: @unchecked Sendable {
   /// What the value says as a condition.
   func truth(_ context: EvaluationContext) -> Truth { evaluate(context).truth }
 
-  /// What has to hold of a source's document for this to be TRUE, if there is such a thing: parameters are bound.
-  func scanTest(_ source: Int, _ context: EvaluationContext) -> ScanTest? { nil }
+  /// What has to hold of a source's document for this to be TRUE, all of it: parameters are bound.
+  func scanTests(_ source: Int, _ context: EvaluationContext) -> [ScanTest] { [] }
 
   /// The value if it doesn't depend on rows, parameters or slots.
   var constant: QueryValue? { nil }

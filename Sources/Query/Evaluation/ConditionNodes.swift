@@ -17,8 +17,8 @@ final class AndNode: ConditionNode, FoldableNode, @unchecked Sendable {
     return first == .false ? .false : first.and(right.truth(context))
   }
 
-  override func scanTest(_ source: Int, _ context: EvaluationContext) -> ScanTest? {
-    .stronger(left.scanTest(source, context), right.scanTest(source, context))
+  override func scanTests(_ source: Int, _ context: EvaluationContext) -> [ScanTest] {
+    left.scanTests(source, context) + right.scanTests(source, context)
   }
 }
 
@@ -65,16 +65,14 @@ final class ComparisonNode: ConditionNode, FoldableNode, @unchecked Sendable {
     comparison.apply(left.evaluate(context), right.evaluate(context), context.order(collation))
   }
 
-  override func scanTest(_ source: Int, _ context: EvaluationContext) -> ScanTest? {
-    guard let test = (left as? PathNode)?.existence(source, context) else {
-      return (right as? PathNode)?.existence(source, context)
-    }
-    if comparison == .equal, collation == nil, right is ParameterNode,
-      case .string(let text) = right.evaluate(context)
+  override func scanTests(_ source: Int, _ context: EvaluationContext) -> [ScanTest] {
+    let tests = [left, right].compactMap { ($0 as? PathNode)?.existence(source, context) }
+    if comparison == .equal, collation == nil, left is PathNode, let test = tests.first,
+      right is ParameterNode, case .string(let text) = right.evaluate(context)
     {
-      return test.with(text: text)
+      return [test.with(text: text)]
     }
-    return test
+    return tests
   }
 }
 
@@ -106,8 +104,9 @@ final class PathIsTextNode: ConditionNode, @unchecked Sendable {
     return Truth(TextSlice(utf8).equals(text) != negated)
   }
 
-  override func scanTest(_ source: Int, _ context: EvaluationContext) -> ScanTest? {
-    source == self.source ? ScanTest(path: context.paths[path], text: negated ? nil : text) : nil
+  override func scanTests(_ source: Int, _ context: EvaluationContext) -> [ScanTest] {
+    guard source == self.source else { return [] }
+    return ScanTest(path: context.paths[path], text: negated ? nil : text).map { [$0] } ?? []
   }
 }
 
@@ -141,8 +140,9 @@ final class PathNumberNode: ConditionNode, @unchecked Sendable {
     }
   }
 
-  override func scanTest(_ source: Int, _ context: EvaluationContext) -> ScanTest? {
-    source == self.source ? ScanTest(path: context.paths[path], text: nil) : nil
+  override func scanTests(_ source: Int, _ context: EvaluationContext) -> [ScanTest] {
+    guard source == self.source else { return [] }
+    return ScanTest(path: context.paths[path], text: nil).map { [$0] } ?? []
   }
 }
 
@@ -366,7 +366,8 @@ final class QuantifiedNode: ConditionNode, @unchecked Sendable {
     }
   }
 
-  override func scanTest(_ source: Int, _ context: EvaluationContext) -> ScanTest? {
-    quantifier == .every ? nil : (collection as? PathNode)?.existence(source, context)
+  override func scanTests(_ source: Int, _ context: EvaluationContext) -> [ScanTest] {
+    if quantifier == .every { return [] }
+    return (collection as? PathNode)?.existence(source, context).map { [$0] } ?? []
   }
 }

@@ -81,13 +81,20 @@ extension QueryExecution {
       }
       for range in ranges {
         try snapshot.withoutWrites {
-          try reader.scan(
-            from: range.lowerEdge, to: range.upperEdge, descending: isBackward,
-            plain: { key in
-              try reading.append(key, to: storage, targets, context)
-              try cancellation.check()
-              return true
-            }, other: takeOther)
+          let turns = ValueIndexTurns(
+            from: range.lowerEdge, to: range.upperEdge, descending: isBackward, width)
+          try reader.scan(turns) { entries in
+            for entry in entries {
+              if _fastPath(turns.arePlain(entry.key, entry.value)) {
+                try reading.append(entry.key, to: storage, targets, context)
+              } else {
+                guard try turns.take(entry.key, entry.value, takeOther) else { return false }
+              }
+            }
+            try cancellation.check()
+            return true
+          }
+          try turns.finish(takeOther)
         }
         if !goesOn.pointee { return false }
       }

@@ -154,6 +154,11 @@ final class QueryExecution {
     let filter = step.filter
     let count = counts + number
     let arena = context.arena
+    let start = arena.mark
+    defer { arena.rewind(to: start) }
+    // Locals: a row that is refused retains nothing.
+    let context = context
+    let test = filter.flatMap { ScanTests($0.scanTests(step.source, context), arena) }
     let mark = arena.mark
     if !step.needsRecord, !step.includesDeleted {
       try snapshot.forEachID(in: range, order: order) { id in
@@ -164,11 +169,8 @@ final class QueryExecution {
       }
       return goesOn
     }
-    // Locals: a row that is refused retains nothing.
-    let context = context
     let cancellation = cancellation
     let sharedKeys = sharedKeys
-    let test = filter?.scanTest(step.source, context)
     try snapshot.forEachRecord(in: range, order: order) { id, record in
       let view = try DocumentView(idBytes: id, record: record, sharedKeys: sharedKeys)
       if let test, let body = view.body, !test.mayPass(body, view.sharedKeyCount) {

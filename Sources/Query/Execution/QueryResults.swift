@@ -107,6 +107,7 @@ final class ResultStorage: @unchecked Sendable {
     rowBytes = width * cellBytes
     arena = EvaluationArena(capacity: capacity)
     values = .allocate(capacity: 0)
+    missing = ResultStorage.missing
   }
 
   deinit { values.deallocate() }
@@ -114,8 +115,9 @@ final class ResultStorage: @unchecked Sendable {
   /// The first row.
   var start: UnsafeRawPointer { UnsafeRawPointer(values) }
 
-  /// The value of a column that isn't there.
-  @usableFromInline nonisolated(unsafe) static let missing: UnsafeRawPointer = {
+  /// The value of a column that isn't there. A copy of the pointer lies in each object: what reads rows calls nothing for it.
+  @usableFromInline let missing: UnsafeRawPointer
+  nonisolated(unsafe) private static let missing: UnsafeRawPointer = {
     let value = UnsafeMutablePointer<QueryValue>.allocate(capacity: 1)
     value.initialize(to: .missing)
     return UnsafeRawPointer(value)

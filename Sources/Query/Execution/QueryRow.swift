@@ -28,13 +28,13 @@ public struct QueryRow: @unchecked Sendable {
   public subscript(column: Int) -> QueryResultValue {
     QueryResultValue(
       column >= 0 && column < storage.columnCount
-        ? cells + column &* storage.cellBytes : ResultStorage.missing, storage)
+        ? cells + column &* storage.cellBytes : storage.missing, storage)
   }
 
   /// The value of a column by its name. A name that no column has is missing.
   public subscript(name: String) -> QueryResultValue {
     QueryResultValue(
-      columns.number(of: name).map { UnsafeRawPointer(values + $0) } ?? ResultStorage.missing, storage)
+      columns.number(of: name).map { UnsafeRawPointer(values + $0) } ?? storage.missing, storage)
   }
 
   /// The row as an object, without the columns that are missing.
@@ -120,23 +120,23 @@ public struct QueryResultValue: @unchecked Sendable {
   /// The item of an index, negative from the end; missing when there is none.
   public subscript(index: Int) -> QueryResultValue {
     guard case .computedArray(let array) = value else {
-      return QueryResultValue(ResultStorage.missing, storage)
+      return QueryResultValue(storage.missing, storage)
     }
     let index = index < 0 ? array.count &+ index : index
-    guard index >= 0, index < array.count else { return QueryResultValue(ResultStorage.missing, storage) }
+    guard index >= 0, index < array.count else { return QueryResultValue(storage.missing, storage) }
     return QueryResultValue(array.items + index, storage)
   }
 
   /// The member of a name, missing when this isn't an object.
   public subscript(name: String) -> QueryResultValue {
     guard case .computedObject(let object) = value else {
-      return QueryResultValue(ResultStorage.missing, storage)
+      return QueryResultValue(storage.missing, storage)
     }
     var name = name
     let member = withExtendedLifetime(storage) {
       name.withUTF8 { object.place(of: TextSlice(UnsafeRawBufferPointer($0))) }
     }
-    return QueryResultValue(member.map { UnsafeRawPointer($0) } ?? ResultStorage.missing, storage)
+    return QueryResultValue(member.map { UnsafeRawPointer($0) } ?? storage.missing, storage)
   }
 
   /// The value in memory; nil when it is missing.

@@ -53,11 +53,33 @@ extension PathNode {
   }
 }
 
-extension ScanTest {
-  /// Of two that both have to hold, that which refuses more.
-  static func stronger(_ left: ScanTest?, _ right: @autoclosure () -> ScanTest?) -> ScanTest? {
-    if let left, left.text != nil { return left }
-    guard let right = right() else { return left }
-    return right.text != nil ? right : left ?? right
+/// Tests of which each has to be passed. That which refused the last row is asked first: where one refuses most rows, it
+/// is mostly the only one.
+struct ScanTests: BitwiseCopyable {
+  private let tests: UnsafeMutablePointer<ScanTest>
+  private let count: Int
+
+  /// Nil for none.
+  init?(_ list: [ScanTest], _ arena: EvaluationArena) {
+    if list.isEmpty { return nil }
+    tests = arena.allocate(list.count, of: ScanTest.self)
+    count = list.count
+    for (index, test) in list.enumerated() { (tests + index).initialize(to: test) }
+  }
+
+  /// Whether the filter may be TRUE of a body, whose encoder needed so many shared keys.
+  @inline(__always)
+  func mayPass(_ body: Value, _ sharedKeyCount: Int) -> Bool {
+    guard tests.pointee.mayPass(body, sharedKeyCount) else { return false }
+    return count == 1 || passesOthers(body, sharedKeyCount)
+  }
+
+  @inline(never)
+  private func passesOthers(_ body: Value, _ sharedKeyCount: Int) -> Bool {
+    for index in 1..<count where !tests[index].mayPass(body, sharedKeyCount) {
+      (tests[0], tests[index]) = (tests[index], tests[0])
+      return false
+    }
+    return true
   }
 }

@@ -67,14 +67,26 @@ final class ValueIndexReader {
     from lower: KeyRange.Edge, to upper: KeyRange.Edge, descending: Bool,
     plain: (_ key: UnsafeRawBufferPointer) throws -> Bool, other body: (ValueIndexEntry) throws -> Bool
   ) throws {
-    let range = KeyRange.orderedKeys(from: lower.cut, to: upper.cut)
     let turns = ValueIndexTurns(from: lower, to: upper, descending: descending, columns)
-    try transaction.scan(keyspace, range, order: descending ? .descending : .ascending, fetch: .entries) {
-      key, value in
-      if _fastPath(turns.arePlain(key, value)) { return try plain(key) }
-      return try turns.take(key, value, body)
+    try scan(turns) { entries in
+      for entry in entries {
+        if _fastPath(turns.arePlain(entry.key, entry.value)) {
+          guard try plain(entry.key) else { return false }
+        } else {
+          guard try turns.take(entry.key, entry.value, body) else { return false }
+        }
+      }
+      return true
     }
     try turns.finish(body)
+  }
+
+  /// Calls `body` with the entries as the engine has them, several at a time. It has to take the turns.
+  @inline(__always)
+  func scan(
+    _ turns: ValueIndexTurns, _ body: (UnsafeBufferPointer<ScanEntry>) throws -> Bool
+  ) throws {
+    try transaction.scanBatches(keyspace, turns.range, order: turns.order, body)
   }
 
   /// The same, going on to documents: `plain` says which one an entry's is, or nil for one that isn't wanted, and
@@ -86,10 +98,9 @@ final class ValueIndexReader {
     other body: (ValueIndexEntry) throws -> Bool,
     document: (_ id: UnsafeRawBufferPointer, _ record: UnsafeRawBufferPointer) throws -> Bool
   ) throws {
-    let range = KeyRange.orderedKeys(from: lower.cut, to: upper.cut)
     let turns = ValueIndexTurns(from: lower, to: upper, descending: descending, columns)
     try documents.follow(
-      keyspace, range, order: descending ? .descending : .ascending,
+      keyspace, turns.range, order: turns.order,
       reference: { key, value in
         if _fastPath(turns.arePlain(key, value)) {
           guard let id = try plain(key) else { return .none }
@@ -106,9 +117,14 @@ final class ValueIndexReader {
 }
 
 /// The entries of a scan one after the other: those that share a cut beginning are brought into order.
-private final class ValueIndexTurns {
+///
+/// `arePlain` says of each whether it can be taken at once; all others go through `take`, and `finish` ends the scan.
+final class ValueIndexTurns {
   private let descending: Bool
   private let columns: Int
+  /// What is asked of the engine, and how.
+  let range: KeyRange
+  var order: ScanOrder { descending ? .descending : .ascending }
   /// What the engine can't tell apart at a cut edge; nil where it can.
   private let bounds: KeyRange?
   private var run: ValueIndexRun?
@@ -119,6 +135,7 @@ private final class ValueIndexTurns {
   init(from lower: KeyRange.Edge, to upper: KeyRange.Edge, descending: Bool, _ columns: Int) {
     self.descending = descending
     self.columns = columns
+    range = KeyRange.orderedKeys(from: lower.cut, to: upper.cut)
     bounds = lower.isCut || upper.isCut ? KeyRange.orderedKeys(from: lower, to: upper) : nil
     isPlain = bounds == nil
   }
