@@ -130,10 +130,11 @@ struct LMDBTests {
     let large = [UInt8](repeating: 7, count: 3 << 20)
     for _ in 0..<3 {
       _ = try code {
-        try engine.write { transaction in
+        let body: (any WriteTransaction) throws -> Void = { transaction in
           try transaction.put(bytes("large"), large, in: docs)
           throw StorageError(.closed, "not to be committed")
         }
+        try engine.write(body)
       }
       #expect(try followed() == wanted)
     }

@@ -13,7 +13,7 @@ struct QueryCase: Sendable {
   /// Whether it is run for 1,000 IDs, as `$id`.
   var isLookup = false
   /// How often a run asks it, without and with indexes: long enough that the first time, with cold caches, isn't the result.
-  var repeats = (plain: 2, indexed: 200)
+  var repeats = (plain: 4, indexed: 200)
 
   static let all: [QueryCase] = [
     QueryCase(
@@ -46,7 +46,7 @@ struct QueryCase: Sendable {
       sql: """
         SELECT id FROM docs WHERE json_extract(body, '$.type') = 'hotel'
         AND EXISTS (SELECT 1 FROM json_each(body, '$.public_likes') WHERE value = ?1)
-        """, takesLiker: true, repeats: (2, 20)),
+        """, takesLiker: true, repeats: (4, 20)),
     QueryCase(
       name: "q5", summary: "routes from SFO joined with their airlines",
       text: QueryCase.join,

@@ -159,7 +159,7 @@ final class ResultStorage: @unchecked Sendable {
 
   @inline(never)
   private func grow() {
-    capacity = max(16, capacity * 2)
+    capacity = capacity < 1024 ? max(64, capacity * 4) : capacity * 2
     let larger = UnsafeMutablePointer<QueryValue>.allocate(capacity: capacity * width)
     larger.update(from: values, count: count * width)
     values.deallocate()
