@@ -45,7 +45,7 @@ public struct Suite: Sendable {
 
   /// All suites, in the order in which they run when none is named.
   public static let all = [
-    engine, travel, documents, query, fullText, encryption, convert, upgrade, claims, ycsb, cold, sync, scale,
+    travel, engine, documents, query, fullText, encryption, convert, upgrade, claims, ycsb, cold, sync, scale,
     harness,
   ]
 }
