@@ -124,6 +124,10 @@ struct EnvironmentOpening {
 
   /// Looks at the pages that everything starts from, on a pinned snapshot, before LMDB follows any of them.
   private func checkStructure(_ environment: OpaquePointer) throws {
+    try PageFile.withPinnedMeta { try checkRoots(environment) }
+  }
+
+  private func checkRoots(_ environment: OpaquePointer) throws {
     let transaction = try beginRead(environment)
     defer { mdb_txn_abort(transaction) }
     let file = try PageFile(path: path)

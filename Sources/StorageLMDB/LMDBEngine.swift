@@ -100,9 +100,11 @@ public final class LMDBEngine: StorageEngine {
   /// Walks every page of the last commit in the file itself, without LMDB's map: a damaged file can't crash
   /// it.
   public func checkIntegrity() throws -> [String] {
-    let snapshot = try environment.beginOwnRead()
-    defer { snapshot.end() }
-    return try environment.checkIntegrity(of: snapshot)
+    try PageFile.withPinnedMeta {
+      let snapshot = try environment.beginOwnRead()
+      defer { snapshot.end() }
+      return try environment.checkIntegrity(of: snapshot)
+    }
   }
 
   /// Closes the file, when no snapshot is open. At durability `normal` the last commit is synced first.

@@ -217,8 +217,20 @@ final class PageFile {
     return pread(descriptor, bytes.baseAddress, pageBytes, off_t(page) * off_t(pageBytes)) == pageBytes
   }
 
+  /// How often a snapshot is taken anew whose meta page was gone before it could be read.
+  private static let attempts = 1_000
+
+  /// Calls `body`, which takes a snapshot and asks for its meta page (`meta`), and again for as long as that has been written
+  /// over in between: other processes may commit twice while this one waits for its turn.
+  static func withPinnedMeta<Result>(_ body: () throws -> Result) throws -> Result {
+    for _ in 1..<attempts {
+      do { return try body() } catch let error as StorageError where error.code == .busy {}
+    }
+    return try body()
+  }
+
   /// The meta page of a transaction that a snapshot pins. Another commit but one overwrites it, so this is
-  /// asked right after the snapshot is taken.
+  /// asked right after the snapshot is taken, and throws `busy` when it is gone (`withPinnedMeta`).
   func meta(of transaction: UInt64) throws -> MetaPage {
     let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: pageBytes, alignment: 8)
     defer { bytes.deallocate() }

@@ -196,6 +196,30 @@ struct LMDBTests {
     try engine.close()
   }
 
+  @Test func aMetaPageThatOthersHaveWrittenOverIsAskedForAnew() throws {
+    let path = directory.file()
+    let engine = try open(path)
+    let keyspace = try engine.write { try $0.createKeyspace("k", shape: .documents) }
+    var rounds = 0
+    let meta = try PageFile.withPinnedMeta {
+      rounds += 1
+      let snapshot = try engine.beginRead()
+      defer { snapshot.end() }
+      let number = mdb_txn_id((snapshot as? LMDBReadTransaction)?.slot.transaction)
+      // Two commits leave no meta page of the snapshot's.
+      for commit in 0..<(rounds <= 3 ? 2 : 1) {
+        try engine.write { try $0.put(bytes("\(rounds) \(commit)"), bytes("v"), in: keyspace) }
+      }
+      return try PageFile(path: path).meta(of: UInt64(number))
+    }
+    #expect(rounds == 4)
+    #expect(meta.transaction > 0)
+    #expect(throws: StorageError.self) {
+      try PageFile.withPinnedMeta { throw StorageError(.damaged, "another fault") }
+    }
+    try engine.close()
+  }
+
   @Test func theVariableGivesTheMapsSize() throws {
     #expect(try Child.run("small", directory.file(), 8 << 20, mapBytes: 4 << 20) == 0)
     #expect(try Child.run("large", directory.file(), 8 << 20, mapBytes: 16 << 20) == 0)

@@ -89,10 +89,12 @@ public final class LMDBEncryptedEngine: StorageEngine {
   /// Walks LMDB's pages in the file itself, and then, when they are sound, every record of the last commit: each is
   /// decrypted, which finds any change, and the order and number of entries are looked at.
   public func checkIntegrity() throws -> [String] {
-    let snapshot = try file.beginRead(isOwn: true)
-    defer { snapshot.end() }
-    let faults = try environment.checkIntegrity(of: snapshot.outer)
-    return try faults.isEmpty ? TreeCheck(snapshot).run() : faults
+    try PageFile.withPinnedMeta {
+      let snapshot = try file.beginRead(isOwn: true)
+      defer { snapshot.end() }
+      let faults = try environment.checkIntegrity(of: snapshot.outer)
+      return try faults.isEmpty ? TreeCheck(snapshot).run() : faults
+    }
   }
 
   /// Closes the file, when no snapshot is open, and forgets what was decrypted.
