@@ -41,12 +41,8 @@ final class FileDescriptor: @unchecked Sendable {
   }
 
   func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws {
-    var done = 0
-    while done < bytes.count {
-      let count = pwrite(number, bytes.baseAddress! + done, bytes.count - done, off_t(offset) + off_t(done))
-      if count < 0, errno == EINTR { continue }
-      guard count > 0 else { throw StorageError.system(count == 0 ? EIO : errno, "can't write a blob", path) }
-      done += count
+    guard FileWriting.writeAll(bytes, at: Int(offset), to: number) else {
+      throw StorageError.system(errno, "can't write a blob", path)
     }
   }
 

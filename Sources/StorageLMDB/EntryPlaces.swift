@@ -1,8 +1,8 @@
 import Glibc
 import Storage
 
-/// Where entries of a keyspace lie in the map, for keys that were looked up last: a search from the root takes ten times as
-/// long as a look here.
+/// Where entries of a keyspace lie in the map, for keys that were looked up last: they aren't searched for from the root
+/// again.
 ///
 /// It belongs to a slot, and is for one thread at a time. Pages that a snapshot sees never change, so what was found holds for
 /// as long as snapshots are of the same transaction; for another it begins anew.
@@ -17,7 +17,7 @@ final class EntryPlaces {
   }
 
   private struct Place: BitwiseCopyable {
-    /// The key's hash but for its lowest bits, which say where the place is.
+    /// The key's hash, whose lowest bits say where the place is.
     var hash: UInt64 = 0
     var generation: UInt32 = 0
     var keyCount: UInt16 = 0
@@ -26,7 +26,7 @@ final class EntryPlaces {
   }
 
   private static let count = 2048
-  // 80 KB, of which the system gives what is used.
+  // 80 KB.
   private let places: UnsafeMutablePointer<Place>
   @exclusivity(unchecked) private var version: Version
   /// What places of this version carry; those with another are empty.

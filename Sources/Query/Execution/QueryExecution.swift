@@ -156,19 +156,19 @@ final class QueryExecution {
     let arena = context.arena
     let start = arena.mark
     defer { arena.rewind(to: start) }
-    // Locals: a row that is refused retains nothing.
-    let context = context
-    let test = filter.flatMap { ScanTests($0.scanTests(step.source, context), arena) }
-    let mark = arena.mark
     if !step.needsRecord, !step.includesDeleted {
       try snapshot.forEachID(in: range, order: order) { id in
-        arena.rewind(to: mark)
+        arena.rewind(to: start)
         row.pointee = SourceRow(id: id)
         goesOn = try offer(step, filter, count, next)
         return goesOn
       }
       return goesOn
     }
+    // Locals: a row that is refused retains nothing.
+    let context = context
+    let test = filter.flatMap { ScanTests($0.scanTests(step.source, context), arena) }
+    let mark = arena.mark
     let cancellation = cancellation
     let sharedKeys = sharedKeys
     try snapshot.forEachRecord(in: range, order: order) { id, record in

@@ -1,3 +1,5 @@
+import Storage
+
 /// The records that a join has looked up last, by ID: for one step of one run of a query, while its snapshot lasts.
 ///
 /// What it hands out stays until the next call.
@@ -46,9 +48,7 @@ final class RecordMemo {
     of id: UnsafeRawBufferPointer,
     orElse find: (UnsafeRawBufferPointer) throws -> UnsafeRawBufferPointer?
   ) throws -> (id: UnsafeRawBufferPointer, record: UnsafeRawBufferPointer)? {
-    var hash: UInt64 = 0
-    for byte in id { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
-    let entry = entries + Int((hash &* 0x9E37_79B9_7F4A_7C15) >> (64 - Self.bits))
+    let entry = entries + Int(KeyHash.of(id, 0) >> (64 - Self.bits))
     lookups &+= 1
     if entry.pointee.idCount == id.count, id.count > 0, entry.pointee.id[..<id.count].elementsEqual(id) {
       hits &+= 1

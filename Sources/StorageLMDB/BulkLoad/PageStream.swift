@@ -43,16 +43,8 @@ final class PageStream {
 
   /// Writes over what the file has there.
   func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws {
-    guard var place = bytes.baseAddress else { return }
-    var left = bytes.count
-    var offset = offset
-    while left > 0 {
-      let count = pwrite(descriptor, place, left, offset)
-      if count < 0, errno == EINTR { continue }
-      guard count > 0 else { throw StorageError.lmdb(errno, "pages could not be written", path: path) }
-      place += count
-      offset += count
-      left -= count
+    guard FileWriting.writeAll(bytes, at: offset, to: descriptor) else {
+      throw StorageError.lmdb(errno, "pages could not be written", path: path)
     }
   }
 }

@@ -152,19 +152,13 @@ final class PageWriter: @unchecked Sendable {
 
   private func write(_ buffer: Buffer) throws {
     if let keys { try encrypt(buffer, keys) }
-    var place = UnsafeRawPointer(buffer.memory)
-    var left = buffer.pages * SQLiteLayout.pageBytes
-    var offset = Int(buffer.first - 1) * SQLiteLayout.pageBytes
-    while left > 0 {
-      let count = pwrite(descriptor, place, left, offset)
-      if count < 0, errno == EINTR { continue }
-      guard count > 0 else { throw SQLiteFile.systemError("writing pages", path) }
-      place += count
-      offset += count
-      left -= count
+    let bytes = UnsafeRawBufferPointer(
+      start: buffer.memory, count: buffer.pages * SQLiteLayout.pageBytes)
+    let offset = Int(buffer.first - 1) * SQLiteLayout.pageBytes
+    guard FileWriting.writeAll(bytes, at: offset, to: descriptor) else {
+      throw SQLiteFile.systemError("writing pages", path)
     }
-    let written = buffer.pages * SQLiteLayout.pageBytes
-    WriteBehind.note(descriptor, offset: offset - written, count: written)
+    WriteBehind.note(descriptor, offset: offset, count: bytes.count)
   }
 
   private func encrypt(_ buffer: Buffer, _ keys: PageCipher.Keys) throws {

@@ -1,0 +1,178 @@
+import CLMDB
+import Foundation
+import Storage
+import TestSupport
+import Testing
+
+@testable import StorageLMDB
+
+/// The map: its size, its growth, and what is read beside it.
+extension LMDBTests {
+  @Test func aFullMapIsATypedErrorAndGrowsBeforeTheNextWriteWhenNobodyReads() throws {
+    let engine = try open(directory.file(), mapBytes: 1 << 20)
+    let keyspace = try engine.write { try $0.createKeyspace("k", shape: .documents) }
+    let value = [UInt8](repeating: 7, count: 900 << 10)
+    try engine.write { try $0.put(bytes("a"), bytes("small"), in: keyspace) }
+    let snapshot = try engine.beginRead()
+    for _ in 0..<3 {
+      // With a snapshot open the map must stay where it is.
+      let failure = try code {
+        try engine.write { transaction in
+          try transaction.put(bytes("b"), value, in: keyspace)
+          try transaction.put(bytes("c"), value, in: keyspace)
+        }
+      }
+      #expect(failure == .mapFull)
+      #expect(try snapshot.bytes(bytes("a"), in: keyspace) == bytes("small"))
+    }
+    snapshot.end()
+    try engine.write { transaction in
+      try transaction.put(bytes("b"), value, in: keyspace)
+    }
+    #expect(try engine.read { try $0.count(of: keyspace) } == 2)
+    var attempts = 0
+    while try code({ try engine.write { try $0.put(bytes("c"), value + value + value, in: keyspace) } })
+      == .mapFull
+    {
+      attempts += 1
+      try #require(attempts < 5)
+    }
+    #expect(try engine.read { try $0.count(of: keyspace) } == 3)
+    #expect(try engine.checkIntegrity() == [])
+    try engine.close()
+  }
+
+  /// What a slot remembers of a transaction points into the map.
+  @Test func entriesAreFollowedAfterTheMapHasMovedAndAfterOtherTransactions() throws {
+    let engine = try open(directory.file(), mapBytes: 1 << 20)
+    let (index, docs) = try engine.write { transaction in
+      let index = try transaction.createKeyspace("index", shape: .entries)
+      let docs = try transaction.createKeyspace("docs", shape: .documents)
+      for number in 100..<200 {
+        try transaction.put(bytes("\(number)"), [], in: index)
+        try transaction.put(bytes("\(number)"), bytes("value \(number)"), in: docs)
+      }
+      return (index, docs)
+    }
+    func followed() throws -> [String] {
+      var values: [String] = []
+      try engine.read { transaction in
+        for order in [ScanOrder.ascending, .descending] {
+          try transaction.follow(index, .all, order: order, into: docs) { key, _ in
+            .key(key)
+          } _: { key, value in
+            values.append("\(String(decoding: key, as: UTF8.self)) \(String(decoding: value, as: UTF8.self))")
+            return true
+          }
+        }
+      }
+      return values
+    }
+    let numbers = Array(100..<200)
+    let wanted = (numbers + numbers.reversed()).map { "\($0) value \($0)" }
+    #expect(try followed() == wanted)
+    let size = MapSize.current(of: engine.environment.handle)
+    // It grows before the write after one that was too large, and none of them is committed.
+    let large = [UInt8](repeating: 7, count: 3 << 20)
+    for _ in 0..<3 {
+      _ = try code {
+        try engine.write { transaction in
+          try transaction.put(bytes("large"), large, in: docs)
+          throw StorageError(.closed, "not to be committed")
+        }
+      }
+      #expect(try followed() == wanted)
+    }
+    #expect(MapSize.current(of: engine.environment.handle) > size)
+    try engine.write { transaction in
+      for number in numbers { try transaction.put(bytes("\(number)"), bytes("other \(number)"), in: docs) }
+    }
+    #expect(try followed() == wanted.map { $0.replacing("value", with: "other") })
+    #expect(try engine.write { try $0.delete(bytes("150"), in: docs) })
+    #expect(try followed().count == wanted.count - 2)
+    try engine.close()
+  }
+
+  @Test func aCopyIntoASmallMapGrowsIt() throws {
+    let source = try open(directory.file("source"))
+    try source.write { transaction in
+      for name in ["a", "b", "c"] {
+        let keyspace = try transaction.createKeyspace(name, shape: .documents)
+        for number in 1_000..<2_500 {
+          try transaction.put(
+            bytes("\(number)"), [UInt8](repeating: UInt8(number & 255), count: number * 5), in: keyspace)
+        }
+      }
+    }
+    let target = try open(directory.file("target"), mapBytes: 1 << 20)
+    let record = try source.read { try KeyspaceCopy(from: $0, to: target).run() }
+    #expect(record.total.entries == 4_500)
+    try record.verify(target)
+    try target.close()
+    try source.close()
+  }
+
+  @Test func aSwallowedFailureIsToldByTheCommit() throws {
+    let engine = try open(directory.file(), mapBytes: 1 << 20)
+    let keyspace = try engine.write { try $0.createKeyspace("k", shape: .documents) }
+    let failure = try code {
+      try engine.write { transaction in
+        try transaction.put(bytes("a"), bytes("1"), in: keyspace)
+        try? transaction.put(bytes("b"), [UInt8](repeating: 1, count: 4 << 20), in: keyspace)
+        #expect(try code { try transaction.put(bytes("c"), bytes("1"), in: keyspace) } == .mapFull)
+      }
+    }
+    #expect(failure != nil)
+    #expect(try engine.read { try $0.count(of: keyspace) } == 0)
+    try engine.write { try $0.put(bytes("a"), bytes("1"), in: keyspace) }
+    try engine.close()
+  }
+
+  @Test func anotherProcesssGrowthIsTakenOverUnlessASnapshotIsOpen() throws {
+    let engine = try open(directory.file(), mapBytes: 1 << 20)
+    let keyspace = try engine.write { try $0.createKeyspace("k", shape: .documents) }
+    let snapshot = try engine.beginRead()
+    try #require(try Child.run("large", directory.file(), 8 << 20, mapBytes: 64 << 20) == 0)
+    #expect(try code { _ = try engine.beginRead() } == .mapFull)
+    #expect(try code { try engine.write { (_: any WriteTransaction) in } } == .mapFull)
+    #expect(try snapshot.count(of: keyspace) == 0)
+    snapshot.end()
+    #expect(try engine.read { try $0.bytes(bytes("large"), in: keyspace)?.count } == 8 << 20)
+    try engine.write { try $0.put(bytes("a"), bytes("1"), in: keyspace) }
+    try engine.close()
+  }
+
+  @Test func aMetaPageThatOthersHaveWrittenOverIsAskedForAnew() throws {
+    let path = directory.file()
+    let engine = try open(path)
+    let keyspace = try engine.write { try $0.createKeyspace("k", shape: .documents) }
+    var rounds = 0
+    let meta = try PageFile.withPinnedMeta {
+      rounds += 1
+      let snapshot = try engine.beginRead()
+      defer { snapshot.end() }
+      let number = mdb_txn_id((snapshot as? LMDBReadTransaction)?.slot.transaction)
+      // Two commits leave no meta page of the snapshot's.
+      for commit in 0..<(rounds <= 3 ? 2 : 1) {
+        try engine.write { try $0.put(bytes("\(rounds) \(commit)"), bytes("v"), in: keyspace) }
+      }
+      return try PageFile(path: path).meta(of: UInt64(number))
+    }
+    #expect(rounds == 4)
+    #expect(meta.transaction > 0)
+    #expect(throws: StorageError.self) {
+      try PageFile.withPinnedMeta { throw StorageError(.damaged, "another fault") }
+    }
+    try engine.close()
+  }
+
+  @Test func theVariableGivesTheMapsSize() throws {
+    #expect(try Child.run("small", directory.file(), 8 << 20, mapBytes: 4 << 20) == 0)
+    #expect(try Child.run("large", directory.file(), 8 << 20, mapBytes: 16 << 20) == 0)
+  }
+
+  @Test(.enabled(if: !isSanitized, "a sanitizer takes more address space than that"))
+  func theMapIsSmallerWhereAddressSpaceIsShort() throws {
+    #expect(try Child.run("address-space", directory.file(), 8 << 30) == 0)
+  }
+}
