@@ -39,6 +39,11 @@ public struct StorageError: Error, Sendable, CustomStringConvertible {
     case inUse
     /// Another process wrote for longer than the engine waits.
     case busy
+    /// The transaction met the writes of another one and was rolled back. The same body may be run again, on what is
+    /// stored now.
+    case conflict
+    /// The engine no longer keeps what this snapshot sees. A new snapshot sees what is stored now.
+    case snapshotExpired
     case closed
     case invalidArgument
     /// This engine can't do that.
