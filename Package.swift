@@ -10,6 +10,9 @@ let fuzzing = ProcessInfo.processInfo.environment["TOUCHSTONE_FUZZ"] != nil
 let testTargets = ProcessInfo.processInfo.environment["TOUCHSTONE_TESTS"]?
   .split(separator: ",").map(String.init)
 
+// Views over lent bytes (docs/architecture.md). Packages that use such a target need no flag.
+let lifetimes: [SwiftSetting] = [.enableExperimentalFeature("Lifetimes")]
+
 let package = Package(
   name: "Touchstone",
   products: [
@@ -46,7 +49,7 @@ let package = Package(
       linkerSettings: [.linkedLibrary("simdjson")]),
 
     // The library, bottom to top (docs/architecture.md).
-    .target(name: "Storage", dependencies: ["CFileSystem"]),
+    .target(name: "Storage", dependencies: ["CFileSystem"], swiftSettings: lifetimes),
     .target(name: "SQLiteLibrary", dependencies: ["CSQLite"]),
     .target(name: "StorageSQLite", dependencies: ["Storage", "SQLiteLibrary", "CCrypto"]),
     .target(name: "StorageLMDB", dependencies: ["Storage", "Encryption", "CLMDB", "CCrypto"]),

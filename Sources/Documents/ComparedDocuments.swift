@@ -20,8 +20,8 @@ final class ComparedDocuments {
   private let context: DocumentStore.Context
   private let keyspaces: DocumentStore.Keyspaces
   private let blobs: BlobStore?
-  private let live: any Cursor
-  private let deleted: any Cursor
+  private let live: any UnsafeCursor
+  private let deleted: any UnsafeCursor
   private var nextLive: Entry?
   private var nextDeleted: Entry?
 
@@ -32,8 +32,8 @@ final class ComparedDocuments {
     keyspaces = context.keyspaces
     sharedKeys = try store.currentSharedKeys(transaction, context)
     blobs = store.blobs
-    live = try transaction.cursor(in: keyspaces.docs, .all)
-    deleted = try transaction.cursor(in: keyspaces.deleted, .all)
+    live = try transaction.unsafeCursor(in: keyspaces.docs, .all)
+    deleted = try transaction.unsafeCursor(in: keyspaces.deleted, .all)
   }
 
   // MARK: Documents
@@ -105,8 +105,8 @@ final class ComparedDocuments {
   // MARK: What lies under names
 
   /// A cursor before the first entry; nil when there is no such keyspace.
-  func cursor(over keyspace: String) throws -> (any Cursor)? {
-    try transaction.keyspace(named: keyspace).map { try transaction.cursor(in: $0, .all) }
+  func cursor(over keyspace: String) throws -> (any UnsafeCursor)? {
+    try transaction.keyspace(named: keyspace).map { try transaction.unsafeCursor(in: $0, .all) }
   }
 
   /// The indexes by name: kind and definition in words.

@@ -68,7 +68,7 @@ final class DocumentCheck {
   // MARK: docs and deleted
 
   private func checkDocuments(_ keyspace: Keyspace, areDeleted: Bool) throws {
-    try transaction.scan(keyspace, order: .stored) { key, value in
+    try transaction.unsafeScan(keyspace, order: .stored) { key, value in
       counts[areDeleted ? 1 : 0, default: 0] += 1
       try check.step()
       let id = String(decoding: key, as: UTF8.self)
@@ -192,7 +192,7 @@ final class DocumentCheck {
   // MARK: changes
 
   private func checkChanges() throws {
-    try transaction.scan(keyspaces.changes) { key, value in
+    try transaction.unsafeScan(keyspaces.changes) { key, value in
       counts[2, default: 0] += 1
       try check.step()
       guard key.count == 8, value.count > 1 else {
@@ -214,7 +214,7 @@ final class DocumentCheck {
   private func checkBodies(_ keyspace: Keyspace, known: SequenceSet) throws {
     let isOfLeaves = keyspace == keyspaces.conflicts
     let subject = isOfLeaves ? "keyspace conflicts" : "keyspace bodies"
-    try transaction.scan(keyspace) { key, value in
+    try transaction.unsafeScan(keyspace) { key, value in
       counts[isOfLeaves ? 4 : 3, default: 0] += 1
       try check.step()
       guard key.count == 8 else {
@@ -243,7 +243,7 @@ final class DocumentCheck {
   private func checkHistories() throws {
     guard let keyspace = try transaction.keyspace(named: HistoryBlock.keyspace) else { return }
     var last: [UInt8] = []
-    try transaction.scan(keyspace, .all, order: .ascending, fetch: .keys) { key, _ in
+    try transaction.unsafeScan(keyspace, .all, order: .ascending, fetch: .keys) { key, _ in
       counts[6, default: 0] += 1
       try check.step()
       guard let id = HistoryBlock.documentID(in: key) else {
@@ -270,7 +270,7 @@ final class DocumentCheck {
 
   /// Each document that expires has an entry in each, and is there.
   private func checkExpirations() throws {
-    try transaction.scan(keyspaces.expirations) { id, time in
+    try transaction.unsafeScan(keyspaces.expirations) { id, time in
       counts[5, default: 0] += 1
       try check.step()
       let name = String(decoding: id, as: UTF8.self)

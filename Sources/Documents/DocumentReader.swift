@@ -31,9 +31,9 @@ public final class DocumentReader {
   @inline(__always)
   public func follow(
     _ index: Keyspace, _ range: KeyRange, order: ScanOrder,
-    reference: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> ScanReference,
+    reference: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> UnsafeReference,
     _ body: (_ id: UnsafeRawBufferPointer, _ record: UnsafeRawBufferPointer) throws -> Bool
   ) throws {
-    try transaction.follow(index, range, order: order, into: docs, reference: reference, body)
+    try transaction.unsafeFollow(index, range, order: order, into: docs, reference: reference, body)
   }
 }

@@ -50,11 +50,12 @@ extension DocumentSnapshot {
         }
       } else if documents.mode == .includingDeleted, try transaction.count(of: keyspaces.deleted) > 0 {
         try merge(
-          transaction.cursor(in: keyspaces.docs, range), transaction.cursor(in: keyspaces.deleted, range),
+          transaction.unsafeCursor(in: keyspaces.docs, range),
+          transaction.unsafeCursor(in: keyspaces.deleted, range),
           isDescending: documents.isDescending, take)
       } else {
         let order: ScanOrder = documents.isDescending ? .descending : .ascending
-        try transaction.scan(keyspaces.docs, range, order: order, fetch: .entries, take)
+        try transaction.unsafeScan(keyspaces.docs, range, order: order, fetch: .entries, take)
       }
     }
   }
@@ -69,7 +70,7 @@ extension DocumentSnapshot {
     guard limit > 0 else { return [] }
     guard try limit < max(1_000, transaction.count(of: keyspaces.docs) / 8) else { return nil }
     var ids: [[UInt8]] = []
-    try transaction.scan(keyspaces.changes, order: .stored) { _, change in
+    try transaction.unsafeScan(keyspaces.changes, order: .stored) { _, change in
       guard let flags = change.first else { throw DocumentRecord.damaged }
       if DocumentRecord.Flags(rawValue: flags).contains(.conflicted) {
         let id = UnsafeRawBufferPointer(rebasing: change[1...])
@@ -92,7 +93,7 @@ extension DocumentSnapshot {
 
   /// Goes through two cursors in one order.
   private func merge(
-    _ first: any Cursor, _ second: any Cursor, isDescending: Bool,
+    _ first: any UnsafeCursor, _ second: any UnsafeCursor, isDescending: Bool,
     _ take: (UnsafeRawBufferPointer, UnsafeRawBufferPointer) throws -> Bool
   ) throws {
     var left = isDescending ? try first.last() : try first.first()

@@ -34,7 +34,7 @@ extension DocumentSnapshot {
     let (transaction, context) = try open()
     if isOfBatch { store.writer.beginScan() }
     defer { if isOfBatch { store.writer.endScan() } }
-    try transaction.scan(context.keyspaces.docs, range, order: order, fetch: .keys) { key, _ in
+    try transaction.unsafeScan(context.keyspaces.docs, range, order: order, fetch: .keys) { key, _ in
       try body(key)
     }
   }

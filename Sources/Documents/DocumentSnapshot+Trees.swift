@@ -32,7 +32,7 @@ extension DocumentSnapshot {
     defer { if isOfBatch { store.writer.endScan() } }
     var goesOn = true
     for keyspace in [keyspaces.docs, keyspaces.deleted] where goesOn {
-      try transaction.scan(keyspace, .all, order: .ascending, fetch: .entries) { key, value in
+      try transaction.unsafeScan(keyspace, .all, order: .ascending, fetch: .entries) { key, value in
         let record = try DocumentRecord(value)
         do {
           try tree.decode(record.tree)

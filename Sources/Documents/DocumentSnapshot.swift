@@ -122,7 +122,7 @@ public final class DocumentSnapshot {
     let (transaction, context) = try open()
     if isOfBatch { store.writer.beginScan() }
     defer { if isOfBatch { store.writer.endScan() } }
-    try transaction.scan(context.keyspaces.docs, range, order: order, fetch: .entries, body)
+    try transaction.unsafeScan(context.keyspaces.docs, range, order: order, fetch: .entries, body)
   }
 
   /// The same for tombstones, by ID.
@@ -139,7 +139,7 @@ public final class DocumentSnapshot {
     let sharedKeys = try store.currentSharedKeys(transaction, context)
     if isOfBatch { store.writer.beginScan() }
     defer { if isOfBatch { store.writer.endScan() } }
-    try transaction.scan(keyspace, range, order: order, fetch: .entries) { key, value in
+    try transaction.unsafeScan(keyspace, range, order: order, fetch: .entries) { key, value in
       let record = try DocumentRecord(value)
       return try body(DocumentView(idBytes: key, bytes: value, record: record, sharedKeys: sharedKeys))
     }

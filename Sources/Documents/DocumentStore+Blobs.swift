@@ -70,7 +70,7 @@ extension DocumentStore {
           context.keyspaces.docs, context.keyspaces.deleted, context.keyspaces.bodies,
           context.keyspaces.conflicts,
         ] {
-          try transaction.scan(keyspace, order: .stored) { _, value in
+          try transaction.unsafeScan(keyspace, order: .stored) { _, value in
             try sweep.keepAll(in: value)
             return !sweep.isEmpty
           }
@@ -94,13 +94,13 @@ extension DocumentStore {
           lower: .exclusive(
             (0..<8).map { UInt8(truncatingIfNeeded: removal.sequence >> UInt64(56 - 8 * $0)) }))
         for keyspace in [keyspaces.bodies, keyspaces.conflicts] {
-          try transaction.scan(keyspace, since) { _, value in
+          try transaction.unsafeScan(keyspace, since) { _, value in
             try removal.sweep.keepAll(in: value)
             return true
           }
         }
         var changed: [(id: [UInt8], isDeleted: Bool)] = []
-        try transaction.scan(keyspaces.changes, since) { _, value in
+        try transaction.unsafeScan(keyspaces.changes, since) { _, value in
           guard let flags = value.first else { throw DocumentRecord.damaged }
           changed.append(
             (Array(value.dropFirst()), DocumentRecord.Flags(rawValue: flags).contains(.deleted)))

@@ -19,7 +19,7 @@ extension DocumentStore {
     try reading { transaction, _ in
       guard let keyspace = try transaction.keyspace(named: DocumentStore.localKeyspace) else { return [] }
       var ids: [String] = []
-      try transaction.scan(keyspace, .all, order: .ascending, fetch: .keys) { key, _ in
+      try transaction.unsafeScan(keyspace, .all, order: .ascending, fetch: .keys) { key, _ in
         ids.append(String(decoding: key, as: UTF8.self))
         return true
       }

@@ -59,7 +59,7 @@ extension DocumentStore {
       var changes: [(id: String, flags: UInt8, sequence: UInt64)] = []
       let range = KeyRange(lower: .exclusive(sequenceBytes(begin)), upper: .inclusive(sequenceBytes(end)))
       if begin < end {
-        try transaction.scan(context.keyspaces.changes, range) { key, value in
+        try transaction.unsafeScan(context.keyspaces.changes, range) { key, value in
           guard key.count == 8, value.count > 1 else {
             throw DocumentError(.damaged, "an entry of the changes can't be read")
           }

@@ -74,7 +74,7 @@ extension DocumentStore {
     let lower = (0..<8).map { UInt8(truncatingIfNeeded: sequence >> UInt64(56 - 8 * $0)) }
     if isOfBatch { writer.beginScan() }
     defer { if isOfBatch { writer.endScan() } }
-    try transaction.scan(context.keyspaces.changes, KeyRange(lower: .exclusive(lower))) { key, value in
+    try transaction.unsafeScan(context.keyspaces.changes, KeyRange(lower: .exclusive(lower))) { key, value in
       guard key.count == 8, value.count > 1 else {
         throw DocumentError(.damaged, "an entry of the changes can't be read")
       }

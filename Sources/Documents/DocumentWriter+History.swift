@@ -93,7 +93,7 @@ extension DocumentWriter {
     let range = HistoryBlock.range(of: id, below: generation)
     var count: UInt64 = 0
     var bodies: [UInt64] = []
-    try transaction.scan(keyspace, range) { _, block in
+    try transaction.unsafeScan(keyspace, range) { _, block in
       try HistoryBlock.forEach(in: block) { revision, sequence, flags in
         count += 1
         if flags.contains(.hasBody), revision.generation < bodiesBelow { bodies.append(sequence) }

@@ -255,7 +255,7 @@ extension DocumentWriter {
     var last: [UInt8] = []
     var count = 0
     let upper = withSequenceKey(min(end, maximumSequence)) { KeyRange.Bound.inclusive(Array($0)) }
-    try transaction.scan(keyspaces.bodies, KeyRange(upper: upper), order: .ascending, fetch: .keys) {
+    try transaction.unsafeScan(keyspaces.bodies, KeyRange(upper: upper), order: .ascending, fetch: .keys) {
       key, _ in
       last = Array(key)
       count += 1

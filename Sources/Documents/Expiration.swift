@@ -73,7 +73,7 @@ extension DocumentWriter {
     let upper =
       ExpirationTime.bytes(milliseconds) + [UInt8](repeating: 0xFF, count: DocumentID.maximumStoredBytes)
     var due: [[UInt8]] = []
-    try transaction.scan(
+    try transaction.unsafeScan(
       keyspaces.expiry, KeyRange(upper: .inclusive(upper)), order: .ascending, fetch: .keys
     ) { key, _ in
       due.append(Array(key))
@@ -125,7 +125,7 @@ extension DocumentStore {
     guard limit > 0 else { return [] }
     return try reading { transaction, context in
       var found: [ScheduledExpiration] = []
-      try transaction.scan(context.keyspaces.expiry, .all, order: .ascending, fetch: .keys) { key, _ in
+      try transaction.unsafeScan(context.keyspaces.expiry, .all, order: .ascending, fetch: .keys) { key, _ in
         let time = try ExpirationTime.read(key)
         let id = String(decoding: UnsafeRawBufferPointer(rebasing: key[8...]), as: UTF8.self)
         found.append(ScheduledExpiration(documentID: id, milliseconds: time))

@@ -61,7 +61,7 @@ enum HistoryBlock {
     _ body: (_ id: StoredRevisionID, _ sequence: UInt64, _ flags: RevisionFlags) throws -> Void
   ) throws {
     guard let keyspace = try transaction.keyspace(named: keyspace) else { throw damaged }
-    try transaction.scan(keyspace, range(of: id), order: .descending, fetch: .entries) { _, block in
+    try transaction.unsafeScan(keyspace, range(of: id), order: .descending, fetch: .entries) { _, block in
       try forEach(in: block, body)
       return true
     }

@@ -112,7 +112,7 @@ public struct IndexedDocuments {
     in range: KeyRange = .all, order: ScanOrder = .stored,
     _ body: (_ documentID: UnsafeRawBufferPointer, _ body: Value) throws -> Bool
   ) throws {
-    try transaction.scan(keyspace, range, order: order, fetch: .entries) { key, value in
+    try transaction.unsafeScan(keyspace, range, order: order, fetch: .entries) { key, value in
       guard let root = FleeceReader.root(of: try DocumentRecord(value).body) else {
         throw DocumentRecord.damaged
       }

@@ -103,7 +103,7 @@ final class IndexCatalog: Sendable {
   {
     guard generation > 0 else { return empty }
     var records: [IndexRecord] = []
-    try transaction.scan(meta, .prefix(IndexRecord.keyPrefix)) { key, value in
+    try transaction.unsafeScan(meta, .prefix(IndexRecord.keyPrefix)) { key, value in
       records.append(try IndexRecord(key: key, value: value))
       return true
     }

@@ -82,7 +82,7 @@ public struct PlaintextSampling {
   private func each(
     of keyspace: Keyspace, _ body: (UnsafeRawBufferPointer, UnsafeRawBufferPointer) throws -> Void
   ) throws {
-    try check.transaction.scan(keyspace, order: .stored) { key, value in
+    try check.transaction.unsafeScan(keyspace, order: .stored) { key, value in
       try check.step()
       try body(key, value)
       if samples.isFull { try whenFull() }

@@ -109,14 +109,3 @@ public struct ScanEntry: BitwiseCopyable {
     self.value = value
   }
 }
-
-/// What an entry refers to (`ReadTransaction.follow`).
-@frozen
-public enum ScanReference {
-  /// The entry of another keyspace with this key.
-  case key(UnsafeRawBufferPointer)
-  /// Nothing that is wanted.
-  case none
-  /// Nothing, and no more entries are wanted.
-  case end
-}

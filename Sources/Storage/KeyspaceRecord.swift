@@ -129,7 +129,7 @@ public struct KeyspaceRecord: Sendable {
         throw KeyspaceRecord.different("the keyspace \(piece.keyspace) is gone", copy.path)
       }
       var digest = EntryDigest()
-      try transaction.scan(keyspace, piece.range) { key, value in
+      try transaction.unsafeScan(keyspace, piece.range) { key, value in
         digest.add(key, value)
         return true
       }

@@ -130,7 +130,7 @@ final class ReadAhead: @unchecked Sendable {
     var chunk = Unmanaged.passUnretained(empty(index, first: 0))
     var bytes = 0
     var isStopped = false
-    try transaction.scan(keyspaces[index].keyspace, KeyRange(lower: start)) { key, value in
+    try transaction.unsafeScan(keyspaces[index].keyspace, KeyRange(lower: start)) { key, value in
       if !chunk._withUnsafeGuaranteedRef({ $0.append(key, value) }) {
         let full = chunk.takeUnretainedValue()
         let following = full.first + full.entries

@@ -35,6 +35,10 @@ public struct StorageError: Error, Sendable, CustomStringConvertible {
     case outOfOrder
     /// `write` was called inside `write`.
     case nestedWrite
+    /// A write, or a move of a cursor, inside a closure that bytes are lent to.
+    case bytesAreLent
+    /// A cursor was asked for its entry, and stands on none.
+    case notOnEntry
     /// Another process or another open of this path holds what is needed.
     case inUse
     /// Another process wrote for longer than the engine waits.

@@ -6,7 +6,7 @@ import Storage
 ///
 /// In a snapshot `next` fetches some entries ahead, as a scan does: what they point to stays. LMDB's cursor then
 /// stands on the last one fetched, and is brought back when the move after is another.
-final class LMDBCursor: Cursor {
+final class LMDBCursor: UnsafeCursor {
   private enum Place {
     case beforeFirst
     case onEntry

@@ -77,7 +77,7 @@ final class LMDBReadTransaction: ReadTransaction {
     throw failed(result, "a value could not be read")
   }
 
-  func scan(
+  func unsafeScan(
     _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
     _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
   ) throws {
@@ -88,7 +88,7 @@ final class LMDBReadTransaction: ReadTransaction {
     if result != 0, result != MDB_NOTFOUND { throw failed(result, "a scan could not go on") }
   }
 
-  func scanBatches(
+  func unsafeScanBatches(
     _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder,
     _ body: (_ entries: UnsafeBufferPointer<ScanEntry>) throws -> Bool
   ) throws {
@@ -99,9 +99,9 @@ final class LMDBReadTransaction: ReadTransaction {
     if result != 0, result != MDB_NOTFOUND { throw failed(result, "a scan could not go on") }
   }
 
-  func follow(
+  func unsafeFollow(
     _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, into target: Keyspace,
-    reference: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> ScanReference,
+    reference: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> UnsafeReference,
     _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
   ) throws {
     let handle = try handle(of: target)
@@ -110,7 +110,7 @@ final class LMDBReadTransaction: ReadTransaction {
         keyspace: target.number, transaction: mdb_txn_id(transaction), map: environment.mapGeneration))
     let cursor = try takeCursor(handle)
     defer { slot.giveBack(cursor, handle) }
-    try scanBatches(keyspace, range, order: order) { entries in
+    try unsafeScanBatches(keyspace, range, order: order) { entries in
       for entry in entries {
         switch try reference(entry.key, entry.value) {
         case .end: return false
@@ -141,7 +141,7 @@ final class LMDBReadTransaction: ReadTransaction {
     return UnsafeRawBufferPointer(found: value)
   }
 
-  func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor {
+  func unsafeCursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any UnsafeCursor {
     let handle = try handle(of: keyspace)
     return LMDBCursor(try takeCursor(handle), handle, range, reader: self, writer: nil)
   }

@@ -101,7 +101,7 @@ final class LMDBWriteTransaction: WriteTransaction {
     throw failed(result, "a value could not be read")
   }
 
-  func scan(
+  func unsafeScan(
     _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
     _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
   ) throws {
@@ -111,7 +111,7 @@ final class LMDBWriteTransaction: WriteTransaction {
     if result != 0, result != MDB_NOTFOUND { throw failed(result, "a scan could not go on") }
   }
 
-  func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor {
+  func unsafeCursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any UnsafeCursor {
     let handle = try handle(of: keyspace)
     return LMDBCursor(try openCursor(handle), handle, range, reader: nil, writer: self)
   }

@@ -3,7 +3,7 @@ import Storage
 
 extension EngineConnection {
   typealias Reference =
-    (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> ScanReference
+    (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> UnsafeReference
 
   /// `ReadTransaction.follow` of a snapshot, into documents: one statement that goes through the entries and fetches the row
   /// where each key was found the last time.

@@ -7,7 +7,7 @@ import Storage
 
 /// A place in a keyspace: a scan's statement that is stepped by and by, and replaced by one of the other
 /// direction when the cursor turns.
-final class SQLiteCursor: Cursor {
+final class SQLiteCursor: UnsafeCursor {
   private enum Place {
     case before, entry, after
   }

@@ -41,26 +41,27 @@ final class SQLiteReadTransaction: ReadTransaction {
     try open().get(key, in: keyspace)
   }
 
-  func scan(
+  func unsafeScan(
     _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
     _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
   ) throws {
-    try open().scan(keyspace, range, order: order, fetch: fetch, body)
+    try open().unsafeScan(keyspace, range, order: order, fetch: fetch, body)
   }
 
-  func follow(
+  func unsafeFollow(
     _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, into target: Keyspace,
-    reference: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> ScanReference,
+    reference: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> UnsafeReference,
     _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
   ) throws {
     let connection = try open()
     guard keyspace.shape == .entries, target.shape == .documents else {
-      return try followByGetting(keyspace, range, order: order, into: target, reference: reference, body)
+      return try unsafeFollowByGetting(
+        keyspace, range, order: order, into: target, reference: reference, body)
     }
     try connection.follow(keyspace, range, order: order, into: target, reference: reference, body)
   }
 
-  func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor {
+  func unsafeCursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any UnsafeCursor {
     try SQLiteCursor(open(), keyspace, range)
   }
 

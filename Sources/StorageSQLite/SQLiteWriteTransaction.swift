@@ -41,14 +41,14 @@ final class SQLiteWriteTransaction: WriteTransaction {
     try open().get(key, in: keyspace)
   }
 
-  func scan(
+  func unsafeScan(
     _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
     _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
   ) throws {
-    try open().scan(keyspace, range, order: order, fetch: fetch, body)
+    try open().unsafeScan(keyspace, range, order: order, fetch: fetch, body)
   }
 
-  func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor {
+  func unsafeCursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any UnsafeCursor {
     try SQLiteCursor(open(), keyspace, range)
   }
 

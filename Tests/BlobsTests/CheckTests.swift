@@ -76,7 +76,7 @@ import Testing
     /// The first key of a keyspace.
     func first(_ name: String) throws -> [UInt8] {
       var first: [UInt8] = []
-      try transaction.scan(try keyspace(name)) { key, _ in
+      try transaction.unsafeScan(try keyspace(name)) { key, _ in
         first = Array(key)
         return false
       }

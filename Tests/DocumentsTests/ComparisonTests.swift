@@ -262,7 +262,7 @@ private func plantBody(_ database: Database, _ keyspace: String, _ change: ([UIn
   try database.engine.write { (transaction: any WriteTransaction) throws -> Void in
     let bodies = try #require(try transaction.keyspace(named: keyspace))
     var found: [([UInt8], [UInt8])] = []
-    try transaction.scan(bodies) { key, value in
+    try transaction.unsafeScan(bodies) { key, value in
       found.append((Array(key), Array(value)))
       return true
     }

@@ -97,7 +97,7 @@ import Touchstone
         var victims: [(String, [UInt8], [UInt8])] = []
         try database.engine.read { transaction in
           for (name, keyspace) in try transaction.keyspaces() {
-            try transaction.scan(keyspace) { key, value in
+            try transaction.unsafeScan(keyspace) { key, value in
               victims.append((name, Array(key), Array(value)))
               return true
             }

@@ -22,7 +22,7 @@ func storageFaults(_ engine: any StorageEngine) throws -> [String] {
     }
     var changes: [String: [(sequence: UInt64, flags: UInt8)]] = [:]
     var changeCount = 0
-    try transaction.scan(keyspace("changes")) { key, value in
+    try transaction.unsafeScan(keyspace("changes")) { key, value in
       changes[String(decoding: value.dropFirst(), as: UTF8.self), default: []].append((number(key), value[0]))
       changeCount += 1
       return true
@@ -39,7 +39,7 @@ func storageFaults(_ engine: any StorageEngine) throws -> [String] {
     var conflicts: Set<UInt64> = []
     for (name, isDeleted) in [("docs", false), ("deleted", true)] {
       var count = 0
-      try transaction.scan(keyspace(name)) { key, value in
+      try transaction.unsafeScan(keyspace(name)) { key, value in
         count += 1
         let id = String(decoding: key, as: UTF8.self)
         let record = try DocumentRecord(value)
@@ -81,7 +81,7 @@ func storageFaults(_ engine: any StorageEngine) throws -> [String] {
     }
     if let history = try transaction.keyspace(named: "history") {
       var found: Set<String> = []
-      try transaction.scan(history) { key, _ in
+      try transaction.unsafeScan(history) { key, _ in
         found.insert(String(decoding: key.dropLast(9), as: UTF8.self))
         return true
       }
@@ -93,7 +93,7 @@ func storageFaults(_ engine: any StorageEngine) throws -> [String] {
     if try transaction.count(of: keyspace("changes")) != changeCount { faults.append("count of changes") }
     for (name, known) in [("bodies", bodies), ("conflicts", conflicts)] {
       var found: Set<UInt64> = []
-      try transaction.scan(keyspace(name)) { key, value in
+      try transaction.unsafeScan(keyspace(name)) { key, value in
         found.insert(number(key))
         let body = try BodyRecord(value)
         try validate(body.body, sharedKeyCount: body.keyCount)
@@ -107,12 +107,12 @@ func storageFaults(_ engine: any StorageEngine) throws -> [String] {
       if try transaction.count(of: keyspace(name)) != found.count { faults.append("the count of \(name)") }
     }
     var expirations: [[UInt8]] = []
-    try transaction.scan(keyspace("expirations")) { id, time in
+    try transaction.unsafeScan(keyspace("expirations")) { id, time in
       expirations.append(Array(time) + Array(id))
       return true
     }
     var expiry: [[UInt8]] = []
-    try transaction.scan(keyspace("expiry"), .all, order: .ascending, fetch: .keys) { key, _ in
+    try transaction.unsafeScan(keyspace("expiry"), .all, order: .ascending, fetch: .keys) { key, _ in
       expiry.append(Array(key))
       return true
     }

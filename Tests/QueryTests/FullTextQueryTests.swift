@@ -332,7 +332,7 @@ import Testing
         try database.engine.write { transaction in
           let keyspace = try #require(try transaction.keyspace(named: record.keyspaceName + suffix))
           var entries: [(key: [UInt8], value: [UInt8])] = []
-          try transaction.scan(keyspace) { key, value in
+          try transaction.unsafeScan(keyspace) { key, value in
             entries.append(([UInt8](key), [UInt8](value)))
             return true
           }

@@ -13,7 +13,7 @@ extension ConformanceSuite {
         }
         try engine.read { transaction in
           let range = KeyRange(lower: .exclusive([10]), upper: .inclusive([40]))
-          let cursor = try transaction.cursor(in: keyspace, range)
+          let cursor = try transaction.unsafeCursor(in: keyspace, range)
           let walk: [(String, () throws -> Entry?, UInt8?)] = [
             ("next", cursor.next, 20), ("next", cursor.next, 30), ("previous", cursor.previous, 20),
             ("previous", cursor.previous, nil), ("previous", cursor.previous, nil), ("next", cursor.next, 20),
@@ -33,7 +33,7 @@ extension ConformanceSuite {
             KeyRange(lower: .inclusive([60])), KeyRange(lower: .exclusive([20]), upper: .exclusive([30])),
             KeyRange(lower: .inclusive([40]), upper: .inclusive([20])), KeyRange(upper: .exclusive([10])),
           ] {
-            let cursor = try transaction.cursor(in: keyspace, range)
+            let cursor = try transaction.unsafeCursor(in: keyspace, range)
             let moves = [cursor.next, cursor.previous, cursor.first, cursor.last, { try cursor.seek([20]) }]
             for move in moves + moves.reversed() {
               try expect(move() == nil, "an entry in an empty range")
@@ -49,8 +49,8 @@ extension ConformanceSuite {
         try engine.read { transaction in
           let keyspace = try transaction.known("documents")
           let all = try transaction.entries(of: keyspace)
-          let up = try transaction.cursor(in: keyspace, .all)
-          let down = try transaction.cursor(in: keyspace, .all)
+          let up = try transaction.unsafeCursor(in: keyspace, .all)
+          let down = try transaction.unsafeCursor(in: keyspace, .all)
           _ = try down.last()
           _ = try down.next()
           for index in all.indices {
@@ -72,23 +72,23 @@ extension ConformanceSuite {
           let keyspace = try transaction.known("entries")
           for order in [ScanOrder.ascending, .descending, .stored] {
             var seen = 0
-            try transaction.scan(keyspace, order: order) { _, _ in
+            try transaction.unsafeScan(keyspace, order: order) { _, _ in
               seen += 1
               return seen < 5
             }
             try expectEqual(seen, 5, "entries before a scan was ended (\(order))")
             do {
-              try transaction.scan(keyspace, order: order) { _, _ in throw DeliberateError(number: 3) }
+              try transaction.unsafeScan(keyspace, order: order) { _, _ in throw DeliberateError(number: 3) }
               throw ConformanceFailure("a scan whose body threw returned")
             } catch let error as DeliberateError { try expectEqual(error.number, 3, "error") }
             var batches = 0
-            try transaction.scanBatches(keyspace, .all, order: order) { _ in
+            try transaction.unsafeScanBatches(keyspace, .all, order: order) { _ in
               batches += 1
               return batches < 3
             }
             try expectEqual(batches, 3, "batches before a scan was ended (\(order))")
             do {
-              try transaction.scanBatches(keyspace, .all, order: order) { _ in
+              try transaction.unsafeScanBatches(keyspace, .all, order: order) { _ in
                 throw DeliberateError(number: 4)
               }
               throw ConformanceFailure("a scan of batches whose body threw returned")
@@ -96,9 +96,9 @@ extension ConformanceSuite {
           }
           var inner = 0
           var outer = 0
-          try transaction.scan(keyspace) { key, _ in
+          try transaction.unsafeScan(keyspace) { key, _ in
             let outerKey = [UInt8](key)
-            try transaction.scan(keyspace, .prefix(outerKey)) { innerKey, _ in
+            try transaction.unsafeScan(keyspace, .prefix(outerKey)) { innerKey, _ in
               inner += innerKey.elementsEqual(outerKey) ? 1 : 0
               return true
             }
@@ -118,7 +118,7 @@ extension ConformanceSuite {
           for keyspace in try transaction.keyspaces().values {
             for order in [ScanOrder.ascending, .descending, .stored] {
               var keys: [[UInt8]] = []
-              try transaction.scan(keyspace, .all, order: order, fetch: .keys) { key, value in
+              try transaction.unsafeScan(keyspace, .all, order: order, fetch: .keys) { key, value in
                 try expect(value.isEmpty, "a scan of keys handed over a value")
                 keys.append([UInt8](key))
                 return true
@@ -165,7 +165,7 @@ extension ConformanceSuite {
               ] {
                 let wanted = model.entries(in: range)
                 try expectEqual(transaction.entries(of: keyspace, range), wanted, "scan of \(range)")
-                let cursor = try transaction.cursor(in: keyspace, range)
+                let cursor = try transaction.unsafeCursor(in: keyspace, range)
                 try expectEqual(cursor.first().map { SortedMap.Entry($0) }, wanted.first, "first of \(range)")
                 try expectEqual(cursor.last().map { SortedMap.Entry($0) }, wanted.last, "last of \(range)")
                 try expectEqual(
@@ -184,6 +184,6 @@ extension SortedMap.Entry {
   init(_ entry: Entry) { self.init(key: [UInt8](entry.key), value: [UInt8](entry.value)) }
 }
 
-extension Cursor {
+extension UnsafeCursor {
   func seek(_ key: [UInt8]) throws -> Entry? { try key.withUnsafeBytes { try seek($0) } }
 }

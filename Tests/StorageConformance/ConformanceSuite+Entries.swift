@@ -70,7 +70,7 @@ extension ConformanceSuite {
             }
             try expectEqual(transaction.bytes(sequenceKey(4), in: keyspace), nil, "an absent one")
             try expectEqual(transaction.entries(of: keyspace).map(\.value), [[], [], []], "scanned values")
-            let cursor = try transaction.cursor(in: keyspace, .all)
+            let cursor = try transaction.unsafeCursor(in: keyspace, .all)
             try expectEqual(cursor.last().map { [UInt8]($0.value) }, [], "a cursor's value")
           }
         }
@@ -177,7 +177,7 @@ extension ConformanceSuite {
           }
           try expectEqual(isEqual, true, "the value of 64 MiB")
           var sizes: [Int] = []
-          try transaction.scan(keyspace) { _, value in
+          try transaction.unsafeScan(keyspace) { _, value in
             sizes.append(value.count)
             return true
           }

@@ -52,7 +52,7 @@ extension ConformanceSuite {
           for _ in 0..<2 {
             for order in [ScanOrder.ascending, .descending] {
               var seen: [String] = []
-              try transaction.follow(index, .all, order: order, into: docs) { key, _ in
+              try transaction.unsafeFollow(index, .all, order: order, into: docs) { key, _ in
                 let number = Int(String(decoding: key.dropFirst(), as: UTF8.self)) ?? 0
                 return number == 50 ? .end : .none
               } _: { _, _ in
@@ -76,7 +76,7 @@ extension ConformanceSuite {
                 throw ConformanceFailure("an error of the body was lost")
               } catch is Stop { try expectEqual(bodies, 5, "bodies before the error") }
               do {
-                try transaction.follow(index, .all, order: order, into: docs) { _, _ in
+                try transaction.unsafeFollow(index, .all, order: order, into: docs) { _, _ in
                   throw Stop()
                 } _: { _, _ in
                   true
@@ -85,7 +85,7 @@ extension ConformanceSuite {
               } catch is Stop {}
               try expectError(.invalidKey, from: "a key that no keyspace can hold") {
                 let empty = UnsafeRawBufferPointer(start: nil, count: 0)
-                try transaction.follow(index, .all, order: order, into: docs) { _, _ in
+                try transaction.unsafeFollow(index, .all, order: order, into: docs) { _, _ in
                   .key(empty)
                 } _: { _, _ in
                   true
@@ -112,7 +112,7 @@ extension ConformanceSuite {
         func check(_ transaction: any ReadTransaction) throws {
           for _ in 0..<2 {
             var count = 0
-            try transaction.follow(index, .all, order: .ascending, into: docs) { key, _ in
+            try transaction.unsafeFollow(index, .all, order: .ascending, into: docs) { key, _ in
               var name = [UInt8](key)
               name[0] = UInt8(ascii: "d")
               return .key(suite.kept(name))
@@ -120,7 +120,7 @@ extension ConformanceSuite {
               let before = ([UInt8](key), [UInt8](value))
               for number in 10..<60 { _ = try transaction.text("d\(number)", in: docs) }
               try suite.follow(transaction, index, docs, .descending) { _, _ in true }
-              try transaction.scan(docs) { _, _ in true }
+              try transaction.unsafeScan(docs) { _, _ in true }
               try expectEqual([UInt8](key), before.0, "a key, after other reads")
               try expectEqual([UInt8](value), before.1, "a value, after other reads")
               count += 1
@@ -153,7 +153,7 @@ extension ConformanceSuite {
   ) throws {
     let name = UnsafeMutableRawBufferPointer.allocate(byteCount: 16, alignment: 1)
     defer { name.deallocate() }
-    try transaction.follow(index, .all, order: order, into: docs) { key, _ in
+    try transaction.unsafeFollow(index, .all, order: order, into: docs) { key, _ in
       name.copyMemory(from: key)
       name[0] = UInt8(ascii: "d")
       return .key(UnsafeRawBufferPointer(rebasing: name[..<key.count]))
@@ -184,7 +184,7 @@ extension ConformanceSuite {
           }
         }
         var found: [SortedMap.Entry] = []
-        try transaction.follow(index, range, order: order, into: docs) { key, value in
+        try transaction.unsafeFollow(index, range, order: order, into: docs) { key, value in
           guard value.isEmpty, let zero = key.lastIndex(of: 0) else { return .none }
           return .key(UnsafeRawBufferPointer(rebasing: key[(zero + 1)...]))
         } _: { key, value in

@@ -124,7 +124,7 @@ private struct RandomOperations {
       let fetch = generator.once(in: 3) ? ScanFetch.keys : .entries
       var found: [SortedMap.Entry] = []
       if fetch == .entries, generator.once(in: 2) {
-        try transaction.scanBatches(keyspace, range, order: order) { entries in
+        try transaction.unsafeScanBatches(keyspace, range, order: order) { entries in
           try expect(!entries.isEmpty, "a batch without entries")
           for entry in entries where found.count < limit {
             found.append(.init(key: [UInt8](entry.key), value: [UInt8](entry.value)))
@@ -132,7 +132,7 @@ private struct RandomOperations {
           return found.count < limit
         }
       } else {
-        try transaction.scan(keyspace, range, order: order, fetch: fetch) { key, value in
+        try transaction.unsafeScan(keyspace, range, order: order, fetch: fetch) { key, value in
           found.append(.init(key: [UInt8](key), value: [UInt8](value)))
           return found.count < limit
         }
@@ -161,7 +161,7 @@ private struct RandomOperations {
   ) throws {
     let range = anyRange(shape)
     let entries = map.entries(in: range)
-    let cursor = try transaction.cursor(in: keyspaces[shape]!, range)
+    let cursor = try transaction.unsafeCursor(in: keyspaces[shape]!, range)
     var index = -1
     for step in 0..<(2 + generator.below(25)) {
       let found: Entry?

@@ -244,7 +244,7 @@ extension ReadTransaction {
   ) throws -> [SortedMap.Entry] {
     var result: [SortedMap.Entry] = []
     try scan(keyspace, range, order: order) { key, value in
-      result.append(.init(key: [UInt8](key), value: [UInt8](value)))
+      result.append(.init(key: [UInt8](copying: key), value: [UInt8](copying: value)))
       return true
     }
     return result

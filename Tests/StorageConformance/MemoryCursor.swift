@@ -2,7 +2,7 @@ import Storage
 
 /// A cursor of a `MemoryEngine`: an index that goes from one before the first place of its range to one after
 /// the last.
-final class MemoryCursor: Cursor {
+final class MemoryCursor: UnsafeCursor {
   private let transaction: MemorySnapshot
   private let keyspace: Keyspace
   private let range: KeyRange

@@ -36,7 +36,7 @@ class MemorySnapshot: ReadTransaction {
     return records[index].value
   }
 
-  func scan(
+  func unsafeScan(
     _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
     _ body: (UnsafeRawBufferPointer, UnsafeRawBufferPointer) throws -> Bool
   ) throws {
@@ -49,7 +49,7 @@ class MemorySnapshot: ReadTransaction {
     }
   }
 
-  func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor {
+  func unsafeCursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any UnsafeCursor {
     let records = try records(of: keyspace)
     return MemoryCursor(
       transaction: self, keyspace: keyspace, range: range,

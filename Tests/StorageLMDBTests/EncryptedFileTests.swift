@@ -24,7 +24,7 @@ private func content(_ engine: any StorageEngine) throws -> [String: [[UInt8]: [
   try engine.read { transaction in
     try transaction.keyspaces().mapValues { keyspace in
       var entries: [[UInt8]: [UInt8]] = [:]
-      try transaction.scan(keyspace) { key, value in
+      try transaction.unsafeScan(keyspace) { key, value in
         entries[[UInt8](key)] = [UInt8](value)
         return true
       }

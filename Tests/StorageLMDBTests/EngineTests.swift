@@ -266,7 +266,7 @@ struct LMDBTests {
           while !isDone.load(ordering: .relaxed) {
             try engine.read { transaction in
               var values: Set<[UInt8]> = []
-              try transaction.scan(keyspace) { _, value in
+              try transaction.unsafeScan(keyspace) { _, value in
                 values.insert([UInt8](value))
                 return true
               }

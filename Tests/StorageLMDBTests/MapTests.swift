@@ -58,7 +58,7 @@ extension LMDBTests {
       var values: [String] = []
       try engine.read { transaction in
         for order in [ScanOrder.ascending, .descending] {
-          try transaction.follow(index, .all, order: order, into: docs) { key, _ in
+          try transaction.unsafeFollow(index, .all, order: order, into: docs) { key, _ in
             .key(key)
           } _: { key, value in
             values.append("\(String(decoding: key, as: UTF8.self)) \(String(decoding: value, as: UTF8.self))")

@@ -18,7 +18,7 @@ struct DamageTests {
       _ = try? engine.checkIntegrity()
       try engine.read { transaction in
         for keyspace in try transaction.keyspaces().values {
-          try transaction.scan(keyspace) { key, value in key.count + value.count >= 0 }
+          try transaction.unsafeScan(keyspace) { key, value in key.count + value.count >= 0 }
         }
       }
       try engine.write { (transaction: any WriteTransaction) in

@@ -34,7 +34,7 @@ struct MaintenanceTests {
     #expect(try engine.checkIntegrity() == [])
     try engine.read { transaction in
       var count = 0
-      try transaction.scan(keyspace) { _, value in
+      try transaction.unsafeScan(keyspace) { _, value in
         count += 1
         return value.count == 1_000 && value.allSatisfy { $0 == 0x41 }
       }

@@ -114,7 +114,7 @@ struct TransactionTests {
       }
       let found: [[UInt8]: [UInt8]] = try engine.read { transaction in
         var found: [[UInt8]: [UInt8]] = [:]
-        try transaction.scan(keyspace) { key, value in
+        try transaction.unsafeScan(keyspace) { key, value in
           found[[UInt8](key)] = [UInt8](value)
           return true
         }

@@ -96,11 +96,11 @@ import Testing
       left = entries
     }
 
-    func scan(
+    func unsafeScan(
       _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
       _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
     ) throws {
-      try transaction.scan(keyspace, range, order: order, fetch: fetch) { key, value in
+      try transaction.unsafeScan(keyspace, range, order: order, fetch: fetch) { key, value in
         guard left > 0 else { throw Stop() }
         left -= 1
         return try body(key, value)
@@ -112,8 +112,8 @@ import Testing
     func get(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> UnsafeRawBufferPointer? {
       try transaction.get(key, in: keyspace)
     }
-    func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor {
-      try transaction.cursor(in: keyspace, range)
+    func unsafeCursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any UnsafeCursor {
+      try transaction.unsafeCursor(in: keyspace, range)
     }
     func count(of keyspace: Keyspace) throws -> Int { try transaction.count(of: keyspace) }
     func end() { transaction.end() }

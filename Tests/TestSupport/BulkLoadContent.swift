@@ -95,7 +95,7 @@ public struct BulkLoadContent {
           let expected = order == .descending ? entries.reversed() : entries
           var index = 0
           var isEqual = true
-          try transaction.scan(keyspace, .all, order: order, fetch: .entries) { key, value in
+          try transaction.unsafeScan(keyspace, .all, order: order, fetch: .entries) { key, value in
             isEqual =
               index < expected.count && key.elementsEqual(expected[index].key)
               && value.elementsEqual(expected[index].value)

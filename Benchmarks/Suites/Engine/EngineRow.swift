@@ -171,7 +171,7 @@ extension EngineRow {
   private func scan(_ order: ScanOrder, _ engine: any StorageEngine, _ keyspace: Keyspace) throws {
     var seen = Seen()
     try engine.read { transaction in
-      try transaction.scan(keyspace, .all, order: order) { _, value in
+      try transaction.unsafeScan(keyspace, .all, order: order) { _, value in
         seen.see(value)
         return true
       }
@@ -184,7 +184,8 @@ extension EngineRow {
     try engine.read { transaction in
       for record in data.rangeStarts {
         var left = EngineWorkload.rangeLength
-        try transaction.scan(keyspace, KeyRange(lower: .inclusive([UInt8](record.keyBytes)))) { _, value in
+        try transaction.unsafeScan(keyspace, KeyRange(lower: .inclusive([UInt8](record.keyBytes)))) {
+          _, value in
           seen.see(value)
           left -= 1
           return left > 0

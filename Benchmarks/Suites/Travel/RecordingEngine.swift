@@ -66,14 +66,14 @@ private final class RecordingTransaction: WriteTransaction {
   func keyspaces() throws -> [String: Keyspace] { try transaction.keyspaces() }
   func count(of keyspace: Keyspace) throws -> Int { try transaction.count(of: keyspace) }
   func end() {}
-  func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor {
-    try transaction.cursor(in: keyspace, range)
+  func unsafeCursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any UnsafeCursor {
+    try transaction.unsafeCursor(in: keyspace, range)
   }
-  func scan(
+  func unsafeScan(
     _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
     _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
   ) throws {
-    try transaction.scan(keyspace, range, order: order, fetch: fetch, body)
+    try transaction.unsafeScan(keyspace, range, order: order, fetch: fetch, body)
   }
   func createKeyspace(_ name: String, shape: KeyspaceShape) throws -> Keyspace {
     try transaction.createKeyspace(name, shape: shape)

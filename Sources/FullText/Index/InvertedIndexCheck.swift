@@ -19,7 +19,7 @@ public final class InvertedIndexCheck {
   public init(_ reader: InvertedIndexReader, analyzer: TextAnalyzer) throws {
     // Each number has a byte in the pages of IDs at least: a wrong count doesn't ask for much memory.
     var bytes = 0
-    try reader.transaction.scan(
+    try reader.transaction.unsafeScan(
       reader.keyspaces.blocks, InvertedIndexFormat.range(ofList: InvertedIndexFormat.documentList)
     ) { _, value in
       bytes += value.count
@@ -81,7 +81,7 @@ public final class InvertedIndexCheck {
     if tokens != state.tokens { try report("counts \(state.tokens) words, and there are \(tokens)") }
     var blocks = 0
     var last: [UInt8] = []
-    let cursor = try transaction.cursor(in: reader.keyspaces.terms, .termPages)
+    let cursor = try transaction.unsafeCursor(in: reader.keyspaces.terms, .termPages)
     var page = try cursor.first()
     while let found = page {
       let key = [UInt8](found.key.dropFirst())
@@ -132,7 +132,7 @@ public final class InvertedIndexCheck {
     }
     var count = 0
     var floor: UInt64 = 0
-    try reader.transaction.scan(
+    try reader.transaction.unsafeScan(
       reader.keyspaces.blocks, InvertedIndexFormat.range(ofList: list), order: .ascending, fetch: .entries
     ) { key, value in
       let upper = try InvertedIndexFormat.number(ofKey: key) & 0xFFFF_FFFF
@@ -193,7 +193,7 @@ public final class InvertedIndexCheck {
   private func checkDocuments(_ blocks: inout Int, _ report: (String) throws -> Void) throws {
     var number: UInt32 = 0
     var there: UInt64 = 0
-    try reader.transaction.scan(
+    try reader.transaction.unsafeScan(
       reader.keyspaces.blocks, InvertedIndexFormat.range(ofList: InvertedIndexFormat.documentList)
     ) { key, value in
       blocks += 1
@@ -210,7 +210,7 @@ public final class InvertedIndexCheck {
     if there != reader.state.documents {
       try report("has the IDs of \(there) documents, and counts \(reader.state.documents)")
     }
-    try reader.transaction.scan(
+    try reader.transaction.unsafeScan(
       reader.keyspaces.blocks, InvertedIndexFormat.range(ofList: InvertedIndexFormat.lengthList)
     ) { _, value in
       blocks += 1

@@ -99,7 +99,7 @@ extension WriteTransaction {
   }
 }
 
-extension Cursor {
+extension UnsafeCursor {
   /// The first entry at or above a key of blocks.
   @inline(__always)
   func seek(_ key: UInt64) throws -> Entry? {

@@ -10,7 +10,7 @@ extension InvertedIndexWriter {
     var pages = 0
     var bytes = 0
     var next: [UInt8]? = [InvertedIndexFormat.termPageTag]
-    let cursor = try transaction.cursor(in: keyspaces.terms, .termPages)
+    let cursor = try transaction.unsafeCursor(in: keyspaces.terms, .termPages)
     // Lists first: pages are then written anew if that is worth it, or if one of their lists has moved into them.
     while let key = next {
       guard let found = try key.withUnsafeBytes({ try cursor.seek($0) }) else { break }
@@ -32,7 +32,7 @@ extension InvertedIndexWriter {
   private func packPages(_ transaction: any WriteTransaction) throws {
     var output = TermPageEncoder()
     var isBegun = false
-    let cursor = try transaction.cursor(in: keyspaces.terms, .termPages)
+    let cursor = try transaction.unsafeCursor(in: keyspaces.terms, .termPages)
     // Each page is taken away when it has been read: what is written lies below those that are still to be read.
     var sought: [UInt8] = [InvertedIndexFormat.termPageTag]
     while let found = try sought.withUnsafeBytes({ try cursor.seek($0) }) {
@@ -102,7 +102,7 @@ private struct ListPacker: ~Copyable {
   private mutating func pack(_ list: UInt32) throws -> Bool {
     var blocks: [(key: UInt64, value: [UInt8])] = []
     var bytes = 0
-    try transaction.scan(keyspaces.blocks, InvertedIndexFormat.range(ofList: list)) { key, value in
+    try transaction.unsafeScan(keyspaces.blocks, InvertedIndexFormat.range(ofList: list)) { key, value in
       blocks.append((try InvertedIndexFormat.number(ofKey: key), [UInt8](value)))
       bytes += value.count
       return true

@@ -49,7 +49,7 @@ extension InvertedIndexWriter {
   private func removeIDs(_ transaction: any WriteTransaction) throws {
     let removed = documents.filter { $0.oldID != nil }
     guard !removed.isEmpty else { return }
-    let cursor = try transaction.cursor(
+    let cursor = try transaction.unsafeCursor(
       in: keyspaces.blocks, InvertedIndexFormat.range(ofList: InvertedIndexFormat.documentList))
     var index = 0
     while index < removed.count {
@@ -152,7 +152,7 @@ struct DocumentPages {
   /// The number of a document among those that are in the order of their IDs: by halves.
   func sortedNumber(of sought: UnsafeRawBufferPointer) throws -> UInt32? {
     guard state.sortedDocuments > 0 else { return nil }
-    let cursor = try transaction.cursor(
+    let cursor = try transaction.unsafeCursor(
       in: keyspaces.blocks, InvertedIndexFormat.range(ofList: InvertedIndexFormat.documentList))
     var id = GrowingBytes(capacity: 64)
     // Numbers below `low` are of lower IDs, those from `high` on of higher ones.

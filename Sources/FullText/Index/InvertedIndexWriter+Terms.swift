@@ -38,8 +38,8 @@ private final class TermSession {
   private let columns: Int
   private let isFresh: Bool
   private let lengths: DocumentLengths
-  private let pages: any Cursor
-  private let blocks: any Cursor
+  private let pages: any UnsafeCursor
+  private let blocks: any UnsafeCursor
   private(set) var nextList: UInt32
 
   /// The key of the page at hand; empty when there is none.
@@ -69,8 +69,8 @@ private final class TermSession {
     isFresh = writer.isFresh
     nextList = writer.state.nextList
     lengths = DocumentLengths(writer.documents)
-    pages = try transaction.cursor(in: keyspaces.terms, .termPages)
-    blocks = try transaction.cursor(in: keyspaces.blocks, .all)
+    pages = try transaction.unsafeCursor(in: keyspaces.terms, .termPages)
+    blocks = try transaction.unsafeCursor(in: keyspaces.blocks, .all)
     encoder = PostingEncoder(columns: columns)
   }
 

@@ -26,7 +26,7 @@ final class DocumentIdentifiers {
   private static let capacity = 1_024
   private let bytes: UnsafeMutablePointer<UInt8>
   private let state: UnsafeMutablePointer<State>
-  @exclusivity(unchecked) private var cursor: (any Cursor)?
+  @exclusivity(unchecked) private var cursor: (any UnsafeCursor)?
   /// The page, where the engine doesn't keep what it handed out.
   @exclusivity(unchecked) private var copied = GrowingBytes(capacity: 64)
   @exclusivity(unchecked) private var page = UnsafeRawBufferPointer(start: nil, count: 0)
@@ -106,7 +106,7 @@ final class DocumentIdentifiers {
     state.pointee.hasPage = false
     let cursor =
       try cursor
-      ?? reader.transaction.cursor(
+      ?? reader.transaction.unsafeCursor(
         in: reader.keyspaces.blocks, InvertedIndexFormat.range(ofList: InvertedIndexFormat.documentList))
     self.cursor = cursor
     guard

@@ -7,7 +7,7 @@ public final class InvertedIndexReader {
   let state: InvertedIndexState
   /// Whether the engine's bytes stay until the transaction ends.
   let keepsBytes: Bool
-  @exclusivity(unchecked) private var pages: (any Cursor)?
+  @exclusivity(unchecked) private var pages: (any UnsafeCursor)?
   @exclusivity(unchecked) private var lengthGroup: UInt32 = .max
   @exclusivity(unchecked) private var lengthPage = LengthPage()
   private let identifiers = DocumentIdentifiers()
@@ -33,9 +33,9 @@ public final class InvertedIndexReader {
 
   // MARK: Terms
 
-  private func termPages() throws -> any Cursor {
+  private func termPages() throws -> any UnsafeCursor {
     if let pages { return pages }
-    let cursor = try transaction.cursor(in: keyspaces.terms, .termPages)
+    let cursor = try transaction.unsafeCursor(in: keyspaces.terms, .termPages)
     pages = cursor
     return cursor
   }

@@ -34,7 +34,7 @@ final class TermPostings: PostingSource {
   let state: UnsafeMutablePointer<State>
   /// The block, where the engine doesn't keep what it handed out.
   @exclusivity(unchecked) private var copied = GrowingBytes(capacity: 64)
-  @exclusivity(unchecked) private var blocks: (any Cursor)?
+  @exclusivity(unchecked) private var blocks: (any UnsafeCursor)?
   @exclusivity(unchecked) private var header: PostingBlockHeader?
   private let inline: UnsafeRawBufferPointer
 
@@ -97,7 +97,7 @@ final class TermPostings: PostingSource {
         found = try blocks.seek(InvertedIndexFormat.blockKey(list, target))
       }
     } else {
-      let cursor = try reader.transaction.cursor(
+      let cursor = try reader.transaction.unsafeCursor(
         in: reader.keyspaces.blocks, InvertedIndexFormat.range(ofList: list))
       blocks = cursor
       found = target == 0 ? try cursor.first() : try cursor.seek(InvertedIndexFormat.blockKey(list, target))

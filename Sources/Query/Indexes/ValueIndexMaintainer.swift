@@ -85,7 +85,7 @@ final class ValueIndexMaintainer: IndexMaintainer {
     -> ValueIndexStatistics
   {
     var counter = ValueIndexCounter(columns: columns)
-    try transaction.scan(keyspace, .all, order: .ascending, fetch: .keys) { key, _ in
+    try transaction.unsafeScan(keyspace, .all, order: .ascending, fetch: .keys) { key, _ in
       counter.add(key)
       return true
     }
@@ -118,7 +118,7 @@ final class ValueIndexMaintainer: IndexMaintainer {
       return true
     }
     var entries = 0
-    try check.transaction.scan(keyspace, .all, order: .ascending, fetch: .keys) { _, _ in
+    try check.transaction.unsafeScan(keyspace, .all, order: .ascending, fetch: .keys) { _, _ in
       entries += 1
       return true
     }
@@ -132,7 +132,7 @@ final class ValueIndexMaintainer: IndexMaintainer {
   private func findSuperfluous(_ documents: IndexedDocuments, _ check: IntegrityCheck, _ subject: String)
     throws
   {
-    try check.transaction.scan(keyspace) { key, value in
+    try check.transaction.unsafeScan(keyspace) { key, value in
       try check.step()
       let id: [UInt8]
       do {

@@ -86,7 +86,7 @@ final class ValueIndexReader {
   func scan(
     _ turns: ValueIndexTurns, _ body: (UnsafeBufferPointer<ScanEntry>) throws -> Bool
   ) throws {
-    try transaction.scanBatches(keyspace, turns.range, order: turns.order, body)
+    try transaction.unsafeScanBatches(keyspace, turns.range, order: turns.order, body)
   }
 
   /// The same, going on to documents: `plain` says which one an entry's is, or nil for one that isn't wanted, and

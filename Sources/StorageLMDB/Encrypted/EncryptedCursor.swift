@@ -2,7 +2,7 @@ import CLMDB
 import Storage
 
 /// A cursor over a range of one tree. It holds the nodes that it stands in.
-final class EncryptedCursor: Cursor {
+final class EncryptedCursor: UnsafeCursor {
   private enum Place {
     case beforeFirst
     case onEntry

@@ -67,7 +67,7 @@ final class EncryptedReadTransaction: ReadTransaction {
     }
   }
 
-  func scan(
+  func unsafeScan(
     _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
     _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
   ) throws {
@@ -75,7 +75,7 @@ final class EncryptedReadTransaction: ReadTransaction {
     try TreeScan(tree: tree, reader: reader, fetch: fetch, writes: nil).run(range, order, body)
   }
 
-  func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor {
+  func unsafeCursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any UnsafeCursor {
     EncryptedCursor(try tree(of: keyspace), range, reader, owner: self)
   }
 }

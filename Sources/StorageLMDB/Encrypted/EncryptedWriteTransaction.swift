@@ -64,7 +64,7 @@ final class EncryptedWriteTransaction: WriteTransaction {
     }
   }
 
-  func scan(
+  func unsafeScan(
     _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
     _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
   ) throws {
@@ -74,7 +74,7 @@ final class EncryptedWriteTransaction: WriteTransaction {
       .run(range, order, body)
   }
 
-  func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor {
+  func unsafeCursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any UnsafeCursor {
     _ = try place(of: keyspace)
     return EncryptedCursor(keyspace, range, write.reader, writer: self)
   }
