@@ -97,7 +97,7 @@ let package = Package(
       ], path: "Benchmarks/Suites"),
     .executableTarget(
       name: "touchstone",
-      dependencies: ["Touchstone", "Query", "BenchmarkKit", "Datasets", "Suites"], path: "Sources/CLI"),
+      dependencies: ["Touchstone", "Query", "Fleece", "BenchmarkKit", "Datasets", "Suites"], path: "Sources/CLI"),
 
     // Tests. StorageConformance is what an engine has to pass; StorageChild is the process it kills.
     .target(

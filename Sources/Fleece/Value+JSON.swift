@@ -19,6 +19,15 @@ extension Value {
     output.append(contentsOf: writer.text.bytes)
   }
 
+  /// The same into a writer's text.
+  func writeJSON(sharedKeys: SharedKeys, into text: inout ByteBuffer) throws(FleeceError) {
+    var writer = ValueWriter(self, sharedKeys: sharedKeys, canonical: true)
+    defer { writer.free() }
+    try writer.write(self, depth: 0)
+    let bytes = writer.text.bytes
+    text.append(bytes.baseAddress.unsafelyUnwrapped.assumingMemoryBound(to: UInt8.self), bytes.count)
+  }
+
   /// This value's JSON text.
   ///
   /// - Throws: as `writeJSON`.

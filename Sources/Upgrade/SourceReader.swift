@@ -1,4 +1,5 @@
 import CSQLite
+import Fleece
 import SQLiteLibrary
 
 /// Reads the documents of a source one by one, in the order of their numbers, with all their revisions; and bodies where
@@ -180,13 +181,13 @@ final class SourceReader {
   /// One row of the table of attachments as a member of the property.
   private func append(_ row: Statement) {
     let isCompressed = row.integer(5) == 1
-    spliced += AttachmentText.quoted(row.string(0) ?? "")
+    spliced += (row.string(0) ?? "").jsonText.utf8
     spliced += Array(":{\"stub\":true,\"digest\":".utf8)
-    spliced += AttachmentText.quoted(
-      AttachmentText.digest(row.type(1) == SQLITE_BLOB ? row.bytes(1) : row.utf8(1)))
+    let digest = AttachmentText.digest(row.type(1) == SQLITE_BLOB ? row.bytes(1) : row.utf8(1))
+    spliced += digest.jsonText.utf8
     if let type = row.string(2) {
       spliced += Array(",\"content_type\":".utf8)
-      spliced += AttachmentText.quoted(type)
+      spliced += type.jsonText.utf8
     }
     if !row.isNull(3) { spliced += Array(",\"length\":\(max(0, row.integer(3)))".utf8) }
     if !row.isNull(4) { spliced += Array(",\"revpos\":\(max(0, row.integer(4)))".utf8) }

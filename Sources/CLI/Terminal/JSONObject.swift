@@ -1,3 +1,5 @@
+import Fleece
+
 /// The text of a JSON object whose members stay in the order in which they were added.
 struct JSONObject {
   private var members = ""
@@ -19,22 +21,6 @@ struct JSONObject {
   /// On one line, without blanks.
   var text: String { "{" + members + "}" }
 
-  /// A JSON string.
-  static func quoted(_ text: String) -> String {
-    var result = "\""
-    for scalar in text.unicodeScalars {
-      switch scalar {
-      case "\"": result += "\\\""
-      case "\\": result += "\\\\"
-      case "\n": result += "\\n"
-      case "\r": result += "\\r"
-      case "\t": result += "\\t"
-      case "\u{0}"..<" ", "\u{7F}":
-        let digits = String(scalar.value, radix: 16)
-        result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-      default: result.unicodeScalars.append(scalar)
-      }
-    }
-    return result + "\""
-  }
+  /// A JSON string, escaped as those of documents are.
+  static func quoted(_ text: String) -> String { text.jsonText }
 }

@@ -1,4 +1,4 @@
-import FoundationEssentials
+import Documents
 import Fleece
 
 /// A row of a query's results. It may be kept, and passed to other threads.
@@ -48,35 +48,39 @@ public struct QueryRow: @unchecked Sendable {
 
   /// Appends the row as a JSON object, its members in the order of the columns; missing ones are left out.
   public func writeJSON(into json: inout [UInt8]) throws {
-    json.append(UInt8(ascii: "{"))
-    var isFirst = true
-    for (number, name) in columns.names.enumerated() where !values[number].isMissing {
-      if !isFirst { json.append(UInt8(ascii: ",")) }
-      isFirst = false
-      var name = name
-      try name.withUTF8 {
-        try QueryValue.string(TextSlice(UnsafeRawBufferPointer($0))).writeJSON(.empty, into: &json)
+    var writer = JSONWriter()
+    try write(into: &writer)
+    writer.write(to: &json)
+  }
+
+  private func write(into writer: inout JSONWriter) throws {
+    try withExtendedLifetime(storage) {
+      writer.append(byte: UInt8(ascii: "{"))
+      var isFirst = true
+      for (number, name) in columns.names.enumerated() where !values[number].isMissing {
+        if !isFirst { writer.append(byte: UInt8(ascii: ",")) }
+        isFirst = false
+        writer.append(string: name)
+        writer.append(byte: UInt8(ascii: ":"))
+        try values[number].writeJSON(.empty, into: &writer)
       }
-      json.append(UInt8(ascii: ":"))
-      try values[number].writeJSON(.empty, into: &json)
+      writer.append(byte: UInt8(ascii: "}"))
     }
-    json.append(UInt8(ascii: "}"))
   }
 
   /// The row as the text of a JSON object.
   public func json() throws -> String {
-    var json: [UInt8] = []
-    try writeJSON(into: &json)
-    return String(decoding: json, as: UTF8.self)
+    var writer = JSONWriter()
+    try write(into: &writer)
+    return writer.string
   }
 
-  /// The row as a value of a type of one's own, whose members are named as the columns.
+  /// The row as a value of a type of one's own, whose members are named as the columns. Dates, binary data, URLs and
+  /// numbers are read as `Document.decode` reads them (`DocumentDecoder`).
   ///
-  /// - Throws: `DecodingError`.
+  /// - Throws: `DecodingError` for what doesn't fit.
   public func decode<Row: Decodable>(_ type: Row.Type = Row.self) throws -> Row {
-    var json: [UInt8] = []
-    try writeJSON(into: &json)
-    return try JSONDecoder().decode(type, from: Data(json))
+    try DocumentDecoder().decode(type, from: .object(jsonObject()))
   }
 }
 
@@ -103,6 +107,14 @@ public struct QueryResultValue: @unchecked Sendable {
   public var bool: Bool? { if case .bool(let value) = value { value } else { nil } }
   /// An integer, nil when it is anything else, a double too, or above `Int64.max`.
   public var int: Int64? { if case .int(let value) = value { value } else { nil } }
+  /// An integer that isn't negative, also above `Int64.max`; nil when it is anything else, a double too.
+  public var uint: UInt64? {
+    switch value {
+    case .int(let value): UInt64(exactly: value)
+    case .uint(let value): value
+    default: nil
+    }
+  }
   /// A number, an integer converted; nil when it is anything else.
   public var double: Double? { value.number }
   /// A string, nil when it is anything else.
@@ -149,12 +161,11 @@ public struct QueryResultValue: @unchecked Sendable {
     try withExtendedLifetime(storage) { try value.writeJSON(.empty, into: &json) }
   }
 
-  /// The value as a value of a type of one's own.
+  /// The value as a value of a type of one's own; a missing value as null. It is read as `Document.decode` reads a
+  /// property (`DocumentDecoder`).
   ///
-  /// - Throws: `DecodingError`.
+  /// - Throws: `DecodingError` for what doesn't fit.
   public func decode<Result: Decodable>(_ type: Result.Type = Result.self) throws -> Result {
-    var json: [UInt8] = []
-    try writeJSON(into: &json)
-    return try JSONDecoder().decode(type, from: Data(json))
+    try DocumentDecoder().decode(type, from: jsonValue() ?? .null)
   }
 }
