@@ -1,6 +1,8 @@
+#define _GNU_SOURCE
 #include "CICU.h"
 
 #include <stddef.h>
+#include <string.h>
 #include <unicode/ubrk.h>
 #include <unicode/uchar.h>
 #include <unicode/ucol.h>
@@ -88,6 +90,10 @@ int32_t icu_nfc(const uint16_t *from, int32_t count, uint16_t *to, int32_t capac
   return unorm2_normalize(nfc, from, count, to, capacity, &status);
 }
 
+const void *text_find(const void *text, size_t text_count, const void *part, size_t part_count) {
+  return memmem(text, text_count, part, part_count);
+}
+
 icu_regex *icu_regex_open(const uint16_t *pattern, int32_t count, icu_status *status) {
   UParseError error;
   return (icu_regex *)uregex_open(pattern, count, 0, &error, STATUS);
@@ -98,6 +104,12 @@ void icu_regex_close(icu_regex *regex) { uregex_close(REGEX); }
 void icu_regex_limit(icu_regex *regex, int32_t steps, int32_t stack, icu_status *status) {
   uregex_setTimeLimit(REGEX, steps, STATUS);
   uregex_setStackLimit(REGEX, stack, STATUS);
+}
+
+void icu_regex_ask(
+    icu_regex *regex, icu_regex_in_match in_match, icu_regex_in_search in_search, const void *context, icu_status *status) {
+  uregex_setMatchCallback(REGEX, in_match, context, STATUS);
+  uregex_setFindProgressCallback(REGEX, in_search, context, STATUS);
 }
 
 void icu_regex_set_text(icu_regex *regex, const uint16_t *text, int32_t count, icu_status *status) {

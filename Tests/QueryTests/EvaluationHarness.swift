@@ -18,18 +18,22 @@ struct EvaluationHarness {
 
   /// The JSON text of an expression's value, or `missing`.
   func evaluate(
-    _ text: String, parameters: [String: JSONValue] = [:], asTruth: Bool = false
+    _ text: String, parameters: [String: JSONValue] = [:], asTruth: Bool = false,
+    cancellation: QueryCancellation = QueryCancellation()
   ) throws -> String {
-    try evaluate(try Expression(parsing: text), parameters: parameters, asTruth: asTruth)
+    try evaluate(
+      try Expression(parsing: text), parameters: parameters, asTruth: asTruth, cancellation: cancellation)
   }
 
   func evaluate(
-    _ expression: Expression, parameters: [String: JSONValue] = [:], asTruth: Bool = false
+    _ expression: Expression, parameters: [String: JSONValue] = [:], asTruth: Bool = false,
+    cancellation: QueryCancellation = QueryCancellation()
   ) throws -> String {
     let program = EvaluationProgram()
     let node = try program.compile(expression, in: TestScope())
     let context = try EvaluationContext(program)
     context.begin(sharedKeys)
+    context.begin(cancellation, MemoryBudget(limit: .max))
     try context.bind(parameters)
     return try body.withUnsafeBytes { bytes in
       guard let root = FleeceReader.root(of: bytes) else { return "unreadable" }

@@ -6,6 +6,7 @@
 #ifndef TOUCHSTONE_CICU_H
 #define TOUCHSTONE_CICU_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -29,6 +30,10 @@ void icu_collator_close(icu_collator *collator);
 int icu_collator_compare(const icu_collator *collator, const char *a, int32_t a_count, const char *b, int32_t b_count);
 /// Writes a sort key with its closing 0 and returns its length, which may be above the capacity.
 int32_t icu_collator_sort_key(const icu_collator *collator, const uint16_t *text, int32_t count, uint8_t *key, int32_t capacity);
+
+/// Where bytes first occur in others, by the C library's search (memmem, which Swift doesn't see): linear in both. NULL when
+/// they don't.
+const void *text_find(const void *text, size_t text_count, const void *part, size_t part_count);
 
 /// UTF-8 to UTF-16 with U+FFFD for what is malformed. `to` has room for `count` units. Returns their number.
 int32_t icu_to_utf16(const char *from, int32_t count, uint16_t *to, int32_t capacity);
@@ -55,6 +60,11 @@ icu_regex *icu_regex_open(const uint16_t *pattern, int32_t count, icu_status *st
 void icu_regex_close(icu_regex *regex);
 /// Bounds on time and memory, so that no pattern stops a query.
 void icu_regex_limit(icu_regex *regex, int32_t steps, int32_t stack, icu_status *status);
+/// Asked again and again: inside of a match, and before each place where one may begin. 0 ends the search with an error.
+typedef int8_t (*icu_regex_in_match)(const void *context, int32_t steps);
+typedef int8_t (*icu_regex_in_search)(const void *context, int64_t place);
+void icu_regex_ask(
+    icu_regex *regex, icu_regex_in_match in_match, icu_regex_in_search in_search, const void *context, icu_status *status);
 void icu_regex_set_text(icu_regex *regex, const uint16_t *text, int32_t count, icu_status *status);
 int icu_regex_find(icu_regex *regex, int32_t from, icu_status *status);
 int icu_regex_find_next(icu_regex *regex, icu_status *status);

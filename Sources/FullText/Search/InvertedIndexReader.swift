@@ -11,6 +11,8 @@ public final class InvertedIndexReader {
   @exclusivity(unchecked) private var lengthGroup: UInt32 = .max
   @exclusivity(unchecked) private var lengthPage = LengthPage()
   private let identifiers = DocumentIdentifiers()
+  /// Called before each block of postings and each page of terms that a search reads. What it throws ends the search.
+  public var check: () throws -> Void = {}
 
   /// Opens an index.
   ///
@@ -56,6 +58,7 @@ public final class InvertedIndexReader {
     // A term equal to the prefix is in the page that is sought, and so is what is behind it.
     var found = try TermPage.seekKey(prefix).withUnsafeBytes { try cursor.seek($0) }
     while let page = found {
+      try check()
       var entries = TermPageEntries(page.value)
       while let entry = try entries.next() {
         let term = entries.term.bytes

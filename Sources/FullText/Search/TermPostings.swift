@@ -89,6 +89,7 @@ final class TermPostings: PostingSource {
       state.pointee.isBegun = true
       return true
     }
+    try reader.check()
     var found: Entry?
     if let blocks {
       // Mostly it is the next one.

@@ -252,7 +252,7 @@ final class InNode: ConditionNode, FoldableNode, @unchecked Sendable {
     var found = Truth.false
     items.forEachItem { item in
       found = found.or(Comparison.equal.apply(value, item, order))
-      return found != .true
+      return found != .true && context.goesOn
     }
     return negated ? found.negated : found
   }
@@ -353,11 +353,15 @@ final class QuantifiedNode: ConditionNode, @unchecked Sendable {
     // Whether an item was met that decides.
     var isDecided = false
     let deciding: Bool = quantifier == .any
+    let arena = context.arena
+    // Of what is computed for an item nothing stays but a truth.
+    let mark = arena.mark
     items.forEachItem { item in
       isEmpty = false
       context.variables[variable] = item
       isDecided = (condition.truth(context) == .true) == deciding
-      return !isDecided
+      arena.rewind(to: mark)
+      return !isDecided && context.goesOn
     }
     switch quantifier {
     case .any: return Truth(isDecided)

@@ -43,6 +43,11 @@ final class EvaluationContext {
   var revisionID: ((SourceRow) throws -> String?)?
   /// What went wrong first; the value of the expression was missing then. Look with `check()`.
   @exclusivity(unchecked) private(set) var failure: (any Error)?
+  /// What the run keeps rows in.
+  @exclusivity(unchecked) private(set) var budget = MemoryBudget(limit: .max)
+  /// Ends evaluation, also inside of a row.
+  @exclusivity(unchecked) private(set) var cancellation = QueryCancellation()
+  let limits: EvaluationLimits
   /// The time that NOW functions say, the same for a whole run: milliseconds since 1970.
   var now: Int64?
   /// What the MATCHes of the query find, by their numbers.
@@ -53,10 +58,11 @@ final class EvaluationContext {
   /// - Throws: `collation` for a locale that ICU doesn't take.
   init(
     _ program: EvaluationProgram, sources: Int = 1, slots slotCount: Int = 0,
-    arena: EvaluationArena = EvaluationArena()
+    limits: EvaluationLimits = .ofRows
   ) throws(QueryError) {
     self.program = program
-    self.arena = arena
+    arena = EvaluationArena()
+    self.limits = limits
     counts = (max(sources, 1), max(slotCount, 1))
     var collators: [Collator] = []
     for collation in program.collations { collators.append(try Collator(collation)) }
@@ -110,10 +116,10 @@ final class EvaluationContext {
   func bind(_ values: [String: JSONValue]) throws(QueryError) {
     parameterArena.reset()
     for (number, name) in program.parameterNames.enumerated() {
-      guard let value = values[name] else {
-        throw QueryError(.unsetParameter, "the parameter $\(name) has no value")
-      }
-      parameters[number] = parameterArena.value(of: value)
+      // The dictionary takes names for one that differ in normalization.
+      guard let place = values.index(forKey: name.string), values[place].key.utf8.elementsEqual(name.bytes)
+      else { throw QueryError(.unsetParameter, "the parameter $\(name) has no value") }
+      parameters[number] = parameterArena.value(of: values[place].value)
     }
   }
 
@@ -136,6 +142,28 @@ final class EvaluationContext {
     return .missing
   }
 
+  /// What ends evaluation from now on, and the memory of the run. What is computed for one row may take as much, too.
+  func begin(_ cancellation: QueryCancellation, _ budget: MemoryBudget) {
+    self.cancellation = cancellation
+    self.budget = budget
+    let limit = budget.limit
+    arena.onGrowth(beyond: limit) { [unowned self] in fail(MemoryClause.row.error(limit)) }
+  }
+
+  /// Whether a loop inside of a row may go on: false once something went wrong or the query is to end, which `check()`
+  /// then throws.
+  @inline(__always)
+  var goesOn: Bool {
+    if _fastPath(failure == nil && !cancellation.isCancelled) { return true }
+    return end()
+  }
+
+  @inline(never)
+  private func end() -> Bool {
+    if cancellation.isCancelled { fail(cancellation.error) }
+    return false
+  }
+
   /// The order of values under one of the program's collations, nil for bytes.
   @inline(__always)
   func order(_ collation: Int?) -> ValueOrder {
@@ -150,6 +178,22 @@ final class EvaluationContext {
     patterns[number] = pattern
     return pattern
   }
+}
+
+/// What one function may take. More is a mistake (`evaluation`).
+struct EvaluationLimits {
+  /// The longest text it makes, in bytes.
+  let textBytes: Int
+  /// The longest array it makes.
+  let items: Int
+  /// How much backtracking a regular expression may take, in ICU's units of about a millisecond.
+  let patternSteps: Int32
+
+  /// For rows: 16 MiB, a million items, a second.
+  static let ofRows = EvaluationLimits(textBytes: 1 << 24, items: 1 << 20, patternSteps: 1_000)
+  /// For constants that are computed when a query is prepared, which nobody can cancel: what takes more is left for the
+  /// rows to compute.
+  static let ofConstants = EvaluationLimits(textBytes: 1 << 16, items: 1 << 12, patternSteps: 10)
 }
 
 /// What is kept of a pattern's compilation.

@@ -26,163 +26,115 @@ struct LikeOptions {
 }
 
 /// A pattern of LIKE: `%` stands for any run of characters, `_` for one, and `\` takes its meaning from the next.
+///
+/// It is taken apart at its `%`: the first part has to stand at the beginning of the text, the last at its end, and each
+/// of those between behind the one before, as early as it is there. So no part is looked for twice, and the work doesn't
+/// grow with pattern times text (`LikePart`).
 final class LikePattern: Pattern, @unchecked Sendable {
-  /// Stand for `%` and `_` among folded code points.
-  private static let anyRun: UInt32 = 0x8000_0000
-  private static let anyOne: UInt32 = 0x8000_0001
-
   private let options: LikeOptions
-  private let tokens: [UInt32]
-  /// The tokens as bytes for text of ASCII only, 0xFF for `%` and 0xFE for `_`; nil when the pattern has others.
-  private let ascii: [UInt8]?
-  /// The folded bytes between the two `%` of `%text%`, when there is nothing else.
-  private let infix: [UInt8]?
-
-  /// What text has to begin with, as it was written, before the first `%` or `_`; case and accents may differ.
-  let prefix: String
-  /// Whether nothing but the prefix and one `%` at the end is in the pattern.
-  let isPrefixOnly: Bool
-  /// Whether there is neither `%` nor `_`.
-  let isLiteral: Bool
+  private let first: LikePart
+  private let between: [LikePart]
+  /// Nil for a pattern without `%`.
+  private let last: LikePart?
+  /// Whether there are other characters in it than those of ASCII.
+  private let isASCII: Bool
 
   /// Reads a pattern.
   init(_ source: TextSlice, _ options: LikeOptions) {
     self.options = options
-    var tokens: [UInt32] = []
-    var prefix = String.UnicodeScalarView()
-    var wildcards = 0
-    var isEscaped = false
-    for scalar in source.string.unicodeScalars {
-      if !isEscaped {
-        if scalar == "\\" {
-          isEscaped = true
-          continue
-        }
-        if scalar == "%" || scalar == "_" {
-          wildcards += 1
-          let token = scalar == "%" ? LikePattern.anyRun : LikePattern.anyOne
-          if token == LikePattern.anyOne || tokens.last != token { tokens.append(token) }
-          continue
-        }
+    var parts: [[UInt8]] = [[]]
+    var offset = 0
+    while offset < source.count {
+      let (scalar, length) = source.scalarOrReplacement(at: offset)
+      offset += length
+      switch scalar {
+      case 0x25: parts.append([])
+      case 0x5F: parts[parts.count - 1].append(LikePart.anyOne)
+      case 0x5C where offset < source.count:
+        let (next, length) = source.scalarOrReplacement(at: offset)
+        offset += length
+        options.append(next, to: &parts[parts.count - 1])
+      default: options.append(scalar, to: &parts[parts.count - 1])
       }
-      isEscaped = false
-      if wildcards == 0 { prefix.append(scalar) }
-      tokens.append(scalar.value)
     }
-    if isEscaped { tokens.append(0x5C) }
-    isLiteral = wildcards == 0
-    isPrefixOnly = wildcards > 0 && tokens.last == LikePattern.anyRun && tokens.count == prefix.count + 1
-    self.prefix = String(prefix)
-    tokens = LikePattern.folded(tokens, options)
-    self.tokens = tokens
-    let isASCII = tokens.allSatisfy { $0 < 0x80 || $0 >= LikePattern.anyRun }
-    ascii =
-      isASCII
-      ? tokens.map { $0 == LikePattern.anyRun ? 0xFF : $0 == LikePattern.anyOne ? 0xFE : UInt8($0) } : nil
-    if let ascii, ascii.count > 2, ascii[0] == 0xFF, ascii[ascii.count - 1] == 0xFF,
-      ascii[1..<(ascii.count - 1)].allSatisfy({ $0 < 0x80 })
-    {
-      infix = Array(ascii[1..<(ascii.count - 1)])
-    } else {
-      infix = nil
-    }
+    isASCII = parts.allSatisfy { $0.allSatisfy { $0 < 0x80 || $0 == LikePart.anyOne } }
+    first = LikePart(parts[0])
+    last = parts.count > 1 ? LikePart(parts[parts.count - 1]) : nil
+    between = parts.dropFirst().dropLast().filter { !$0.isEmpty }.map { LikePart($0) }
     super.init(source: source)
   }
 
-  /// Code points as they are compared: decomposed and without marks if accents are ignored.
-  private static func folded(_ scalars: [UInt32], _ options: LikeOptions) -> [UInt32] {
-    guard options.ignoresDiacritics else { return scalars.map { $0 >= anyRun ? $0 : options.folded($0) } }
-    return scalars.flatMap { scalar -> [UInt32] in
-      if scalar < 0x80 || scalar >= anyRun { return [scalar >= anyRun ? scalar : options.folded(scalar)] }
-      var status: [UInt16] = Array(repeating: 0, count: 32)
-      let units = Array(String(Unicode.Scalar(scalar) ?? "\u{FFFD}").utf16)
-      let count = icu_nfd(units, Int32(units.count), &status, 32)
-      let text = String(decoding: status.prefix(Int(max(0, min(count, 32)))), as: UTF16.self)
-      return text.unicodeScalars.filter { icu_is_mark(Int32(bitPattern: $0.value)) == 0 }
-        .map { options.folded($0.value) }
-    }
-  }
-
-  /// Code points of text as they are compared.
-  static func folded(_ text: TextSlice, _ options: LikeOptions) -> [UInt32] {
-    folded(text.string.unicodeScalars.map(\.value), options)
-  }
-
-  /// Whether the whole text is of the pattern.
-  func matches(_ text: TextSlice) -> Bool {
+  /// Whether the whole text is of the pattern. False, too, when the query is to end (`EvaluationContext.goesOn`).
+  func matches(_ text: TextSlice, _ context: EvaluationContext) -> Bool {
+    let arena = context.arena
+    let mark = arena.mark
+    defer { arena.rewind(to: mark) }
     if text.isASCII {
-      // Folded code points of ASCII are ASCII.
-      guard let ascii else { return false }
-      if let infix { return infix.withUnsafeBufferPointer { find($0, in: text) } }
-      return ascii.withUnsafeBufferPointer { match($0, text) }
+      // What is folded of ASCII is ASCII.
+      return isASCII && matches(LikeText(text, foldsASCII: options.ignoresCase), context)
     }
-    let scalars = LikePattern.folded(text, options)
-    return scalars.withUnsafeBufferPointer { text in
-      tokens.withUnsafeBufferPointer { pattern in
-        LikePattern.match(
-          pattern.count, text.count,
-          isRun: { pattern[$0] == LikePattern.anyRun },
-          isSame: { pattern[$0] == LikePattern.anyOne || pattern[$0] == text[$1] })
+    return matches(LikeText(options.folded(text, arena), foldsASCII: false), context)
+  }
+
+  private func matches(_ text: LikeText, _ context: EvaluationContext) -> Bool {
+    guard var from = first.end(in: text, from: 0) else { return false }
+    guard let last else { return from == text.count }
+    guard let to = last.start(in: text, from: from) else { return false }
+    var text = text
+    for part in between {
+      if text.foldsASCII, part.isLongSearch(to - from) { text = text.folded(context.arena) }
+      guard let end = part.find(in: text, from, to, context) else { return false }
+      from = end
+    }
+    return true
+  }
+}
+
+extension LikeOptions {
+  /// Adds a character as it is compared: folded, and without its marks if accents are ignored.
+  fileprivate func append(_ scalar: UInt32, to bytes: inout [UInt8]) {
+    forEachFolded(scalar) { scalar in
+      withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 4) { buffer in
+        guard let start = buffer.baseAddress else { return }
+        bytes.append(contentsOf: buffer[..<scalar.writeUTF8(to: start)])
       }
     }
   }
 
-  private func match(_ pattern: UnsafeBufferPointer<UInt8>, _ text: TextSlice) -> Bool {
-    let folds = options.ignoresCase
-    return LikePattern.match(
-      pattern.count, text.count, isRun: { pattern[$0] == 0xFF },
-      isSame: {
-        let byte = text.start[$1]
-        return pattern[$0] == 0xFE || pattern[$0] == (folds ? asciiFolded(byte) : byte)
-      })
+  /// Text as it is compared: in place, or in an arena.
+  func folded(_ text: TextSlice, _ arena: EvaluationArena) -> TextSlice {
+    if !ignoresCase, !ignoresDiacritics { return text }
+    if ignoresDiacritics {
+      var bytes: [UInt8] = []
+      bytes.reserveCapacity(text.count)
+      var offset = 0
+      while offset < text.count {
+        let (scalar, length) = text.scalarOrReplacement(at: offset)
+        offset += length
+        append(scalar, to: &bytes)
+      }
+      return bytes.withUnsafeBytes { arena.copy(TextSlice($0)) }
+    }
+    // Of one byte come at most three: those of U+FFFD for what isn't UTF-8.
+    let bytes = arena.allocate(text.count * 3, of: UInt8.self)
+    var (offset, count) = (0, 0)
+    while offset < text.count {
+      let (scalar, length) = text.scalarOrReplacement(at: offset)
+      offset += length
+      count += folded(scalar).writeUTF8(to: bytes + count)
+    }
+    return TextSlice(start: UnsafePointer(bytes), count: count)
   }
 
-  /// Whether the bytes occur in a text of ASCII.
-  private func find(_ bytes: UnsafeBufferPointer<UInt8>, in text: TextSlice) -> Bool {
-    guard text.count >= bytes.count else { return false }
-    let folds = options.ignoresCase
-    let first = bytes[0]
-    var position = text.start
-    let last = text.start + (text.count - bytes.count)
-    while position <= last {
-      if (folds ? asciiFolded(position[0]) : position[0]) == first {
-        var index = 1
-        while index < bytes.count, (folds ? asciiFolded(position[index]) : position[index]) == bytes[index] {
-          index += 1
-        }
-        if index == bytes.count { return true }
-      }
-      position += 1
+  private func forEachFolded(_ scalar: UInt32, _ body: (UInt32) -> Void) {
+    guard ignoresDiacritics, scalar >= 0x80 else { return body(folded(scalar)) }
+    var decomposed: [UInt16] = Array(repeating: 0, count: 32)
+    let units = Array(String(Unicode.Scalar(scalar) ?? "\u{FFFD}").utf16)
+    let count = icu_nfd(units, Int32(units.count), &decomposed, 32)
+    let text = String(decoding: decomposed.prefix(Int(max(0, min(count, 32)))), as: UTF16.self)
+    for part in text.unicodeScalars where icu_is_mark(Int32(bitPattern: part.value)) == 0 {
+      body(folded(part.value))
     }
-    return false
-  }
-
-  /// After a `%` the shortest run is tried first, and a longer one whenever the rest doesn't fit; only the last `%`
-  /// has to be returned to.
-  @inline(__always)
-  private static func match(
-    _ patternCount: Int, _ textCount: Int, isRun: (Int) -> Bool, isSame: (Int, Int) -> Bool
-  ) -> Bool {
-    var (pattern, text) = (0, 0)
-    var (run, resumed) = (-1, 0)
-    while text < textCount {
-      if pattern < patternCount, isRun(pattern) {
-        run = pattern
-        resumed = text
-        pattern += 1
-      } else if pattern < patternCount, isSame(pattern, text) {
-        pattern += 1
-        text += 1
-      } else if run >= 0 {
-        resumed += 1
-        text = resumed
-        pattern = run + 1
-      } else {
-        return false
-      }
-    }
-    while pattern < patternCount, isRun(pattern) { pattern += 1 }
-    return pattern == patternCount
   }
 }
 
@@ -237,13 +189,13 @@ final class LikeNode: ConditionNode, FoldableNode, @unchecked Sendable {
     let value = operand.evaluate(context)
     if let fixed {
       guard case .string(let text) = value else { return value.isMissing ? .missing : .null }
-      return Truth(fixed.matches(text) != negated)
+      return Truth(fixed.matches(text, context) != negated)
     }
     let other = pattern.evaluate(context)
     if value.isMissing || other.isMissing { return .missing }
     guard case .string(let text) = value, case .string(let source) = other else { return .null }
     let pattern = context.pattern(number, for: source) { LikePattern($0, options) }
     guard let pattern = pattern as? LikePattern else { return .null }
-    return Truth(pattern.matches(text) != negated)
+    return Truth(pattern.matches(text, context) != negated)
   }
 }

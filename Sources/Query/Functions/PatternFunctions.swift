@@ -7,19 +7,31 @@ final class RegularExpression: Pattern {
   /// Nil for a pattern that ICU doesn't take.
   let icu: OpaquePointer?
 
-  /// How much backtracking a match may take, in ICU's units of about a millisecond, and its stack in bytes.
-  private static let stepLimit: Int32 = 1_000
+  /// The most memory that backtracking takes, in bytes.
   private static let stackLimit: Int32 = 8_000_000
 
-  override init(source: TextSlice) {
+  /// Compiles a pattern for a context, which keeps it, and whose end ends a match.
+  init(source: TextSlice, _ context: EvaluationContext) {
     let units = Array(source.string.utf16)
     var status = icu_status(0)
     icu = icu_regex_open(units, Int32(units.count), &status)
-    if let icu { icu_regex_limit(icu, RegularExpression.stepLimit, RegularExpression.stackLimit, &status) }
+    if let icu {
+      icu_regex_limit(icu, context.limits.patternSteps, RegularExpression.stackLimit, &status)
+      icu_regex_ask(
+        icu, { context, _ in RegularExpression.goesOn(context) },
+        { context, _ in RegularExpression.goesOn(context) }, Unmanaged.passUnretained(context).toOpaque(),
+        &status)
+    }
     super.init(source: source)
   }
 
   deinit { if let icu { icu_regex_close(icu) } }
+
+  /// Whether a search may go on: what ICU asks about a context, which outlives its patterns.
+  private static func goesOn(_ context: UnsafeRawPointer?) -> Int8 {
+    guard let context else { return 1 }
+    return Unmanaged<EvaluationContext>.fromOpaque(context)._withUnsafeGuaranteedRef { $0.goesOn ? 1 : 0 }
+  }
 }
 
 enum PatternFunctions {
@@ -40,8 +52,9 @@ enum PatternFunctions {
     QueryFunction("REGEXP_REPLACE", 3...4, usesPattern: true, replace),
   ]
 
-  /// The match limit, or what else went wrong while matching.
+  /// The match limit, the query's end, or what else went wrong while matching.
   private static func failed(_ status: icu_status, _ context: EvaluationContext) -> QueryValue {
+    guard context.goesOn else { return .missing }
     let name = icu_error_name(status).map { String(cString: $0) } ?? "unknown"
     return context.fail(QueryError(.evaluation, "a regular expression can't be matched: ICU says \(name)"))
   }
@@ -50,7 +63,7 @@ enum PatternFunctions {
   private static func prepare(
     _ source: TextSlice, _ units: UnsafeBufferPointer<UInt16>, _ context: EvaluationContext, _ site: CallSite
   ) -> OpaquePointer? {
-    let pattern = context.pattern(site.pattern, for: source) { RegularExpression(source: $0) }
+    let pattern = context.pattern(site.pattern, for: source) { RegularExpression(source: $0, context) }
     guard let icu = (pattern as? RegularExpression)?.icu else {
       context.fail(QueryError(.evaluation, "\"\(source.string)\" is no regular expression"))
       return nil
@@ -101,7 +114,7 @@ enum PatternFunctions {
       expand(template, icu, groups, units, into: &result)
       offset = end
       left -= 1
-      if result.count > StringFunctions.maximumBytes { return StringFunctions.tooLong(context) }
+      if result.count > context.limits.textBytes { return StringFunctions.tooLong(context) }
     }
     if icu_failed(status) != 0 { return failed(status, context) }
     if offset == 0, result.isEmpty { return .string(text) }

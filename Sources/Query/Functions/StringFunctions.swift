@@ -7,8 +7,8 @@ import Fleece
 enum StringFunctions {
   static let table: [QueryFunction] = [
     QueryFunction("CONCAT", 1...127) { arguments, context, _ in concat(arguments, context) },
-    QueryFunction("CONTAINS", 2...2) { arguments, _, site in
-      texts2(arguments) { text, other in .bool(contains(text, other, site)) }
+    QueryFunction("CONTAINS", 2...2) { arguments, context, site in
+      texts2(arguments) { text, other in .bool(contains(text, other, context, site)) }
     },
     QueryFunction("LENGTH", 1...1) { arguments, _, _ in
       text1(arguments) { .int(Int64($0.scalarCount)) }
@@ -40,9 +40,6 @@ enum StringFunctions {
     QueryFunction("SPLIT", 1...2) { arguments, context, _ in split(arguments, context) },
   ]
 
-  /// The longest text that a function makes, in bytes: 16 MiB. A longer one is an error.
-  static let maximumBytes = 1 << 24
-
   /// Computes a function of one string; another type is null.
   @inline(__always)
   static func text1(
@@ -64,7 +61,8 @@ enum StringFunctions {
   }
 
   static func tooLong(_ context: EvaluationContext) -> QueryValue {
-    context.fail(QueryError(.evaluation, "a function makes a text of over \(maximumBytes) bytes"))
+    context.fail(
+      QueryError(.evaluation, "a function makes a text of over \(context.limits.textBytes) bytes"))
   }
 
   /// Numbers, booleans, null, arrays and objects are joined as their JSON text.
@@ -79,33 +77,23 @@ enum StringFunctions {
       default:
         do { try argument.writeJSON(context.sharedKeys, into: &bytes) } catch { return context.fail(error) }
       }
-      if bytes.count > maximumBytes { return tooLong(context) }
+      if bytes.count > context.limits.textBytes { return tooLong(context) }
     }
     return bytes.withUnsafeBytes { .string(context.arena.copy(TextSlice($0))) }
   }
 
   /// Where bytes begin in a text, looked for from an offset.
   static func find(_ other: TextSlice, in text: TextSlice, from: Int) -> Int? {
-    guard other.count > 0 else { return from }
-    guard text.count - from >= other.count else { return nil }
-    let first = other.start[0]
-    for offset in from...(text.count - other.count)
-    where text.start[offset] == first
-      && TextSlice(start: text.start + offset, count: other.count).equals(other)
-    {
-      return offset
-    }
-    return nil
+    other.position(in: text, from, text.count)
   }
 
   /// By bytes, unless a COLLATE ignores something.
-  private static func contains(_ text: TextSlice, _ other: TextSlice, _ site: CallSite) -> Bool {
+  private static func contains(
+    _ text: TextSlice, _ other: TextSlice, _ context: EvaluationContext, _ site: CallSite
+  ) -> Bool {
     guard site.collation != nil else { return find(other, in: text, from: 0) != nil }
-    let scalars = LikePattern.folded(text, site.like)
-    let part = LikePattern.folded(other, site.like)
-    guard !part.isEmpty else { return true }
-    guard scalars.count >= part.count else { return false }
-    return (0...(scalars.count - part.count)).contains { scalars[$0..<($0 + part.count)].elementsEqual(part) }
+    let arena = context.arena
+    return find(site.like.folded(other, arena), in: site.like.folded(text, arena), from: 0) != nil
   }
 
   private static func cased(_ text: TextSlice, isUpper: Bool, _ context: EvaluationContext) -> TextSlice {
@@ -209,10 +197,10 @@ enum StringFunctions {
     guard old.count > 0 else { return .string(text) }
     var bytes: [UInt8] = []
     var offset = 0
-    while left > 0, let found = find(old, in: text, from: offset) {
+    while left > 0, context.goesOn, let found = find(old, in: text, from: offset) {
       bytes.append(contentsOf: text.slice(offset, found).utf8)
       bytes.append(contentsOf: new.utf8)
-      if bytes.count > maximumBytes { return tooLong(context) }
+      if bytes.count > context.limits.textBytes { return tooLong(context) }
       offset = found + old.count
       left -= 1
     }
@@ -244,10 +232,17 @@ enum StringFunctions {
       return .null
     }
     let (total, overflow) = text.count.multipliedReportingOverflow(by: times)
-    if overflow || total > maximumBytes { return tooLong(context) }
+    if overflow || total > context.limits.textBytes { return tooLong(context) }
     let bytes = context.arena.allocate(total, of: UInt8.self)
-    if text.count > 0 {
-      for index in 0..<times { (bytes + index * text.count).update(from: text.start, count: text.count) }
+    if total > 0 {
+      bytes.update(from: text.start, count: text.count)
+      // What is there is copied behind itself, twice as much each time.
+      var count = text.count
+      while count < total {
+        let more = min(count, total - count)
+        (bytes + count).update(from: bytes, count: more)
+        count += more
+      }
     }
     return .string(TextSlice(start: UnsafePointer(bytes), count: total))
   }
@@ -259,21 +254,30 @@ enum StringFunctions {
     if let unknown = unknown(among: arguments) { return unknown }
     guard case .string(let text) = arguments[0] else { return .null }
     var parts: [QueryValue] = []
+    /// Adds a part; false when there are too many, or the query is to end.
+    func add(_ part: TextSlice) -> Bool {
+      parts.append(.string(part))
+      if parts.count > context.limits.items {
+        context.fail(
+          QueryError(.evaluation, "SPLIT makes an array of over \(context.limits.items) items"))
+      }
+      return context.goesOn
+    }
     if arguments.count > 1 {
       guard case .string(let separator) = arguments[1] else { return .null }
       var offset = 0
       if separator.count == 0 {
         while offset < text.count {
           let length = text.scalar(at: offset).length
-          parts.append(.string(text.slice(offset, offset + length)))
+          guard add(text.slice(offset, offset + length)) else { return .missing }
           offset += length
         }
       } else {
         while let found = find(separator, in: text, from: offset) {
-          parts.append(.string(text.slice(offset, found)))
+          guard add(text.slice(offset, found)) else { return .missing }
           offset = found + separator.count
         }
-        parts.append(.string(text.slice(offset, text.count)))
+        guard add(text.slice(offset, text.count)) else { return .missing }
       }
     } else {
       var offset = 0
@@ -281,14 +285,14 @@ enum StringFunctions {
       while offset < text.count {
         let (scalar, length) = text.scalar(at: offset)
         if icu_is_space(Int32(bitPattern: scalar)) != 0 {
-          if let word { parts.append(.string(text.slice(word, offset))) }
+          if let word { guard add(text.slice(word, offset)) else { return .missing } }
           word = nil
         } else if word == nil {
           word = offset
         }
         offset += length
       }
-      if let word { parts.append(.string(text.slice(word, text.count))) }
+      if let word { guard add(text.slice(word, text.count)) else { return .missing } }
     }
     let items = context.arena.allocate(parts.count, of: QueryValue.self)
     for (index, part) in parts.enumerated() { items[index] = part }

@@ -30,6 +30,10 @@ public struct QueryError: Error, Sendable, Equatable {
     case evaluation
     /// The query was cancelled.
     case cancelled
+    /// The query took longer than its time limit.
+    case timedOut
+    /// A clause would keep more rows in memory than the query may (`Query.Options.memoryLimit`).
+    case memoryLimit
     /// Results were read after their snapshot ended.
     case snapshotEnded
   }

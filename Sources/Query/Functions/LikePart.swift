@@ -1,0 +1,172 @@
+import CICU
+
+/// Text that a pattern of LIKE is looked for in.
+struct LikeText {
+  let text: TextSlice
+  /// Whether letters of ASCII are folded as they are read.
+  let foldsASCII: Bool
+
+  init(_ text: TextSlice, foldsASCII: Bool) {
+    self.text = text
+    self.foldsASCII = foldsASCII
+  }
+
+  var count: Int { text.count }
+
+  @inline(__always)
+  subscript(offset: Int) -> UInt8 {
+    foldsASCII ? asciiFolded(text.start[offset]) : text.start[offset]
+  }
+
+  /// The same text, folded once.
+  func folded(_ arena: EvaluationArena) -> LikeText {
+    let bytes = arena.allocate(text.count, of: UInt8.self)
+    for index in 0..<text.count { bytes[index] = asciiFolded(text.start[index]) }
+    return LikeText(TextSlice(start: UnsafePointer(bytes), count: text.count), foldsASCII: false)
+  }
+
+  /// The offset of the character behind the one at an offset.
+  @inline(__always)
+  func after(_ offset: Int) -> Int {
+    var next = offset &+ 1
+    while next < text.count, text.start[next] & 0xC0 == 0x80 { next &+= 1 }
+    return next
+  }
+
+  /// The offset of the character before an offset.
+  @inline(__always)
+  func before(_ offset: Int) -> Int {
+    var previous = offset &- 1
+    while previous > 0, text.start[previous] & 0xC0 == 0x80 { previous &-= 1 }
+    return previous
+  }
+}
+
+/// What stands between two `%` of a pattern: folded UTF-8, in which a byte that UTF-8 doesn't have is `_`.
+///
+/// It is found in time that doesn't grow with pattern times text: text by the C library's search, which is linear, text
+/// with `_` by `WildcardSearch`, 64 characters of it at a time.
+// Unchecked: its memory is written by `init` alone.
+final class LikePart: @unchecked Sendable {
+  static let anyOne: UInt8 = 0xFF
+  /// A search of so many steps is done step by step: what is quicker has to be prepared.
+  private static let shortSearch = 2_048
+
+  /// The bytes in memory of its own, so that a row retains nothing.
+  private let part: TextSlice
+  private let wildcards: WildcardSearch?
+  private let hasAnyOne: Bool
+
+  init(_ bytes: [UInt8]) {
+    let start = UnsafeMutablePointer<UInt8>.allocate(capacity: max(1, bytes.count))
+    for (index, byte) in bytes.enumerated() { (start + index).initialize(to: byte) }
+    part = TextSlice(start: UnsafePointer(start), count: bytes.count)
+    hasAnyOne = bytes.contains(Self.anyOne)
+    wildcards = hasAnyOne ? WildcardSearch(part) : nil
+  }
+
+  deinit { part.start.deallocate() }
+
+  /// Where it ends when it begins at an offset; nil when it doesn't.
+  @inline(__always)
+  func end(in text: LikeText, from start: Int) -> Int? {
+    var offset = start
+    for byte in part.utf8 {
+      guard offset < text.count else { return nil }
+      if byte == Self.anyOne {
+        offset = text.after(offset)
+      } else {
+        guard text[offset] == byte else { return nil }
+        offset &+= 1
+      }
+    }
+    return offset
+  }
+
+  /// Where it begins, not before `from`, when it ends with the text; nil when it doesn't.
+  @inline(__always)
+  func start(in text: LikeText, from: Int) -> Int? {
+    var offset = text.count
+    for byte in part.utf8.reversed() {
+      guard offset > from else { return nil }
+      if byte == Self.anyOne {
+        offset = text.before(offset)
+      } else {
+        offset &-= 1
+        guard text[offset] == byte else { return nil }
+      }
+    }
+    return offset >= from ? offset : nil
+  }
+
+  /// Whether so many bytes of text are looked at otherwise than step by step, and have to be folded before.
+  @inline(__always)
+  func isLongSearch(_ length: Int) -> Bool { length &* part.count > Self.shortSearch }
+
+  /// Where the first occurrence within two offsets ends; nil when there is none.
+  func find(in text: LikeText, _ from: Int, _ to: Int, _ context: EvaluationContext) -> Int? {
+    let length = to &- from
+    if isLongSearch(length) {
+      if !hasAnyOne { return part.position(in: text.text, from, to).map { $0 + part.count } }
+      if let wildcards { return wildcards.find(in: text.text, from, to, context) }
+    }
+    let inner = LikeText(TextSlice(start: text.text.start, count: to), foldsASCII: text.foldsASCII)
+    var offset = from
+    while true {
+      if let end = end(in: inner, from: offset) { return end }
+      guard offset < to, context.goesOn else { return nil }
+      offset = hasAnyOne ? inner.after(offset) : offset &+ 1
+    }
+  }
+}
+
+extension TextSlice {
+  /// Where these bytes first occur in a text within two offsets; nil when they don't. Linear in both.
+  func position(in text: TextSlice, _ from: Int, _ to: Int) -> Int? {
+    guard count > 0 else { return from }
+    guard to &- from >= count, let found = text_find(text.start + from, to &- from, start, count) else {
+      return nil
+    }
+    return found - UnsafeRawPointer(text.start)
+  }
+
+  /// The character that begins at an offset and its bytes; U+FFFD of one byte for what is no UTF-8.
+  @inline(__always)
+  func scalarOrReplacement(at offset: Int) -> (scalar: UInt32, length: Int) {
+    let (scalar, length) = scalar(at: offset)
+    if _fastPath(scalar < 0x80) { return (scalar, length) }
+    let least: UInt32 = length == 2 ? 0x80 : length == 3 ? 0x800 : 0x1_0000
+    guard start[offset] >= 0xC0, length > 1, scalar >= least, Unicode.Scalar(scalar) != nil else {
+      return (0xFFFD, 1)
+    }
+    return (scalar, length)
+  }
+}
+
+extension UInt32 {
+  /// Writes a code point as UTF-8, and returns how many bytes it has.
+  @inline(__always)
+  func writeUTF8(to bytes: UnsafeMutablePointer<UInt8>) -> Int {
+    if self < 0x80 {
+      bytes[0] = UInt8(truncatingIfNeeded: self)
+      return 1
+    }
+    func tail(_ shift: UInt32) -> UInt8 { UInt8(truncatingIfNeeded: self >> shift & 0x3F | 0x80) }
+    if self < 0x800 {
+      bytes[0] = UInt8(truncatingIfNeeded: self >> 6 | 0xC0)
+      bytes[1] = tail(0)
+      return 2
+    }
+    if self < 0x1_0000 {
+      bytes[0] = UInt8(truncatingIfNeeded: self >> 12 | 0xE0)
+      bytes[1] = tail(6)
+      bytes[2] = tail(0)
+      return 3
+    }
+    bytes[0] = UInt8(truncatingIfNeeded: self >> 18 | 0xF0)
+    bytes[1] = tail(12)
+    bytes[2] = tail(6)
+    bytes[3] = tail(0)
+    return 4
+  }
+}

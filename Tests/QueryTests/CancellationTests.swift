@@ -1,0 +1,153 @@
+import Fleece
+import Foundation
+import Storage
+import TestSupport
+import Testing
+
+@testable import Query
+@testable import Touchstone
+
+/// Runs that are cancelled, or have a time limit, end inside of a row.
+@Suite struct CancellationTests {
+  /// Each takes minutes for its one row.
+  private static let longRows = [
+    "SELECT 1 FROM _ WHERE ANY a IN l SATISFIES ANY b IN l SATISFIES ANY c IN l SATISFIES a + b + c = -1 END END END",
+    "SELECT 1 FROM _ WHERE EVERY a IN l SATISFIES EVERY b IN l SATISFIES NOT (a + b) IN l END END",
+    "SELECT 1 FROM _ WHERE ANY a IN l SATISFIES REGEXP_LIKE(REPEAT('a', 40), '^(a+)+#' || TOSTRING(a)) END",
+    "SELECT COUNT(*) FROM _ AS d UNNEST d.l AS x UNNEST d.l AS y UNNEST d.l AS z WHERE x + y + z = -1",
+    "SELECT 1 FROM _ WHERE ANY a IN l SATISFIES LENGTH(REPLACE(REPEAT('ab', 8000000), 'a', TOSTRING(a))) = 1 END",
+    "SELECT 1 FROM _ WHERE ANY a IN l SATISFIES ARRAY_LENGTH(SPLIT(REPEAT('ab', 100000 + a), '')) = 1 END",
+    "SELECT ARRAY_AGG(x) FROM _ AS d UNNEST d.l AS x UNNEST d.l AS y UNNEST d.l AS z GROUP BY x + y + z",
+  ]
+
+  private func withRow(_ engine: EngineName, _ body: (Database) throws -> Void) throws {
+    try withDatabase(engine) { database in
+      try database.save("d", ["l": .array((0..<3_000).map { .int(Int64($0)) }), "s": "text"])
+      try body(database)
+    }
+  }
+
+  @Test("a time limit ends a row that takes minutes", arguments: allEngines)
+  func timeLimit(_ engine: EngineName) throws {
+    try withRow(engine) { database in
+      for text in Self.longRows {
+        let query = try database.query(text)
+        let begin = ContinuousClock.now
+        let error = #expect(throws: QueryError.self, "\(text)") {
+          try query.run(cancellation: QueryCancellation(timeLimit: .milliseconds(20)))
+        }
+        #expect(error?.code == .timedOut && error?.message.contains("0.02 seconds") == true, "\(text)")
+        // They would take minutes. What is measured besides the limit is how busy the machine is.
+        #expect(begin.duration(to: .now) < .seconds(20), "\(text)")
+        // The query can be run again.
+        #expect(throws: QueryError.self) {
+          try query.run(cancellation: QueryCancellation(timeLimit: .zero))
+        }
+      }
+      let quick = try database.query("SELECT s FROM _ WHERE ANY a IN l SATISFIES a = 2999 END")
+      #expect(try quick.run(cancellation: QueryCancellation(timeLimit: .seconds(1_000_000))).count == 1)
+    }
+  }
+
+  @Test("cancelling from another thread ends a row that takes minutes", arguments: allEngines)
+  func cancelling(_ engine: EngineName) throws {
+    try withRow(engine) { database in
+      let query = try database.query(Self.longRows[0])
+      let cancellation = QueryCancellation()
+      let started = CountingSemaphore()
+      let ended = CountingSemaphore()
+      let failure = Lock<QueryError?>(nil)
+      onThread {
+        started.signal()
+        do { _ = try query.run(cancellation: cancellation) } catch {
+          failure.withLock { $0 = error as? QueryError }
+        }
+        ended.signal()
+      }
+      started.wait()
+      cancellation.cancel()
+      ended.wait()
+      #expect(failure.withLock { $0?.code } == .cancelled)
+    }
+  }
+
+  private func onThread(_ body: @escaping @Sendable () -> Void) { Thread.detachNewThread(body) }
+
+  /// Loops that one evaluation goes through: each asks before it is done.
+  @Test(arguments: [
+    "ANY a IN l SATISFIES a = -1 END", "EVERY a IN l SATISFIES a > -1 END", "-1 IN l",
+    "REGEXP_LIKE(long, 'b$')", "REGEXP_CONTAINS(REPEAT('a', 40), '^(a+)+#')", "REGEXP_POSITION(long, 'b')",
+    "REGEXP_REPLACE(long, 'b', 'c')", "REPLACE(long, 'a', 'b')", "SPLIT(long, '')", "SPLIT(long, 'a')",
+    "SPLIT(words)", "long LIKE '%' || REPEAT('a_', 500) || 'b%'",
+  ]) func loops(_ text: String) throws {
+    let long = String(repeating: "a", count: 200_000)
+    let harness = try EvaluationHarness(
+      #"{"l":[1,2,3,4],"long":"\#(long)","words":"\#(String(repeating: "a ", count: 500))"}"#)
+    let cancellation = QueryCancellation()
+    cancellation.cancel()
+    let error = #expect(throws: QueryError.self, "\(text)") {
+      try harness.evaluate(text, cancellation: cancellation)
+    }
+    #expect(error?.code == .cancelled, "\(text)")
+  }
+
+  @Test("a sort that is cancelled gives no row", arguments: allEngines)
+  func sorting(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      try database.fill((0..<300).map { ("d\($0)", #"{"n":\#($0 * 7919 % 300)}"#) })
+      // The last row that is looked at cancels: what is left is to sort.
+      let cancellation = QueryCancellation()
+      let query = try database.query("SELECT n FROM _ ORDER BY n")
+      var given = 0
+      try database.read { snapshot in
+        let compiled = try CompiledQuery(
+          Planner.plan(
+            NameResolver.resolve(
+              SelectStatement(parsing: "SELECT n FROM _ ORDER BY n"), databaseName: "test", text: nil),
+            PlanningContext(database.querySource.knowledge.of(snapshot), usesIndexes: false)),
+          PlanningContext(database.querySource.knowledge.of(snapshot), usesIndexes: false))
+        let context = try EvaluationContext(compiled.program, sources: 1, slots: compiled.slotCount)
+        try context.begin(snapshot.sharedKeys)
+        context.begin(cancellation, MemoryBudget(limit: .max))
+        let sink = SortingSink(
+          compiled, context, try RowWindow(compiled, context),
+          .receiver { _ in
+            given += 1
+            return true
+          })
+        try snapshot.forEachDocument { view in
+          context.rows[0] = try SourceRow(view)
+          return try sink.row()
+        }
+        cancellation.cancel()
+        let error = #expect(throws: QueryError.self) { try sink.finish() }
+        #expect(error?.code == .cancelled)
+      }
+      #expect(given == 0)
+      #expect(try query.run().count == 300)
+    }
+  }
+
+  @Test("constants that take long are left for the rows, where they can be cancelled", arguments: allEngines)
+  func constants(_ engine: EngineName) throws {
+    try withRow(engine) { database in
+      let slow = (0..<200).map { "LENGTH(REPLACE(REPEAT('ab', 8000000), 'a', 'c\($0)'))" }.joined(
+        separator: ", ")
+      let pattern = (0..<100).map { "REGEXP_LIKE(REPEAT('a', 40), '^(a+)+#\($0)')" }.joined(separator: ", ")
+      for text in ["SELECT \(slow)", "SELECT \(pattern)", "SELECT 1 FROM _ WHERE s IN [\(pattern)]"] {
+        let begin = ContinuousClock.now
+        let query = try database.query(text)
+        let error = #expect(throws: QueryError.self) {
+          try query.run(cancellation: QueryCancellation(timeLimit: .milliseconds(20)))
+        }
+        #expect(error?.code == .timedOut)
+        #expect(begin.duration(to: .now) < .seconds(20))
+      }
+      // What is short is computed once.
+      #expect(
+        try database.query("SELECT 1 FROM _ WHERE s = LOWER('TEXT')").explain().description.contains("'text'")
+      )
+      #expect(try database.query("SELECT LENGTH(REPEAT('ab', 5000000)) AS n").run()[0]["n"].int == 10_000_000)
+    }
+  }
+}
