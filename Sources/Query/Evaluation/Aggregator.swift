@@ -43,7 +43,7 @@ final class Aggregator: Sendable {
     case .arrayAggregate: if value.isMissing { return }
     }
     if isDistinct && kind != .minimum && kind != .maximum {
-      let values = state.values ?? ValueTable()
+      let values = state.values ?? ValueTable(context.budget)
       state.values = values
       let isNew = values.insert(value, context.order(collation)) { arena.copy($0, context.sharedKeys) }
       if !isNew { return }
@@ -99,7 +99,8 @@ struct AggregateState {
   fileprivate var values: ValueTable?
   fileprivate var items: UnsafeMutablePointer<QueryValue>?
   private var capacity = 0
-  private var integers: Int64 = 0
+  /// Exact: 2⁶³ integers of 64 bits fit.
+  private var integers: Int128 = 0
   private var doubles = 0.0
   /// What was lost of the doubles' sum by rounding, so that the order of rows hardly matters.
   private var compensation = 0.0
@@ -111,26 +112,35 @@ struct AggregateState {
   @inline(__always)
   mutating func countRow() { count &+= 1 }
 
-  /// The sum: an integer as long as all numbers are and it fits, else a double.
+  /// The sum: an integer when all numbers are integers and 64 bits hold it, else a double.
   fileprivate var sum: QueryValue {
-    isInteger ? .int(integers) : QueryValue(finite: doubles + compensation + Double(integers))
+    if isInteger {
+      if let integer = Int64(exactly: integers) { return .int(integer) }
+      if let unsigned = UInt64(exactly: integers) { return .uint(unsigned) }
+    }
+    return QueryValue(finite: doubles + compensation + Double(integers))
   }
 
   @inline(__always)
   fileprivate mutating func add(number: QueryValue) {
     count += 1
-    if case .int(let value) = number {
-      let (sum, overflow) = integers.addingReportingOverflow(value)
-      if !overflow {
-        integers = sum
-        return
-      }
-    }
+    if case .int(let value) = number { return integers &+= Int128(value) }
+    if case .uint(let value) = number { return integers &+= Int128(value) }
     guard let value = number.number else { return }
     isInteger = false
     let sum = doubles + value
     compensation += abs(doubles) >= abs(value) ? doubles - sum + value : value - sum + doubles
     doubles = sum
+  }
+
+  /// Copies what it points at to another arena.
+  mutating func move(to arena: EvaluationArena, _ sharedKeys: SharedKeys) {
+    value = arena.copy(value, sharedKeys)
+    values?.replaceValues { arena.copy($0, sharedKeys) }
+    guard let items else { return }
+    let copies = arena.allocate(capacity, of: QueryValue.self)
+    for index in 0..<count { copies[index] = arena.copy(items[index], sharedKeys) }
+    self.items = copies
   }
 
   fileprivate mutating func append(_ value: QueryValue, _ arena: EvaluationArena) {

@@ -7,8 +7,8 @@ final class GroupingSink: RowSink {
   private let context: EvaluationContext
   private let next: RowSink
   private let table: RowTable
-  private let arena = EvaluationArena(capacity: 16_384)
-  private let states = AggregateStates()
+  private var arena: EvaluationArena
+  private let states: AggregateStates
   private let keys: ExpressionList
   private let aggregators: [Aggregator]
   /// Whether all that is asked is how many rows each group has.
@@ -17,6 +17,12 @@ final class GroupingSink: RowSink {
   private let keyCount: Int
   private let width: Int
   private var isDone = false
+  private let budget: MemoryBudget
+  /// Whether values of groups give way to later ones, whose memory is then lost until `compact`.
+  private let replacesValues: Bool
+  /// What the arena may hold before it is compacted.
+  private var compactionLimit = GroupingSink.leastCompacted
+  private static let leastCompacted = 4 << 20
 
   init(_ grouping: CompiledGrouping, _ context: EvaluationContext, _ next: RowSink) {
     self.grouping = grouping
@@ -27,7 +33,13 @@ final class GroupingSink: RowSink {
     aggregators = grouping.aggregates.map(\.aggregator)
     countsRows = aggregators.count == 1 && aggregators[0].argument == nil
     width = grouping.keys.count + grouping.captured.count
-    table = RowTable(grouping.keys.map { context.order($0.collation) })
+    budget = context.budget
+    arena = EvaluationArena(capacity: 16_384, budget)
+    states = AggregateStates(budget)
+    table = RowTable(grouping.keys.map { context.order($0.collation) }, budget)
+    replacesValues =
+      !grouping.isStreaming
+      && grouping.aggregates.contains { $0.aggregator.kind == .minimum || $0.aggregator.kind == .maximum }
     probe = .allocate(capacity: max(1, keyCount))
     probe.initialize(repeating: .missing, count: max(1, keyCount))
   }
@@ -49,8 +61,7 @@ final class GroupingSink: RowSink {
         add(number)
         let after = aggregator.result(of: states.start[number * count + capturing], context, arena)
         if !context.order(aggregator.collation).areEqual(before, after) { capture(number) }
-        try context.check()
-        return true
+        return try checkKept()
       }
     } else {
       if isStreaming, table.count > 0 {
@@ -70,8 +81,29 @@ final class GroupingSink: RowSink {
       capture(number)
     }
     add(number)
+    return try checkKept()
+  }
+
+  /// Looks at what a row has left behind: mistakes, and memory. Always true.
+  private func checkKept() throws -> Bool {
     try context.check()
+    if _slowPath(replacesValues && arena.allocatedBytes > compactionLimit) { compact() }
+    try budget.check(.groupBy)
     return true
+  }
+
+  /// Leaves behind the values that gave way to others: all that groups have moves to fresh memory.
+  private func compact() {
+    let fresh = EvaluationArena(capacity: 16_384, budget)
+    for number in 0..<table.count {
+      let row = table.row(number)
+      let copy = fresh.allocate(max(1, width), of: QueryValue.self)
+      for index in 0..<width { copy[index] = fresh.copy(row[index], context.sharedKeys) }
+      table.move(number, to: copy)
+    }
+    states.move(to: fresh, context.sharedKeys)
+    arena = fresh
+    compactionLimit = max(Self.leastCompacted, fresh.allocatedBytes * 2)
   }
 
   @inline(__always)
@@ -111,6 +143,7 @@ final class GroupingSink: RowSink {
       states.append(aggregators.count)
     }
     for number in 0..<table.count {
+      try context.cancellation.check()
       let row = table.row(number)
       for (index, key) in grouping.keys.enumerated() { context.slots[key.slot] = row[index] }
       for (index, captured) in grouping.captured.enumerated() {
@@ -121,6 +154,7 @@ final class GroupingSink: RowSink {
         context.slots[aggregate.slot] = aggregate.aggregator.result(
           of: states.start[first + index], context, arena)
       }
+      try budget.check(.groupBy)
       if !keepingArena { context.arena.reset() }
       if let having = grouping.having, having.truth(context) != .true {
         try context.check()
@@ -137,18 +171,32 @@ private final class AggregateStates {
   @exclusivity(unchecked) private(set) var start: UnsafeMutablePointer<AggregateState>
   @exclusivity(unchecked) private var count = 0
   @exclusivity(unchecked) private var capacity = 64
+  private let budget: MemoryBudget
+  private static let stateBytes = MemoryLayout<AggregateState>.stride
 
-  init() { start = .allocate(capacity: capacity) }
+  init(_ budget: MemoryBudget) {
+    self.budget = budget
+    start = .allocate(capacity: capacity)
+    budget.take(capacity * Self.stateBytes)
+  }
 
   deinit {
     start.deinitialize(count: count)
     start.deallocate()
+    budget.giveBack(capacity * Self.stateBytes)
+  }
+
+  /// Copies what all states point at to another arena.
+  func move(to arena: EvaluationArena, _ sharedKeys: SharedKeys) {
+    for index in 0..<count { start[index].move(to: arena, sharedKeys) }
   }
 
   /// Adds those of a new group.
   func append(_ more: Int) {
     if count + more > capacity {
-      capacity = max(capacity * 2, count + more)
+      let wanted = max(capacity * 2, count + more)
+      budget.take((wanted - capacity) * Self.stateBytes)
+      capacity = wanted
       let larger = UnsafeMutablePointer<AggregateState>.allocate(capacity: capacity)
       larger.moveInitialize(from: start, count: count)
       start.deallocate()

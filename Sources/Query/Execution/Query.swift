@@ -38,20 +38,29 @@ public final class Query: Sendable {
     case plan(analyze: Bool)
   }
 
-  /// How queries are planned, for tests and for who measures.
+  /// How a query is planned and run.
   public struct Options: Sendable {
-    /// Whether value indexes, and lookups by ID, may be used.
+    /// Whether value indexes, and lookups by ID, may be used. Off for tests and measurements.
     public var usesIndexes: Bool
+    /// How many bytes one run may take for rows that it has to keep: those that ORDER BY sorts, DISTINCT tells apart,
+    /// GROUP BY groups and a hash join finds. Past it the run throws `memoryLimit`, which names the clause. The rows that
+    /// `run` returns don't count. What is computed for one row may take as much once more.
+    public var memoryLimit: Int
+
+    /// The default of `memoryLimit`: 256 MiB.
+    public static let defaultMemoryLimit = 256 << 20
 
     /// Options; see the properties.
-    public init(usesIndexes: Bool = true) { self.usesIndexes = usesIndexes }
+    public init(usesIndexes: Bool = true, memoryLimit: Int = Options.defaultMemoryLimit) {
+      self.usesIndexes = usesIndexes
+      self.memoryLimit = memoryLimit
+    }
   }
 
   /// A plan, and what it was made for.
   private struct Prepared {
     var knowledge: IndexKnowledge
     var compiled: CompiledQuery
-    var context: PlanningContext
   }
 
   /// Contexts that no run uses at the moment.
@@ -107,7 +116,7 @@ public final class Query: Sendable {
     self.source = source
     self.options = options
     resolved = try NameResolver.resolve(statement, databaseName: source.name, text: text)
-    columns = ResultColumns(resolved.columns.map(\.name))
+    columns = ResultColumns(resolved.columns.map(\.name.string))
     // Mistakes that only compiling finds are told now, not at the first run, which then has its plan.
     try source.read { snapshot in _ = try prepare(snapshot) }
   }
@@ -122,7 +131,8 @@ public final class Query: Sendable {
 
   /// Runs the query, and returns all of its rows.
   ///
-  /// - Throws: `QueryError`: `unsetParameter` names a parameter that has no value; `cancelled`; `evaluation`.
+  /// - Throws: `QueryError`: `unsetParameter` names a parameter that has no value; `cancelled` and `timedOut`;
+  ///   `memoryLimit`; `evaluation`.
   public func run(
     _ parameters: [String: JSONValue] = [:], cancellation: QueryCancellation = QueryCancellation()
   )
@@ -147,6 +157,9 @@ public final class Query: Sendable {
     try execute(parameters, cancellation, on: snapshot) { _ in .storage(storage) }
     return QueryResults(storage)
   }
+
+  /// Whether its rows depend on when documents expire.
+  package var readsExpirations: Bool { resolved.readsExpirations }
 
   /// What tells which commits can matter to its rows; nil when all can.
   package func relevance() throws -> QueryRelevance? {
@@ -214,28 +227,28 @@ public final class Query: Sendable {
     _ parameters: [String: JSONValue], _ cancellation: QueryCancellation, on snapshot: DocumentSnapshot,
     _ output: (SharedKeys) -> RowOutput
   ) throws {
-    let (compiled, planning) = try prepare(snapshot)
+    let compiled = try prepare(snapshot)
     let context = try takeContext(compiled)
     let sharedKeys = try snapshot.sharedKeys
     try QueryExecution.run(
-      compiled, context, snapshot, sharedKeys, parameters, planning, cancellation,
-      output: output(sharedKeys))
+      compiled, context, snapshot, sharedKeys, parameters, cancellation,
+      MemoryBudget(limit: options.memoryLimit), output: output(sharedKeys))
     giveBack(context, compiled)
   }
 
   // MARK: Plans
 
   /// The plan for a snapshot: the last one when nothing has changed that it depends on.
-  private func prepare(_ snapshot: DocumentSnapshot) throws -> (CompiledQuery, PlanningContext) {
+  private func prepare(_ snapshot: DocumentSnapshot) throws -> CompiledQuery {
     let knowledge = try source.knowledge.of(snapshot)
     if let known = prepared.withLock({ $0 }), known.knowledge === knowledge {
-      return (known.compiled, known.context)
+      return known.compiled
     }
     var context = PlanningContext(knowledge, usesIndexes: options.usesIndexes)
     if resolved.usesFullText { try context.addFullText(of: resolved, snapshot, text: text) }
     let compiled = try CompiledQuery(Planner.plan(resolved, context), context)
-    prepared.withLock { $0 = Prepared(knowledge: knowledge, compiled: compiled, context: context) }
-    return (compiled, context)
+    prepared.withLock { $0 = Prepared(knowledge: knowledge, compiled: compiled) }
+    return compiled
   }
 
   private func takeContext(_ compiled: CompiledQuery) throws -> EvaluationContext {
@@ -270,7 +283,7 @@ public final class Query: Sendable {
   ) throws -> QueryExplanation {
     var explanation: QueryExplanation?
     try source.read { snapshot in
-      let (compiled, planning) = try prepare(snapshot)
+      let compiled = try prepare(snapshot)
       guard analyze else {
         explanation = QueryExplanation(compiled, nil)
         return
@@ -280,7 +293,8 @@ public final class Query: Sendable {
       var rows = 0
       let begin = ContinuousClock.now
       let counts = try QueryExecution.run(
-        compiled, context, snapshot, sharedKeys, parameters, planning, cancellation, isTimed: true,
+        compiled, context, snapshot, sharedKeys, parameters, cancellation,
+        MemoryBudget(limit: options.memoryLimit), isTimed: true,
         output: .receiver { _ in
           rows += 1
           return true
@@ -297,12 +311,14 @@ public final class Query: Sendable {
 
 extension SelectStatement {
   /// The names of its parameters, in order of first use.
-  public var parameterNames: [String] {
-    var names: [String] = []
+  public var parameterNames: [String] { parameters.map(\.string) }
+
+  private var parameters: [ByteString] {
+    var names: [ByteString] = []
     func collect(_ expression: Expression) {
       if case .parameter(let name) = expression, !names.contains(name) { names.append(name) }
       if case .exists(let inner) = expression {
-        for name in inner.parameterNames where !names.contains(name) { names.append(name) }
+        for name in inner.parameters where !names.contains(name) { names.append(name) }
       }
       expression.forEachPart(collect)
     }

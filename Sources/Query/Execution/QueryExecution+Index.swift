@@ -15,7 +15,7 @@ extension QueryExecution {
     try context.check()
     if isBackward { ranges.reverse() }
     // A document has several entries in an array index.
-    let seen = access.index.unnest == nil ? nil : IdentifierSet()
+    let seen = access.index.unnest == nil ? nil : IdentifierSet(context.budget, .unnest)
     let row = context.rows + step.source
     let (context, arena) = (context, context.arena)
     let mark = arena.mark
@@ -43,7 +43,7 @@ extension QueryExecution {
         goesOn.pointee = try offer(step, filter, count, next)
         return goesOn.pointee
       }
-      if let seen, !seen.insert(id) { return true }
+      if let seen, try !seen.insert(id) { return true }
       goesOn.pointee = try document(step, number, id, next)
       return goesOn.pointee
     }
@@ -118,7 +118,7 @@ extension QueryExecution {
                   return nil
                 }
               }
-              if let seen, !seen.insert(id) { return nil }
+              if let seen, try !seen.insert(id) { return nil }
               return id
             }, other: takeOther
           ) { id, record in
@@ -191,7 +191,7 @@ extension QueryExecution {
     guard let handle = access.index.handle else {
       throw QueryError(.index, "the index \"\(access.index.name)\" can't be read")
     }
-    let reader = ValueIndexReader(access.index.name, handle, in: try snapshot.storage)
+    let reader = ValueIndexReader(access.index.name.string, handle, in: try snapshot.storage)
     readers[access.index.name] = reader
     return reader
   }

@@ -6,10 +6,11 @@ extension QueryExecution {
   @discardableResult
   static func run(
     _ compiled: CompiledQuery, _ context: EvaluationContext, _ snapshot: DocumentSnapshot,
-    _ sharedKeys: SharedKeys, _ parameters: [String: JSONValue], _ planning: PlanningContext,
-    _ cancellation: QueryCancellation, isTimed: Bool = false, output: RowOutput
+    _ sharedKeys: SharedKeys, _ parameters: [String: JSONValue],
+    _ cancellation: QueryCancellation, _ budget: MemoryBudget, isTimed: Bool = false, output: RowOutput
   ) throws -> [StepCounts] {
     context.begin(sharedKeys)
+    context.begin(cancellation, budget)
     context.arena.reset()
     try context.bind(parameters)
     if !compiled.matches.isEmpty { try beginMatches(compiled, context, snapshot) }
@@ -28,7 +29,7 @@ extension QueryExecution {
     for index in 0..<compiled.sourceCount { context.rows[index] = SourceRow() }
     for (subquery, slot) in compiled.subqueries {
       context.slots[slot] = .bool(
-        try exists(subquery, snapshot, sharedKeys, parameters, planning, cancellation))
+        try exists(subquery, snapshot, sharedKeys, parameters, cancellation, budget))
     }
     let window = try RowWindow(compiled, context)
     let projection: RowSink =
@@ -45,7 +46,7 @@ extension QueryExecution {
   /// Whether a query inside EXISTS gives a row.
   private static func exists(
     _ compiled: CompiledQuery, _ snapshot: DocumentSnapshot, _ sharedKeys: SharedKeys,
-    _ parameters: [String: JSONValue], _ planning: PlanningContext, _ cancellation: QueryCancellation
+    _ parameters: [String: JSONValue], _ cancellation: QueryCancellation, _ budget: MemoryBudget
   ) throws -> Bool {
     let context = try EvaluationContext(
       compiled.program, sources: compiled.sourceCount, slots: compiled.slotCount)
@@ -55,7 +56,7 @@ extension QueryExecution {
       return false
     }
     try run(
-      compiled, context, snapshot, sharedKeys, parameters, planning, cancellation, output: output)
+      compiled, context, snapshot, sharedKeys, parameters, cancellation, budget, output: output)
     return found
   }
 }

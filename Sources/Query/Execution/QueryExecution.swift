@@ -30,7 +30,7 @@ final class QueryExecution {
   private var hashTables: [Int: HashJoinTable] = [:]
   let documents: DocumentReader
   private var memos: [Int: RecordMemo] = [:]
-  var readers: [String: ValueIndexReader] = [:]
+  var readers: [ByteString: ValueIndexReader] = [:]
 
   init(
     _ compiled: CompiledQuery, _ context: EvaluationContext, _ snapshot: DocumentSnapshot,
@@ -269,10 +269,10 @@ final class QueryExecution {
   private func union(
     _ step: CompiledStep, _ number: Int, _ paths: [CompiledAccess], _ next: () throws -> Bool
   ) throws -> Bool {
-    let seen = IdentifierSet()
+    let seen = IdentifierSet(context.budget, .union)
     for path in paths {
       try forEachIdentifier(path) { id in
-        seen.insert(id)
+        try seen.insert(id)
         return true
       }
     }
@@ -292,7 +292,11 @@ final class QueryExecution {
         }
       }
     case .index(let access): try forEachEntry(of: access) { try body($0) }
-    case .documents: try snapshot.forEachID(order: .stored) { try body($0) }
+    case .documents:
+      try snapshot.forEachID(order: .stored) { id in
+        try cancellation.check()
+        return try body(id)
+      }
     case .union(let paths): for path in paths { try forEachIdentifier(path, body) }
     case .fullText(let access): try forEachMatch(of: access, body)
     case .hash, .unnest: break
@@ -350,7 +354,8 @@ final class QueryExecution {
 
   /// Keeps the IDs of a source's documents by the values that they are joined by.
   private func build(_ step: CompiledStep, _ join: CompiledHashJoin) throws -> HashJoinTable {
-    let table = HashJoinTable(Array(repeating: context.order(nil), count: join.keys.count))
+    let table = HashJoinTable(
+      Array(repeating: context.order(nil), count: join.keys.count), context.budget)
     let row = context.rows + step.source
     let arena = context.arena
     let mark = arena.mark
@@ -369,16 +374,16 @@ final class QueryExecution {
         values[index] = join.keys[index].evaluate(context)
         if values[index].isUnknown { return true }
       }
-      table.add(values, row.pointee.id, sharedKeys)
+      try table.add(values, row.pointee.id, sharedKeys)
       return true
     }
     if case .documents = join.build {
       try snapshot.forEachDocument(order: .stored, take)
       if step.includesDeleted { try snapshot.forEachTombstone(take) }
     } else {
-      let seen = IdentifierSet()
+      let seen = IdentifierSet(context.budget, .join)
       try forEachIdentifier(join.build) { id in
-        seen.insert(id)
+        try seen.insert(id)
         return true
       }
       _ = try seen.forEach { id in

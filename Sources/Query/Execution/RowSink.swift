@@ -113,7 +113,7 @@ final class ProjectingSink: RowSink {
     columns.evaluate(context, to: values)
     try context.check()
     if let distinct {
-      guard distinct.insert(values) else { return true }
+      guard try distinct.insert(values) else { return true }
       if skip > 0 {
         skip -= 1
         return true
@@ -143,23 +143,29 @@ final class ProjectingSink: RowSink {
 /// The rows of results that were there.
 final class DistinctRows {
   private let table: RowTable
-  private let arena = EvaluationArena(capacity: 16_384)
+  private let arena: EvaluationArena
   private let width: Int
   private let sharedKeys: SharedKeys
+  private let budget: MemoryBudget
 
   init(_ context: EvaluationContext, _ width: Int) {
     self.width = width
     sharedKeys = context.sharedKeys
-    table = RowTable(Array(repeating: context.order(nil), count: width))
+    budget = context.budget
+    arena = EvaluationArena(capacity: 16_384, budget)
+    table = RowTable(Array(repeating: context.order(nil), count: width), budget)
   }
 
   /// Adds a row, which is copied. False when an equal one is there.
-  func insert(_ values: UnsafePointer<QueryValue>) -> Bool {
+  ///
+  /// - Throws: `memoryLimit`.
+  func insert(_ values: UnsafePointer<QueryValue>) throws -> Bool {
     let hash = table.hash(values)
     if table.find(values, hash) != nil { return false }
     let kept = arena.allocate(width, of: QueryValue.self)
     for index in 0..<width { kept[index] = arena.copy(values[index], sharedKeys) }
     table.add(kept, hash)
+    try budget.check(.distinct)
     return true
   }
 }

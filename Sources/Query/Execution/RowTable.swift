@@ -18,9 +18,12 @@ final class RowTable {
   private let orders: [ValueOrder]
   /// Set when all values are compared by bytes.
   private let plainOrder: ValueOrder?
+  private let budget: MemoryBudget?
+  private static let rowBytes = MemoryLayout<UnsafePointer<QueryValue>>.stride
 
-  /// A table of rows whose first values, as many as there are orders, tell them apart.
-  init(_ orders: [ValueOrder]) {
+  /// A table of rows whose first values, as many as there are orders, tell them apart. Its memory counts in a budget.
+  init(_ orders: [ValueOrder], _ budget: MemoryBudget?) {
+    self.budget = budget
     self.orders = orders
     width = orders.count
     plainOrder =
@@ -28,9 +31,13 @@ final class RowTable {
     capacity = 64
     entries = .allocate(capacity: capacity)
     entries.initialize(repeating: Entry(hash: 0, number: -1), count: capacity)
+    budget?.take(capacity * MemoryLayout<Entry>.stride)
   }
 
-  deinit { entries.deallocate() }
+  deinit {
+    entries.deallocate()
+    budget?.giveBack(capacity * MemoryLayout<Entry>.stride + count * Self.rowBytes)
+  }
 
   /// The row of a number.
   func row(_ number: Int) -> UnsafePointer<QueryValue> { rows[number] }
@@ -74,14 +81,19 @@ final class RowTable {
     if (count + 1) * 4 > capacity * 3 { grow() }
     place(Entry(hash: hash, number: count))
     rows.append(values)
+    budget?.take(Self.rowBytes)
     count += 1
     return count - 1
   }
+
+  /// Says where the row of a number lies from now on: an equal one.
+  func move(_ number: Int, to row: UnsafePointer<QueryValue>) { rows[number] = row }
 
   /// Forgets all rows.
   func removeAll() {
     entries.update(repeating: Entry(hash: 0, number: -1), count: capacity)
     rows.removeAll(keepingCapacity: true)
+    budget?.giveBack(count * Self.rowBytes)
     count = 0
   }
 
@@ -95,6 +107,7 @@ final class RowTable {
   private func grow() {
     let old = entries
     let oldCapacity = capacity
+    budget?.take(capacity * MemoryLayout<Entry>.stride)
     capacity *= 2
     entries = .allocate(capacity: capacity)
     entries.initialize(repeating: Entry(hash: 0, number: -1), count: capacity)

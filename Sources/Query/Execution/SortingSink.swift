@@ -19,11 +19,14 @@ final class SortingSink: RowSink {
   private let needed: Int?
   private let output: RowOutput
   private let distinct: DistinctRows?
-  private var arena = EvaluationArena(capacity: 16_384)
+  private var arena: EvaluationArena
   private var rows: [Row] = []
   private var number = 0
-  /// Rows kept since the arena was begun, those that have gone as well.
-  private var kept = 0
+  private let budget: MemoryBudget
+  private static let rowBytes = MemoryLayout<Row>.stride
+  /// What the arena may hold before the rows that have gone are left behind.
+  private var compactionLimit = SortingSink.leastCompacted
+  private static let leastCompacted = 1 << 20
   private let probe: UnsafeMutablePointer<QueryValue>
 
   init(
@@ -31,6 +34,8 @@ final class SortingSink: RowSink {
     _ output: RowOutput
   ) {
     self.context = context
+    budget = context.budget
+    arena = EvaluationArena(capacity: 16_384, budget)
     columns = compiled.columns
     orderings = compiled.orderBy
     orders = compiled.orderBy.map { context.order($0.collation) }
@@ -43,7 +48,10 @@ final class SortingSink: RowSink {
     probe.initialize(repeating: .missing, count: width)
   }
 
-  deinit { probe.deallocate() }
+  deinit {
+    probe.deallocate()
+    budget.giveBack(rows.count * Self.rowBytes)
+  }
 
   override func row() throws -> Bool {
     if needed == 0 { return false }
@@ -52,7 +60,7 @@ final class SortingSink: RowSink {
     if let distinct {
       for index in 0..<width { probe[index] = columns[index].evaluate(context) }
       try context.check()
-      guard distinct.insert(probe) else { return true }
+      guard try distinct.insert(probe) else { return true }
     }
     for index in orderings.indices {
       probe[width + index] = orderings[index].expression.evaluate(context)
@@ -66,11 +74,14 @@ final class SortingSink: RowSink {
       try keep(isProjected: distinct != nil)
       rows[0] = Row(values: last, number: number)
       siftDown(0)
-      if kept > max(needed * 4, 4096) { compact() }
+      if arena.allocatedBytes > compactionLimit { compact() }
+      try budget.check(.orderBy)
       return true
     }
     try keep(isProjected: distinct != nil)
     rows.append(Row(values: last, number: number))
+    budget.take(Self.rowBytes)
+    try budget.check(.orderBy)
     if needed != nil { siftUp(rows.count - 1) }
     return true
   }
@@ -94,13 +105,12 @@ final class SortingSink: RowSink {
       }
     }
     try context.check()
-    kept += 1
     last = values
   }
 
   /// Leaves behind what belongs to rows that have gone.
   private func compact() {
-    let fresh = EvaluationArena(capacity: 16_384)
+    let fresh = EvaluationArena(capacity: 16_384, budget)
     let width = columns.count + orderings.count
     for index in rows.indices {
       let values = fresh.allocate(width, of: QueryValue.self)
@@ -108,7 +118,7 @@ final class SortingSink: RowSink {
       rows[index].values = values
     }
     arena = fresh
-    kept = rows.count
+    compactionLimit = max(Self.leastCompacted, fresh.allocatedBytes * 2)
   }
 
   @inline(__always)
@@ -155,11 +165,15 @@ final class SortingSink: RowSink {
   }
 
   override func finish() throws {
-    var rows = rows
-    rows.sort { precedes($0, $1) }
+    let cancellation = context.cancellation
+    try rows.sort {
+      try cancellation.check()
+      return precedes($0, $1)
+    }
     let end = min(rows.count, needed ?? .max)
     guard window.offset < end else { return }
     for row in rows[window.offset..<end] {
+      try cancellation.check()
       guard try output.take(row.values, context.sharedKeys) else { return }
     }
   }

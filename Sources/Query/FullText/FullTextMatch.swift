@@ -42,6 +42,7 @@ final class FullTextMatch {
   func search(_ context: EvaluationContext) throws -> MatchSearch? {
     guard let query = try query(context) else { return nil }
     let reader = try compiled.index.reader(in: try snapshot.storage)
+    reader.check = { [cancellation = context.cancellation] in try cancellation.check() }
     return try MatchSearch(query, in: reader, weights: compiled.index.definition.weights)
   }
 
@@ -49,16 +50,16 @@ final class FullTextMatch {
   /// found once. Ranks are there when they are asked for.
   func rows(_ context: EvaluationContext, isRanked: Bool) throws -> FoundDocuments {
     if let rows { return rows }
-    let found = FoundDocuments()
+    let found = FoundDocuments(context.budget)
     if let search = try search(context) {
       try snapshot.withoutWrites {
         if isRanked {
           try search.forEachRanked { id, rank in
-            found.append(id, rank)
+            try found.append(id, rank)
             return true
           }
         } else {
-          while let id = try search.next() { found.append(id, nil) }
+          while let id = try search.next() { try found.append(id, nil) }
         }
       }
     }
@@ -69,11 +70,11 @@ final class FullTextMatch {
   /// All that it finds, for rows that come from elsewhere.
   func documents(_ context: EvaluationContext) throws -> MatchedDocuments {
     if let found { return found }
-    let documents = MatchedDocuments()
+    let documents = MatchedDocuments(context.budget)
     if let search = try search(context) {
       try snapshot.withoutWrites {
         try search.forEachRanked { id, rank in
-          documents.insert(id, rank)
+          try documents.insert(id, rank)
           return true
         }
       }
@@ -85,38 +86,63 @@ final class FullTextMatch {
 
 /// IDs of documents and their ranks, in an order.
 final class FoundDocuments {
-  private let arena = EvaluationArena(capacity: 4_096)
+  private let arena: EvaluationArena
   private(set) var ids: [TextSlice] = []
   /// As many as IDs, or none.
   private(set) var ranks: [Double] = []
+  private let budget: MemoryBudget
+  private static let documentBytes = MemoryLayout<TextSlice>.stride + MemoryLayout<Double>.stride
 
-  func append(_ id: UnsafeRawBufferPointer, _ rank: Double?) {
+  init(_ budget: MemoryBudget) {
+    self.budget = budget
+    arena = EvaluationArena(capacity: 4_096, budget)
+  }
+
+  deinit { budget.giveBack(ids.count * Self.documentBytes) }
+
+  /// Adds a document, whose ID is copied.
+  ///
+  /// - Throws: `memoryLimit`.
+  func append(_ id: UnsafeRawBufferPointer, _ rank: Double?) throws {
     ids.append(arena.copy(TextSlice(id)))
     if let rank { ranks.append(rank) }
+    budget.take(Self.documentBytes)
+    try budget.check(.match)
   }
 }
 
 /// IDs of documents and their ranks, by ID.
 final class MatchedDocuments {
-  private let table = RowTable([ValueOrder(.empty)])
-  private let arena = EvaluationArena(capacity: 16_384)
+  private let table: RowTable
+  private let arena: EvaluationArena
   private var ranks: [Double] = []
   private let probe: UnsafeMutablePointer<QueryValue>
+  private let budget: MemoryBudget
 
-  init() {
+  init(_ budget: MemoryBudget) {
+    self.budget = budget
+    table = RowTable([ValueOrder(.empty)], budget)
+    arena = EvaluationArena(capacity: 16_384, budget)
     probe = .allocate(capacity: 1)
     probe.initialize(to: .missing)
   }
 
-  deinit { probe.deallocate() }
+  deinit {
+    probe.deallocate()
+    budget.giveBack(ranks.count * MemoryLayout<Double>.stride)
+  }
 
   /// Adds an ID that isn't there.
-  func insert(_ id: UnsafeRawBufferPointer, _ rank: Double) {
+  ///
+  /// - Throws: `memoryLimit`.
+  func insert(_ id: UnsafeRawBufferPointer, _ rank: Double) throws {
     probe.pointee = .string(TextSlice(id))
     let kept = arena.allocate(1, of: QueryValue.self)
     kept.initialize(to: .string(arena.copy(TextSlice(id))))
     table.add(kept, table.hash(probe))
     ranks.append(rank)
+    budget.take(MemoryLayout<Double>.stride)
+    try budget.check(.match)
   }
 
   /// The rank of a document; nil when it isn't among them.

@@ -1,4 +1,5 @@
 import Fleece
+import Storage
 
 /// Memory for what expressions compute, given back all at once.
 ///
@@ -19,20 +20,28 @@ final class EvaluationArena {
     var current: Int
     var chunks: [UnsafeMutableRawBufferPointer]
     var bytes: Int
+    /// Beyond so many bytes `onGrowth` is called.
+    var limit = Int.max
+    var onGrowth: () -> Void = {}
   }
 
   // Behind a pointer, so that no access is checked for exclusivity at run time.
   private let state: UnsafeMutablePointer<State>
+  private let budget: MemoryBudget?
 
-  init(capacity: Int = 4096) {
+  /// Memory that counts in a budget, if one is given.
+  init(capacity: Int = 4096, _ budget: MemoryBudget? = nil) {
+    self.budget = budget
     let first = UnsafeMutableRawBufferPointer.allocate(byteCount: max(capacity, 64), alignment: 16)
     let start = first.baseAddress.unsafelyUnwrapped
     state = .allocate(capacity: 1)
     state.initialize(
       to: State(next: start, end: start + first.count, current: 0, chunks: [first], bytes: first.count))
+    budget?.take(first.count)
   }
 
   deinit {
+    budget?.giveBack(state.pointee.bytes)
     for chunk in state.pointee.chunks { chunk.deallocate() }
     state.deinitialize(count: 1)
     state.deallocate()
@@ -40,6 +49,12 @@ final class EvaluationArena {
 
   /// The memory it holds, in bytes.
   var allocatedBytes: Int { state.pointee.bytes }
+
+  /// Calls `body` whenever it grows while it holds more than so many bytes.
+  func onGrowth(beyond limit: Int, _ body: @escaping () -> Void) {
+    state.pointee.limit = limit
+    state.pointee.onGrowth = body
+  }
 
   /// Memory that isn't initialised, aligned to 8 bytes.
   @inline(__always)
@@ -79,8 +94,10 @@ final class EvaluationArena {
     state.pointee.chunks.append(chunk)
     state.pointee.current = state.pointee.chunks.count - 1
     state.pointee.bytes += chunk.count
+    budget?.take(chunk.count)
     state.pointee.next = start + size
     state.pointee.end = start + chunk.count
+    if _slowPath(state.pointee.bytes > state.pointee.limit) { state.pointee.onGrowth() }
     return start
   }
 
@@ -110,6 +127,7 @@ final class EvaluationArena {
       while state.pointee.chunks.count > 1 {
         let chunk = state.pointee.chunks.removeLast()
         state.pointee.bytes -= chunk.count
+        budget?.giveBack(chunk.count)
         chunk.deallocate()
       }
     }
@@ -134,6 +152,9 @@ extension EvaluationArena {
     var string = string
     return string.withUTF8 { copy(TextSlice(UnsafeRawBufferPointer($0))) }
   }
+
+  /// A copy of a name's bytes.
+  func copy(_ name: ByteString) -> TextSlice { name.bytes.withUnsafeBytes { copy(TextSlice($0)) } }
 
   /// A copy that lives as long as this arena isn't reset, with all that is in it. `sharedKeys` name the members of
   /// objects that lie in bodies.

@@ -13,16 +13,22 @@ final class ValueTable {
   private var places: UnsafeMutablePointer<UInt32>
   private var capacity: Int
   private(set) var count = 0
+  private let budget: MemoryBudget?
+  private static let bytesPerPlace = MemoryLayout<Entry>.stride + MemoryLayout<UInt32>.stride
 
-  init(minimumCapacity: Int = 8) {
+  /// A set whose own memory counts in a budget, if one is given.
+  init(minimumCapacity: Int = 8, _ budget: MemoryBudget? = nil) {
+    self.budget = budget
     capacity = 16
     while capacity < minimumCapacity * 2 { capacity *= 2 }
     entries = .allocate(capacity: capacity)
     places = .allocate(capacity: capacity)
     places.initialize(repeating: 0, count: capacity)
+    budget?.take(capacity * Self.bytesPerPlace)
   }
 
   deinit {
+    budget?.giveBack(capacity * Self.bytesPerPlace)
     entries.deallocate()
     places.deallocate()
   }
@@ -31,6 +37,11 @@ final class ValueTable {
 
   /// The values in order of insertion.
   subscript(index: Int) -> QueryValue { entries[index].value }
+
+  /// Puts an equal value in the place of each: what `body` makes of it.
+  func replaceValues(_ body: (QueryValue) -> QueryValue) {
+    for index in 0..<count { entries[index].value = body(entries[index].value) }
+  }
 
   /// Whether a value equal to this one is there.
   func contains(_ value: QueryValue, _ order: ValueOrder) -> Bool {
@@ -73,6 +84,7 @@ final class ValueTable {
     entries.deallocate()
     entries = larger
     places.deallocate()
+    budget?.take(capacity * Self.bytesPerPlace)
     capacity *= 2
     places = .allocate(capacity: capacity)
     places.initialize(repeating: 0, count: capacity)

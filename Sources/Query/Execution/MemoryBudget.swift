@@ -1,0 +1,51 @@
+/// The memory that one run of a query takes for the rows it has to keep: those that are sorted, grouped, told apart or
+/// joined. The run's EXISTS queries take from the same budget.
+///
+/// What keeps rows adds what it takes, and then calls `check`, which throws past the limit. So the limit is passed by
+/// one allocation at most: one value, or the growth of one table. One thread at a time.
+final class MemoryBudget {
+  /// In bytes.
+  let limit: Int
+  // One thread runs a query: accesses needn't be checked.
+  @exclusivity(unchecked) private(set) var used = 0
+
+  init(limit: Int) { self.limit = limit }
+
+  @inline(__always)
+  func take(_ bytes: Int) { used &+= bytes }
+
+  @inline(__always)
+  func giveBack(_ bytes: Int) { used &-= bytes }
+
+  /// Throws `memoryLimit` when more is in use than may be. `clause` is what took it last.
+  @inline(__always)
+  func check(_ clause: MemoryClause) throws {
+    if _slowPath(used > limit) { throw clause.error(limit) }
+  }
+}
+
+/// The clauses that keep rows.
+enum MemoryClause {
+  case orderBy, distinct, groupBy, join, union, unnest, match, row
+
+  /// What is thrown past a limit of so many bytes.
+  func error(_ limit: Int) -> QueryError {
+    let (clause, advice) =
+      switch self {
+      case .orderBy:
+        ("ORDER BY keeps all rows to sort them", "a LIMIT, or an index in this order, needs less")
+      case .distinct: ("DISTINCT keeps all different rows", "fewer columns need less")
+      case .groupBy: ("GROUP BY keeps all groups", "an index on what is grouped by needs less")
+      case .join: ("JOIN keeps one side in a hash table", "an index on what is joined by needs less")
+      case .union: ("OR keeps the IDs of what its parts find", "one index for all of its parts needs less")
+      case .unnest: ("an index of an array keeps the IDs it has found", "a narrower condition needs less")
+      case .match: ("MATCH keeps what it has found", "MATCH with AND, not OR, needs less")
+      case .row:
+        ("what is computed for one row is kept until the row is done", "smaller texts and arrays need less")
+      }
+    return QueryError(
+      .memoryLimit,
+      "\(clause), and takes more than the query's limit of \(limit) bytes of memory; \(advice), and"
+        + " Query.Options.memoryLimit sets another limit")
+  }
+}

@@ -1,0 +1,101 @@
+import Fleece
+import TestSupport
+import Testing
+
+@testable import Query
+@testable import Touchstone
+
+/// A query keeps no more rows in memory than it may, and says which clause would.
+@Suite struct MemoryLimitTests {
+  private func withTexts(_ engine: EngineName, _ body: (Database) throws -> Void) throws {
+    try withDatabase(engine) { database in
+      try database.inBatch {
+        for number in 0..<3_000 {
+          // Each text is above those before, and has a kilobyte.
+          let text = String(1_000_000 + number) + String(repeating: "x", count: 1_000)
+          try database.save(
+            "d\(1_000_000 + number)",
+            ["s": .string(text), "n": .int(Int64(number)), "k": .int(Int64(number % 3)), "w": "word"])
+        }
+      }
+      try body(database)
+    }
+  }
+
+  private static let limit = 1 << 20
+
+  @Test("past the limit the clause is named", arguments: allEngines)
+  func clauses(_ engine: EngineName) throws {
+    try withTexts(engine) { database in
+      try database.createIndex("n", on: ["n"])
+      try database.createIndex("w", on: ["w"])
+      try database.createFullTextIndex("fts", on: ["w"])
+      for (text, clause) in [
+        ("SELECT s FROM _ ORDER BY s", "ORDER BY"),
+        ("SELECT n FROM _ ORDER BY s COLLATE UNICODE", "ORDER BY"),
+        ("SELECT s FROM _ ORDER BY n LIMIT 2900", "ORDER BY"), ("SELECT DISTINCT s FROM _", "DISTINCT"),
+        ("SELECT DISTINCT s FROM _ ORDER BY s LIMIT 1", "DISTINCT"),
+        ("SELECT s, COUNT(*) FROM _ GROUP BY s", "GROUP BY"),
+        ("SELECT k, ARRAY_AGG(s) FROM _ GROUP BY k", "GROUP BY"),
+        ("SELECT COUNT(DISTINCT s) FROM _", "GROUP BY"),
+        ("SELECT n % 1500, MAX(s) FROM _ GROUP BY n % 1500", "GROUP BY"),
+        ("SELECT COUNT(*) FROM _ AS a JOIN _ AS b ON b.s = a.s", "JOIN"),
+      ] {
+        let query = try database.query(text, options: .init(memoryLimit: Self.limit))
+        let error = #expect(throws: QueryError.self, "\(text)") { try query.run() }
+        #expect(error?.code == .memoryLimit, "\(text)")
+        #expect(error?.message.hasPrefix(clause) == true, "\(text): \(error?.message ?? "")")
+        #expect(error?.message.contains("\(Self.limit) bytes") == true)
+        #expect(throws: QueryError.self) { try query.forEach { _ in true } }
+        #expect(try database.query(text).run().isEmpty == false, "\(text)")
+      }
+      // IDs that several ways find, and those that MATCH does.
+      for (text, clause) in [
+        ("SELECT COUNT(*) FROM _ WHERE w = 'word' OR n < 2000", "OR"),
+        ("SELECT COUNT(*) FROM _ WHERE MATCH(fts, 'word') OR s = ''", "MATCH"),
+      ] {
+        let query = try database.query(text, options: .init(memoryLimit: 1 << 16))
+        let error = #expect(throws: QueryError.self, "\(text)") { try query.run() }
+        #expect(
+          error?.code == .memoryLimit && error?.message.hasPrefix(clause) == true,
+          "\(text) \(error?.message ?? "")")
+        #expect(try database.query(text).run()[0][0].int == 3_000)
+      }
+    }
+  }
+
+  @Test("what is given up on the way counts no longer", arguments: allEngines)
+  func replaced(_ engine: EngineName) throws {
+    try withTexts(engine) { database in
+      for (text, rows) in [
+        ("SELECT s FROM _ ORDER BY s DESC LIMIT 5", 5), ("SELECT MAX(s) AS m FROM _", 1),
+        ("SELECT k, MAX(s) AS m, w FROM _ GROUP BY k ORDER BY k", 3), ("SELECT * FROM _", 3_000),
+        ("SELECT k, MIN(s) AS m, MAX(s) AS n FROM _ GROUP BY k", 3),
+        ("SELECT s FROM _ WHERE s > '1' LIMIT 2999", 2_999),
+        ("SELECT DISTINCT k FROM _ ORDER BY k", 3),
+        ("SELECT COUNT(*) FROM _ AS a JOIN _ AS b ON b.n = a.n", 1),
+      ] {
+        let limited = try database.query(text, options: .init(memoryLimit: Self.limit)).run()
+        #expect(limited.count == rows, "\(text)")
+        #expect(limited == (try database.query(text).run()), "\(text)")
+      }
+    }
+  }
+
+  @Test("what is computed for one row has the same limit", arguments: allEngines)
+  func rows(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      try database.save("d", ["l": .array((0..<2_000).map { .int(Int64($0)) })])
+      let texts = (0..<100).map { "REPEAT(TOSTRING(l[\($0)]), 400000)" }.joined(separator: ", ")
+      let query = try database.query(
+        "SELECT ARRAY_LENGTH([\(texts)]) AS n FROM _", options: .init(memoryLimit: 8 << 20))
+      let error = #expect(throws: QueryError.self) { try query.run() }
+      #expect(error?.code == .memoryLimit && error?.message.contains("for one row") == true)
+      // Of the items of ANY one after the other has the memory.
+      let any = try database.query(
+        "SELECT 1 FROM _ WHERE ANY a IN l SATISFIES LENGTH(REPEAT(TOSTRING(a), 100000)) = 1 END",
+        options: .init(memoryLimit: 8 << 20))
+      #expect(try any.run().isEmpty)
+    }
+  }
+}
