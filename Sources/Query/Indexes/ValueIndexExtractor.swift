@@ -4,7 +4,7 @@ import Storage
 
 /// What names mean in the definition of an index: `item` is an item of the array, all else is of the document.
 struct ValueIndexScope: EvaluationScope {
-  var item: String?
+  var item: ByteString?
 
   func resolve(_ reference: PropertyReference) throws(QueryError) -> ResolvedReference {
     if let item, case .name(item)? = reference.steps.first {
@@ -20,7 +20,7 @@ struct ValueIndexScope: EvaluationScope {
     return 0
   }
 
-  func checkParameter(_ name: String) throws(QueryError) {
+  func checkParameter(_ name: ByteString) throws(QueryError) {
     throw QueryError(.invalidUse, "the parameter $\(name) can't be used in an index")
   }
 }
@@ -34,9 +34,12 @@ final class ValueIndexExtractor {
   private let digest: KeyDigest
   /// Whether the condition is about an item.
   private let conditionIsOfItem: Bool
+  /// Whether the values of an object have entries, as the items of an array do.
+  private let hasObjects: Bool
   @exclusivity(unchecked) private var key = OrderedKeyEncoder(capacity: 1024)
 
-  init(_ definition: ValueIndexDefinition) throws {
+  init(_ definition: ValueIndexDefinition, hasObjects: Bool = true) throws {
+    self.hasObjects = hasObjects
     try definition.checkExpressions()
     let program = EvaluationProgram()
     let scope = ValueIndexScope(item: definition.unnest?.item)
@@ -73,13 +76,16 @@ final class ValueIndexExtractor {
     _ array: CompiledExpression, _ documentID: UnsafeRawBufferPointer, into entries: ValueIndexEntries
   ) throws {
     let items = array.evaluate(context)
-    guard items.type == .array else { return clear() }
+    guard items.type == .array || hasObjects && items.type == .object else { return clear() }
     let start = entries.count
-    for index in 0..<items.count {
-      context.rows[1] = SourceRow(value: items.itemOrNull(index))
-      if let condition, condition.truth(context) != .true { continue }
-      try append(documentID, to: entries)
+    var failure: (any Error)?
+    items.forEachItem { item in
+      context.rows[1] = SourceRow(value: item.isMissing ? .null : item)
+      if let condition, condition.truth(context) != .true { return true }
+      do { try append(documentID, to: entries) } catch { failure = error }
+      return failure == nil
     }
+    if let failure { throw failure }
     entries.merge(from: start)
     clear()
   }

@@ -23,6 +23,7 @@ public struct ValueIndexKind: IndexKind {
     let extractor = try ValueIndexExtractor(definition)
     let keyspace = try transaction.createKeyspace(index.keyspaceName, shape: .entries)
     let statistics = try transaction.createKeyspace(index.keyspaceName + ".statistics", shape: .entries)
+    if definition.unnest != nil { try ValueIndexContents.note(statistics, transaction) }
     extractor.begin(documents.sharedKeys)
     let entries = ValueIndexEntries(capacity: 1 << 16)
     var isWhole = true
@@ -81,5 +82,11 @@ public struct ValueIndexKind: IndexKind {
   /// What keeps an index.
   public func open(_ index: IndexRecord, in transaction: any ReadTransaction) throws -> any IndexMaintainer {
     try ValueIndexMaintainer(index, transaction)
+  }
+
+  /// Whether an array index has entries for the values of objects.
+  public func isCurrent(_ index: IndexRecord, in transaction: any ReadTransaction) throws -> Bool {
+    let definition = try ValueIndexDefinition(encoded: index.definition)
+    return try definition.unnest == nil || ValueIndexContents.hasObjects(index, definition, in: transaction)
   }
 }

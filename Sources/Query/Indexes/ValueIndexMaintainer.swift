@@ -17,7 +17,8 @@ final class ValueIndexMaintainer: IndexMaintainer {
 
   init(_ index: IndexRecord, _ transaction: any ReadTransaction) throws {
     definition = try ValueIndexDefinition(encoded: index.definition)
-    extractor = try ValueIndexExtractor(definition)
+    extractor = try ValueIndexExtractor(
+      definition, hasObjects: ValueIndexContents.hasObjects(index, definition, in: transaction))
     guard let keyspace = try transaction.keyspace(named: index.keyspaceName),
       let statistics = try transaction.keyspace(named: index.keyspaceName + ".statistics")
     else {

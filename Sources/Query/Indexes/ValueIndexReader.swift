@@ -11,6 +11,8 @@ final class ValueIndexReader {
   let count: Int
   /// What was counted last; nil when nothing was, and for a reader that is for entries only.
   let statistics: ValueIndexStatistics?
+  /// Whether the values of objects have entries; false for a reader that is for entries only.
+  let hasObjects: Bool
   private let transaction: any ReadTransaction
   private let keyspace: Keyspace
   private let columns: Int
@@ -27,6 +29,7 @@ final class ValueIndexReader {
     handle = IndexHandle(keyspace: keyspace, columns: columns)
     count = try transaction.count(of: keyspace)
     statistics = try ValueIndexStatistics.load(index, columns: columns, transaction)
+    hasObjects = try ValueIndexContents.hasObjects(index, definition, in: transaction)
   }
 
   /// Reads the entries of an index that was opened before: nothing is asked of the engine.
@@ -38,6 +41,7 @@ final class ValueIndexReader {
     columns = handle.columns
     count = 0
     statistics = nil
+    hasObjects = false
   }
 
   /// For each number of leading expressions, from one on, about how many entries share their values; empty when
