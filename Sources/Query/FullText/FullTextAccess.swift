@@ -1,5 +1,7 @@
 // How a plan uses a full-text index.
 
+import Storage
+
 /// Documents that a MATCH finds.
 struct FullTextAccess: Sendable {
   var match: ResolvedMatch
@@ -8,7 +10,7 @@ struct FullTextAccess: Sendable {
   /// Whether those of the highest ranks come first, as many as LIMIT wants.
   var takesBest = false
 
-  func explained(_ source: String) -> String {
+  func explained(_ source: ByteString) -> String {
     "Full-text index \(match.index.name) as \(source): \(match.text.explained)"
       + (takesBest ? ", the best by rank" : isRanked ? ", ranked" : "")
   }
@@ -24,7 +26,7 @@ extension AccessChoice {
       var filter = conditions
       filter.remove(at: position)
       let rows = planner.context.matchEstimates[conditions[position]] ?? documentCount * 0.01
-      let isRanked = planner.rowExpressions.contains { $0.hasRank(of: index) }
+      let isRanked = planner.usesRank(of: index)
       let readsRecord =
         (planner.rowExpressions + filter).contains { $0.readsRecord(of: source.name) }
       let cost = Cost.seek * 2 + rows * (Cost.indexEntry + (readsRecord ? Cost.fetch : 0))
@@ -34,6 +36,15 @@ extension AccessChoice {
             FullTextAccess(match: ResolvedMatch(index: index, text: text), isRanked: isRanked)),
           filter: filter, cost: cost, rowsPerOuterRow: rows * selectivity(filter),
           name: "match \(index.name) \(position)"))
+    }
+  }
+}
+
+extension Planner {
+  /// Whether anything that is computed for rows, results or conditions, asks for the rank in an index.
+  fileprivate func usesRank(of index: IndexReference) -> Bool {
+    (rowExpressions + query.conditions + query.sources.flatMap(\.expressions)).contains {
+      $0.hasRank(of: index)
     }
   }
 }

@@ -1,5 +1,7 @@
 // What a condition says about one expression that an index or the documents' IDs are ordered by.
 
+import Storage
+
 /// What a condition asks of one expression, so that its values lie in ranges. Values are expressions that don't
 /// depend on the row that is looked for: literals, parameters, and properties of rows that are there before it.
 enum KeyCondition: Hashable, Sendable {
@@ -33,14 +35,6 @@ enum KeyCondition: Hashable, Sendable {
     case .isNull, .isMissing, .isValued, .isThere: []
     }
   }
-
-  /// Whether every value that lies in the ranges meets the condition, so that it needn't be looked at again.
-  var isExact: Bool {
-    switch self {
-    case .equal, .anyOf, .range, .isNull, .isMissing, .isValued, .isThere: true
-    case .like: false
-    }
-  }
 }
 
 /// An end of a range.
@@ -55,19 +49,22 @@ struct KeyTerm: Sendable {
   var condition: KeyCondition
   /// Which of the conjuncts says so.
   var conjunct: Int
+  /// Whether every value that meets the condition meets the whole conjunct, which then needn't be asked again. `key
+  /// BETWEEN 1 AND other` with a property of the same row on one side says more than its other bound.
+  var isWhole = true
 }
 
 extension Expression {
   /// What this condition says about expressions of the source `name`, whose values may depend on the sources
   /// `bound`. Empty when it says nothing that a range can hold.
-  func keyTerms(of name: String, bound: Set<String>, conjunct: Int) -> [KeyTerm] {
+  func keyTerms(of name: ByteString, bound: Set<ByteString>, conjunct: Int) -> [KeyTerm] {
     // Comparisons under a COLLATE aren't those of keys.
     func isKey(_ expression: Expression) -> Bool { !expression.isCollated && expression.reads(only: name) }
     func isValue(_ expression: Expression) -> Bool {
       !expression.isCollated && expression.reads(within: bound)
     }
-    func term(_ key: Expression, _ condition: KeyCondition) -> [KeyTerm] {
-      [KeyTerm(key: key, condition: condition, conjunct: conjunct)]
+    func term(_ key: Expression, _ condition: KeyCondition, isWhole: Bool = true) -> [KeyTerm] {
+      [KeyTerm(key: key, condition: condition, conjunct: conjunct, isWhole: isWhole)]
     }
     switch self {
     case .binary(let relation, let left, let right):
@@ -84,7 +81,8 @@ extension Expression {
       guard isKey(operand) else { return [] }
       let lower = isValue(lower) ? KeyBound(value: lower, isInclusive: true) : nil
       let upper = isValue(upper) ? KeyBound(value: upper, isInclusive: true) : nil
-      return lower == nil && upper == nil ? [] : term(operand, .range(lower: lower, upper: upper))
+      if lower == nil && upper == nil { return [] }
+      return term(operand, .range(lower: lower, upper: upper), isWhole: lower != nil && upper != nil)
     case .contained(let operand, let collection, negated: false):
       guard isKey(operand), isValue(collection) else { return [] }
       if case .array(let items) = collection, items.count == 1 { return term(operand, .equal(items[0])) }

@@ -1,23 +1,22 @@
 // Which conditions an index can serve, and how many entries that leaves.
 
+import Storage
+
 /// The conditions of a query on an index's leading expressions.
 struct KeyMatch {
   /// One for each leading expression: values that are given, and at last what is no equality.
   var conditions: [KeyCondition] = []
-  /// Conjuncts that are met by all that the ranges hold.
+  /// Conjuncts that all entries in the ranges meet: nobody has to ask them again.
   var exact: Set<Int> = []
 
   init(keys: [Expression], terms: [KeyTerm], allowing most: Int) {
     for key in keys.prefix(most) {
       let about = terms.filter { $0.key == key }
-      if let term = about.first(where: { $0.condition.isEquality }) {
+      if let term = about.first(where: { $0.condition.isEquality })
+        ?? about.first(where: { if case .anyOf = $0.condition { true } else { false } })
+      {
         conditions.append(term.condition)
-        exact.insert(term.conjunct)
-        continue
-      }
-      if let term = about.first(where: { if case .anyOf = $0.condition { true } else { false } }) {
-        conditions.append(term.condition)
-        exact.insert(term.conjunct)
+        if term.isWhole { exact.insert(term.conjunct) }
         continue
       }
       if let range = KeyMatch.range(about) {
@@ -39,7 +38,7 @@ struct KeyMatch {
       if low != nil && lower != nil || high != nil && upper != nil { continue }
       lower = lower ?? low
       upper = upper ?? high
-      exact.insert(term.conjunct)
+      if term.isWhole { exact.insert(term.conjunct) }
     }
     if lower != nil, upper != nil { return (.range(lower: lower, upper: upper), exact) }
     if let like = terms.first(where: { if case .like = $0.condition { true } else { false } }) {
@@ -49,7 +48,7 @@ struct KeyMatch {
     guard let other = terms.first(where: { $0.condition == .isValued || $0.condition == .isThere }) else {
       return nil
     }
-    return (other.condition, [other.conjunct])
+    return (other.condition, other.isWhole ? [other.conjunct] : [])
   }
 }
 
@@ -91,13 +90,13 @@ extension Expression {
   /// Whether a pattern of LIKE may begin with text.
   fileprivate var beginsWithText: Bool {
     if case .literal(.string(let pattern)) = self {
-      return !pattern.hasPrefix("%") && !pattern.hasPrefix("_")
+      return pattern.bytes.first != UInt8(ascii: "%") && pattern.bytes.first != UInt8(ascii: "_")
     }
     return true
   }
 
   /// A copy in which a path's first name is another.
-  func renaming(_ name: String, to other: String) -> Expression {
+  func renaming(_ name: ByteString, to other: ByteString) -> Expression {
     if name == other { return self }
     switch self {
     case .property(var path):
@@ -113,14 +112,14 @@ extension Expression {
 }
 
 extension SourceName {
-  fileprivate func renamed(_ name: String, to other: String) -> SourceName {
+  fileprivate func renamed(_ name: ByteString, to other: ByteString) -> SourceName {
     self.name == name ? SourceName(other) : self
   }
 }
 
 extension PlannedIndex {
   /// The same index, its expressions those of a source.
-  func of(_ source: String) -> PlannedIndex {
+  func of(_ source: ByteString) -> PlannedIndex {
     guard source != "_" else { return self }
     var copy = self
     copy.keys = keys.map { $0.renaming("_", to: source) }
@@ -130,7 +129,7 @@ extension PlannedIndex {
   }
 
   /// What its expressions are read as where its entries are at hand.
-  func keyReferences(of source: String) -> [Expression: Expression] {
+  func keyReferences(of source: ByteString) -> [Expression: Expression] {
     var references: [Expression: Expression] = [:]
     for (position, key) in keys.enumerated() where references[key] == nil {
       references[key] = InternalName.reference(InternalName.indexKey(position, of: source))
@@ -184,7 +183,9 @@ extension Double {
 
 extension InternalName {
   /// An index's expression, where only the index is read.
-  static func indexKey(_ position: Int, of source: String) -> String { "\u{1}index\(position)\u{1}\(source)" }
+  static func indexKey(_ position: Int, of source: ByteString) -> ByteString {
+    ByteString(Array("\u{1}index\(position)\u{1}".utf8) + source.bytes)
+  }
   /// An item that a condition looks for in an array.
-  static let item = "\u{1}item"
+  static let item: ByteString = "\u{1}item"
 }
