@@ -1,3 +1,4 @@
+import Storage
 import TestSupport
 // Random syntax trees: everything that the grammar can say.
 
@@ -14,7 +15,7 @@ struct RandomTree {
     "a", "name", "type", "x1", "_id", "r$", "select", "ORDER", "from", "all", "some", "exists", "explain",
     "full",
     "null", "mr.grieves", "a`b", "``", "größe", "two words", "", "*", "NOCASE", "meta", "with\nbreak",
-    "e\u{301}'`",
+    "e\u{301}'`", "e\u{301}", "\u{E9}",
   ]
   static let strings = [
     "", "it's", "\"quoted\"", "100\\%", "naïve 😀", "a\nb", "'", "''", "--", "/*", "$x", "'\u{301}",
@@ -22,7 +23,7 @@ struct RandomTree {
 
   private mutating func one<T>(_ items: [T]) -> T { items[Int.random(in: items.indices, using: &random)] }
   private mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &random) < percent }
-  private mutating func name() -> String { one(Self.names) }
+  private mutating func name() -> ByteString { ByteString(one(Self.names)) }
   private mutating func some<T>(_ range: ClosedRange<Int>, _ make: (inout RandomTree) -> T) -> [T] {
     let count = Int.random(in: range, using: &random)
     return (0..<count).map { _ in make(&self) }
@@ -32,7 +33,7 @@ struct RandomTree {
   }
 
   mutating func literal() -> Literal {
-    switch Int.random(in: 0..<8, using: &random) {
+    switch Int.random(in: 0..<9, using: &random) {
     case 0: .missing
     case 1: .null
     case 2: .bool(chance(50))
@@ -43,6 +44,7 @@ struct RandomTree {
           0.5, -0.0, 1e300, -1e-300, .leastNonzeroMagnitude, .greatestFiniteMagnitude, 1e16, 5,
           Double.random(in: -1e6...1e6, using: &random),
         ]))
+    case 5: .uint(one([1 << 63, .max, UInt64.random(in: 1 << 63 ... .max, using: &random)]))
     default: .string(one(Self.strings))
     }
   }

@@ -1,5 +1,7 @@
 // The rest of the builder's words: arrays, META and full text.
 
+import Storage
+
 /// Functions over arrays.
 public enum ArrayFunction {
   /// ARRAY_CONTAINS.
@@ -15,7 +17,7 @@ public enum ArrayExpression {
   /// Knows its variable, and needs its array.
   public struct Range: Sendable {
     fileprivate let quantifier: Quantifier
-    fileprivate let variable: String
+    fileprivate let variable: ByteString
 
     /// The array that the variable goes through.
     public func `in`(_ array: Expression) -> Over { Over(range: self, array: array) }
@@ -33,12 +35,16 @@ public enum ArrayExpression {
   }
 
   /// True when an item satisfies the condition.
-  public static func any(_ variable: String) -> Range { Range(quantifier: .any, variable: variable) }
+  public static func any(_ variable: String) -> Range {
+    Range(quantifier: .any, variable: ByteString(variable))
+  }
   /// True when no item fails.
-  public static func every(_ variable: String) -> Range { Range(quantifier: .every, variable: variable) }
+  public static func every(_ variable: String) -> Range {
+    Range(quantifier: .every, variable: ByteString(variable))
+  }
   /// True when no item fails and there is one.
   public static func anyAndEvery(_ variable: String) -> Range {
-    Range(quantifier: .anyAndEvery, variable: variable)
+    Range(quantifier: .anyAndEvery, variable: ByteString(variable))
   }
   /// The item, or by a path such as `review.ratings.Overall` what is in it.
   public static func variable(_ path: String) -> Expression { .property(path) }

@@ -1,6 +1,8 @@
 // Expressions of the builder: literals, properties, parameters, comparisons. There is no nil literal: where an
 // optional expression is expected, nil would become NULL unseen. It is `.null`.
 
+import Storage
+
 extension Expression: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral,
   ExpressibleByBooleanLiteral, ExpressibleByArrayLiteral
 {
@@ -29,6 +31,8 @@ extension Expression {
     .star(source: source.map { SourceName($0) })
   }
 
+  /// The value of a parameter, by its name without the `$`.
+  public static func parameter(_ name: String) -> Expression { .parameter(ByteString(name)) }
   /// A string.
   public static func string(_ value: String) -> Expression { .literal(.string(value)) }
   /// An integer.
@@ -170,30 +174,33 @@ extension PathStep {
   /// The steps of a path such as `a.b[0]`.
   static func steps(_ path: String) -> [PathStep] {
     var steps: [PathStep] = []
-    var name = ""
+    var name: [UInt8] = []
     var hasName = false
-    var rest = path[...]
+    // By bytes: a dot that a combining accent follows is no Character of its own.
+    var rest = Array(path.utf8)[...]
     func end() {
-      if hasName { steps.append(.name(name)) }
-      name = ""
+      if hasName { steps.append(.name(ByteString(name))) }
+      name = []
       hasName = false
     }
-    while let character = rest.popFirst() {
-      switch character {
-      case ".":
+    while let byte = rest.popFirst() {
+      switch byte {
+      case UInt8(ascii: "."):
         end()
-        hasName = rest.isEmpty || rest.first == "."
-      case "[":
-        if let close = rest.firstIndex(of: "]"), let index = Int(rest[..<close]), hasName || !steps.isEmpty {
+        hasName = rest.isEmpty || rest.first == UInt8(ascii: ".")
+      case UInt8(ascii: "["):
+        if let close = rest.firstIndex(of: UInt8(ascii: "]")),
+          let index = Int(String(decoding: rest[..<close], as: UTF8.self)), hasName || !steps.isEmpty
+        {
           end()
           steps.append(.index(index))
-          rest = rest[rest.index(after: close)...]
+          rest = rest[(close + 1)...]
         } else {
-          name.append(character)
+          name.append(byte)
           hasName = true
         }
       default:
-        name.append(character == "\\" ? rest.popFirst() ?? character : character)
+        name.append(byte == UInt8(ascii: "\\") ? rest.popFirst() ?? byte : byte)
         hasName = true
       }
     }

@@ -1,6 +1,8 @@
 // Queries without text: the builder of 2.x in Swift. What it builds is the syntax tree that the parser makes of the
 // same query's text.
 
+import Storage
+
 /// One result of a query, as the builder names it.
 public typealias SelectResult = ResultColumn
 
@@ -116,6 +118,6 @@ public enum Join {
   public static func crossJoin(_ source: DataSource) -> JoinClause { .join(.cross, source, on: nil) }
   /// A row for each item of an array; with `isLeftOuter` one too for those without items.
   public static func unnest(_ array: Expression, as alias: String, isLeftOuter: Bool = false) -> JoinClause {
-    .unnest(array, as: alias, isLeftOuter: isLeftOuter)
+    .unnest(array, as: ByteString(alias), isLeftOuter: isLeftOuter)
   }
 }

@@ -25,44 +25,52 @@ enum Arithmetic {
   private func applyToOthers(_ left: QueryValue, _ right: QueryValue) -> QueryValue {
     if left.isMissing || right.isMissing { return .missing }
     guard let a = left.number, let b = right.number else { return .null }
+    if let exact = applyExactly(left, right) { return exact }
     switch self {
     case .add: return QueryValue(finite: a + b)
     case .subtract: return QueryValue(finite: a - b)
     case .multiply: return QueryValue(finite: a * b)
     case .divide:
       if b == 0 { return .missing }
-      if case .double = left { return QueryValue(finite: a / b) }
-      if case .double = right { return QueryValue(finite: a / b) }
-      return quotient(left, right, a / b)
-    case .modulo: return remainder(left, right, a, b)
+      let quotient = a / b
+      if case .int = left, case .int = right { return .double(quotient.rounded(.towardZero)) }
+      return QueryValue(finite: quotient)
+    case .modulo:
+      // Both sides are cut off to integers.
+      let divisor = b.rounded(.towardZero)
+      if divisor == 0 { return .missing }
+      if case .int = left, case .int = right { return .int(0) }
+      return QueryValue(finite: a.rounded(.towardZero).truncatingRemainder(dividingBy: divisor) + 0)
     }
   }
 
-  /// Of two integers one of which, or the result, is above `Int64.max`.
-  private func quotient(_ left: QueryValue, _ right: QueryValue, _ approximate: Double) -> QueryValue {
+  /// Of two integers one of which is above `Int64.max`: nil when 64 bits don't hold the result, or there is none.
+  private func applyExactly(_ left: QueryValue, _ right: QueryValue) -> QueryValue? {
+    let a: Int128
+    let b: Int128
     switch (left, right) {
-    case (.uint(let a), .uint(let b)): return QueryValue(a / b)
-    case (.uint(let a), .int(let b)) where b > 0: return QueryValue(a / UInt64(b))
-    case (.int, .uint(let b)): return .int(left.integer == .min && b == 1 << 63 ? -1 : 0)
-    default: return .double(approximate.rounded(.towardZero))
+    case (.uint(let left), .uint(let right)): (a, b) = (Int128(left), Int128(right))
+    case (.uint(let left), .int(let right)): (a, b) = (Int128(left), Int128(right))
+    case (.int(let left), .uint(let right)): (a, b) = (Int128(left), Int128(right))
+    default: return nil
     }
-  }
-
-  /// Both sides are cut off to integers; the result is a double when one was.
-  private func remainder(_ left: QueryValue, _ right: QueryValue, _ a: Double, _ b: Double) -> QueryValue {
-    var isDouble = false
-    if case .double = left { isDouble = true }
-    if case .double = right { isDouble = true }
-    let (whole, divisor) = (a.rounded(.towardZero), b.rounded(.towardZero))
-    if divisor == 0 { return .missing }
-    if isDouble { return QueryValue(finite: whole.truncatingRemainder(dividingBy: divisor) + 0) }
-    switch (left, right) {
-    case (.uint(let a), .uint(let b)): return QueryValue(a % b)
-    case (.uint(let a), .int(let b)): return QueryValue(a % b.magnitude)
-    case (.int(let a), .uint(let b)):
-      return a == .min && b == 1 << 63 ? .int(0) : .int(a)
-    default: return .int(0)
+    let result: Int128
+    switch self {
+    case .add: result = a + b
+    case .subtract: result = a - b
+    case .multiply:
+      let (product, overflow) = a.multipliedReportingOverflow(by: b)
+      if overflow { return nil }
+      result = product
+    case .divide:
+      if b == 0 { return nil }
+      result = a / b
+    case .modulo:
+      if b == 0 { return nil }
+      result = a % b
     }
+    if let integer = Int64(exactly: result) { return .int(integer) }
+    return UInt64(exactly: result).map { .uint($0) }
   }
 }
 

@@ -1,4 +1,5 @@
 import Fleece
+import Storage
 
 extension Expression {
   /// The expression with every part that is constant computed: `1 + 2` is 3, `UPPER('a') = name` is `'A' = name`.
@@ -27,7 +28,7 @@ extension Expression {
     if case .literal(let literal) = self { return literal }
     let program = EvaluationProgram()
     guard let node = try? program.compile(self, in: EmptyScope()),
-      let context = try? EvaluationContext(program)
+      let context = try? EvaluationContext(program, limits: .ofConstants)
     else { return nil }
     context.begin(.empty)
     let value = node.evaluate(context)
@@ -37,8 +38,9 @@ extension Expression {
     case .null: return .null
     case .bool(let value): return .bool(value)
     case .int(let value): return .int(value)
+    case .uint(let value): return .uint(value)
     case .double(let value): return .double(value)
-    case .string(let text): return .string(text.string)
+    case .string(let text): return .string(ByteString(text.utf8))
     default: return nil
     }
   }
@@ -50,7 +52,7 @@ extension Expression {
     return references
   }
 
-  private func collect(_ references: inout Set<PropertyReference>, _ variables: Set<String>) {
+  private func collect(_ references: inout Set<PropertyReference>, _ variables: Set<ByteString>) {
     switch self {
     case .property(let reference):
       if case .name(let name)? = reference.steps.first, variables.contains(name) { return }

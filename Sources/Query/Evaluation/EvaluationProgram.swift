@@ -1,4 +1,5 @@
 import Fleece
+import Storage
 
 /// What the compiled expressions of one query share: their paths, parameters, collations and constants.
 ///
@@ -8,7 +9,7 @@ final class EvaluationProgram: @unchecked Sendable {
   /// The steps of paths, by their number.
   private(set) var paths: [[PathStep]] = []
   /// The names of parameters, in order of first use.
-  private(set) var parameterNames: [String] = []
+  private(set) var parameterNames: [ByteString] = []
   /// Collations other than by bytes, by their number.
   private(set) var collations: [Collation] = []
   /// How many variables of ANY and EVERY are nested.
@@ -44,7 +45,7 @@ final class EvaluationProgram: @unchecked Sendable {
     return paths.count - 1
   }
 
-  func parameter(_ name: String) -> Int {
+  func parameter(_ name: ByteString) -> Int {
     if let number = parameterNames.firstIndex(of: name) { return number }
     parameterNames.append(name)
     return parameterNames.count - 1

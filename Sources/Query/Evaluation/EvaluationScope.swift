@@ -1,5 +1,7 @@
 // What the names in an expression mean. The planner has a scope for each query, an index definition `DocumentScope`.
 
+import Storage
+
 /// Tells a compiler of expressions what names mean, and what is available already.
 protocol EvaluationScope {
   /// The slot in which the value of a whole expression lies when the expression is evaluated: a column of a covering
@@ -11,7 +13,7 @@ protocol EvaluationScope {
   /// The number of a source by its name, or the only one, for META and `*`.
   func source(_ name: SourceName?) throws(QueryError) -> Int
   /// Whether a parameter can be used here; where not, why.
-  func checkParameter(_ name: String) throws(QueryError)
+  func checkParameter(_ name: ByteString) throws(QueryError)
   /// What isn't computed by expressions: EXISTS, MATCH and RANK, aggregates outside of slots. Throws what to say.
   func compile(
     special expression: Expression, _ compiler: inout ExpressionCompiler
@@ -31,7 +33,7 @@ enum ResolvedReference {
 extension EvaluationScope {
   func slot(of expression: Expression) -> Int? { nil }
 
-  func checkParameter(_ name: String) throws(QueryError) {}
+  func checkParameter(_ name: ByteString) throws(QueryError) {}
 
   func compile(
     special expression: Expression, _ compiler: inout ExpressionCompiler
@@ -52,9 +54,9 @@ extension EvaluationScope {
 /// document. A name given to the source may begin paths.
 struct DocumentScope: EvaluationScope {
   /// What paths may begin with; nil when every first name is a property.
-  var name: String?
+  var name: ByteString?
 
-  init(name: String? = nil) { self.name = name }
+  init(name: ByteString? = nil) { self.name = name }
 
   func resolve(_ reference: PropertyReference) throws(QueryError) -> ResolvedReference {
     if let name, case .name(name)? = reference.steps.first {
@@ -70,7 +72,7 @@ struct DocumentScope: EvaluationScope {
     return 0
   }
 
-  func checkParameter(_ name: String) throws(QueryError) {
+  func checkParameter(_ name: ByteString) throws(QueryError) {
     throw QueryError(.invalidUse, "the parameter $\(name) can't be used here")
   }
 }
@@ -86,7 +88,7 @@ struct EmptyScope: EvaluationScope {
     throw QueryError(.invalidUse, "there are no documents here", at: name?.position ?? .init())
   }
 
-  func checkParameter(_ name: String) throws(QueryError) {
+  func checkParameter(_ name: ByteString) throws(QueryError) {
     throw QueryError(.invalidUse, "the parameter $\(name) can't be used here")
   }
 }
@@ -97,7 +99,7 @@ extension PropertyReference {
     var text = ""
     for step in steps {
       switch step {
-      case .name(let name): text += text.isEmpty ? name : ".\(name)"
+      case .name(let name): text += text.isEmpty ? name.string : ".\(name)"
       case .index(let index): text += "[\(index)]"
       }
     }

@@ -1,4 +1,5 @@
 import Fleece
+import Storage
 
 /// Makes nodes of an expression: names are looked up in a scope, constants are computed, and what is frequent in
 /// conditions gets nodes of its own.
@@ -6,7 +7,7 @@ struct ExpressionCompiler {
   let program: EvaluationProgram
   private let scope: any EvaluationScope
   /// The variables of ANY around what is compiled, innermost last.
-  private var variables: [String] = []
+  private var variables: [ByteString] = []
   /// Aliases that are being compiled: one that stands for itself has no meaning.
   private var aliasDepth = 0
 
@@ -104,6 +105,7 @@ struct ExpressionCompiler {
       case .null: .null
       case .bool(let value): .bool(value)
       case .int(let value): .int(value)
+      case .uint(let value): QueryValue(value)
       case .double(let value): QueryValue(finite: value)
       case .string(let value): .string(program.constants.copy(value))
       }
@@ -230,7 +232,7 @@ struct ExpressionCompiler {
   /// The constant that a node always gives, when all of its parts are constants; else the node.
   func folded(_ node: CompiledExpression & FoldableNode) -> CompiledExpression {
     guard node.parts.allSatisfy({ $0.constant != nil }) else { return node }
-    guard let context = try? EvaluationContext(program) else { return node }
+    guard let context = try? EvaluationContext(program, limits: .ofConstants) else { return node }
     context.begin(.empty)
     let value = node.evaluate(context)
     guard context.failure == nil else { return node }

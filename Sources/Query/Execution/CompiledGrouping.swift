@@ -1,3 +1,5 @@
+import Storage
+
 /// How rows become groups, compiled: what they are told apart by, and what is computed over them.
 struct CompiledGrouping {
   struct Key {
@@ -97,7 +99,7 @@ extension Expression {
 
   /// What it reads of a row besides the group's own values, each once.
   fileprivate func collectRowValues(
-    _ scope: PlanScope, except variables: Set<String> = [], into plain: inout [Expression]
+    _ scope: PlanScope, except variables: Set<ByteString> = [], into plain: inout [Expression]
   ) {
     if scope.slot(of: self) != nil { return }
     switch self {

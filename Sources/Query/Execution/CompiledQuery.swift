@@ -11,7 +11,7 @@ final class CompiledQuery: @unchecked Sendable {
   let constantFilter: CompiledExpression?
   let grouping: CompiledGrouping?
   let columns: [CompiledExpression]
-  let columnNames: [String]
+  let columnNames: [ByteString]
   let orderBy: [CompiledOrdering]
   let limit: CompiledExpression?
   let offset: CompiledExpression?
@@ -71,7 +71,7 @@ final class CompiledQuery: @unchecked Sendable {
 
 /// What names mean in the expressions of a plan.
 struct PlanScope: EvaluationScope {
-  private var sources: [String: Int] = [:]
+  private var sources: [ByteString: Int] = [:]
   private var slots: [Expression: Int] = [:]
   private(set) var slotCount = 0
   var matches: [CompiledMatch] = []
@@ -111,7 +111,7 @@ struct PlanScope: EvaluationScope {
 
   func slot(of expression: Expression) -> Int? { slots.isEmpty ? nil : slots[expression] }
 
-  func sourceNumber(_ name: String) -> Int? { sources[name] }
+  func sourceNumber(_ name: ByteString) -> Int? { sources[name] }
 
   func resolve(_ reference: PropertyReference) throws(QueryError) -> ResolvedReference {
     guard case .name(let name)? = reference.steps.first, let source = sources[name] else {
@@ -123,7 +123,7 @@ struct PlanScope: EvaluationScope {
   func source(_ name: SourceName?) throws(QueryError) -> Int {
     guard let name, let source = sources[name.name] else {
       throw QueryError(
-        .unknownName, "there is no source \"\(name?.name ?? "")\"", at: name?.position ?? .init())
+        .unknownName, "there is no source \"\(name?.name.string ?? "")\"", at: name?.position ?? .init())
     }
     return source
   }

@@ -36,7 +36,7 @@ indirect enum CompiledAccess {
   case fullText(CompiledFullTextAccess)
 
   init(
-    _ path: AccessPath, _ program: EvaluationProgram, _ scope: PlanScope, _ source: String
+    _ path: AccessPath, _ program: EvaluationProgram, _ scope: PlanScope, _ source: ByteString
   ) throws(QueryError) {
     switch path {
     case .documents(nil): self = .documents(.stored)
@@ -109,7 +109,7 @@ final class CompiledIndexAccess: @unchecked Sendable {
   }
 
   init(
-    _ access: IndexAccess, _ program: EvaluationProgram, _ scope: PlanScope, _ source: String
+    _ access: IndexAccess, _ program: EvaluationProgram, _ scope: PlanScope, _ source: ByteString
   ) throws(QueryError) {
     index = access.index
     ranges = try CompiledCondition.compile(access.ranges, program, scope)

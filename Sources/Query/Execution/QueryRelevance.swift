@@ -13,7 +13,7 @@ import Storage
 package final class QueryRelevance: Sendable {
   private struct State {
     /// The documents that could matter by `sequence`; nil when they aren't known.
-    var members: Set<String>?
+    var members: Set<ByteString>?
     var sequence: UInt64 = 0
     var unsequenced: UInt64 = 0
     /// There are too many of them.
@@ -72,15 +72,16 @@ package final class QueryRelevance: Sendable {
       return true
     }
     var concerns = false
+    let purged = purged.map { ByteString($0) }
     for id in purged where members.remove(id) != nil { concerns = true }
-    var changed: [String] = []
+    var changed: [ByteString] = []
     try snapshot.forEachChange(since: state.sequence) { change in
-      changed.append(change.documentID)
+      changed.append(ByteString(change.documentID))
       return true
     }
     var values = parameters
     for id in changed + purged {
-      values[QueryRelevance.id] = .string(id)
+      values[QueryRelevance.id] = .string(id.string)
       let isMember = try sources.contains {
         try !$0.one.run(values, on: snapshot, cancellation: cancellation).isEmpty
       }
@@ -99,11 +100,11 @@ package final class QueryRelevance: Sendable {
 
   private func collect(
     _ snapshot: DocumentSnapshot, _ parameters: [String: JSONValue], _ cancellation: QueryCancellation
-  ) throws -> Set<String>? {
-    var members: Set<String> = []
+  ) throws -> Set<ByteString>? {
+    var members: Set<ByteString> = []
     for source in sources {
       for row in try source.all.run(parameters, on: snapshot, cancellation: cancellation) {
-        if let id = row[0].string { members.insert(id) }
+        if let id = row[0].withUTF8({ ByteString($0) }) { members.insert(id) }
       }
       if members.count > QueryRelevance.mostMembers { return nil }
     }
@@ -114,9 +115,9 @@ package final class QueryRelevance: Sendable {
 extension ResolvedQuery {
   /// What each source of documents asks of a document by itself, for a row to be of it; those of queries inside too. Nil
   /// when one asks nothing, or rows depend on more than the bodies of the documents that are in them.
-  fileprivate var conditionsOfSources: [(name: String, conditions: [Expression])]? {
-    guard matches.isEmpty, isTimeless else { return nil }
-    var found: [(name: String, conditions: [Expression])] = []
+  fileprivate var conditionsOfSources: [(name: ByteString, conditions: [Expression])]? {
+    guard matches.isEmpty, isTimeless, !readsExpirations else { return nil }
+    var found: [(name: ByteString, conditions: [Expression])] = []
     for source in sources {
       guard case .documents(let kind, let on) = source.kind else { continue }
       guard !source.includesDeleted else { return nil }
@@ -144,21 +145,27 @@ extension ResolvedQuery {
 
   /// Whether no function says something else each time.
   private var isTimeless: Bool {
-    var all =
-      columns.map(\.expression) + conditions + (groupBy ?? []) + orderBy.map(\.expression)
-      + [having, limit, offset].compactMap { $0 } + aggregates.compactMap(\.argument)
-    for source in sources {
-      switch source.kind {
-      case .documents(_, let on): all += on
-      case .unnest(let array, _): all.append(array)
-      }
+    !hasParts { part in
+      guard case .call(let call) = part else { return false }
+      return call.name.hasPrefix("NOW_") || call.name.hasPrefix("CLOCK_")
     }
-    return !all.contains {
-      $0.hasParts { part in
-        guard case .call(let call) = part else { return false }
-        return call.name.hasPrefix("NOW_") || call.name.hasPrefix("CLOCK_")
+  }
+
+  /// Whether rows depend on when documents expire, which changes without a change of the document.
+  var readsExpirations: Bool {
+    hasParts { part in
+      switch part {
+      case .meta(_, .expiration), .meta(_, nil): true
+      default: false
       }
-    }
+    } || subqueries.contains(where: \.readsExpirations)
+  }
+
+  private func hasParts(_ isSuch: (Expression) -> Bool) -> Bool {
+    var all = columns.map(\.expression) + conditions + (groupBy ?? []) + orderBy.map(\.expression)
+    all += [having, limit, offset].compactMap { $0 } + aggregates.compactMap(\.argument)
+    all += sources.flatMap(\.expressions)
+    return all.contains { $0.hasParts(isSuch) }
   }
 }
 

@@ -1,4 +1,5 @@
 import Fleece
+import Storage
 
 /// The rows of one run of a query, all of one snapshot. They may be kept, and passed to other threads.
 ///
@@ -59,7 +60,9 @@ public struct QueryResults: RandomAccessCollection, Sendable {
 extension QueryResults: Equatable {
   /// Whether both have the same columns and the same rows in the same order.
   public static func == (left: QueryResults, right: QueryResults) -> Bool {
-    guard left.columnNames == right.columnNames, left.count == right.count else { return false }
+    guard left.storage.columns.areSame(as: right.storage.columns), left.count == right.count else {
+      return false
+    }
     let order = ValueOrder(.empty)
     for index in left.indices {
       for column in left.columnNames.indices {
@@ -71,17 +74,39 @@ extension QueryResults: Equatable {
   }
 }
 
-/// The names of a result's columns.
-final class ResultColumns: Sendable {
+/// The names of a result's columns. Two names are one when their bytes are.
+// Unchecked: the memory of the texts is written by `init` alone.
+final class ResultColumns: @unchecked Sendable {
   let names: [String]
-  private let numbers: [String: Int]
+  private let texts: [TextSlice]
+  private let numbers: [ByteString: Int]
+  /// Owns the texts.
+  private let arena = EvaluationArena(capacity: 256)
+  /// Among so few columns, comparing all names is quicker than hashing one.
+  private static let few = 16
 
   init(_ names: [String]) {
     self.names = names
-    numbers = Dictionary(zip(names, names.indices), uniquingKeysWith: { first, _ in first })
+    texts = names.map(arena.copy)
+    let keys = names.count <= Self.few ? [] : names.map { ByteString($0) }
+    numbers = Dictionary(zip(keys, keys.indices), uniquingKeysWith: { first, _ in first })
   }
 
-  func number(of name: String) -> Int? { numbers[name] }
+  /// The number of the column of a name.
+  func number(of name: String) -> Int? {
+    if !numbers.isEmpty { return numbers[ByteString(name)] }
+    var name = name
+    return name.withUTF8 { utf8 in
+      let name = TextSlice(UnsafeRawBufferPointer(utf8))
+      return texts.firstIndex { $0.equals(name) }
+    }
+  }
+
+  /// Whether both have the same names in the same order.
+  func areSame(as other: ResultColumns) -> Bool {
+    self === other
+      || texts.count == other.texts.count && zip(texts, other.texts).allSatisfy { $0.equals($1) }
+  }
 }
 
 /// The memory of rows: values that point at nothing outside of it. What has been added never changes.

@@ -24,7 +24,7 @@ final class CompiledMatch: @unchecked Sendable {
     program.needsID(of: source)
     text = try program.compile(match.text, in: scope)
     if case .literal(.string(let text)) = match.text {
-      do { query = try index.query(text, match.index, in: nil) } catch let error as QueryError {
+      do { query = try index.query(text.string, match.index, in: nil) } catch let error as QueryError {
         throw error
       } catch { throw QueryError(.index, "\(error)") }
     } else {

@@ -1,5 +1,6 @@
 import Documents
 import FullText
+import Storage
 
 // What a full-text index holds of each document.
 //
@@ -167,8 +168,8 @@ public struct FullTextIndexDefinition: Hashable, Sendable {
   /// for two columns of one name and for weights that don't fit.
   public func check() throws {
     _ = try FullTextExtractor(self)
-    var names: Set<String> = []
-    for name in columns where !names.insert(name).inserted {
+    var names: Set<ByteString> = []
+    for name in columns where !names.insert(ByteString(name)).inserted {
       throw QueryError(.index, "\"\(name)\" is indexed twice")
     }
     if let weights {

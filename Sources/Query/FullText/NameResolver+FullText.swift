@@ -1,3 +1,5 @@
+import Storage
+
 /// A MATCH of a query, its index's source named.
 struct ResolvedMatch: Hashable, Sendable {
   var index: IndexReference
@@ -67,7 +69,7 @@ extension NameResolver {
       throw failure(
         .invalidUse, "\(call.name) takes the name of a full-text index first", at: call.position)
     }
-    var names: [String] = []
+    var names: [ByteString] = []
     for step in path.steps { if case .name(let name) = step { names.append(name) } }
     guard names.count == path.steps.count, let name = names.last else {
       throw failure(
@@ -84,12 +86,7 @@ extension NameResolver {
   func checkRanks() throws {
     var all = query.columns.map(\.expression) + query.conditions + (query.groupBy ?? [])
     all += query.orderBy.map(\.expression) + [query.having].compactMap { $0 }
-    for source in query.sources {
-      switch source.kind {
-      case .documents(_, let on): all += on
-      case .unnest(let array, _): all.append(array)
-      }
-    }
+    all += query.sources.flatMap(\.expressions)
     for expression in all { try checkRanks(expression) }
   }
 

@@ -1,5 +1,6 @@
 import Documents
 import FullText
+import Storage
 
 extension PlanningContext {
   /// Learns of the full-text indexes that a query names.
@@ -11,7 +12,7 @@ extension PlanningContext {
       fullText[match.index.name] = info
       var estimate = Double(documentCount) * 0.01
       if case .literal(.string(let pattern)) = match.text {
-        let parsed = try info.query(pattern, match.index, in: text)
+        let parsed = try info.query(pattern.string, match.index, in: text)
         let search = try MatchSearch(parsed, in: try info.reader(in: try snapshot.storage))
         estimate = Double(search.estimate)
       }
@@ -25,12 +26,12 @@ extension PlanningContext {
   ) throws -> FullTextIndexInfo {
     if let known = fullText[reference.name] { return known }
     let records = try snapshot.indexes
-    guard let record = records.first(where: { $0.name == reference.name }) else {
+    guard let record = records.first(where: { ByteString($0.name) == reference.name }) else {
       let names = records.filter { $0.kind == FullTextIndexKind.name }.map(\.name)
       throw QueryError(
         .index,
         "there is no full-text index \"\(reference.name)\""
-          + Suggestions.hint(for: reference.name, among: names),
+          + Suggestions.hint(for: reference.name.string, among: names),
         at: reference.position, in: text)
     }
     guard record.kind == FullTextIndexKind.name else {

@@ -1,4 +1,5 @@
 import Documents
+import Storage
 
 // What a value index holds of each document.
 //
@@ -20,10 +21,10 @@ public struct ValueIndexDefinition: Hashable, Sendable {
     /// The array.
     public var array: Expression
     /// What expressions that are about an item begin with.
-    public var item: String
+    public var item: ByteString
 
     /// The items of `array`, called `item`.
-    public init(_ array: Expression, as item: String) {
+    public init(_ array: Expression, as item: ByteString) {
       self.array = array
       self.item = item
     }
@@ -82,15 +83,15 @@ public struct ValueIndexDefinition: Hashable, Sendable {
   /// The bytes by which a database remembers the definition.
   public var encoded: [UInt8] {
     var bytes = [ValueIndexDefinition.version]
-    func add(_ tag: UInt8, _ text: String) {
+    func add(_ tag: UInt8, _ text: ByteString) {
       bytes.append(tag)
-      bytes.append(varint: UInt64(text.utf8.count))
-      bytes += Array(text.utf8)
+      bytes.append(varint: UInt64(text.bytes.count))
+      bytes += text.bytes
     }
-    for expression in expressions { add(1, expression.description) }
-    if let condition { add(2, condition.description) }
+    for expression in expressions { add(1, ByteString(expression.description)) }
+    if let condition { add(2, ByteString(condition.description)) }
     if let unnest {
-      add(3, unnest.array.description)
+      add(3, ByteString(unnest.array.description))
       add(4, unnest.item)
     }
     return bytes
@@ -109,7 +110,7 @@ public struct ValueIndexDefinition: Hashable, Sendable {
     }
     var offset = 1
     var array: Expression?
-    var item: String?
+    var item: ByteString?
     expressions = []
     while offset < bytes.count {
       let tag = bytes[offset]
@@ -122,7 +123,7 @@ public struct ValueIndexDefinition: Hashable, Sendable {
       case 1: expressions.append(try Expression(parsing: text))
       case 2: condition = try Expression(parsing: text)
       case 3: array = try Expression(parsing: text)
-      case 4: item = text
+      case 4: item = ByteString(text)
       default: throw damaged
       }
     }

@@ -2,6 +2,8 @@
 //
 // Costs are in units of one document looked at in a full scan. They only have to order plans rightly.
 
+import Storage
+
 enum Cost {
   static let indexEntry = 0.5
   static let fetch = 3.0
@@ -17,7 +19,7 @@ struct AccessChoice {
   let planner: Planner
   let source: ResolvedSource
   /// Sources whose rows are there already.
-  let bound: Set<String>
+  let bound: Set<ByteString>
   /// What the rows have to meet.
   let conditions: [Expression]
   /// What items of the documents' arrays have to meet in steps to come.
@@ -29,7 +31,7 @@ struct AccessChoice {
   private let terms: [KeyTerm]
 
   init(
-    planner: Planner, source: ResolvedSource, bound: Set<String>, conditions: [Expression],
+    planner: Planner, source: ResolvedSource, bound: Set<ByteString>, conditions: [Expression],
     unnestConditions: [ItemConditions], outerRows: Double, isFirst: Bool
   ) {
     self.planner = planner
@@ -140,7 +142,7 @@ struct AccessChoice {
   }
 
   /// What values may depend on.
-  private var values: Set<String> {
+  private var values: Set<ByteString> {
     bound.union(planner.query.subqueries.indices.map(InternalName.subquery))
   }
 
@@ -199,7 +201,8 @@ struct AccessChoice {
   private func itemLookup(_ index: PlannedIndex) -> Choice? {
     guard let unnest = index.unnest, implied(index.condition) != nil else { return nil }
     var best: KeyMatch?
-    for items in unnestConditions + quantified() where items.array == unnest.array {
+    for items in unnestConditions + quantified()
+    where items.array == unnest.array && (index.hasObjects || !items.areOfObjects) {
       let terms = items.conditions.enumerated().flatMap { position, condition in
         condition.renaming(items.variable, to: unnest.variable)
           .keyTerms(of: unnest.variable, bound: values, conjunct: position)
@@ -223,7 +226,8 @@ struct AccessChoice {
       switch condition {
       case .quantified(.any, let variable, let array, let items),
         .quantified(.anyAndEvery, let variable, let array, let items):
-        ItemConditions(array: array, variable: variable, conditions: items.conjuncts)
+        ItemConditions(
+          array: array, variable: variable, conditions: items.conjuncts, areOfObjects: true)
       // ARRAY_CONTAINS and IN look for one item.
       case .call(let call) where call.name == "ARRAY_CONTAINS" && call.arguments.count == 2:
         ItemConditions(

@@ -1,5 +1,7 @@
 // Walking over expressions: what they are made of, and copies with other parts.
 
+import Storage
+
 extension Expression {
   /// Calls `body` with each direct part. The query inside EXISTS is none.
   func forEachPart(_ body: (Expression) throws -> Void) rethrows {
@@ -75,7 +77,7 @@ extension Expression {
 
   /// The names at the heads of its paths, but for the variables of its own quantifiers: of a resolved expression
   /// the sources it reads.
-  func collectSources(into names: inout Set<String>, except variables: Set<String> = []) {
+  func collectSources(into names: inout Set<ByteString>, except variables: Set<ByteString> = []) {
     switch self {
     case .property(let reference):
       if case .name(let name)? = reference.steps.first, !variables.contains(name) { names.insert(name) }
@@ -93,14 +95,14 @@ extension Expression {
   }
 
   /// The sources that a resolved expression reads.
-  var sources: Set<String> {
-    var names: Set<String> = []
+  var sources: Set<ByteString> {
+    var names: Set<ByteString> = []
     collectSources(into: &names)
     return names
   }
 
   /// Whether it reads that source, and no other.
-  func reads(only name: String) -> Bool {
+  func reads(only name: ByteString) -> Bool {
     // The commonest need no set.
     switch self {
     case .literal, .parameter: return false
@@ -112,7 +114,7 @@ extension Expression {
   }
 
   /// Whether it reads no other sources than these.
-  func reads(within names: Set<String>) -> Bool {
+  func reads(within names: Set<ByteString>) -> Bool {
     switch self {
     case .literal, .parameter: return true
     case .property(let reference):

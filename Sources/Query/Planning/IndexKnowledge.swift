@@ -16,7 +16,7 @@ final class IndexKnowledge: Sendable {
   /// The indexes, their expressions canonical for a source called `_`.
   let indexes: [PlannedIndex]
   /// The same for sources with other names.
-  private let renamed = Lock<[String: [PlannedIndex]]>([:])
+  private let renamed = Lock<[ByteString: [PlannedIndex]]>([:])
   private static let mostNames = 64
 
   /// Reads what a snapshot has.
@@ -45,7 +45,7 @@ final class IndexKnowledge: Sendable {
   }
 
   /// The indexes, their expressions those of a source.
-  func indexes(of source: String) -> [PlannedIndex] {
+  func indexes(of source: ByteString) -> [PlannedIndex] {
     if source == "_" { return indexes }
     if let known = renamed.withLock({ $0[source] }) { return known }
     let made = indexes.map { $0.of(source) }

@@ -1,3 +1,5 @@
+import Storage
+
 extension NameResolver {
   /// The canonical form of an expression.
   mutating func resolve(_ expression: Expression, _ scope: Scope) throws -> Expression {
@@ -17,7 +19,7 @@ extension NameResolver {
       // No variable may be called as a source: an alias's expression could be put in its scope.
       var name = variable
       while scope.sources.contains(where: { $0.name == name }) || scope.variables.values.contains(name) {
-        name += "'"
+        name = ByteString(name.bytes + [UInt8(ascii: "'")])
       }
       inner.variables[variable] = name
       return .quantified(quantifier, variable: name, in: collection, satisfies: try resolve(condition, inner))
@@ -82,7 +84,7 @@ extension NameResolver {
         .unknownName, "there is no \"\(first)\" here: a property needs a FROM", at: reference.position)
     }
     guard documents.count == 1 else {
-      let names = documents.map(\.name).joined(separator: ", ")
+      let names = documents.map(\.name.string).joined(separator: ", ")
       throw failure(
         .unknownName,
         "property \"\(first)\" does not begin with a declared 'AS' alias, which are here: \(names)",

@@ -1,6 +1,8 @@
 // From a syntax tree to one whose names mean one thing each (ResolvedQuery.swift). The rules of names are in
 // docs/query.md.
 
+import Storage
+
 /// Resolves the names of one query.
 struct NameResolver {
   /// The database's own name, which FROM may use.
@@ -13,21 +15,21 @@ struct NameResolver {
     /// Sources that are visible here.
     var sources: [ResolvedSource] = []
     /// Aliases of results, where those count.
-    var aliases: [String: Expression] = [:]
+    var aliases: [ByteString: Expression] = [:]
     /// Variables of quantifiers, and what they are called in the canonical form.
-    var variables: [String: String] = [:]
+    var variables: [ByteString: ByteString] = [:]
     /// What is said when an aggregate stands here; nil where they may.
     var noAggregates: String?
     /// In an index's definition the document, whose name begins no path.
-    var documentName: String?
+    var documentName: ByteString?
     /// The sources whose rows a path without a source's name can be about.
     var documents: [ResolvedSource] { sources.filter(\.isDocuments) }
   }
 
   var query = ResolvedQuery()
   /// In a query inside another, what that one's sources and variables are called.
-  var outerNames: Set<String> = []
-  var mentionsDeleted: Set<String> = []
+  var outerNames: Set<ByteString> = []
+  var mentionsDeleted: Set<ByteString> = []
 
   init(databaseName: String, text: String?) {
     self.databaseName = databaseName
@@ -56,7 +58,7 @@ struct NameResolver {
     let plain = Scope(sources: sources)
     try resolveColumns(statement, plain)
 
-    var aliases: [String: Expression] = [:]
+    var aliases: [ByteString: Expression] = [:]
     for (index, result) in statement.results.enumerated() where result.alias != nil {
       if let alias = result.alias { aliases[alias] = resultExpressions[index] }
     }
@@ -128,19 +130,19 @@ struct NameResolver {
   }
 
   private mutating func add(_ kind: ResolvedSource.Kind, _ source: DataSource) throws {
-    let known = ["_", "_default", "_default._default", databaseName]
+    let known: [ByteString] = ["_", "_default", "_default._default", ByteString(databaseName)]
     guard known.contains(source.name) else {
       throw failure(
         .unknownName,
         "there is no source \"\(source.name)\": a database's documents are called _ or \(databaseName)",
         at: source.position)
     }
-    let alias = source.alias ?? source.name
+    let alias = source.ownName
     try checkUnused(alias, source.position)
     query.sources.append(ResolvedSource(name: alias, kind: kind))
   }
 
-  private func checkUnused(_ alias: String, _ position: SourcePosition) throws {
+  private func checkUnused(_ alias: ByteString, _ position: SourcePosition) throws {
     guard !query.sources.contains(where: { $0.name == alias }) else {
       throw failure(
         .duplicateName, "two sources are called \"\(alias)\": give one of them another alias", at: position)
@@ -167,7 +169,7 @@ struct NameResolver {
   private var resultExpressions: [Expression?] = []
 
   private mutating func resolveColumns(_ statement: SelectStatement, _ scope: Scope) throws {
-    let names = try statement.columnNames(in: text)
+    let names = try statement.uniqueColumnNames(in: text)
     var taken = Set(names)
     for (result, name) in zip(statement.results, names) {
       guard case .star(nil) = result.expression, scope.sources.count > 1 else {
@@ -186,7 +188,7 @@ struct NameResolver {
         var count = 1
         while number > 0, !taken.insert(column).inserted {
           count += 1
-          column = "\(source.name) #\(count)"
+          column = ByteString("\(source.name) #\(count)")
         }
         query.columns.append(ResolvedColumn(name: column, expression: whole(source, at: result.position)))
       }

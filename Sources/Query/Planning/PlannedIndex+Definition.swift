@@ -1,3 +1,5 @@
+import Storage
+
 extension PlannedIndex {
   /// An index as plans know it; nil for one that they can't use.
   init?(_ definition: ValueIndexDefinition, _ reader: ValueIndexReader) throws {
@@ -8,10 +10,11 @@ extension PlannedIndex {
     scope.sources = [ResolvedSource(name: "_", kind: .documents(.cross, on: []))]
     if let unnest = definition.unnest {
       let array = try resolver.resolve(unnest.array, scope)
-      self.init(name: reader.name, keys: [], condition: [], unnest: (array, unnest.item), entries: 0)
+      self.init(
+        name: ByteString(reader.name), keys: [], condition: [], unnest: (array, unnest.item), entries: 0)
       scope.variables[unnest.item] = unnest.item
     } else {
-      self.init(name: reader.name, keys: [], condition: [], unnest: nil, entries: 0)
+      self.init(name: ByteString(reader.name), keys: [], condition: [], unnest: nil, entries: 0)
     }
     for expression in definition.expressions {
       // Text under a COLLATE is in the index by its bytes.
@@ -19,6 +22,7 @@ extension PlannedIndex {
       keys.append(try resolver.resolve(expression, scope))
     }
     condition = try definition.condition.map { try resolver.resolve($0, scope).conjuncts } ?? []
+    hasObjects = reader.hasObjects
     entries = reader.count
     entriesPerPrefix = reader.entriesPerPrefix
     handle = reader.handle

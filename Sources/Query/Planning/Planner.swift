@@ -1,6 +1,8 @@
 // Chooses how a query's rows are found. What it chooses depends on the query, on which indexes there are and on
 // their statistics, and not on the order in which the indexes were made: equal costs are told apart by name.
 
+import Storage
+
 /// What the planner knows of a database.
 struct PlanningContext {
   /// The value indexes, and how many documents there are.
@@ -8,7 +10,7 @@ struct PlanningContext {
   /// Whether indexes may be used; tests hold the answers of plans with and without them against each other.
   var usesIndexes: Bool
   /// The full-text indexes that the query names.
-  var fullText: [String: FullTextIndexInfo] = [:]
+  var fullText: [ByteString: FullTextIndexInfo] = [:]
   /// For MATCHes about how many documents they find.
   var matchEstimates: [Expression: Double] = [:]
 
@@ -25,18 +27,18 @@ struct Planner {
   let query: ResolvedQuery
   let context: PlanningContext
   /// The indexes, their expressions those of each source.
-  private let indexes: [String: [PlannedIndex]]
+  private let indexes: [ByteString: [PlannedIndex]]
   /// What is computed of whole rows: results, groups, order.
   let rowExpressions: [Expression]
   /// For each source the paths and metadata, other than its ID, that are read anywhere: what a covering index has.
-  private let reads: [String: [Expression]]
+  private let reads: [ByteString: [Expression]]
   /// The conditions of WHERE and, by source, of joins, with the sources that each reads.
   private let conditions: [Condition]
-  private let joinConditions: [String: [Condition]]
+  private let joinConditions: [ByteString: [Condition]]
 
   private struct Condition {
     var expression: Expression
-    var sources: Set<String>
+    var sources: Set<ByteString>
 
     /// Values of subqueries and groups aren't sources: they are there from the start.
     init(_ expression: Expression, _ query: ResolvedQuery) {
@@ -55,8 +57,8 @@ struct Planner {
     rowExpressions =
       query.columns.map(\.expression) + (query.groupBy ?? []) + [query.having].compactMap { $0 }
       + query.orderBy.map(\.expression)
-    var indexes: [String: [PlannedIndex]] = [:]
-    var reads: [String: [Expression]] = [:]
+    var indexes: [ByteString: [PlannedIndex]] = [:]
+    var reads: [ByteString: [Expression]] = [:]
     for source in query.sources where source.isDocuments {
       if context.usesIndexes { indexes[source.name] = context.knowledge.indexes(of: source.name) }
       var found: [Expression] = []
@@ -66,7 +68,7 @@ struct Planner {
     self.indexes = indexes
     self.reads = reads
     conditions = query.conditions.map { Condition($0, query) }
-    var joinConditions: [String: [Condition]] = [:]
+    var joinConditions: [ByteString: [Condition]] = [:]
     for source in query.sources {
       if case .documents(_, let on) = source.kind, !on.isEmpty {
         joinConditions[source.name] = on.map { Condition($0, query) }
@@ -76,10 +78,10 @@ struct Planner {
   }
 
   /// The indexes, their expressions those of a source.
-  func indexes(of source: String) -> [PlannedIndex] { indexes[source] ?? [] }
+  func indexes(of source: ByteString) -> [PlannedIndex] { indexes[source] ?? [] }
 
   /// Whether an index can have all that results need of a source; whether it has is another question.
-  func mayCover(_ index: PlannedIndex, _ source: String) -> Bool {
+  func mayCover(_ index: PlannedIndex, _ source: ByteString) -> Bool {
     guard index.keys.allSatisfy({ if case .property = $0 { true } else { false } }) else { return true }
     return (reads[source] ?? []).allSatisfy { index.keys.contains($0) }
   }
@@ -128,7 +130,7 @@ struct Planner {
     _ sources: [ResolvedSource], below limit: Double?
   ) -> (plan: QueryPlan, cost: Double)? {
     var conditions = conditions
-    var outer: Set<String> = []
+    var outer: Set<ByteString> = []
     for source in sources {
       guard case .documents(let kind, _) = source.kind else { continue }
       if kind == .leftOuter, !rejectsUnmatched(source) {
@@ -137,7 +139,7 @@ struct Planner {
         conditions += joinConditions[source.name] ?? []
       }
     }
-    var bound: Set<String> = []
+    var bound: Set<ByteString> = []
     var plan = QueryPlan(query: query, steps: [])
     plan.constantConditions = conditions.filter { $0.sources.isEmpty }.map(\.expression)
     var pending = conditions.filter { !$0.sources.isEmpty }
@@ -237,8 +239,10 @@ struct Planner {
 /// Conditions that one item of an array has to meet.
 struct ItemConditions {
   var array: Expression
-  var variable: String
+  var variable: ByteString
   var conditions: [Expression]
+  /// Whether the values of an object may meet them as well.
+  var areOfObjects = false
 }
 
 extension ResolvedQuery {
@@ -269,7 +273,7 @@ extension Expression {
   }
 
   /// Adds what it reads of a source besides the ID.
-  fileprivate func collectReads(of name: String, into reads: inout [Expression]) {
+  fileprivate func collectReads(of name: ByteString, into reads: inout [Expression]) {
     switch self {
     case .property(let path):
       if case .name(name)? = path.steps.first { reads.append(self) }
@@ -280,7 +284,7 @@ extension Expression {
   }
 
   /// Whether it reads more of a document than its ID and what an index's expressions give.
-  func readsRecord(of name: String, besides keys: [Expression] = []) -> Bool {
+  func readsRecord(of name: ByteString, besides keys: [Expression] = []) -> Bool {
     if !keys.isEmpty, keys.contains(self) { return false }
     switch self {
     case .property(let path):

@@ -1,3 +1,5 @@
+import Storage
+
 /// How a query's rows are found, for people: a tree, the last thing done at its top.
 public struct QueryExplanation: Sendable, CustomStringConvertible {
   /// What a run has measured.
@@ -19,7 +21,7 @@ public struct QueryExplanation: Sendable, CustomStringConvertible {
     func add(_ text: String) {
       lines.append(lines.isEmpty ? text : String(repeating: "   ", count: lines.count - 1) + "└─ " + text)
     }
-    var output = "Project " + plan.query.columns.map(\.name).joined(separator: ", ")
+    var output = "Project " + plan.query.columns.map(\.name.string).joined(separator: ", ")
     if let measured {
       output += " (rows \(measured.rows), \(QueryExplanation.time(measured.nanoseconds)))"
     }
@@ -112,7 +114,7 @@ extension AccessPath {
   /// Whether an index has all that is asked.
   var isCovering: Bool { if case .index(let access) = self { access.isCovering } else { false } }
 
-  fileprivate func explained(_ source: String) -> String {
+  fileprivate func explained(_ source: ByteString) -> String {
     switch self {
     case .documents(nil): return "Scan of all documents as \(source)"
     case .documents(let direction?):

@@ -75,13 +75,15 @@ struct IndexAccess: Sendable {
 
 /// An index as the planner sees it.
 struct PlannedIndex: Sendable {
-  var name: String
+  var name: ByteString
   /// Canonical, of the source it is looked at for.
   var keys: [Expression]
   /// What a document meets that is in it.
   var condition: [Expression]
   /// Of an array index, the array, and the name that the keys know its items by.
-  var unnest: (array: Expression, variable: String)?
+  var unnest: (array: Expression, variable: ByteString)?
+  /// Of an array index, whether it has entries for the values of an object, which ANY looks through as well.
+  var hasObjects = true
   /// How many entries it has.
   var entries: Int
   /// For each number of leading expressions, from one on, how many entries share their values; empty when unknown.

@@ -5,6 +5,8 @@
 // by what they stand for. So two expressions that mean the same are equal, and can be found in an index or in the
 // results by comparing them.
 
+import Storage
+
 /// A query with its names resolved.
 struct ResolvedQuery: Sendable {
   var isDistinct = false
@@ -31,7 +33,7 @@ struct ResolvedQuery: Sendable {
 
 /// A column of the result.
 struct ResolvedColumn: Sendable {
-  var name: String
+  var name: ByteString
   var expression: Expression
 }
 
@@ -44,12 +46,20 @@ struct ResolvedSource: Sendable {
     case unnest(Expression, isLeftOuter: Bool)
   }
   /// The alias, which expressions know it by.
-  var name: String
+  var name: ByteString
   var kind: Kind
   /// Whether tombstones are rows as well, because the query speaks of `META().deleted`.
   var includesDeleted = false
 
   var isDocuments: Bool { if case .documents = kind { true } else { false } }
+
+  /// The conditions of its ON, or the array of its UNNEST.
+  var expressions: [Expression] {
+    switch kind {
+    case .documents(_, let on): on
+    case .unnest(let array, _): [array]
+    }
+  }
 }
 
 /// An aggregate of a group.
@@ -64,11 +74,10 @@ struct ResolvedAggregate: Hashable, Sendable {
 
 /// Names that no query can have, for the values of a group and of subqueries.
 enum InternalName {
-  static func aggregate(_ index: Int) -> String { "\u{1}aggregate\(index)" }
-  static func groupKey(_ index: Int) -> String { "\u{1}key\(index)" }
-  static func subquery(_ index: Int) -> String { "\u{1}exists\(index)" }
+  static func subquery(_ index: Int) -> ByteString { ByteString("\(subqueries.string)\(index)") }
+  private static let subqueries: ByteString = "\u{1}exists"
 
-  static func isSubquery(_ name: String) -> Bool { name.hasPrefix("\u{1}exists") }
+  static func isSubquery(_ name: ByteString) -> Bool { name.bytes.starts(with: subqueries.bytes) }
 
-  static func reference(_ name: String) -> Expression { .property(PropertyReference([.name(name)])) }
+  static func reference(_ name: ByteString) -> Expression { .property(PropertyReference([.name(name)])) }
 }

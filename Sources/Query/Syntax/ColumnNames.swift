@@ -1,3 +1,5 @@
+import Storage
+
 extension SelectStatement {
   /// The names of the results, in their order.
   ///
@@ -8,7 +10,11 @@ extension SelectStatement {
   /// - Parameter text: the query's text, for the error's place.
   /// - Throws: `QueryError` (`duplicateName`) when two columns have the same alias.
   public func columnNames(in text: String? = nil) throws(QueryError) -> [String] {
-    var aliases: Set<String> = []
+    try uniqueColumnNames(in: text).map(\.string)
+  }
+
+  func uniqueColumnNames(in text: String?) throws(QueryError) -> [ByteString] {
+    var aliases: Set<ByteString> = []
     for result in results {
       guard let alias = result.alias, !aliases.insert(alias).inserted else { continue }
       throw QueryError(.duplicateName, "two results are named \"\(alias)\"", at: result.position, in: text)
@@ -17,31 +23,31 @@ extension SelectStatement {
     var unnamed = 0
     return results.map { result in
       if let alias = result.alias { return alias }
-      let name: String
+      let name: ByteString
       if let own = implicitName(of: result.expression) {
         name = own
       } else {
         unnamed += 1
-        name = "$\(unnamed)"
+        name = ByteString("$\(unnamed)")
       }
       var unique = name
       var count = 1
       while !taken.insert(unique).inserted {
         count += 1
-        unique = "\(name) #\(count)"
+        unique = ByteString("\(name) #\(count)")
       }
       return unique
     }
   }
 
-  private func implicitName(of expression: Expression) -> String? {
+  private func implicitName(of expression: Expression) -> ByteString? {
     switch expression {
     case .property(let path):
       for case .name(let name) in path.steps.reversed() { return name }
       return nil
-    case .meta(_, let member?): return member.rawValue
+    case .meta(_, let member?): return ByteString(member.rawValue)
     case .star(let name?): return name.name
-    case .star(nil): return source.map { $0.alias ?? $0.name }
+    case .star(nil): return source?.ownName
     default: return nil
     }
   }

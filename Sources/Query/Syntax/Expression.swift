@@ -1,11 +1,16 @@
 // The syntax tree of an expression, as the parser and the Swift builder make it, before names are resolved.
 // The grammar is in docs/query.md.
+//
+// Names and texts are `ByteString`s: two trees are equal when their names have the same bytes. `"\u{E9}"` and
+// `"e\u{301}"` are two properties.
+
+import Storage
 
 /// An expression of the query language.
 public indirect enum Expression: Hashable, Sendable {
   case literal(Literal)
   /// `$name`.
-  case parameter(String)
+  case parameter(ByteString)
   /// A path such as `name`, `geo.lat` or `r.reviews[0].author`. Whether its first name is a source, a result's
   /// alias, a variable of ANY or a property is decided when names are resolved.
   case property(PropertyReference)
@@ -28,7 +33,7 @@ public indirect enum Expression: Hashable, Sendable {
   /// `CASE operand WHEN … THEN … ELSE … END`; without an operand the conditions are truths.
   case conditional(operand: Expression?, branches: [ConditionalBranch], otherwise: Expression?)
   /// `ANY variable IN collection SATISFIES condition END`.
-  case quantified(Quantifier, variable: String, in: Expression, satisfies: Expression)
+  case quantified(Quantifier, variable: ByteString, in: Expression, satisfies: Expression)
   /// `EXISTS (SELECT …)`.
   case exists(SelectStatement)
   /// A function by its name in upper case, aggregates too.
@@ -47,8 +52,13 @@ public enum Literal: Hashable, Sendable {
   case null
   case bool(Bool)
   case int(Int64)
+  /// An integer above `Int64.max`.
+  case uint(UInt64)
   case double(Double)
-  case string(String)
+  case string(ByteString)
+
+  /// A text.
+  public static func string(_ text: String) -> Literal { .string(ByteString(text)) }
 }
 
 /// Where in a query's text something stands. Two positions are always equal: where a thing was written isn't part
@@ -66,9 +76,12 @@ public struct SourcePosition: Hashable, Sendable {
 
 /// One step of a path.
 public enum PathStep: Hashable, Sendable {
-  case name(String)
+  case name(ByteString)
   /// An item of an array; negative ones count from the end.
   case index(Int)
+
+  /// A property's name.
+  public static func name(_ name: String) -> PathStep { .name(ByteString(name)) }
 }
 
 /// A path as it was written. The first step is a name.
@@ -87,29 +100,35 @@ public struct PropertyReference: Hashable, Sendable {
 /// The name of a source inside an expression: `s` in `s.*` and `META(s)`.
 public struct SourceName: Hashable, Sendable {
   /// The source's alias, or its name.
-  public var name: String
+  public var name: ByteString
   /// Of the name.
   public var position: SourcePosition
   /// A source of that name.
-  public init(_ name: String, position: SourcePosition = SourcePosition()) {
+  public init(_ name: ByteString, position: SourcePosition = SourcePosition()) {
     self.name = name
     self.position = position
   }
+  /// A source of that name.
+  public init(_ name: String) { self.init(ByteString(name)) }
 }
 
 /// A full-text index as MATCH and RANK name it: `index` or `source.index`.
 public struct IndexReference: Hashable, Sendable {
   /// The index's name.
-  public var name: String
+  public var name: ByteString
   /// The alias of the source whose index it is, when it was named.
-  public var source: String?
+  public var source: ByteString?
   /// Of the first name.
   public var position: SourcePosition
   /// An index of that name.
-  public init(_ name: String, source: String? = nil, position: SourcePosition = SourcePosition()) {
+  public init(_ name: ByteString, source: ByteString? = nil, position: SourcePosition = SourcePosition()) {
     self.name = name
     self.source = source
     self.position = position
+  }
+  /// An index of that name.
+  public init(_ name: String, source: String? = nil) {
+    self.init(ByteString(name), source: source.map { ByteString($0) })
   }
 }
 
@@ -122,14 +141,16 @@ public enum MetaProperty: String, Hashable, Sendable, CaseIterable {
 /// `"name": value` of an object literal.
 public struct ObjectMember: Hashable, Sendable {
   /// The member's name.
-  public var name: String
+  public var name: ByteString
   /// What gives its value.
   public var value: Expression
   /// A member of that name.
-  public init(_ name: String, _ value: Expression) {
+  public init(_ name: ByteString, _ value: Expression) {
     self.name = name
     self.value = value
   }
+  /// A member of that name.
+  public init(_ name: String, _ value: Expression) { self.init(ByteString(name), value) }
 }
 
 /// Operators that stand before their operand.

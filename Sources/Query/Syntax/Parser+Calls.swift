@@ -83,7 +83,7 @@ extension Parser {
     guard token.kind == .dot else { return .meta(source: source, nil) }
     try advance()
     let start = token.start
-    let member = try name("a member of META: \(MetaProperty.list)")
+    let member = try name("a member of META: \(MetaProperty.list)").string
     guard let property = MetaProperty(rawValue: member) else {
       let hint = Suggestions.hint(for: member, among: MetaProperty.allCases.map(\.rawValue))
       throw fault(

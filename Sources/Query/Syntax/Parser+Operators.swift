@@ -271,10 +271,10 @@ extension Parser {
       collation.isUnicode = true
       try advance()
       guard try take(.colon) else { return }
-      var locale = try name("a locale such as sv or pt_BR after UNICODE:")
+      var locale = try name("a locale such as sv or pt_BR after UNICODE:").string
       while token.kind == .minus, token.start == endOfLast {
         try advance()
-        locale += "-" + (try name("the rest of the locale"))
+        locale += "-" + (try name("the rest of the locale")).string
       }
       collation.locale = locale
       return

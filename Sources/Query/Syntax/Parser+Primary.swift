@@ -37,7 +37,7 @@ extension Parser {
       try advance()
       var name = first
       name.start += 1
-      return .parameter(text(name))
+      return .parameter(bytes(name))
     case .star:
       try advance()
       return .star(source: nil)
@@ -71,7 +71,10 @@ extension Parser {
   private func number(_ token: Token, isNegative: Bool) throws(SyntaxFault) -> Literal {
     let digits = text(token)
     let signed = isNegative ? "-" + digits : digits
-    if token.kind == .integer, let value = Int64(signed) { return .int(value) }
+    if token.kind == .integer {
+      if let value = Int64(signed) { return .int(value) }
+      if let value = UInt64(signed) { return .uint(value) }
+    }
     // `5.` and `.5` are numbers here, and not to what reads doubles.
     guard let value = Double(digits.hasPrefix(".") ? "0" + digits : digits.replacingBareDot()) else {
       throw fault("\"\(digits.prefix(40))\" is no number", at: token.start)
@@ -107,7 +110,7 @@ extension Parser {
     if try take(.dot) {
       // Behind a dot nothing but a name can stand: reserved words need no backticks.
       if token.kind.isReservedWord {
-        let name = text(token)
+        let name = bytes(token)
         try advance()
         return .name(name)
       }
@@ -131,7 +134,7 @@ extension Parser {
       if token.kind == .leftParenthesis { return try call(first) }
       if let quantified = try some(first) { return quantified }
     }
-    let name = first.kind == .name ? text(first) : unquoted(first)
+    let name = first.kind == .name ? bytes(first) : unquoted(first)
     var steps: [PathStep] = [.name(name)]
     while token.kind == .dot || token.kind == .leftBracket {
       if steps.count == 1, token.kind == .dot, try peek().kind == .star {

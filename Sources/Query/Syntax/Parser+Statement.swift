@@ -1,5 +1,7 @@
 // Clauses: SELECT, FROM, JOIN, UNNEST and the rest.
 
+import Storage
+
 extension Statement {
   /// Parses a query, with or without EXPLAIN.
   ///
@@ -133,11 +135,11 @@ extension Parser {
     if let alias = try alias() {
       return ResultColumn(expression, as: alias, position: SourcePosition(position))
     }
-    return ResultColumn(expression, position: SourcePosition(start))
+    return ResultColumn(expression, as: nil, position: SourcePosition(start))
   }
 
   /// `[AS] name`, if there is one.
-  private mutating func alias() throws(SyntaxFault) -> String? {
+  private mutating func alias() throws(SyntaxFault) -> ByteString? {
     if try take(.as) { return try name("a name after AS") }
     guard token.kind == .name || token.kind == .quotedName else { return nil }
     return try name("a name")
@@ -232,7 +234,8 @@ extension Parser {
     clauses.append("the end")
     var fault = unexpected((clauses.count > 1 ? "an operator, " : "") + clauses.joined(separator: ", "))
     // `FROM _ WHER x = 1`: what should have been a keyword was taken for an alias.
-    let words = select.joins.isEmpty ? [select.source?.alias, select.results.last?.alias] : []
+    let words =
+      select.joins.isEmpty ? [select.source?.alias?.string, select.results.last?.alias?.string] : []
     for word in words.compactMap({ $0 }) + [text(token)] where word.utf8.count <= 10 {
       let near = Suggestions.nearest(to: word, among: ReservedWords.clauses)
       if let first = near.first, first != word.uppercased() {

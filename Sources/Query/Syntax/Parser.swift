@@ -29,6 +29,8 @@
 // Stack and tree are bounded by `Parser.depthLimit`, whatever the text: chains are loops here, and a chain's tree
 // counts as deep as it is. Long ANDs and ORs, which programs generate, are grouped in halves.
 
+import Storage
+
 /// Makes the syntax tree of a text.
 struct Parser {
   /// How deep parentheses, and how deep a tree may be: what fits the 512 KB that a thread's stack has on some systems.
@@ -122,10 +124,13 @@ extension Parser {
     }
   }
 
+  /// A token's bytes.
+  func bytes(_ token: Token) -> ByteString { ByteString(lexer.bytes[token.start..<token.end]) }
+
   /// What stands between quotes or backticks, doubled ones made single.
-  func unquoted(_ token: Token) -> String {
+  func unquoted(_ token: Token) -> ByteString {
     let inside = lexer.bytes[(token.start + 1)..<(token.end - 1)]
-    guard token.hasEscapes else { return String(decoding: inside, as: UTF8.self) }
+    guard token.hasEscapes else { return ByteString(inside) }
     let quote = lexer.bytes[token.start]
     var bytes: [UInt8] = []
     bytes.reserveCapacity(inside.count)
@@ -134,14 +139,14 @@ extension Parser {
       bytes.append(inside[index])
       index += inside[index] == quote ? 2 : 1
     }
-    return String(decoding: bytes, as: UTF8.self)
+    return ByteString(bytes)
   }
 
   /// Takes a name: a source, an alias, a variable.
-  mutating func name(_ expected: String) throws(SyntaxFault) -> String {
-    let name: String
+  mutating func name(_ expected: String) throws(SyntaxFault) -> ByteString {
+    let name: ByteString
     switch token.kind {
-    case .name: name = text(token)
+    case .name: name = bytes(token)
     case .quotedName: name = unquoted(token)
     default: throw unexpected(expected)
     }

@@ -1,20 +1,23 @@
 // SQL text from a syntax tree: parsed again it gives the same tree. Parentheses stand only where they are needed,
 // or where a reader would look them up: around NOT behind an operator.
 
+import Storage
+
 /// Writes a tree as text.
 struct Printer {
   private(set) var text = ""
 
   private mutating func put(_ part: String) { text += part }
 
-  private mutating func put(name: String) {
+  private mutating func put(name: ByteString) {
+    let name = name.string
     guard ReservedWords.mustBeQuoted(name) else { return put(name) }
     text += "`" + name.doubling("`") + "`"
   }
 
-  private mutating func put(string: String, quote: Character = "'") {
+  private mutating func put(string: ByteString, quote: Character = "'") {
     text.append(quote)
-    text += string.doubling(quote)
+    text += string.string.doubling(quote)
     text.append(quote)
   }
 
@@ -52,7 +55,7 @@ struct Printer {
   private mutating func write(_ expression: Expression) {
     switch expression {
     case .literal(let literal): write(literal)
-    case .parameter(let name): put("$" + name)
+    case .parameter(let name): put("$" + name.string)
     case .property(let path): write(path.steps)
     case .star(nil): put("*")
     case .star(let source?):
@@ -137,6 +140,7 @@ struct Printer {
     case .null: put("NULL")
     case .bool(let value): put(value ? "TRUE" : "FALSE")
     case .int(let value): put(String(value))
+    case .uint(let value): put(String(value))
     // JSON has neither NaN nor infinities, and so neither have documents.
     case .double(let value): put(value.isFinite ? String(value) : "NULL")
     case .string(let value): put(string: value)
@@ -259,7 +263,7 @@ struct Printer {
     if collation.ignoresDiacritics { options.append("NODIAC") }
     if let locale = collation.locale, collation.isUnicode {
       var printer = Printer()
-      printer.put(name: locale)
+      printer.put(name: ByteString(locale))
       options[0] += ":" + printer.text
     }
     if collation.isUnicode, !collation.ignoresCase { options.removeAll { $0 == "CASE" } }
@@ -303,7 +307,7 @@ struct Printer {
     put(expression)
   }
 
-  private mutating func put(alias: String?) {
+  private mutating func put(alias: ByteString?) {
     guard let alias else { return }
     put(" AS ")
     put(name: alias)

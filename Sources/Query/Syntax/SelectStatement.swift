@@ -1,5 +1,7 @@
 // The syntax tree of a query: its clauses. The grammar is in docs/query.md.
 
+import Storage
+
 /// What a text asks for: a query's rows, or how they would be found.
 public enum Statement: Hashable, Sendable {
   case select(SelectStatement)
@@ -54,33 +56,44 @@ public struct ResultColumn: Hashable, Sendable {
   /// What gives the value.
   public var expression: Expression
   /// The column's name, when one was given.
-  public var alias: String?
+  public var alias: ByteString?
   /// Of the alias if there is one, else of the expression.
   public var position: SourcePosition
   /// A result.
   public init(
-    _ expression: Expression, as alias: String? = nil, position: SourcePosition = SourcePosition()
+    _ expression: Expression, as alias: ByteString?, position: SourcePosition = SourcePosition()
   ) {
     self.expression = expression
     self.alias = alias
     self.position = position
+  }
+  /// A result.
+  public init(_ expression: Expression, as alias: String? = nil) {
+    self.init(expression, as: alias.map { ByteString($0) })
   }
 }
 
 /// `FROM name AS alias`. The name is `_` or the database's own.
 public struct DataSource: Hashable, Sendable {
   /// `_`, or the database's name.
-  public var name: String
+  public var name: ByteString
   /// What expressions call it, when that isn't its name.
-  public var alias: String?
+  public var alias: ByteString?
   /// Of the name.
   public var position: SourcePosition
   /// A source of that name.
-  public init(_ name: String = "_", as alias: String? = nil, position: SourcePosition = SourcePosition()) {
+  public init(_ name: ByteString, as alias: ByteString?, position: SourcePosition = SourcePosition()) {
     self.name = name
     self.alias = alias
     self.position = position
   }
+  /// A source of that name.
+  public init(_ name: String = "_", as alias: String? = nil) {
+    self.init(ByteString(name), as: alias.map { ByteString($0) })
+  }
+
+  /// What expressions call it.
+  var ownName: ByteString { alias ?? name }
 }
 
 /// One clause that adds to the rows.
@@ -88,7 +101,7 @@ public enum JoinClause: Hashable, Sendable {
   /// `INNER JOIN source ON condition`; CROSS has no condition.
   case join(JoinKind, DataSource, on: Expression?)
   /// `UNNEST expression AS alias`: a row for each item of an array.
-  case unnest(Expression, as: String, isLeftOuter: Bool)
+  case unnest(Expression, as: ByteString, isLeftOuter: Bool)
 }
 
 /// Which rows without a partner stay.

@@ -1,13 +1,14 @@
 import Fleece
 import Query
+import Storage
 
 // A plain interpreter of expressions over values in memory: no compilation, no bytes in place, nothing shared with the
 // library but the syntax tree. It is slow, and meant to be right at a glance. Nil is missing.
 
 /// What names stand for: sources and variables by their names, and the document's ID of each source.
 struct NaiveRow {
-  var values: [String: JSONValue?] = [:]
-  var ids: [String: String] = [:]
+  var values: [ByteString: JSONValue?] = [:]
+  var ids: [ByteString: String] = [:]
   /// The rows of the group, for aggregates.
   var group: [NaiveRow]?
 }
@@ -99,8 +100,9 @@ func naive(_ expression: Expression, _ row: NaiveRow) throws -> JSONValue? {
     case .null: return .null
     case .bool(let value): return .bool(value)
     case .int(let value): return .int(value)
+    case .uint(let value): return .uint(value)
     case .double(let value): return .double(value)
-    case .string(let value): return .string(value)
+    case .string(let value): return .string(value.string)
     }
   case .property(let reference):
     guard case .name(let name)? = reference.steps.first, let value = row.values[name] else {
@@ -114,7 +116,9 @@ func naive(_ expression: Expression, _ row: NaiveRow) throws -> JSONValue? {
   case .array(let items): return .array(try items.map { try naive($0, row) ?? .null })
   case .object(let members):
     var object = JSONObject()
-    for member in members { if let value = try naive(member.value, row) { object[member.name] = value } }
+    for member in members {
+      if let value = try naive(member.value, row) { object[member.name.string] = value }
+    }
     return .object(object)
   case .unary(.not, let operand):
     let operand = truth(try naive(operand, row))
@@ -187,7 +191,7 @@ private func follow(_ value: JSONValue?, _ steps: ArraySlice<PathStep>) -> JSONV
   var value = value
   for step in steps {
     switch step {
-    case .name(let name): value = value?.object?[name]
+    case .name(let name): value = value?.object?[name.string]
     case .index(let index):
       guard let items = value?.array else { return missing }
       let place = index < 0 ? items.count + index : index

@@ -1,5 +1,6 @@
 import Fleece
 import Query
+import Storage
 
 /// Answers a query over documents in memory, clause by clause as SQL explains itself: all rows, then those that WHERE
 /// keeps, then groups, HAVING, DISTINCT, ORDER BY, OFFSET, LIMIT.
@@ -7,7 +8,7 @@ func naiveRows(_ query: SelectStatement, _ documents: [(id: String, body: JSONVa
   -> [[JSONValue?]]
 {
   var rows = [NaiveRow()]
-  func adding(_ document: (id: String, body: JSONValue)?, as name: String, to row: NaiveRow) -> NaiveRow {
+  func adding(_ document: (id: String, body: JSONValue)?, as name: ByteString, to row: NaiveRow) -> NaiveRow {
     var row = row
     row.values[name] = .some(document?.body)
     row.ids[name] = document?.id

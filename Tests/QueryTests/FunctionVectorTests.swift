@@ -1,0 +1,131 @@
+import Fleece
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Query
+@testable import Touchstone
+
+/// The day of 1970-01-01T00:00:00Z where the tests run.
+let localDay: String = {
+  let format = DateFormatter()
+  format.locale = Locale(identifier: "en_US_POSIX")
+  format.dateFormat = "yyyy-MM-dd"
+  return format.string(from: Date(timeIntervalSince1970: 0))
+}()
+
+/// Every function of the query language, evaluated in queries of every engine.
+@Suite struct FunctionVectorTests {
+  /// What an aggregate makes of the property `x` of documents, some of which haven't got it.
+  private static let aggregates: [(call: String, name: String, result: JSONValue)] = [
+    ("COUNT(x)", "COUNT", 5), ("COUNT(DISTINCT x)", "COUNT", 4), ("SUM(x)", "SUM", 8.0),
+    ("AVG(x)", "AVG", 2.0),
+    ("MIN(x)", "MIN", 1), ("MAX(x)", "MAX", "a"), ("ARRAY_LENGTH(ARRAY_AGG(x))", "ARRAY_AGG", 6),
+    ("ARRAY_LENGTH(ARRAY_AGG(DISTINCT x))", "ARRAY_AGG", 5),
+  ]
+
+  /// What the functions of full text say of the documents that `MATCH(words, 'castle')` finds.
+  private static let fullText: [(call: String, name: String, result: JSONValue)] = [
+    ("SNIPPET(words, '[', ']')", "SNIPPET", "an old [castle]"),
+    ("OFFSETS(words)", "OFFSETS", [["column": "text", "length": 6, "start": 7, "term": 0]]),
+  ]
+
+  @Test("every function of the table is evaluated by a vector")
+  func everyFunctionHasAVector() {
+    let evaluated = Set(
+      FunctionVector.scalars.map(\.name) + Self.aggregates.map(\.name) + Self.fullText.map(\.name))
+    let unknown = evaluated.subtracting(QueryFunction.all.keys)
+    let missing = Set(QueryFunction.all.keys).subtracting(evaluated)
+    #expect(missing.isEmpty, "functions without a vector: \(missing.sorted())")
+    #expect(unknown.isEmpty, "vectors of functions that aren't there: \(unknown.sorted())")
+  }
+
+  @Test("functions give the same of literals, parameters and properties", arguments: allEngines)
+  func scalars(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      try database.inBatch {
+        for (number, vector) in FunctionVector.scalars.enumerated() {
+          var body = JSONObject()
+          for (index, argument) in vector.arguments.enumerated() {
+            if let argument { body["a\(index)"] = argument }
+          }
+          try database.save("v\(number)", .value(.object(body)))
+        }
+      }
+      for (number, vector) in FunctionVector.scalars.enumerated() {
+        var parameters: [String: JSONValue] = [:]
+        for (index, argument) in vector.arguments.enumerated() { parameters["a\(index)"] = argument }
+        let literals = vector.arguments.map { $0.map(Expression.init(literal:)) ?? .missing }
+        let given = vector.arguments.enumerated().map { index, argument in
+          argument == nil ? Expression.missing : .parameter("a\(index)")
+        }
+        let properties = vector.arguments.indices.map { Expression.property("a\($0)") }
+        for (form, arguments) in [
+          ("literals", literals), ("parameters", given), ("properties", properties),
+        ] {
+          let call = Expression.call(FunctionCall(vector.name, arguments))
+          let query = Query.select(.expression(call).as("v")).from()
+            .where(Meta.id .== .string("v\(number)"))
+          let prepared = try database.query(query)
+          let needed = Set(prepared.parameterNames)
+          let rows = try prepared.run(parameters.filter { needed.contains($0.key) })
+          let value = try rows.first.map { try $0["v"].jsonValue() }
+          #expect(rows.count == 1)
+          #expect(
+            Self.areEqual(value ?? nil, vector.result),
+            "\(vector) of \(form) gives \(String(describing: value ?? nil)), not \(String(describing: vector.result))"
+          )
+        }
+      }
+    }
+  }
+
+  @Test("aggregates and functions of full text give what they should", arguments: allEngines)
+  func rows(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      try database.fill([
+        ("1", #"{"x":2}"#), ("2", #"{"x":2.0}"#), ("3", #"{"x":3}"#), ("8", #"{"x":1}"#),
+        ("4", #"{"x":"a"}"#), ("5", #"{"x":null}"#),
+        ("6", #"{"text":"an old castle"}"#), ("7", #"{"text":"a river"}"#),
+      ])
+      try database.createFullTextIndex("words", on: ["text"])
+      for (call, _, result) in Self.aggregates {
+        let value = try database.query("SELECT \(call) AS v FROM _").run()[0]["v"].jsonValue()
+        #expect(Self.areEqual(value, result), "\(call) gives \(String(describing: value)), not \(result)")
+      }
+      for (call, _, result) in Self.fullText {
+        let rows = try database.query("SELECT \(call) AS v FROM _ WHERE MATCH(words, 'castle')").run()
+        #expect(rows.count == 1)
+        let value = try rows.first?["v"].jsonValue()
+        #expect(Self.areEqual(value, result), "\(call) gives \(String(describing: value)), not \(result)")
+      }
+    }
+  }
+
+  /// Equal, doubles to 12 digits.
+  private static func areEqual(_ left: JSONValue?, _ right: JSONValue?) -> Bool {
+    switch (left, right) {
+    case (.double(let a)?, .double(let b)?): abs(a - b) <= 1e-12 * max(1, abs(a), abs(b))
+    case (.array(let a)?, .array(let b)?): a.count == b.count && zip(a, b).allSatisfy { areEqual($0, $1) }
+    default: left == right
+    }
+  }
+}
+
+extension Expression {
+  /// A value as it is written in a query.
+  init(literal value: JSONValue) {
+    switch value {
+    case .null: self = .null
+    case .bool(let value): self = .boolean(value)
+    case .int(let value): self = .literal(.int(value))
+    case .uint(let value): self = .literal(.uint(value))
+    case .double(let value): self = .double(value)
+    case .string(let value): self = .string(value)
+    case .data: self = .null
+    case .array(let items): self = .array(items.map(Expression.init(literal:)))
+    case .object(let members):
+      self = .object(members.map { ObjectMember($0.key, Expression(literal: $0.value)) })
+    }
+  }
+}
