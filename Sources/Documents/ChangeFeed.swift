@@ -133,6 +133,7 @@ final class ChangeFeed: Sendable {
 
   private func publish(_ commit: ObservedCommit, _ state: inout State) {
     defer { state.published = max(state.published, commit.end) }
+    if commit.isUnsequenced { for observer in state.observers.values { observer.receiveUnsequenced() } }
     // Without its notes, or after commits of another process, what was saved is read from the stored changes.
     guard let notes = commit.notes, commit.begin <= state.published else {
       for observer in state.observers.values { observer.fallBehind(upTo: commit.end, commit.purges) }

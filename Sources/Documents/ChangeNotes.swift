@@ -129,12 +129,13 @@ struct ChangeNotes: ~Copyable {
     if isCollecting, !isOverflown { append(to: &all) }
   }
 
-  /// What observers are to be told of the transaction. Nil when there is nothing.
-  func commit(after begin: UInt64, upTo end: UInt64) -> ObservedCommit? {
-    guard end > begin || purges.count > 0 else { return nil }
+  /// What observers are to be told of the transaction. Nil when there is nothing. `isUnsequenced` says that it has
+  /// changed what has no sequence.
+  func commit(after begin: UInt64, upTo end: UInt64, isUnsequenced: Bool) -> ObservedCommit? {
+    guard end > begin || purges.count > 0 || isUnsequenced else { return nil }
     return ObservedCommit(
       after: begin, upTo: end, notes: isCollecting && !isOverflown ? Array(all.bytes) : nil,
-      purges: Array(purges.bytes))
+      purges: Array(purges.bytes), isUnsequenced: isUnsequenced)
   }
 }
 
@@ -149,10 +150,15 @@ final class ObservedCommit: @unchecked Sendable {
   let notes: [UInt8]?
   /// The purges alone.
   let purges: [UInt8]
+  /// Whether it has changed what has no sequence: a body under an old one, or when a document expires.
+  let isUnsequenced: Bool
   /// Guarded by the lock of `ChangeFeed`.
   var outcome = Outcome.open
 
-  init(after begin: UInt64, upTo end: UInt64, notes: [UInt8]?, purges: [UInt8]) {
+  init(
+    after begin: UInt64, upTo end: UInt64, notes: [UInt8]?, purges: [UInt8], isUnsequenced: Bool = false
+  ) {
+    self.isUnsequenced = isUnsequenced
     self.begin = begin
     self.end = end
     self.notes = notes

@@ -24,30 +24,38 @@ public final class ChangeObserver: Sendable {
     var purges: [UInt8] = []
     var ready: [DocumentChange] = []
     var missedSince: UInt64?
+    /// Whether something without a sequence has changed that it is told of.
+    var hasUnsequenced = false
     var isFinished = false
     var isCancelled = false
     var isScheduled = false
     var waiter: CheckedContinuation<Void, Never>?
 
     var isBehind: Bool { target > told || !purges.isEmpty }
-    var hasNews: Bool { !ready.isEmpty || missedSince != nil || isBehind || !notes.isEmpty }
+    var hasNews: Bool {
+      !ready.isEmpty || missedSince != nil || isBehind || !notes.isEmpty || hasUnsequenced
+    }
   }
 
   /// Which document it is about; nil for all.
   let documentID: String?
   /// Whose end ends it.
   let owner: ObjectIdentifier?
+  /// Whether it is told, by a change without documents, of commits that change what has no sequence: a body under an old
+  /// one, as a purge of revisions does, or when a document expires.
+  private let includesUnsequenced: Bool
   private let handler: (@Sendable (DatabaseChange) -> Void)?
   private let store: DocumentStore
   private let state = Lock(State())
 
   init(
-    _ store: DocumentStore, documentID: String?, owner: ObjectIdentifier?,
+    _ store: DocumentStore, documentID: String?, owner: ObjectIdentifier?, includesUnsequenced: Bool = false,
     handler: (@Sendable (DatabaseChange) -> Void)?
   ) {
     self.store = store
     self.documentID = documentID
     self.owner = owner
+    self.includesUnsequenced = includesUnsequenced
     self.handler = handler
   }
 
@@ -96,6 +104,13 @@ public final class ChangeObserver: Sendable {
       state.noted = max(state.noted, sequence)
       state.target = max(state.target, state.noted)
     }
+    wake()
+  }
+
+  /// A commit has changed what has no sequence.
+  func receiveUnsequenced() {
+    guard includesUnsequenced else { return }
+    state.withLock { $0.hasUnsequenced = true }
     wake()
   }
 
@@ -205,6 +220,10 @@ public final class ChangeObserver: Sendable {
         return .change(change)
       }
       if state.isBehind { return .behind }
+      if state.hasUnsequenced, state.notes.isEmpty {
+        state.hasUnsequenced = false
+        return .change(DatabaseChange(changes: [], missedSince: nil))
+      }
       if state.notes.isEmpty { return state.isFinished ? .finished : .nothing }
       lists = state.notes
       told = state.told

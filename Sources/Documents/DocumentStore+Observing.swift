@@ -5,12 +5,14 @@ extension DocumentStore {
   /// (`endObservers`).
   ///
   /// With a `handler`, that is called on a thread of its own, one call at a time; without, `next()` waits for
-  /// changes. It lasts until `cancel()`.
+  /// changes. It lasts until `cancel()`. With `includesUnsequenced` a change without documents tells of commits of this
+  /// process that changed what has no sequence: a body under an old one, or when a document expires.
   public func observe(
-    _ documentID: String? = nil, owner: ObjectIdentifier? = nil,
+    _ documentID: String? = nil, owner: ObjectIdentifier? = nil, includesUnsequenced: Bool = false,
     handler: (@Sendable (DatabaseChange) -> Void)? = nil
   ) throws -> ChangeObserver {
-    let observer = ChangeObserver(self, documentID: documentID, owner: owner, handler: handler)
+    let observer = ChangeObserver(
+      self, documentID: documentID, owner: owner, includesUnsequenced: includesUnsequenced, handler: handler)
     try feed.add(observer) { try committedSequence() }
     return observer
   }

@@ -33,6 +33,8 @@ final class DocumentWriter {
   var hasChangedIndexes = false
   /// Whether the open transaction has given a document another body under an old sequence.
   var hasUnsequencedChanges = false
+  /// Whether the open transaction has changed when a document expires.
+  var hasChangedExpirations = false
   /// Counts transactions: no two have the same number.
   private(set) var indexBatch: UInt64 = 0
   var state: DocumentStore.State?
@@ -78,6 +80,7 @@ final class DocumentWriter {
     self.state = state
     indexBatch &+= 1
     hasUnsequencedChanges = false
+    hasChangedExpirations = false
     stateAtBegin = state.lastSequence
     self.transaction = transaction
     self.context = context

@@ -41,6 +41,7 @@ extension DocumentWriter {
       try transaction.get(id, in: keyspaces.docs) != nil || transaction.get(id, in: keyspaces.deleted) != nil
     else { return false }
     return try mutating {
+      hasChangedExpirations = true
       try removeExpiration(of: id, transaction, keyspaces)
       guard let milliseconds else { return true }
       other.removeAll()

@@ -13,6 +13,7 @@ struct FinishedTransaction {
   private var earliestExpiration: Int64?
   private var commit: ObservedCommit?
   private var isInLine = false
+  private var isUnsequenced = false
 
   init() {}
 
@@ -20,9 +21,10 @@ struct FinishedTransaction {
   init(_ writer: DocumentWriter, _ feed: ChangeFeed) {
     (begin, end) = writer.span
     earliestExpiration = writer.earliestExpiration
+    isUnsequenced = writer.hasUnsequencedChanges || writer.hasChangedExpirations
     isInLine = feed.isActive
     guard isInLine || writer.notes.hasPurges else { return }
-    commit = writer.notes.commit(after: begin, upTo: end)
+    commit = writer.notes.commit(after: begin, upTo: end, isUnsequenced: isUnsequenced)
     if isInLine, let commit { feed.enqueue(commit) }
   }
 
@@ -43,9 +45,10 @@ struct FinishedTransaction {
       if let commit { feed.resolve(commit, isCommitted: true) }
     } else if let commit {
       feed.publishLate(commit)
-    } else if end > begin {
+    } else if end > begin || isUnsequenced {
       // The first observer came while this was being committed.
-      feed.publishLate(ObservedCommit(after: begin, upTo: end, notes: nil, purges: []))
+      feed.publishLate(
+        ObservedCommit(after: begin, upTo: end, notes: nil, purges: [], isUnsequenced: isUnsequenced))
     }
   }
 }

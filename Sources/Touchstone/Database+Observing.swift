@@ -89,8 +89,17 @@ extension Database {
   /// It is called on a thread of the database's, one call at a time, with all that came since the last call; see
   /// `changes`. It may use the database. At most four handlers of a database run at the same time.
   public func observe(_ handler: @escaping @Sendable (DatabaseChange) -> Void) throws -> ObservationToken {
-    ObservationToken(
-      Observation(try store.observe(owner: ObjectIdentifier(self), handler: handler), nil))
+    try observe(includesUnsequenced: false, handler)
+  }
+
+  /// The same, with a change without documents for each commit that changed what has no sequence
+  /// (`DocumentStore.observe`).
+  func observe(
+    includesUnsequenced: Bool, _ handler: @escaping @Sendable (DatabaseChange) -> Void
+  ) throws -> ObservationToken {
+    let observer = try store.observe(
+      owner: ObjectIdentifier(self), includesUnsequenced: includesUnsequenced, handler: handler)
+    return ObservationToken(Observation(observer, nil))
   }
 
   /// Calls `handler` with the latest change of one document, until the token is told to end it or is released.

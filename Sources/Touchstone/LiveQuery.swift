@@ -63,7 +63,7 @@ public final class LiveQuery: Sendable {
 
   /// Begins. Changes are asked for before the first run: a commit that it doesn't see comes through them.
   fileprivate func begin(_ database: Database, onEnd: (@Sendable () -> Void)? = nil) throws {
-    let token = try database.observe { [weak self] change in self?.note(change) }
+    let token = try database.observe(includesUnsequenced: true) { [weak self] in self?.note($0) }
     state.withLock { $0.token = token }
     if let onEnd {
       let changes = try database.changes
@@ -155,6 +155,9 @@ public final class LiveQuery: Sendable {
 extension Database {
   /// Calls `handler` with the rows of a query of this database: first as they are, then whenever a commit has changed
   /// them, until the live query is cancelled or released, or the database is closed.
+  ///
+  /// Rows have changed when they differ as `=` sees it (`QueryResults.==`): 1 that becomes 1.0 isn't told.
+  /// Expirations count for a query that has `META().expiration`, those that this process sets.
   ///
   /// It is called on a thread of its own, one call at a time. Commits that come while the query runs share the next
   /// run, and the last result always comes. A run that fails is told too, and the next commit tries again.

@@ -12,7 +12,7 @@ import Testing
   /// Each takes minutes for its one row.
   private static let longRows = [
     "SELECT 1 FROM _ WHERE ANY a IN l SATISFIES ANY b IN l SATISFIES ANY c IN l SATISFIES a + b + c = -1 END END END",
-    "SELECT 1 FROM _ WHERE EVERY a IN l SATISFIES EVERY b IN l SATISFIES NOT (a + b) IN l END END",
+    "SELECT 1 FROM _ WHERE EVERY a IN l SATISFIES EVERY b IN l SATISFIES a + b + 9000 NOT IN l END END",
     "SELECT 1 FROM _ WHERE ANY a IN l SATISFIES REGEXP_LIKE(REPEAT('a', 40), '^(a+)+#' || TOSTRING(a)) END",
     "SELECT COUNT(*) FROM _ AS d UNNEST d.l AS x UNNEST d.l AS y UNNEST d.l AS z WHERE x + y + z = -1",
     "SELECT 1 FROM _ WHERE ANY a IN l SATISFIES LENGTH(REPLACE(REPEAT('ab', 8000000), 'a', TOSTRING(a))) = 1 END",
@@ -143,10 +143,6 @@ import Testing
         #expect(error?.code == .timedOut)
         #expect(begin.duration(to: .now) < .seconds(20))
       }
-      // What is short is computed once.
-      #expect(
-        try database.query("SELECT 1 FROM _ WHERE s = LOWER('TEXT')").explain().description.contains("'text'")
-      )
       #expect(try database.query("SELECT LENGTH(REPEAT('ab', 5000000)) AS n").run()[0]["n"].int == 10_000_000)
     }
   }

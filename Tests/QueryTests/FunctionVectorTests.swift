@@ -1,18 +1,9 @@
 import Fleece
-import Foundation
 import TestSupport
 import Testing
 
 @testable import Query
 @testable import Touchstone
-
-/// The day of 1970-01-01T00:00:00Z where the tests run.
-let localDay: String = {
-  let format = DateFormatter()
-  format.locale = Locale(identifier: "en_US_POSIX")
-  format.dateFormat = "yyyy-MM-dd"
-  return format.string(from: Date(timeIntervalSince1970: 0))
-}()
 
 /// Every function of the query language, evaluated in queries of every engine.
 @Suite struct FunctionVectorTests {

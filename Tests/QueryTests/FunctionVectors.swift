@@ -28,7 +28,7 @@ extension FunctionVector {
   static let scalars: [FunctionVector] = strings + patterns + numbers + arrays + types + conditions + dates
 
   private static let strings: [FunctionVector] = [
-    .init("CONCAT", "a", 1, 2.5, true, nil, [1], gives: "a12.5truenull[1]"),
+    .init("CONCAT", "a", 1, 2.5, true, null, [1], gives: "a12.5truenull[1]"),
     .init("CONCAT", "a", missing, gives: missing),
     .init("CONTAINS", "castle", "stl", gives: true), .init("CONTAINS", "castle", "STL", gives: false),
     .init("LENGTH", "a😀é", gives: 3), .init("LENGTH", 5, gives: null),
@@ -103,8 +103,8 @@ extension FunctionVector {
   ]
 
   private static let conditions: [FunctionVector] = [
-    .init("IFMISSING", missing, nil, 1, gives: null), .init("IFNULL", nil, 1, 2, gives: 1),
-    .init("IFNULL", nil, missing, gives: missing), .init("IFMISSINGORNULL", missing, nil, 3, gives: 3),
+    .init("IFMISSING", missing, null, 1, gives: null), .init("IFNULL", null, 1, 2, gives: 1),
+    .init("IFNULL", null, missing, gives: missing), .init("IFMISSINGORNULL", missing, null, 3, gives: 3),
     .init("MISSINGIF", 5, 5.0, gives: missing), .init("MISSINGIF", "5", 5, gives: "5"),
     .init("NULLIF", "a", "a", gives: null), .init("NULLIF", 1, 2, gives: 1),
   ]

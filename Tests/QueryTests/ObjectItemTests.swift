@@ -15,9 +15,14 @@ import Testing
     ("empty", #"{"o":{}}"#), ("null", #"{"o":{"x":null}}"#), ("none", #"{}"#), ("text", #"{"o":"1"}"#),
   ]
 
+  /// The same among so many others that an index is worth it.
+  private func fill(_ database: Database) throws {
+    try database.fill(Self.bodies + (0..<300).map { ("other\($0)", #"{"f":\#($0)}"#) })
+  }
+
   private static let queries = [
     "ANY v IN o SATISFIES v = 1 END", "ANY v IN o SATISFIES v >= 1 AND v < 3 END",
-    "ANY AND EVERY v IN o SATISFIES v = 1 END", "EVERY v IN o SATISFIES v = 1 END",
+    "ANY AND EVERY v IN o SATISFIES v = 1 END", "o IS NOT MISSING AND EVERY v IN o SATISFIES v = 1 END",
     "ANY v IN o SATISFIES v.k = 1 END", "ANY v IN o SATISFIES v IS NULL END", "ARRAY_CONTAINS(o, 1)",
     "1 IN o",
     "ANY v IN o SATISFIES v = 1 END AND META().id > 'b'",
@@ -41,7 +46,7 @@ import Testing
   @Test("an array index gives what is there without it", arguments: allEngines)
   func answersStay(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
-      try database.fill(Self.bodies)
+      try fill(database)
       let expected = try answers(database)
       #expect(expected[0] == ["array", "object", "twice"])
       #expect(expected[2] == ["twice"] && expected[4] == ["items", "nested"] && expected[6] == ["array"])
@@ -70,7 +75,7 @@ import Testing
   func earlierIndex(_ engine: EngineName) throws {
     try withTemporaryDirectory { directory in
       var database = try Database.open("test", in: directory, options: options(engine))
-      try database.fill(Self.bodies)
+      try fill(database)
       let expected = try answers(database)
       try database.createIndex("v", unnest: "o AS v")
       let record = try #require(try database.read { try $0.indexes.first })
@@ -80,8 +85,12 @@ import Testing
         let objects = Set(["object", "twice", "nested", "null"].map { Array($0.utf8) })
         var found: [[UInt8]] = []
         try transaction.scan(entries) { key, value in
-          let entry = try ValueIndexEntry(key: key, value: value, columns: 1)
-          if objects.contains(Array(entry.documentID)) { found.append(Array(key)) }
+          try key.withUnsafeBytes { key in
+            try value.withUnsafeBytes { value in
+              let entry = try ValueIndexEntry(key: key, value: value, columns: 1)
+              if objects.contains(Array(entry.documentID)) { found.append(Array(key)) }
+            }
+          }
           return true
         }
         #expect(found.count == 6)

@@ -101,6 +101,7 @@ struct AggregateState {
   private var capacity = 0
   /// Exact: 2⁶³ integers of 64 bits fit.
   private var integers: Int128 = 0
+  private var hasUnsigned = false
   private var doubles = 0.0
   /// What was lost of the doubles' sum by rounding, so that the order of rows hardly matters.
   private var compensation = 0.0
@@ -112,11 +113,12 @@ struct AggregateState {
   @inline(__always)
   mutating func countRow() { count &+= 1 }
 
-  /// The sum: an integer when all numbers are integers and 64 bits hold it, else a double.
+  /// The sum: an integer when all numbers are integers and 64 bits hold it, else a double. The bits are signed unless one
+  /// of the numbers is above `Int64.max`: so it is with `+`.
   fileprivate var sum: QueryValue {
     if isInteger {
       if let integer = Int64(exactly: integers) { return .int(integer) }
-      if let unsigned = UInt64(exactly: integers) { return .uint(unsigned) }
+      if hasUnsigned, let unsigned = UInt64(exactly: integers) { return .uint(unsigned) }
     }
     return QueryValue(finite: doubles + compensation + Double(integers))
   }
@@ -125,7 +127,10 @@ struct AggregateState {
   fileprivate mutating func add(number: QueryValue) {
     count += 1
     if case .int(let value) = number { return integers &+= Int128(value) }
-    if case .uint(let value) = number { return integers &+= Int128(value) }
+    if case .uint(let value) = number {
+      hasUnsigned = true
+      return integers &+= Int128(value)
+    }
     guard let value = number.number else { return }
     isInteger = false
     let sum = doubles + value

@@ -36,16 +36,16 @@ struct CompiledGrouping {
     if case .streaming? = plan.grouping { isStreaming = true }
     for expression in query.groupBy ?? [] {
       var plain = expression
-      var collation: Int?
+      var collation: Collation?
       if case .collate(let inner, let order) = expression {
         plain = inner
-        collation = try program.collation(order)
+        collation = order
       }
       keys.append(
         Key(
-          expression: try program.compile(plain, in: rowScope), collation: collation,
-          slot: scope.addSlot(expression)))
-      if plain != expression { scope.addSlot(expression, also: plain) }
+          expression: try program.compile(plain, in: rowScope, collation: collation),
+          collation: try program.collation(collation),
+          slot: scope.addSlot(expression, also: plain.isSameUnderCollations ? plain : nil)))
     }
     var calls: [Expression] = []
     var outputs = query.columns.map(\.expression) + query.orderBy.map(\.expression)

@@ -50,16 +50,19 @@ final class CompiledQuery: @unchecked Sendable {
     for step in plan.steps { steps.append(try CompiledStep(step, program, scope)) }
     self.steps = steps
     constantFilter = try program.compile(all: plan.constantConditions, in: scope)
+    // Computed before the rows: there, nothing lies in slots but what EXISTS has found.
+    let constantScope = scope.ofGroups
     grouping = try query.isGrouped ? CompiledGrouping(plan, program, &scope) : nil
     columns = try program.compile(query.columns.map(\.expression), in: scope)
     columnNames = query.columns.map(\.name)
     var orderBy: [CompiledOrdering] = []
     for ordering in query.orderBy { orderBy.append(try CompiledOrdering(ordering, query, program, scope)) }
     self.orderBy = plan.isOrdered ? [] : orderBy
-    limit = try query.limit.map { expression throws(QueryError) in try program.compile(expression, in: scope)
+    limit = try query.limit.map { expression throws(QueryError) in
+      try program.compile(expression, in: constantScope)
     }
     offset = try query.offset.map { expression throws(QueryError) in
-      try program.compile(expression, in: scope)
+      try program.compile(expression, in: constantScope)
     }
     sourceCount = query.sources.count
     slotCount = scope.slotCount
@@ -179,12 +182,26 @@ struct CompiledOrdering {
     _ ordering: Ordering, _ query: ResolvedQuery, _ program: EvaluationProgram, _ scope: PlanScope
   ) throws(QueryError) {
     var expression = ordering.expression
+    var inside: Collation?
     if case .collate(let inner, let collation) = expression {
       self.collation = try program.collation(collation)
+      inside = collation
       expression = inner
     }
-    self.expression = try program.compile(expression, in: scope)
+    self.expression = try program.compile(expression, in: scope, collation: inside)
     isDescending = ordering.isDescending
-    column = query.columns.firstIndex { $0.expression == expression }
+    if inside == nil || expression.isSameUnderCollations {
+      column = query.columns.firstIndex { $0.expression == expression }
+    }
+  }
+}
+
+extension Expression {
+  /// Whether a COLLATE around it doesn't change its value: nothing in it compares.
+  var isSameUnderCollations: Bool {
+    switch self {
+    case .literal, .parameter, .property, .star, .meta: true
+    default: false
+    }
   }
 }

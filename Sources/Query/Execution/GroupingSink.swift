@@ -21,8 +21,8 @@ final class GroupingSink: RowSink {
   /// Whether values of groups give way to later ones, whose memory is then lost until `compact`.
   private let replacesValues: Bool
   /// What the arena may hold before it is compacted.
-  private var compactionLimit = GroupingSink.leastCompacted
-  private static let leastCompacted = 4 << 20
+  private var compactionLimit: Int
+  private let leastCompacted: Int
 
   init(_ grouping: CompiledGrouping, _ context: EvaluationContext, _ next: RowSink) {
     self.grouping = grouping
@@ -34,6 +34,8 @@ final class GroupingSink: RowSink {
     countsRows = aggregators.count == 1 && aggregators[0].argument == nil
     width = grouping.keys.count + grouping.captured.count
     budget = context.budget
+    leastCompacted = min(4 << 20, context.budget.limit / 4)
+    compactionLimit = leastCompacted
     arena = EvaluationArena(capacity: 16_384, budget)
     states = AggregateStates(budget)
     table = RowTable(grouping.keys.map { context.order($0.collation) }, budget)
@@ -103,7 +105,7 @@ final class GroupingSink: RowSink {
     }
     states.move(to: fresh, context.sharedKeys)
     arena = fresh
-    compactionLimit = max(Self.leastCompacted, fresh.allocatedBytes * 2)
+    compactionLimit = max(leastCompacted, fresh.allocatedBytes * 2)
   }
 
   @inline(__always)

@@ -58,7 +58,8 @@ public struct QueryResults: RandomAccessCollection, Sendable {
 }
 
 extension QueryResults: Equatable {
-  /// Whether both have the same columns and the same rows in the same order.
+  /// Whether both have the same columns and the same rows in the same order. Values are compared as `=` compares them,
+  /// null and missing with themselves: 1 equals 1.0.
   public static func == (left: QueryResults, right: QueryResults) -> Bool {
     guard left.storage.columns.areSame(as: right.storage.columns), left.count == right.count else {
       return false

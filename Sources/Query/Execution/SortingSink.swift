@@ -25,8 +25,8 @@ final class SortingSink: RowSink {
   private let budget: MemoryBudget
   private static let rowBytes = MemoryLayout<Row>.stride
   /// What the arena may hold before the rows that have gone are left behind.
-  private var compactionLimit = SortingSink.leastCompacted
-  private static let leastCompacted = 1 << 20
+  private var compactionLimit: Int
+  private let leastCompacted: Int
   private let probe: UnsafeMutablePointer<QueryValue>
 
   init(
@@ -35,6 +35,8 @@ final class SortingSink: RowSink {
   ) {
     self.context = context
     budget = context.budget
+    leastCompacted = min(1 << 20, context.budget.limit / 4)
+    compactionLimit = leastCompacted
     arena = EvaluationArena(capacity: 16_384, budget)
     columns = compiled.columns
     orderings = compiled.orderBy
@@ -118,7 +120,7 @@ final class SortingSink: RowSink {
       rows[index].values = values
     }
     arena = fresh
-    compactionLimit = max(Self.leastCompacted, fresh.allocatedBytes * 2)
+    compactionLimit = max(leastCompacted, fresh.allocatedBytes * 2)
   }
 
   @inline(__always)

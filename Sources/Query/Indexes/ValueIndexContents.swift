@@ -18,7 +18,7 @@ enum ValueIndexContents {
     guard definition.unnest != nil,
       let keyspace = try transaction.keyspace(named: index.keyspaceName + ".statistics")
     else { return false }
-    return try key.withUnsafeBytes { try transaction.get($0, in: keyspace) != nil }
+    return try transaction.contains(key.span.bytes, in: keyspace)
   }
 
   /// Notes that the values of objects have entries.

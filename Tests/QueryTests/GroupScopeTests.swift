@@ -1,0 +1,75 @@
+import Fleece
+import TestSupport
+import Testing
+
+@testable import Query
+@testable import Touchstone
+
+/// Expressions that stand in several clauses at once mean the same in each.
+@Suite struct GroupScopeTests {
+  @Test("a constant of GROUP BY is a constant in LIMIT and OFFSET", arguments: allEngines)
+  func constants(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      try database.fill((0..<5).map { ("d\($0)", #"{"k":\#($0)}"#) })
+      #expect(try database.rows("SELECT 1 AS c FROM _ GROUP BY 1 LIMIT 1") == [#"{"c":1}"#])
+      #expect(
+        try database.rows("SELECT k FROM _ GROUP BY 2, k ORDER BY k LIMIT 2 OFFSET 1") == [
+          #"{"k":1}"#, #"{"k":2}"#,
+        ])
+      #expect(
+        try database.rows("SELECT k FROM _ GROUP BY $p, k ORDER BY k LIMIT $p OFFSET $p", ["p": 2])
+          == [#"{"k":2}"#, #"{"k":3}"#])
+      #expect(try database.rows("SELECT COUNT(*) AS n FROM _ LIMIT 1") == [#"{"n":5}"#])
+      #expect(
+        try database.rows(
+          "SELECT k FROM _ GROUP BY k ORDER BY k LIMIT CASE WHEN EXISTS (SELECT 1 FROM _ WHERE k = 3) THEN 1 ELSE 2 END"
+        )
+          == [#"{"k":0}"#])
+    }
+  }
+
+  @Test("COLLATE around a comparison is for the comparison", arguments: allEngines)
+  func collations(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      try database.fill([
+        ("1", #"{"a":"line"}"#), ("2", #"{"a":"a_b"}"#), ("3", #"{"a":"B"}"#), ("4", #"{"a":"b"}"#),
+        ("5", #"{"a":"Z"}"#),
+      ])
+      func ids(_ text: String) throws -> String {
+        let with = try database.query(text).run().map { $0[0].string ?? "-" }.joined(separator: " ")
+        let without = try database.query(text, options: .init(usesIndexes: false)).run().map {
+          $0[0].string ?? "-"
+        }
+        #expect(with == without.joined(separator: " "), "\(text)")
+        return with
+      }
+      for isIndexed in [false, true] {
+        if isIndexed { try database.createIndex("a", on: ["a"]) }
+        // By bytes 'B' alone is below 'Ba'; with NOCASE 'a_b', 'B' and 'b' are.
+        #expect(try ids("SELECT META().id FROM _ ORDER BY (a >= 'Ba'), META().id") == "3 1 2 4 5")
+        #expect(
+          try ids("SELECT META().id FROM _ ORDER BY (a >= 'Ba') COLLATE NOCASE, META().id") == "2 3 4 1 5")
+        #expect(
+          try ids(
+            "SELECT META().id, (a >= 'Ba') AS c FROM _ ORDER BY (a >= 'Ba') COLLATE NOCASE DESC, META().id")
+            == "1 5 2 3 4")
+        #expect(try ids("SELECT META().id FROM _ ORDER BY a COLLATE NOCASE, META().id") == "2 3 4 1 5")
+        #expect(
+          try ids("SELECT META().id FROM _ ORDER BY CONTAINS(a, 'B') COLLATE (UNICODE NOCASE), META().id")
+            == "1 5 2 3 4")
+        let groups = try database.query(
+          "SELECT COUNT(*) AS n, MIN(META().id) AS m FROM _ GROUP BY (a = 'b') COLLATE NOCASE ORDER BY m"
+        ).run().map { try $0.json() }
+        #expect(groups == [#"{"n":3,"m":"1"}"#, #"{"n":2,"m":"3"}"#])
+        let keys = try database.query(
+          "SELECT (a = 'b') COLLATE NOCASE AS k, COUNT(*) AS n FROM _ GROUP BY (a = 'b') COLLATE NOCASE ORDER BY n"
+        ).run().map { try $0.json() }
+        #expect(keys == [#"{"k":true,"n":2}"#, #"{"k":false,"n":3}"#])
+        let folded = try database.query(
+          "SELECT COUNT(*) AS n FROM _ GROUP BY a COLLATE NOCASE HAVING (a = 'b') COLLATE NOCASE ORDER BY n"
+        ).run()
+        #expect(folded.map { $0[0].int } == [2])
+      }
+    }
+  }
+}
