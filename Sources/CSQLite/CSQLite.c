@@ -97,13 +97,14 @@ typedef struct Visit {
   const CSQLiteFunctions *functions;
   CSQLiteReferrer referrer;
   CSQLiteVisitor visitor;
+  CSQLiteFollower follower;
   void *context;
 } Visit;
 static __thread const Visit *currentVisit = NULL;
 
 static void visitRow(sqlite3_context *result, int count, sqlite3_value **arguments) {
   const Visit *visit = currentVisit;
-  if (!visit) return;
+  if (!visit || !visit->visitor) return;
   const CSQLiteFunctions *functions = visit->functions;
   const void *key = functions->value_blob(arguments[0]);
   int keyBytes = functions->value_bytes(arguments[0]);
@@ -125,6 +126,24 @@ static void referRow(sqlite3_context *result, int count, sqlite3_value **argumen
   if (row > 0) functions->result_int64(result, row);
 }
 
+static void followRow(sqlite3_context *result, int count, sqlite3_value **arguments) {
+  const Visit *visit = currentVisit;
+  if (!visit || !visit->follower || count != 4) return;
+  const CSQLiteFunctions *functions = visit->functions;
+  // Each pointer before its count, as the library asks for. None of the calls converts a blob.
+  const void *key = functions->value_blob(arguments[0]);
+  int keyBytes = functions->value_bytes(arguments[0]);
+  const void *value = functions->value_blob(arguments[1]);
+  int valueBytes = functions->value_bytes(arguments[1]);
+  const void *foundKey = functions->value_blob(arguments[2]);
+  int foundKeyBytes = functions->value_bytes(arguments[2]);
+  const void *found = functions->value_blob(arguments[3]);
+  int foundBytes = functions->value_bytes(arguments[3]);
+  // No result is NULL, with which the row isn't wanted.
+  if (!visit->follower(visit->context, key, keyBytes, value, valueBytes, foundKey, foundKeyBytes, found, foundBytes))
+    functions->result_int64(result, 1);
+}
+
 int csqlite_register_visit(const CSQLiteFunctions *functions, sqlite3 *db) {
   // Not from views and triggers of a file. Libraries that don't know the flag take no notice of it.
   const int flags = SQLITE_UTF8 | 0x000080000;
@@ -132,18 +151,30 @@ int csqlite_register_visit(const CSQLiteFunctions *functions, sqlite3 *db) {
   if (code != SQLITE_OK) return code;
   code = functions->create_function_v2(db, "csqlite_visit", 2, flags, NULL, visitRow, NULL, NULL, NULL);
   if (code != SQLITE_OK) return code;
+  code = functions->create_function_v2(db, "csqlite_follow", 4, flags, NULL, followRow, NULL, NULL, NULL);
+  if (code != SQLITE_OK) return code;
   return functions->create_function_v2(db, "csqlite_refer", 2, flags, NULL, referRow, NULL, NULL, NULL);
 }
 
-int csqlite_visit(
-    const CSQLiteFunctions *functions, sqlite3_stmt *statement, CSQLiteReferrer referrer, CSQLiteVisitor visitor,
-    void *context) {
-  Visit visit = {functions, referrer, visitor, context};
+static int step(const Visit *visit, sqlite3_stmt *statement) {
   const Visit *outer = currentVisit;
-  currentVisit = &visit;
-  int code = functions->step(statement);
+  currentVisit = visit;
+  int code = visit->functions->step(statement);
   currentVisit = outer;
   return code;
+}
+
+int csqlite_visit(
+    const CSQLiteFunctions *functions, sqlite3_stmt *statement, CSQLiteVisitor visitor, void *context) {
+  Visit visit = {functions, NULL, visitor, NULL, context};
+  return step(&visit, statement);
+}
+
+int csqlite_follow(
+    const CSQLiteFunctions *functions, sqlite3_stmt *statement, CSQLiteReferrer referrer, CSQLiteFollower follower,
+    void *context) {
+  Visit visit = {functions, referrer, NULL, follower, context};
+  return step(&visit, statement);
 }
 
 void csqlite_wipe(void *memory, size_t count) { explicit_bzero(memory, count); }

@@ -246,3 +246,24 @@ final class CopyingCursor: Cursor {
     try body(entry.key.span.bytes, entry.value.span.bytes)
   }
 }
+
+/// A cursor by pointers over one that lends: the pointers last until it moves.
+public final class EscapingCursor: UnsafeCursor {
+  private let cursor: any Cursor
+
+  /// A cursor over `cursor`.
+  public init(_ cursor: any Cursor) { self.cursor = cursor }
+
+  private func entry(_ found: Bool) throws -> Entry? {
+    guard found else { return nil }
+    return try cursor.withEntry { key, value in
+      key.withUnsafeBytes { key in value.withUnsafeBytes { Entry(key: key, value: $0) } }
+    }
+  }
+
+  public func seek(_ key: UnsafeRawBufferPointer) throws -> Entry? { try entry(cursor.seek(key.bytes)) }
+  public func first() throws -> Entry? { try entry(cursor.first()) }
+  public func last() throws -> Entry? { try entry(cursor.last()) }
+  public func next() throws -> Entry? { try entry(cursor.next()) }
+  public func previous() throws -> Entry? { try entry(cursor.previous()) }
+}

@@ -2,14 +2,14 @@ import CSQLite
 import Storage
 
 extension EngineConnection {
-  typealias Reference =
-    (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> UnsafeReference
+  typealias Reference = (_ key: RawSpan, _ value: RawSpan) throws -> ScanReference
+  typealias FollowBody = (_ key: RawSpan, _ value: RawSpan, _ found: RawSpan) throws -> Bool
 
-  /// `ReadTransaction.follow` of a snapshot, into documents: one statement that goes through the entries and fetches the row
+  /// `FastReads.follow` from entries into documents: one statement that goes through the entries and fetches the row
   /// where each key was found the last time.
   func follow(
     _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, into target: Keyspace,
-    reference: Reference, _ body: RowVisit.Body
+    reference: Reference, _ body: FollowBody
   ) throws {
     let slot = try slot(of: keyspace)
     let targetSlot = try self.slot(of: target)
@@ -18,9 +18,11 @@ extension EngineConnection {
     countUse()
     let kind: ScanVariant.Kind = order == .descending ? .descending : .ascending
     let statement = try takeFollow(kind, slot, target)
+    state.pointee.lent &+= 1
     defer {
       _ = csqlite_reset(functions, statement)
       giveFollow(statement, kind, slot, target)
+      endLending()
     }
     try bounds.bound(to: statement, functions, lower: kind.bindsLower, upper: kind.bindsUpper) {
       try ScanEnd.with(bounds, isDescending: kind == .descending) { end in
@@ -58,7 +60,7 @@ extension EngineConnection {
     return """
       SELECT 1 FROM \(SQLiteLayout.table(keyspace.number)) AS e
       LEFT JOIN \(SQLiteLayout.table(target.number)) AS d ON d.id = csqlite_refer(e.key, e.value)
-      WHERE \(condition) AND csqlite_visit(d.key, d.value) ORDER BY \(order)
+      WHERE \(condition) AND csqlite_follow(e.key, e.value, d.key, d.value) ORDER BY \(order)
       """
   }
 }

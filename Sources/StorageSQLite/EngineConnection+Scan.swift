@@ -3,15 +3,32 @@ import SQLiteLibrary
 import Storage
 
 extension EngineConnection {
-  /// `ReadTransaction.scan`.
+  /// `UnsafeReads.unsafeScan`: a writer may write between two rows, which it can't from inside of one.
   func unsafeScan(
     _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
     _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
   ) throws {
+    try run(keyspace, range, order: order, fetch: fetch, visits: !isWriting) { key, value in
+      try key.withUnsafeBytes { key in try value.withUnsafeBytes { try body(key, $0) } }
+    }
+  }
+
+  /// `ReadTransaction.scan`.
+  func scan(
+    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch, _ body: RowVisit.Body
+  ) throws {
+    state.pointee.lent &+= 1
+    defer { endLending() }
+    try run(keyspace, range, order: order, fetch: fetch, visits: true, body)
+  }
+
+  private func run(
+    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch, visits: Bool,
+    _ body: RowVisit.Body
+  ) throws {
     let slot = try slot(of: keyspace)
     guard let bounds = ScanBounds(range, keyspace.shape) else { return }
-    // A writer may write between two rows, which it can't from inside of one.
-    let isVisit = keyspace.shape != .sequences && !isWriting
+    let isVisit = keyspace.shape != .sequences && visits
     // The first row behind the end is fetched when it isn't the library that looks, which may be a large document.
     let looksItself = isVisit && keyspace.shape == .entries
     let isWhole = !bounds.hasLower && !bounds.hasUpper
@@ -44,7 +61,7 @@ extension EngineConnection {
 
   private func visitRows(
     _ statement: OpaquePointer, until end: ScanEnd, isWhole: Bool, _ kind: ScanVariant.Kind, _ slot: Slot,
-    _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
+    _ body: RowVisit.Body
   ) throws {
     try withoutActuallyEscaping(body) { body in
       let visit = RowVisit(until: end, body)
@@ -59,7 +76,7 @@ extension EngineConnection {
   @inline(__always)
   private func rows(
     _ statement: OpaquePointer, keysOnly: Bool, _ slot: Slot,
-    _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
+    _ body: RowVisit.Body
   ) throws {
     let functions = functions
     while true {
@@ -71,13 +88,13 @@ extension EngineConnection {
       let key = Self.column(functions, statement, 0)
       let value =
         keysOnly ? UnsafeRawBufferPointer(start: nil, count: 0) : Self.column(functions, statement, 1)
-      guard try body(key, value) else { return }
+      guard try body(key.bytes, value.bytes) else { return }
     }
   }
 
   private func sequenceRows(
     _ statement: OpaquePointer, keysOnly: Bool, _ slot: Slot,
-    _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
+    _ body: RowVisit.Body
   ) throws {
     let functions = functions
     try withUnsafeTemporaryAllocation(byteCount: 8, alignment: 8) { key in
@@ -91,7 +108,7 @@ extension EngineConnection {
           of: UInt64(bitPattern: csqlite_column_int64(functions, statement, 0)).bigEndian, as: UInt64.self)
         let value =
           keysOnly ? UnsafeRawBufferPointer(start: nil, count: 0) : Self.column(functions, statement, 1)
-        guard try body(UnsafeRawBufferPointer(key), value) else { return }
+        guard try body(UnsafeRawBufferPointer(key).bytes, value.bytes) else { return }
       }
     }
   }

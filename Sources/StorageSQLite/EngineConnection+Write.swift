@@ -95,11 +95,13 @@ extension EngineConnection {
 
   // MARK: Parts
 
-  /// What was handed out ends. Throws when the library has ended the transaction by itself: what came now
+  /// Throws while bytes are lent, and when the library has ended the transaction by itself: what came now
   /// would be committed alone.
   @inline(__always)
   func beginWrite() throws {
     closeGet()
+    if state.pointee.lent > 0 { throw lentBytes("a write") }
+    state.pointee.writes &+= 1
     if state.pointee.isLost { throw lostTransaction() }
   }
 
@@ -142,6 +144,14 @@ extension EngineConnection {
     guard value.count <= StorageLimits.maximumValueBytes else {
       throw StorageError(.valueTooLarge, "a value of \(value.count) bytes", path: path)
     }
+  }
+
+  /// What is thrown for a use that would end bytes which a closure holds.
+  @inline(never)
+  func lentBytes(_ tried: String) -> StorageError {
+    StorageError(
+      .bytesAreLent, "\(tried) inside a closure that bytes are lent to: do it when the closure has returned",
+      path: path)
   }
 
   private func findLastKey(_ slot: Slot) throws {

@@ -13,6 +13,12 @@ final class EngineConnection: @unchecked Sendable {
     var capacity = 0
     /// The statement whose row the last `get` handed out.
     var openGet: OpaquePointer?
+    /// Closures that bytes are lent to.
+    var lent = 0
+    /// Whether `late` is to be called when there are none.
+    var endsLate = false
+    /// Counts the writes of the writer: a cursor that was placed before the last one stands nowhere.
+    var writes = 0
     /// Statements run on the snapshot since it began.
     var uses = 0
     /// Whether BEGIN was run for the snapshot.
@@ -37,6 +43,8 @@ final class EngineConnection: @unchecked Sendable {
     guard let setting = try? connection.integer("PRAGMA cache_size"), setting < 0 else { return nil }
     return -setting << 10
   }()
+  /// What is done when no closure holds lent bytes any more.
+  var late: (() -> Void)?
   /// Cursors that hold a statement: ended with their transaction.
   private var cursors: [Unmanaged<SQLiteCursor>] = []
 
@@ -300,7 +308,6 @@ final class EngineConnection: @unchecked Sendable {
     let slot = try slot(of: keyspace)
     try check(key, keyspace)
     countUse()
-    if keyspace.shape == .documents { return try getDocument(key, keyspace, slot) }
     let statement = try statement(.get, slot)
     let functions = functions
     _ = bind(key, to: statement, at: 1, keyspace.shape)

@@ -1,29 +1,27 @@
 import CSQLite
 import Storage
 
-/// A run of a `follow` statement: the library asks it of each entry which row is meant, and hands it that row.
+/// A run of a `follow` statement. The library asks it of each entry which row is meant, and hands it the entry and that
+/// row.
 ///
-/// The row is a guess (`RowPlaces`). When it has another key, or there is none, the key is looked up.
+/// The row is a guess (`RowPlaces`). Its key is compared with the wanted one, in the same snapshot and under the same
+/// step. When it has another key, or there is no such row, the wanted key is looked up.
 final class FollowVisit {
   private let connection: EngineConnection
   private let target: Keyspace
   private let slot: EngineConnection.Slot
   private let reference: EngineConnection.Reference
-  private let body: RowVisit.Body
+  private let body: EngineConnection.FollowBody
   private let end: ScanEnd
-  /// The key that is wanted: of the entry at hand, whose bytes end with the library's next step. No key has no bytes.
-  private let wanted: UnsafeMutableRawPointer
-  @exclusivity(unchecked) private var wantedCount = 0
-  @exclusivity(unchecked) private var hash: UInt64 = 0
-  @exclusivity(unchecked) private var isAtEnd = false
-  /// A value that was looked up, for the body to have until it returns.
-  private var copy: [UInt8] = []
+  /// Where the wanted key lies in the entry at hand.
+  @exclusivity(unchecked) private var wanted = ScanReference.none
   /// What a closure threw.
   private(set) var error: (any Error)?
 
   init(
     _ connection: EngineConnection, _ target: Keyspace, _ slot: EngineConnection.Slot,
-    until end: ScanEnd, _ reference: @escaping EngineConnection.Reference, _ body: @escaping RowVisit.Body
+    until end: ScanEnd, _ reference: @escaping EngineConnection.Reference,
+    _ body: @escaping EngineConnection.FollowBody
   ) {
     self.connection = connection
     self.target = target
@@ -31,82 +29,99 @@ final class FollowVisit {
     self.end = end
     self.reference = reference
     self.body = body
-    wanted = .allocate(byteCount: StorageLimits.maximumKeyBytes, alignment: 8)
   }
-
-  deinit { wanted.deallocate() }
 
   /// Steps the statement to its end, or until a closure ends it. Returns the library's code.
   func run(_ statement: OpaquePointer, _ functions: UnsafePointer<CSQLiteFunctions>) -> Int32 {
     withExtendedLifetime(self) {
-      csqlite_visit(
+      csqlite_follow(
         functions, statement,
         { visit, key, keyBytes, value, valueBytes in
           Unmanaged<FollowVisit>.fromOpaque(visit.unsafelyUnwrapped)._withUnsafeGuaranteedRef {
-            $0.refer(
-              UnsafeRawBufferPointer(start: key, count: Int(truncatingIfNeeded: keyBytes)),
-              UnsafeRawBufferPointer(start: value, count: Int(truncatingIfNeeded: valueBytes)))
+            $0.refer(UnsafeRawBufferPointer(key, keyBytes), UnsafeRawBufferPointer(value, valueBytes))
           }
         },
-        { visit, key, keyBytes, value, valueBytes in
+        { visit, key, keyBytes, value, valueBytes, foundKey, foundKeyBytes, found, foundBytes in
           Unmanaged<FollowVisit>.fromOpaque(visit.unsafelyUnwrapped)._withUnsafeGuaranteedRef {
             $0.take(
-              UnsafeRawBufferPointer(start: key, count: Int(truncatingIfNeeded: keyBytes)),
-              UnsafeRawBufferPointer(start: value, count: Int(truncatingIfNeeded: valueBytes)))
+              UnsafeRawBufferPointer(key, keyBytes), UnsafeRawBufferPointer(value, valueBytes),
+              UnsafeRawBufferPointer(foundKey, foundKeyBytes), UnsafeRawBufferPointer(found, foundBytes))
               ? 1 : 0
           }
         }, Unmanaged.passUnretained(self).toOpaque())
     }
   }
 
-  /// The row that an entry probably means; 0 when there is none to be fetched.
+  /// The number of the row that an entry probably refers to; 0 when there is none to be fetched.
   @inline(__always)
   private func refer(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Int64 {
-    wantedCount = 0
+    wanted = .none
     if end.isBefore(key) {
-      isAtEnd = true
+      wanted = .end
       return 0
     }
     do {
-      switch try reference(key, value) {
-      case .none: return 0
-      case .end:
-        isAtEnd = true
-        return 0
-      case .key(let key):
-        try connection.check(key, target)
-        wanted.copyMemory(from: key.baseAddress.unsafelyUnwrapped, byteCount: key.count)
-        wantedCount = key.count
-        hash = KeyHash.of(key, target.number)
-        return connection.places.row(of: hash)
-      }
+      wanted = try reference(key.bytes, value.bytes)
+      guard let wantedKey = try self.key(key, value) else { return 0 }
+      try connection.check(wantedKey, target)
+      return connection.places.row(of: KeyHash.of(wantedKey, target.number))
     } catch {
       self.error = error
-      isAtEnd = true
+      wanted = .end
       return 0
     }
   }
 
+  /// The wanted key of the entry at hand; nil when nothing is wanted of it.
   @inline(__always)
-  private func take(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Bool {
-    if isAtEnd { return false }
-    if wantedCount == 0 { return true }
-    let wanted = UnsafeRawBufferPointer(start: self.wanted, count: wantedCount)
+  private func key(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws
+    -> UnsafeRawBufferPointer?
+  {
+    switch wanted {
+    case .inKey(let place): try part(of: key, place)
+    case .inValue(let place): try part(of: value, place)
+    case .none, .end: nil
+    }
+  }
+
+  @inline(__always)
+  private func part(of bytes: UnsafeRawBufferPointer, _ place: Range<Int>) throws -> UnsafeRawBufferPointer {
+    guard place.lowerBound >= 0, place.upperBound <= bytes.count else {
+      throw StorageError(
+        .invalidArgument, "a reference to bytes \(place) of an entry that has \(bytes.count)",
+        path: connection.path)
+    }
+    return UnsafeRawBufferPointer(rebasing: bytes[place])
+  }
+
+  @inline(__always)
+  private func take(
+    _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ foundKey: UnsafeRawBufferPointer,
+    _ found: UnsafeRawBufferPointer
+  ) -> Bool {
     do {
-      if EngineConnection.areEqual(key, wanted) { return try body(wanted, value) }
-      return try lookUp(wanted)
+      guard let wantedKey = try self.key(key, value) else {
+        if case .end = wanted { return false }
+        return true
+      }
+      if EngineConnection.areEqual(foundKey, wantedKey) {
+        return try body(key.bytes, value.bytes, found.bytes)
+      }
+      var goesOn = true
+      _ = try connection.readDocument(wantedKey, KeyHash.of(wantedKey, target.number), slot) {
+        goesOn = try body(key.bytes, value.bytes, $0)
+      }
+      return goesOn
     } catch {
       self.error = error
       return false
     }
   }
+}
 
-  @inline(never)
-  private func lookUp(_ wanted: UnsafeRawBufferPointer) throws -> Bool {
-    connection.closeGet()
-    guard let found = try connection.getDocument(wanted, hash, slot) else { return true }
-    copy.removeAll(keepingCapacity: true)
-    copy.append(contentsOf: found)
-    return try copy.withUnsafeBytes { try body(wanted, $0) }
+extension UnsafeRawBufferPointer {
+  @inline(__always)
+  fileprivate init(_ start: UnsafeRawPointer?, _ count: Int32) {
+    self.init(start: start, count: Int(truncatingIfNeeded: count))
   }
 }

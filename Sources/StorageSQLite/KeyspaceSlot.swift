@@ -9,6 +9,10 @@ struct KeyspaceSlot {
   let keyspace: Keyspace
   /// By `KeyspaceStatement`. Nil until first used.
   private let statements: UnsafeMutablePointer<OpaquePointer?>
+  /// Of `get` and `row`, `sparesPerRead` each: those not in use.
+  private let spareReads: UnsafeMutablePointer<OpaquePointer?>
+  /// So many reads may be nested in one keyspace without compiling anew.
+  private static let sparesPerRead = 4
   /// By `ScanVariant`, `sparesPerScan` each: those not in use.
   private let spareScans: UnsafeMutablePointer<OpaquePointer?>
   /// By `ScanVariant.Kind`: statements that follow the entries into a keyspace, those not in use.
@@ -41,6 +45,8 @@ struct KeyspaceSlot {
     self.keyspace = keyspace
     statements = .allocate(capacity: KeyspaceStatement.allCases.count)
     statements.initialize(repeating: nil, count: KeyspaceStatement.allCases.count)
+    spareReads = .allocate(capacity: 2 * Self.sparesPerRead)
+    spareReads.initialize(repeating: nil, count: 2 * Self.sparesPerRead)
     spareScans = .allocate(capacity: ScanVariant.count * Self.sparesPerScan)
     spareScans.initialize(repeating: nil, count: ScanVariant.count * Self.sparesPerScan)
     spareFollows = .allocate(capacity: ScanVariant.Kind.allCases.count)
@@ -54,6 +60,10 @@ struct KeyspaceSlot {
       _ = csqlite_finalize(functions, statements[index])
       statements[index] = nil
     }
+    for index in 0..<2 * Self.sparesPerRead {
+      _ = csqlite_finalize(functions, spareReads[index])
+      spareReads[index] = nil
+    }
     for index in 0..<ScanVariant.count * Self.sparesPerScan {
       _ = csqlite_finalize(functions, spareScans[index])
       spareScans[index] = nil
@@ -66,6 +76,7 @@ struct KeyspaceSlot {
 
   func deallocate() {
     statements.deallocate()
+    spareReads.deallocate()
     spareScans.deallocate()
     spareFollows.deallocate()
     lastKey.deallocate()
@@ -75,6 +86,30 @@ struct KeyspaceSlot {
   subscript(statement: KeyspaceStatement) -> OpaquePointer? {
     get { statements[statement.rawValue] }
     nonmutating set { statements[statement.rawValue] = newValue }
+  }
+
+  /// Takes a compiled `get` or `row` out, if there is one that isn't in use.
+  @inline(__always)
+  func takeRead(_ which: KeyspaceStatement) -> OpaquePointer? {
+    let spares = spareReads + (which == .row ? Self.sparesPerRead : 0)
+    for index in 0..<Self.sparesPerRead {
+      if let statement = spares[index] {
+        spares[index] = nil
+        return statement
+      }
+    }
+    return nil
+  }
+
+  /// Takes it back; false when there are enough.
+  @inline(__always)
+  func giveRead(_ statement: OpaquePointer, _ which: KeyspaceStatement) -> Bool {
+    let spares = spareReads + (which == .row ? Self.sparesPerRead : 0)
+    for index in 0..<Self.sparesPerRead where spares[index] == nil {
+      spares[index] = statement
+      return true
+    }
+    return false
   }
 
   /// Takes a compiled scan out, if there is one that isn't in use.

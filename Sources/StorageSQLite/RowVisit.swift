@@ -8,7 +8,7 @@ import Storage
 /// A scan whose rows the library hands over from inside of one step, by a function in the scan's WHERE that says of each
 /// row that it isn't wanted. A row costs a fifth less than one that is stepped to.
 final class RowVisit {
-  typealias Body = (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
+  typealias Body = (_ key: RawSpan, _ value: RawSpan) throws -> Bool
 
   private let body: Body
   private let end: ScanEnd
@@ -44,7 +44,7 @@ final class RowVisit {
   func run(_ statement: OpaquePointer, _ functions: UnsafePointer<CSQLiteFunctions>) -> Int32 {
     withExtendedLifetime(self) {
       csqlite_visit(
-        functions, statement, nil,
+        functions, statement,
         { visit, key, keyBytes, value, valueBytes in
           Unmanaged<RowVisit>.fromOpaque(visit.unsafelyUnwrapped)._withUnsafeGuaranteedRef {
             $0.take(
@@ -61,7 +61,7 @@ final class RowVisit {
     if end.isBefore(key) { return false }
     bytes &+= key.count &+ value.count
     if _slowPath(bytes > limit) { becomeLong() }
-    do { return try body(key, value) } catch {
+    do { return try body(key.bytes, value.bytes) } catch {
       self.error = error
       return false
     }

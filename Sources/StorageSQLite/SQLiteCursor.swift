@@ -7,7 +7,7 @@ import Storage
 
 /// A place in a keyspace: a scan's statement that is stepped by and by, and replaced by one of the other
 /// direction when the cursor turns.
-final class SQLiteCursor: UnsafeCursor {
+final class SQLiteCursor: Cursor {
   private enum Place {
     case before, entry, after
   }
@@ -22,6 +22,10 @@ final class SQLiteCursor: UnsafeCursor {
   private var statement: OpaquePointer?
   private var variant = ScanVariant(kind: .ascending, keysOnly: false)
   private var isValid = true
+  /// Closures that its entry is lent to.
+  private var lent = 0
+  /// `EngineConnection.State.writes` when it was placed.
+  private var writes = 0
 
   /// The key of a sequence, then the bounds as statements have them bound: the range's lower, its upper, and
   /// where to begin when that is neither.
@@ -45,6 +49,7 @@ final class SQLiteCursor: UnsafeCursor {
       self.bounds.upper?.withUnsafeBytes { [memory] in
         Self.copy($0, to: memory + Self.keyBytes + Self.boundBytes)
       } ?? ScanBounds.aboveAll
+    writes = connection.state.pointee.writes
     connection.register(self)
   }
 
@@ -70,39 +75,95 @@ final class SQLiteCursor: UnsafeCursor {
 
   // MARK: Cursor
 
-  func first() throws -> Entry? { try begin(ascending: true) }
-
-  func last() throws -> Entry? { try begin(ascending: false) }
-
-  func seek(_ key: UnsafeRawBufferPointer) throws -> Entry? {
-    if bounds.isSequence {
-      guard let sought = SequenceKey.ceiling(key) else { return end(ascending: true) }
-      return try begin(ascending: true, at: max(bounds.lowest, sought))
-    }
-    return try begin(ascending: true, from: Self.precedes(lower, key) ? start(key) : nil)
+  func first() throws -> Bool {
+    try beginPlacing()
+    return try begin(ascending: true)
   }
 
-  func next() throws -> Entry? {
-    switch place {
+  func last() throws -> Bool {
+    try beginPlacing()
+    return try begin(ascending: false)
+  }
+
+  func seek(_ key: RawSpan) throws -> Bool {
+    try beginPlacing()
+    return try key.withUnsafeBytes { key in
+      if bounds.isSequence {
+        guard let sought = SequenceKey.ceiling(key) else { return end(ascending: true) }
+        return try begin(ascending: true, at: max(bounds.lowest, sought))
+      }
+      return try begin(ascending: true, from: Self.precedes(lower, key) ? start(key) : nil)
+    }
+  }
+
+  func next() throws -> Bool {
+    try move()
+    return switch place {
     case .before: try begin(ascending: true)
-    case .after: nil
+    case .after: false
     case .entry: variant.isAscending ? try advance() : try turn(ascending: true)
     }
   }
 
-  func previous() throws -> Entry? {
-    switch place {
+  func previous() throws -> Bool {
+    try move()
+    return switch place {
     case .after: try begin(ascending: false)
-    case .before: nil
+    case .before: false
     case .entry: variant.isAscending ? try turn(ascending: false) : try advance()
     }
+  }
+
+  func lendEntry(_ body: (_ key: RawSpan, _ value: RawSpan) throws -> Void) throws {
+    try checkPlace()
+    guard place == .entry, let statement else { throw notOnEntry() }
+    lent += 1
+    connection.state.pointee.lent &+= 1
+    defer {
+      lent -= 1
+      connection.endLending()
+    }
+    let value = EngineConnection.column(functions, statement, 1)
+    guard bounds.isSequence else {
+      return try body(EngineConnection.column(functions, statement, 0).bytes, value.bytes)
+    }
+    memory.storeBytes(
+      of: UInt64(bitPattern: csqlite_column_int64(functions, statement, 0)).bigEndian, as: UInt64.self)
+    try body(UnsafeRawBufferPointer(start: memory, count: Self.keyBytes).bytes, value.bytes)
+  }
+
+  /// Checks that the cursor may be placed anew.
+  private func beginPlacing() throws {
+    guard isValid else { throw ended() }
+    if lent > 0 { throw connection.lentBytes("a move of a cursor") }
+    writes = connection.state.pointee.writes
+  }
+
+  /// Checks that the cursor may go on from where it stands.
+  private func move() throws {
+    if lent > 0 { throw connection.lentBytes("a move of a cursor") }
+    try checkPlace()
+  }
+
+  private func checkPlace() throws {
+    guard isValid else { throw ended() }
+    guard writes == connection.state.pointee.writes else { throw notOnEntry() }
+  }
+
+  private func ended() -> StorageError {
+    StorageError(.closed, "a cursor is used after its transaction", path: connection.path)
+  }
+
+  private func notOnEntry() -> StorageError {
+    StorageError(
+      .notOnEntry, "a cursor stands on no entry: place it by seek, first or last", path: connection.path)
   }
 
   // MARK: Statements
 
   /// Goes on from the entry it stands on in the other direction.
-  private func turn(ascending: Bool) throws -> Entry? {
-    guard let statement else { return nil }
+  private func turn(ascending: Bool) throws -> Bool {
+    guard let statement else { return false }
     if bounds.isSequence {
       let key = csqlite_column_int64(functions, statement, 0)
       if key == (ascending ? bounds.highest : bounds.lowest) { return end(ascending: ascending) }
@@ -125,9 +186,8 @@ final class SQLiteCursor: UnsafeCursor {
   /// Runs a statement from the range's own end, or from `start`, or of sequences from `number`.
   private func begin(
     ascending: Bool, from start: UnsafeRawBufferPointer? = nil, at number: sqlite3_int64? = nil
-  ) throws -> Entry? {
+  ) throws -> Bool {
     release()
-    precondition(isValid, "a cursor is used after its transaction")
     if isEmpty { return end(ascending: ascending) }
     variant.kind =
       ascending
@@ -152,9 +212,8 @@ final class SQLiteCursor: UnsafeCursor {
       functions, statement, index, bound.baseAddress, Int32(truncatingIfNeeded: bound.count))
   }
 
-  private func advance() throws -> Entry? {
-    guard let statement else { preconditionFailure("a cursor is used after its transaction") }
-    let functions = functions
+  private func advance() throws -> Bool {
+    guard let statement else { throw notOnEntry() }
     let code = csqlite_step(functions, statement)
     guard code == SQLITE_ROW else {
       let isAscending = variant.isAscending
@@ -164,19 +223,13 @@ final class SQLiteCursor: UnsafeCursor {
       throw failure
     }
     place = .entry
-    let value = EngineConnection.column(functions, statement, 1)
-    if bounds.isSequence {
-      memory.storeBytes(
-        of: UInt64(bitPattern: csqlite_column_int64(functions, statement, 0)).bigEndian, as: UInt64.self)
-      return Entry(key: UnsafeRawBufferPointer(start: memory, count: Self.keyBytes), value: value)
-    }
-    return Entry(key: EngineConnection.column(functions, statement, 0), value: value)
+    return true
   }
 
-  private func end(ascending: Bool) -> Entry? {
+  private func end(ascending: Bool) -> Bool {
     release()
     place = ascending ? .after : .before
-    return nil
+    return false
   }
 
   // MARK: Bytes

@@ -16,7 +16,7 @@ final class SQLiteReadTransaction: ReadTransaction {
   func end() {
     guard isOpen else { return }
     isOpen = false
-    pool.give(connection)
+    connection.whenReturned { [pool, connection] in pool.give(connection) }
   }
 
   @inline(__always)
@@ -48,20 +48,34 @@ final class SQLiteReadTransaction: ReadTransaction {
     try open().unsafeScan(keyspace, range, order: order, fetch: fetch, body)
   }
 
-  func unsafeFollow(
+  func follow(
     _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, into target: Keyspace,
-    reference: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> UnsafeReference,
-    _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
+    reference: (_ key: RawSpan, _ value: RawSpan) throws -> ScanReference,
+    _ body: (_ key: RawSpan, _ value: RawSpan, _ found: RawSpan) throws -> Bool
   ) throws {
     let connection = try open()
     guard keyspace.shape == .entries, target.shape == .documents else {
-      return try unsafeFollowByGetting(
-        keyspace, range, order: order, into: target, reference: reference, body)
+      return try followByReading(keyspace, range, order: order, into: target, reference: reference, body)
     }
     try connection.follow(keyspace, range, order: order, into: target, reference: reference, body)
   }
 
   func unsafeCursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any UnsafeCursor {
+    EscapingCursor(try SQLiteCursor(open(), keyspace, range))
+  }
+
+  func read(_ key: RawSpan, in keyspace: Keyspace, _ body: (_ value: RawSpan) throws -> Void) throws -> Bool {
+    try open().read(key, in: keyspace, body)
+  }
+
+  func scan(
+    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
+    _ body: (_ key: RawSpan, _ value: RawSpan) throws -> Bool
+  ) throws {
+    try open().scan(keyspace, range, order: order, fetch: fetch, body)
+  }
+
+  func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor {
     try SQLiteCursor(open(), keyspace, range)
   }
 

@@ -49,6 +49,21 @@ final class SQLiteWriteTransaction: WriteTransaction {
   }
 
   func unsafeCursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any UnsafeCursor {
+    EscapingCursor(try SQLiteCursor(open(), keyspace, range))
+  }
+
+  func read(_ key: RawSpan, in keyspace: Keyspace, _ body: (_ value: RawSpan) throws -> Void) throws -> Bool {
+    try open().read(key, in: keyspace, body)
+  }
+
+  func scan(
+    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
+    _ body: (_ key: RawSpan, _ value: RawSpan) throws -> Bool
+  ) throws {
+    try open().scan(keyspace, range, order: order, fetch: fetch, body)
+  }
+
+  func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor {
     try SQLiteCursor(open(), keyspace, range)
   }
 

@@ -18,7 +18,7 @@ struct DamageTests {
       _ = try? engine.checkIntegrity()
       try engine.read { transaction in
         for keyspace in try transaction.keyspaces().values {
-          try transaction.unsafeScan(keyspace) { key, value in key.count + value.count >= 0 }
+          try transaction.scan(keyspace) { key, value in key.byteCount + value.byteCount >= 0 }
         }
       }
       try engine.write { (transaction: any WriteTransaction) in

@@ -34,9 +34,9 @@ struct MaintenanceTests {
     #expect(try engine.checkIntegrity() == [])
     try engine.read { transaction in
       var count = 0
-      try transaction.unsafeScan(keyspace) { _, value in
+      try transaction.scan(keyspace) { _, value in
         count += 1
-        return value.count == 1_000 && value.allSatisfy { $0 == 0x41 }
+        return [UInt8](copying: value) == [UInt8](repeating: 0x41, count: 1_000)
       }
       #expect(count == 10_000)
     }

@@ -114,8 +114,8 @@ struct TransactionTests {
       }
       let found: [[UInt8]: [UInt8]] = try engine.read { transaction in
         var found: [[UInt8]: [UInt8]] = [:]
-        try transaction.unsafeScan(keyspace) { key, value in
-          found[[UInt8](key)] = [UInt8](value)
+        try transaction.scan(keyspace) { key, value in
+          found[[UInt8](copying: key)] = [UInt8](copying: value)
           return true
         }
         for key in model.keys where try transaction.bytes(key, in: keyspace) != found[key] { return [:] }

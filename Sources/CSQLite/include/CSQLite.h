@@ -192,25 +192,35 @@ const CSQLiteFunctions *csqlite_load(const char *path, char *reason, size_t reas
 int csqlite_read_file(
     const CSQLiteFunctions *functions, sqlite3 *db, void *bytes, int count, sqlite3_int64 offset);
 
-// What csqlite_visit calls with each row: 0 when it wants no more.
+// What csqlite_visit calls with each row. It returns 0 when it wants no more.
 typedef int (*CSQLiteVisitor)(
     void *context, const void *key, int keyBytes, const void *value, int valueBytes);
 
-// What csqlite_visit calls with each row of the first table of a join: the number of the row of the second one that may be
-// what it refers to; 0 for none.
+// What csqlite_follow calls with each row of the first table of a join. It returns the number of the row of the second
+// table that may be the one referred to, or 0 for none.
 typedef sqlite3_int64 (*CSQLiteReferrer)(
     void *context, const void *key, int keyBytes, const void *value, int valueBytes);
 
-// Makes the SQL functions csqlite_visit(key), csqlite_visit(key, value) and csqlite_refer(key, value) known to a
-// connection: in the WHERE of a SELECT the first two hand over the bytes of each row; the third, in the ON of a left join,
-// gives the number of a row, or NULL. Returns a result code.
+// What csqlite_follow calls with each row of the join: the first table's key and value, and the second one's, which are
+// null pointers when there is no such row. It returns 0 when it wants no more.
+typedef int (*CSQLiteFollower)(
+    void *context, const void *key, int keyBytes, const void *value, int valueBytes, const void *foundKey,
+    int foundKeyBytes, const void *found, int foundBytes);
+
+// Makes four SQL functions known to a connection. In the WHERE of a SELECT, csqlite_visit(key), csqlite_visit(key, value)
+// and csqlite_follow(key, value, key, value) hand over the bytes of each row. In the ON of a left join,
+// csqlite_refer(key, value) gives the number of a row, or NULL. Returns a result code.
 int csqlite_register_visit(const CSQLiteFunctions *functions, sqlite3 *db);
 
-// Steps a SELECT that has csqlite_visit in its WHERE, which calls `visitor` with each row from inside of that one step, and
-// `referrer`, which may be NULL, where it has csqlite_refer. The bytes end when they return. SQLITE_ROW when the visitor
-// wanted no more, SQLITE_DONE after the last row.
+// Steps a SELECT that has csqlite_visit in its WHERE, which calls `visitor` with each row from inside of that one step. The
+// bytes stay valid until the visitor returns: the library leaves a row only after that. Returns SQLITE_ROW when the
+// visitor wanted no more, SQLITE_DONE after the last row.
 int csqlite_visit(
-    const CSQLiteFunctions *functions, sqlite3_stmt *statement, CSQLiteReferrer referrer, CSQLiteVisitor visitor,
+    const CSQLiteFunctions *functions, sqlite3_stmt *statement, CSQLiteVisitor visitor, void *context);
+
+// The same for a SELECT over a left join that has csqlite_refer in its ON and csqlite_follow in its WHERE.
+int csqlite_follow(
+    const CSQLiteFunctions *functions, sqlite3_stmt *statement, CSQLiteReferrer referrer, CSQLiteFollower follower,
     void *context);
 
 // Words that threads read and write beside each other, each for itself.
