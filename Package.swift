@@ -55,10 +55,12 @@ let package = Package(
     .target(name: "StorageLMDB", dependencies: ["Storage", "Encryption", "CLMDB", "CCrypto"]),
     .target(
       name: "Fleece", dependencies: ["CSimdjson"],
-      swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
+      swiftSettings: lifetimes + (fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : [])),
     .target(name: "Encryption", dependencies: ["Storage", "CCrypto"]),
     .target(name: "Blobs", dependencies: ["Storage", "Encryption", "CCrypto"]),
-    .target(name: "Documents", dependencies: ["Storage", "Fleece", "Encryption", "Blobs", "CCrypto"]),
+    .target(
+      name: "Documents", dependencies: ["Storage", "Fleece", "Encryption", "Blobs", "CCrypto"],
+      swiftSettings: lifetimes),
     .target(
       name: "CBLite2",
       dependencies: ["Documents", "Fleece", "Blobs", "Storage", "SQLiteLibrary", "CSQLite", "CCrypto"]),
@@ -67,7 +69,7 @@ let package = Package(
       swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
     .target(
       name: "Query", dependencies: ["Storage", "Fleece", "Documents", "FullText", "CICU"],
-      swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
+      swiftSettings: lifetimes + (fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : [])),
     .target(
       name: "Upgrade",
       dependencies: [
@@ -97,7 +99,8 @@ let package = Package(
       ], path: "Benchmarks/Suites"),
     .executableTarget(
       name: "touchstone",
-      dependencies: ["Touchstone", "Query", "Fleece", "BenchmarkKit", "Datasets", "Suites"], path: "Sources/CLI"),
+      dependencies: ["Touchstone", "Query", "Fleece", "BenchmarkKit", "Datasets", "Suites"],
+      path: "Sources/CLI"),
 
     // Tests. StorageConformance is what an engine has to pass; StorageChild is the process it kills.
     .target(

@@ -52,7 +52,7 @@ private let tables: [SharedKeys] = [0, 1, 8, 64].compactMap { count in
   }
 }
 
-private func walk(_ value: Value, _ keys: SharedKeys, _ depth: Int, _ budget: inout Int) {
+private func walk(_ value: UnsafeValue, _ keys: SharedKeys, _ depth: Int, _ budget: inout Int) {
   budget -= 1
   guard budget > 0, depth < 250 else { return }
   _ = (value.type, value.bool, value.int, value.uint, value.double, value.count, value.isNull, value.string)

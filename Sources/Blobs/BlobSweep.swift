@@ -52,6 +52,9 @@ public final class BlobSweep {
     candidates.remove(try store.fileName(of: digest))
   }
 
+  /// `keepAll` of lent bytes.
+  public func keepAll(in bytes: RawSpan) throws { try bytes.withUnsafeBytes { try keepAll(in: $0) } }
+
   /// Takes note of every text in `bytes` that could be a digest: all that a stored body can name, in whatever
   /// shape it does.
   public func keepAll(in bytes: UnsafeRawBufferPointer) throws {
@@ -94,6 +97,14 @@ extension BlobStore {
     return try BlobSweep(self)
   }
 }
+
+/// `forEachDigest` of lent bytes.
+public func forEachDigest(in bytes: RawSpan, _ body: (BlobDigest) -> Void) {
+  bytes.withUnsafeBytes { forEachDigest(in: $0, body) }
+}
+
+/// `mayNameBlob` of lent bytes.
+public func mayNameBlob(_ bytes: RawSpan) -> Bool { bytes.withUnsafeBytes { mayNameBlob($0) } }
 
 /// Calls `body` with each digest whose text stands anywhere in `bytes`.
 public func forEachDigest(in bytes: UnsafeRawBufferPointer, _ body: (BlobDigest) -> Void) {

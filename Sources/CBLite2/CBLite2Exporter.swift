@@ -104,10 +104,11 @@ public final class CBLite2Exporter {
     try snapshot.forEachTree { document in
       count += 1
       if count & 0xFF == 0 { try progress(count) }
-      guard document.idBytes.count <= DocumentID.maximumBytes else {
+      guard document.idBytes.byteCount <= DocumentID.maximumBytes else {
         report.skipped += 1
         report.note(
-          document.id, "its ID has \(document.idBytes.count) bytes, and 2.x takes \(DocumentID.maximumBytes)")
+          document.id,
+          "its ID has \(document.idBytes.byteCount) bytes, and 2.x takes \(DocumentID.maximumBytes)")
         return true
       }
       try tree.encode(document) { body in
@@ -124,10 +125,15 @@ public final class CBLite2Exporter {
   }
 
   private func insert(_ document: DocumentTree, _ insert: Statement) throws {
+    // The statement has been run when this returns, and binds other bytes before it runs again.
+    try document.idBytes.withUnsafeBytes { try self.insert(document, $0, insert) }
+  }
+
+  private func insert(_ document: DocumentTree, _ id: UnsafeRawBufferPointer, _ insert: Statement) throws {
     var flags = tree.isDeleted ? 1 : 0
     if tree.isConflicted { flags |= 2 }
     if tree.hasBlobs { flags |= 4 }
-    try insert.bindStaticText(1, document.idBytes)
+    try insert.bindStaticText(1, id)
     try insert.bind(2, Int(document.sequence))
     try insert.bind(3, flags)
     try tree.version.withUnsafeBytes { try insert.bind(4, $0) }

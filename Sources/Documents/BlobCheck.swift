@@ -64,11 +64,10 @@ final class BlobCheck {
 
   private func isStillNamed(_ digest: BlobDigest, _ place: Place, _ store: DocumentStore) throws -> Bool {
     try store.context.engine.read { transaction in
-      guard let body = try place.key.withUnsafeBytes({ try transaction.get($0, in: place.keyspace) }) else {
-        return false
-      }
       var isNamed = false
-      forEachDigest(in: body) { if $0 == digest { isNamed = true } }
+      _ = try transaction.read(place.key.span.bytes, in: place.keyspace) { body in
+        forEachDigest(in: body) { if $0 == digest { isNamed = true } }
+      }
       return isNamed
     }
   }

@@ -15,10 +15,17 @@ struct BlobReference {
 /// Calls `body` with each blob that a stored body names: objects that say they are one, at any depth, and the members
 /// of `_attachments` at the top.
 func forEachBlobReference(
+  in root: UnsafeValue, sharedKeys: SharedKeys, _ body: (BlobReference) throws -> Void
+) throws {
+  try BlobReferenceWalk(sharedKeys).visit(root, path: "", isAttachment: false, body)
+}
+
+/// The same of a lent body.
+func forEachBlobReference(
   in root: Value, sharedKeys: SharedKeys, _ body: (BlobReference) throws -> Void
 ) throws {
-  let walk = BlobReferenceWalk(sharedKeys)
-  try walk.visit(root, path: "", isAttachment: false, body)
+  // The walk ends before the root does.
+  try forEachBlobReference(in: root.unsafeValue, sharedKeys: sharedKeys, body)
 }
 
 /// Names resolved once for a walk over a body.
@@ -35,7 +42,7 @@ private struct BlobReferenceWalk {
   }
 
   func visit(
-    _ value: Value, path: String, isAttachment: Bool, _ body: (BlobReference) throws -> Void
+    _ value: UnsafeValue, path: String, isAttachment: Bool, _ body: (BlobReference) throws -> Void
   ) throws {
     // Bytes that nobody checked may be deeper than any body.
     guard path.utf8.count < 100_000 else { return }

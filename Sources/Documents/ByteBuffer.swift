@@ -16,7 +16,7 @@ struct ByteBuffer: ~Copyable {
 
   deinit { start.deallocate() }
 
-  /// Valid until the buffer is next changed.
+  /// Valid until the buffer is next changed. For the writer, which fills its buffers in one call and uses them in others.
   var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: start, count: count) }
 
   mutating func removeAll() { count = 0 }
@@ -50,6 +50,10 @@ struct ByteBuffer: ~Copyable {
     (start + count).copyMemory(from: source, byteCount: bytes.count)
     count += bytes.count
   }
+
+  /// Appends a copy of lent bytes.
+  @inline(__always)
+  mutating func append(_ bytes: RawSpan) { bytes.withUnsafeBytes { append($0) } }
 
   /// Makes room for `more` bytes at the end, for the caller to fill.
   @inline(__always)
@@ -96,46 +100,47 @@ struct ByteBuffer: ~Copyable {
 }
 
 /// Reads bytes from the front, never past the end: every read says nil there.
-struct ByteReader {
-  private(set) var rest: UnsafeRawBufferPointer
+struct ByteReader: ~Escapable {
+  private(set) var rest: RawSpan
 
-  init(_ bytes: UnsafeRawBufferPointer) { rest = bytes }
+  @_lifetime(copy bytes)
+  init(_ bytes: RawSpan) { rest = bytes }
 
   @inline(__always)
   mutating func byte() -> UInt8? {
-    guard rest.count > 0 else { return nil }
-    let value = rest[0]
-    rest = UnsafeRawBufferPointer(rebasing: rest[1...])
+    guard rest.byteCount > 0 else { return nil }
+    let value = rest.unsafeLoad(as: UInt8.self)
+    rest = rest.extracting(droppingFirst: 1)
     return value
   }
 
   @inline(__always)
-  mutating func bytes(_ count: Int) -> UnsafeRawBufferPointer? {
-    guard count >= 0, count <= rest.count else { return nil }
-    let taken = UnsafeRawBufferPointer(start: rest.baseAddress, count: count)
-    rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+  @_lifetime(copy self)
+  mutating func bytes(_ count: Int) -> RawSpan? {
+    guard count >= 0, count <= rest.byteCount else { return nil }
+    let taken = rest.extracting(first: count)
+    rest = rest.extracting(droppingFirst: count)
     return taken
   }
 
   @inline(__always)
   mutating func varint() -> UInt64? {
-    if rest.count > 0, rest[0] < 0x80 {
-      let value = UInt64(rest[0])
-      rest = UnsafeRawBufferPointer(rebasing: rest[1...])
-      return value
-    }
-    return longVarint()
+    guard rest.byteCount > 0 else { return nil }
+    let first = rest.unsafeLoad(as: UInt8.self)
+    guard first < 0x80 else { return longVarint() }
+    rest = rest.extracting(droppingFirst: 1)
+    return UInt64(first)
   }
 
   private mutating func longVarint() -> UInt64? {
     var value: UInt64 = 0
     var shift: UInt64 = 0
-    for index in 0..<min(10, rest.count) {
-      let byte = rest[index]
+    for index in 0..<min(10, rest.byteCount) {
+      let byte = rest.unsafeLoad(fromByteOffset: index, as: UInt8.self)
       if shift == 63, byte > 1 { return nil }
       value |= UInt64(byte & 0x7F) << shift
       if byte < 0x80 {
-        rest = UnsafeRawBufferPointer(rebasing: rest[(index + 1)...])
+        rest = rest.extracting(droppingFirst: index + 1)
         return value
       }
       shift += 7
@@ -145,6 +150,6 @@ struct ByteReader {
 
   mutating func bigEndian() -> UInt64? {
     guard let taken = bytes(8) else { return nil }
-    return UInt64(bigEndian: taken.loadUnaligned(as: UInt64.self))
+    return UInt64(bigEndian: taken.unsafeLoadUnaligned(as: UInt64.self))
   }
 }

@@ -27,7 +27,8 @@ struct ChangeNote {
     else { return nil }
     self.flags = flags
     self.sequence = sequence
-    self.id = id
+    // As long as the notes, in a closure of which it is read.
+    self.id = id.withUnsafeBytes { $0 }
     if flags & ChangeNote.purged != 0 {
       revision = nil
     } else {
@@ -51,11 +52,13 @@ struct ChangeNote {
     _ notes: [UInt8], _ body: (ChangeNote, UnsafeRawBufferPointer) throws -> Void
   ) rethrows {
     try notes.withUnsafeBytes { bytes in
-      var reader = ByteReader(bytes)
-      while reader.rest.count > 0 {
-        let before = reader.rest
+      var reader = ByteReader(bytes.bytes)
+      var start = 0
+      while reader.rest.byteCount > 0 {
         guard let note = ChangeNote(&reader) else { return }
-        try body(note, UnsafeRawBufferPointer(rebasing: before.dropLast(reader.rest.count)))
+        let end = bytes.count - reader.rest.byteCount
+        try body(note, UnsafeRawBufferPointer(rebasing: bytes[start..<end]))
+        start = end
       }
     }
   }
@@ -109,7 +112,8 @@ struct ChangeNotes: ~Copyable {
       isOverflown = true
       return
     }
-    let revision = try DocumentRecord(record).currentRevision().id
+    let record = try DocumentRecord(record.bytes)
+    let revision = try record.currentRevision()
     all.append(flags.rawValue)
     all.append(varint: sequence)
     all.append(varint: UInt64(id.count))

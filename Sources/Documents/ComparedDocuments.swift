@@ -4,26 +4,34 @@ import Storage
 
 /// One side of a comparison: a snapshot whose documents, live and deleted, are visited in the order of their IDs.
 final class ComparedDocuments {
-  /// A document where it is stored: valid until the side advances.
-  struct Stored {
-    let id: UnsafeRawBufferPointer
-    let bytes: UnsafeRawBufferPointer
+  /// A document where it is stored.
+  struct Stored: ~Escapable {
+    let id: RawSpan
+    let bytes: RawSpan
     let isDeleted: Bool
-    func record() throws -> DocumentRecord { try DocumentRecord(bytes) }
+
+    @_lifetime(copy id, copy bytes)
+    init(id: RawSpan, bytes: RawSpan, isDeleted: Bool) {
+      self.id = id
+      self.bytes = bytes
+      self.isDeleted = isDeleted
+    }
   }
 
   let sharedKeys: SharedKeys
   let tree = RevisionTree()
-  private(set) var current: Stored?
+  /// Whether it stands on a document.
+  private(set) var hasCurrent = false
   private let store: DocumentStore
   private let transaction: any ReadTransaction
   private let context: DocumentStore.Context
   private let keyspaces: DocumentStore.Keyspaces
   private let blobs: BlobStore?
-  private let live: any UnsafeCursor
-  private let deleted: any UnsafeCursor
-  private var nextLive: Entry?
-  private var nextDeleted: Entry?
+  private let live: any Cursor
+  private let deleted: any Cursor
+  private var hasLive = false
+  private var hasDeleted = false
+  private var currentIsDeleted = false
 
   init(_ store: DocumentStore, _ transaction: any ReadTransaction, _ context: DocumentStore.Context) throws {
     self.store = store
@@ -32,60 +40,75 @@ final class ComparedDocuments {
     keyspaces = context.keyspaces
     sharedKeys = try store.currentSharedKeys(transaction, context)
     blobs = store.blobs
-    live = try transaction.unsafeCursor(in: keyspaces.docs, .all)
-    deleted = try transaction.unsafeCursor(in: keyspaces.deleted, .all)
+    live = try transaction.cursor(in: keyspaces.docs, .all)
+    deleted = try transaction.cursor(in: keyspaces.deleted, .all)
   }
 
   // MARK: Documents
 
   func start() throws {
-    nextLive = try live.first()
-    nextDeleted = try deleted.first()
+    hasLive = try live.first()
+    hasDeleted = try deleted.first()
     try choose()
   }
 
   func advance() throws {
-    if current?.isDeleted == true { nextDeleted = try deleted.next() } else { nextLive = try live.next() }
+    if currentIsDeleted { hasDeleted = try deleted.next() } else { hasLive = try live.next() }
     try choose()
   }
 
   private func choose() throws {
-    var takesDeleted = nextLive == nil
-    if let nextLive, let nextDeleted {
-      let order = compareBytes(nextLive.key, nextDeleted.key)
+    hasCurrent = hasLive || hasDeleted
+    currentIsDeleted = !hasLive
+    guard hasLive, hasDeleted else { return }
+    let order = try live.withEntry { id, _ in
+      let order = try deleted.withEntry { other, _ in id.compare(other) }
       guard order != 0 else {
         throw DocumentError(
-          .damaged, "there are a live document and a tombstone of one ID",
-          documentID: String(decoding: nextLive.key, as: UTF8.self))
+          .damaged, "there are a live document and a tombstone of one ID", documentID: String(copying: id))
       }
-      takesDeleted = order > 0
+      return order
     }
-    current = (takesDeleted ? nextDeleted : nextLive).map {
-      Stored(id: $0.key, bytes: $0.value, isDeleted: takesDeleted)
+    currentIsDeleted = order > 0
+  }
+
+  /// Lends the document that it stands on.
+  func withCurrent<Result>(_ body: (Stored) throws -> Result) throws -> Result {
+    let isDeleted = currentIsDeleted
+    return try (isDeleted ? deleted : live).withEntry {
+      try body(Stored(id: $0, bytes: $1, isDeleted: isDeleted))
     }
   }
 
   /// Reads all revisions of a document into `tree`.
-  func loadTree(of document: Stored, _ record: DocumentRecord) throws {
+  func loadTree(of id: RawSpan, _ record: DocumentRecord) throws {
     try tree.decode(record.tree)
-    if let history = record.history { try tree.addHistory(of: document.id, history, transaction) }
+    guard let history = record.history else { return }
+    try id.withUnsafeBytes { try tree.addHistory(of: $0, history, transaction) }
   }
 
   func lastSequence() throws -> UInt64 {
     try DocumentStore.State(transaction, keyspaces.meta).lastSequence
   }
 
-  /// The body of a revision that isn't current, valid until the next; nil when it isn't here any more.
-  func body(_ sequence: UInt64, isLeaf: Bool) throws -> UnsafeRawBufferPointer? {
-    try withSequenceKey(sequence) { key in
-      try transaction.get(key, in: isLeaf ? keyspaces.conflicts : keyspaces.bodies).map {
-        try BodyRecord($0).body
+  /// Lends the body of a revision: in the record for the current one, else under its sequence. Nil, and `body` is still
+  /// called, when it isn't here any more.
+  func withBody<Result>(
+    of index: Int, _ record: DocumentRecord, _ body: (RawSpan?) throws -> Result
+  ) throws -> Result {
+    let node = tree.nodes[index]
+    guard index > 0 else { return try body(record.body) }
+    guard node.flags.contains(.hasBody) else { return try body(nil) }
+    let found = try withSequenceKey(node.sequence) { key in
+      try transaction.withValue(at: key.bytes, in: node.isLeaf ? keyspaces.conflicts : keyspaces.bodies) {
+        try body(BodyRecord($0).body)
       }
     }
+    return try found ?? body(nil)
   }
 
-  func writeJSON(_ body: UnsafeRawBufferPointer, into json: inout [UInt8]) throws {
-    guard let root = FleeceReader.root(of: body) else { throw DocumentRecord.damaged }
+  func writeJSON(_ body: RawSpan, into json: inout [UInt8]) throws {
+    guard let root = Value(rootOf: body) else { throw DocumentRecord.damaged }
     do { try root.writeJSON(sharedKeys: sharedKeys, canonical: true, into: &json) } catch {
       throw DocumentError(.damaged, "a stored body can't be read: \(error)")
     }
@@ -105,8 +128,8 @@ final class ComparedDocuments {
   // MARK: What lies under names
 
   /// A cursor before the first entry; nil when there is no such keyspace.
-  func cursor(over keyspace: String) throws -> (any UnsafeCursor)? {
-    try transaction.keyspace(named: keyspace).map { try transaction.unsafeCursor(in: $0, .all) }
+  func cursor(over keyspace: String) throws -> (any Cursor)? {
+    try transaction.keyspace(named: keyspace).map { try transaction.cursor(in: $0, .all) }
   }
 
   /// The indexes by name: kind and definition in words.
@@ -118,14 +141,13 @@ final class ComparedDocuments {
   }
 
   /// A named entry for people.
-  static func words(_ entry: Entry, _ kind: DocumentDifference.Kind) throws -> String {
-    let id = String(decoding: entry.key, as: UTF8.self)
+  static func words(_ key: RawSpan, _ value: RawSpan, _ kind: DocumentDifference.Kind) throws -> String {
     switch kind {
     case .local:
-      let document = try LocalDocument(id: id, entry.value)
+      let document = try LocalDocument(id: String(copying: key), value)
       return "\(document.revisionID) \((try? document.body.canonicalJSON()) ?? "?")"
-    case .expiration: return "\(try ExpirationTime.read(entry.value)) ms"
-    default: return "\(entry.value.count) bytes"
+    case .expiration: return "\(try ExpirationTime.read(value)) ms"
+    default: return "\(value.byteCount) bytes"
     }
   }
 }

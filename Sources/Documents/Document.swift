@@ -14,17 +14,17 @@ public struct Document: Sendable {
   /// How many shared keys the body needs.
   let keyCount: Int
 
-  init(id: String, record: UnsafeRawBufferPointer, sharedKeys: SharedKeys) throws {
+  init(id: String, record: RawSpan, sharedKeys: SharedKeys) throws {
     let parsed = try DocumentRecord(record)
     // So that the revision's ID can always be told.
-    _ = try parsed.currentRevision()
+    _ = try parsed.currentRevisionID()
     self.id = id
     self.record = StoredBytes(copying: record)
     self.sharedKeys = sharedKeys
     flags = parsed.flags
     sequence = parsed.sequence
     keyCount = parsed.keyCount
-    bodyStart = record.count - parsed.body.count
+    bodyStart = record.byteCount - parsed.body.byteCount
   }
 
   private init(_ other: Document, sharedKeys: SharedKeys) {
@@ -35,7 +35,7 @@ public struct Document: Sendable {
   func with(_ sharedKeys: SharedKeys) -> Document { Document(self, sharedKeys: sharedKeys) }
 
   func withRecord<Result>(_ body: (DocumentRecord) throws -> Result) throws -> Result {
-    try record.withBytes { try body(DocumentRecord($0)) }
+    try record.withBytes { try body(DocumentRecord($0.bytes)) }
   }
 
   /// The sequence of the document's latest change.
@@ -51,8 +51,7 @@ public struct Document: Sendable {
   public var revisionID: RevisionID {
     // It was parsed when the document was read, so it is there.
     record.withBytes { bytes in
-      let current = try? DocumentRecord(bytes).currentRevision().id
-      return RevisionID(generation: current?.generation ?? 0, suffix: current?.suffix.text ?? "")
+      (try? DocumentRecord(bytes.bytes).currentRevisionID()) ?? RevisionID(generation: 0, suffix: "")
     }
   }
 
@@ -84,7 +83,8 @@ public struct Document: Sendable {
   /// The body as a property, for what it shares with objects.
   var whole: Property { Property(root, of: record, sharedKeys) }
 
-  private var root: Value? {
+  // Points into `record`, which never changes and which whoever uses the value keeps.
+  private var root: UnsafeValue? {
     record.withBytes { FleeceReader.root(of: UnsafeRawBufferPointer(rebasing: $0[bodyStart...])) }
   }
 

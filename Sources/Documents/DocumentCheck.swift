@@ -68,10 +68,10 @@ final class DocumentCheck {
   // MARK: docs and deleted
 
   private func checkDocuments(_ keyspace: Keyspace, areDeleted: Bool) throws {
-    try transaction.unsafeScan(keyspace, order: .stored) { key, value in
+    try transaction.scan(keyspace, order: .stored) { key, value in
       counts[areDeleted ? 1 : 0, default: 0] += 1
       try check.step()
-      let id = String(decoding: key, as: UTF8.self)
+      let id = String(copying: key)
       let subject = "document '\(id)'"
       if (try? DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { _ in }) == nil {
         try check.report(subject, "this can't be the ID of a document")
@@ -85,7 +85,7 @@ final class DocumentCheck {
   }
 
   private func checkDocument(
-    _ id: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ subject: String, isTombstone: Bool
+    _ id: RawSpan, _ value: RawSpan, _ subject: String, isTombstone: Bool
   ) throws {
     let record = try DocumentRecord(value)
     if record.flags.contains(.deleted) != isTombstone {
@@ -102,16 +102,16 @@ final class DocumentCheck {
     } else {
       try check.report(subject, "another document has its sequence, \(record.sequence)")
     }
-    if isTombstone, try transaction.get(id, in: keyspaces.docs) != nil {
+    if isTombstone, try transaction.contains(id, in: keyspaces.docs) {
       try check.report(subject, "there is a live document of the same ID")
     }
     try checkBody(
       record.body, keyCount: record.keyCount, subject, "its body",
-      at: BlobCheck.Place(keyspace: isTombstone ? keyspaces.deleted : keyspaces.docs, key: Array(id)))
+      at: BlobCheck.Place(keyspace: isTombstone ? keyspaces.deleted : keyspaces.docs, key: [UInt8](copying: id)))
     try tree.decode(record.tree)
     if let history = record.history {
       // What is pruned and still stored has its bodies, too.
-      try tree.addHistory(of: id, history, transaction, includingPruned: true)
+      try id.withUnsafeBytes { try tree.addHistory(of: $0, history, transaction, includingPruned: true) }
     }
     try checkTree(record, subject)
   }
@@ -143,7 +143,7 @@ final class DocumentCheck {
       // Those of replaced revisions go with compaction; a leaf's stays.
       guard node.isLeaf else { continue }
       let isThere = try withSequenceKey(node.sequence) {
-        try transaction.get($0, in: keyspaces.conflicts) != nil
+        try transaction.contains($0.bytes, in: keyspaces.conflicts)
       }
       if !isThere {
         try check.report(
@@ -153,33 +153,35 @@ final class DocumentCheck {
   }
 
   /// The document's entry in the changes.
-  private func checkChange(_ id: UnsafeRawBufferPointer, _ record: DocumentRecord, _ subject: String) throws {
-    try withSequenceKey(record.sequence) { key in
-      guard let change = try transaction.get(key, in: keyspaces.changes) else {
-        return try check.report(subject, "its change, \(record.sequence), is missing")
-      }
-      guard change.count > 1, compareBytes(UnsafeRawBufferPointer(rebasing: change[1...]), id) == 0 else {
-        return try check.report(subject, "the change \(record.sequence) is another document's")
-      }
-      // Where it came from is said by the change alone.
-      if DocumentRecord.Flags(rawValue: change[0]).subtracting(.fromSync) != record.flags {
-        try check.report(subject, "its change, \(record.sequence), has other flags")
+  private func checkChange(_ id: RawSpan, _ record: DocumentRecord, _ subject: String) throws {
+    let found = try withSequenceKey(record.sequence) { key in
+      try transaction.read(key.bytes, in: keyspaces.changes) { value in
+        guard let change = try? StoredChange(value), change.id.isEqual(to: id) else {
+          return try check.report(subject, "the change \(record.sequence) is another document's")
+        }
+        // Where it came from is said by the change alone.
+        if change.flags.subtracting(.fromSync) != record.flags {
+          try check.report(subject, "its change, \(record.sequence), has other flags")
+        }
       }
     }
+    if !found { try check.report(subject, "its change, \(record.sequence), is missing") }
   }
 
   private func checkBody(
-    _ body: UnsafeRawBufferPointer, keyCount: Int, _ subject: String, _ what: String,
+    _ body: RawSpan, keyCount: Int, _ subject: String, _ what: String,
     at place: BlobCheck.Place
   ) throws {
     if keyCount > sharedKeys.count {
       try check.report(subject, "\(what) needs \(keyCount) shared keys, and there are \(sharedKeys.count)")
     }
-    guard let root = FleeceReader.root(of: body), root.type == .dict else {
+    guard let root = Value(rootOf: body), root.type == .dict else {
       return try check.report(subject, "\(what) can't be read")
     }
     if isDeep {
-      do { try validate(body, sharedKeyCount: min(keyCount, sharedKeys.count)) } catch {
+      do {
+        try body.withUnsafeBytes { try validate($0, sharedKeyCount: min(keyCount, sharedKeys.count)) }
+      } catch {
         return try check.report(subject, "\(what) can't be read: \(error)")
       }
     }
@@ -192,17 +194,16 @@ final class DocumentCheck {
   // MARK: changes
 
   private func checkChanges() throws {
-    try transaction.unsafeScan(keyspaces.changes) { key, value in
+    try transaction.scan(keyspaces.changes) { key, value in
       counts[2, default: 0] += 1
       try check.step()
-      guard key.count == 8, value.count > 1 else {
+      guard let sequence = StoredChange.sequence(of: key), let change = try? StoredChange(value) else {
         try check.report("keyspace changes", "an entry can't be read")
         return true
       }
-      let sequence = UInt64(bigEndian: key.loadUnaligned(as: UInt64.self))
       // Whether it is the right document's was seen there.
       if !sequences.contains(sequence) {
-        let id = String(decoding: UnsafeRawBufferPointer(rebasing: value[1...]), as: UTF8.self)
+        let id = String(copying: change.id)
         try check.report("keyspace changes", "\(sequence) of '\(id)' is no document's latest change")
       }
       return true
@@ -214,14 +215,13 @@ final class DocumentCheck {
   private func checkBodies(_ keyspace: Keyspace, known: SequenceSet) throws {
     let isOfLeaves = keyspace == keyspaces.conflicts
     let subject = isOfLeaves ? "keyspace conflicts" : "keyspace bodies"
-    try transaction.unsafeScan(keyspace) { key, value in
+    try transaction.scan(keyspace) { key, value in
       counts[isOfLeaves ? 4 : 3, default: 0] += 1
       try check.step()
-      guard key.count == 8 else {
+      guard let sequence = StoredChange.sequence(of: key) else {
         try check.report(subject, "a key isn't a sequence")
         return true
       }
-      let sequence = UInt64(bigEndian: key.loadUnaligned(as: UInt64.self))
       if !known.contains(sequence) {
         try check.report(subject, "the body \(sequence) is no revision's")
       }
@@ -229,7 +229,7 @@ final class DocumentCheck {
         let body = try BodyRecord(value)
         try checkBody(
           body.body, keyCount: body.keyCount, subject, "the body \(sequence)",
-          at: BlobCheck.Place(keyspace: keyspace, key: Array(key)))
+          at: BlobCheck.Place(keyspace: keyspace, key: [UInt8](copying: key)))
       } catch let error as DocumentError {
         try check.report(subject, "the body \(sequence): \(error.message)")
       }
@@ -243,18 +243,19 @@ final class DocumentCheck {
   private func checkHistories() throws {
     guard let keyspace = try transaction.keyspace(named: HistoryBlock.keyspace) else { return }
     var last: [UInt8] = []
-    try transaction.unsafeScan(keyspace, .all, order: .ascending, fetch: .keys) { key, _ in
+    try transaction.scan(keyspace, .all, order: .ascending, fetch: .keys) { key, _ in
       counts[6, default: 0] += 1
       try check.step()
       guard let id = HistoryBlock.documentID(in: key) else {
         try check.report("keyspace history", "a key can't be read")
         return true
       }
-      guard !last.elementsEqual(id) else { return true }
-      last = Array(id)
-      let hasHistory = try last.withUnsafeBytes {
-        let record = try transaction.get($0, in: keyspaces.docs) ?? transaction.get($0, in: keyspaces.deleted)
-        return try record.map { try DocumentRecord($0).history != nil } ?? false
+      guard !id.isEqual(to: last.span.bytes) else { return true }
+      last = [UInt8](copying: id)
+      var hasHistory = false
+      for keyspace in [keyspaces.docs, keyspaces.deleted] {
+        let found = try transaction.read(id, in: keyspace) { hasHistory = try DocumentRecord($0).history != nil }
+        if found { break }
       }
       if !hasHistory {
         let name = String(decoding: last, as: UTF8.self)
@@ -270,18 +271,15 @@ final class DocumentCheck {
 
   /// Each document that expires has an entry in each, and is there.
   private func checkExpirations() throws {
-    try transaction.unsafeScan(keyspaces.expirations) { id, time in
+    try transaction.scan(keyspaces.expirations) { id, time in
       counts[5, default: 0] += 1
       try check.step()
-      let name = String(decoding: id, as: UTF8.self)
-      if try transaction.get(id, in: keyspaces.docs) == nil,
-        try transaction.get(id, in: keyspaces.deleted) == nil
-      {
+      let name = String(copying: id)
+      if try !transaction.contains(id, in: keyspaces.docs), try !transaction.contains(id, in: keyspaces.deleted) {
         try check.report("keyspace expirations", "'\(name)' expires, and there is no such document")
       }
-      let isByTime = try (Array(time) + Array(id)).withUnsafeBytes {
-        try time.count == 8 && transaction.get($0, in: keyspaces.expiry) != nil
-      }
+      let key = [UInt8](copying: time) + [UInt8](copying: id)
+      let isByTime = try time.byteCount == 8 && transaction.contains(key.span.bytes, in: keyspaces.expiry)
       if !isByTime {
         try check.report("keyspace expirations", "'\(name)' expires, and no time in \"expiry\" is its own")
       }

@@ -41,54 +41,54 @@ final class DocumentComparison {
     }
     try left.start()
     try right.start()
-    while true {
-      switch (left.current, right.current) {
-      case (nil, nil):
-        try compareNamed(.local, "local")
-        try compareNamed(.expiration, "expirations")
-        try compareIndexes()
-        return compared
-      case (let a?, nil): try only(a, isLeft: true)
-      case (nil, let b?): try only(b, isLeft: false)
-      case (let a?, let b?):
-        let order = compareBytes(a.id, b.id)
-        if order < 0 {
-          try only(a, isLeft: true)
-        } else if order > 0 {
-          try only(b, isLeft: false)
-        } else {
-          try compare(a, b)
-          try left.advance()
-          try right.advance()
-        }
+    while left.hasCurrent || right.hasCurrent {
+      let order = try order()
+      if order < 0 {
+        try only(isLeft: true)
+      } else if order > 0 {
+        try only(isLeft: false)
+      } else {
+        try left.withCurrent { a in try right.withCurrent { b in try compare(a, b) } }
+        try left.advance()
+        try right.advance()
       }
       compared += 1
       if compared & 1023 == 0 { try progress(compared) }
     }
+    try compareNamed(.local, "local")
+    try compareNamed(.expiration, "expirations")
+    try compareIndexes()
+    return compared
+  }
+
+  /// Which side's document comes first: negative for the left one, 0 when both are of one ID.
+  private func order() throws -> Int {
+    guard left.hasCurrent, right.hasCurrent else { return left.hasCurrent ? -1 : 1 }
+    return try left.withCurrent { a in try right.withCurrent { b in a.id.compare(b.id) } }
   }
 
   private func differ(_ id: String, _ kind: DocumentDifference.Kind, _ left: String, _ right: String) throws {
     try report(DocumentDifference(id, kind, left, right))
   }
 
-  private func only(_ document: ComparedDocuments.Stored, isLeft: Bool) throws {
-    let id = String(decoding: document.id, as: UTF8.self)
-    let words = document.isDeleted ? "a tombstone" : "a document"
+  private func only(isLeft: Bool) throws {
+    let side = isLeft ? left : right
+    let (id, words) = try side.withCurrent {
+      (String(copying: $0.id), $0.isDeleted ? "a tombstone" : "a document")
+    }
     try differ(id, .document, isLeft ? words : "none", isLeft ? "none" : words)
-    try (isLeft ? left : right).advance()
+    try side.advance()
   }
 
   // MARK: Documents
 
   private func compare(_ a: ComparedDocuments.Stored, _ b: ComparedDocuments.Stored) throws {
-    if haveSameKeys, a.bytes.count == b.bytes.count, compareBytes(a.bytes, b.bytes) == 0 {
+    if haveSameKeys, a.bytes.isEqual(to: b.bytes) {
       // The same bytes; bodies of other revisions and blobs lie elsewhere.
-      let record = try a.record()
-      if record.hasSingleRevision {
-        return try compareBlobs(record.body, a.id)
-      }
+      let record = try DocumentRecord(a.bytes)
+      if record.hasSingleRevision { return try compareBlobs(record.body, a.id) }
     }
-    let id = String(decoding: a.id, as: UTF8.self)
+    let id = String(copying: a.id)
     do { try compareRecords(a, b, id) } catch let error as DocumentError where error.documentID == nil {
       throw DocumentError(error.code, error.message, documentID: id)
     }
@@ -97,9 +97,10 @@ final class DocumentComparison {
   private func compareRecords(_ a: ComparedDocuments.Stored, _ b: ComparedDocuments.Stored, _ id: String)
     throws
   {
-    let (recordA, recordB) = (try a.record(), try b.record())
-    try left.loadTree(of: a, recordA)
-    try right.loadTree(of: b, recordB)
+    let recordA = try DocumentRecord(a.bytes)
+    let recordB = try DocumentRecord(b.bytes)
+    try left.loadTree(of: a.id, recordA)
+    try right.loadTree(of: b.id, recordB)
     if comparesSequences, recordA.sequence != recordB.sequence {
       try differ(id, .sequence, "\(recordA.sequence)", "\(recordB.sequence)")
     }
@@ -122,7 +123,7 @@ final class DocumentComparison {
         }
         other = place
       }
-      try compareRevision(index, other, recordA, recordB, a, b, id)
+      try compareRevision(index, other, recordA, recordB, a.id, id)
     }
     for (revision, _) in (placesOfB ?? [:]).sorted(by: { $0.value < $1.value }) {
       try differ(id, .revision, "none", "\(revision)")
@@ -131,7 +132,7 @@ final class DocumentComparison {
 
   private func compareRevision(
     _ index: Int, _ other: Int, _ recordA: DocumentRecord, _ recordB: DocumentRecord,
-    _ a: ComparedDocuments.Stored, _ b: ComparedDocuments.Stored, _ id: String
+    _ idBytes: RawSpan, _ id: String
   ) throws {
     let (nodeA, nodeB) = (left.tree.nodes[index], right.tree.nodes[other])
     func revision() -> RevisionID { left.tree.revisionID(of: index) }
@@ -149,41 +150,31 @@ final class DocumentComparison {
     if comparesSequences, nodeA.sequence != nodeB.sequence {
       try differ(id, .sequence, "\(revision()) \(nodeA.sequence)", "\(revision()) \(nodeB.sequence)")
     }
-    try compareBodies(
-      try body(of: index, recordA, left), try body(of: other, recordB, right), id, a.id, revision)
-  }
-
-  /// The body of a revision: in the record for the current one, else under its sequence. It ends with the next.
-  private func body(of index: Int, _ record: DocumentRecord, _ documents: ComparedDocuments) throws
-    -> UnsafeRawBufferPointer?
-  {
-    let node = documents.tree.nodes[index]
-    guard index > 0 else { return record.body }
-    return node.flags.contains(.hasBody) ? try documents.body(node.sequence, isLeaf: node.isLeaf) : nil
+    try left.withBody(of: index, recordA) { a in
+      try right.withBody(of: other, recordB) { b in try compareBodies(a, b, id, idBytes, revision) }
+    }
   }
 
   private func compareBodies(
-    _ a: UnsafeRawBufferPointer?, _ b: UnsafeRawBufferPointer?, _ id: String,
-    _ idBytes: UnsafeRawBufferPointer,
+    _ a: RawSpan?, _ b: RawSpan?, _ id: String, _ idBytes: RawSpan,
     _ revision: () -> RevisionID
   ) throws {
-    switch (a, b) {
-    case (nil, nil): return
-    case (_?, nil): try differ(id, .body, "\(revision()) here", "\(revision()) not here")
-    case (nil, _?): try differ(id, .body, "\(revision()) not here", "\(revision()) here")
-    case (let a?, let b?):
-      if haveSameKeys, a.count == b.count, compareBytes(a, b) == 0 { return try compareBlobs(a, idBytes) }
-      leftJSON.removeAll(keepingCapacity: true)
-      rightJSON.removeAll(keepingCapacity: true)
-      try left.writeJSON(a, into: &leftJSON)
-      try right.writeJSON(b, into: &rightJSON)
-      guard leftJSON == rightJSON else {
-        let difference = firstDifference()
-        return try differ(
-          id, .body, "\(revision()) …\(difference.left)", "\(revision()) …\(difference.right)")
-      }
-      try compareBlobs(a, idBytes)
+    guard let a else {
+      if b != nil { try differ(id, .body, "\(revision()) not here", "\(revision()) here") }
+      return
     }
+    guard let b else { return try differ(id, .body, "\(revision()) here", "\(revision()) not here") }
+    if haveSameKeys, a.isEqual(to: b) { return try compareBlobs(a, idBytes) }
+    leftJSON.removeAll(keepingCapacity: true)
+    rightJSON.removeAll(keepingCapacity: true)
+    try left.writeJSON(a, into: &leftJSON)
+    try right.writeJSON(b, into: &rightJSON)
+    guard leftJSON == rightJSON else {
+      let difference = firstDifference()
+      return try differ(
+        id, .body, "\(revision()) …\(difference.left)", "\(revision()) …\(difference.right)")
+    }
+    try compareBlobs(a, idBytes)
   }
 
   /// What the JSON of two bodies has from a little before where they part.
@@ -200,13 +191,13 @@ final class DocumentComparison {
   // MARK: Blobs
 
   /// Looks at the blobs that an equal body names, each digest once: are the bytes in both, and are they right?
-  private func compareBlobs(_ body: UnsafeRawBufferPointer, _ id: UnsafeRawBufferPointer) throws {
-    guard mayNameBlob(body), let root = FleeceReader.root(of: body) else { return }
+  private func compareBlobs(_ body: RawSpan, _ id: RawSpan) throws {
+    guard mayNameBlob(body), let root = Value(rootOf: body) else { return }
     try forEachBlobReference(in: root, sharedKeys: left.sharedKeys) { reference in
       guard let digest = reference.digest, seenBlobs.insert(digest).inserted else { return }
       let (a, b) = (try left.state(of: digest), try right.state(of: digest))
       if a != b {
-        try differ(String(decoding: id, as: UTF8.self), .blob, "\(digest) \(a)", "\(digest) \(b)")
+        try differ(String(copying: id), .blob, "\(digest) \(a)", "\(digest) \(b)")
       }
     }
   }
@@ -216,26 +207,28 @@ final class DocumentComparison {
   /// Compares a keyspace of small records under names, which say the same when they are the same bytes.
   private func compareNamed(_ kind: DocumentDifference.Kind, _ keyspace: String) throws {
     let (a, b) = (try left.cursor(over: keyspace), try right.cursor(over: keyspace))
-    var (entryA, entryB) = (try a?.next(), try b?.next())
-    func words(_ entry: Entry?) throws -> String {
-      try entry.map { try ComparedDocuments.words($0, kind) } ?? "none"
+    var (hasA, hasB) = (try a?.next() ?? false, try b?.next() ?? false)
+    func words(_ cursor: (any Cursor)?) throws -> String {
+      try cursor?.withEntry { try ComparedDocuments.words($0, $1, kind) } ?? "none"
     }
-    while entryA != nil || entryB != nil {
-      let order: Int
-      if let entryA, let entryB {
-        order = compareBytes(entryA.key, entryB.key)
-      } else {
-        order = entryA == nil ? 1 : -1
+    while hasA || hasB {
+      var order = hasA ? -1 : 1
+      var isEqual = false
+      if hasA, hasB, let a, let b {
+        try a.withEntry { keyA, valueA in
+          try b.withEntry { keyB, valueB in
+            order = keyA.compare(keyB)
+            isEqual = order == 0 && valueA.isEqual(to: valueB)
+          }
+        }
       }
-      let first = order <= 0 ? entryA : nil
-      let second = order >= 0 ? entryB : nil
-      guard let name = (first ?? second)?.key else { return }
-      let isEqual = order == 0 && compareBytes(first?.value ?? name, second?.value ?? name) == 0
-      if !isEqual {
-        try differ(String(decoding: name, as: UTF8.self), kind, try words(first), try words(second))
+      let (first, second) = (order <= 0 ? a : nil, order >= 0 ? b : nil)
+      if !isEqual, let named = first ?? second {
+        let name = try named.withEntry { key, _ in String(copying: key) }
+        try differ(name, kind, try words(first), try words(second))
       }
-      if order <= 0 { entryA = try a?.next() }
-      if order >= 0 { entryB = try b?.next() }
+      if order <= 0 { hasA = try a?.next() ?? false }
+      if order >= 0 { hasB = try b?.next() ?? false }
     }
   }
 
@@ -257,7 +250,7 @@ extension RevisionFlags {
 
 extension DocumentRecord {
   /// Whether there is no revision but the current one.
-  fileprivate var hasSingleRevision: Bool { history == nil && tree.first == 1 }
+  fileprivate var hasSingleRevision: Bool { history == nil && tree.byteCount > 0 && tree.unsafeLoad(as: UInt8.self) == 1 }
 }
 
 extension RevisionTree {

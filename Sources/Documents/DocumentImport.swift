@@ -71,7 +71,7 @@ public final class DocumentImport {
   public var bodyHasReservedNames: Bool { writer.encoder.underscoredName != nil }
 
   /// The body that was encoded last; valid until the next is.
-  public var body: Value? { FleeceReader.root(of: writer.encoder.fleece) }
+  public var body: UnsafeValue? { FleeceReader.root(of: writer.encoder.fleece) }
 
   /// The names that it can be read with.
   public var sharedKeys: SharedKeys { writer.contextOfNow?.sharedKeys ?? .empty }
@@ -91,8 +91,8 @@ public final class DocumentImport {
     }
     if tree.nodes.count > 1 { _ = tree.sort(watching: 0) }
     let current = tree.nodes[0]
-    if try transaction.get(id.bytes, in: keyspaces.docs) != nil { return false }
-    if writer.mayHaveTombstones, try transaction.get(id.bytes, in: keyspaces.deleted) != nil { return false }
+    if try transaction.contains(id.bytes.bytes, in: keyspaces.docs) { return false }
+    if writer.mayHaveTombstones, try transaction.contains(id.bytes.bytes, in: keyspaces.deleted) { return false }
     guard try encodeBody(current.sequence) else {
       throw DocumentError(
         .invalidBody, "the current revision has no body", documentID: writer.idText(id.bytes))

@@ -83,9 +83,9 @@ public final class DocumentInserter {
     try DocumentID.checkStored(id)
     return try store.writing { writer in
       let (transaction, keyspaces) = try writer.open()
-      var isStored = try transaction.get(id, in: keyspaces.docs) != nil
+      var isStored = try transaction.contains(id.bytes, in: keyspaces.docs)
       if !isStored, writer.mayHaveTombstones {
-        isStored = try transaction.get(id, in: keyspaces.deleted) != nil
+        isStored = try transaction.contains(id.bytes, in: keyspaces.deleted)
       }
       try buildTree(id, revisions, writer)
       var outcome = Outcome()
@@ -381,7 +381,7 @@ public final class DocumentInserter {
       document <= Self.highestKept,
       !bodySequences.contains(sequence)
     else { return false }
-    return try withSequenceKey(sequence) { try transaction.get($0, in: keyspaces.changes) == nil }
+    return try withSequenceKey(sequence) { try !transaction.contains($0.bytes, in: keyspaces.changes) }
   }
 
   // MARK: A document that is there

@@ -29,9 +29,9 @@ struct StoredHistory {
   @usableFromInline var count: UInt64
 }
 
-/// A stored document in place: valid as long as its bytes.
+/// A stored document in place. It can't outlive the bytes that it is a view of.
 @usableFromInline
-struct DocumentRecord {
+struct DocumentRecord: ~Escapable {
   @inlinable static var version: UInt8 { 1 }
   static let versionWithHistory: UInt8 = 2
 
@@ -52,55 +52,57 @@ struct DocumentRecord {
   @usableFromInline let keyCount: Int
   /// Nil when all revisions are in `tree`.
   @usableFromInline let history: StoredHistory?
-  @usableFromInline let tree: UnsafeRawBufferPointer
-  @usableFromInline let body: UnsafeRawBufferPointer
+  @usableFromInline let tree: RawSpan
+  @usableFromInline let body: RawSpan
 
   @inlinable @inline(__always)
-  init(_ bytes: UnsafeRawBufferPointer) throws {
+  @_lifetime(copy bytes)
+  init(_ bytes: RawSpan) throws {
     // Most: numbers of at most three bytes, all of them within the first of the record.
     var offset = 2
-    guard bytes.count >= 16, let start = bytes.baseAddress, start.load(as: UInt8.self) == Self.version,
-      let sequence = Self.shortVarint(start, &offset), let keyCount = Self.shortVarint(start, &offset),
-      let treeLength = Self.shortVarint(start, &offset), sequence > 0, keyCount <= 2048,
-      treeLength <= bytes.count &- offset
+    guard bytes.byteCount >= 16, bytes.unsafeLoad(as: UInt8.self) == Self.version,
+      let sequence = Self.shortVarint(bytes, &offset), let keyCount = Self.shortVarint(bytes, &offset),
+      let treeLength = Self.shortVarint(bytes, &offset), sequence > 0, keyCount <= 2048,
+      treeLength <= bytes.byteCount &- offset
     else {
       self = try DocumentRecord(checking: bytes)
       return
     }
-    flags = Flags(rawValue: start.load(fromByteOffset: 1, as: UInt8.self))
+    flags = Flags(rawValue: bytes.unsafeLoad(fromByteOffset: 1, as: UInt8.self))
     self.sequence = UInt64(truncatingIfNeeded: sequence)
     self.keyCount = keyCount
     history = nil
-    tree = UnsafeRawBufferPointer(start: start + offset, count: treeLength)
-    body = UnsafeRawBufferPointer(
-      start: start + offset + treeLength, count: bytes.count &- offset &- treeLength)
+    tree = bytes.extracting(unchecked: offset..<(offset &+ treeLength))
+    body = bytes.extracting(unchecked: (offset &+ treeLength)..<bytes.byteCount)
   }
 
-  /// A varint of at most three bytes; nil for a longer one. Reads as many.
+  /// A varint of at most three bytes; nil for a longer one. Reads as many, which are there: 16 are, and three numbers end
+  /// before that.
   @inlinable @inline(__always)
-  static func shortVarint(_ start: UnsafeRawPointer, _ offset: inout Int) -> Int? {
-    var value = Int(start.load(fromByteOffset: offset, as: UInt8.self))
+  static func shortVarint(_ bytes: RawSpan, _ offset: inout Int) -> Int? {
+    var value = Int(bytes.unsafeLoad(fromUncheckedByteOffset: offset, as: UInt8.self))
     offset &+= 1
     if value < 0x80 { return value }
-    var byte = Int(start.load(fromByteOffset: offset, as: UInt8.self))
+    var byte = Int(bytes.unsafeLoad(fromUncheckedByteOffset: offset, as: UInt8.self))
     offset &+= 1
     value = value & 0x7F | (byte & 0x7F) &<< 7
     if byte < 0x80 { return value }
-    byte = Int(start.load(fromByteOffset: offset, as: UInt8.self))
+    byte = Int(bytes.unsafeLoad(fromUncheckedByteOffset: offset, as: UInt8.self))
     offset &+= 1
     return byte < 0x80 ? value | byte &<< 14 : nil
   }
 
   /// Any record.
   @usableFromInline @inline(never)
-  init(checking bytes: UnsafeRawBufferPointer) throws {
+  @_lifetime(copy bytes)
+  init(checking bytes: RawSpan) throws {
     var reader = ByteReader(bytes)
     guard let version = reader.byte(), let flags = reader.byte(), let sequence = reader.varint(),
       sequence > 0, sequence <= maximumSequence, let keyCount = reader.varint(), keyCount <= 2048
     else { throw DocumentRecord.unreadable(bytes) }
     history = version == DocumentRecord.version ? nil : try DocumentRecord.history(version, &reader)
     guard let treeLength = reader.varint(),
-      treeLength <= UInt64(bytes.count), let tree = reader.bytes(Int(treeLength))
+      treeLength <= UInt64(bytes.byteCount), let tree = reader.bytes(Int(treeLength))
     else { throw DocumentRecord.unreadable(bytes) }
     self.flags = Flags(rawValue: flags)
     self.sequence = sequence
@@ -118,30 +120,37 @@ struct DocumentRecord {
   }
 
   /// Why bytes aren't a record: those of a later version may not read as one at all.
-  private static func unreadable(_ bytes: UnsafeRawBufferPointer) -> DocumentError {
-    bytes.first.map { $0 > versionWithHistory } ?? false ? unsupported : damaged
+  private static func unreadable(_ bytes: RawSpan) -> DocumentError {
+    bytes.byteCount > 0 && bytes.unsafeLoad(as: UInt8.self) > versionWithHistory ? unsupported : damaged
   }
 
   static let damaged = DocumentError(.damaged, "a stored document can't be read")
   static let unsupported = DocumentError(
     .unsupportedVersion, "a stored document is of a version that this release doesn't know")
 
-  /// The current revision, the first of the tree, without looking at the others.
-  func currentRevision() throws -> (id: StoredRevisionID, flags: RevisionFlags) {
+  /// The ID of the current revision.
+  func currentRevisionID() throws -> RevisionID {
+    let id = try currentRevision()
+    return RevisionID(generation: id.generation, suffix: id.suffix.text)
+  }
+
+  /// The ID of the current revision, the first of the tree, without looking at the others. It ends with the record.
+  func currentRevision() throws -> StoredRevisionID {
     var reader = ByteReader(tree)
-    guard reader.varint() != nil, let flags = reader.byte(), reader.varint() != nil,
-      reader.varint() != nil, let id = StoredRevisionID(&reader)
+    guard reader.varint() != nil, reader.byte() != nil, reader.varint() != nil, reader.varint() != nil,
+      let id = StoredRevisionID(&reader)
     else { throw RevisionTree.damaged }
-    return (id, RevisionFlags(rawValue: flags))
+    return id
   }
 }
 
 /// The body of a revision that isn't the current one, in place.
-struct BodyRecord {
+struct BodyRecord: ~Escapable {
   let keyCount: Int
-  let body: UnsafeRawBufferPointer
+  let body: RawSpan
 
-  init(_ bytes: UnsafeRawBufferPointer) throws {
+  @_lifetime(copy bytes)
+  init(_ bytes: RawSpan) throws {
     var reader = ByteReader(bytes)
     guard let keyCount = reader.varint(), keyCount <= 2048 else { throw DocumentRecord.damaged }
     self.keyCount = Int(keyCount)

@@ -17,45 +17,41 @@ extension DocumentSnapshot {
     var left = documents.limit
     var skip = max(0, documents.skip)
     /// False when that is enough.
-    func take(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool {
-      let record = try DocumentRecord(value)
-      if documents.mode == .onlyConflicts, !record.flags.contains(.conflicted) { return true }
+    func take(_ key: RawSpan, _ value: RawSpan) throws -> Bool {
+      let view = try DocumentView(idBytes: key, record: value, sharedKeys: sharedKeys)
+      if documents.mode == .onlyConflicts, !view.isConflicted { return true }
       guard skip == 0 else {
         skip -= 1
         return true
       }
       left -= 1
-      let view = DocumentView(idBytes: key, bytes: value, record: record, sharedKeys: sharedKeys)
       return try body(view) && left > 0
     }
     let keyspaces = context.keyspaces
     if let keys = documents.keys {
       for id in documents.isDescending ? keys.reversed() : keys {
         let goesOn = try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
-          if let found = try transaction.get(key, in: keyspaces.docs) { return try take(key, found) }
-          guard documents.mode == .includingDeleted,
-            let found = try transaction.get(key, in: keyspaces.deleted)
-          else { return true }
-          return try take(key, found)
+          let key = key.bytes
+          let goesOn = try transaction.withValue(at: key, in: keyspaces.docs) { try take(key, $0) }
+          if let goesOn { return goesOn }
+          guard documents.mode == .includingDeleted else { return true }
+          return try transaction.withValue(at: key, in: keyspaces.deleted) { try take(key, $0) } ?? true
         }
         guard goesOn else { return }
       }
     } else if let range = documents.range {
       if documents.mode == .onlyConflicts, let ids = try conflictedIDs(range, transaction, keyspaces) {
         for id in documents.isDescending ? ids.reversed() : ids {
-          let found = try id.withUnsafeBytes { key in
-            try transaction.get(key, in: keyspaces.docs).map { try take(key, $0) }
-          }
-          if found == false { return }
+          let key = id.span.bytes
+          if try transaction.withValue(at: key, in: keyspaces.docs, { try take(key, $0) }) == false { return }
         }
       } else if documents.mode == .includingDeleted, try transaction.count(of: keyspaces.deleted) > 0 {
         try merge(
-          transaction.unsafeCursor(in: keyspaces.docs, range),
-          transaction.unsafeCursor(in: keyspaces.deleted, range),
+          transaction.cursor(in: keyspaces.docs, range), transaction.cursor(in: keyspaces.deleted, range),
           isDescending: documents.isDescending, take)
       } else {
         let order: ScanOrder = documents.isDescending ? .descending : .ascending
-        try transaction.unsafeScan(keyspaces.docs, range, order: order, fetch: .entries, take)
+        try transaction.scan(keyspaces.docs, range, order: order, fetch: .entries, take)
       }
     }
   }
@@ -70,11 +66,10 @@ extension DocumentSnapshot {
     guard limit > 0 else { return [] }
     guard try limit < max(1_000, transaction.count(of: keyspaces.docs) / 8) else { return nil }
     var ids: [[UInt8]] = []
-    try transaction.unsafeScan(keyspaces.changes, order: .stored) { _, change in
-      guard let flags = change.first else { throw DocumentRecord.damaged }
-      if DocumentRecord.Flags(rawValue: flags).contains(.conflicted) {
-        let id = UnsafeRawBufferPointer(rebasing: change[1...])
-        if range.contains(id) { ids.append(Array(id)) }
+    try transaction.scan(keyspaces.changes, order: .stored) { _, change in
+      let change = try StoredChange(change)
+      if change.flags.contains(.conflicted), range.contains(change.id) {
+        ids.append([UInt8](copying: change.id))
       }
       return true
     }
@@ -93,26 +88,21 @@ extension DocumentSnapshot {
 
   /// Goes through two cursors in one order.
   private func merge(
-    _ first: any UnsafeCursor, _ second: any UnsafeCursor, isDescending: Bool,
-    _ take: (UnsafeRawBufferPointer, UnsafeRawBufferPointer) throws -> Bool
+    _ first: any Cursor, _ second: any Cursor, isDescending: Bool, _ take: (RawSpan, RawSpan) throws -> Bool
   ) throws {
-    var left = isDescending ? try first.last() : try first.first()
-    var right = isDescending ? try second.last() : try second.first()
-    while true {
-      let takesLeft: Bool
-      switch (left, right) {
-      case (nil, nil): return
-      case (.some, nil): takesLeft = true
-      case (nil, .some): takesLeft = false
-      case (.some(let left), .some(let right)):
-        takesLeft = (compareBytes(left.key, right.key) < 0) != isDescending
+    var hasFirst = isDescending ? try first.last() : try first.first()
+    var hasSecond = isDescending ? try second.last() : try second.first()
+    while hasFirst || hasSecond {
+      var takesFirst = hasFirst
+      if hasFirst, hasSecond {
+        let order = try first.withEntry { key, _ in try second.withEntry { other, _ in key.compare(other) } }
+        takesFirst = (order < 0) != isDescending
       }
-      if takesLeft {
-        guard let entry = left, try take(entry.key, entry.value) else { return }
-        left = isDescending ? try first.previous() : try first.next()
+      guard try (takesFirst ? first : second).withEntry(take) else { return }
+      if takesFirst {
+        hasFirst = isDescending ? try first.previous() : try first.next()
       } else {
-        guard let entry = right, try take(entry.key, entry.value) else { return }
-        right = isDescending ? try second.previous() : try second.next()
+        hasSecond = isDescending ? try second.previous() : try second.next()
       }
     }
   }
@@ -136,8 +126,8 @@ extension AllDocuments {
 }
 
 extension KeyRange {
-  fileprivate func contains(_ key: UnsafeRawBufferPointer) -> Bool {
-    func order(_ bound: [UInt8]) -> Int { bound.withUnsafeBytes { compareBytes(key, $0) } }
+  fileprivate func contains(_ key: RawSpan) -> Bool {
+    func order(_ bound: [UInt8]) -> Int { key.compare(bound.span.bytes) }
     switch lower {
     case .unbounded: break
     case .inclusive(let bound): if order(bound) < 0 { return false }

@@ -2,24 +2,35 @@ import Blobs
 import Fleece
 import Storage
 
-/// A document of a snapshot with its whole tree, where it lies: valid inside the closure it is handed to.
-public struct DocumentTree {
+/// A document of a snapshot with its whole tree, where it lies. It can't leave the closure that it is lent to.
+public struct DocumentTree: ~Escapable {
   /// The ID's UTF-8.
-  public let idBytes: UnsafeRawBufferPointer
+  public let idBytes: RawSpan
   /// The sequence of the document's latest change.
   public let sequence: UInt64
   /// The current revision first, then other leaves, then their ancestors by generation; with the bodies that are here.
+  /// They end with the closure as well, which the compiler doesn't watch.
   public let revisions: UnsafeBufferPointer<ForeignRevision>
   /// When it expires, in milliseconds since 1970.
   public let expiration: Int64?
 
+  @_lifetime(copy idBytes)
+  init(
+    idBytes: RawSpan, sequence: UInt64, revisions: UnsafeBufferPointer<ForeignRevision>, expiration: Int64?
+  ) {
+    self.idBytes = idBytes
+    self.sequence = sequence
+    self.revisions = revisions
+    self.expiration = expiration
+  }
+
   /// The document's ID.
-  public var id: String { String(decoding: idBytes, as: UTF8.self) }
+  public var id: String { String(copying: idBytes) }
 }
 
 extension DocumentSnapshot {
   /// Calls `body` with each document, then with each tombstone, by ID, until it returns false: all that is stored of
-  /// them. Inside, nothing else may be read from the snapshot.
+  /// them.
   public func forEachTree(_ body: (DocumentTree) throws -> Bool) throws {
     let (transaction, context) = try open()
     let keyspaces = context.keyspaces
@@ -32,14 +43,15 @@ extension DocumentSnapshot {
     defer { if isOfBatch { store.writer.endScan() } }
     var goesOn = true
     for keyspace in [keyspaces.docs, keyspaces.deleted] where goesOn {
-      try transaction.unsafeScan(keyspace, .all, order: .ascending, fetch: .entries) { key, value in
+      try transaction.scan(keyspace, .all, order: .ascending, fetch: .entries) { key, value in
         let record = try DocumentRecord(value)
         do {
           try tree.decode(record.tree)
-          if let history = record.history { try tree.addHistory(of: key, history, transaction) }
+          if let history = record.history {
+            try key.withUnsafeBytes { try tree.addHistory(of: $0, history, transaction) }
+          }
         } catch let error as DocumentError {
-          throw DocumentError(
-            error.code, error.message, documentID: String(decoding: key, as: UTF8.self))
+          throw DocumentError(error.code, error.message, documentID: String(copying: key))
         }
         bodies.removeAll()
         ranges.removeAll(keepingCapacity: true)
@@ -48,8 +60,8 @@ extension DocumentSnapshot {
           let start = bodies.count
           if index > 0, node.flags.contains(.hasBody) {
             try withSequenceKey(node.sequence) { key in
-              let stored = try transaction.get(key, in: node.isLeaf ? keyspaces.conflicts : keyspaces.bodies)
-              if let stored { bodies.append(try BodyRecord(stored).body) }
+              let keyspace = node.isLeaf ? keyspaces.conflicts : keyspaces.bodies
+              _ = try transaction.read(key.bytes, in: keyspace) { bodies.append(try BodyRecord($0).body) }
             }
           }
           ranges.append(start..<bodies.count)
@@ -58,7 +70,8 @@ extension DocumentSnapshot {
           let suffix = tree.suffix(of: node)
           var revisionBody = ForeignRevision.Body.none
           if index == 0 {
-            revisionBody = .fleece(record.body)
+            // As long as this closure, in which it is used up.
+            revisionBody = .fleece(record.body.withUnsafeBytes { $0 })
           } else if !ranges[index].isEmpty {
             revisionBody = .fleece(UnsafeRawBufferPointer(rebasing: bodies.bytes[ranges[index]]))
           }
@@ -69,10 +82,9 @@ extension DocumentSnapshot {
               sequence: node.sequence, body: revisionBody))
         }
         let expiration = hasExpirations ? try self.expiration(ofBytes: key) : nil
+        let sequence = record.sequence
         goesOn = try revisions.withUnsafeBufferPointer {
-          try body(
-            DocumentTree(
-              idBytes: key, sequence: record.sequence, revisions: $0, expiration: expiration))
+          try body(DocumentTree(idBytes: key, sequence: sequence, revisions: $0, expiration: expiration))
         }
         return goesOn
       }

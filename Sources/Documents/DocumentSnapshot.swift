@@ -117,12 +117,12 @@ public final class DocumentSnapshot {
   /// (`DocumentView.init(idBytes:record:sharedKeys:)`).
   public func forEachRecord(
     in range: KeyRange = .all, order: ScanOrder = .stored,
-    _ body: (_ id: UnsafeRawBufferPointer, _ record: UnsafeRawBufferPointer) throws -> Bool
+    _ body: (_ id: RawSpan, _ record: RawSpan) throws -> Bool
   ) throws {
     let (transaction, context) = try open()
     if isOfBatch { store.writer.beginScan() }
     defer { if isOfBatch { store.writer.endScan() } }
-    try transaction.unsafeScan(context.keyspaces.docs, range, order: order, fetch: .entries, body)
+    try transaction.scan(context.keyspaces.docs, range, order: order, fetch: .entries, body)
   }
 
   /// The same for tombstones, by ID.
@@ -139,9 +139,8 @@ public final class DocumentSnapshot {
     let sharedKeys = try store.currentSharedKeys(transaction, context)
     if isOfBatch { store.writer.beginScan() }
     defer { if isOfBatch { store.writer.endScan() } }
-    try transaction.unsafeScan(keyspace, range, order: order, fetch: .entries) { key, value in
-      let record = try DocumentRecord(value)
-      return try body(DocumentView(idBytes: key, bytes: value, record: record, sharedKeys: sharedKeys))
+    try transaction.scan(keyspace, range, order: order, fetch: .entries) { key, value in
+      try body(DocumentView(idBytes: key, record: value, sharedKeys: sharedKeys))
     }
   }
 }

@@ -70,7 +70,7 @@ extension DocumentStore {
           context.keyspaces.docs, context.keyspaces.deleted, context.keyspaces.bodies,
           context.keyspaces.conflicts,
         ] {
-          try transaction.unsafeScan(keyspace, order: .stored) { _, value in
+          try transaction.scan(keyspace, order: .stored) { _, value in
             try sweep.keepAll(in: value)
             return !sweep.isEmpty
           }
@@ -94,22 +94,20 @@ extension DocumentStore {
           lower: .exclusive(
             (0..<8).map { UInt8(truncatingIfNeeded: removal.sequence >> UInt64(56 - 8 * $0)) }))
         for keyspace in [keyspaces.bodies, keyspaces.conflicts] {
-          try transaction.unsafeScan(keyspace, since) { _, value in
+          try transaction.scan(keyspace, since) { _, value in
             try removal.sweep.keepAll(in: value)
             return true
           }
         }
         var changed: [(id: [UInt8], isDeleted: Bool)] = []
-        try transaction.unsafeScan(keyspaces.changes, since) { _, value in
-          guard let flags = value.first else { throw DocumentRecord.damaged }
-          changed.append(
-            (Array(value.dropFirst()), DocumentRecord.Flags(rawValue: flags).contains(.deleted)))
+        try transaction.scan(keyspaces.changes, since) { _, value in
+          let change = try StoredChange(value)
+          changed.append(([UInt8](copying: change.id), change.flags.contains(.deleted)))
           return true
         }
         for (id, isDeleted) in changed {
-          try id.withUnsafeBytes { key in
-            let record = try transaction.get(key, in: isDeleted ? keyspaces.deleted : keyspaces.docs)
-            if let record { try removal.sweep.keepAll(in: record) }
+          _ = try transaction.read(id.span.bytes, in: isDeleted ? keyspaces.deleted : keyspaces.docs) {
+            try removal.sweep.keepAll(in: $0)
           }
         }
       }

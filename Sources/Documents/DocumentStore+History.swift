@@ -117,7 +117,7 @@ extension DocumentStore {
           body = try store.body(of: node.sequence, in: keyspace, transaction, context)
           hasBody = body != nil
         } else {
-          hasBody = try withSequenceKey(node.sequence) { try transaction.get($0, in: keyspace) != nil }
+          hasBody = try withSequenceKey(node.sequence) { try transaction.contains($0.bytes, in: keyspace) }
         }
       }
       return Revision(
@@ -137,16 +137,17 @@ extension DocumentStore {
   func body(
     of sequence: UInt64, in keyspace: Keyspace, _ transaction: any ReadTransaction, _ context: Context
   ) throws -> JSONValue? {
-    let copy = try withSequenceKey(sequence) { key in
-      try transaction.get(key, in: keyspace).map { StoredBytes(copying: $0) }
-    }
-    return try copy?.withBytes { bytes in
-      let record = try BodyRecord(bytes)
-      let keys =
-        record.keyCount > context.sharedKeys.count
-        ? try laterSharedKeys(record.keyCount, transaction, context) : context.sharedKeys
-      guard let root = FleeceReader.root(of: record.body) else { throw DocumentRecord.damaged }
-      return try undamaged { () throws(FleeceError) in try root.jsonValue(sharedKeys: keys) }
+    try withSequenceKey(sequence) { key in
+      try transaction.withValue(at: key.bytes, in: keyspace) { bytes in
+        let record = try BodyRecord(bytes)
+        let keys =
+          record.keyCount > context.sharedKeys.count
+          ? try laterSharedKeys(record.keyCount, transaction, context) : context.sharedKeys
+        guard let root = Value(rootOf: record.body) else { throw DocumentRecord.damaged }
+        do { return try root.jsonValue(sharedKeys: keys) } catch {
+          throw DocumentError(.damaged, "a stored body can't be read: \(error)")
+        }
+      }
     }
   }
 }

@@ -9,7 +9,7 @@ extension DocumentStore {
     try DocumentID.withValidated(id) { key in
       try reading { transaction, _ in
         guard let keyspace = try transaction.keyspace(named: DocumentStore.localKeyspace) else { return nil }
-        return try transaction.get(key, in: keyspace).map { try LocalDocument(id: id, $0) }
+        return try transaction.withValue(at: key.bytes, in: keyspace) { try LocalDocument(id: id, $0) }
       }
     }
   }
@@ -19,8 +19,8 @@ extension DocumentStore {
     try reading { transaction, _ in
       guard let keyspace = try transaction.keyspace(named: DocumentStore.localKeyspace) else { return [] }
       var ids: [String] = []
-      try transaction.unsafeScan(keyspace, .all, order: .ascending, fetch: .keys) { key, _ in
-        ids.append(String(decoding: key, as: UTF8.self))
+      try transaction.scan(keyspace, .all, order: .ascending, fetch: .keys) { key, _ in
+        ids.append(String(copying: key))
         return true
       }
       return ids
@@ -62,7 +62,7 @@ extension DocumentStore {
       record.append(varint: saved.generation)
       var json = json
       json.withUTF8 { record.append(UnsafeRawBufferPointer($0)) }
-      try transaction.put(key, record.bytes, in: keyspace)
+      try transaction.put(key.bytes, record.bytes.bytes, in: keyspace)
       return saved
     }
   }
@@ -76,7 +76,7 @@ extension DocumentStore {
       guard stored != nil else {
         throw DocumentError(.notFound, "there is no such local document", documentID: id)
       }
-      try transaction.delete(key, in: keyspace)
+      try transaction.delete(key.bytes, in: keyspace)
     }
   }
 
@@ -90,7 +90,7 @@ extension DocumentStore {
         let keyspace =
           try transaction.keyspace(named: DocumentStore.localKeyspace)
           ?? transaction.createKeyspace(DocumentStore.localKeyspace, shape: .entries)
-        let stored = try transaction.get(key, in: keyspace).map { try LocalDocument(id: id, $0) }
+        let stored = try transaction.withValue(at: key.bytes, in: keyspace) { try LocalDocument(id: id, $0) }
         guard control == .lastWriteWins || stored?.generation == generation else {
           throw DocumentError(
             .conflict,

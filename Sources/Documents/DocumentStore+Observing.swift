@@ -61,12 +61,12 @@ extension DocumentStore {
       var changes: [(id: String, flags: UInt8, sequence: UInt64)] = []
       let range = KeyRange(lower: .exclusive(sequenceBytes(begin)), upper: .inclusive(sequenceBytes(end)))
       if begin < end {
-        try transaction.unsafeScan(context.keyspaces.changes, range) { key, value in
-          guard key.count == 8, value.count > 1 else {
+        try transaction.scan(context.keyspaces.changes, range) { key, value in
+          let change = try StoredChange(value)
+          guard let sequence = StoredChange.sequence(of: key) else {
             throw DocumentError(.damaged, "an entry of the changes can't be read")
           }
-          let sequence = UInt64(bigEndian: key.loadUnaligned(as: UInt64.self))
-          changes.append((String(decoding: value.dropFirst(), as: UTF8.self), value[0], sequence))
+          changes.append((String(copying: change.id), change.flags.rawValue, sequence))
           guard changes.count < limit else {
             reached = sequence
             return false
@@ -93,17 +93,19 @@ extension DocumentStore {
     _ id: String, _ flags: UInt8?, _ transaction: any ReadTransaction, _ context: Context
   ) throws -> DocumentChange? {
     let document = try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
-      try
-        (transaction.get(key, in: context.keyspaces.docs)
-        ?? transaction.get(key, in: context.keyspaces.deleted)).map {
+      func document(in keyspace: Keyspace) throws -> Document? {
+        try transaction.withValue(at: key.bytes, in: keyspace) {
           try Document(id: id, record: $0, sharedKeys: context.sharedKeys)
         }
+      }
+      return try document(in: context.keyspaces.docs) ?? document(in: context.keyspaces.deleted)
     }
     guard let document else { return nil }
     let flagsOfChange =
       try flags
-      ?? withSequenceKey(document.sequence) { try transaction.get($0, in: context.keyspaces.changes)?.first }
-      ?? 0
+      ?? withSequenceKey(document.sequence) { key in
+        try transaction.withValue(at: key.bytes, in: context.keyspaces.changes) { try StoredChange($0).flags.rawValue }
+      } ?? 0
     return DocumentChange(
       kind: .saved, documentID: id, revisionID: document.revisionID, sequence: document.sequence,
       isDeleted: document.isDeleted, isConflicted: document.isConflicted,

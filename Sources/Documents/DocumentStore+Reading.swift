@@ -13,14 +13,18 @@ extension DocumentStore {
     _ id: String, includeDeleted: Bool, in transaction: any ReadTransaction, _ context: Context
   ) throws -> Document? {
     try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
-      var found = try transaction.get(key, in: context.keyspaces.docs)
+      func read(_ keyspace: Keyspace) throws -> Document? {
+        try transaction.withValue(at: key.bytes, in: keyspace) {
+          try Document(id: id, record: $0, sharedKeys: context.sharedKeys)
+        }
+      }
+      var found = try read(context.keyspaces.docs)
       var isDeleted = false
       if found == nil, includeDeleted {
-        found = try transaction.get(key, in: context.keyspaces.deleted)
+        found = try read(context.keyspaces.deleted)
         isDeleted = true
       }
-      guard let found else { return nil }
-      let document = try Document(id: id, record: found, sharedKeys: context.sharedKeys)
+      guard let document = found else { return nil }
       guard document.isDeleted == isDeleted else { throw DocumentRecord.damaged }
       guard document.keyCount > context.sharedKeys.count else { return document }
       return document.with(try laterSharedKeys(document.keyCount, transaction, context))
@@ -74,15 +78,15 @@ extension DocumentStore {
     let lower = (0..<8).map { UInt8(truncatingIfNeeded: sequence >> UInt64(56 - 8 * $0)) }
     if isOfBatch { writer.beginScan() }
     defer { if isOfBatch { writer.endScan() } }
-    try transaction.unsafeScan(context.keyspaces.changes, KeyRange(lower: .exclusive(lower))) { key, value in
-      guard key.count == 8, value.count > 1 else {
+    try transaction.scan(context.keyspaces.changes, KeyRange(lower: .exclusive(lower))) { key, value in
+      let change = try StoredChange(value)
+      guard let sequence = StoredChange.sequence(of: key) else {
         throw DocumentError(.damaged, "an entry of the changes can't be read")
       }
-      let flags = DocumentRecord.Flags(rawValue: value[0])
+      let flags = change.flags
       return try body(
         Change(
-          sequence: UInt64(bigEndian: key.loadUnaligned(as: UInt64.self)),
-          documentID: String(decoding: UnsafeRawBufferPointer(rebasing: value[1...]), as: UTF8.self),
+          sequence: sequence, documentID: String(copying: change.id),
           isDeleted: flags.contains(.deleted), isConflicted: flags.contains(.conflicted),
           isFromSync: flags.contains(.fromSync)))
     }

@@ -370,15 +370,18 @@ public final class DocumentStore: Sendable {
     var indexGeneration: UInt32 = 0
 
     init(_ transaction: any ReadTransaction, _ meta: Keyspace) throws {
-      let bytes = try State.key.withUnsafeBytes { try transaction.get($0, in: meta) }
-      guard let bytes else { return }
-      guard bytes.count == 10 || bytes.count == 14 else {
+      let key = State.key
+      _ = try transaction.read(key.span.bytes, in: meta) { try read($0) }
+    }
+
+    private mutating func read(_ bytes: RawSpan) throws {
+      guard bytes.byteCount == 10 || bytes.byteCount == 14 else {
         throw DocumentError(.damaged, "the record of the last sequence can't be read")
       }
-      lastSequence = UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self))
-      sharedKeyCount = Int(UInt16(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt16.self)))
-      if bytes.count == 14 {
-        indexGeneration = UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: 10, as: UInt32.self))
+      lastSequence = UInt64(bigEndian: bytes.unsafeLoadUnaligned(as: UInt64.self))
+      sharedKeyCount = Int(UInt16(bigEndian: bytes.unsafeLoadUnaligned(fromByteOffset: 8, as: UInt16.self)))
+      if bytes.byteCount == 14 {
+        indexGeneration = UInt32(bigEndian: bytes.unsafeLoadUnaligned(fromByteOffset: 10, as: UInt32.self))
       }
       guard lastSequence <= maximumSequence, sharedKeyCount <= 2048 else {
         throw DocumentError(.damaged, "the record of the last sequence can't be right")
@@ -394,7 +397,8 @@ public final class DocumentStore: Sendable {
           UnsafeMutableRawBufferPointer(rebasing: bytes[10..<14]).copyMemory(from: generation)
         }
         let record = UnsafeRawBufferPointer(rebasing: bytes[..<(indexGeneration == 0 ? 10 : 14)])
-        try State.key.withUnsafeBytes { try transaction.put($0, record, in: meta) }
+        let key = State.key
+        try transaction.put(key.span.bytes, record.bytes, in: meta)
       }
     }
   }

@@ -1,37 +1,28 @@
 import Fleece
 import Storage
 
-/// A document of a snapshot where it lies: valid inside the closure it is handed to, and not to be kept.
-public struct DocumentView {
+/// A document of a snapshot where it lies. It can't leave the closure that it is lent to; `document()` copies it.
+public struct DocumentView: ~Escapable {
   /// The ID's UTF-8 in place.
-  public let idBytes: UnsafeRawBufferPointer
+  public let idBytes: RawSpan
   /// The whole stored record in place.
-  public let bytes: UnsafeRawBufferPointer
+  public let bytes: RawSpan
   @usableFromInline let record: DocumentRecord
+  // The snapshot holds them, and lends the view.
   @usableFromInline unowned(unsafe) let sharedKeys: SharedKeys
 
+  /// The document of an entry that `DocumentSnapshot.forEachRecord` lent. Throws for what is no document.
   @inlinable @inline(__always)
-  init(
-    idBytes: UnsafeRawBufferPointer, bytes: UnsafeRawBufferPointer, record: DocumentRecord,
-    sharedKeys: SharedKeys
-  ) {
+  @_lifetime(copy idBytes, copy bytes)
+  public init(idBytes: RawSpan, record bytes: RawSpan, sharedKeys: SharedKeys) throws {
+    self.record = try DocumentRecord(bytes)
     self.idBytes = idBytes
     self.bytes = bytes
-    self.record = record
     self.sharedKeys = sharedKeys
   }
 
-  /// The document of an entry that `DocumentSnapshot.forEachRecord` handed out. Throws for what is no document.
-  @inlinable @inline(__always)
-  public init(
-    idBytes: UnsafeRawBufferPointer, record bytes: UnsafeRawBufferPointer, sharedKeys: SharedKeys
-  ) throws {
-    self.init(
-      idBytes: idBytes, bytes: bytes, record: try DocumentRecord(bytes), sharedKeys: sharedKeys)
-  }
-
   /// The document's ID.
-  public var id: String { String(decoding: idBytes, as: UTF8.self) }
+  public var id: String { String(copying: idBytes) }
   /// The sequence of the document's latest change.
   @inlinable public var sequence: UInt64 { record.sequence }
   /// A tombstone.
@@ -40,25 +31,22 @@ public struct DocumentView {
   public var isConflicted: Bool { record.flags.contains(.conflicted) }
 
   /// The body in place; nil when what is stored can't be read.
-  @inlinable public var body: Value? { FleeceReader.root(of: record.body) }
+  @inlinable public var body: Value? {
+    @_lifetime(copy self)
+    get { Value(rootOf: record.body) }
+  }
 
   /// The property of a resolved name in place, or nil.
-  public subscript(key: Key) -> Value? { FleeceReader.root(of: record.body)?[key] }
+  public subscript(key: Key) -> Value? {
+    @_lifetime(copy self)
+    get {
+      guard let body else { return nil }
+      return body[key]
+    }
+  }
 
   /// How many shared keys the body's encoder needed.
   @inlinable public var sharedKeyCount: Int { record.keyCount }
-
-  /// The same document in other memory, which has room for its `bytes` and, behind them, its `idBytes`. It ends with
-  /// that memory, and with the snapshot.
-  public func copied(to memory: UnsafeMutableRawPointer) throws -> DocumentView {
-    let record = UnsafeMutableRawBufferPointer(start: memory, count: bytes.count)
-    let id = UnsafeMutableRawBufferPointer(start: memory + bytes.count, count: idBytes.count)
-    record.copyMemory(from: bytes)
-    id.copyMemory(from: idBytes)
-    return DocumentView(
-      idBytes: UnsafeRawBufferPointer(id), bytes: UnsafeRawBufferPointer(record),
-      record: try DocumentRecord(UnsafeRawBufferPointer(record)), sharedKeys: sharedKeys)
-  }
 
   /// A document of its own, to keep.
   public func document() throws -> Document {
@@ -75,7 +63,6 @@ public struct DocumentView {
 
   /// The current revision's ID. Throws `damaged` when it can't be read.
   public func revisionID() throws -> RevisionID {
-    let id = try record.currentRevision().id
-    return RevisionID(generation: id.generation, suffix: id.suffix.text)
+    try record.currentRevisionID()
   }
 }

@@ -39,7 +39,7 @@ extension DocumentWriter {
 
   /// The first reserved name is known to be that of the attachments; there may be others.
   private func checkReservedNames(
-    _ root: Value, _ sharedKeys: SharedKeys, _ id: UnsafeRawBufferPointer
+    _ root: UnsafeValue, _ sharedKeys: SharedKeys, _ id: UnsafeRawBufferPointer
   ) throws {
     for entry in root.entries {
       guard let name = entry.utf8(in: sharedKeys), name.first == UInt8(ascii: "_"),
@@ -119,7 +119,7 @@ extension DocumentWriter {
       var entry: JSONObject?
       if index == 0 {
         let body = UnsafeRawBufferPointer(rebasing: self.stored.bytes[stored.bodyStart...])
-        entry = try attachment(name, in: body, sharedKeys)
+        entry = try attachment(name, in: body.bytes, sharedKeys)
       } else if found.flags.contains(.hasBody) {
         let keyspace = found.isLeaf ? keyspaces.conflicts : keyspaces.bodies
         entry = try attachment(name, at: found.sequence, in: keyspace, transaction, sharedKeys)
@@ -139,17 +139,20 @@ extension DocumentWriter {
     _ sharedKeys: SharedKeys
   ) throws -> JSONObject? {
     try withSequenceKey(sequence) { key in
-      try transaction.get(key, in: keyspace).flatMap {
+      try transaction.withValue(at: key.bytes, in: keyspace) {
         try attachment(name, in: BodyRecord($0).body, sharedKeys)
-      }
+      } ?? nil
     }
   }
 
   private func attachment(
-    _ name: String, in body: UnsafeRawBufferPointer, _ sharedKeys: SharedKeys
+    _ name: String, in body: RawSpan, _ sharedKeys: SharedKeys
   ) throws -> JSONObject? {
-    let value = FleeceReader.root(of: body)?.value(of: Attachment.property, sharedKeys: sharedKeys)
-    return try undamaged { () throws(FleeceError) in try value?.jsonValue(sharedKeys: sharedKeys) }?
-      .object?[name]?.object
+    guard let root = Value(rootOf: body),
+      let value = root.value(of: Attachment.property, sharedKeys: sharedKeys)
+    else { return nil }
+    do { return try value.jsonValue(sharedKeys: sharedKeys).object?[name]?.object } catch {
+      throw DocumentError(.damaged, "a stored body can't be read: \(error)")
+    }
   }
 }

@@ -72,9 +72,8 @@ extension DocumentWriter {
         other.append(varint: node.sequence)
         StoredRevisionID(generation: node.generation, suffix: tree.suffix(of: node)).append(to: &other)
       }
-      try HistoryBlock.key(id, tree.nodes[start].generation).withUnsafeBytes {
-        try transaction.put($0, other.bytes, in: keyspace)
-      }
+      let key = HistoryBlock.key(id, tree.nodes[start].generation)
+      try transaction.put(key.span.bytes, other.bytes.bytes, in: keyspace)
     }
     tree.removeOldest(blocks * size)
     var count = (newHistory?.count ?? 0) + UInt64(blocks * size)
@@ -93,7 +92,7 @@ extension DocumentWriter {
     let range = HistoryBlock.range(of: id, below: generation)
     var count: UInt64 = 0
     var bodies: [UInt64] = []
-    try transaction.unsafeScan(keyspace, range) { _, block in
+    try transaction.scan(keyspace, range) { _, block in
       try HistoryBlock.forEach(in: block) { revision, sequence, flags in
         count += 1
         if flags.contains(.hasBody), revision.generation < bodiesBelow { bodies.append(sequence) }

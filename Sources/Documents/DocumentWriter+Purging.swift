@@ -70,8 +70,8 @@ extension DocumentWriter {
     try transaction.put(id, record.bytes, in: isDeleted ? keyspaces.deleted : keyspaces.docs)
     try withSequenceKey(old.sequence) { key in
       // Where the latest change came from stays as it was.
-      let before = try transaction.get(key, in: keyspaces.changes)?.first ?? 0
-      if DocumentRecord.Flags(rawValue: before).contains(.fromSync) { flags.insert(.fromSync) }
+      let before = try transaction.withValue(at: key.bytes, in: keyspaces.changes) { try StoredChange($0).flags }
+      if before?.contains(.fromSync) == true { flags.insert(.fromSync) }
       other.removeAll()
       other.append(flags.rawValue)
       other.append(id)

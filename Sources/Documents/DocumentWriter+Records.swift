@@ -17,13 +17,13 @@ extension DocumentWriter {
   ) throws -> Stored? {
     history = nil
     isWhole = true
-    var found = try transaction.get(id, in: keyspaces.docs)
-    let isDeleted = found == nil
-    if isDeleted, mayHaveTombstones { found = try transaction.get(id, in: keyspaces.deleted) }
-    guard let found else { return nil }
     stored.removeAll()
-    stored.append(found)
-    let record = try DocumentRecord(stored.bytes)
+    let isDeleted = try !transaction.read(id.bytes, in: keyspaces.docs) { stored.append($0) }
+    if isDeleted {
+      guard mayHaveTombstones, try transaction.read(id.bytes, in: keyspaces.deleted, { stored.append($0) })
+      else { return nil }
+    }
+    let record = try DocumentRecord(stored.bytes.bytes)
     try tree.decode(record.tree)
     guard record.flags.contains(.deleted) == isDeleted, tree.nodes[0].isDeleted == isDeleted else {
       throw DocumentRecord.damaged
@@ -35,7 +35,7 @@ extension DocumentWriter {
     }
     return Stored(
       isDeleted: record.flags.contains(.deleted), sequence: record.sequence, keyCount: record.keyCount,
-      bodyStart: stored.count - record.body.count)
+      bodyStart: stored.count - record.body.byteCount)
   }
 
   /// Writes the document after a revision was added to `tree`: bodies to where they belong now, record, change.
@@ -155,12 +155,16 @@ extension DocumentWriter {
     _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
   ) throws {
     try withSequenceKey(leaf) { key in
-      guard let bytes = try transaction.get(key, in: keyspaces.conflicts) else {
+      let found = try transaction.read(key.bytes, in: keyspaces.conflicts) { bytes in
+        let body = try BodyRecord(bytes)
+        body.body.withUnsafeBytes {
+          compose(flags: flags, sequence, keyCount: body.keyCount, history: history, body: $0)
+        }
+      }
+      guard found else {
         throw DocumentError(.damaged, "the body of a conflicting revision is missing (sequence \(leaf))")
       }
-      let body = try BodyRecord(bytes)
-      compose(flags: flags, sequence, keyCount: body.keyCount, history: history, body: body.body)
-      try transaction.delete(key, in: keyspaces.conflicts)
+      try transaction.delete(key.bytes, in: keyspaces.conflicts)
     }
   }
 
@@ -178,13 +182,14 @@ extension DocumentWriter {
     _ sequence: UInt64, keeps: Bool, _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
   ) throws {
     try withSequenceKey(sequence) { key in
-      if keeps, options.keepsReplacedBodies, let bytes = try transaction.get(key, in: keyspaces.conflicts) {
-        other.removeAll()
-        other.append(bytes)
-        try transaction.put(key, other.bytes, in: keyspaces.bodies)
+      other.removeAll()
+      if keeps, options.keepsReplacedBodies,
+        try transaction.read(key.bytes, in: keyspaces.conflicts, { other.append($0) })
+      {
+        try transaction.put(key.bytes, other.bytes.bytes, in: keyspaces.bodies)
       }
-      try transaction.delete(key, in: keyspaces.conflicts)
-      if !keeps { try transaction.delete(key, in: keyspaces.bodies) }
+      try transaction.delete(key.bytes, in: keyspaces.conflicts)
+      if !keeps { try transaction.delete(key.bytes, in: keyspaces.bodies) }
     }
   }
 
@@ -255,9 +260,9 @@ extension DocumentWriter {
     var last: [UInt8] = []
     var count = 0
     let upper = withSequenceKey(min(end, maximumSequence)) { KeyRange.Bound.inclusive(Array($0)) }
-    try transaction.unsafeScan(keyspaces.bodies, KeyRange(upper: upper), order: .ascending, fetch: .keys) {
+    try transaction.scan(keyspaces.bodies, KeyRange(upper: upper), order: .ascending, fetch: .keys) {
       key, _ in
-      last = Array(key)
+      last = [UInt8](copying: key)
       count += 1
       return count < limit
     }

@@ -17,11 +17,11 @@ enum ExpirationTime {
     return (0..<8).map { UInt8(truncatingIfNeeded: stored >> UInt64(56 - 8 * $0)) }
   }
 
-  static func read(_ bytes: UnsafeRawBufferPointer) throws -> Int64 {
-    guard bytes.count >= 8 else {
+  static func read(_ bytes: RawSpan) throws -> Int64 {
+    guard bytes.byteCount >= 8 else {
       throw DocumentError(.damaged, "the time at which a document expires can't be read")
     }
-    return Int64(bitPattern: UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self)) ^ 1 << 63)
+    return Int64(bitPattern: UInt64(bigEndian: bytes.unsafeLoadUnaligned(as: UInt64.self)) ^ 1 << 63)
   }
 }
 
@@ -38,7 +38,8 @@ extension DocumentWriter {
   func setExpiration(_ id: UnsafeRawBufferPointer, _ milliseconds: Int64?) throws -> Bool {
     let (transaction, keyspaces) = try open()
     guard
-      try transaction.get(id, in: keyspaces.docs) != nil || transaction.get(id, in: keyspaces.deleted) != nil
+      try transaction.contains(id.bytes, in: keyspaces.docs)
+        || transaction.contains(id.bytes, in: keyspaces.deleted)
     else { return false }
     return try mutating {
       hasChangedExpirations = true
@@ -46,9 +47,9 @@ extension DocumentWriter {
       guard let milliseconds else { return true }
       other.removeAll()
       other.append(bigEndian: ExpirationTime.stored(milliseconds))
-      try transaction.put(id, other.bytes, in: keyspaces.expirations)
+      try transaction.put(id.bytes, other.bytes.bytes, in: keyspaces.expirations)
       other.append(id)
-      try transaction.put(other.bytes, UnsafeRawBufferPointer(start: nil, count: 0), in: keyspaces.expiry)
+      try transaction.put(other.bytes.bytes, RawSpan(), in: keyspaces.expiry)
       earliestExpiration = min(earliestExpiration ?? milliseconds, milliseconds)
       return true
     }
@@ -58,14 +59,13 @@ extension DocumentWriter {
   func removeExpiration(
     of id: UnsafeRawBufferPointer, _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
   ) throws {
-    guard try transaction.count(of: keyspaces.expirations) > 0,
-      let stored = try transaction.get(id, in: keyspaces.expirations)
-    else { return }
     other.removeAll()
-    other.append(stored)
+    guard try transaction.count(of: keyspaces.expirations) > 0,
+      try transaction.read(id.bytes, in: keyspaces.expirations, { other.append($0) })
+    else { return }
     other.append(id)
-    try transaction.delete(other.bytes, in: keyspaces.expiry)
-    try transaction.delete(id, in: keyspaces.expirations)
+    try transaction.delete(other.bytes.bytes, in: keyspaces.expiry)
+    try transaction.delete(id.bytes, in: keyspaces.expirations)
   }
 
   /// Purges documents whose time is over, the earliest first, at most `limit`; says how many there were.
@@ -74,10 +74,10 @@ extension DocumentWriter {
     let upper =
       ExpirationTime.bytes(milliseconds) + [UInt8](repeating: 0xFF, count: DocumentID.maximumStoredBytes)
     var due: [[UInt8]] = []
-    try transaction.unsafeScan(
+    try transaction.scan(
       keyspaces.expiry, KeyRange(upper: .inclusive(upper)), order: .ascending, fetch: .keys
     ) { key, _ in
-      due.append(Array(key))
+      due.append([UInt8](copying: key))
       return due.count < limit
     }
     return try mutating {
@@ -116,7 +116,7 @@ extension DocumentStore {
   public func expiration(of id: String) throws -> Int64? {
     try reading { transaction, context in
       try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
-        try transaction.get(key, in: context.keyspaces.expirations).map { try ExpirationTime.read($0) }
+        try transaction.withValue(at: key.bytes, in: context.keyspaces.expirations) { try ExpirationTime.read($0) }
       }
     }
   }
@@ -126,9 +126,9 @@ extension DocumentStore {
     guard limit > 0 else { return [] }
     return try reading { transaction, context in
       var found: [ScheduledExpiration] = []
-      try transaction.unsafeScan(context.keyspaces.expiry, .all, order: .ascending, fetch: .keys) { key, _ in
+      try transaction.scan(context.keyspaces.expiry, .all, order: .ascending, fetch: .keys) { key, _ in
         let time = try ExpirationTime.read(key)
-        let id = String(decoding: UnsafeRawBufferPointer(rebasing: key[8...]), as: UTF8.self)
+        let id = String(copying: key.extracting(droppingFirst: 8))
         found.append(ScheduledExpiration(documentID: id, milliseconds: time))
         return found.count < limit
       }
@@ -164,12 +164,12 @@ extension DocumentStore {
 extension DocumentSnapshot {
   /// When the document expires, in milliseconds since 1970; nil when it doesn't.
   public func expiration(of id: String) throws -> Int64? {
-    try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { try expiration(ofBytes: $0) }
+    try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { try expiration(ofBytes: $0.bytes) }
   }
 
   /// The same by the bytes of an ID that is stored: a lookup, without a check.
-  public func expiration(ofBytes id: UnsafeRawBufferPointer) throws -> Int64? {
+  public func expiration(ofBytes id: RawSpan) throws -> Int64? {
     let (transaction, context) = try open()
-    return try transaction.get(id, in: context.keyspaces.expirations).map { try ExpirationTime.read($0) }
+    return try transaction.withValue(at: id, in: context.keyspaces.expirations) { try ExpirationTime.read($0) }
   }
 }

@@ -31,20 +31,23 @@ enum HistoryBlock {
   }
 
   /// The document's ID in the key of a block; nil when it can't be one.
-  static func documentID(in key: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
-    guard key.count > 9, key[key.count - 9] == 0 else { return nil }
-    return UnsafeRawBufferPointer(rebasing: key.dropLast(9))
+  @_lifetime(copy key)
+  static func documentID(in key: RawSpan) -> RawSpan? {
+    guard key.byteCount > 9, key.unsafeLoad(fromByteOffset: key.byteCount - 9, as: UInt8.self) == 0 else {
+      return nil
+    }
+    return key.extracting(droppingLast: 9)
   }
 
   /// Calls `body` with each revision of a block, the newest first.
   static func forEach(
-    in block: UnsafeRawBufferPointer,
+    in block: RawSpan,
     _ body: (_ id: StoredRevisionID, _ sequence: UInt64, _ flags: RevisionFlags) throws -> Void
   ) throws {
     var reader = ByteReader(block)
     guard let version = reader.byte() else { throw damaged }
     guard version == HistoryBlock.version else { throw DocumentRecord.unsupported }
-    guard let count = reader.varint(), count > 0, count <= UInt64(block.count) else { throw damaged }
+    guard let count = reader.varint(), count > 0, count <= UInt64(block.byteCount) else { throw damaged }
     for _ in 0..<count {
       guard let flags = reader.byte().map({ RevisionFlags(rawValue: $0) }), !flags.contains(.leaf),
         let sequence = reader.varint(), sequence > 0, sequence <= maximumSequence,
@@ -61,7 +64,7 @@ enum HistoryBlock {
     _ body: (_ id: StoredRevisionID, _ sequence: UInt64, _ flags: RevisionFlags) throws -> Void
   ) throws {
     guard let keyspace = try transaction.keyspace(named: keyspace) else { throw damaged }
-    try transaction.unsafeScan(keyspace, range(of: id), order: .descending, fetch: .entries) { _, block in
+    try transaction.scan(keyspace, range(of: id), order: .descending, fetch: .entries) { _, block in
       try forEach(in: block, body)
       return true
     }

@@ -63,10 +63,11 @@ extension IndexMaintainer {
 public struct IndexedChange {
   /// The document's ID: UTF-8.
   public let documentID: UnsafeRawBufferPointer
-  /// The body that was current and live, nil when there was none. Valid until `update` returns.
-  public let old: Value?
-  /// The body that is, nil when the document is deleted or gone. Valid until `update` returns.
-  public let new: Value?
+  /// The body that was current and live, nil when there was none. It lies in a buffer of the writer, which fills it again
+  /// only after `update` has returned.
+  public let old: UnsafeValue?
+  /// The body that is, nil when the document is deleted or gone. As `old`, it is valid until `update` returns.
+  public let new: UnsafeValue?
   /// The names that both bodies are read with. They grow within a transaction: whoever has resolved names that had
   /// no number yet has to resolve them anew when `count` has changed.
   public let sharedKeys: SharedKeysBuilder
@@ -83,7 +84,7 @@ public struct IndexedChange {
   }
 
   @inline(__always)
-  private static func root(_ body: UnsafeRawBufferPointer?) throws -> Value? {
+  private static func root(_ body: UnsafeRawBufferPointer?) throws -> UnsafeValue? {
     guard let body else { return nil }
     guard let root = FleeceReader.root(of: body) else { throw DocumentRecord.damaged }
     return root
@@ -110,22 +111,21 @@ public struct IndexedDocuments {
   /// Nothing can be written meanwhile. `.stored` is fastest; `range` is of IDs.
   public func forEach(
     in range: KeyRange = .all, order: ScanOrder = .stored,
-    _ body: (_ documentID: UnsafeRawBufferPointer, _ body: Value) throws -> Bool
+    _ body: (_ documentID: RawSpan, _ body: Value) throws -> Bool
   ) throws {
-    try transaction.unsafeScan(keyspace, range, order: order, fetch: .entries) { key, value in
-      guard let root = FleeceReader.root(of: try DocumentRecord(value).body) else {
-        throw DocumentRecord.damaged
-      }
+    try transaction.scan(keyspace, range, order: order, fetch: .entries) { key, value in
+      let record = try DocumentRecord(value)
+      guard let root = Value(rootOf: record.body) else { throw DocumentRecord.damaged }
       return try body(key, root)
     }
   }
 
-  /// The body of a document, valid until the transaction's next read; nil when there is no live document.
-  public func body(of documentID: UnsafeRawBufferPointer) throws -> Value? {
-    guard let value = try transaction.get(documentID, in: keyspace) else { return nil }
-    guard let root = FleeceReader.root(of: try DocumentRecord(value).body) else {
-      throw DocumentRecord.damaged
+  /// Lends the body of a document; nil, and `body` isn't called, when there is no live document.
+  public func withBody<Result>(of documentID: RawSpan, _ body: (Value) throws -> Result) throws -> Result? {
+    try transaction.withValue(at: documentID, in: keyspace) { value in
+      let record = try DocumentRecord(value)
+      guard let root = Value(rootOf: record.body) else { throw DocumentRecord.damaged }
+      return try body(root)
     }
-    return root
   }
 }

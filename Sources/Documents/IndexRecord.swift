@@ -41,9 +41,9 @@ public struct IndexRecord: Sendable, Hashable {
   static func key(_ name: String) -> [UInt8] { keyPrefix + Array(name.utf8) }
 
   /// Reads an entry of `meta`.
-  init(key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) throws {
-    let rest = UnsafeRawBufferPointer(rebasing: key.dropFirst(IndexRecord.keyPrefix.count))
-    guard let name = String(validating: rest, as: UTF8.self), !name.isEmpty else {
+  init(key: RawSpan, value: RawSpan) throws {
+    let rest = key.extracting(droppingFirst: IndexRecord.keyPrefix.count)
+    guard let name = rest.withUnsafeBytes({ String(validating: $0, as: UTF8.self) }), !name.isEmpty else {
       throw DocumentError(.damaged, "the name of an index can't be read")
     }
     var reader = ByteReader(value)
@@ -56,8 +56,8 @@ public struct IndexRecord: Sendable, Hashable {
       let kind = reader.bytes(Int(length)), number > 0, let number = UInt32(exactly: number)
     else { throw IndexRecord.damaged(name) }
     self.init(
-      name: name, kind: String(decoding: kind, as: UTF8.self), number: number,
-      definition: [UInt8](reader.rest))
+      name: name, kind: String(copying: kind), number: number,
+      definition: [UInt8](copying: reader.rest))
   }
 
   private static func damaged(_ name: String) -> DocumentError {
@@ -103,7 +103,7 @@ final class IndexCatalog: Sendable {
   {
     guard generation > 0 else { return empty }
     var records: [IndexRecord] = []
-    try transaction.unsafeScan(meta, .prefix(IndexRecord.keyPrefix)) { key, value in
+    try transaction.scan(meta, .prefix(IndexRecord.keyPrefix)) { key, value in
       records.append(try IndexRecord(key: key, value: value))
       return true
     }

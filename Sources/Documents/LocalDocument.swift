@@ -26,7 +26,7 @@ public struct LocalDocument: Sendable, Hashable {
 
   static let version: UInt8 = 1
 
-  init(id: String, _ bytes: UnsafeRawBufferPointer) throws {
+  init(id: String, _ bytes: RawSpan) throws {
     var reader = ByteReader(bytes)
     guard let version = reader.byte() else { throw LocalDocument.damaged(id) }
     guard version == LocalDocument.version else {
@@ -34,7 +34,7 @@ public struct LocalDocument: Sendable, Hashable {
         .unsupportedVersion, "a local document is of version \(version), which this release doesn't know",
         documentID: id)
     }
-    guard let generation = reader.varint(), generation > 0, let body = try? JSONValue(json: reader.rest),
+    guard let generation = reader.varint(), generation > 0, let body = try? reader.rest.withUnsafeBytes({ try JSONValue(json: $0) }),
       case .object = body
     else { throw LocalDocument.damaged(id) }
     self.init(id: id, generation: generation, body: body)

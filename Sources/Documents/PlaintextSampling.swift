@@ -35,7 +35,7 @@ public struct PlaintextSampling {
       case "bodies", "conflicts":
         try each(of: keyspace) { key, value in
           samples.begin("a body in the keyspace", name)
-          if let body = try? BodyRecord(value) { addStrings(of: body.body) }
+          if let body = try? BodyRecord(value.bytes) { addStrings(of: body.body) }
         }
       case "meta":
         addPropertyNames(keyspace)
@@ -82,9 +82,9 @@ public struct PlaintextSampling {
   private func each(
     of keyspace: Keyspace, _ body: (UnsafeRawBufferPointer, UnsafeRawBufferPointer) throws -> Void
   ) throws {
-    try check.transaction.unsafeScan(keyspace, order: .stored) { key, value in
+    try check.transaction.scan(keyspace, order: .stored) { key, value in
       try check.step()
-      try body(key, value)
+      try key.withUnsafeBytes { key in try value.withUnsafeBytes { try body(key, $0) } }
       if samples.isFull { try whenFull() }
       return true
     }
@@ -95,22 +95,23 @@ public struct PlaintextSampling {
   private func addDocument(_ id: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
     samples.begin("document", id)
     samples.add(endOf: id)
-    guard let record = try? DocumentRecord(value) else {
+    guard let record = try? DocumentRecord(value.bytes) else {
       samples.add(somewhereIn: value)
       return
     }
-    samples.add(somewhereIn: record.tree)
+    record.tree.withUnsafeBytes { _ = samples.add(somewhereIn: $0) }
     addStrings(of: record.body)
   }
 
   /// Some of a body's strings and names, chosen with the same chance each.
-  private func addStrings(of body: UnsafeRawBufferPointer) {
-    guard let root = FleeceReader.root(of: body) else { return }
+  private func addStrings(of body: RawSpan) {
+    guard let root = Value(rootOf: body) else { return }
     var chosen: [UnsafeRawBufferPointer] = []
-    let wanted = min(4 + body.count / Self.bytesPerString, Self.mostStrings)
+    let wanted = min(4 + body.byteCount / Self.bytesPerString, Self.mostStrings)
     chosen.reserveCapacity(wanted)
     var seen: UInt64 = 0
-    Self.forEachString(in: root, depth: 0) { text in
+    // The pieces are used up before `body` ends.
+    Self.forEachString(in: root.unsafeValue, depth: 0) { text in
       seen += 1
       if chosen.count < wanted {
         chosen.append(text)
@@ -124,7 +125,7 @@ public struct PlaintextSampling {
 
   /// Calls `body` with each string, name and piece of data that is long enough to be looked for.
   private static func forEachString(
-    in value: Value, depth: Int, _ body: (UnsafeRawBufferPointer) -> Void
+    in value: UnsafeValue, depth: Int, _ body: (UnsafeRawBufferPointer) -> Void
   ) {
     func take(_ bytes: UnsafeRawBufferPointer?) {
       if let bytes, bytes.count >= PlaintextSamples.leastBytes { body(bytes) }

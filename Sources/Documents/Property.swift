@@ -5,13 +5,13 @@ public struct Property: @unchecked Sendable {
   private let record: StoredBytes
   private let sharedKeys: SharedKeys
   // Points into `record`, which never changes.
-  private let value: Value?
+  private let value: UnsafeValue?
 
-  init(_ key: Key, root: Value?, of record: StoredBytes, _ sharedKeys: SharedKeys) {
+  init(_ key: Key, root: UnsafeValue?, of record: StoredBytes, _ sharedKeys: SharedKeys) {
     self.init(withExtendedLifetime(record) { root?[key] }, of: record, sharedKeys)
   }
 
-  init(_ value: Value?, of record: StoredBytes, _ sharedKeys: SharedKeys) {
+  init(_ value: UnsafeValue?, of record: StoredBytes, _ sharedKeys: SharedKeys) {
     self.record = record
     self.sharedKeys = sharedKeys
     self.value = value

@@ -47,11 +47,11 @@ final class RevisionTree {
 
   // MARK: Reading and writing
 
-  func decode(_ bytes: UnsafeRawBufferPointer) throws {
+  func decode(_ bytes: RawSpan) throws {
     removeAll()
     var reader = ByteReader(bytes)
     // A node has at least 5 bytes.
-    guard let count = reader.varint(), count > 0, count <= UInt64(bytes.count / 5) else {
+    guard let count = reader.varint(), count > 0, count <= UInt64(bytes.byteCount / 5) else {
       throw RevisionTree.damaged
     }
     for index in 0..<Int(count) {
@@ -299,7 +299,8 @@ final class RevisionTree {
   }
 }
 
-/// A revision ID where it lies.
+/// A revision ID where it lies. The compiler doesn't watch its lifetime: it is made of bytes that the caller holds, in a
+/// closure that they are lent to or in a buffer of its own, and used up before that one ends or changes.
 struct StoredRevisionID {
   var generation: UInt64
   var suffix: StoredSuffix
@@ -316,7 +317,7 @@ struct StoredRevisionID {
       let bytes = reader.bytes(Int(length >> 1))
     else { return nil }
     self.generation = generation
-    suffix = StoredSuffix(bytes: bytes, isText: length & 1 == 1)
+    suffix = StoredSuffix(bytes: bytes.withUnsafeBytes { $0 }, isText: length & 1 == 1)
   }
 
   func append(to buffer: inout ByteBuffer) {

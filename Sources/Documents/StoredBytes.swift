@@ -4,6 +4,8 @@ struct StoredBytes: @unchecked Sendable {
   private final class Buffer: ManagedBuffer<Int, UInt8> {}
   private let buffer: ManagedBuffer<Int, UInt8>
 
+  init(copying bytes: RawSpan) { self = bytes.withUnsafeBytes { StoredBytes(copying: $0) } }
+
   init(copying bytes: UnsafeRawBufferPointer) {
     buffer = Buffer.create(minimumCapacity: bytes.count) { _ in bytes.count }
     buffer.withUnsafeMutablePointerToElements { elements in

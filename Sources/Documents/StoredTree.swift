@@ -9,8 +9,6 @@ public final class StoredTree {
   private var suffix = ByteBuffer(capacity: 512)
   private var id = ByteBuffer(capacity: 512)
   private var isLive = false
-  /// The current body where it is stored, until something else is read.
-  private var currentBody: UnsafeRawBufferPointer?
   /// The sequence of the document's latest change.
   public private(set) var sequence: UInt64 = 0
   /// The names that bodies are read with.
@@ -38,24 +36,24 @@ public final class StoredTree {
   public func load(_ id: UnsafeRawBufferPointer) throws -> Bool {
     self.id.removeAll()
     self.id.append(id)
-    guard let record = try read() else {
+    let found = try withRecord { record in
+      try tree.decode(record.tree)
+      sequence = record.sequence
+    }
+    guard found != nil else {
       tree.removeAll()
       return false
     }
-    try tree.decode(record.tree)
-    sequence = record.sequence
     return true
   }
 
-  private func read() throws -> DocumentRecord? {
+  private func withRecord<Result>(_ body: (DocumentRecord) throws -> Result) throws -> Result? {
     let (transaction, context) = try snapshot.open()
-    var found = try transaction.get(id.bytes, in: context.keyspaces.docs)
-    isLive = found != nil
-    if found == nil { found = try transaction.get(id.bytes, in: context.keyspaces.deleted) }
-    guard let found else { return nil }
-    let record = try DocumentRecord(found)
-    currentBody = record.body
-    return record
+    let key = id.bytes
+    let live = try transaction.withValue(at: key.bytes, in: context.keyspaces.docs) { try body(DocumentRecord($0)) }
+    isLive = live != nil
+    if let live { return live }
+    return try transaction.withValue(at: key.bytes, in: context.keyspaces.deleted) { try body(DocumentRecord($0)) }
   }
 
   /// Revisions of the document, the current one first.
@@ -87,20 +85,19 @@ public final class StoredTree {
     return tree.index(of: wanted)
   }
 
-  /// The body of a revision, nil when it isn't here; valid until the next one is asked for.
-  public func body(_ index: Int) throws -> Value? {
-    if index == 0 {
-      if let currentBody { return FleeceReader.root(of: currentBody) }
-      guard let record = try read() else { return nil }
-      return FleeceReader.root(of: record.body)
+  /// Lends the body of a revision; nil, and `body` isn't called, when it isn't here or can't be read.
+  public func withBody<Result>(_ index: Int, _ body: (Value) throws -> Result) throws -> Result? {
+    func take(_ bytes: RawSpan) throws -> Result? {
+      guard let root = Value(rootOf: bytes) else { return nil }
+      return try body(root)
     }
+    if index == 0 { return try withRecord { try take($0.body) } ?? nil }
     let node = tree.nodes[index]
     guard node.flags.contains(.hasBody) else { return nil }
     let (transaction, context) = try snapshot.open()
-    currentBody = nil
     let keyspace = node.isLeaf ? context.keyspaces.conflicts : context.keyspaces.bodies
     return try withSequenceKey(node.sequence) { key in
-      try transaction.get(key, in: keyspace).flatMap { FleeceReader.root(of: try BodyRecord($0).body) }
+      try transaction.withValue(at: key.bytes, in: keyspace) { try take(BodyRecord($0).body) } ?? nil
     }
   }
 

@@ -11,7 +11,7 @@ struct TranscodingSource {
   private var bytes: Int
   private let limit: Int
 
-  init(_ root: Value, _ table: KeyTable) {
+  init(_ root: UnsafeValue, _ table: KeyTable) {
     self.table = table
     let size = root.limit - root.start
     limit = size * 64 + 1024
@@ -30,7 +30,7 @@ struct TranscodingSource {
 extension EncodingPass {
   /// Encodes a value that goes by `source`'s table.
   mutating func transcode(
-    _ root: Value, _ source: inout TranscodingSource, keys: UnsafeMutablePointer<SharedKeysBuilder.State>
+    _ root: UnsafeValue, _ source: inout TranscodingSource, keys: UnsafeMutablePointer<SharedKeysBuilder.State>
   ) throws(FleeceError) {
     self.keys = keys
     let slot = try transcodeValue(root, &source, depth: 0)
@@ -39,7 +39,7 @@ extension EncodingPass {
   }
 
   private mutating func transcodeValue(
-    _ value: Value, _ source: inout TranscodingSource, depth: Int
+    _ value: UnsafeValue, _ source: inout TranscodingSource, depth: Int
   ) throws(FleeceError) -> Slot {
     switch value.type {
     case .null:
@@ -72,7 +72,7 @@ extension EncodingPass {
   }
 
   private mutating func transcodeString(
-    _ utf8: UnsafeRawBufferPointer, of value: Value, _ source: inout TranscodingSource
+    _ utf8: UnsafeRawBufferPointer, of value: UnsafeValue, _ source: inout TranscodingSource
   ) throws(FleeceError) -> Slot {
     try source.spend(bytes: utf8.count)
     guard isUTF8(utf8) else { throw value.damaged("the string is not UTF-8") }
@@ -85,7 +85,7 @@ extension EncodingPass {
   }
 
   private mutating func transcodeArray(
-    _ value: Value, _ source: inout TranscodingSource, depth: Int
+    _ value: UnsafeValue, _ source: inout TranscodingSource, depth: Int
   ) throws(FleeceError) -> Slot {
     guard depth < FleeceLimits.depth else { throw .tooDeep(limit: FleeceLimits.depth) }
     guard let items = value.slots(Tag.array) else { throw value.damaged("the slots end after their place") }
@@ -103,7 +103,7 @@ extension EncodingPass {
   }
 
   private mutating func transcodeDict(
-    _ value: Value, _ source: inout TranscodingSource, depth: Int
+    _ value: UnsafeValue, _ source: inout TranscodingSource, depth: Int
   ) throws(FleeceError) -> Slot {
     guard depth < FleeceLimits.depth else { throw .tooDeep(limit: FleeceLimits.depth) }
     guard let entries = value.slots(Tag.dict) else { throw value.damaged("the slots end after their place") }
@@ -160,9 +160,9 @@ extension EncodingPass {
   /// Encodes a dictionary by the names of its members, sorted, the first of each.
   @inline(never)
   private mutating func transcodeByName(
-    _ value: Value, _ entries: Value.Slots, _ source: inout TranscodingSource, depth: Int
+    _ value: UnsafeValue, _ entries: UnsafeValue.Slots, _ source: inout TranscodingSource, depth: Int
   ) throws(FleeceError) -> Slot {
-    var members: [(name: UnsafeBufferPointer<UInt8>, value: Value)] = []
+    var members: [(name: UnsafeBufferPointer<UInt8>, value: UnsafeValue)] = []
     members.reserveCapacity(entries.count)
     for index in 0..<entries.count {
       guard let key = entries.value(index &* 2), let item = entries.value(index &* 2 &+ 1) else {

@@ -13,7 +13,7 @@ public final class JSONComparison {
 
   /// Whether `value` is what `json` says. Throws as the encoder does for what is no JSON.
   public func isEqual(
-    json: UnsafeRawBufferPointer, _ value: Value, sharedKeys: SharedKeys
+    json: UnsafeRawBufferPointer, _ value: UnsafeValue, sharedKeys: SharedKeys
   ) throws(FleeceError) -> Bool {
     let tape = try parser.parse(json)
     if Self.matches(tape, 1, value, sharedKeys.table) { return true }
@@ -22,7 +22,7 @@ public final class JSONComparison {
   }
 
   /// Whether the value of the tape at `index` is `value`. It may say no for objects with members of one name.
-  private static func matches(_ tape: JSONTape, _ index: Int, _ value: Value, _ keys: KeyTable) -> Bool {
+  private static func matches(_ tape: JSONTape, _ index: Int, _ value: UnsafeValue, _ keys: KeyTable) -> Bool {
     let word = tape.words[index]
     switch JSONTape.tag(word) {
     case TapeTag.object:
@@ -70,8 +70,8 @@ public final class JSONComparison {
   /// The member of that name; 16 bytes of `name` and more can be read, as the tape's strings can.
   @inline(__always)
   private static func member(
-    _ name: UnsafeBufferPointer<UInt8>, of slots: Value.Slots, _ keys: KeyTable
-  ) -> Value? {
+    _ name: UnsafeBufferPointer<UInt8>, of slots: UnsafeValue.Slots, _ keys: KeyTable
+  ) -> UnsafeValue? {
     guard slots.count > 0, let start = name.baseAddress else { return nil }
     if name.count <= FleeceLimits.sharedKeyLength {
       let number = keys.find(ShortName(overreading: start, length: name.count), length: name.count)

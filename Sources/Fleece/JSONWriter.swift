@@ -87,7 +87,7 @@ public struct JSONWriter: ~Copyable {
   /// Appends a value of a body, its members in the order of their names' bytes.
   ///
   /// - Throws: as `Value.writeJSON`.
-  public mutating func append(_ value: Value, sharedKeys: SharedKeys) throws(FleeceError) {
+  public mutating func append(_ value: UnsafeValue, sharedKeys: SharedKeys) throws(FleeceError) {
     try value.writeJSON(sharedKeys: sharedKeys, into: &text)
   }
 }

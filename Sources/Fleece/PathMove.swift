@@ -34,10 +34,10 @@ public struct PathMove: BitwiseCopyable {
   }
 }
 
-extension Value {
+extension UnsafeValue {
   /// The value that steps lead to, or nil when one finds nothing. Allocates nothing.
   @inlinable
-  public func value(at moves: UnsafeBufferPointer<PathMove>) -> Value? {
+  public func value(at moves: UnsafeBufferPointer<PathMove>) -> UnsafeValue? {
     var value = self
     for position in 0..<moves.count {
       guard let next = value.value(at: moves[position]) else { return nil }
@@ -48,7 +48,7 @@ extension Value {
 
   /// The value that one step leads to, or nil when it finds nothing.
   @inlinable @inline(__always)
-  public func value(at move: PathMove) -> Value? {
+  public func value(at move: PathMove) -> UnsafeValue? {
     guard move.name != nil else {
       return self[move.number < 0 ? count &+ move.number : move.number]
     }
@@ -62,7 +62,7 @@ extension Value {
   /// The same in a body whose encoder needed so many shared keys (`BodyEncoder.sharedKeyCount`): names whose numbers are
   /// below stand as numbers only, and aren't looked for as strings.
   @inlinable @inline(__always)
-  public func value(at move: PathMove, sharedKeyCount: Int) -> Value? {
+  public func value(at move: PathMove, sharedKeyCount: Int) -> UnsafeValue? {
     if move.name != nil, move.number >= 0, move.number < sharedKeyCount {
       return member(number: move.number).value
     }
@@ -71,7 +71,7 @@ extension Value {
 
   /// The entry of a name that stands as a string.
   @usableFromInline @inline(never)
-  func member(name: UnsafeRawBufferPointer) -> Value? {
+  func member(name: UnsafeRawBufferPointer) -> UnsafeValue? {
     guard let slots = slots(Tag.dict), slots.count > 0 else { return nil }
     return slots.find(name: name).flatMap { slots.member($0) }
   }

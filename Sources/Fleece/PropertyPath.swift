@@ -87,13 +87,13 @@ public struct PropertyPath: Sendable, Hashable {
   }
 }
 
-extension Value {
+extension UnsafeValue {
   /// The value a path leads to, or nil when a step finds nothing. Allocates nothing.
-  public subscript(path: PropertyPath) -> Value? {
+  public subscript(path: PropertyPath) -> UnsafeValue? {
     var value = self
     for position in path.moves.indices {
       let move = path.moves[position]
-      var next: Value?
+      var next: UnsafeValue?
       if move.isIndex {
         next = value[move.number < 0 ? value.count &+ move.number : move.number]
       } else {

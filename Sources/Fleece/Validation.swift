@@ -38,7 +38,7 @@ private struct Validator {
   }
 
   /// Checks a value at a depth; returns its levels of nesting (0 for a scalar).
-  func validate(_ value: Value, depth: Int) throws(FleeceError) -> Int {
+  func validate(_ value: UnsafeValue, depth: Int) throws(FleeceError) -> Int {
     switch value.type {
     case .null:
       if value.isUndefined { throw value.damaged("undefined can't be stored") }
@@ -62,7 +62,7 @@ private struct Validator {
     return 0
   }
 
-  private func validateCollection(_ value: Value, depth: Int) throws(FleeceError) -> Int {
+  private func validateCollection(_ value: UnsafeValue, depth: Int) throws(FleeceError) -> Int {
     // Where it ends depends on who refers to it, and is checked each time; what it holds doesn't.
     guard let slots = value.slots(value.tag) else { throw value.damaged("the slots end after their place") }
     let unit = value.offset / 2
@@ -79,7 +79,7 @@ private struct Validator {
         height = max(height, try validate(item, depth: depth + 1))
       }
     } else {
-      var last: Value?
+      var last: UnsafeValue?
       for index in 0..<slots.count {
         guard let key = slots.value(index * 2) else { throw outside(slots, index * 2) }
         guard let item = slots.value(index * 2 + 1) else { throw outside(slots, index * 2 + 1) }
@@ -92,12 +92,12 @@ private struct Validator {
     return height + 1
   }
 
-  private func outside(_ slots: Value.Slots, _ index: Int) -> FleeceError {
+  private func outside(_ slots: UnsafeValue.Slots, _ index: Int) -> FleeceError {
     .invalidFleece(
       reason: "the pointer leads outside the data", offset: slots.first + index * slots.width - start)
   }
 
-  private func validateKey(_ key: Value, after last: Value?) throws(FleeceError) {
+  private func validateKey(_ key: UnsafeValue, after last: UnsafeValue?) throws(FleeceError) {
     if key.tag == Tag.smallInt {
       guard let number = key.int, number >= 0 else {
         throw key.damaged("a key can't be a negative number (inheritance)")

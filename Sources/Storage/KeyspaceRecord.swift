@@ -129,8 +129,8 @@ public struct KeyspaceRecord: Sendable {
         throw KeyspaceRecord.different("the keyspace \(piece.keyspace) is gone", copy.path)
       }
       var digest = EntryDigest()
-      try transaction.unsafeScan(keyspace, piece.range) { key, value in
-        digest.add(key, value)
+      try transaction.scan(keyspace, piece.range) { key, value in
+        key.withUnsafeBytes { key in value.withUnsafeBytes { digest.add(key, $0) } }
         return true
       }
       guard digest.entries == piece.digest.entries, digest.value == piece.digest.value else {

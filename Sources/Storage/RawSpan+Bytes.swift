@@ -29,3 +29,9 @@ extension RawSpan {
   @inlinable
   public func isEqual(to other: RawSpan) -> Bool { byteCount == other.byteCount && compare(other) == 0 }
 }
+
+extension String {
+  /// A copy of lent UTF-8. What isn't UTF-8 is replaced as `String(decoding:as:)` does.
+  @inlinable
+  public init(copying utf8: RawSpan) { self = utf8.withUnsafeBytes { String(decoding: $0, as: UTF8.self) } }
+}

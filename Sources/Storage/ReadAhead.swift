@@ -130,19 +130,22 @@ final class ReadAhead: @unchecked Sendable {
     var chunk = Unmanaged.passUnretained(empty(index, first: 0))
     var bytes = 0
     var isStopped = false
-    try transaction.unsafeScan(keyspaces[index].keyspace, KeyRange(lower: start)) { key, value in
-      if !chunk._withUnsafeGuaranteedRef({ $0.append(key, value) }) {
+    try transaction.scan(keyspaces[index].keyspace, KeyRange(lower: start)) { key, value in
+      let isTaken = chunk._withUnsafeGuaranteedRef { chunk in
+        key.withUnsafeBytes { key in value.withUnsafeBytes { chunk.append(key, $0) } }
+      }
+      if !isTaken {
         let full = chunk.takeUnretainedValue()
         let following = full.first + full.entries
         isStopped = !deliver(full)
         guard !isStopped else { return false }
         let next = empty(index, first: following)
-        _ = next.append(key, value)
+        _ = key.withUnsafeBytes { key in value.withUnsafeBytes { next.append(key, $0) } }
         chunk = .passUnretained(next)
       }
-      bytes += key.count + value.count
+      bytes += key.byteCount + value.byteCount
       guard bytes >= KeyspaceRecord.pieceBytes else { return true }
-      let last = [UInt8](key)
+      let last = [UInt8](copying: key)
       isStopped = !end(
         chunk.takeUnretainedValue(), KeyRange(lower: lower, upper: .inclusive(last)),
         Position(keyspace: index, lower: .exclusive(last)))

@@ -14,7 +14,7 @@ struct AttachmentEntry {
   static let property = "_attachments"
 
   /// From an encoded body.
-  init(_ name: String, _ value: Value, _ keys: SharedKeys) {
+  init(_ name: String, _ value: UnsafeValue, _ keys: SharedKeys) {
     self.name = name
     let digest = value.value(of: "digest", sharedKeys: keys)?.string.flatMap { BlobDigest($0) }
     let isCompressed = value.value(of: "encoding", sharedKeys: keys)?.string == "gzip"

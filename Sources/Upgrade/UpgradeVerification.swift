@@ -115,7 +115,7 @@ final class UpgradeVerification {
       try compareBody(row, places[row], stored, check)
     }
     guard upgrade.options.carry == .full else { return }
-    let expiration = try snapshot.expiration(ofBytes: reader.documentID)
+    let expiration = try snapshot.expiration(ofBytes: reader.documentID.bytes)
     try check(expiration == reader.expiration.map { Int64($0) * 1_000 }, nil, "it expires at another time")
   }
 
@@ -138,23 +138,32 @@ final class UpgradeVerification {
     _ check: (Bool, Int?, @autoclosure () -> String) throws -> Void
   ) throws {
     let said = reader.revisions.rows[row]
-    let body = try stored.body(place)
     try reader.withBody(said.sequence) { json in
-      guard let body else {
+      let isHere = try stored.withBody(place) {
+        try compareBody($0, stored.sharedKeys, json, said, row, check)
+      }
+      if isHere == nil {
         // One of a replaced revision that can't be read was reported when it was copied.
-        return try check(!said.isLeaf && whyUnreadable(json) != nil, row, "its body is missing")
+        try check(!said.isLeaf && whyUnreadable(json) != nil, row, "its body is missing")
       }
-      bodies += 1
-      var isEqual = false
-      do { isEqual = try comparison.isEqual(json: json, body, sharedKeys: stored.sharedKeys) } catch {
-        return try check(false, row, "the source's body can't be read: \(error)")
-      }
-      if !isEqual {
-        try check(isSettled(json, body, stored.sharedKeys, said.generation), row, "its body differs")
-      }
-      if let found = body.value(of: AttachmentEntry.property, sharedKeys: stored.sharedKeys) {
-        try compareAttachments(found, row, stored.sharedKeys, check)
-      }
+    }
+  }
+
+  private func compareBody(
+    _ body: Value, _ sharedKeys: SharedKeys, _ json: UnsafeRawBufferPointer, _ said: SourceRevisions.Row,
+    _ row: Int,
+    _ check: (Bool, Int?, @autoclosure () -> String) throws -> Void
+  ) throws {
+    bodies += 1
+    var isEqual = false
+    do { isEqual = try comparison.isEqual(json: json, body.unsafeValue, sharedKeys: sharedKeys) } catch {
+      return try check(false, row, "the source's body can't be read: \(error)")
+    }
+    if !isEqual {
+      try check(isSettled(json, body, sharedKeys, said.generation), row, "its body differs")
+    }
+    if let found = body.value(of: AttachmentEntry.property, sharedKeys: sharedKeys) {
+      try compareAttachments(found.unsafeValue, row, sharedKeys, check)
     }
   }
 
@@ -171,7 +180,7 @@ final class UpgradeVerification {
   }
 
   private func compareAttachments(
-    _ found: Value, _ row: Int, _ keys: SharedKeys,
+    _ found: UnsafeValue, _ row: Int, _ keys: SharedKeys,
     _ check: (Bool, Int?, @autoclosure () -> String) throws -> Void
   ) throws {
     for entry in found.entries {

@@ -71,13 +71,15 @@ import Testing
       (0..<8).map { UInt8(truncatingIfNeeded: number >> (56 - 8 * $0)) }
     }
     func sequence(of id: String) throws -> UInt64 {
-      try get(id).withUnsafeBytes { try DocumentRecord($0).sequence }
+      let stored = try get(id)
+      let record = try DocumentRecord(stored.span.bytes)
+      return record.sequence
     }
     /// The first key of a keyspace.
     func first(_ name: String) throws -> [UInt8] {
       var first: [UInt8] = []
-      try transaction.unsafeScan(try keyspace(name)) { key, _ in
-        first = Array(key)
+      try transaction.scan(try keyspace(name)) { key, _ in
+        first = [UInt8](copying: key)
         return false
       }
       return first

@@ -59,9 +59,9 @@ struct Contents: Equatable {
       for (name, keyspace) in try transaction.keyspaces() {
         shapes[name] = keyspace.shape.rawValue
         var entries: [[UInt8]: [UInt8]] = [:]
-        try transaction.unsafeScan(keyspace) { key, value in
-          if name != "meta" || !String(decoding: key, as: UTF8.self).hasSuffix("UUID") {
-            entries[[UInt8](key)] = [UInt8](value)
+        try transaction.scan(keyspace) { key, value in
+          if name != "meta" || !String(copying: key).hasSuffix("UUID") {
+            entries[[UInt8](copying: key)] = [UInt8](copying: value)
           }
           return true
         }

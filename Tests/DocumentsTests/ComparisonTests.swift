@@ -262,8 +262,8 @@ private func plantBody(_ database: Database, _ keyspace: String, _ change: ([UIn
   try database.engine.write { (transaction: any WriteTransaction) throws -> Void in
     let bodies = try #require(try transaction.keyspace(named: keyspace))
     var found: [([UInt8], [UInt8])] = []
-    try transaction.unsafeScan(bodies) { key, value in
-      found.append((Array(key), Array(value)))
+    try transaction.scan(bodies) { key, value in
+      found.append(([UInt8](copying: key), [UInt8](copying: value)))
       return true
     }
     for (key, value) in found { try transaction.put(key, change(value), in: bodies) }

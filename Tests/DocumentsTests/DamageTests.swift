@@ -97,8 +97,8 @@ import Touchstone
         var victims: [(String, [UInt8], [UInt8])] = []
         try database.engine.read { transaction in
           for (name, keyspace) in try transaction.keyspaces() {
-            try transaction.unsafeScan(keyspace) { key, value in
-              victims.append((name, Array(key), Array(value)))
+            try transaction.scan(keyspace) { key, value in
+              victims.append((name, [UInt8](copying: key), [UInt8](copying: value)))
               return true
             }
           }

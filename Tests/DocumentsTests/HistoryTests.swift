@@ -32,7 +32,7 @@ import Touchstone
           let bytes = try transaction.bytes(Array("a".utf8), in: keyspace)
         else { continue }
         let tree = RevisionTree()
-        try bytes.withUnsafeBytes { try tree.decode(DocumentRecord($0).tree) }
+        try tree.decode(DocumentRecord(bytes.span.bytes).tree)
         found = (bytes[0], tree.nodes.count, 0)
       }
       if let history = try transaction.keyspace(named: "history") {

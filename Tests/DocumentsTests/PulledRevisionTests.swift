@@ -168,7 +168,7 @@ import Touchstone
         if let keyspace = try transaction.keyspace(named: name),
           let record = try transaction.bytes(Array("a".utf8), in: keyspace)
         {
-          return try record.withUnsafeBytes { Array(try DocumentRecord($0).tree) }
+          return [UInt8](copying: try DocumentRecord(record.span.bytes).tree)
         }
       }
       return []

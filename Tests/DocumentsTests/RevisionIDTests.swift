@@ -10,11 +10,13 @@ import Testing
     #expect(id.description == text)
     var buffer = ByteBuffer()
     id.withStored { $0.append(to: &buffer) }
-    var reader = ByteReader(buffer.bytes)
-    let stored = try #require(StoredRevisionID(&reader))
+    let bytes = [UInt8](buffer.bytes)
+    var reader = ByteReader(bytes.span.bytes)
+    let found = StoredRevisionID(&reader)
+    let stored = try #require(found)
     #expect(stored.generation == id.generation)
     #expect(stored.suffix.text == id.suffix)
-    #expect(reader.rest.isEmpty)
+    #expect(reader.rest.byteCount == 0)
   }
 
   @Test("lower-case hex of even length is packed, anything else isn't")

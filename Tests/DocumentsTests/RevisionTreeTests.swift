@@ -78,7 +78,7 @@ import Testing
           #expect(bytes == nil || bytes == encodedNow)
           bytes = encodedNow
           let decoded = RevisionTree()
-          try encodedNow.withUnsafeBytes { try decoded.decode($0) }
+          try decoded.decode(encodedNow.span.bytes)
           #expect(encoded(decoded) == encodedNow)
           // The winner by the rule, plainly: live leaves first, then the highest ID.
           let parents = Set(revisions.compactMap(\.parent))
@@ -140,9 +140,9 @@ import Testing
           damaged.removeLast(Int.random(in: 0...damaged.count, using: &random))
         }
         let read = RevisionTree()
-        _ = try? damaged.withUnsafeBytes { try read.decode($0) }
+        _ = try? read.decode(damaged.span.bytes)
       }
     }
-    #expect(throws: DocumentError.self) { try [UInt8]().withUnsafeBytes { try tree.decode($0) } }
+    #expect(throws: DocumentError.self) { try tree.decode(RawSpan()) }
   }
 }

@@ -17,12 +17,13 @@ func storageFaults(_ engine: any StorageEngine) throws -> [String] {
       }
       return keyspace
     }
-    func number(_ key: UnsafeRawBufferPointer) -> UInt64 {
-      key.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+    func number(_ key: RawSpan) -> UInt64 {
+      [UInt8](copying: key).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
     }
     var changes: [String: [(sequence: UInt64, flags: UInt8)]] = [:]
     var changeCount = 0
-    try transaction.unsafeScan(keyspace("changes")) { key, value in
+    try transaction.scan(keyspace("changes")) { key, value in
+      let value = [UInt8](copying: value)
       changes[String(decoding: value.dropFirst(), as: UTF8.self), default: []].append((number(key), value[0]))
       changeCount += 1
       return true
@@ -39,15 +40,17 @@ func storageFaults(_ engine: any StorageEngine) throws -> [String] {
     var conflicts: Set<UInt64> = []
     for (name, isDeleted) in [("docs", false), ("deleted", true)] {
       var count = 0
-      try transaction.unsafeScan(keyspace(name)) { key, value in
+      try transaction.scan(keyspace(name)) { key, value in
         count += 1
-        let id = String(decoding: key, as: UTF8.self)
+        let id = String(copying: key)
         let record = try DocumentRecord(value)
         let tree = RevisionTree()
         try tree.decode(record.tree)
         if let history = record.history {
           histories.insert(id)
-          try tree.addHistory(of: key, history, transaction, includingPruned: true)
+          try key.withUnsafeBytes {
+            try tree.addHistory(of: $0, history, transaction, includingPruned: true)
+          }
           let visible = tree.nodes.filter { $0.generation >= history.lowestGeneration }
           if tree.nodes.count == history.count { faults.append("\(id) has an empty record") }
           if visible.count <= tree.nodes.count - Int(history.count) {
@@ -60,11 +63,11 @@ func storageFaults(_ engine: any StorageEngine) throws -> [String] {
         }
         if record.flags.contains(.conflicted) != tree.isConflicted { faults.append("\(id): conflicted?") }
         if !node.flags.contains(.hasBody) { faults.append("\(id): the current revision has no body") }
-        try validate(record.body, sharedKeyCount: record.keyCount)
+        try record.body.withUnsafeBytes { try validate($0, sharedKeyCount: record.keyCount) }
         if record.keyCount > keyCount { faults.append("\(id) needs more shared keys than there are") }
         if record.sequence > lastSequence { faults.append("\(id) is newer than the last sequence") }
         let entries = changes.removeValue(forKey: id) ?? []
-        if entries.map(\.sequence) != [record.sequence] || entries[0].flags & 3 != value[1] {
+        if entries.map(\.sequence) != [record.sequence] || entries[0].flags & 3 != record.flags.rawValue {
           faults.append("\(id) of \(record.sequence) is in the changes at \(entries)")
         }
         for (index, node) in tree.nodes.enumerated() {
@@ -81,8 +84,8 @@ func storageFaults(_ engine: any StorageEngine) throws -> [String] {
     }
     if let history = try transaction.keyspace(named: "history") {
       var found: Set<String> = []
-      try transaction.unsafeScan(history) { key, _ in
-        found.insert(String(decoding: key.dropLast(9), as: UTF8.self))
+      try transaction.scan(history) { key, _ in
+        found.insert(String(copying: key.extracting(droppingLast: 9)))
         return true
       }
       if found != histories { faults.append("histories of \(found.symmetricDifference(histories))") }
@@ -93,10 +96,10 @@ func storageFaults(_ engine: any StorageEngine) throws -> [String] {
     if try transaction.count(of: keyspace("changes")) != changeCount { faults.append("count of changes") }
     for (name, known) in [("bodies", bodies), ("conflicts", conflicts)] {
       var found: Set<UInt64> = []
-      try transaction.unsafeScan(keyspace(name)) { key, value in
+      try transaction.scan(keyspace(name)) { key, value in
         found.insert(number(key))
         let body = try BodyRecord(value)
-        try validate(body.body, sharedKeyCount: body.keyCount)
+        try body.body.withUnsafeBytes { try validate($0, sharedKeyCount: body.keyCount) }
         return true
       }
       let orphans = found.subtracting(known).sorted()
@@ -107,13 +110,13 @@ func storageFaults(_ engine: any StorageEngine) throws -> [String] {
       if try transaction.count(of: keyspace(name)) != found.count { faults.append("the count of \(name)") }
     }
     var expirations: [[UInt8]] = []
-    try transaction.unsafeScan(keyspace("expirations")) { id, time in
-      expirations.append(Array(time) + Array(id))
+    try transaction.scan(keyspace("expirations")) { id, time in
+      expirations.append([UInt8](copying: time) + [UInt8](copying: id))
       return true
     }
     var expiry: [[UInt8]] = []
-    try transaction.unsafeScan(keyspace("expiry"), .all, order: .ascending, fetch: .keys) { key, _ in
-      expiry.append(Array(key))
+    try transaction.scan(keyspace("expiry"), .all, order: .ascending, fetch: .keys) { key, _ in
+      expiry.append([UInt8](copying: key))
       return true
     }
     if expirations.sorted(by: { $0.lexicographicallyPrecedes($1) }) != expiry {

@@ -58,7 +58,7 @@ import Testing
     let table = keys.snapshot()
     try bytes.withUnsafeBytes {
       let root = try #require(FleeceReader.root(of: $0))
-      func find(_ path: String) throws -> Value? { root[try PropertyPath(path, in: table)] }
+      func find(_ path: String) throws -> UnsafeValue? { root[try PropertyPath(path, in: table)] }
       #expect(try find("geo.lat")?.double == 51.5)
       #expect(try find(#"geo.a\.b.\[x\]"#)?.int == 7)
       #expect(try find("reviews[0].author")?.string == "Ann")

@@ -15,7 +15,7 @@ func touchEverything(_ bytes: [UInt8], _ keys: SharedKeys) {
   }
 }
 
-private func touch(_ value: Value, _ keys: SharedKeys, _ depth: Int, _ budget: inout Int) {
+private func touch(_ value: UnsafeValue, _ keys: SharedKeys, _ depth: Int, _ budget: inout Int) {
   budget -= 1
   guard budget > 0, depth < 200 else { return }
   _ = (value.bool, value.int, value.uint, value.double, value.count, value.isNull)

@@ -332,8 +332,8 @@ import Testing
         try database.engine.write { transaction in
           let keyspace = try #require(try transaction.keyspace(named: record.keyspaceName + suffix))
           var entries: [(key: [UInt8], value: [UInt8])] = []
-          try transaction.unsafeScan(keyspace) { key, value in
-            entries.append(([UInt8](key), [UInt8](value)))
+          try transaction.scan(keyspace) { key, value in
+            entries.append(([UInt8](copying: key), [UInt8](copying: value)))
             return true
           }
           saved = try #require(entries.randomElement(using: &random))

@@ -95,10 +95,10 @@ public struct BulkLoadContent {
           let expected = order == .descending ? entries.reversed() : entries
           var index = 0
           var isEqual = true
-          try transaction.unsafeScan(keyspace, .all, order: order, fetch: .entries) { key, value in
+          try transaction.scan(keyspace, .all, order: order, fetch: .entries) { key, value in
             isEqual =
-              index < expected.count && key.elementsEqual(expected[index].key)
-              && value.elementsEqual(expected[index].value)
+              index < expected.count && [UInt8](copying: key).elementsEqual(expected[index].key)
+              && [UInt8](copying: value).elementsEqual(expected[index].value)
             index += 1
             return isEqual
           }

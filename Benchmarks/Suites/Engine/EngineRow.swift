@@ -162,7 +162,7 @@ extension EngineRow {
     var seen = Seen()
     try engine.read { transaction in
       for record in records {
-        if let value = try transaction.get(record.keyBytes, in: keyspace) { seen.see(value) }
+        _ = try transaction.read(record.keyBytes.bytes, in: keyspace) { seen.see($0) }
       }
     }
     try seen.expect(expected)
@@ -171,7 +171,7 @@ extension EngineRow {
   private func scan(_ order: ScanOrder, _ engine: any StorageEngine, _ keyspace: Keyspace) throws {
     var seen = Seen()
     try engine.read { transaction in
-      try transaction.unsafeScan(keyspace, .all, order: order) { _, value in
+      try transaction.scan(keyspace, .all, order: order) { _, value in
         seen.see(value)
         return true
       }
@@ -184,7 +184,7 @@ extension EngineRow {
     try engine.read { transaction in
       for record in data.rangeStarts {
         var left = EngineWorkload.rangeLength
-        try transaction.unsafeScan(keyspace, KeyRange(lower: .inclusive([UInt8](record.keyBytes)))) {
+        try transaction.scan(keyspace, KeyRange(lower: .inclusive([UInt8](record.keyBytes)))) {
           _, value in
           seen.see(value)
           left -= 1
@@ -220,7 +220,7 @@ extension EngineRow {
     var seen = Seen()
     for record in data.shuffled {
       try engine.read { transaction in
-        if let value = try transaction.get(record.keyBytes, in: keyspace) { seen.see(value) }
+        _ = try transaction.read(record.keyBytes.bytes, in: keyspace) { seen.see($0) }
       }
     }
     let seconds = Double(Clock.nanoseconds() - begin) / 1e9
@@ -264,10 +264,8 @@ extension EngineRow {
     for _ in 0..<EngineWorkload.opens {
       let opened = try engine.open(in: directory)
       try opened.read { transaction in
-        if let keyspace = try transaction.keyspace(named: EngineRow.keyspaceName),
-          let value = try transaction.get(data.shuffled[0].keyBytes, in: keyspace)
-        {
-          seen.see(value)
+        if let keyspace = try transaction.keyspace(named: EngineRow.keyspaceName) {
+          _ = try transaction.read(data.shuffled[0].keyBytes.bytes, in: keyspace) { seen.see($0) }
         }
       }
       try opened.close()
@@ -281,8 +279,8 @@ extension EngineRow {
     var count = 0
 
     @inline(__always)
-    mutating func see(_ value: UnsafeRawBufferPointer) {
-      if !value.isEmpty { sum &+= UInt64(value[0]) }
+    mutating func see(_ value: RawSpan) {
+      if value.byteCount > 0 { sum &+= UInt64(value.unsafeLoad(as: UInt8.self)) }
       count += 1
     }
 

@@ -96,7 +96,7 @@ struct TravelRow: Sendable {
         let key = try snapshot.key(TravelData.property)
         try snapshot.forEachDocument { document in
           found += 1
-          bytes &+= document[key]?.utf8?.count ?? 0
+          bytes &+= document[key]?.utf8?.byteCount ?? 0
           return true
         }
       }

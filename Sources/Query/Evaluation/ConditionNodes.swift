@@ -355,12 +355,10 @@ final class QuantifiedNode: ConditionNode, @unchecked Sendable {
     let deciding: Bool = quantifier == .any
     let arena = context.arena
     // Of what is computed for an item nothing stays but a truth.
-    let mark = arena.mark
     items.forEachItem { item in
       isEmpty = false
       context.variables[variable] = item
-      isDecided = (condition.truth(context) == .true) == deciding
-      arena.rewind(to: mark)
+      isDecided = arena.scope { (condition.truth(context) == .true) == deciding }
       return !isDecided && context.goesOn
     }
     switch quantifier {

@@ -85,17 +85,17 @@ struct EntryReading: BitwiseCopyable {
       } else if let text = columns.plainText() {
         row[target] = .string(storage.keep(text))
       } else {
-        let mark = context.arena.mark
-        row[target] = storage.keep(try columns.nextOfAnyType(context.arena), context.sharedKeys)
-        context.arena.rewind(to: mark)
+        row[target] = try context.arena.scope {
+          storage.keep(try columns.nextOfAnyType(context.arena), context.sharedKeys)
+        }
       }
       column &+= 1
     }
   }
 
-  /// Sets the slots of an entry, and returns its document's ID: without bytes when nobody looks at it.
+  /// Sets the slots of an entry. They point into `key`, and into the arena.
   @inline(__always)
-  func read(_ key: UnsafeRawBufferPointer, _ context: EvaluationContext) throws -> UnsafeRawBufferPointer {
+  func read(_ key: UnsafeRawBufferPointer, _ context: EvaluationContext) throws {
     guard key.count > sharedBytes else { throw ValueIndexEntry.damaged }
     var columns = EntryColumns(key, from: sharedBytes)
     var column = sharedCount
@@ -104,14 +104,23 @@ struct EntryReading: BitwiseCopyable {
       if slot >= 0 { context.slots[slot] = try columns.next(context.arena) } else { try columns.skip() }
       column &+= 1
     }
-    guard needsID else { return UnsafeRawBufferPointer(start: key.baseAddress, count: 0) }
-    while column < width {
-      try columns.skip()
-      column &+= 1
-    }
+  }
+
+  /// The ID of an entry's document.
+  @inline(__always)
+  func documentID(_ key: UnsafeRawBufferPointer) throws -> UnsafeRawBufferPointer {
+    guard key.count > sharedBytes else { throw ValueIndexEntry.damaged }
+    var columns = EntryColumns(key, from: sharedBytes)
+    for _ in sharedCount..<max(width, sharedCount) { try columns.skip() }
     let id = columns.rest
     guard id.count > 0 else { throw ValueIndexEntry.damaged }
     return id
+  }
+
+  /// What stands for the ID where nobody looks at it.
+  @inline(__always)
+  func noID(_ key: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(start: key.baseAddress, count: 0)
   }
 }
 

@@ -18,133 +18,141 @@ extension QueryExecution {
     let seen = access.index.unnest == nil ? nil : IdentifierSet(context.budget, .unnest)
     let row = context.rows + step.source
     let (context, arena) = (context, context.arena)
-    let mark = arena.mark
-    defer { arena.rewind(to: mark) }
     let count = counts + number
     let width = access.index.keys.count
-    let columns = arena.allocate(width, of: QueryValue.self)
-    let reading = try EntryReading(access, prefix, context)
     let (isCovering, entryFilter, filter) = (access.isCovering, access.entryFilter, step.filter)
-    // Behind a pointer: closures share it, and would check each access.
-    let goesOn = arena.allocate(1, of: Bool.self)
-    goesOn.initialize(to: true)
-    let rowMark = arena.mark
+    return try arena.scope {
+      let columns = arena.allocate(width, of: QueryValue.self)
+      let reading = try EntryReading(access, prefix, context)
+      // Behind a pointer: closures share it, and would check each access.
+      let goesOn = arena.allocate(1, of: Bool.self)
+      goesOn.initialize(to: true)
 
-    /// Takes an entry whose values are in their slots.
-    @inline(__always)
-    func take(_ id: UnsafeRawBufferPointer) throws -> Bool {
-      if isCovering || entryFilter != nil { row.pointee = SourceRow(id: id) }
-      if let entryFilter, entryFilter.truth(context) != .true {
+      /// Whether an entry whose values are in their slots passes the filter on them.
+      @inline(__always)
+      func passes(_ id: UnsafeRawBufferPointer) throws -> Bool {
+        guard let entryFilter else { return true }
+        row.pointee = SourceRow(id: id)
+        defer { row.pointee = SourceRow() }
+        if entryFilter.truth(context) == .true { return true }
         count.pointee.examined &+= 1
         try checkRefused()
-        return true
+        return false
       }
-      if isCovering {
-        goesOn.pointee = try offer(step, filter, count, next)
-        return goesOn.pointee
-      }
-      if let seen, try !seen.insert(id) { return true }
-      goesOn.pointee = try document(step, number, id, next)
-      return goesOn.pointee
-    }
 
-    func takeOther(_ entry: ValueIndexEntry) throws -> Bool {
-      arena.rewind(to: rowMark)
-      // The values that plain entries share may be doubles here.
-      defer { reading.readShared(context) }
-      if access.readsValues {
-        guard entry.givesBack() else {
-          goesOn.pointee = try reread(step, number, entry.documentID, access, next)
+      /// Takes an entry whose values are in their slots.
+      @inline(__always)
+      func take(_ id: UnsafeRawBufferPointer) throws -> Bool {
+        guard try passes(id) else { return true }
+        if isCovering {
+          row.pointee = SourceRow(id: id)
+          defer { row.pointee = SourceRow() }
+          goesOn.pointee = try offer(step, filter, count, next)
           return goesOn.pointee
         }
-        try entry.read(into: columns, count: width, arena)
-        for index in 0..<width where access.slots[index] >= 0 {
-          context.slots[access.slots[index]] = columns[index]
+        if let seen, try !seen.insert(id) { return true }
+        goesOn.pointee = try document(step, number, id, next)
+        return goesOn.pointee
+      }
+
+      func takeOther(_ entry: ValueIndexEntry) throws -> Bool {
+        // The values that plain entries share may be doubles here.
+        defer { reading.readShared(context) }
+        return try arena.scope {
+          if access.readsValues {
+            guard entry.givesBack() else {
+              goesOn.pointee = try reread(step, number, entry.documentID, access, next)
+              return goesOn.pointee
+            }
+            try entry.read(into: columns, count: width, arena)
+            for index in 0..<width where access.slots[index] >= 0 {
+              context.slots[access.slots[index]] = columns[index]
+            }
+          }
+          return try take(entry.documentID)
         }
       }
-      return try take(entry.documentID)
-    }
 
-    // An index that has all that is asked, and nothing between its entries and the results.
-    if isCovering, entryFilter == nil, filter == nil, number + 1 == compiled.steps.count,
-      let (storage, slots) = (sink as? ProjectingSink)?.direct,
-      let targets = reading.columns(of: slots, in: arena)
-    {
-      reading.keepShared(in: storage, sharedKeys)
-      let cancellation = cancellation
-      // Those that come by `takeOther` are counted there.
-      let (rowsBefore, countsBefore) = (storage.count, count.pointee.passed)
-      defer {
-        let rows = storage.count - rowsBefore - (count.pointee.passed - countsBefore)
-        count.pointee.examined += rows
-        count.pointee.passed += rows
+      // An index that has all that is asked, and nothing between its entries and the results.
+      if isCovering, entryFilter == nil, filter == nil, number + 1 == compiled.steps.count,
+        let (storage, slots) = (sink as? ProjectingSink)?.direct,
+        let targets = reading.columns(of: slots, in: arena)
+      {
+        reading.keepShared(in: storage, sharedKeys)
+        let cancellation = cancellation
+        // Those that come by `takeOther` are counted there.
+        let (rowsBefore, countsBefore) = (storage.count, count.pointee.passed)
+        defer {
+          let rows = storage.count - rowsBefore - (count.pointee.passed - countsBefore)
+          count.pointee.examined += rows
+          count.pointee.passed += rows
+        }
+        for range in ranges {
+          try snapshot.withoutWrites {
+            try reader.scan(
+              from: range.lowerEdge, to: range.upperEdge, descending: isBackward,
+              plain: { key in
+                try reading.append(key, to: storage, targets, context)
+                try cancellation.check()
+                return true
+              }, other: takeOther)
+          }
+          if !goesOn.pointee { return false }
+        }
+        return goesOn.pointee
       }
-      for range in ranges {
-        try snapshot.withoutWrites {
-          let turns = ValueIndexTurns(
-            from: range.lowerEdge, to: range.upperEdge, descending: isBackward, width)
-          try reader.scan(turns) { entries in
-            for entry in entries {
-              if _fastPath(turns.arePlain(entry.key, entry.value)) {
-                try reading.append(entry.key, to: storage, targets, context)
-              } else {
-                guard try turns.take(entry.key, entry.value, takeOther) else { return false }
+
+      if !isCovering, !step.includesDeleted {
+        let (documents, sharedKeys) = (documents, sharedKeys)
+        let readsSlots = access.slotsRead.contains { $0 >= 0 }
+        for range in ranges {
+          try snapshot.withoutWrites {
+            try reader.follow(
+              with: documents, from: range.lowerEdge, to: range.upperEdge, descending: isBackward,
+              plain: { key in
+                let id = try reading.documentID(key)
+                if entryFilter != nil {
+                  let isWanted = try arena.scope {
+                    try reading.read(key, context)
+                    return try passes(id)
+                  }
+                  if !isWanted { return nil }
+                }
+                if let seen, try !seen.insert(id) { return nil }
+                return id
+              }, other: takeOther
+            ) { key, id, record in
+              try arena.scope {
+                // The entry is lent anew: its values are read again.
+                if readsSlots { try reading.read(key, context) }
+                row.pointee = try SourceRow(
+                  try DocumentView(idBytes: id.bytes, record: record, sharedKeys: sharedKeys))
+                defer { row.pointee = SourceRow() }
+                goesOn.pointee = try offer(step, filter, count, next)
+                return goesOn.pointee
               }
             }
-            try cancellation.check()
-            return true
           }
-          try turns.finish(takeOther)
+          if !goesOn.pointee { return false }
         }
-        if !goesOn.pointee { return false }
+        return goesOn.pointee
       }
-      return goesOn.pointee
-    }
 
-    if !isCovering, !step.includesDeleted {
-      let (documents, sharedKeys) = (documents, sharedKeys)
       for range in ranges {
         try snapshot.withoutWrites {
-          try reader.follow(
-            with: documents, from: range.lowerEdge, to: range.upperEdge, descending: isBackward,
+          try reader.scan(
+            from: range.lowerEdge, to: range.upperEdge, descending: isBackward,
             plain: { key in
-              arena.rewind(to: rowMark)
-              let id = try reading.read(key, context)
-              if let entryFilter {
-                row.pointee = SourceRow(id: id)
-                if entryFilter.truth(context) != .true {
-                  count.pointee.examined &+= 1
-                  try checkRefused()
-                  return nil
-                }
+              try arena.scope {
+                try reading.read(key, context)
+                return try take(access.needsID || !isCovering ? reading.documentID(key) : reading.noID(key))
               }
-              if let seen, try !seen.insert(id) { return nil }
-              return id
-            }, other: takeOther
-          ) { id, record in
-            row.pointee = try SourceRow(
-              try DocumentView(idBytes: id, record: record, sharedKeys: sharedKeys))
-            goesOn.pointee = try offer(step, filter, count, next)
-            return goesOn.pointee
-          }
+            }, other: takeOther)
         }
         if !goesOn.pointee { return false }
       }
       return goesOn.pointee
     }
-
-    for range in ranges {
-      try snapshot.withoutWrites {
-        try reader.scan(
-          from: range.lowerEdge, to: range.upperEdge, descending: isBackward,
-          plain: { key in
-            arena.rewind(to: rowMark)
-            return try take(try reading.read(key, context))
-          }, other: takeOther)
-      }
-      if !goesOn.pointee { return false }
-    }
-    return goesOn.pointee
   }
 
   /// An entry that doesn't give its values back: they are computed of the document.
@@ -153,8 +161,9 @@ extension QueryExecution {
     _ next: () throws -> Bool
   ) throws -> Bool {
     let row = context.rows + step.source
-    let found = try snapshot.withDocument(id, sharedKeys: sharedKeys) { view in
+    let found = try snapshot.withDocument(id.bytes) { view in
       row.pointee = try SourceRow(view)
+      defer { row.pointee = SourceRow() }
       for index in access.slots.indices where access.slots[index] >= 0 {
         context.slots[access.slots[index]] = access.keys[index].evaluate(context)
       }

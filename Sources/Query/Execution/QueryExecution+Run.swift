@@ -16,10 +16,10 @@ extension QueryExecution {
     if !compiled.matches.isEmpty { try beginMatches(compiled, context, snapshot) }
     context.revisionID = { row in
       guard row.isDocument else { return nil }
-      return try DocumentSnapshot.revisionID(ofRecord: row.record).description
+      return try DocumentSnapshot.revisionID(ofRecord: row.record.bytes).description
     }
     context.expiration = { id in
-      try snapshot.expiration(ofBytes: id.bytes)
+      try snapshot.expiration(ofBytes: id.bytes.bytes)
     }
     defer {
       context.revisionID = nil

@@ -5,8 +5,12 @@ import Storage
 /// One run of a query on one snapshot, by one thread.
 ///
 /// Rows are pushed: a step hands each of its rows on to the next, the last to the sink, and each says whether it wants
-/// more. Nothing is allocated a row until one is kept. Bytes of a step's row stay until its body returns, on every
-/// engine, and the steps after it run inside of that.
+/// more. Nothing is allocated a row until one is kept.
+///
+/// A step's row points at bytes that the storage lends to a closure, and the steps after it run inside that closure. So
+/// everything that a row points at stays until the row is left. What is computed for a row lies in a scope of the arena
+/// that ends with the row. Sinks copy what they keep (`EvaluationArena.copy`): that is the one place where a value
+/// outlives its row.
 final class QueryExecution {
   /// What a step did.
   struct StepCounts: BitwiseCopyable {
@@ -29,7 +33,6 @@ final class QueryExecution {
   private let isTimed: Bool
   private var hashTables: [Int: HashJoinTable] = [:]
   let documents: DocumentReader
-  private var memos: [Int: RecordMemo] = [:]
   var readers: [ByteString: ValueIndexReader] = [:]
 
   init(
@@ -150,54 +153,56 @@ final class QueryExecution {
     _ step: CompiledStep, _ number: Int, _ range: KeyRange, _ order: ScanOrder, _ next: () throws -> Bool
   ) throws -> Bool {
     var goesOn = true
+    // Locals: a row that is refused retains nothing.
+    let (context, cancellation) = (context, cancellation)
     let row = context.rows + step.source
     let filter = step.filter
     let count = counts + number
     let arena = context.arena
-    let start = arena.mark
-    defer { arena.rewind(to: start) }
+    defer { row.pointee = SourceRow() }
     if !step.needsRecord, !step.includesDeleted {
       try snapshot.forEachID(in: range, order: order) { id in
-        arena.rewind(to: start)
-        row.pointee = SourceRow(id: id)
-        goesOn = try offer(step, filter, count, next)
-        return goesOn
+        row.pointee = SourceRow(id: id.withUnsafeBytes { $0 })
+        return try arena.scope {
+          goesOn = try offer(step, filter, count, next)
+          return goesOn
+        }
       }
       return goesOn
     }
-    // Locals: a row that is refused retains nothing.
-    let context = context
-    let test = filter.flatMap { ScanTests($0.scanTests(step.source, context), arena) }
-    let mark = arena.mark
-    let cancellation = cancellation
-    let sharedKeys = sharedKeys
-    try snapshot.forEachRecord(in: range, order: order) { id, record in
-      let view = try DocumentView(idBytes: id, record: record, sharedKeys: sharedKeys)
-      if let test, let body = view.body, !test.mayPass(body, view.sharedKeyCount) {
-        count.pointee.examined &+= 1
-        try cancellation.check()
-        return true
+    return try arena.scope {
+      let test = filter.flatMap { ScanTests($0.scanTests(step.source, context), arena) }
+      let sharedKeys = sharedKeys
+      try snapshot.forEachRecord(in: range, order: order) { id, record in
+        let view = try DocumentView(idBytes: id, record: record, sharedKeys: sharedKeys)
+        if let test, let body = view.body, !test.mayPass(body.unsafeValue, view.sharedKeyCount) {
+          count.pointee.examined &+= 1
+          try cancellation.check()
+          return true
+        }
+        row.pointee = try SourceRow(view)
+        return try arena.scope {
+          if let filter, filter.truth(context) != .true {
+            count.pointee.examined &+= 1
+            try context.check()
+            try cancellation.check()
+            return true
+          }
+          goesOn = try offer(step, nil, count, next)
+          return goesOn
+        }
       }
-      arena.rewind(to: mark)
-      row.pointee = try SourceRow(view)
-      if let filter, filter.truth(context) != .true {
-        count.pointee.examined &+= 1
-        try context.check()
-        try cancellation.check()
-        return true
+      guard goesOn, step.includesDeleted else { return goesOn }
+      try snapshot.forEachTombstone { view in
+        guard view.isWithin(range) else { return true }
+        row.pointee = try SourceRow(view)
+        return try arena.scope {
+          goesOn = try offer(step, filter, count, next)
+          return goesOn
+        }
       }
-      goesOn = try offer(step, nil, count, next)
       return goesOn
     }
-    guard goesOn, step.includesDeleted else { return goesOn }
-    try snapshot.forEachTombstone { view in
-      guard view.isWithin(range) else { return true }
-      arena.rewind(to: mark)
-      row.pointee = try SourceRow(view)
-      goesOn = try offer(step, filter, count, next)
-      return goesOn
-    }
-    return goesOn
   }
 
   private func identifiers(
@@ -208,8 +213,7 @@ final class QueryExecution {
       let value = expression.evaluate(context)
       try context.check()
       guard case .string(let id) = value else { return true }
-      return number == 0
-        ? try document(step, number, id.bytes, next) : try joined(step, number, id.bytes, next)
+      return try document(step, number, id.bytes, next)
     }
     var ranges = KeyRanges(context: context).ofIdentifiers(lists)
     try context.check()
@@ -225,44 +229,18 @@ final class QueryExecution {
     return true
   }
 
-  /// The document of an ID.
+  /// Gives the document of an ID, while its bytes are lent. Those of the ID have to stay until this returns.
   func document(
     _ step: CompiledStep, _ number: Int, _ id: UnsafeRawBufferPointer, _ next: () throws -> Bool
   ) throws -> Bool {
-    guard let record = try documents.record(of: id, includeDeleted: step.includesDeleted) else { return true }
-    let view = try DocumentView(idBytes: id, record: record, sharedKeys: sharedKeys)
+    var goesOn = true
     let row = context.rows + step.source
-    if documents.keepsRecords || number + 1 == steps.count {
+    _ = try documents.read(id.bytes, includeDeleted: step.includesDeleted) { view in
       row.pointee = try SourceRow(view)
-      return try offer(step, step.filter, counts + number, next)
+      defer { row.pointee = SourceRow() }
+      goesOn = try context.arena.scope { try offer(step, step.filter, counts + number, next) }
     }
-    // The steps behind this one read as well, and what SQLite handed out ends with its next lookup.
-    let mark = context.arena.mark
-    defer { context.arena.rewind(to: mark) }
-    let memory = context.arena.allocate(bytes: view.bytes.count + view.idBytes.count)
-    row.pointee = try SourceRow(try view.copied(to: memory))
-    return try offer(step, step.filter, counts + number, next)
-  }
-
-  /// The document of an ID that a row of the steps before has. Rows that come one after the other mostly have few
-  /// different ones: their records are remembered.
-  private func joined(
-    _ step: CompiledStep, _ number: Int, _ id: UnsafeRawBufferPointer, _ next: () throws -> Bool
-  ) throws -> Bool {
-    let memo: RecordMemo
-    if let known = memos[number] {
-      memo = known
-    } else {
-      memo = RecordMemo(copies: !documents.keepsRecords)
-      memos[number] = memo
-    }
-    guard
-      let (id, record) = try memo.record(
-        of: id, orElse: { try documents.record(of: $0, includeDeleted: step.includesDeleted) })
-    else { return true }
-    context.rows[step.source] = try SourceRow(
-      try DocumentView(idBytes: id, record: record, sharedKeys: sharedKeys))
-    return try offer(step, step.filter, counts + number, next)
+    return goesOn
   }
 
   /// The documents of IDs that several ways find, each once.
@@ -288,14 +266,14 @@ final class QueryExecution {
       for range in KeyRanges(context: context).ofIdentifiers(lists) {
         try snapshot.forEachID(in: range.keyRange) { id in
           try cancellation.check()
-          return try body(id)
+          return try id.withUnsafeBytes { try body($0) }
         }
       }
     case .index(let access): try forEachEntry(of: access) { try body($0) }
     case .documents:
       try snapshot.forEachID(order: .stored) { id in
         try cancellation.check()
-        return try body(id)
+        return try id.withUnsafeBytes { try body($0) }
       }
     case .union(let paths): for path in paths { try forEachIdentifier(path, body) }
     case .fullText(let access): try forEachMatch(of: access, body)
@@ -311,14 +289,13 @@ final class QueryExecution {
     guard value.type == .array else { return true }
     let row = context.rows + step.source
     let arena = context.arena
-    let mark = arena.mark
     var goesOn = true
     var failure: (any Error)?
+    defer { row.pointee = SourceRow() }
     value.forEachItem { item in
-      arena.rewind(to: mark)
       row.pointee = SourceRow()
       row.pointee.value = item
-      do { goesOn = try offer(step, step.filter, counts + number, next) } catch {
+      do { goesOn = try arena.scope { try offer(step, step.filter, counts + number, next) } } catch {
         failure = error
         goesOn = false
       }
@@ -341,15 +318,15 @@ final class QueryExecution {
       hashTables[number] = table
     }
     let width = join.probes.count
-    let mark = context.arena.mark
-    defer { context.arena.rewind(to: mark) }
-    let probe = context.arena.allocate(width, of: QueryValue.self)
-    for index in 0..<width {
-      let value = join.probes[index].evaluate(context)
-      if value.isUnknown { return true }
-      probe[index] = value
+    return try context.arena.scope {
+      let probe = context.arena.allocate(width, of: QueryValue.self)
+      for index in 0..<width {
+        let value = join.probes[index].evaluate(context)
+        if value.isUnknown { return true }
+        probe[index] = value
+      }
+      return try table.forEachMatch(probe) { try document(step, number, $0, next) }
     }
-    return try table.forEachMatch(probe) { try document(step, number, $0, next) }
   }
 
   /// Keeps the IDs of a source's documents by the values that they are joined by.
@@ -358,24 +335,27 @@ final class QueryExecution {
       Array(repeating: context.order(nil), count: join.keys.count), context.budget)
     let row = context.rows + step.source
     let arena = context.arena
-    let mark = arena.mark
     let width = join.keys.count
     let values = UnsafeMutablePointer<QueryValue>.allocate(capacity: width)
-    defer { values.deallocate() }
+    defer {
+      values.deallocate()
+      row.pointee = SourceRow()
+    }
     let take: (DocumentView) throws -> Bool = { [context, cancellation, sharedKeys] view in
-      arena.rewind(to: mark)
       try cancellation.check()
       row.pointee = try SourceRow(view)
-      if let filter = join.filter, filter.truth(context) != .true {
-        try context.check()
+      return try arena.scope {
+        if let filter = join.filter, filter.truth(context) != .true {
+          try context.check()
+          return true
+        }
+        for index in 0..<width {
+          values[index] = join.keys[index].evaluate(context)
+          if values[index].isUnknown { return true }
+        }
+        try table.add(values, row.pointee.id, sharedKeys)
         return true
       }
-      for index in 0..<width {
-        values[index] = join.keys[index].evaluate(context)
-        if values[index].isUnknown { return true }
-      }
-      try table.add(values, row.pointee.id, sharedKeys)
-      return true
     }
     if case .documents = join.build {
       try snapshot.forEachDocument(order: .stored, take)
@@ -387,8 +367,7 @@ final class QueryExecution {
         return true
       }
       _ = try seen.forEach { id in
-        try snapshot.withDocument(id, includeDeleted: step.includesDeleted, sharedKeys: sharedKeys, take)
-          ?? true
+        try snapshot.withDocument(id.bytes, includeDeleted: step.includesDeleted, take) ?? true
       }
     }
     try context.check()
@@ -397,16 +376,16 @@ final class QueryExecution {
 }
 
 extension SourceRow {
-  /// A document in place.
+  /// A document in place, for as long as the view lasts: whoever makes it the row of a source takes it out again before
+  /// the closure ends that the view was lent to.
   @inline(__always)
   init(_ view: DocumentView) throws {
     guard let body = view.body else {
       throw DocumentError(.damaged, "a stored body can't be read", documentID: view.id)
     }
     self.init(
-      value: QueryValue(body), id: TextSlice(view.idBytes), sequence: view.sequence,
-      isDeleted: view.isDeleted,
-      record: view.bytes)
+      value: QueryValue(body.unsafeValue), id: TextSlice(view.idBytes.withUnsafeBytes { $0 }),
+      sequence: view.sequence, isDeleted: view.isDeleted, record: view.bytes.withUnsafeBytes { $0 })
   }
 
   /// A document of which nothing but its ID is looked at.
@@ -420,16 +399,7 @@ extension SourceRow {
 
 extension DocumentView {
   fileprivate func isWithin(_ range: KeyRange) -> Bool {
-    switch range.lower {
-    case .inclusive(let bound): if idBytes.lexicographicallyPrecedes(bound) { return false }
-    case .exclusive(let bound): if !bound.lexicographicallyPrecedes(idBytes) { return false }
-    case .unbounded: break
-    }
-    switch range.upper {
-    case .exclusive(let bound): return idBytes.lexicographicallyPrecedes(bound)
-    case .inclusive(let bound): return !bound.lexicographicallyPrecedes(idBytes)
-    case .unbounded: return true
-    }
+    idBytes.withUnsafeBytes { range.contains($0) }
   }
 }
 

@@ -33,7 +33,7 @@ struct ScanTest: BitwiseCopyable {
 
   /// Whether the filter may be TRUE of a body, whose encoder needed so many shared keys.
   @inline(__always)
-  func mayPass(_ body: Value, _ sharedKeyCount: Int) -> Bool {
+  func mayPass(_ body: UnsafeValue, _ sharedKeyCount: Int) -> Bool {
     guard var value = body.value(at: first, sharedKeyCount: sharedKeyCount) else { return false }
     guard let text else { return true }
     if !rest.isEmpty {
@@ -69,13 +69,13 @@ struct ScanTests: BitwiseCopyable {
 
   /// Whether the filter may be TRUE of a body, whose encoder needed so many shared keys.
   @inline(__always)
-  func mayPass(_ body: Value, _ sharedKeyCount: Int) -> Bool {
+  func mayPass(_ body: UnsafeValue, _ sharedKeyCount: Int) -> Bool {
     guard tests.pointee.mayPass(body, sharedKeyCount) else { return false }
     return count == 1 || passesOthers(body, sharedKeyCount)
   }
 
   @inline(never)
-  private func passesOthers(_ body: Value, _ sharedKeyCount: Int) -> Bool {
+  private func passesOthers(_ body: UnsafeValue, _ sharedKeyCount: Int) -> Bool {
     for index in 1..<count where !tests[index].mayPass(body, sharedKeyCount) {
       (tests[0], tests[index]) = (tests[index], tests[0])
       return false

@@ -30,7 +30,7 @@ final class FullTextExtractor {
 
   /// The text of each column; no column when the document isn't in the index. They last as long as the body does and
   /// until `reset`.
-  func texts(_ documentID: UnsafeRawBufferPointer, _ body: Value) -> [UnsafeRawBufferPointer] {
+  func texts(_ documentID: UnsafeRawBufferPointer, _ body: UnsafeValue) -> [UnsafeRawBufferPointer] {
     context.rows[0] = SourceRow(value: QueryValue(body), id: TextSlice(documentID), sequence: 1)
     defer { if _slowPath(context.failure != nil) { try? context.check() } }
     if let condition, condition.truth(context) != .true { return [] }

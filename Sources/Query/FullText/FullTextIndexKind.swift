@@ -34,9 +34,11 @@ public struct FullTextIndexKind: IndexKind {
       isDone = true
       try documents.forEach(in: range, order: .ascending) { id, body in
         extractor.reset()
-        try writer.append(id, extractor.texts(id, body), in: transaction)
+        try id.withUnsafeBytes {
+          try writer.append($0, extractor.texts($0, body.unsafeValue), in: transaction)
+        }
         guard writer.isFull else { return true }
-        last = [UInt8](id)
+        last = [UInt8](copying: id)
         isDone = false
         return false
       }

@@ -76,8 +76,8 @@ final class FullTextIndexMaintainer: IndexMaintainer {
       isDone = true
       try documents.forEach(in: range, order: .ascending) { id, body in
         extractor.reset()
-        let texts = extractor.texts(id, body).map { [UInt8]($0) }
-        batch.append(([UInt8](id), texts))
+        let texts = id.withUnsafeBytes { extractor.texts($0, body.unsafeValue).map { [UInt8]($0) } }
+        batch.append(([UInt8](copying: id), texts))
         bytes += texts.reduce(0) { $0 + $1.count }
         guard batch.count == 256 || bytes > 1 << 20 else { return true }
         isDone = false

@@ -18,15 +18,14 @@ extension QueryExecution {
     let needsRecord = step.needsRecord
     let row = context.rows + step.source
     let arena = context.arena
-    let mark = arena.mark
     let count = counts + number
     let filter = step.filter
     var goesOn = true
     func take(_ id: UnsafeRawBufferPointer) throws -> Bool {
-      arena.rewind(to: mark)
       if needsRecord { return try document(step, number, id, next) }
       row.pointee = SourceRow(id: id)
-      return try offer(step, filter, count, next)
+      defer { row.pointee = SourceRow() }
+      return try arena.scope { try offer(step, filter, count, next) }
     }
     if number > 0 {
       // The same for every row of the steps before.

@@ -66,14 +66,13 @@ final class LikePattern: Pattern, @unchecked Sendable {
 
   /// Whether the whole text is of the pattern. False, too, when the query is to end (`EvaluationContext.goesOn`).
   func matches(_ text: TextSlice, _ context: EvaluationContext) -> Bool {
-    let arena = context.arena
-    let mark = arena.mark
-    defer { arena.rewind(to: mark) }
-    if text.isASCII {
-      // What is folded of ASCII is ASCII.
-      return isASCII && matches(LikeText(text, foldsASCII: options.ignoresCase), context)
+    context.arena.scope {
+      if text.isASCII {
+        // What is folded of ASCII is ASCII.
+        return isASCII && matches(LikeText(text, foldsASCII: options.ignoresCase), context)
+      }
+      return matches(LikeText(options.folded(text, context.arena), foldsASCII: false), context)
     }
-    return matches(LikeText(options.folded(text, arena), foldsASCII: false), context)
   }
 
   private func matches(_ text: LikeText, _ context: EvaluationContext) -> Bool {

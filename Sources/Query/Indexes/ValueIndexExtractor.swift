@@ -60,15 +60,23 @@ final class ValueIndexExtractor {
 
   /// Adds the entries of a document, sorted, each key once.
   @inline(__always)
+  func extract(_ documentID: RawSpan, _ body: Value, into entries: ValueIndexEntries) throws {
+    try documentID.withUnsafeBytes { try extract($0, body.unsafeValue, into: entries) }
+  }
+
+  /// The same; the bytes are used up when this returns.
+  @inline(__always)
   func extract(
-    _ documentID: UnsafeRawBufferPointer, _ body: Value, into entries: ValueIndexEntries
+    _ documentID: UnsafeRawBufferPointer, _ body: UnsafeValue, into entries: ValueIndexEntries
   ) throws {
-    context.arena.reset()
     context.rows[0] = SourceRow(value: QueryValue(body), id: TextSlice(documentID), sequence: 1)
-    if let array { return try extractItems(array, documentID, into: entries) }
-    if let condition, condition.truth(context) != .true { return clear() }
-    try append(documentID, to: entries)
-    clear()
+    defer { context.rows[0] = SourceRow() }
+    try context.arena.scope {
+      if let array { return try extractItems(array, documentID, into: entries) }
+      if let condition, condition.truth(context) != .true { return clear() }
+      try append(documentID, to: entries)
+      clear()
+    }
   }
 
   @inline(never)
@@ -85,6 +93,7 @@ final class ValueIndexExtractor {
       do { try append(documentID, to: entries) } catch { failure = error }
       return failure == nil
     }
+    context.rows[1] = SourceRow()
     if let failure { throw failure }
     entries.merge(from: start)
     clear()

@@ -42,7 +42,7 @@ public struct ValueIndexKind: IndexKind {
     for position in 0..<entries.count {
       let entry = entries[position]
       let key = entries.key(entry)
-      try entries.withValue(entry) { try transaction.append(key, $0, in: keyspace) }
+      try entries.withValue(entry) { try transaction.append(key.bytes, $0.bytes, in: keyspace) }
       counter.add(key)
     }
     try counter.statistics.write(statistics, transaction)
@@ -63,7 +63,7 @@ public struct ValueIndexKind: IndexKind {
       try documents.forEach(in: range, order: .ascending) { id, body in
         try extractor.extract(id, body, into: entries)
         guard entries.usedBytes > memoryLimit else { return true }
-        last = [UInt8](id)
+        last = [UInt8](copying: id)
         isDone = false
         return false
       }
@@ -71,7 +71,7 @@ public struct ValueIndexKind: IndexKind {
       entries.sort()
       for position in 0..<entries.count {
         let entry = entries[position]
-        try entries.withValue(entry) { try transaction.put(entries.key(entry), $0, in: keyspace) }
+        try entries.withValue(entry) { try transaction.put(entries.key(entry).bytes, $0.bytes, in: keyspace) }
       }
       entries.removeAll()
     }

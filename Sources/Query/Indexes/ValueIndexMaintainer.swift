@@ -56,7 +56,7 @@ final class ValueIndexMaintainer: IndexMaintainer {
         continue
       }
       if order > 0 || old[from].details != added.details {
-        try new.withValue(added) { try transaction.put(new.key(added), $0, in: keyspace) }
+        try new.withValue(added) { try transaction.put(new.key(added).bytes, $0.bytes, in: keyspace) }
         if order > 0 { churn += 1 }
       }
       if order == 0 { from += 1 }
@@ -65,7 +65,7 @@ final class ValueIndexMaintainer: IndexMaintainer {
   }
 
   private func delete(_ entry: ValueIndexEntries.Entry, _ transaction: any WriteTransaction) throws {
-    guard try transaction.delete(old.key(entry), in: keyspace) else { throw ValueIndexEntry.damaged }
+    guard try transaction.delete(old.key(entry).bytes, in: keyspace) else { throw ValueIndexEntry.damaged }
     churn += 1
   }
 
@@ -86,8 +86,8 @@ final class ValueIndexMaintainer: IndexMaintainer {
     -> ValueIndexStatistics
   {
     var counter = ValueIndexCounter(columns: columns)
-    try transaction.unsafeScan(keyspace, .all, order: .ascending, fetch: .keys) { key, _ in
-      counter.add(key)
+    try transaction.scan(keyspace, .all, order: .ascending, fetch: .keys) { key, _ in
+      key.withUnsafeBytes { counter.add($0) }
       return true
     }
     return counter.statistics
@@ -107,19 +107,18 @@ final class ValueIndexMaintainer: IndexMaintainer {
       expected += new.count
       for position in 0..<new.count {
         let entry = new[position]
-        let found = try check.transaction.get(new.key(entry), in: keyspace)
-        let isRight = try found.map { found in
-          try new.withValue(entry) { ValueIndexEntries.compare(found, $0) == 0 }
+        let isRight = try check.transaction.withValue(at: new.key(entry).bytes, in: keyspace) { found in
+          try new.withValue(entry) { found.isEqual(to: $0.bytes) }
         }
         if isRight != true {
-          let what = found == nil ? "misses an entry" : "has a wrong entry"
-          try check.report(subject, "\(what) of document '\(String(decoding: id, as: UTF8.self))'")
+          let what = isRight == nil ? "misses an entry" : "has a wrong entry"
+          try check.report(subject, "\(what) of document '\(String(copying: id))'")
         }
       }
       return true
     }
     var entries = 0
-    try check.transaction.unsafeScan(keyspace, .all, order: .ascending, fetch: .keys) { _, _ in
+    try check.transaction.scan(keyspace, .all, order: .ascending, fetch: .keys) { _, _ in
       entries += 1
       return true
     }
@@ -133,30 +132,29 @@ final class ValueIndexMaintainer: IndexMaintainer {
   private func findSuperfluous(_ documents: IndexedDocuments, _ check: IntegrityCheck, _ subject: String)
     throws
   {
-    try check.transaction.unsafeScan(keyspace) { key, value in
+    try check.transaction.scan(keyspace) { key, value in
       try check.step()
-      let id: [UInt8]
-      do {
-        let entry = try ValueIndexEntry(key: key, value: value, columns: definition.expressions.count)
-        id = [UInt8](entry.documentID)
-      } catch {
-        try check.report(subject, "has an entry that can't be read")
-        return true
-      }
-      // The engine's bytes of the entry are kept: the document is read in between.
-      let stored = [UInt8](key)
-      new.removeAll()
-      try id.withUnsafeBytes { id in
-        if let body = try documents.body(of: id) { try extractor.extract(id, body, into: new) }
-      }
-      let isExpected = stored.withUnsafeBytes { stored in
-        (0..<new.count).contains { ValueIndexEntries.compare(new.key(new[$0]), stored) == 0 }
-      }
-      if !isExpected {
-        try check.report(
-          subject, "has a superfluous entry of document '\(String(decoding: id, as: UTF8.self))'")
+      try key.withUnsafeBytes { key in
+        try value.withUnsafeBytes { value in try checkEntry(key, value, documents, check, subject) }
       }
       return true
+    }
+  }
+
+  private func checkEntry(
+    _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ documents: IndexedDocuments,
+    _ check: IntegrityCheck, _ subject: String
+  ) throws {
+    let id: UnsafeRawBufferPointer
+    do {
+      id = try ValueIndexEntry(key: key, value: value, columns: definition.expressions.count).documentID
+    } catch { return try check.report(subject, "has an entry that can't be read") }
+    new.removeAll()
+    _ = try documents.withBody(of: id.bytes) { try extractor.extract(id.bytes, $0, into: new) }
+    let isExpected = (0..<new.count).contains { ValueIndexEntries.compare(new.key(new[$0]), key) == 0 }
+    if !isExpected {
+      try check.report(
+        subject, "has a superfluous entry of document '\(String(decoding: id, as: UTF8.self))'")
     }
   }
 }

@@ -72,49 +72,50 @@ final class ValueIndexReader {
     plain: (_ key: UnsafeRawBufferPointer) throws -> Bool, other body: (ValueIndexEntry) throws -> Bool
   ) throws {
     let turns = ValueIndexTurns(from: lower, to: upper, descending: descending, columns)
-    try scan(turns) { entries in
-      for entry in entries {
-        if _fastPath(turns.arePlain(entry.key, entry.value)) {
-          guard try plain(entry.key) else { return false }
-        } else {
-          guard try turns.take(entry.key, entry.value, body) else { return false }
+    try transaction.scan(keyspace, turns.range, order: turns.order, fetch: .entries) { key, value in
+      try key.withUnsafeBytes { key in
+        try value.withUnsafeBytes { value in
+          if _fastPath(turns.arePlain(key, value)) { return try plain(key) }
+          return try turns.take(key, value, body)
         }
       }
-      return true
     }
     try turns.finish(body)
   }
 
-  /// Calls `body` with the entries as the engine has them, several at a time. It has to take the turns.
-  @inline(__always)
-  func scan(
-    _ turns: ValueIndexTurns, _ body: (UnsafeBufferPointer<ScanEntry>) throws -> Bool
-  ) throws {
-    try transaction.unsafeScanBatches(keyspace, turns.range, order: turns.order, body)
-  }
-
-  /// The same, going on to documents: `plain` says which one an entry's is, or nil for one that isn't wanted, and
-  /// `document` takes it. What comes by `other` isn't followed.
+  /// The same, going on to documents: `plain` says which one an entry is of, by bytes of its key, or nil for one that isn't
+  /// wanted. `document` takes the entry's key, the ID in it, and the document's record. What comes by `other` isn't
+  /// followed.
   @inline(__always)
   func follow(
     with documents: DocumentReader, from lower: KeyRange.Edge, to upper: KeyRange.Edge, descending: Bool,
     plain: (_ key: UnsafeRawBufferPointer) throws -> UnsafeRawBufferPointer?,
     other body: (ValueIndexEntry) throws -> Bool,
-    document: (_ id: UnsafeRawBufferPointer, _ record: UnsafeRawBufferPointer) throws -> Bool
+    document: (_ key: UnsafeRawBufferPointer, _ id: UnsafeRawBufferPointer, _ record: RawSpan) throws -> Bool
   ) throws {
     let turns = ValueIndexTurns(from: lower, to: upper, descending: descending, columns)
+    // How long the ID is with which the key of the entry at hand ends.
+    var idLength = 0
     try documents.follow(
       keyspace, turns.range, order: turns.order,
       reference: { key, value in
-        if _fastPath(turns.arePlain(key, value)) {
-          guard let id = try plain(key) else { return .none }
-          return .key(id)
+        try key.withUnsafeBytes { key in
+          try value.withUnsafeBytes { value in
+            if _fastPath(turns.arePlain(key, value)) {
+              guard let id = try plain(key) else { return .none }
+              idLength = id.count
+              return .inKey((key.count &- id.count)..<key.count)
+            }
+            return try turns.take(key, value, body) ? .none : .end
+          }
         }
-        return try turns.take(key, value, body) ? .none : .end
       },
-      { id, record in
-        turns.goesOn = try document(id, record)
-        return turns.goesOn
+      { key, _, record in
+        try key.withUnsafeBytes { key in
+          let id = UnsafeRawBufferPointer(rebasing: key[(key.count &- idLength)...])
+          turns.goesOn = try document(key, id, record)
+          return turns.goesOn
+        }
       })
     try turns.finish(body)
   }

@@ -59,9 +59,9 @@ struct ValueIndexStatistics: Sendable, Equatable {
     guard let keyspace = try transaction.keyspace(named: index.keyspaceName + ".statistics") else {
       return nil
     }
-    return try key.withUnsafeBytes { key in
-      try transaction.get(key, in: keyspace).flatMap { ValueIndexStatistics($0, columns: columns) }
-    }
+    return try transaction.withValue(at: key, in: keyspace) {
+      $0.withUnsafeBytes { ValueIndexStatistics($0, columns: columns) }
+    } ?? nil
   }
 
   func write(_ keyspace: Keyspace, _ transaction: any WriteTransaction) throws {

@@ -6,11 +6,11 @@ import Storage
 /// One thread at a time. A context's own arena is reset for each row; groups and results that stay have arenas of
 /// their own.
 final class EvaluationArena {
-  /// Where an arena was; what was allocated since can be given back.
-  struct Mark: BitwiseCopyable {
-    fileprivate let chunk: Int
-    fileprivate let next: UnsafeMutableRawPointer
-    fileprivate let end: UnsafeMutableRawPointer
+  /// Where an arena was when a scope began.
+  private struct Mark: BitwiseCopyable {
+    let chunk: Int
+    let next: UnsafeMutableRawPointer
+    let end: UnsafeMutableRawPointer
   }
 
   private struct State {
@@ -101,17 +101,19 @@ final class EvaluationArena {
     return start
   }
 
-  /// Where the arena is.
-  var mark: Mark {
-    Mark(chunk: state.pointee.current, next: state.pointee.next, end: state.pointee.end)
-  }
-
-  /// Gives back what was allocated since `mark`.
+  /// Runs `body`, and then gives back what was allocated while it ran.
+  ///
+  /// Scopes nest as calls do, so nothing that was allocated before the scope is given back under a live pointer. A value
+  /// that was computed in a scope and has to outlive it is copied (`copy`) into an arena that lives longer.
   @inline(__always)
-  func rewind(to mark: Mark) {
-    state.pointee.current = mark.chunk
-    state.pointee.next = mark.next
-    state.pointee.end = mark.end
+  func scope<Result>(_ body: () throws -> Result) rethrows -> Result {
+    let mark = Mark(chunk: state.pointee.current, next: state.pointee.next, end: state.pointee.end)
+    defer {
+      state.pointee.current = mark.chunk
+      state.pointee.next = mark.next
+      state.pointee.end = mark.end
+    }
+    return try body()
   }
 
   /// Gives everything back, and memory beyond the first chunk to the system when it is much.

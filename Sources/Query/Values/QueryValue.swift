@@ -22,9 +22,9 @@ enum QueryValue: BitwiseCopyable {
   /// Binary data.
   case data(TextSlice)
   /// An array in place in a body.
-  case array(Value)
+  case array(UnsafeValue)
   /// An object in place in a body; the context has the shared keys of its names.
-  case object(Value)
+  case object(UnsafeValue)
   /// An array that was computed.
   case computedArray(ComputedArray)
   /// An object that was computed.
@@ -71,7 +71,7 @@ enum QueryType: UInt8, Comparable {
 extension QueryValue {
   /// A value of a body in place. What is malformed is missing.
   @inline(__always)
-  init(_ value: Value) {
+  init(_ value: UnsafeValue) {
     switch value.type {
     case .string: self = value.utf8.map { .string(TextSlice($0)) } ?? .missing
     case .int:
@@ -93,7 +93,7 @@ extension QueryValue {
 
   /// A value of a body, or missing.
   @inline(__always)
-  init(_ value: Value?) {
+  init(_ value: UnsafeValue?) {
     guard let value else {
       self = .missing
       return

@@ -1,6 +1,6 @@
 // Arrays and dictionaries in place: slots, items, entries, and lookups by resolved keys.
 
-extension Value {
+extension UnsafeValue {
   /// Pointers that lead to pointers are followed this often; encoders write one such step at most.
   @inlinable static var longestChain: Int { 8 }
 
@@ -23,7 +23,7 @@ extension Value {
       self.init(position: target, start: start, limit: slot)
       return
     }
-    guard let value = Value.follow(target, limit: slot, start: start) else { return nil }
+    guard let value = UnsafeValue.follow(target, limit: slot, start: start) else { return nil }
     self = value
   }
 
@@ -31,7 +31,7 @@ extension Value {
   @usableFromInline @inline(never)
   static func follow(
     _ pointer: UnsafePointer<UInt8>, limit: UnsafePointer<UInt8>, start: UnsafePointer<UInt8>
-  ) -> Value? {
+  ) -> UnsafeValue? {
     var pointer = pointer
     var limit = limit
     for _ in 0..<longestChain {
@@ -41,7 +41,7 @@ extension Value {
       guard units != 0, units * 2 <= pointer - start else { return nil }
       limit = pointer
       pointer -= units * 2
-      if pointer[0] & 0x80 == 0 { return Value(position: pointer, start: start, limit: limit) }
+      if pointer[0] & 0x80 == 0 { return UnsafeValue(position: pointer, start: start, limit: limit) }
     }
     return nil
   }
@@ -85,8 +85,8 @@ extension Value {
 
     /// The value of the slot at an index, counted in slots.
     @inlinable @inline(__always)
-    func value(_ index: Int) -> Value? {
-      Value(slot: first + index &* width, isWide: isWide, start: start)
+    func value(_ index: Int) -> UnsafeValue? {
+      UnsafeValue(slot: first + index &* width, isWide: isWide, start: start)
     }
   }
 
@@ -102,13 +102,13 @@ extension Value {
 
   /// An item of an array; nil out of bounds, when damaged, and for other kinds of value.
   @inlinable
-  public subscript(index: Int) -> Value? {
+  public subscript(index: Int) -> UnsafeValue? {
     guard let slots = slots(Tag.array), index >= 0, index < slots.count else { return nil }
     return slots.value(index)
   }
 
   /// The entry of a resolved key; nil when there is none (or `undefined`), and for other kinds of value.
-  public subscript(key: Key) -> Value? {
+  public subscript(key: Key) -> UnsafeValue? {
     guard let slots = slots(Tag.dict), slots.count > 0 else { return nil }
     if key.number >= 0 {
       if let entry = slots.find(number: key.number) { return slots.member(entry) }
@@ -120,19 +120,19 @@ extension Value {
 
   /// The entry of a shared key's number, for dictionaries in which no name stands as a string.
   @inlinable @inline(__always)
-  func member(number: Int) -> (value: Value?, mayBeString: Bool) {
+  func member(number: Int) -> (value: UnsafeValue?, mayBeString: Bool) {
     guard let slots = slots(Tag.dict), slots.count > 0 else { return (nil, false) }
     if let entry = slots.find(number: number) { return (slots.member(entry), false) }
     return (nil, slots.endsInStringKey)
   }
 
   /// The entry of a name; resolve a `Key` once instead where the same name is looked up again.
-  public func value(of name: String, sharedKeys: SharedKeys) -> Value? {
+  public func value(of name: String, sharedKeys: SharedKeys) -> UnsafeValue? {
     self[Key(name, in: sharedKeys)]
   }
 }
 
-extension Value.Slots {
+extension UnsafeValue.Slots {
   @inlinable @inline(__always)
   static func load(_ slot: UnsafePointer<UInt8>) -> Int {
     Int(UInt16(bigEndian: UnsafeRawPointer(slot).loadUnaligned(as: UInt16.self)))
@@ -150,22 +150,22 @@ extension Value.Slots {
     while left > 1 {
       let half = left &>> 1
       let probe = base + half &* stride
-      base = Value.Slots.load(probe) <= number ? probe : base
+      base = UnsafeValue.Slots.load(probe) <= number ? probe : base
       left &-= half
     }
-    return Value.Slots.load(base) == number ? base : nil
+    return UnsafeValue.Slots.load(base) == number ? base : nil
   }
 
   /// The value of an entry, by its key slot.
   @inlinable @inline(__always)
-  func member(_ key: UnsafePointer<UInt8>) -> Value? {
-    let value = Value(slot: key + width, isWide: isWide, start: start)
+  func member(_ key: UnsafePointer<UInt8>) -> UnsafeValue? {
+    let value = UnsafeValue(slot: key + width, isWide: isWide, start: start)
     return value?.isUndefined == true ? nil : value
   }
 
   @inlinable @inline(__always)
   var endsInStringKey: Bool {
-    Value.Slots.load(first + (count &- 1) &* (isWide ? 8 : 4)) >= FleeceLimits.sharedKeys
+    UnsafeValue.Slots.load(first + (count &- 1) &* (isWide ? 8 : 4)) >= FleeceLimits.sharedKeys
   }
 
   /// The key slot of a name that stands as a string.
@@ -190,7 +190,7 @@ extension Value.Slots {
   }
 }
 
-extension Value {
+extension UnsafeValue {
   /// The items of an array, in order; empty for other kinds of value. A damaged item reads as null.
   @inlinable
   public var items: Items {
@@ -222,23 +222,23 @@ extension Value {
 
     /// The next item.
     @inlinable
-    public mutating func next() -> Value? {
+    public mutating func next() -> UnsafeValue? {
       guard index < slots.count else { return nil }
       defer { index += 1 }
       if let value = slots.value(index) { return value }
-      return Value(position: Value.null, start: Value.null, limit: Value.null + 2)
+      return UnsafeValue(position: UnsafeValue.null, start: UnsafeValue.null, limit: UnsafeValue.null + 2)
     }
   }
 
   /// An entry of a dictionary.
   public struct Entry {
     /// The key: a small integer (a shared key's number) or a string.
-    public let key: Value
+    public let key: UnsafeValue
     /// The value.
-    public let value: Value
+    public let value: UnsafeValue
 
     @inlinable @inline(__always)
-    init(key: Value, value: Value) {
+    init(key: UnsafeValue, value: UnsafeValue) {
       self.key = key
       self.value = value
     }

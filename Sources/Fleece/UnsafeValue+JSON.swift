@@ -3,7 +3,7 @@
 // Shared values let small data stand for large output, so the work is bounded: at most four values for each two
 // bytes of data, and at most 64 bytes of text for each byte, which no honest body reaches.
 
-extension Value {
+extension UnsafeValue {
   /// Appends this value's JSON text.
   ///
   /// Canonical: names sorted by their bytes at every level. Otherwise members come in the body's own order, which
@@ -108,7 +108,7 @@ extension Value {
   @inline(__always)
   func entry(
     _ slots: Slots, _ index: Int, _ sharedKeys: SharedKeys
-  ) throws(FleeceError) -> (utf8: UnsafeRawBufferPointer, value: Value) {
+  ) throws(FleeceError) -> (utf8: UnsafeRawBufferPointer, value: UnsafeValue) {
     guard let key = slots.value(index &* 2), let value = slots.value(index &* 2 &+ 1) else {
       throw damaged("entry \(index) points outside the data")
     }
@@ -128,7 +128,7 @@ extension Value {
     private var values: Int
     private var bytes: Int
 
-    init(_ value: Value) {
+    init(_ value: UnsafeValue) {
       let size = value.limit - value.start
       limit = size * 64 + 1024
       values = size * 2 + 16
@@ -148,18 +148,18 @@ extension Value {
 private struct ValueWriter {
   private struct Member: BitwiseCopyable {
     var name: UnsafeRawBufferPointer
-    var value: Value
+    var value: UnsafeValue
     var isShared: Bool
   }
 
   var text = ByteBuffer(capacity: 2048)
   private var members = RawStack<Member>(capacity: 64)
-  private var budget: Value.Budget
+  private var budget: UnsafeValue.Budget
   private let sharedKeys: SharedKeys
   private let canonical: Bool
 
-  init(_ root: Value, sharedKeys: SharedKeys, canonical: Bool) {
-    budget = Value.Budget(root)
+  init(_ root: UnsafeValue, sharedKeys: SharedKeys, canonical: Bool) {
+    budget = UnsafeValue.Budget(root)
     self.sharedKeys = sharedKeys
     self.canonical = canonical
   }
@@ -169,7 +169,7 @@ private struct ValueWriter {
     members.free()
   }
 
-  mutating func write(_ value: Value, depth: Int) throws(FleeceError) {
+  mutating func write(_ value: UnsafeValue, depth: Int) throws(FleeceError) {
     try budget.spend(bytes: 0)
     switch value.type {
     case .null:
@@ -231,7 +231,7 @@ private struct ValueWriter {
     text.base[text.count - 1] = byte
   }
 
-  private mutating func writeDict(_ value: Value, depth: Int) throws(FleeceError) {
+  private mutating func writeDict(_ value: UnsafeValue, depth: Int) throws(FleeceError) {
     guard let slots = value.slots(Tag.dict) else { throw value.damaged("the dictionary is cut off") }
     text.appendByte(UInt8(ascii: "{"))
     let first = members.count
