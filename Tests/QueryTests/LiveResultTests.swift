@@ -113,7 +113,7 @@ import Testing
       // What could matter is known from the first commit on.
       try database.save("e", ["t": 1, "n": 0])
       #expect(told.next().count == 2)
-      try database.purge("d", branch: "2-cc")
+      try database.purge("d", branch: #require(RevisionID("2-cc")))
       #expect(told.next().contains(#"{"n":1}"#))
       live.cancel()
     }
