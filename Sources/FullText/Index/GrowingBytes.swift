@@ -6,7 +6,7 @@
 struct GrowingBytes: ~Copyable {
   private(set) var start: UnsafeMutablePointer<UInt8>
   private(set) var count = 0
-  private var capacity: Int
+  private(set) var capacity: Int
 
   init(capacity: Int = 512) {
     self.capacity = max(capacity, 64)
@@ -55,6 +55,10 @@ struct GrowingBytes: ~Copyable {
     count &+= bytes.count
   }
 
+  /// Appends lent bytes.
+  @inline(__always)
+  mutating func append(_ bytes: RawSpan) { bytes.withUnsafeBytes { append($0) } }
+
   @inline(__always)
   mutating func append(varint value: UInt64) {
     reserve(10)
@@ -81,6 +85,9 @@ struct GrowingBytes: ~Copyable {
 }
 
 /// Reads stored bytes from the front and never past their end: what isn't there is damage.
+///
+/// It holds pointers. Whoever makes one uses it up inside the closure that the bytes were lent to, or makes it of a
+/// `PageCopy` that it owns.
 struct ByteScanner {
   var next: UnsafePointer<UInt8>
   let end: UnsafePointer<UInt8>

@@ -8,6 +8,7 @@ public final class InvertedIndexCheck {
   private let reader: InvertedIndexReader
   private let analyzer: TextAnalyzer
   private let pages: DocumentPages
+  private let identifiers = DocumentIdentifiers()
   private var sums: [UInt64]
   private var isExpected: [Bool]
   private var documents: UInt64 = 0
@@ -19,10 +20,10 @@ public final class InvertedIndexCheck {
   public init(_ reader: InvertedIndexReader, analyzer: TextAnalyzer) throws {
     // Each number has a byte in the pages of IDs at least: a wrong count doesn't ask for much memory.
     var bytes = 0
-    try reader.transaction.unsafeScan(
+    try reader.transaction.scan(
       reader.keyspaces.blocks, InvertedIndexFormat.range(ofList: InvertedIndexFormat.documentList)
     ) { _, value in
-      bytes += value.count
+      bytes += value.byteCount
       return true
     }
     guard Int(reader.state.nextDocument) <= bytes else { throw InvertedIndexFormat.damaged }
@@ -66,7 +67,7 @@ public final class InvertedIndexCheck {
     sums[Int(number)] = sum
     documents += 1
     tokens += length
-    let isRight = TermPage.compare(try reader.id(of: number), id) == 0
+    let isRight = TermPage.compare(try identifiers.id(of: number, in: reader), id) == 0
     if !isRight { return "has another document under the number of '\(id.text)'" }
     if try reader.length(of: number) != length { return "has a wrong length of document '\(id.text)'" }
     return nil
@@ -81,17 +82,15 @@ public final class InvertedIndexCheck {
     if tokens != state.tokens { try report("counts \(state.tokens) words, and there are \(tokens)") }
     var blocks = 0
     var last: [UInt8] = []
-    let cursor = try transaction.unsafeCursor(in: reader.keyspaces.terms, .termPages)
-    var page = try cursor.first()
-    while let found = page {
-      let key = [UInt8](found.key.dropFirst())
-      let bytes = [UInt8](found.value)
-      try bytes.withUnsafeBytes { bytes in
-        var entries = TermPageEntries(bytes)
+    try transaction.scan(reader.keyspaces.terms, .termPages) { key, value in
+      // Without the tag.
+      let separator = key.extracting(droppingFirst: 1)
+      try value.withUnsafeBytes { page in
+        var entries = TermPageEntries(page)
         while let entry = try entries.next() {
           let term = entries.term.bytes
           let isOrdered = last.withUnsafeBytes { TermPage.compare($0, term) < 0 }
-          let isBelow = key.withUnsafeBytes { TermPage.compare(term, $0) < 0 }
+          let isBelow = separator.withUnsafeBytes { TermPage.compare(term, $0) < 0 }
           if !isOrdered || !isBelow { try report("has the word '\(term.text)' out of its place") }
           last = [UInt8](term)
           let count = try check(term, entry, &blocks, report)
@@ -100,15 +99,13 @@ public final class InvertedIndexCheck {
           }
         }
       }
-      page = try key.withUnsafeBytes { key in
-        try ([InvertedIndexFormat.termPageTag] + key + [0]).withUnsafeBytes { try cursor.seek($0) }
-      }
+      return true
     }
     try checkDocuments(&blocks, report)
     let stored = try transaction.count(of: reader.keyspaces.blocks)
     if stored != blocks { try report("has \(stored) blocks, and \(blocks) belong to something") }
     for number in sums.indices where sums[number] != 0 {
-      let id = (try? reader.id(of: UInt32(number)))?.text
+      let id = (try? identifiers.id(of: UInt32(number), in: reader))?.text
       try report(
         isExpected[number]
           ? "has wrong words of document '\(id ?? "?")'" : "has words of a document that isn't there")
@@ -132,40 +129,32 @@ public final class InvertedIndexCheck {
     }
     var count = 0
     var floor: UInt64 = 0
-    try reader.transaction.unsafeScan(
-      reader.keyspaces.blocks, InvertedIndexFormat.range(ofList: list), order: .ascending, fetch: .entries
-    ) { key, value in
+    try reader.transaction.scan(reader.keyspaces.blocks, InvertedIndexFormat.range(ofList: list)) {
+      key, value in
       let upper = try InvertedIndexFormat.number(ofKey: key) & 0xFFFF_FFFF
-      let header = try PostingBlockHeader(value)
-      var postings = StoredPostings(block: header, columns: reader.state.columns)
-      var isRight = true
-      while let posting = try postings.next() {
-        count += 1
-        if UInt64(posting.document) > upper || UInt64(posting.document) < floor
-          || posting.frequency > header.maximumFrequency
-        {
-          isRight = false
-        }
-        try take(posting, hash)
-        if posting.document < reader.state.nextDocument {
+      try value.withUnsafeBytes { block in
+        let header = try PostingBlockHeader(block)
+        var postings = StoredPostings(block: header, columns: reader.state.columns)
+        var isRight = true
+        while let posting = try postings.next() {
+          count += 1
           let number = posting.document
-          lengthChecks.append((number, header.shortest))
+          if UInt64(number) > upper || UInt64(number) < floor || posting.frequency > header.maximumFrequency {
+            isRight = false
+          }
+          try take(posting, hash)
+          if number < reader.state.nextDocument, try reader.length(of: number) < header.shortest {
+            try report("has a block of '\(term.text)' with a wrong bound of lengths")
+          }
         }
+        if !isRight { try report("has a block of '\(term.text)' with wrong bounds") }
       }
-      if !isRight { try report("has a block of '\(term.text)' with wrong bounds") }
       floor = upper + 1
       blocks += 1
       return true
     }
-    for (number, shortest) in lengthChecks where try reader.length(of: number) < shortest {
-      try report("has a block of '\(term.text)' with a wrong bound of lengths")
-    }
-    lengthChecks.removeAll(keepingCapacity: true)
     return count
   }
-
-  // Lengths are read when no scan is under way.
-  private var lengthChecks: [(UInt32, UInt32)] = []
 
   private func take(_ posting: StoredPosting, _ hash: UInt64) throws {
     guard Int(posting.document) < sums.count else { throw InvertedIndexFormat.damaged }
@@ -193,15 +182,17 @@ public final class InvertedIndexCheck {
   private func checkDocuments(_ blocks: inout Int, _ report: (String) throws -> Void) throws {
     var number: UInt32 = 0
     var there: UInt64 = 0
-    try reader.transaction.unsafeScan(
+    try reader.transaction.scan(
       reader.keyspaces.blocks, InvertedIndexFormat.range(ofList: InvertedIndexFormat.documentList)
     ) { key, value in
       blocks += 1
-      var page = try DocumentPage(value)
-      if page.first != number { try report("has a page of documents out of its place") }
-      var id = GrowingBytes(capacity: 64)
-      while !page.isAtEnd { if try page.next(&id) { there += 1 } }
-      number = page.nextNumber
+      try value.withUnsafeBytes { value in
+        var page = try DocumentPage(value)
+        if page.first != number { try report("has a page of documents out of its place") }
+        var id = GrowingBytes(capacity: 64)
+        while !page.isAtEnd { if try page.next(&id) { there += 1 } }
+        number = page.nextNumber
+      }
       return true
     }
     if number != reader.state.nextDocument {
@@ -210,11 +201,11 @@ public final class InvertedIndexCheck {
     if there != reader.state.documents {
       try report("has the IDs of \(there) documents, and counts \(reader.state.documents)")
     }
-    try reader.transaction.unsafeScan(
+    try reader.transaction.scan(
       reader.keyspaces.blocks, InvertedIndexFormat.range(ofList: InvertedIndexFormat.lengthList)
     ) { _, value in
       blocks += 1
-      _ = try LengthPage(value)
+      _ = try value.withUnsafeBytes { try LengthPage($0) }
       return true
     }
   }

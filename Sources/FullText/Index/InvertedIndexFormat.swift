@@ -54,9 +54,9 @@ enum InvertedIndexFormat {
 
   /// The number in a key of blocks.
   @inline(__always)
-  static func number(ofKey key: UnsafeRawBufferPointer) throws -> UInt64 {
-    guard key.count == 8 else { throw damaged }
-    return UInt64(bigEndian: key.loadUnaligned(as: UInt64.self))
+  static func number(ofKey key: RawSpan) throws -> UInt64 {
+    guard key.byteCount == 8 else { throw damaged }
+    return UInt64(bigEndian: key.unsafeLoadUnaligned(as: UInt64.self))
   }
 
   /// The blocks of one list.
@@ -83,26 +83,38 @@ extension WriteTransaction {
   /// `put` under a key of blocks.
   @inline(__always)
   func put(_ key: UInt64, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws {
-    try withUnsafeBytes(of: key.bigEndian) { try put($0, value, in: keyspace) }
+    try withUnsafeBytes(of: key.bigEndian) { try put($0.bytes, value.bytes, in: keyspace) }
   }
 
   /// `append` under a key of blocks.
   @inline(__always)
   func append(_ key: UInt64, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws {
-    try withUnsafeBytes(of: key.bigEndian) { try append($0, value, in: keyspace) }
+    try withUnsafeBytes(of: key.bigEndian) { try append($0.bytes, value.bytes, in: keyspace) }
   }
 
   /// `delete` of a key of blocks, which is there.
   func remove(_ key: UInt64, in keyspace: Keyspace) throws {
-    let isDeleted = try withUnsafeBytes(of: key.bigEndian) { try delete($0, in: keyspace) }
+    let isDeleted = try withUnsafeBytes(of: key.bigEndian) { try delete($0.bytes, in: keyspace) }
     guard isDeleted else { throw InvertedIndexFormat.damaged }
   }
 }
 
-extension UnsafeCursor {
-  /// The first entry at or above a key of blocks.
+extension ReadTransaction {
+  /// Lends the value under a key of blocks, and returns what `body` returns; nil when there is none.
   @inline(__always)
-  func seek(_ key: UInt64) throws -> Entry? {
-    try withUnsafeBytes(of: key.bigEndian) { try seek($0) }
+  func withBlock<Result>(
+    _ key: UInt64, in keyspace: Keyspace, _ body: (UnsafeRawBufferPointer) throws -> Result
+  ) throws -> Result? {
+    try withUnsafeBytes(of: key.bigEndian) { key in
+      try withValue(at: key.bytes, in: keyspace) { try $0.withUnsafeBytes(body) }
+    }
+  }
+}
+
+extension Cursor {
+  /// Moves to the first entry at or above a key of blocks.
+  @inline(__always)
+  func seek(_ key: UInt64) throws -> Bool {
+    try withUnsafeBytes(of: key.bigEndian) { try seek($0.bytes) }
   }
 }

@@ -57,8 +57,8 @@ struct InvertedIndexState: Equatable {
   }
 
   static func load(_ terms: Keyspace, _ transaction: any ReadTransaction) throws -> InvertedIndexState {
-    let found = try InvertedIndexFormat.stateKey.withUnsafeBytes { key in
-      try transaction.get(key, in: terms).map { try InvertedIndexState($0) }
+    let found = try transaction.withValue(at: InvertedIndexFormat.stateKey, in: terms) { value in
+      try value.withUnsafeBytes { try InvertedIndexState($0) }
     }
     guard let found else { throw InvertedIndexFormat.damaged }
     return found

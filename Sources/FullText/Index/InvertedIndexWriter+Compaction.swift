@@ -10,12 +10,11 @@ extension InvertedIndexWriter {
     var pages = 0
     var bytes = 0
     var next: [UInt8]? = [InvertedIndexFormat.termPageTag]
-    let cursor = try transaction.unsafeCursor(in: keyspaces.terms, .termPages)
+    let cursor = try transaction.cursor(in: keyspaces.terms, .termPages)
     // Lists first: pages are then written anew if that is worth it, or if one of their lists has moved into them.
     while let key = next {
-      guard let found = try key.withUnsafeBytes({ try cursor.seek($0) }) else { break }
-      let pageKey = [UInt8](found.key)
-      let page = [UInt8](found.value)
+      guard try cursor.seek(key.span.bytes) else { break }
+      let (pageKey, page) = try cursor.withEntry { ([UInt8](copying: $0), [UInt8](copying: $1)) }
       next = pageKey + [0]
       pages += 1
       bytes += page.count
@@ -32,13 +31,12 @@ extension InvertedIndexWriter {
   private func packPages(_ transaction: any WriteTransaction) throws {
     var output = TermPageEncoder()
     var isBegun = false
-    let cursor = try transaction.unsafeCursor(in: keyspaces.terms, .termPages)
+    let cursor = try transaction.cursor(in: keyspaces.terms, .termPages)
     // Each page is taken away when it has been read: what is written lies below those that are still to be read.
     var sought: [UInt8] = [InvertedIndexFormat.termPageTag]
-    while let found = try sought.withUnsafeBytes({ try cursor.seek($0) }) {
-      let key = [UInt8](found.key)
-      let page = [UInt8](found.value)
-      _ = try key.withUnsafeBytes { try transaction.delete($0, in: keyspaces.terms) }
+    while try cursor.seek(sought.span.bytes) {
+      let (key, page) = try cursor.withEntry { ([UInt8](copying: $0), [UInt8](copying: $1)) }
+      try transaction.delete(key.span.bytes, in: keyspaces.terms)
       try page.withUnsafeBytes { page in
         var entries = TermPageEntries(page)
         while let entry = try entries.next() {
@@ -46,9 +44,7 @@ extension InvertedIndexWriter {
           if output.size >= InvertedIndexFormat.termPageBytes,
             let separator = TermPage.separator(after: output.last.bytes, before: term)
           {
-            try separator.withUnsafeBytes {
-              try transaction.put($0, output.page.bytes, in: keyspaces.terms)
-            }
+            try transaction.put(separator.span.bytes, output.page.bytes.bytes, in: keyspaces.terms)
             output.removeAll()
           }
           output.append(term, entry)
@@ -58,9 +54,8 @@ extension InvertedIndexWriter {
       sought = key + [0]
     }
     guard isBegun, !output.isEmpty else { return }
-    try InvertedIndexFormat.lastTermPageKey.withUnsafeBytes {
-      try transaction.put($0, output.page.bytes, in: keyspaces.terms)
-    }
+    let last = InvertedIndexFormat.lastTermPageKey
+    try transaction.put(last.span.bytes, output.page.bytes.bytes, in: keyspaces.terms)
   }
 }
 
@@ -102,9 +97,9 @@ private struct ListPacker: ~Copyable {
   private mutating func pack(_ list: UInt32) throws -> Bool {
     var blocks: [(key: UInt64, value: [UInt8])] = []
     var bytes = 0
-    try transaction.unsafeScan(keyspaces.blocks, InvertedIndexFormat.range(ofList: list)) { key, value in
-      blocks.append((try InvertedIndexFormat.number(ofKey: key), [UInt8](value)))
-      bytes += value.count
+    try transaction.scan(keyspaces.blocks, InvertedIndexFormat.range(ofList: list)) { key, value in
+      blocks.append((try InvertedIndexFormat.number(ofKey: key), [UInt8](copying: value)))
+      bytes += value.byteCount
       return true
     }
     let isShort = bytes <= InvertedIndexFormat.inlineBytes

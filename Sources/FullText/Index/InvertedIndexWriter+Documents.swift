@@ -21,10 +21,9 @@ extension InvertedIndexWriter {
       InvertedIndexFormat.documentList, InvertedIndexFormat.lastDocument)
     encoder.begin(first.number)
     if !isFresh {
-      let tail = try withUnsafeBytes(of: tailKey.bigEndian) { key in
-        try transaction.get(key, in: keyspaces.blocks).map { [UInt8]($0) }
+      _ = try transaction.withBlock(tailKey, in: keyspaces.blocks) {
+        try DocumentPages.copy($0, to: &encoder)
       }
-      if let tail { try tail.withUnsafeBytes { try DocumentPages.copy($0, to: &encoder) } }
     }
     for document in added {
       guard encoder.nextNumber == document.number, let id = document.newID else {
@@ -38,9 +37,7 @@ extension InvertedIndexWriter {
       id.withUnsafeBytes { encoder.append($0) }
       if document.number >= state.sortedDocuments {
         let number = withUnsafeBytes(of: document.number.bigEndian) { [UInt8]($0) }
-        try id.withUnsafeBytes { id in
-          try transaction.put(InvertedIndexFormat.documentKey(id), number, in: keyspaces.terms)
-        }
+        try transaction.put([InvertedIndexFormat.documentTag] + id, number, in: keyspaces.terms)
       }
     }
     try put(tailKey, encoder.page.bytes, transaction)
@@ -49,28 +46,32 @@ extension InvertedIndexWriter {
   private func removeIDs(_ transaction: any WriteTransaction) throws {
     let removed = documents.filter { $0.oldID != nil }
     guard !removed.isEmpty else { return }
-    let cursor = try transaction.unsafeCursor(
+    let cursor = try transaction.cursor(
       in: keyspaces.blocks, InvertedIndexFormat.range(ofList: InvertedIndexFormat.documentList))
     var index = 0
     while index < removed.count {
       let sought = InvertedIndexFormat.blockKey(InvertedIndexFormat.documentList, removed[index].number)
-      guard let entry = try cursor.seek(sought) else { throw InvertedIndexFormat.damaged }
-      let key = try InvertedIndexFormat.number(ofKey: entry.key)
+      guard try cursor.seek(sought) else { throw InvertedIndexFormat.damaged }
       var encoder = DocumentPageEncoder()
-      var page = try DocumentPage(entry.value)
-      encoder.begin(page.first)
-      var id = GrowingBytes(capacity: 64)
-      while !page.isAtEnd {
-        let number = page.nextNumber
-        let isThere = try page.next(&id)
-        if index < removed.count, removed[index].number == number {
-          encoder.append(nil)
-          index += 1
-        } else if isThere {
-          encoder.append(id.bytes)
-        } else {
-          encoder.append(nil)
+      let key = try cursor.withEntry { key, value in
+        try value.withUnsafeBytes { value in
+          var page = try DocumentPage(value)
+          encoder.begin(page.first)
+          var id = GrowingBytes(capacity: 64)
+          while !page.isAtEnd {
+            let number = page.nextNumber
+            let isThere = try page.next(&id)
+            if index < removed.count, removed[index].number == number {
+              encoder.append(nil)
+              index += 1
+            } else if isThere {
+              encoder.append(id.bytes)
+            } else {
+              encoder.append(nil)
+            }
+          }
         }
+        return try InvertedIndexFormat.number(ofKey: key)
       }
       // What wasn't in the page it belongs in would be sought for ever.
       guard index == removed.count || UInt64(removed[index].number) > key else {
@@ -80,11 +81,8 @@ extension InvertedIndexWriter {
     }
     for document in removed {
       guard let id = document.oldID else { continue }
-      try id.withUnsafeBytes { id in
-        _ = try InvertedIndexFormat.documentKey(id).withUnsafeBytes {
-          try transaction.delete($0, in: keyspaces.terms)
-        }
-      }
+      let key = [InvertedIndexFormat.documentTag] + id
+      try transaction.delete(key.span.bytes, in: keyspaces.terms)
     }
   }
 
@@ -96,9 +94,7 @@ extension InvertedIndexWriter {
       let key = InvertedIndexFormat.blockKey(InvertedIndexFormat.lengthList, group)
       var page = LengthPage()
       if !isFresh {
-        page = try withUnsafeBytes(of: key.bigEndian) { key in
-          try transaction.get(key, in: keyspaces.blocks).map { try LengthPage($0) } ?? LengthPage()
-        }
+        page = try transaction.withBlock(key, in: keyspaces.blocks) { try LengthPage($0) } ?? LengthPage()
       }
       while index < documents.count, documents[index].number / size == group {
         let document = documents[index]
@@ -139,11 +135,9 @@ struct DocumentPages {
 
   /// The number of a document; nil when the index hasn't got it.
   func number(of id: UnsafeRawBufferPointer) throws -> UInt32? {
-    let late = try InvertedIndexFormat.documentKey(id).withUnsafeBytes { key in
-      try transaction.get(key, in: keyspaces.terms).map { value in
-        guard value.count == 4 else { throw InvertedIndexFormat.damaged }
-        return UInt32(bigEndian: value.loadUnaligned(as: UInt32.self))
-      }
+    let late = try transaction.withValue(at: InvertedIndexFormat.documentKey(id), in: keyspaces.terms) {
+      guard $0.byteCount == 4 else { throw InvertedIndexFormat.damaged }
+      return UInt32(bigEndian: $0.unsafeLoadUnaligned(as: UInt32.self))
     }
     if let late { return late }
     return try sortedNumber(of: id)
@@ -152,7 +146,7 @@ struct DocumentPages {
   /// The number of a document among those that are in the order of their IDs: by halves.
   func sortedNumber(of sought: UnsafeRawBufferPointer) throws -> UInt32? {
     guard state.sortedDocuments > 0 else { return nil }
-    let cursor = try transaction.unsafeCursor(
+    let cursor = try transaction.cursor(
       in: keyspaces.blocks, InvertedIndexFormat.range(ofList: InvertedIndexFormat.documentList))
     var id = GrowingBytes(capacity: 64)
     // Numbers below `low` are of lower IDs, those from `high` on of higher ones.
@@ -160,35 +154,49 @@ struct DocumentPages {
     var high = state.sortedDocuments
     while low < high {
       let middle = low + (high - low) / 2
-      guard
-        let entry = try cursor.seek(
-          InvertedIndexFormat.blockKey(InvertedIndexFormat.documentList, middle))
-      else { throw InvertedIndexFormat.damaged }
-      var page = try DocumentPage(entry.value)
-      let first = page.first
-      guard first <= middle else { throw InvertedIndexFormat.damaged }
-      var isAbove = false
-      var isAllBelow = true
-      while !page.isAtEnd, page.nextNumber < high {
-        let number = page.nextNumber
-        guard try page.next(&id) else { continue }
-        let order = TermPage.compare(id.bytes, sought)
-        if order == 0 { return number }
-        if order > 0 {
-          // Above one that is below in the same page: it isn't there.
-          if !isAbove, number > first, !isAllBelow { return nil }
-          isAbove = true
-          break
-        }
-        isAllBelow = false
+      guard try cursor.seek(InvertedIndexFormat.blockKey(InvertedIndexFormat.documentList, middle)) else {
+        throw InvertedIndexFormat.damaged
       }
-      if isAbove {
-        if !isAllBelow { return nil }
-        high = first
-      } else {
-        low = max(page.nextNumber, middle + 1)
+      let place = try cursor.withEntry { _, value in
+        try value.withUnsafeBytes { try DocumentPages.place(of: sought, in: $0, below: high, middle, &id) }
+      }
+      switch place {
+      case .found(let number): return number
+      case .nowhere: return nil
+      case .below(let first): high = first
+      case .above(let next): low = max(next, middle + 1)
       }
     }
     return nil
+  }
+
+  /// What a page tells about an ID.
+  private enum Place {
+    case found(UInt32)
+    case nowhere
+    /// Its number is below that of the page's first.
+    case below(UInt32)
+    /// Its number is this at least.
+    case above(UInt32)
+  }
+
+  private static func place(
+    of sought: UnsafeRawBufferPointer, in bytes: UnsafeRawBufferPointer, below high: UInt32, _ middle: UInt32,
+    _ id: inout GrowingBytes
+  ) throws -> Place {
+    var page = try DocumentPage(bytes)
+    let first = page.first
+    guard first <= middle else { throw InvertedIndexFormat.damaged }
+    var isAnyBelow = false
+    while !page.isAtEnd, page.nextNumber < high {
+      let number = page.nextNumber
+      guard try page.next(&id) else { continue }
+      let order = TermPage.compare(id.bytes, sought)
+      if order == 0 { return .found(number) }
+      // Above one that is below in the same page: it isn't there.
+      if order > 0 { return isAnyBelow ? .nowhere : .below(first) }
+      isAnyBelow = true
+    }
+    return .above(page.nextNumber)
   }
 }

@@ -38,13 +38,13 @@ private final class TermSession {
   private let columns: Int
   private let isFresh: Bool
   private let lengths: DocumentLengths
-  private let pages: any UnsafeCursor
-  private let blocks: any UnsafeCursor
+  private let pages: any Cursor
+  private let blocks: any Cursor
   private(set) var nextList: UInt32
 
   /// The key of the page at hand; empty when there is none.
   private var pageKey: [UInt8] = []
-  @exclusivity(unchecked) private var page = GrowingBytes(capacity: 2_048)
+  @exclusivity(unchecked) private var page = PageCopy()
   /// How far the page has been read, and whether `ahead` is an entry of it that hasn't been taken.
   @exclusivity(unchecked) private var entries = TermPageEntries(UnsafeRawBufferPointer(start: nil, count: 0))
   private var ahead: TermEntry?
@@ -58,7 +58,7 @@ private final class TermSession {
 
   private var changes: [Change] = []
   @exclusivity(unchecked) private var encoder: PostingEncoder
-  @exclusivity(unchecked) private var block = GrowingBytes(capacity: 2_048)
+  @exclusivity(unchecked) private var block = PageCopy()
   @exclusivity(unchecked) private var encoded = GrowingBytes(capacity: 2_048)
 
   init(_ writer: InvertedIndexWriter, _ transaction: any WriteTransaction) throws {
@@ -69,8 +69,8 @@ private final class TermSession {
     isFresh = writer.isFresh
     nextList = writer.state.nextList
     lengths = DocumentLengths(writer.documents)
-    pages = try transaction.unsafeCursor(in: keyspaces.terms, .termPages)
-    blocks = try transaction.unsafeCursor(in: keyspaces.blocks, .all)
+    pages = try transaction.cursor(in: keyspaces.terms, .termPages)
+    blocks = try transaction.cursor(in: keyspaces.blocks, .all)
     encoder = PostingEncoder(columns: columns)
   }
 
@@ -140,9 +140,12 @@ private final class TermSession {
     page.removeAll()
     pageKey = InvertedIndexFormat.lastTermPageKey
     isPageStored = false
-    if !isFresh, let entry = try TermPage.seekKey(term).withUnsafeBytes({ try pages.seek($0) }) {
-      pageKey = [UInt8](entry.key)
-      page.append(entry.value)
+    let sought = TermPage.seekKey(term)
+    if !isFresh, try pages.seek(sought.span.bytes) {
+      try pages.lendEntry { key, value in
+        pageKey = [UInt8](copying: key)
+        page.take(value)
+      }
       isPageStored = true
     }
     entries = TermPageEntries(page.bytes)
@@ -195,7 +198,8 @@ private final class TermSession {
     if !output.isEmpty {
       try write(pageKey, output.page.bytes)
     } else if isPageStored {
-      try pageKey.withUnsafeBytes { _ = try transaction.delete($0, in: keyspaces.terms) }
+      let key = pageKey
+      try transaction.delete(key.span.bytes, in: keyspaces.terms)
     }
     gathered.removeAll(keepingCapacity: true)
     termBytes.removeAll()
@@ -204,12 +208,10 @@ private final class TermSession {
   }
 
   private func write(_ key: [UInt8], _ page: UnsafeRawBufferPointer) throws {
-    try key.withUnsafeBytes { key in
-      if isFresh {
-        try transaction.append(key, page, in: keyspaces.terms)
-      } else {
-        try transaction.put(key, page, in: keyspaces.terms)
-      }
+    if isFresh {
+      try transaction.append(key.span.bytes, page.bytes, in: keyspaces.terms)
+    } else {
+      try transaction.put(key.span.bytes, page.bytes, in: keyspaces.terms)
     }
   }
 
@@ -329,11 +331,12 @@ private final class TermSession {
       block.removeAll()
       var upper = InvertedIndexFormat.lastDocument
       var isStored = false
-      if let entry = try blocks.seek(InvertedIndexFormat.blockKey(list, changes[index].document)) {
-        let key = try InvertedIndexFormat.number(ofKey: entry.key)
-        if UInt32(truncatingIfNeeded: key >> 32) == list {
+      if try blocks.seek(InvertedIndexFormat.blockKey(list, changes[index].document)) {
+        try blocks.lendEntry { key, value in
+          let key = try InvertedIndexFormat.number(ofKey: key)
+          guard UInt32(truncatingIfNeeded: key >> 32) == list else { return }
           upper = UInt32(truncatingIfNeeded: key)
-          block.append(entry.value)
+          block.take(value)
           isStored = true
         }
       }
@@ -357,7 +360,8 @@ private final class TermSession {
       let limit = InvertedIndexFormat.blockBytes
       let growth = changes[index..<end].reduce(0) { $0 + $1.count * 4 + 8 }
       var target = limit
-      if upper != InvertedIndexFormat.lastDocument, block.count + growth > limit { target = limit * 3 / 5 }
+      let isFull = block.bytes.count + growth > limit
+      if upper != InvertedIndexFormat.lastDocument, isFull { target = limit * 3 / 5 }
       let after = try pass(target)
       if after == 0, isStored {
         try transaction.remove(InvertedIndexFormat.blockKey(list, upper), in: keyspaces.blocks)

@@ -26,10 +26,8 @@ final class DocumentIdentifiers {
   private static let capacity = 1_024
   private let bytes: UnsafeMutablePointer<UInt8>
   private let state: UnsafeMutablePointer<State>
-  @exclusivity(unchecked) private var cursor: (any UnsafeCursor)?
-  /// The page, where the engine doesn't keep what it handed out.
-  @exclusivity(unchecked) private var copied = GrowingBytes(capacity: 64)
-  @exclusivity(unchecked) private var page = UnsafeRawBufferPointer(start: nil, count: 0)
+  @exclusivity(unchecked) private var cursor: (any Cursor)?
+  @exclusivity(unchecked) private var page = PageCopy()
 
   init() {
     bytes = .allocate(capacity: DocumentIdentifiers.capacity)
@@ -42,15 +40,14 @@ final class DocumentIdentifiers {
     state.deallocate()
   }
 
-  /// The document whose ID was read; nil before the first.
+  /// The ID of a document, in memory of this, until the next is asked for. Cheap when numbers ascend.
   @inline(__always)
-  var number: UInt32? { state.pointee.number }
-  /// Its ID, until the next is read.
-  @inline(__always)
-  var id: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: bytes, count: state.pointee.count) }
+  func id(of document: UInt32, in reader: InvertedIndexReader) throws -> UnsafeRawBufferPointer {
+    if state.pointee.number != document { try read(document, in: reader) }
+    return UnsafeRawBufferPointer(start: bytes, count: state.pointee.count)
+  }
 
-  /// Reads the ID of a document.
-  func read(_ document: UInt32, in reader: InvertedIndexReader) throws {
+  private func read(_ document: UInt32, in reader: InvertedIndexReader) throws {
     let state = state
     state.pointee.number = nil
     if !state.pointee.hasPage || document > state.pointee.upper || document < state.pointee.lower {
@@ -106,18 +103,15 @@ final class DocumentIdentifiers {
     state.pointee.hasPage = false
     let cursor =
       try cursor
-      ?? reader.transaction.unsafeCursor(
+      ?? reader.transaction.cursor(
         in: reader.keyspaces.blocks, InvertedIndexFormat.range(ofList: InvertedIndexFormat.documentList))
     self.cursor = cursor
-    guard
-      let entry = try cursor.seek(InvertedIndexFormat.blockKey(InvertedIndexFormat.documentList, document))
-    else { throw InvertedIndexFormat.damaged }
-    state.pointee.upper = UInt32(truncatingIfNeeded: try InvertedIndexFormat.number(ofKey: entry.key))
-    page = entry.value
-    if !reader.keepsBytes {
-      copied.removeAll()
-      copied.append(entry.value)
-      page = copied.bytes
+    guard try cursor.seek(InvertedIndexFormat.blockKey(InvertedIndexFormat.documentList, document)) else {
+      throw InvertedIndexFormat.damaged
+    }
+    try cursor.lendEntry { key, value in
+      state.pointee.upper = UInt32(truncatingIfNeeded: try InvertedIndexFormat.number(ofKey: key))
+      page.take(value)
     }
     try begin()
     state.pointee.lower = state.pointee.nextNumber
@@ -126,7 +120,7 @@ final class DocumentIdentifiers {
 
   /// Goes to the front of the page.
   private func begin() throws {
-    var scanner = ByteScanner(page)
+    var scanner = ByteScanner(page.bytes)
     state.pointee.nextNumber = try scanner.varint32()
     state.pointee.next = scanner.next
     state.pointee.end = scanner.end

@@ -5,12 +5,9 @@ public final class InvertedIndexReader {
   let transaction: any ReadTransaction
   let keyspaces: InvertedIndexKeyspaces
   let state: InvertedIndexState
-  /// Whether the engine's bytes stay until the transaction ends.
-  let keepsBytes: Bool
-  @exclusivity(unchecked) private var pages: (any UnsafeCursor)?
+  @exclusivity(unchecked) private var pages: (any Cursor)?
   @exclusivity(unchecked) private var lengthGroup: UInt32 = .max
   @exclusivity(unchecked) private var lengthPage = LengthPage()
-  private let identifiers = DocumentIdentifiers()
   /// Called before each block of postings and each page of terms that a search reads. What it throws ends the search.
   public var check: () throws -> Void = {}
 
@@ -20,7 +17,6 @@ public final class InvertedIndexReader {
   /// - Throws: `StorageError`: `damaged` when it isn't there or can't be read.
   public init(named name: String, in transaction: any ReadTransaction) throws {
     self.transaction = transaction
-    keepsBytes = transaction.keepsBytes
     keyspaces = try InvertedIndexKeyspaces(named: name, in: transaction)
     state = try .load(keyspaces.terms, transaction)
   }
@@ -35,40 +31,48 @@ public final class InvertedIndexReader {
 
   // MARK: Terms
 
-  private func termPages() throws -> any UnsafeCursor {
+  private func termPages() throws -> any Cursor {
     if let pages { return pages }
-    let cursor = try transaction.unsafeCursor(in: keyspaces.terms, .termPages)
+    let cursor = try transaction.cursor(in: keyspaces.terms, .termPages)
     pages = cursor
     return cursor
   }
 
   /// The postings of a term; nil when no document has it.
   func postings(of term: UnsafeRawBufferPointer) throws -> TermPostings? {
-    guard let page = try TermPage.seekKey(term).withUnsafeBytes({ try termPages().seek($0) }),
-      let entry = try TermPage.find(term, in: page.value)
-    else { return nil }
-    return TermPostings(entry, self)
+    let pages = try termPages()
+    let sought = TermPage.seekKey(term)
+    guard try pages.seek(sought.span.bytes) else { return nil }
+    return try pages.withEntry { _, page in
+      try page.withUnsafeBytes { try TermPage.find(term, in: $0).map { TermPostings($0, self) } }
+    }
   }
 
-  /// Calls `body` with each term that begins with a prefix, in order, until it returns false.
+  /// Calls `body` with each term that begins with a prefix, in order, until it returns false. What it is handed lasts
+  /// until it returns; it must not look for terms itself.
   func forEachTerm(
     prefix: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer, TermEntry) throws -> Bool
   ) throws {
     let cursor = try termPages()
     // A term equal to the prefix is in the page that is sought, and so is what is behind it.
-    var found = try TermPage.seekKey(prefix).withUnsafeBytes { try cursor.seek($0) }
-    while let page = found {
+    let sought = TermPage.seekKey(prefix)
+    var goesOn = try cursor.seek(sought.span.bytes)
+    while goesOn {
       try check()
-      var entries = TermPageEntries(page.value)
-      while let entry = try entries.next() {
-        let term = entries.term.bytes
-        if term.count >= prefix.count, term.prefix(prefix.count).elementsEqual(prefix) {
-          guard try body(term, entry) else { return }
-        } else if TermPage.compare(term, prefix) > 0 {
-          return
+      try cursor.lendEntry { _, page in
+        try page.withUnsafeBytes { page in
+          var entries = TermPageEntries(page)
+          while goesOn, let entry = try entries.next() {
+            let term = entries.term.bytes
+            if term.count >= prefix.count, term.prefix(prefix.count).elementsEqual(prefix) {
+              goesOn = try body(term, entry)
+            } else if TermPage.compare(term, prefix) > 0 {
+              goesOn = false
+            }
+          }
         }
       }
-      found = try cursor.next()
+      if goesOn { goesOn = try cursor.next() }
     }
   }
 
@@ -89,21 +93,12 @@ public final class InvertedIndexReader {
     let size = InvertedIndexFormat.lengthsPerPage
     if document / size != lengthGroup {
       let key = InvertedIndexFormat.blockKey(InvertedIndexFormat.lengthList, document / size)
-      lengthPage = try withUnsafeBytes(of: key.bigEndian) { key in
-        guard let page = try transaction.get(key, in: keyspaces.blocks) else {
-          throw InvertedIndexFormat.damaged
-        }
-        return try LengthPage(page)
+      guard let page = try transaction.withBlock(key, in: keyspaces.blocks, { try LengthPage($0) }) else {
+        throw InvertedIndexFormat.damaged
       }
+      lengthPage = page
       lengthGroup = document / size
     }
     return lengthPage[Int(document % size)]
-  }
-
-  /// The ID of a document, valid until the next call. Cheap when numbers ascend.
-  @inline(__always)
-  func id(of document: UInt32) throws -> UnsafeRawBufferPointer {
-    if identifiers.number != document { try identifiers.read(document, in: self) }
-    return identifiers.id
   }
 }

@@ -1,5 +1,10 @@
+import Storage
+
 /// A match query on an index: finds its documents, and ranks them (docs/fulltext.md). One thread at a time, within the
 /// reader's transaction.
+///
+/// It is gone through once, by one of `forEach`, `forEachRanked` and `forEachBest`, which lend the IDs to a closure.
+/// While that runs, other searches of the same reader can be gone through; this one can't, and throws.
 public final class MatchSearch {
   let reader: InvertedIndexReader
   let root: MatchIterator?
@@ -7,6 +12,7 @@ public final class MatchSearch {
   private let plan: RankPlan
   /// The postings that are all of the query.
   private let term: TermPostings?
+  private let identifiers = DocumentIdentifiers()
   @exclusivity(unchecked) private var isBegun = false
 
   /// How the best documents are found.
@@ -67,42 +73,44 @@ public final class MatchSearch {
   /// About how many documents there are.
   public var estimate: Int { min(root?.estimate ?? 0, reader.documentCount) }
 
-  @inline(__always)
-  private func nextDocument() throws -> UInt32 {
-    guard let root else { return PostingSource.end }
-    if let term {
-      // One word: nothing stands between.
-      if isBegun { try term.next() } else { try term.advance(to: 0) }
-      isBegun = true
-      return term.document
+  private func begin() throws {
+    guard !isBegun else {
+      throw StorageError(.invalidArgument, "a search of a full-text index is gone through once: make another")
     }
-    if isBegun { try root.next() } else { try root.advance(to: 0) }
     isBegun = true
-    return root.document
-  }
-
-  /// The ID of the first document, then of the next with each call, in the order of the index's numbers; nil behind the
-  /// last. The bytes are valid until the next call.
-  public func next() throws -> UnsafeRawBufferPointer? {
-    let document = try nextDocument()
-    return document == PostingSource.end ? nil : try reader.id(of: document)
   }
 
   /// Calls `body` with the ID of each document until it returns false, in the order of the index's numbers.
-  public func forEach(_ body: (_ documentID: UnsafeRawBufferPointer) throws -> Bool) throws {
-    while let id = try next(), try body(id) {}
+  ///
+  /// - Throws: `StorageError`: `damaged`; what `body` throws.
+  public func forEach(_ body: (_ documentID: RawSpan) throws -> Bool) throws {
+    try begin()
+    guard let root else { return }
+    if let term {
+      // One word: nothing stands between.
+      try term.advance(to: 0)
+      while term.document != PostingSource.end {
+        guard try body(try identifiers.id(of: term.document, in: reader).bytes) else { return }
+        try term.next()
+      }
+      return
+    }
+    try root.advance(to: 0)
+    while root.document != PostingSource.end {
+      guard try body(try identifiers.id(of: root.document, in: reader).bytes) else { return }
+      try root.next()
+    }
   }
 
   /// Calls `body` with the ID and the rank of each document until it returns false, in the order of the index's
   /// numbers.
-  public func forEachRanked(
-    _ body: (_ documentID: UnsafeRawBufferPointer, _ rank: Double) throws -> Bool
-  ) throws {
+  public func forEachRanked(_ body: (_ documentID: RawSpan, _ rank: Double) throws -> Bool) throws {
+    try begin()
     guard let root else { return }
     try root.advance(to: 0)
     while root.document != PostingSource.end {
       let rank = try ranking.rank(of: root.document)
-      guard try body(try reader.id(of: root.document), rank) else { return }
+      guard try body(try identifiers.id(of: root.document, in: reader).bytes, rank) else { return }
       try root.next()
     }
   }
@@ -110,10 +118,11 @@ public final class MatchSearch {
   /// Calls `body` with the documents of the highest ranks, the best first, those of one rank by their IDs, until it
   /// returns false. What can't be among them isn't ranked.
   public func forEachBest(
-    _ count: Int, _ body: (_ documentID: UnsafeRawBufferPointer, _ rank: Double) throws -> Bool
+    _ count: Int, _ body: (_ documentID: RawSpan, _ rank: Double) throws -> Bool
   ) throws {
+    try begin()
     guard let root, count > 0 else { return }
-    let best = BestDocuments(count, reader)
+    let best = BestDocuments(count, reader, identifiers)
     switch plan {
     case .allOf(let terms): try collect(allOf: terms, root, best)
     case .anyOf(let terms): try collect(anyOf: terms, best)

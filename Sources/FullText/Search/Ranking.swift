@@ -76,14 +76,16 @@ final class BestDocuments {
 
   private let count: Int
   private let reader: InvertedIndexReader
+  private let identifiers: DocumentIdentifiers
   private var items: [Item] = []
   /// Whether numbers are in the order of IDs.
   private let isSorted: Bool
   private var threshold = -Double.infinity
 
-  init(_ count: Int, _ reader: InvertedIndexReader) {
+  init(_ count: Int, _ reader: InvertedIndexReader, _ identifiers: DocumentIdentifiers) {
     self.count = count
     self.reader = reader
+    self.identifiers = identifiers
     isSorted = reader.state.sortedDocuments == reader.state.nextDocument
   }
 
@@ -139,13 +141,13 @@ final class BestDocuments {
 
   private func id(_ item: Item) throws -> [UInt8] {
     if let id = item.id { return id }
-    let id = [UInt8](try reader.id(of: item.document))
+    let id = [UInt8](try identifiers.id(of: item.document, in: reader))
     item.id = id
     return id
   }
 
   /// Calls `body` with each, the best first.
-  func forEach(_ body: (UnsafeRawBufferPointer, Double) throws -> Bool) throws {
+  func forEach(_ body: (RawSpan, Double) throws -> Bool) throws {
     // IDs are cheapest in the order of numbers.
     items.sort { $0.document < $1.document }
     for item in items { _ = try id(item) }
@@ -154,7 +156,8 @@ final class BestDocuments {
         ? $0.rank > $1.rank : ($0.id ?? []).lexicographicallyPrecedes($1.id ?? [])
     }
     for item in items {
-      guard try (item.id ?? []).withUnsafeBytes({ try body($0, item.rank) }) else { return }
+      let id = item.id ?? []
+      guard try body(id.span.bytes, item.rank) else { return }
     }
   }
 }

@@ -29,36 +29,33 @@ final class TermPostings: PostingSource {
   }
 
   private let reader: InvertedIndexReader
-  private let entry: TermEntry
+  /// How many documents have the term.
+  let documentCount: Int
+  /// The number of the list of blocks; nil when `page` has all postings.
+  private let list: UInt32?
   let columns: Int
   let state: UnsafeMutablePointer<State>
-  /// The block, where the engine doesn't keep what it handed out.
-  @exclusivity(unchecked) private var copied = GrowingBytes(capacity: 64)
-  @exclusivity(unchecked) private var blocks: (any UnsafeCursor)?
+  /// The block at hand, or the whole list where it has no blocks.
+  @exclusivity(unchecked) private var page = PageCopy()
+  @exclusivity(unchecked) private var blocks: (any Cursor)?
+  /// Of the block at hand: points into `page`.
   @exclusivity(unchecked) private var header: PostingBlockHeader?
-  private let inline: UnsafeRawBufferPointer
 
   init(_ entry: TermEntry, _ reader: InvertedIndexReader) {
     self.reader = reader
-    self.entry = entry
+    documentCount = Int(entry.documents)
+    list = entry.list
     columns = reader.state.columns
-    if entry.list != nil {
-      inline = UnsafeRawBufferPointer(start: nil, count: 0)
-    } else if reader.keepsBytes {
-      inline = entry.inline
-    } else {
-      copied.append(entry.inline)
-      inline = copied.bytes
-    }
+    page.take(entry.inline)
     state = .allocate(capacity: 1)
-    let nowhere = UnsafePointer(copied.start)
+    let nowhere = ByteScanner(page.bytes)
     state.initialize(
       to: State(
         documents: .allocate(capacity: 64), frequencies: .allocate(capacity: 64),
-        details: .allocate(capacity: 64), capacity: 64, positions: nowhere, positionsEnd: nowhere,
+        details: .allocate(capacity: 64), capacity: 64, positions: nowhere.next, positionsEnd: nowhere.next,
         entries: UnsafeRawBufferPointer(start: nil, count: 0)))
     state.pointee.documents[0] = PostingSource.end
-    if entry.list == nil { state.pointee.blockUpper = InvertedIndexFormat.lastDocument }
+    if list == nil { state.pointee.blockUpper = InvertedIndexFormat.lastDocument }
   }
 
   deinit {
@@ -68,9 +65,7 @@ final class TermPostings: PostingSource {
     state.deallocate()
   }
 
-  /// How many documents have the term.
-  var documentCount: Int { Int(entry.documents) }
-  override var estimate: Int { Int(entry.documents) }
+  override var estimate: Int { documentCount }
   override var frequency: UInt32 { state.pointee.frequencies[state.pointee.index] }
   /// No document above this is in the block at hand.
   var blockUpper: UInt32 { state.pointee.blockUpper }
@@ -84,48 +79,58 @@ final class TermPostings: PostingSource {
   func seekBlock(_ target: UInt32) throws -> Bool {
     let state = state
     if state.pointee.isBegun, target <= state.pointee.blockUpper { return true }
-    guard let list = entry.list else {
+    guard let list else {
       if state.pointee.isBegun { return false }
       state.pointee.isBegun = true
       return true
     }
     try reader.check()
-    var found: Entry?
-    if let blocks {
-      // Mostly it is the next one.
-      found = try blocks.next()
-      if let entry = found, try InvertedIndexFormat.number(ofKey: entry.key) & 0xFFFF_FFFF < UInt64(target) {
-        found = try blocks.seek(InvertedIndexFormat.blockKey(list, target))
-      }
-    } else {
-      let cursor = try reader.transaction.unsafeCursor(
-        in: reader.keyspaces.blocks, InvertedIndexFormat.range(ofList: list))
-      blocks = cursor
-      found = target == 0 ? try cursor.first() : try cursor.seek(InvertedIndexFormat.blockKey(list, target))
-    }
     state.pointee.isBegun = true
     state.pointee.isDecoded = false
     state.pointee.count = 0
     state.pointee.index = 0
-    guard let found else {
+    var isFound: Bool
+    if let blocks {
+      // Mostly it is the next one.
+      isFound = try blocks.next()
+      if isFound, try !take(blocks, from: target) {
+        isFound = try blocks.seek(InvertedIndexFormat.blockKey(list, target))
+        if isFound { _ = try take(blocks, from: 0) }
+      }
+    } else {
+      let cursor = try reader.transaction.cursor(
+        in: reader.keyspaces.blocks, InvertedIndexFormat.range(ofList: list))
+      blocks = cursor
+      isFound = target == 0 ? try cursor.first() : try cursor.seek(InvertedIndexFormat.blockKey(list, target))
+      if isFound { _ = try take(cursor, from: 0) }
+    }
+    guard isFound else {
       state.pointee.blockUpper = PostingSource.end
       header = nil
       state.pointee.documents[0] = PostingSource.end
       state.pointee.isDecoded = true
       return false
     }
-    state.pointee.blockUpper = UInt32(truncatingIfNeeded: try InvertedIndexFormat.number(ofKey: found.key))
-    var block = found.value
-    if !reader.keepsBytes {
-      copied.removeAll()
-      copied.append(block)
-      block = copied.bytes
-    }
-    let header = try PostingBlockHeader(block)
+    let header = try PostingBlockHeader(page.bytes)
     self.header = header
     state.pointee.blockMaximum = header.maximumFrequency
     state.pointee.blockShortest = header.shortest
     return true
+  }
+
+  /// Copies the block that a cursor stands on; false when no document from `target` on belongs in it.
+  private func take(_ blocks: any Cursor, from target: UInt32) throws -> Bool {
+    var isTaken = false
+    try blocks.lendEntry { key, value in
+      let upper = UInt32(truncatingIfNeeded: try InvertedIndexFormat.number(ofKey: key))
+      guard upper >= target else { return }
+      state.pointee.blockUpper = upper
+      // What pointed into it has been given up.
+      header = nil
+      page.take(value)
+      isTaken = true
+    }
+    return isTaken
   }
 
   private func decode() throws {
@@ -138,9 +143,9 @@ final class TermPostings: PostingSource {
       }
       setPositions(header.positions)
     } else {
-      count = Int(entry.documents)
-      let length = try decode(count, inline)
-      setPositions(UnsafeRawBufferPointer(rebasing: inline[length...]))
+      count = documentCount
+      let length = try decode(count, page.bytes)
+      setPositions(UnsafeRawBufferPointer(rebasing: page.bytes[length...]))
     }
     state.pointee.documents[count] = PostingSource.end
     state.pointee.count = count
@@ -322,7 +327,7 @@ final class TermPostings: PostingSource {
         document = documents[index]
         return
       }
-      guard entry.list != nil, state.pointee.blockUpper < InvertedIndexFormat.lastDocument else {
+      guard list != nil, state.pointee.blockUpper < InvertedIndexFormat.lastDocument else {
         document = PostingSource.end
         return
       }

@@ -67,39 +67,14 @@ final class FullTextIndexMaintainer: IndexMaintainer {
       note = nil
       try check.report(subject, wrong)
     }
-    // The texts are looked up in the index while documents are scanned: some at a time.
-    var range = KeyRange.all
-    var isDone = false
-    while !isDone {
-      var batch: [(id: [UInt8], texts: [[UInt8]])] = []
-      var bytes = 0
-      isDone = true
-      try documents.forEach(in: range, order: .ascending) { id, body in
-        extractor.reset()
-        let texts = id.withUnsafeBytes { extractor.texts($0, body.unsafeValue).map { [UInt8]($0) } }
-        batch.append(([UInt8](copying: id), texts))
-        bytes += texts.reduce(0) { $0 + $1.count }
-        guard batch.count == 256 || bytes > 1 << 20 else { return true }
-        isDone = false
-        return false
-      }
-      for document in batch {
-        try check.step()
-        let wrong = try document.id.withUnsafeBytes { id in
-          try FullTextIndexMaintainer.withBuffers(document.texts[...], []) { try proof.add(id, $0) }
-        }
-        if let wrong { try report(wrong) }
-      }
-      range.lower = .exclusive(batch.last?.id ?? [])
+    // The texts are looked up in the index while their document is lent.
+    try documents.forEach(in: .all, order: .ascending) { id, body in
+      try check.step()
+      extractor.reset()
+      let wrong = try id.withUnsafeBytes { try proof.add($0, extractor.texts($0, body.unsafeValue)) }
+      if let wrong { try report(wrong) }
+      return true
     }
     try proof.finish(report)
-  }
-
-  private static func withBuffers<Result>(
-    _ texts: ArraySlice<[UInt8]>, _ buffers: [UnsafeRawBufferPointer],
-    _ body: ([UnsafeRawBufferPointer]) throws -> Result
-  ) throws -> Result {
-    guard let first = texts.first else { return try body(buffers) }
-    return try first.withUnsafeBytes { try withBuffers(texts.dropFirst(), buffers + [$0], body) }
   }
 }

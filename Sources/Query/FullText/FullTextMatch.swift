@@ -59,7 +59,10 @@ final class FullTextMatch {
             return true
           }
         } else {
-          while let id = try search.next() { try found.append(id, nil) }
+          try search.forEach { id in
+            try found.append(id, nil)
+            return true
+          }
         }
       }
     }
@@ -103,8 +106,8 @@ final class FoundDocuments {
   /// Adds a document, whose ID is copied.
   ///
   /// - Throws: `memoryLimit`.
-  func append(_ id: UnsafeRawBufferPointer, _ rank: Double?) throws {
-    ids.append(arena.copy(TextSlice(id)))
+  func append(_ id: RawSpan, _ rank: Double?) throws {
+    ids.append(id.withUnsafeBytes { arena.copy(TextSlice($0)) })
     if let rank { ranks.append(rank) }
     budget.take(Self.documentBytes)
     try budget.check(.match)
@@ -135,11 +138,10 @@ final class MatchedDocuments {
   /// Adds an ID that isn't there.
   ///
   /// - Throws: `memoryLimit`.
-  func insert(_ id: UnsafeRawBufferPointer, _ rank: Double) throws {
-    probe.pointee = .string(TextSlice(id))
+  func insert(_ id: RawSpan, _ rank: Double) throws {
     let kept = arena.allocate(1, of: QueryValue.self)
-    kept.initialize(to: .string(arena.copy(TextSlice(id))))
-    table.add(kept, table.hash(probe))
+    kept.initialize(to: .string(id.withUnsafeBytes { arena.copy(TextSlice($0)) }))
+    table.add(kept, table.hash(kept))
     ranks.append(rank)
     budget.take(MemoryLayout<Double>.stride)
     try budget.check(.match)

@@ -42,18 +42,21 @@ extension QueryExecution {
         let window = try RowWindow(compiled, context)
         try search.forEachBest(window.needed ?? .max) { id, rank in
           match.rank = rank
-          goesOn = try take(id)
+          goesOn = try id.withUnsafeBytes(take)
           return goesOn
         }
       } else if access.isRanked {
         try search.forEachRanked { id, rank in
           match.rank = rank
-          goesOn = try take(id)
+          goesOn = try id.withUnsafeBytes(take)
           return goesOn
         }
       } else {
         match.rank = 0
-        while goesOn, let id = try search.next() { goesOn = try take(id) }
+        try search.forEach { id in
+          goesOn = try id.withUnsafeBytes(take)
+          return goesOn
+        }
       }
     }
     return goesOn
@@ -67,7 +70,7 @@ extension QueryExecution {
     try snapshot.withoutWrites {
       try search.forEach { id in
         try checkCancelled()
-        return try body(id)
+        return try id.withUnsafeBytes(body)
       }
     }
   }
