@@ -107,8 +107,9 @@ let package = Package(
       name: "StorageConformance", dependencies: ["Storage"], path: "Tests/StorageConformance"),
     // TestSupport is what the tests of several parts share.
     .target(
-      name: "TestSupport", dependencies: ["StorageConformance", "Storage", "Touchstone"],
+      name: "TestSupport", dependencies: ["AtLoad", "StorageConformance", "Storage", "Touchstone"],
       path: "Tests/TestSupport"),
+    .target(name: "AtLoad", path: "Tests/AtLoad"),
     .executableTarget(
       name: "storage-child", dependencies: ["StorageConformance", "StorageSQLite", "StorageLMDB"],
       path: "Tests/StorageChild"),

@@ -157,7 +157,7 @@ import Testing
     Damage("a document is gone, its change isn't", "keyspace changes: 3 of 'doc2'") {
       try $0.delete(Array("doc2".utf8), "docs")
     },
-    Damage("two documents have one sequence", "document 'doc22': another document has its sequence, 3") {
+    Damage("two documents have one sequence", ": another document has its sequence, 3") {
       try $0.put("doc22", try $0.get("doc2"))
     },
     Damage("the last sequence is too low", "its sequence is 10, and the last one is 2") {

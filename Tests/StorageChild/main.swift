@@ -4,5 +4,7 @@ import StorageConformance
 import StorageLMDB
 import StorageSQLite
 
+let engines = SQLiteEngines.all + [LMDBEngines.lmdb, LMDBEngines.encrypted]
 ConformanceChild.main(
-  CommandLine.arguments, engines: SQLiteEngines.all + [LMDBEngines.lmdb, LMDBEngines.encrypted])
+  CommandLine.arguments,
+  engines: engines + engines.map { StrictEngine.type(over: $0, name: "strict(\($0.name))") })

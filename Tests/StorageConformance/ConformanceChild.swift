@@ -26,6 +26,7 @@ public enum ConformanceChild {
       case "fill": try child.fill()
       case "nobody": try child.readAsNobody()
       case "snapshots": try child.openSnapshots()
+      case "keep": try child.keepLentPointer()
       default: throw ConformanceFailure("unknown command “\(arguments[1])”")
       }
       exit(0)

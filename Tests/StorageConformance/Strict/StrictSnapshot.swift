@@ -1,0 +1,134 @@
+import Storage
+
+/// A snapshot of a `StrictEngine`.
+class StrictSnapshot: ReadTransaction {
+  let wrapped: any ReadTransaction
+  let path: String
+  private let isExpired: () -> Bool
+  private var whenEnded: (() -> Void)?
+  private var hasEnded = false
+  /// Closures that bytes of this transaction are lent to now.
+  private(set) var lent = 0
+  /// Writes so far, by which a cursor knows that it stands nowhere.
+  var writes = 0
+  /// What `get` handed out last.
+  var gotten: GuardedMemory.Copy?
+
+  init(
+    _ wrapped: any ReadTransaction, path: String, isExpired: @escaping () -> Bool = { false },
+    whenEnded: (() -> Void)? = nil
+  ) {
+    self.wrapped = wrapped
+    self.path = path
+    self.isExpired = isExpired
+    self.whenEnded = whenEnded
+  }
+
+  // The engine below ends it too when it is forgotten; it is no promise, but the count of readers is to be right.
+  deinit { whenEnded?() }
+
+  func end() {
+    guard !hasEnded else { return }
+    expire()
+    wrapped.end()
+    whenEnded?()
+    whenEnded = nil
+  }
+
+  /// Nothing can be read from now on.
+  func expire() {
+    hasEnded = true
+    gotten?.end()
+  }
+
+  func checkOpen() throws {
+    if hasEnded { throw StorageError(.closed, "a transaction is used after its end", path: path) }
+    if isExpired() {
+      throw StorageError(.snapshotExpired, "the engine keeps no snapshots as old as this one", path: path)
+    }
+  }
+
+  /// Lends a copy of an entry.
+  func lend<Result>(
+    _ key: RawSpan, _ value: RawSpan, _ body: (RawSpan, RawSpan) throws -> Result
+  ) throws -> Result {
+    lent += 1
+    defer { lent -= 1 }
+    return try GuardedMemory.withCopy(of: key) { key in
+      try GuardedMemory.withCopy(of: value) { try body(key, $0) }
+    }
+  }
+
+  // MARK: ReadTransaction
+
+  func keyspace(named name: String) throws -> Keyspace? {
+    try checkOpen()
+    return try wrapped.keyspace(named: name)
+  }
+
+  func keyspaces() throws -> [String: Keyspace] {
+    try checkOpen()
+    return try wrapped.keyspaces()
+  }
+
+  func read(_ key: RawSpan, in keyspace: Keyspace, _ body: (_ value: RawSpan) throws -> Void) throws -> Bool {
+    try checkOpen()
+    return try GuardedMemory.withCopy(of: key) { key in
+      try wrapped.read(key, in: keyspace) { value in
+        lent += 1
+        defer { lent -= 1 }
+        try GuardedMemory.withCopy(of: value, body)
+      }
+    }
+  }
+
+  func scan(
+    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
+    _ body: (_ key: RawSpan, _ value: RawSpan) throws -> Bool
+  ) throws {
+    try checkOpen()
+    try wrapped.scan(keyspace, range, order: order == .stored ? .descending : order, fetch: fetch) {
+      let goesOn = try lend($0, $1, body)
+      // A body may have ended the snapshot: what comes next would be read after its end.
+      if goesOn { try checkOpen() }
+      return goesOn
+    }
+  }
+
+  func follow(
+    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, into target: Keyspace,
+    reference: (_ key: RawSpan, _ value: RawSpan) throws -> ScanReference,
+    _ body: (_ key: RawSpan, _ value: RawSpan, _ found: RawSpan) throws -> Bool
+  ) throws {
+    try checkOpen()
+    try wrapped.scan(keyspace, range, order: order == .stored ? .descending : order, fetch: .entries) {
+      key, value in
+      // What `reference` is lent ends before `body` is lent the same entry.
+      let place = try lend(key, value, reference)
+      var goesOn = true
+      switch place {
+      case .end: return false
+      case .none: return true
+      case .inKey(let place):
+        _ = try read(key.extracting(place), in: target) { found in
+          goesOn = try lend(key, value) { try body($0, $1, found) }
+        }
+      case .inValue(let place):
+        _ = try read(value.extracting(place), in: target) { found in
+          goesOn = try lend(key, value) { try body($0, $1, found) }
+        }
+      }
+      return goesOn
+    }
+  }
+
+  func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor {
+    try checkOpen()
+    return StrictCursor(self, try wrapped.cursor(in: keyspace, range))
+  }
+
+  func count(of keyspace: Keyspace) throws -> Int {
+    try checkOpen()
+    return try wrapped.count(of: keyspace)
+  }
+}

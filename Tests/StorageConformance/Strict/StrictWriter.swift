@@ -1,0 +1,61 @@
+import Storage
+
+/// The write transaction of a `StrictEngine`.
+final class StrictWriter: StrictSnapshot, WriteTransaction {
+  private let writer: any WriteTransaction
+
+  init(_ writer: any WriteTransaction, path: String) {
+    self.writer = writer
+    super.init(writer, path: path)
+  }
+
+  /// Does nothing: the engine ends it.
+  override func end() {}
+
+  /// Checks that a write is allowed, and notes it. A failed one counts: it may have written.
+  func beginWrite() throws -> any WriteTransaction {
+    try checkOpen()
+    guard lent == 0 else {
+      throw StorageError(
+        .bytesAreLent, "a write inside a closure that bytes of its transaction are lent to", path: path)
+    }
+    writes += 1
+    return writer
+  }
+
+  func createKeyspace(_ name: String, shape: KeyspaceShape) throws -> Keyspace {
+    try beginWrite().createKeyspace(name, shape: shape)
+  }
+
+  func dropKeyspace(_ keyspace: Keyspace) throws { try beginWrite().dropKeyspace(keyspace) }
+
+  func put(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws {
+    let writer = try beginWrite()
+    try GuardedMemory.withCopy(of: key) { key in
+      try GuardedMemory.withCopy(of: value) { try writer.put(key, $0, in: keyspace) }
+    }
+  }
+
+  func insert(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws -> Bool {
+    let writer = try beginWrite()
+    return try GuardedMemory.withCopy(of: key) { key in
+      try GuardedMemory.withCopy(of: value) { try writer.insert(key, $0, in: keyspace) }
+    }
+  }
+
+  func append(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws {
+    let writer = try beginWrite()
+    try GuardedMemory.withCopy(of: key) { key in
+      try GuardedMemory.withCopy(of: value) { try writer.append(key, $0, in: keyspace) }
+    }
+  }
+
+  func delete(_ key: RawSpan, in keyspace: Keyspace) throws -> Bool {
+    let writer = try beginWrite()
+    return try GuardedMemory.withCopy(of: key) { try writer.delete($0, in: keyspace) }
+  }
+
+  func deleteRange(_ range: KeyRange, in keyspace: Keyspace) throws -> Int {
+    try beginWrite().deleteRange(range, in: keyspace)
+  }
+}

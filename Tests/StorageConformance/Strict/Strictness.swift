@@ -1,0 +1,24 @@
+import Storage
+
+/// What a `StrictEngine` may do beyond keeping its promises at their weakest.
+public struct Strictness: Sendable {
+  /// One of so many writes, on average, is rolled back and throws `conflict` after its body has run. Nil: none. The callers
+  /// above the engines don't run a body again yet, so it is off unless a test asks for it.
+  public var conflicts: Int?
+  /// After so many commits a snapshot throws `snapshotExpired`. Nil: never.
+  public var snapshotCommits: Int?
+  /// How many snapshots are open at once: "thousands" (`StorageEngine.beginRead`).
+  public var maximumReaders: Int
+  /// Where random choices come from.
+  public var seed: UInt64
+
+  /// The promises at their weakest, and nothing that callers don't handle.
+  public init(
+    conflicts: Int? = nil, snapshotCommits: Int? = nil, maximumReaders: Int = 2_000, seed: UInt64 = 1
+  ) {
+    self.conflicts = conflicts
+    self.snapshotCommits = snapshotCommits
+    self.maximumReaders = maximumReaders
+    self.seed = seed
+  }
+}
