@@ -67,6 +67,7 @@ public protocol FastReads {
 }
 
 extension FastReads where Self: ReadTransaction {
+  /// A `read` for each key.
   @inlinable
   public func getMany(
     _ keys: KeyList, in keyspace: Keyspace, _ body: (_ index: Int, _ value: RawSpan) throws -> Bool
@@ -78,6 +79,7 @@ extension FastReads where Self: ReadTransaction {
     }
   }
 
+  /// `followByReading`.
   @inlinable
   public func follow(
     _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, into target: Keyspace,
@@ -100,8 +102,10 @@ extension FastReads where Self: ReadTransaction {
       case .end: return false
       case .none: return true
       case .inKey(let place):
+        try place.check(in: key)
         _ = try read(key.extracting(place), in: target) { goesOn = try body(key, value, $0) }
       case .inValue(let place):
+        try place.check(in: value)
         _ = try read(value.extracting(place), in: target) { goesOn = try body(key, value, $0) }
       }
       return goesOn
@@ -152,6 +156,17 @@ extension ReadTransaction {
     _ body: (_ key: RawSpan, _ value: RawSpan) throws -> Bool
   ) throws {
     try scan(keyspace, range, order: order, fetch: .entries, body)
+  }
+}
+
+extension Range<Int> {
+  /// Throws `invalidArgument` unless an entry's key or value has these bytes.
+  @inlinable
+  func check(in bytes: RawSpan) throws {
+    guard lowerBound >= 0, upperBound <= bytes.byteCount else {
+      throw StorageError(
+        .invalidArgument, "a reference to bytes \(self) of an entry that has \(bytes.byteCount)")
+    }
   }
 }
 

@@ -70,18 +70,6 @@ final class Environment: @unchecked Sendable {
     return info.me_last_txnid
   }
 
-  /// The number of the last page that may be looked at through the map; 0 when pages aren't of the size that
-  /// `clmdb_prefetch_leaf` knows.
-  var lastMappedPage: UInt64 {
-    var statistics = MDB_stat()
-    mdb_env_stat(handle, &statistics)
-    var info = MDB_envinfo()
-    mdb_env_info(handle, &info)
-    let pageBytes = UInt64(clmdb_page_bytes)
-    guard UInt64(statistics.ms_psize) == pageBytes, info.me_mapsize > 0 else { return 0 }
-    return min(UInt64(info.me_last_pgno), UInt64(info.me_mapsize) / pageBytes - 1)
-  }
-
   // MARK: - Snapshots
 
   @inline(__always)
@@ -287,15 +275,11 @@ final class Environment: @unchecked Sendable {
 
   // MARK: - The map
 
-  /// How often the map has changed its size. It changes while no snapshot is open: one that is may read it.
-  @exclusivity(unchecked) private(set) var mapGeneration = 0
-
   /// Doubles the map between transactions; not while a snapshot is open, whose map it would pull away.
   private func growMap() {
     _ = pool.whenIdle {
       let size = MapSize.current(of: handle) * 2
       guard MapSize.isAvailable(size), mdb_env_set_mapsize(handle, size) == 0 else { return }
-      mapGeneration &+= 1
       wantsLargerMap.store(false, ordering: .relaxed)
     }
   }
@@ -312,10 +296,7 @@ final class Environment: @unchecked Sendable {
 
   private func adoptLargerMapWhileWriterIsOut(inHand: Int) throws {
     let result =
-      pool.whenIdle(inHand: inHand) {
-        mapGeneration &+= 1
-        return mdb_env_set_mapsize(handle, 0)
-      } ?? MDB_MAP_RESIZED
+      pool.whenIdle(inHand: inHand) { mdb_env_set_mapsize(handle, 0) } ?? MDB_MAP_RESIZED
     if result != 0 { throw StorageError.lmdb(result, "the map could not be enlarged", path: path) }
   }
 

@@ -2,15 +2,11 @@ import CLMDB
 import Storage
 
 /// The write transaction, or a member's child transaction within it.
-final class LMDBWriteTransaction: WriteTransaction {
-  let transaction: OpaquePointer
-  unowned(unsafe) let environment: Environment
+final class LMDBWriteTransaction: LMDBTransaction, WriteTransaction {
   /// As this transaction sees and changes it.
   private(set) var catalog: Catalog {
     didSet { table = catalog.table }
   }
-  // Touched in every call: a check of exclusive access costs as much as the rest of a call.
-  @exclusivity(unchecked) private var table: HandleTable
   /// Handles that keyspaces made here use. Those that LMDB gave this transaction end with it unless it
   /// commits.
   var newHandles: [String: MDB_dbi]
@@ -18,17 +14,14 @@ final class LMDBWriteTransaction: WriteTransaction {
   @exclusivity(unchecked) var hasWritten = false
   /// The first failure that broke the transaction: LMDB only says so afterwards.
   private(set) var failure: StorageError?
-  @exclusivity(unchecked) private var isOpen = true
   private var openCursors: [Unmanaged<LMDBCursor>] = []
 
   init(
     _ transaction: OpaquePointer, _ environment: Environment, _ catalog: Catalog, _ handles: [String: MDB_dbi]
   ) {
-    self.transaction = transaction
-    self.environment = environment
     self.catalog = catalog
-    table = catalog.table
     newHandles = handles
+    super.init(transaction, environment, catalog.table, isOpen: true)
   }
 
   /// Called when its body has returned: nothing may use it after that, and its cursors are given back before
@@ -45,7 +38,7 @@ final class LMDBWriteTransaction: WriteTransaction {
   @inline(__always)
   func database(of keyspace: Keyspace) throws -> MDB_dbi {
     let handle = table.handle(of: keyspace.number)
-    if handle == 0 { throw noSuchKeyspace(keyspace) }
+    if handle == 0 { throw environment.noSuchKeyspace(keyspace) }
     return handle
   }
 
@@ -60,86 +53,54 @@ final class LMDBWriteTransaction: WriteTransaction {
   func adopt(_ member: LMDBWriteTransaction) {
     catalog = member.catalog
     newHandles = member.newHandles
+    writes &+= 1
     if member.hasWritten { hasWritten = true }
   }
 
-  func track(_ cursor: LMDBCursor) { openCursors.append(.passUnretained(cursor)) }
+  override func track(_ cursor: LMDBCursor) { openCursors.append(.passUnretained(cursor)) }
 
-  func forget(_ cursor: LMDBCursor) {
+  override func forget(_ cursor: LMDBCursor) {
     let pointer = Unmanaged.passUnretained(cursor).toOpaque()
     openCursors.removeAll { $0.toOpaque() == pointer }
   }
 
   // MARK: - Reading
 
-  @inline(__always)
-  private func handle(of keyspace: Keyspace) throws -> MDB_dbi {
-    precondition(isOpen, "a write transaction was used after its body had returned")
-    let handle = table.handle(of: keyspace.number)
-    if handle == 0 { throw noSuchKeyspace(keyspace) }
-    return handle
-  }
-
   func keyspace(named name: String) throws -> Keyspace? {
-    precondition(isOpen, "a write transaction was used after its body had returned")
+    try checkOpen()
     return catalog.items[name]?.keyspace
   }
 
   func keyspaces() throws -> [String: Keyspace] {
-    precondition(isOpen, "a write transaction was used after its body had returned")
+    try checkOpen()
     return catalog.items.mapValues(\.keyspace)
   }
 
-  func get(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> UnsafeRawBufferPointer? {
-    let handle = try handle(of: keyspace)
-    if !keyspace.takes(key) { throw invalidKey(key, keyspace) }
-    var wanted = MDB_val(key)
-    var value = MDB_val()
-    let result = mdb_get(transaction, handle, &wanted, &value)
-    if result == 0 { return UnsafeRawBufferPointer(found: value) }
-    if result == MDB_NOTFOUND { return nil }
-    throw failed(result, "a value could not be read")
-  }
-
-  func unsafeScan(
-    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
-    _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
-  ) throws {
-    let cursor = try openCursor(try handle(of: keyspace))
-    defer { mdb_cursor_close(cursor) }
-    let result = try Scan.run(cursor, range, order, fetch, fetchesAhead: nil, body)
-    if result != 0, result != MDB_NOTFOUND { throw failed(result, "a scan could not go on") }
-  }
-
-  func unsafeCursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any UnsafeCursor {
-    let handle = try handle(of: keyspace)
-    return LMDBCursor(try openCursor(handle), handle, range, reader: nil, writer: self)
-  }
-
-  func count(of keyspace: Keyspace) throws -> Int {
-    var statistics = MDB_stat()
-    let result = mdb_stat(transaction, try handle(of: keyspace), &statistics)
-    if result != 0 { throw failed(result, "entries could not be counted") }
-    return statistics.ms_entries
-  }
-
-  private func openCursor(_ database: MDB_dbi) throws -> OpaquePointer {
-    var cursor: OpaquePointer?
-    let result = mdb_cursor_open(transaction, database, &cursor)
-    guard result == 0, let cursor else { throw failed(result, "a cursor could not be opened") }
-    return cursor
-  }
-
   // MARK: - Writing
+
+  /// Called before each write. Also one that changes nothing may move pages: LMDB writes some to the file when it holds
+  /// too many.
+  @inline(__always)
+  private func beginWrite() throws {
+    if lendsBytes { throw lentBytes("a write") }
+    writes &+= 1
+  }
+
+  /// The handle of a keyspace that is to be changed.
+  @inline(__always)
+  private func changeableHandle(of keyspace: Keyspace) throws -> MDB_dbi {
+    try beginWrite()
+    return try handle(of: keyspace)
+  }
 
   /// Puts and gives LMDB's result; whoever calls says what a failure means.
   @inline(__always)
   private func store(
     _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ keyspace: Keyspace, _ flags: UInt32
   ) throws -> Int32 {
-    let handle = try handle(of: keyspace)
-    if !keyspace.takes(key) { throw invalidKey(key, keyspace) }
-    if value.count > StorageLimits.maximumValueBytes { throw valueTooLarge(value) }
+    let handle = try changeableHandle(of: keyspace)
+    if !keyspace.takes(key) { throw environment.invalidKey(key, keyspace) }
+    if value.count > StorageLimits.maximumValueBytes { throw environment.valueTooLarge(value.count) }
     var storedKey = MDB_val(key)
     var storedValue = MDB_val(value)
     let result = mdb_put(transaction, handle, &storedKey, &storedValue, flags)
@@ -170,8 +131,8 @@ final class LMDBWriteTransaction: WriteTransaction {
 
   @discardableResult
   func delete(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> Bool {
-    let handle = try handle(of: keyspace)
-    if !keyspace.takes(key) { throw invalidKey(key, keyspace) }
+    let handle = try changeableHandle(of: keyspace)
+    if !keyspace.takes(key) { throw environment.invalidKey(key, keyspace) }
     var removedKey = MDB_val(key)
     let result = mdb_del(transaction, handle, &removedKey, nil)
     if result == 0 {
@@ -184,14 +145,14 @@ final class LMDBWriteTransaction: WriteTransaction {
 
   @discardableResult
   func deleteRange(_ range: KeyRange, in keyspace: Keyspace) throws -> Int {
-    let handle = try handle(of: keyspace)
+    let handle = try changeableHandle(of: keyspace)
     if range == .all {
       let count = try count(of: keyspace)
       if count > 0 { try empty(handle) }
       return count
     }
-    let cursor = try openCursor(handle)
-    defer { mdb_cursor_close(cursor) }
+    let cursor = try takeCursor(handle)
+    defer { giveBack(cursor, handle) }
     return try KeyBound.with(range.lower) { lower in
       try KeyBound.with(range.upper) { upper in try deleteEntries(cursor, lower, upper) }
     }
@@ -231,7 +192,7 @@ final class LMDBWriteTransaction: WriteTransaction {
   }
 
   func createKeyspace(_ name: String, shape: KeyspaceShape) throws -> Keyspace {
-    precondition(isOpen, "a write transaction was used after its body had returned")
+    try checkOpen()
     try environment.checkName(name)
     if let found = catalog.items[name]?.keyspace {
       guard found.shape == shape else {
@@ -243,6 +204,7 @@ final class LMDBWriteTransaction: WriteTransaction {
       throw environment.error(
         .tooManyKeyspaces, "keyspace \(name) would be one more than \(StorageLimits.maximumKeyspaces)")
     }
+    try beginWrite()
     return try makeKeyspace(name, shape: shape)
   }
 
@@ -284,7 +246,7 @@ final class LMDBWriteTransaction: WriteTransaction {
   }
 
   func dropKeyspace(_ keyspace: Keyspace) throws {
-    let handle = try handle(of: keyspace)
+    let handle = try changeableHandle(of: keyspace)
     guard let item = catalog.items.values.first(where: { $0.keyspace.number == keyspace.number }) else {
       throw environment.noSuchKeyspace(keyspace)
     }
@@ -299,25 +261,11 @@ final class LMDBWriteTransaction: WriteTransaction {
 
   /// What LMDB's result means here. It only says "bad transaction" after the first failure, so that one is
   /// kept and told again.
-  @inline(never)
-  func failed(_ result: Int32, _ what: String) -> StorageError {
+  override func failed(_ result: Int32, _ what: String) -> StorageError {
     if result == MDB_BAD_TXN, let failure { return failure }
     let error = environment.writeError(result, what)
     if failure == nil { failure = error }
     return error
-  }
-
-  @inline(never)
-  private func noSuchKeyspace(_ keyspace: Keyspace) -> StorageError { environment.noSuchKeyspace(keyspace) }
-
-  @inline(never)
-  private func invalidKey(_ key: UnsafeRawBufferPointer, _ keyspace: Keyspace) -> StorageError {
-    environment.invalidKey(key, keyspace)
-  }
-
-  @inline(never)
-  private func valueTooLarge(_ value: UnsafeRawBufferPointer) -> StorageError {
-    environment.valueTooLarge(value.count)
   }
 
   @inline(never)

@@ -16,8 +16,6 @@ final class SnapshotSlot {
   @exclusivity(unchecked) private(set) var table = HandleTable.none
   /// Counts the snapshots taken with this slot: a cached cursor of an earlier one has to be renewed.
   @exclusivity(unchecked) var serial: UInt = 0
-  /// Made by the first scan that follows entries.
-  @exclusivity(unchecked) private var places: EntryPlaces?
 
   private struct CachedCursor {
     var handle: OpaquePointer?
@@ -40,17 +38,6 @@ final class SnapshotSlot {
     self.catalog = catalog
     table = catalog.table
     catalogTransaction = transaction
-  }
-
-  /// Where entries were found that hold for a snapshot of this version.
-  func places(for version: EntryPlaces.Version) -> EntryPlaces {
-    if let places {
-      places.begin(version)
-      return places
-    }
-    let made = EntryPlaces(version)
-    places = made
-    return made
   }
 
   /// Ends LMDB's transaction and frees its reader slot.

@@ -2,42 +2,31 @@ import CLMDB
 import Storage
 
 /// A cursor over a range of one tree. It holds the nodes that it stands in.
-final class EncryptedCursor: UnsafeCursor {
+final class EncryptedCursor: Cursor {
   private enum Place {
     case beforeFirst
     case onEntry
     case afterLast
   }
 
-  private let tree: Tree
-  private let reader: RecordReader
+  private let owner: EncryptedTransaction
+  private let keyspace: Keyspace
   private let lower: KeyBound
   private let upper: KeyBound
   private let path = TreePath()
   // Read and written in every move; a check of exclusive access costs as much as the rest of one.
   @exclusivity(unchecked) private var place = Place.beforeFirst
-  @exclusivity(unchecked) private var value: LargeValue?
-  /// Whose cursor it is: one of the two.
-  private let owner: EncryptedReadTransaction?
-  private let writer: EncryptedWriteTransaction?
-  private let keyspace: Keyspace?
+  /// The value of its entry when that is large and was asked for.
+  @exclusivity(unchecked) private var large: LargeValue?
+  /// Closures that its entry is lent to.
+  @exclusivity(unchecked) private var lent = 0
+  /// The transaction's count of writes when it was placed.
+  @exclusivity(unchecked) private var writes: Int
 
-  init(_ tree: Tree, _ range: KeyRange, _ reader: RecordReader, owner: EncryptedReadTransaction) {
-    self.tree = tree
-    self.reader = reader
+  init(_ keyspace: Keyspace, _ range: KeyRange, _ owner: EncryptedTransaction) {
     self.owner = owner
-    writer = nil
-    keyspace = nil
-    lower = .copying(range.lower)
-    upper = .copying(range.upper)
-  }
-
-  init(_ keyspace: Keyspace, _ range: KeyRange, _ reader: RecordReader, writer: EncryptedWriteTransaction) {
-    tree = Tree()
-    self.reader = reader
-    self.writer = writer
     self.keyspace = keyspace
-    owner = nil
+    writes = owner.writes
     lower = .copying(range.lower)
     upper = .copying(range.upper)
   }
@@ -47,78 +36,126 @@ final class EncryptedCursor: UnsafeCursor {
     upper.deallocate()
   }
 
-  /// The tree as it is now.
-  @inline(__always)
-  private func current() throws -> Tree {
-    if let writer, let keyspace { return try writer.tree(of: keyspace) }
-    precondition(owner?.isOpen ?? false, "a cursor was used after its transaction had ended")
-    return tree
+  private var reader: RecordReader { owner.reader }
+
+  // MARK: Moving
+
+  func seek(_ key: RawSpan) throws -> Bool {
+    let tree = try beginPlacing()
+    return try key.withUnsafeBytes { key in
+      if key.count == 0 || lower.isAbove(MDB_val(key)) { return try moveToFirst(tree) }
+      _ = try path.descend(tree, to: key, reader)
+      guard path.leaf >= 0 else { return leave(.afterLast) }
+      if path.index >= path.leafNode.count, try !path.moveToNextLeaf(reader) { return leave(.afterLast) }
+      return arrive(otherwise: .afterLast)
+    }
   }
 
-  func seek(_ key: UnsafeRawBufferPointer) throws -> Entry? {
-    if key.count == 0 || lower.isAbove(MDB_val(key)) { return try first() }
-    _ = try path.descend(try current(), to: key, reader)
-    guard path.leaf >= 0 else { return leave(.afterLast) }
-    if path.index >= path.leafNode.count, try !path.moveToNextLeaf(reader) { return leave(.afterLast) }
-    return try arrive(otherwise: .afterLast)
-  }
+  func first() throws -> Bool { try moveToFirst(beginPlacing()) }
 
-  func first() throws -> Entry? {
-    guard try path.moveToFirst(try current(), from: lower, reader) else { return leave(.afterLast) }
-    return try arrive(otherwise: .afterLast)
-  }
+  func last() throws -> Bool { try moveToLast(beginPlacing()) }
 
-  func last() throws -> Entry? {
-    guard try path.moveToLast(try current(), to: upper, reader) else { return leave(.beforeFirst) }
-    return try arrive(otherwise: .beforeFirst)
-  }
-
-  func next() throws -> Entry? {
+  func next() throws -> Bool {
+    let tree = try beginMove()
     switch place {
-    case .beforeFirst: return try first()
-    case .afterLast: return nil
+    case .beforeFirst: return try moveToFirst(tree)
+    case .afterLast: return false
     case .onEntry: break
     }
-    _ = try current()
+    // A failed read leaves it nowhere.
+    place = .afterLast
     let index = path.index + 1
     path.index = index
     if index >= path.leafNode.count, try !path.moveToNextLeaf(reader) { return leave(.afterLast) }
-    return try arrive(otherwise: .afterLast)
+    return arrive(otherwise: .afterLast)
   }
 
-  func previous() throws -> Entry? {
+  func previous() throws -> Bool {
+    let tree = try beginMove()
     switch place {
-    case .beforeFirst: return nil
-    case .afterLast: return try last()
+    case .beforeFirst: return false
+    case .afterLast: return try moveToLast(tree)
     case .onEntry: break
     }
-    _ = try current()
+    place = .beforeFirst
     let index = path.index - 1
     path.index = index
     if index < 0, try !path.moveToPreviousLeaf(reader) { return leave(.beforeFirst) }
-    return try arrive(otherwise: .beforeFirst)
+    return arrive(otherwise: .beforeFirst)
   }
 
-  private func leave(_ side: Place) -> Entry? {
+  private func moveToFirst(_ tree: Tree) throws -> Bool {
+    guard try path.moveToFirst(tree, from: lower, reader) else { return leave(.afterLast) }
+    return arrive(otherwise: .afterLast)
+  }
+
+  private func moveToLast(_ tree: Tree) throws -> Bool {
+    guard try path.moveToLast(tree, to: upper, reader) else { return leave(.beforeFirst) }
+    return arrive(otherwise: .beforeFirst)
+  }
+
+  private func leave(_ side: Place) -> Bool {
     place = side
-    value = nil
-    return nil
+    return false
   }
 
   @inline(__always)
-  private func arrive(otherwise side: Place) throws -> Entry? {
+  private func arrive(otherwise side: Place) -> Bool {
     guard path.isOnEntry else { return leave(side) }
+    let key = MDB_val(path.leafNode.leafKey(path.index))
+    if side == .afterLast ? upper.isBelow(key) : lower.isAbove(key) { return leave(side) }
+    place = .onEntry
+    return true
+  }
+
+  // MARK: Lending
+
+  func lendEntry(_ body: (_ key: RawSpan, _ value: RawSpan) throws -> Void) throws {
+    try owner.checkOpen()
+    guard place == .onEntry, writes == owner.writes else { throw notOnEntry() }
     let node = path.leafNode
     let index = path.index
-    let key = node.leafKey(index)
-    if side == .afterLast ? upper.isBelow(MDB_val(key)) : lower.isAbove(MDB_val(key)) { return leave(side) }
-    place = .onEntry
-    switch node.value(index) {
-    case .inline(let bytes): return Entry(key: key, value: bytes)
-    case .large(let reference, let count):
-      let large = try reader.large(reference, count: count)
-      value = large
-      return Entry(key: key, value: large.contents)
+    lent &+= 1
+    owner.beginLending()
+    defer {
+      lent &-= 1
+      owner.endLending()
     }
+    let key = node.leafKey(index)
+    switch node.value(index) {
+    case .inline(let value): try withExtendedLifetime(node) { try body(key.bytes, value.bytes) }
+    case .large(let reference, let count):
+      let value = try large ?? reader.large(reference, count: count)
+      large = value
+      try withExtendedLifetime((node, value)) { try body(key.bytes, value.contents.bytes) }
+    }
+  }
+
+  // MARK: Checks
+
+  /// For a move that doesn't begin where it stands. Returns the tree as it is now.
+  @inline(__always)
+  private func beginPlacing() throws -> Tree {
+    let tree = try owner.tree(of: keyspace)
+    if lent > 0 { throw owner.lentBytes("a move of a cursor") }
+    writes = owner.writes
+    large = nil
+    place = .beforeFirst
+    return tree
+  }
+
+  /// For a move that begins where it stands.
+  @inline(__always)
+  private func beginMove() throws -> Tree {
+    let tree = try owner.tree(of: keyspace)
+    if lent > 0 { throw owner.lentBytes("a move of a cursor") }
+    guard writes == owner.writes else { throw notOnEntry() }
+    large = nil
+    return tree
+  }
+
+  @inline(never)
+  private func notOnEntry() -> StorageError {
+    owner.file.error(.notOnEntry, "a cursor stands on no entry: place it by seek, first or last")
   }
 }

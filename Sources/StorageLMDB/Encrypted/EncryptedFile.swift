@@ -173,9 +173,7 @@ struct EncryptedFileOpening {
       }
       return nil
     }
-    let bytes = try withUnsafeBytes(of: RecordFormat.headerNumber.bigEndian) { key in
-      try snapshot.get(key, in: records).map { [UInt8]($0) }
-    }
+    let bytes = try snapshot.bytes(RecordFormat.key(of: RecordFormat.headerNumber), in: records)
     guard let bytes else { throw environment.error(.damaged, "the encrypted file has no header") }
     let header = try FileHeaderRecord(bytes, dataKey: dataKey, path: environment.path)
     return Found(header: header, records: records, database: database)
@@ -189,9 +187,7 @@ struct EncryptedFileOpening {
         let records = try transaction.makeKeyspace(RecordFormat.databaseName, shape: .sequences)
         let header = try FileHeaderRecord(nodePages: nodePages)
         let bytes = try header.bytes(dataKey: dataKey)
-        try withUnsafeBytes(of: RecordFormat.headerNumber.bigEndian) { key in
-          try bytes.withUnsafeBytes { try transaction.put(key, $0, in: records) }
-        }
+        try transaction.put(RecordFormat.key(of: RecordFormat.headerNumber), bytes, in: records)
         let cipher = RecordCipher(try SessionKeys(dataKey: dataKey, fileID: header.fileID))
         let place = try transaction.reserve(RecordFormat.rootNumber, RootRecord.byteCount, in: records)
         try RootRecord.write(.empty, list: [], to: place, cipher, Sealer())

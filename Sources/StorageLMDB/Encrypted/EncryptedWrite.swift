@@ -17,7 +17,7 @@ final class EncryptedWrite {
   @exclusivity(unchecked) var table: KeyspaceTable
   @exclusivity(unchecked) private(set) var nextNumber: UInt64
   @exclusivity(unchecked) var nextKeyspace: Int
-  /// Counts the changes, for scans that go on beside them.
+  /// Counts the changes, and what may become one: each leaves cursors nowhere.
   @exclusivity(unchecked) private(set) var changes = 0
   let path = TreePath()
 
@@ -42,6 +42,10 @@ final class EncryptedWrite {
     nextNumber = base.nextNumber
     nextKeyspace = base.nextKeyspace
   }
+
+  /// Called before a change. Also one that changes nothing may write nodes early.
+  @inline(__always)
+  func beginChange() { changes &+= 1 }
 
   @inline(__always)
   func noteChange() {

@@ -1,85 +1,56 @@
 import Storage
 
 /// The write transaction of an encrypted file, or a member's part of it.
-final class EncryptedWriteTransaction: WriteTransaction {
+final class EncryptedWriteTransaction: EncryptedTransaction, WriteTransaction {
   private let write: EncryptedWrite
-  private var file: EncryptedFile { write.file }
-  @exclusivity(unchecked) private var isOpen = true
   /// The first failure in the midst of a change: the transaction can't be committed any more.
   private(set) var failure: StorageError?
-  @exclusivity(unchecked) private var lastValue: LargeValue?
 
-  init(_ write: EncryptedWrite) { self.write = write }
+  init(_ write: EncryptedWrite) {
+    self.write = write
+    super.init(write.file, write.reader)
+  }
 
   func bodyEnded() {
     isOpen = false
-    write.reader.path.clear()
-    lastValue = nil
+    reader.path.clear()
+    forgetLastValue()
   }
 
   func end() {}
 
+  override var table: KeyspaceTable { write.table }
+
+  override var writes: Int { write.changes }
+
+  override func tree(of keyspace: Keyspace) throws -> Tree { write.table[try place(of: keyspace)] }
+
   @inline(__always)
   private func place(of keyspace: Keyspace) throws -> Int {
-    precondition(isOpen, "a write transaction was used after its body had returned")
+    try checkOpen()
     guard let place = write.table.place(of: keyspace.number) else {
       throw file.environment.noSuchKeyspace(keyspace)
     }
     return place
   }
 
+  // MARK: Writing
+
+  /// The place of a keyspace that is to be changed.
   @inline(__always)
-  private func place(of keyspace: Keyspace, for key: UnsafeRawBufferPointer) throws -> Int {
+  private func changeablePlace(of keyspace: Keyspace) throws -> Int {
+    if lendsBytes { throw lentBytes("a write") }
     let place = try place(of: keyspace)
-    if !keyspace.takes(key) { throw file.environment.invalidKey(key, keyspace) }
+    write.beginChange()
     return place
   }
 
-  func tree(of keyspace: Keyspace) throws -> Tree { write.table[try place(of: keyspace)] }
-
-  // MARK: Reading
-
-  func keyspace(named name: String) throws -> Keyspace? {
-    precondition(isOpen, "a write transaction was used after its body had returned")
-    return write.table.item(named: name)?.keyspace
+  @inline(__always)
+  private func changeablePlace(of keyspace: Keyspace, for key: UnsafeRawBufferPointer) throws -> Int {
+    let place = try changeablePlace(of: keyspace)
+    if !keyspace.takes(key) { throw file.environment.invalidKey(key, keyspace) }
+    return place
   }
-
-  func keyspaces() throws -> [String: Keyspace] {
-    precondition(isOpen, "a write transaction was used after its body had returned")
-    return write.table.keyspaces
-  }
-
-  func count(of keyspace: Keyspace) throws -> Int { try tree(of: keyspace).count }
-
-  func get(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> UnsafeRawBufferPointer? {
-    let tree = write.table[try place(of: keyspace, for: key)]
-    let path = write.reader.path
-    guard try path.descend(tree, to: key, write.reader) else { return nil }
-    switch path.leafNode.value(path.index) {
-    case .inline(let value): return value
-    case .large(let reference, let count):
-      let value = try write.reader.large(reference, count: count)
-      lastValue = value
-      return value.contents
-    }
-  }
-
-  func unsafeScan(
-    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
-    _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
-  ) throws {
-    let writes = TreeScan.Writes(
-      count: { [write] in write.changes }, tree: { [unowned self] in try tree(of: keyspace) })
-    try TreeScan(tree: try tree(of: keyspace), reader: write.reader, fetch: fetch, writes: writes)
-      .run(range, order, body)
-  }
-
-  func unsafeCursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any UnsafeCursor {
-    _ = try place(of: keyspace)
-    return EncryptedCursor(keyspace, range, write.reader, writer: self)
-  }
-
-  // MARK: Writing
 
   /// Runs a change. One that fails midway has left the trees in between.
   @inline(__always)
@@ -97,7 +68,7 @@ final class EncryptedWriteTransaction: WriteTransaction {
   }
 
   func put(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws {
-    let place = try place(of: keyspace, for: key)
+    let place = try changeablePlace(of: keyspace, for: key)
     try checkSize(value)
     _ = try change { try write.put(key, value, .replace, at: place) }
   }
@@ -105,13 +76,13 @@ final class EncryptedWriteTransaction: WriteTransaction {
   func insert(
     _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace
   ) throws -> Bool {
-    let place = try place(of: keyspace, for: key)
+    let place = try changeablePlace(of: keyspace, for: key)
     try checkSize(value)
     return try change { try write.put(key, value, .keep, at: place) }
   }
 
   func append(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws {
-    let place = try place(of: keyspace, for: key)
+    let place = try changeablePlace(of: keyspace, for: key)
     try checkSize(value)
     guard try change({ try write.put(key, value, .append, at: place) }) else {
       throw file.error(.outOfOrder, "an appended key isn't greater than all others of its keyspace")
@@ -120,13 +91,13 @@ final class EncryptedWriteTransaction: WriteTransaction {
 
   @discardableResult
   func delete(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> Bool {
-    let place = try place(of: keyspace, for: key)
+    let place = try changeablePlace(of: keyspace, for: key)
     return try change { try write.delete(key, at: place) }
   }
 
   @discardableResult
   func deleteRange(_ range: KeyRange, in keyspace: Keyspace) throws -> Int {
-    let place = try place(of: keyspace)
+    let place = try changeablePlace(of: keyspace)
     return try change {
       if range == .all {
         let count = write.table[place].count
@@ -142,7 +113,7 @@ final class EncryptedWriteTransaction: WriteTransaction {
   // MARK: Keyspaces
 
   func createKeyspace(_ name: String, shape: KeyspaceShape) throws -> Keyspace {
-    precondition(isOpen, "a write transaction was used after its body had returned")
+    try checkOpen()
     try file.environment.checkName(name)
     if let found = write.table.item(named: name)?.keyspace {
       guard found.shape == shape else {
@@ -154,6 +125,7 @@ final class EncryptedWriteTransaction: WriteTransaction {
       throw file.error(
         .tooManyKeyspaces, "keyspace \(name) would be one more than \(StorageLimits.maximumKeyspaces)")
     }
+    if lendsBytes { throw lentBytes("a write") }
     if let failure { throw failure }
     let keyspace = Keyspace(number: write.nextKeyspace, shape: shape)
     write.nextKeyspace += 1
@@ -163,7 +135,7 @@ final class EncryptedWriteTransaction: WriteTransaction {
   }
 
   func dropKeyspace(_ keyspace: Keyspace) throws {
-    let place = try place(of: keyspace)
+    let place = try changeablePlace(of: keyspace)
     try change {
       try write.clear(at: place)
       write.table.remove(at: place)

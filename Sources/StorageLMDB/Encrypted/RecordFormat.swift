@@ -39,6 +39,9 @@ enum RecordFormat {
   static let standardNodePages = 2
   static let nodePages = 1...8
 
+  /// The key of a record.
+  static func key(of number: UInt64) -> [UInt8] { withUnsafeBytes(of: number.bigEndian) { [UInt8]($0) } }
+
   /// Plaintext of a record of so many pages.
   static func payloadBytes(pages: Int) -> Int { pages * pageBytes - pageHeaderBytes - tagBytes }
 }

@@ -1,22 +1,13 @@
 import CLMDB
 import Storage
 
-/// The closure scan over one tree.
+/// The closure scan over one tree. It has a path of its own, whose nodes it holds while their bytes are lent.
 struct TreeScan {
-  typealias Body = (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
+  typealias Body = (_ key: RawSpan, _ value: RawSpan) throws -> Bool
 
   let tree: Tree
   let reader: RecordReader
   let fetch: ScanFetch
-  /// In a write transaction, whose body may write: what tells.
-  let writes: Writes?
-
-  struct Writes {
-    /// How often something was written.
-    let count: () -> Int
-    /// The tree as it is by now.
-    let tree: () throws -> Tree
-  }
 
   func run(_ range: KeyRange, _ order: ScanOrder, _ body: Body) throws {
     try KeyBound.with(range.lower) { lower in
@@ -33,66 +24,42 @@ struct TreeScan {
   }
 
   private func ascend(_ path: TreePath, _ upper: KeyBound, _ body: Body) throws {
-    var written = writes?.count() ?? 0
-    var last: [UInt8] = []
-    leaves: while true {
+    repeat {
       let node = path.leafNode
       // Bounds are looked at once a leaf, but for the last one.
       let isLast = upper.isBelow(MDB_val(node.leafKey(node.count - 1)))
-      var index = path.index
-      while index < node.count {
+      for index in path.index..<node.count {
         let key = node.leafKey(index)
         if isLast, upper.isBelow(MDB_val(key)) { return }
-        if writes != nil { last = [UInt8](key) }
         guard try visit(key, node, index, body) else { return }
-        if let writes, writes.count() != written {
-          written = writes.count()
-          let isOnEntry = try KeyBound.with(.exclusive(last)) {
-            try path.moveToFirst(try writes.tree(), from: $0, reader)
-          }
-          guard isOnEntry else { return }
-          continue leaves
-        }
-        index &+= 1
       }
-      guard try path.moveToNextLeaf(reader) else { return }
-    }
+    } while try path.moveToNextLeaf(reader)
   }
 
   private func descend(_ path: TreePath, _ lower: KeyBound, _ body: Body) throws {
-    var written = writes?.count() ?? 0
-    var last: [UInt8] = []
-    leaves: while true {
+    repeat {
       let node = path.leafNode
       let isLast = lower.isAbove(MDB_val(node.leafKey(0)))
-      var index = path.index
-      while index >= 0 {
+      for index in stride(from: path.index, through: 0, by: -1) {
         let key = node.leafKey(index)
         if isLast, lower.isAbove(MDB_val(key)) { return }
-        if writes != nil { last = [UInt8](key) }
         guard try visit(key, node, index, body) else { return }
-        if let writes, writes.count() != written {
-          written = writes.count()
-          let isOnEntry = try KeyBound.with(.exclusive(last)) {
-            try path.moveToLast(try writes.tree(), to: $0, reader)
-          }
-          guard isOnEntry else { return }
-          continue leaves
-        }
-        index &-= 1
       }
-      guard try path.moveToPreviousLeaf(reader) else { return }
-    }
+    } while try path.moveToPreviousLeaf(reader)
   }
 
   @inline(__always)
   private func visit(_ key: UnsafeRawBufferPointer, _ node: Node, _ index: Int, _ body: Body) throws -> Bool {
-    if fetch == .keys { return try body(key, UnsafeRawBufferPointer(start: nil, count: 0)) }
+    if fetch == .keys {
+      return try withExtendedLifetime(node) {
+        try body(key.bytes, UnsafeRawBufferPointer(start: nil, count: 0).bytes)
+      }
+    }
     switch node.value(index) {
-    case .inline(let value): return try body(key, value)
+    case .inline(let value): return try withExtendedLifetime(node) { try body(key.bytes, value.bytes) }
     case .large(let reference, let count):
       let value = try reader.large(reference, count: count)
-      return try withExtendedLifetime(value) { try body(key, value.contents) }
+      return try withExtendedLifetime((node, value)) { try body(key.bytes, value.contents.bytes) }
     }
   }
 }

@@ -1,0 +1,153 @@
+import Storage
+
+/// What snapshots and write transactions of an encrypted file share: their reads.
+///
+/// Bytes are lent from decrypted nodes and from values put together from their chunks. The read that lends holds a
+/// reference to the object, so what is read meanwhile may throw it out of the cache and doesn't end its life. A write
+/// transaction changes nodes in place, so a write throws `bytesAreLent` while any are lent.
+class EncryptedTransaction {
+  let file: EncryptedFile
+  let reader: RecordReader
+  // Read in every call; a check of exclusive access costs as much as the rest of one.
+  @exclusivity(unchecked) final var isOpen = true
+  /// Closures that bytes are lent to.
+  @exclusivity(unchecked) private final var lent = 0
+  /// What the last `get` handed out.
+  @exclusivity(unchecked) private final var lastValue: LargeValue?
+
+  init(_ file: EncryptedFile, _ reader: RecordReader) {
+    self.file = file
+    self.reader = reader
+  }
+
+  // MARK: What the two do differently
+
+  /// The keyspaces as this transaction sees them now.
+  var table: KeyspaceTable { KeyspaceTable() }
+
+  /// Counts the writes: each leaves all cursors nowhere.
+  var writes: Int { 0 }
+
+  /// Called when it has ended and the last closure has returned.
+  func returned() {}
+
+  /// The tree of a keyspace that is there.
+  func tree(of keyspace: Keyspace) throws -> Tree { throw file.environment.noSuchKeyspace(keyspace) }
+
+  // MARK: Lending
+
+  final var lendsBytes: Bool {
+    @inline(__always) get { lent > 0 }
+  }
+
+  @inline(__always)
+  final func beginLending() { lent &+= 1 }
+
+  @inline(__always)
+  final func endLending() {
+    lent &-= 1
+    if _slowPath(!isOpen), lent == 0 { returned() }
+  }
+
+  @inline(__always)
+  final func checkOpen() throws {
+    if !isOpen { throw ended() }
+  }
+
+  /// Lets go of what `get` has handed out.
+  final func forgetLastValue() { lastValue = nil }
+
+  // MARK: Reading
+
+  final func keyspace(named name: String) throws -> Keyspace? {
+    try checkOpen()
+    return table.item(named: name)?.keyspace
+  }
+
+  final func keyspaces() throws -> [String: Keyspace] {
+    try checkOpen()
+    return table.keyspaces
+  }
+
+  final func count(of keyspace: Keyspace) throws -> Int { try tree(of: keyspace).count }
+
+  final func read(
+    _ key: RawSpan, in keyspace: Keyspace, _ body: (_ value: RawSpan) throws -> Void
+  ) throws -> Bool {
+    guard let (leaf, index) = try key.withUnsafeBytes({ try find($0, in: keyspace) }) else { return false }
+    beginLending()
+    defer { endLending() }
+    switch leaf.value(index) {
+    case .inline(let value): try withExtendedLifetime(leaf) { try body(value.bytes) }
+    case .large(let reference, let count):
+      let value = try reader.large(reference, count: count)
+      try withExtendedLifetime(value) { try body(value.contents.bytes) }
+    }
+    return true
+  }
+
+  /// The leaf that holds a key, and where.
+  @inline(__always)
+  private final func find(
+    _ key: UnsafeRawBufferPointer, in keyspace: Keyspace
+  ) throws -> (leaf: Node, index: Int)? {
+    let tree = try tree(of: keyspace)
+    if !keyspace.takes(key) { throw file.environment.invalidKey(key, keyspace) }
+    let path = reader.path
+    guard try path.descend(tree, to: key, reader) else { return nil }
+    return (path.leafNode, path.index)
+  }
+
+  final func scan(
+    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
+    _ body: (_ key: RawSpan, _ value: RawSpan) throws -> Bool
+  ) throws {
+    let tree = try tree(of: keyspace)
+    beginLending()
+    defer { endLending() }
+    try TreeScan(tree: tree, reader: reader, fetch: fetch).run(range, order, body)
+  }
+
+  final func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor {
+    _ = try tree(of: keyspace)
+    return EncryptedCursor(keyspace, range, self)
+  }
+
+  // MARK: Errors, out of line
+
+  @inline(never)
+  final func ended() -> StorageError { file.error(.closed, "a transaction is used after its end") }
+
+  @inline(never)
+  final func lentBytes(_ what: String) -> StorageError {
+    file.error(.bytesAreLent, "\(what) inside a closure that bytes of the transaction are lent to")
+  }
+}
+
+// The reads by pointer that are left for callers of old.
+
+extension EncryptedTransaction {
+  final func get(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> UnsafeRawBufferPointer? {
+    guard let (leaf, index) = try find(key, in: keyspace) else { return nil }
+    switch leaf.value(index) {
+    case .inline(let value): return value
+    case .large(let reference, let count):
+      let value = try reader.large(reference, count: count)
+      lastValue = value
+      return value.contents
+    }
+  }
+
+  final func unsafeScan(
+    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
+    _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
+  ) throws {
+    try scan(keyspace, range, order: order, fetch: fetch) { key, value in
+      try key.withUnsafeBytes { key in try value.withUnsafeBytes { try body(key, $0) } }
+    }
+  }
+
+  final func unsafeCursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any UnsafeCursor {
+    EscapingCursor(try cursor(in: keyspace, range))
+  }
+}

@@ -1,0 +1,203 @@
+import CLMDB
+import Storage
+
+/// What snapshots and write transactions of LMDB share: their reads.
+///
+/// Bytes are lent where LMDB has them. Those of a snapshot lie in the map: pages that it sees don't change until it
+/// ends. Those of a write transaction lie in the map or on pages that it has changed itself, which only its writes move;
+/// so a write throws `bytesAreLent` while any are lent. Each scan and each cursor has a cursor of LMDB's own: reads may
+/// be nested to any depth.
+class LMDBTransaction {
+  let transaction: OpaquePointer
+  unowned(unsafe) let environment: Environment
+  // Read in every call; a check of exclusive access costs as much as the rest of one.
+  /// Handles of the keyspaces that it sees.
+  @exclusivity(unchecked) final var table: HandleTable
+  @exclusivity(unchecked) final var isOpen: Bool
+  /// Closures that bytes are lent to.
+  @exclusivity(unchecked) private final var lent = 0
+  /// Counts the writes: each leaves all cursors nowhere.
+  @exclusivity(unchecked) final var writes = 0
+
+  init(_ transaction: OpaquePointer, _ environment: Environment, _ table: HandleTable, isOpen: Bool) {
+    self.transaction = transaction
+    self.environment = environment
+    self.table = table
+    self.isOpen = isOpen
+  }
+
+  // MARK: What the two do differently
+
+  /// A cursor of LMDB's that nobody else uses until it is given back.
+  func takeCursor(_ database: MDB_dbi) throws -> OpaquePointer {
+    var cursor: OpaquePointer?
+    let result = mdb_cursor_open(transaction, database, &cursor)
+    guard result == 0, let cursor else { throw failed(result, "a cursor could not be opened") }
+    return cursor
+  }
+
+  func giveBack(_ cursor: OpaquePointer, _ database: MDB_dbi) { mdb_cursor_close(cursor) }
+
+  /// Called when it has ended and the last closure has returned.
+  func returned() {}
+
+  func track(_ cursor: LMDBCursor) {}
+  func forget(_ cursor: LMDBCursor) {}
+
+  func failed(_ result: Int32, _ what: String) -> StorageError {
+    .lmdb(result, what, path: environment.path)
+  }
+
+  // MARK: Lending
+
+  final var lendsBytes: Bool {
+    @inline(__always) get { lent > 0 }
+  }
+
+  @inline(__always)
+  final func beginLending() { lent &+= 1 }
+
+  @inline(__always)
+  final func endLending() {
+    lent &-= 1
+    if _slowPath(!isOpen), lent == 0 { returned() }
+  }
+
+  @inline(__always)
+  final func checkOpen() throws {
+    if !isOpen { throw ended() }
+  }
+
+  @inline(__always)
+  final func handle(of keyspace: Keyspace) throws -> MDB_dbi {
+    try checkOpen()
+    let handle = table.handle(of: keyspace.number)
+    if handle == 0 { throw environment.noSuchKeyspace(keyspace) }
+    return handle
+  }
+
+  // MARK: Reading
+
+  final func read(
+    _ key: RawSpan, in keyspace: Keyspace, _ body: (_ value: RawSpan) throws -> Void
+  ) throws -> Bool {
+    guard let value = try key.withUnsafeBytes({ try find($0, in: keyspace) }) else { return false }
+    beginLending()
+    defer { endLending() }
+    try body(value.bytes)
+    return true
+  }
+
+  /// Where the value of a key lies.
+  @inline(__always)
+  final func find(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> UnsafeRawBufferPointer? {
+    let handle = try handle(of: keyspace)
+    if !keyspace.takes(key) { throw environment.invalidKey(key, keyspace) }
+    var wanted = MDB_val(key)
+    var value = MDB_val()
+    let result = mdb_get(transaction, handle, &wanted, &value)
+    if result == 0 { return UnsafeRawBufferPointer(found: value) }
+    if result == MDB_NOTFOUND { return nil }
+    throw failed(result, "a value could not be read")
+  }
+
+  final func scan(
+    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
+    _ body: (_ key: RawSpan, _ value: RawSpan) throws -> Bool
+  ) throws {
+    let handle = try handle(of: keyspace)
+    let cursor = try takeCursor(handle)
+    beginLending()
+    defer {
+      giveBack(cursor, handle)
+      endLending()
+    }
+    let result = try Scan.run(cursor, range, order, fetch, body)
+    if result != 0, result != MDB_NOTFOUND { throw failed(result, "a scan could not go on") }
+  }
+
+  final func follow(
+    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, into target: Keyspace,
+    reference: (_ key: RawSpan, _ value: RawSpan) throws -> ScanReference,
+    _ body: (_ key: RawSpan, _ value: RawSpan, _ found: RawSpan) throws -> Bool
+  ) throws {
+    let handle = try handle(of: target)
+    // One cursor for all that is looked up: it goes down from the root only when the next key is on another page.
+    let cursor = try takeCursor(handle)
+    defer { giveBack(cursor, handle) }
+    try scan(keyspace, range, order: order, fetch: .entries) { key, value in
+      let found: UnsafeRawBufferPointer?
+      switch try reference(key, value) {
+      case .end: return false
+      case .none: return true
+      case .inKey(let place): found = try find(place, of: key, in: target, with: cursor)
+      case .inValue(let place): found = try find(place, of: value, in: target, with: cursor)
+      }
+      guard let found else { return true }
+      return try body(key, value, found.bytes)
+    }
+  }
+
+  /// Where the value of a key lies that is a part of an entry.
+  @inline(__always)
+  private final func find(
+    _ place: Range<Int>, of entry: RawSpan, in keyspace: Keyspace, with cursor: OpaquePointer
+  ) throws -> UnsafeRawBufferPointer? {
+    guard place.lowerBound >= 0, place.upperBound <= entry.byteCount else {
+      throw environment.error(
+        .invalidArgument, "a reference to bytes \(place) of an entry that has \(entry.byteCount)")
+    }
+    return try entry.extracting(place).withUnsafeBytes { wanted in
+      if !keyspace.takes(wanted) { throw environment.invalidKey(wanted, keyspace) }
+      var key = MDB_val(wanted)
+      var value = MDB_val()
+      let result = mdb_cursor_get(cursor, &key, &value, MDB_SET_KEY)
+      if result == 0 { return UnsafeRawBufferPointer(found: value) }
+      if result == MDB_NOTFOUND { return nil }
+      throw failed(result, "a value could not be read")
+    }
+  }
+
+  final func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor {
+    let handle = try handle(of: keyspace)
+    return LMDBCursor(try takeCursor(handle), handle, range, self)
+  }
+
+  final func count(of keyspace: Keyspace) throws -> Int {
+    var statistics = MDB_stat()
+    let result = mdb_stat(transaction, try handle(of: keyspace), &statistics)
+    if result != 0 { throw failed(result, "entries could not be counted") }
+    return statistics.ms_entries
+  }
+
+  // MARK: Errors, out of line
+
+  @inline(never)
+  final func ended() -> StorageError { environment.error(.closed, "a transaction is used after its end") }
+
+  @inline(never)
+  final func lentBytes(_ what: String) -> StorageError {
+    environment.error(.bytesAreLent, "\(what) inside a closure that bytes of the transaction are lent to")
+  }
+}
+
+// The reads by pointer that are left for callers of old.
+
+extension LMDBTransaction {
+  final func get(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> UnsafeRawBufferPointer? {
+    try find(key, in: keyspace)
+  }
+
+  final func unsafeScan(
+    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
+    _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
+  ) throws {
+    try scan(keyspace, range, order: order, fetch: fetch) { key, value in
+      try key.withUnsafeBytes { key in try value.withUnsafeBytes { try body(key, $0) } }
+    }
+  }
+
+  final func unsafeCursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any UnsafeCursor {
+    EscapingCursor(try cursor(in: keyspace, range))
+  }
+}

@@ -1,0 +1,262 @@
+import Storage
+import TestSupport
+import Testing
+
+@testable import StorageLMDB
+
+/// The engines over LMDB, with next to no cache of decrypted nodes.
+enum LendingEngine: String, CaseIterable {
+  case plain
+  case encrypted
+
+  func open(_ directory: TemporaryDirectory) throws -> any StorageEngine {
+    switch self {
+    case .plain: try StorageLMDBTests.open(directory.file())
+    case .encrypted:
+      try LMDBEncryptedEngine(
+        path: directory.file("main.emdb"),
+        options: EngineOptions(durability: .none, key: [UInt8](repeating: 7, count: 32), cacheBytes: 0),
+        mapBytes: MapSize.wanted(), nodePages: 1)
+    }
+  }
+}
+
+/// Bytes stay where they are until the closure returns that they are lent to.
+struct LendingTests {
+  let directory: TemporaryDirectory
+  init() { directory = TemporaryDirectory() }
+
+  private static let count = 300
+
+  private static func value(_ number: Int, of letter: String) -> [UInt8] {
+    let size = number % 9 == 0 ? 6_000 : number % 4 == 0 ? 900 : 20
+    return bytes("\(letter)\(number) ") + [UInt8](repeating: UInt8(number % 251), count: size)
+  }
+
+  private static func key(_ number: Int) -> [UInt8] { bytes("d\(1_000 + number)") }
+
+  /// Entries `eN` in two indexes, which refer to `dN` in two keyspaces of other values.
+  private struct Keyspaces {
+    let indexes: [Keyspace]
+    let documents: [Keyspace]
+  }
+
+  private func fill(_ engine: any StorageEngine) throws -> Keyspaces {
+    try engine.write { transaction in
+      let keyspaces = Keyspaces(
+        indexes: try ["ia", "ib"].map { try transaction.createKeyspace($0, shape: .entries) },
+        documents: try ["a", "b"].map { try transaction.createKeyspace($0, shape: .documents) })
+      for number in 0..<Self.count {
+        for (index, letter) in ["A", "B"].enumerated() {
+          try transaction.put(bytes("e") + Self.key(number), [], in: keyspaces.indexes[index])
+          try transaction.put(
+            Self.key(number), Self.value(number, of: letter), in: keyspaces.documents[index])
+        }
+      }
+      return keyspaces
+    }
+  }
+
+  /// In a snapshot and in a write transaction.
+  private func both(_ engine: any StorageEngine, _ body: (any ReadTransaction) throws -> Void) throws {
+    try engine.read { try body($0) }
+    try engine.write { (transaction: any WriteTransaction) throws -> Void in
+      try transaction.put(bytes("touched"), bytes("1"), in: transaction.createKeyspace("t", shape: .entries))
+      try body(transaction)
+    }
+  }
+
+  @Test("a follow inside a follow gives each its own keyspace's values", arguments: LendingEngine.allCases)
+  func nestedFollows(kind: LendingEngine) throws {
+    let engine = try kind.open(directory)
+    let keyspaces = try fill(engine)
+    let range = 1..<(1 + Self.key(0).count)
+    try both(engine) { transaction in
+      var outer = 0
+      for order in [ScanOrder.ascending, .descending] {
+        try transaction.follow(
+          keyspaces.indexes[0], .all, order: order, into: keyspaces.documents[0],
+          reference: { _, _ in .inKey(range) }
+        ) { key, _, found in
+          let number = order == .ascending ? outer : Self.count - 1 - outer
+          var inner = 0
+          try transaction.follow(
+            keyspaces.indexes[1], .all, order: .ascending, into: keyspaces.documents[1],
+            reference: { _, _ in .inKey(range) }
+          ) { _, _, found in
+            #expect([UInt8](copying: found) == Self.value(inner, of: "B"))
+            inner += 1
+            return inner < 40
+          }
+          #expect([UInt8](copying: key) == bytes("e") + Self.key(number))
+          #expect([UInt8](copying: found) == Self.value(number, of: "A"))
+          outer += 1
+          return outer < 60
+        }
+        #expect(outer == 60)
+        outer = 0
+      }
+    }
+    try engine.close()
+  }
+
+  @Test("lent bytes stay whatever else is read", arguments: LendingEngine.allCases)
+  func nestedReads(kind: LendingEngine) throws {
+    let engine = try kind.open(directory)
+    let keyspaces = try fill(engine)
+    /// Lends values in one another, as deep as it goes.
+    func nest(_ transaction: any ReadTransaction, _ number: Int) throws {
+      if number >= Self.count { return }
+      let letter = number % 2 == 0 ? "A" : "B"
+      let found: Void? = try transaction.withValue(
+        at: Self.key(number), in: keyspaces.documents[number % 2]
+      ) { value in
+        try nest(transaction, number + 7)
+        #expect([UInt8](copying: value) == Self.value(number, of: letter))
+      }
+      #expect(found != nil)
+    }
+    try both(engine) { transaction in
+      try nest(transaction, 0)
+      let cursors = try keyspaces.documents.map { try transaction.cursor(in: $0, .all) }
+      var outer = 0
+      try transaction.scan(keyspaces.documents[0]) { key, value in
+        _ = try cursors[0].next()
+        _ = outer == 0 ? try cursors[1].last() : try cursors[1].previous()
+        try cursors[0].withEntry { left, leftValue in
+          try cursors[1].withEntry { right, rightValue in
+            var inner = 0
+            try transaction.scan(keyspaces.documents[1], .all, order: .descending) { _, value in
+              inner += 1
+              #expect([UInt8](copying: value) == Self.value(Self.count - inner, of: "B"))
+              return inner < 30
+            }
+            #expect([UInt8](copying: left) == Self.key(outer))
+            #expect([UInt8](copying: leftValue) == Self.value(outer, of: "A"))
+            #expect([UInt8](copying: right) == Self.key(Self.count - 1 - outer))
+            #expect([UInt8](copying: rightValue) == Self.value(Self.count - 1 - outer, of: "B"))
+          }
+        }
+        #expect([UInt8](copying: key) == Self.key(outer))
+        #expect([UInt8](copying: value) == Self.value(outer, of: "A"))
+        outer += 1
+        return true
+      }
+      #expect(outer == Self.count)
+    }
+    try engine.close()
+  }
+
+  @Test(
+    "a write while bytes are lent is refused, and goes through afterwards", arguments: LendingEngine.allCases)
+  func writes(kind: LendingEngine) throws {
+    let engine = try kind.open(directory)
+    let keyspaces = try fill(engine)
+    let documents = keyspaces.documents[0]
+    try engine.write { transaction in
+      func expectRefused() throws {
+        let key = bytes("zz")
+        #expect(try code { try transaction.put(key, [1], in: documents) } == .bytesAreLent)
+        #expect(
+          try code { _ = try transaction.insert(key.span.bytes, key.span.bytes, in: documents) }
+            == .bytesAreLent)
+        #expect(
+          try code { try transaction.append(key.span.bytes, key.span.bytes, in: documents) } == .bytesAreLent)
+        #expect(
+          try code { _ = try transaction.delete(Self.key(0).span.bytes, in: documents) } == .bytesAreLent)
+        #expect(try code { _ = try transaction.deleteRange(.all, in: documents) } == .bytesAreLent)
+        #expect(try code { _ = try transaction.createKeyspace("new", shape: .entries) } == .bytesAreLent)
+        #expect(try code { try transaction.dropKeyspace(documents) } == .bytesAreLent)
+      }
+      let first = Self.key(0)
+      _ = try transaction.read(first.span.bytes, in: documents) { _ in try expectRefused() }
+      try transaction.scan(documents) { _, _ in
+        try expectRefused()
+        return false
+      }
+      try transaction.scan(documents, .all, order: .descending, fetch: .keys) { _, _ in
+        try expectRefused()
+        return false
+      }
+      let cursor = try transaction.cursor(in: documents, .all)
+      #expect(try cursor.first())
+      try cursor.withEntry { _, _ in
+        try expectRefused()
+        #expect(try code { _ = try cursor.next() } == .bytesAreLent)
+        #expect(try code { _ = try cursor.seek(first.span.bytes) } == .bytesAreLent)
+        let other = try transaction.cursor(in: documents, .all)
+        #expect(try other.last())
+      }
+      #expect(try cursor.next())
+      // A write leaves it nowhere.
+      try transaction.put(bytes("zz"), [1], in: documents)
+      #expect(try code { try cursor.withEntry { _, _ in } } == .notOnEntry)
+      #expect(try code { _ = try cursor.next() } == .notOnEntry)
+      #expect(try cursor.last())
+      #expect(try cursor.withEntry { key, _ in [UInt8](copying: key) } == bytes("zz"))
+    }
+    try engine.close()
+  }
+
+  @Test("what is used after its end says so", arguments: LendingEngine.allCases)
+  func ends(kind: LendingEngine) throws {
+    let engine = try kind.open(directory)
+    let keyspaces = try fill(engine)
+    let documents = keyspaces.documents[0]
+    var kept: (any ReadTransaction, any Cursor)?
+    try engine.write { (transaction: any WriteTransaction) throws -> Void in
+      let cursor = try transaction.cursor(in: documents, .all)
+      _ = try cursor.first()
+      kept = (transaction, cursor)
+    }
+    func expectClosed(_ transaction: any ReadTransaction, _ cursor: any Cursor) throws {
+      #expect(try code { _ = try transaction.bytes(Self.key(1), in: documents) } == .closed)
+      #expect(try code { _ = try transaction.keyspaces() } == .closed)
+      #expect(try code { try transaction.scan(documents) { _, _ in true } } == .closed)
+      #expect(try code { _ = try transaction.cursor(in: documents, .all) } == .closed)
+      #expect(try code { _ = try cursor.next() } == .closed)
+      #expect(try code { _ = try cursor.first() } == .closed)
+      #expect(try code { try cursor.withEntry { _, _ in } } == .closed)
+    }
+    let (written, placed) = try #require(kept)
+    try expectClosed(written, placed)
+    // Ended inside a scan: what is lent stays, and so does the scan's place.
+    let snapshot = try engine.beginRead()
+    let cursor = try snapshot.cursor(in: documents, .all)
+    _ = try cursor.first()
+    var seen = 0
+    try snapshot.scan(documents) { key, value in
+      snapshot.end()
+      try engine.write { try $0.put(Self.key(seen), bytes("other"), in: documents) }
+      let newer = try engine.read { try $0.bytes(Self.key(seen), in: documents) }
+      #expect(newer == bytes("other"))
+      #expect([UInt8](copying: key) == Self.key(seen))
+      #expect([UInt8](copying: value) == Self.value(seen, of: "A"))
+      try expectClosed(snapshot, cursor)
+      seen += 1
+      return seen < 20
+    }
+    #expect(seen == 20)
+    try expectClosed(snapshot, cursor)
+    #expect(try engine.statistics().openReaders == 0)
+    try engine.close()
+  }
+
+  @Test("a reference that leads out of its entry is an error", arguments: LendingEngine.allCases)
+  func references(kind: LendingEngine) throws {
+    let engine = try kind.open(directory)
+    let keyspaces = try fill(engine)
+    try both(engine) { transaction in
+      for (range, wanted) in [(0..<0, StorageError.Code.invalidKey), (0..<9_999, .invalidArgument)] {
+        let found = try code {
+          try transaction.follow(
+            keyspaces.indexes[0], .all, order: .ascending, into: keyspaces.documents[0],
+            reference: { _, _ in .inKey(range) }
+          ) { _, _, _ in true }
+        }
+        #expect(found == wanted)
+      }
+    }
+    try engine.close()
+  }
+}
