@@ -13,18 +13,21 @@ extension ConformanceSuite {
         }
         try engine.read { transaction in
           let range = KeyRange(lower: .exclusive([10]), upper: .inclusive([40]))
-          let cursor = try transaction.unsafeCursor(in: keyspace, range)
-          let walk: [(String, () throws -> Entry?, UInt8?)] = [
-            ("next", cursor.next, 20), ("next", cursor.next, 30), ("previous", cursor.previous, 20),
-            ("previous", cursor.previous, nil), ("previous", cursor.previous, nil), ("next", cursor.next, 20),
-            ("last", cursor.last, 40), ("next", cursor.next, nil), ("next", cursor.next, nil),
-            ("previous", cursor.previous, 40), ("previous", cursor.previous, 30), ("first", cursor.first, 20),
-            ("previous", cursor.previous, nil), ("next", cursor.next, 20),
-            ("seek 5", { try cursor.seek([5]) }, 20), ("previous", cursor.previous, nil),
-            ("seek 25", { try cursor.seek([25]) }, 30), ("previous", cursor.previous, 20),
-            ("seek 40", { try cursor.seek([40]) }, 40), ("seek 41", { try cursor.seek([41]) }, nil),
-            ("previous", cursor.previous, 40), ("seek 40 0", { try cursor.seek([40, 0]) }, nil),
-            ("next", cursor.next, nil), ("previous", cursor.previous, 40),
+          let cursor = try transaction.cursor(in: keyspace, range)
+          let walk: [(String, () throws -> SortedMap.Entry?, UInt8?)] = [
+            ("next", cursor.nextEntry, 20), ("next", cursor.nextEntry, 30),
+            ("previous", cursor.previousEntry, 20),
+            ("previous", cursor.previousEntry, nil), ("previous", cursor.previousEntry, nil),
+            ("next", cursor.nextEntry, 20),
+            ("last", cursor.lastEntry, 40), ("next", cursor.nextEntry, nil), ("next", cursor.nextEntry, nil),
+            ("previous", cursor.previousEntry, 40), ("previous", cursor.previousEntry, 30),
+            ("first", cursor.firstEntry, 20),
+            ("previous", cursor.previousEntry, nil), ("next", cursor.nextEntry, 20),
+            ("seek 5", { try cursor.seekEntry([5]) }, 20), ("previous", cursor.previousEntry, nil),
+            ("seek 25", { try cursor.seekEntry([25]) }, 30), ("previous", cursor.previousEntry, 20),
+            ("seek 40", { try cursor.seekEntry([40]) }, 40), ("seek 41", { try cursor.seekEntry([41]) }, nil),
+            ("previous", cursor.previousEntry, 40), ("seek 40 0", { try cursor.seekEntry([40, 0]) }, nil),
+            ("next", cursor.nextEntry, nil), ("previous", cursor.previousEntry, 40),
           ]
           for (step, (name, move, wanted)) in walk.enumerated() {
             try expectEqual(move().map { $0.key[0] }, wanted, "step \(step), \(name)")
@@ -33,8 +36,11 @@ extension ConformanceSuite {
             KeyRange(lower: .inclusive([60])), KeyRange(lower: .exclusive([20]), upper: .exclusive([30])),
             KeyRange(lower: .inclusive([40]), upper: .inclusive([20])), KeyRange(upper: .exclusive([10])),
           ] {
-            let cursor = try transaction.unsafeCursor(in: keyspace, range)
-            let moves = [cursor.next, cursor.previous, cursor.first, cursor.last, { try cursor.seek([20]) }]
+            let cursor = try transaction.cursor(in: keyspace, range)
+            let moves = [
+              cursor.nextEntry, cursor.previousEntry, cursor.firstEntry, cursor.lastEntry,
+              { try cursor.seekEntry([20]) },
+            ]
             for move in moves + moves.reversed() {
               try expect(move() == nil, "an entry in an empty range")
             }
@@ -49,17 +55,16 @@ extension ConformanceSuite {
         try engine.read { transaction in
           let keyspace = try transaction.known("documents")
           let all = try transaction.entries(of: keyspace)
-          let up = try transaction.unsafeCursor(in: keyspace, .all)
-          let down = try transaction.unsafeCursor(in: keyspace, .all)
+          let up = try transaction.cursor(in: keyspace, .all)
+          let down = try transaction.cursor(in: keyspace, .all)
           _ = try down.last()
           _ = try down.next()
           for index in all.indices {
-            let left = try up.next().map { SortedMap.Entry($0) }
-            try expectEqual(left, all[index], "the ascending cursor")
+            try expectEqual(up.nextEntry(), all[index], "the ascending cursor")
             try expectEqual(
               transaction.bytes(all[index].key, in: keyspace), all[index].value, "get between moves")
             try expectEqual(
-              down.previous().map { SortedMap.Entry($0) }, all[all.count - 1 - index], "the descending one")
+              down.previousEntry(), all[all.count - 1 - index], "the descending one")
           }
         }
       }
@@ -72,37 +77,26 @@ extension ConformanceSuite {
           let keyspace = try transaction.known("entries")
           for order in [ScanOrder.ascending, .descending, .stored] {
             var seen = 0
-            try transaction.unsafeScan(keyspace, order: order) { _, _ in
+            try transaction.scan(keyspace, order: order) { _, _ in
               seen += 1
               return seen < 5
             }
             try expectEqual(seen, 5, "entries before a scan was ended (\(order))")
             do {
-              try transaction.unsafeScan(keyspace, order: order) { _, _ in throw DeliberateError(number: 3) }
+              try transaction.scan(keyspace, order: order) { _, _ in throw DeliberateError(number: 3) }
               throw ConformanceFailure("a scan whose body threw returned")
             } catch let error as DeliberateError { try expectEqual(error.number, 3, "error") }
-            var batches = 0
-            try transaction.unsafeScanBatches(keyspace, .all, order: order) { _ in
-              batches += 1
-              return batches < 3
-            }
-            try expectEqual(batches, 3, "batches before a scan was ended (\(order))")
-            do {
-              try transaction.unsafeScanBatches(keyspace, .all, order: order) { _ in
-                throw DeliberateError(number: 4)
-              }
-              throw ConformanceFailure("a scan of batches whose body threw returned")
-            } catch let error as DeliberateError { try expectEqual(error.number, 4, "error") }
           }
           var inner = 0
           var outer = 0
-          try transaction.unsafeScan(keyspace) { key, _ in
-            let outerKey = [UInt8](key)
-            try transaction.unsafeScan(keyspace, .prefix(outerKey)) { innerKey, _ in
-              inner += innerKey.elementsEqual(outerKey) ? 1 : 0
+          try transaction.scan(keyspace) { key, _ in
+            let outerKey = [UInt8](copying: key)
+            try transaction.scan(keyspace, .prefix(outerKey)) { innerKey, _ in
+              inner += innerKey.isEqual(to: outerKey.span.bytes) ? 1 : 0
               return true
             }
-            try expect(key.elementsEqual(outerKey), "the outer scan's key changed under an inner scan")
+            let isSame = key.isEqual(to: outerKey.span.bytes)
+            try expect(isSame, "the outer scan's key changed under an inner scan")
             outer += 1
             return true
           }
@@ -118,9 +112,9 @@ extension ConformanceSuite {
           for keyspace in try transaction.keyspaces().values {
             for order in [ScanOrder.ascending, .descending, .stored] {
               var keys: [[UInt8]] = []
-              try transaction.unsafeScan(keyspace, .all, order: order, fetch: .keys) { key, value in
+              try transaction.scan(keyspace, .all, order: order, fetch: .keys) { key, value in
                 try expect(value.isEmpty, "a scan of keys handed over a value")
-                keys.append([UInt8](key))
+                keys.append([UInt8](copying: key))
                 return true
               }
               var wanted = try transaction.entries(of: keyspace, order: order).map(\.key)
@@ -165,11 +159,11 @@ extension ConformanceSuite {
               ] {
                 let wanted = model.entries(in: range)
                 try expectEqual(transaction.entries(of: keyspace, range), wanted, "scan of \(range)")
-                let cursor = try transaction.unsafeCursor(in: keyspace, range)
-                try expectEqual(cursor.first().map { SortedMap.Entry($0) }, wanted.first, "first of \(range)")
-                try expectEqual(cursor.last().map { SortedMap.Entry($0) }, wanted.last, "last of \(range)")
+                let cursor = try transaction.cursor(in: keyspace, range)
+                try expectEqual(cursor.firstEntry(), wanted.first, "first of \(range)")
+                try expectEqual(cursor.lastEntry(), wanted.last, "last of \(range)")
                 try expectEqual(
-                  cursor.seek(lower).map { SortedMap.Entry($0) },
+                  cursor.seekEntry(lower),
                   wanted.first { !isBefore($0.key, lower) }, "seek of \(hexadecimal(lower)) in \(range)")
               }
             }
@@ -181,9 +175,19 @@ extension ConformanceSuite {
 }
 
 extension SortedMap.Entry {
-  init(_ entry: Entry) { self.init(key: [UInt8](entry.key), value: [UInt8](entry.value)) }
+  /// A copy of lent bytes.
+  init(_ key: RawSpan, _ value: RawSpan) {
+    self.init(key: [UInt8](copying: key), value: [UInt8](copying: value))
+  }
 }
 
-extension UnsafeCursor {
-  func seek(_ key: [UInt8]) throws -> Entry? { try key.withUnsafeBytes { try seek($0) } }
+// Moves that copy the entry they come to.
+extension Cursor {
+  func firstEntry() throws -> SortedMap.Entry? { try first { SortedMap.Entry($0, $1) } }
+  func lastEntry() throws -> SortedMap.Entry? { try last { SortedMap.Entry($0, $1) } }
+  func nextEntry() throws -> SortedMap.Entry? { try next { SortedMap.Entry($0, $1) } }
+  func previousEntry() throws -> SortedMap.Entry? { try previous { SortedMap.Entry($0, $1) } }
+  func seekEntry(_ key: [UInt8]) throws -> SortedMap.Entry? {
+    try seek(key.span.bytes) { SortedMap.Entry($0, $1) }
+  }
 }

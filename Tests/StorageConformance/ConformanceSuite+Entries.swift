@@ -70,8 +70,8 @@ extension ConformanceSuite {
             }
             try expectEqual(transaction.bytes(sequenceKey(4), in: keyspace), nil, "an absent one")
             try expectEqual(transaction.entries(of: keyspace).map(\.value), [[], [], []], "scanned values")
-            let cursor = try transaction.unsafeCursor(in: keyspace, .all)
-            try expectEqual(cursor.last().map { [UInt8]($0.value) }, [], "a cursor's value")
+            let cursor = try transaction.cursor(in: keyspace, .all)
+            try expectEqual(cursor.lastEntry()?.value, [], "a cursor's value")
           }
         }
       }
@@ -172,13 +172,13 @@ extension ConformanceSuite {
           try transaction.put("other", "small", in: keyspace)
         }
         try engine.read { transaction in
-          let isEqual = try Array("large".utf8).withUnsafeBytes { key in
-            try transaction.get(key, in: keyspace).map { $0.elementsEqual(large) }
+          let isEqual = try transaction.withValue(at: Array("large".utf8), in: keyspace) {
+            $0.isEqual(to: large.span.bytes)
           }
           try expectEqual(isEqual, true, "the value of 64 MiB")
           var sizes: [Int] = []
-          try transaction.unsafeScan(keyspace) { _, value in
-            sizes.append(value.count)
+          try transaction.scan(keyspace) { _, value in
+            sizes.append(value.byteCount)
             return true
           }
           try expectEqual(sizes, [64 << 20, 5], "sizes of values")

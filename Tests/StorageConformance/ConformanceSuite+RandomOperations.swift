@@ -123,19 +123,9 @@ private struct RandomOperations {
       let order = generator.pick([ScanOrder.ascending, .descending, .stored])
       let fetch = generator.once(in: 3) ? ScanFetch.keys : .entries
       var found: [SortedMap.Entry] = []
-      if fetch == .entries, generator.once(in: 2) {
-        try transaction.unsafeScanBatches(keyspace, range, order: order) { entries in
-          try expect(!entries.isEmpty, "a batch without entries")
-          for entry in entries where found.count < limit {
-            found.append(.init(key: [UInt8](entry.key), value: [UInt8](entry.value)))
-          }
-          return found.count < limit
-        }
-      } else {
-        try transaction.unsafeScan(keyspace, range, order: order, fetch: fetch) { key, value in
-          found.append(.init(key: [UInt8](key), value: [UInt8](value)))
-          return found.count < limit
-        }
+      try transaction.scan(keyspace, range, order: order, fetch: fetch) { key, value in
+        found.append(.init(key, value))
+        return found.count < limit
       }
       var wanted = map.entries(in: range)
       if order == .descending { wanted.reverse() }
@@ -161,33 +151,33 @@ private struct RandomOperations {
   ) throws {
     let range = anyRange(shape)
     let entries = map.entries(in: range)
-    let cursor = try transaction.unsafeCursor(in: keyspaces[shape]!, range)
+    let cursor = try transaction.cursor(in: keyspaces[shape]!, range)
     var index = -1
     for step in 0..<(2 + generator.below(25)) {
-      let found: Entry?
+      let found: SortedMap.Entry?
       let name: String
       switch generator.below(12) {
       case 0:
-        (found, name) = (try cursor.first(), "first")
+        (found, name) = (try cursor.firstEntry(), "first")
         index = 0
       case 1:
-        (found, name) = (try cursor.last(), "last")
+        (found, name) = (try cursor.lastEntry(), "last")
         index = entries.count - 1
       case 2..<4:
         let key = generator.once(in: 6) ? anyBound(shape) : anyKey(shape)
-        (found, name) = (try cursor.seek(key), "seek \(hexadecimal(key))")
+        (found, name) = (try cursor.seekEntry(key), "seek \(hexadecimal(key))")
         index = entries.firstIndex { !isBefore($0.key, key) } ?? entries.count
       case 4..<8:
-        (found, name) = (try cursor.next(), "next")
+        (found, name) = (try cursor.nextEntry(), "next")
         index += 1
       default:
-        (found, name) = (try cursor.previous(), "previous")
+        (found, name) = (try cursor.previousEntry(), "previous")
         index -= 1
       }
       index = min(max(index, -1), entries.count)
       let wanted = entries.indices.contains(index) ? entries[index] : nil
       try expectEqual(
-        found.map { SortedMap.Entry($0) }, wanted, "step \(step), \(name), in \(describe(range)) of \(shape)")
+        found, wanted, "step \(step), \(name), in \(describe(range)) of \(shape)")
     }
   }
 

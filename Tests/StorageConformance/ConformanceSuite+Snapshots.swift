@@ -49,22 +49,22 @@ extension ConformanceSuite {
         _ = try suite.fill(engine)
         try engine.read { snapshot in
           let entries = try snapshot.known("entries")
-          let cursor = try snapshot.unsafeCursor(in: entries, .all)
+          let cursor = try snapshot.cursor(in: entries, .all)
           var seen = 0
-          try snapshot.unsafeScan(entries) { _, _ in
+          try snapshot.scan(entries) { _, _ in
             if seen % 40 == 0 {
               try engine.write { transaction in
                 try transaction.put("a\(seen)", "before all", in: transaction.known("entries"))
                 try transaction.put("z\(seen)", "after all", in: transaction.known("entries"))
               }
             }
-            let isThere = try cursor.next() != nil
+            let isThere = try cursor.next()
             try expect(isThere, "the cursor ended before the scan")
             seen += 1
             return true
           }
           try expectEqual(seen, 200, "entries of a scan beside a writer")
-          let isAtEnd = try cursor.next() == nil
+          let isAtEnd = try !cursor.next()
           try expect(isAtEnd, "the cursor goes on after the scan")
         }
       }
@@ -165,9 +165,9 @@ extension ConformanceSuite {
     try engine.read { transaction in
       try expectError(.noSuchKeyspace, from: "get") { _ = try transaction.bytes(key, in: keyspace) }
       try expectError(.noSuchKeyspace, from: "count") { _ = try transaction.count(of: keyspace) }
-      try expectError(.noSuchKeyspace, from: "scan") { try transaction.unsafeScan(keyspace) { _, _ in true } }
+      try expectError(.noSuchKeyspace, from: "scan") { try transaction.scan(keyspace) { _, _ in true } }
       try expectError(.noSuchKeyspace, from: "cursor") {
-        _ = try transaction.unsafeCursor(in: keyspace, .all).first()
+        _ = try transaction.cursor(in: keyspace, .all).first()
       }
     }
     try engine.write { transaction in

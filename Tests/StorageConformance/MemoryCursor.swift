@@ -2,13 +2,17 @@ import Storage
 
 /// A cursor of a `MemoryEngine`: an index that goes from one before the first place of its range to one after
 /// the last.
-final class MemoryCursor: UnsafeCursor {
+final class MemoryCursor: Cursor {
   private let transaction: MemorySnapshot
   private let keyspace: Keyspace
   private let range: KeyRange
   private var records: [MemoryRecord] = []
   private var places: Range<Int>
   private var index: Int
+  /// Closures that its entry is lent to.
+  private var lent = 0
+  /// `MemorySnapshot.writes` when it was placed.
+  private var writes: Int
 
   init(transaction: MemorySnapshot, keyspace: Keyspace, range: KeyRange, places: Range<Int>) {
     self.transaction = transaction
@@ -16,42 +20,70 @@ final class MemoryCursor: UnsafeCursor {
     self.range = range
     self.places = places
     index = places.lowerBound - 1
+    writes = transaction.writes
   }
 
-  func seek(_ key: UnsafeRawBufferPointer) throws -> Entry? {
-    try refresh()
-    return entry(at: max(places.lowerBound, place(of: key, in: records)))
+  func seek(_ key: RawSpan) throws -> Bool {
+    try place()
+    return move(
+      to: max(places.lowerBound, key.withUnsafeBytes { StorageConformance.place(of: $0, in: records) }))
   }
 
-  func first() throws -> Entry? {
-    try refresh()
-    return entry(at: places.lowerBound)
+  func first() throws -> Bool {
+    try place()
+    return move(to: places.lowerBound)
   }
 
-  func last() throws -> Entry? {
-    try refresh()
-    return entry(at: places.upperBound - 1)
+  func last() throws -> Bool {
+    try place()
+    return move(to: places.upperBound - 1)
   }
 
-  func next() throws -> Entry? {
-    if records.isEmpty { try refresh() }
-    return entry(at: index + 1)
+  func next() throws -> Bool {
+    try checkPlace()
+    try checkNotLent()
+    if records.isEmpty { try place() }
+    return move(to: index + 1)
   }
 
-  func previous() throws -> Entry? {
-    if records.isEmpty { try refresh() }
-    return entry(at: index - 1)
+  func previous() throws -> Bool {
+    try checkPlace()
+    try checkNotLent()
+    if records.isEmpty { try place() }
+    return move(to: index - 1)
+  }
+
+  func lendEntry(_ body: (_ key: RawSpan, _ value: RawSpan) throws -> Void) throws {
+    try checkPlace()
+    guard places.contains(index), index < records.count else { throw notOnEntry() }
+    lent += 1
+    defer { lent -= 1 }
+    try transaction.lend(records[index], body)
   }
 
   /// Placing a cursor anew takes notice of what was written since.
-  private func refresh() throws {
+  private func place() throws {
+    try checkNotLent()
     records = try transaction.records(of: keyspace)
     places = placesOfRange(range, in: records)
+    writes = transaction.writes
   }
 
-  private func entry(at wanted: Int) -> Entry? {
+  private func move(to wanted: Int) -> Bool {
     index = min(max(wanted, places.lowerBound - 1), places.upperBound)
-    guard places.contains(index) else { return nil }
-    return Entry(key: records[index].key, value: records[index].value)
+    return places.contains(index)
+  }
+
+  private func checkPlace() throws {
+    try transaction.checkOpen()
+    guard writes == transaction.writes else { throw notOnEntry() }
+  }
+
+  private func checkNotLent() throws {
+    if lent > 0 { throw StorageError(.bytesAreLent, "a cursor moves while its entry is lent") }
+  }
+
+  private func notOnEntry() -> StorageError {
+    StorageError(.notOnEntry, "a cursor stands on no entry: place it by seek, first or last")
   }
 }

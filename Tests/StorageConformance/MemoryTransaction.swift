@@ -1,8 +1,15 @@
 import Storage
 
 /// A snapshot of a `MemoryEngine`.
+///
+/// Records are never changed, so what is lent stays while a closure holds the array that it comes from.
 class MemorySnapshot: ReadTransaction {
   fileprivate(set) var state: MemoryState
+  /// Closures that bytes of this transaction are lent to now.
+  fileprivate(set) var lent = 0
+  /// Writes so far, by which a cursor knows that it stands nowhere.
+  fileprivate(set) var writes = 0
+  fileprivate var isOpen = true
   private var ended: (() -> Void)?
 
   init(state: MemoryState, ended: (() -> Void)?) {
@@ -13,52 +20,75 @@ class MemorySnapshot: ReadTransaction {
   deinit { end() }
 
   func end() {
+    isOpen = false
     ended?()
     ended = nil
   }
 
+  func checkOpen() throws {
+    if !isOpen { throw StorageError(.closed, "a transaction is used after its end") }
+  }
+
+  /// Lends a record.
+  func lend<Result>(_ record: MemoryRecord, _ body: (RawSpan, RawSpan) throws -> Result) throws -> Result {
+    lent += 1
+    defer { lent -= 1 }
+    return try withExtendedLifetime(record) { try body(record.key.bytes, record.value.bytes) }
+  }
+
   func keyspace(named name: String) throws -> Keyspace? {
+    try checkOpen()
     guard let number = state.numbers[name], let table = state.tables[number] else { return nil }
     return Keyspace(number: number, shape: table.shape)
   }
 
   func keyspaces() throws -> [String: Keyspace] {
+    try checkOpen()
     var result: [String: Keyspace] = [:]
     for (number, table) in state.tables { result[table.name] = Keyspace(number: number, shape: table.shape) }
     return result
   }
 
-  func get(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> UnsafeRawBufferPointer? {
+  func read(_ key: RawSpan, in keyspace: Keyspace, _ body: (_ value: RawSpan) throws -> Void) throws -> Bool {
+    guard let record = try key.withUnsafeBytes({ try record(at: $0, in: keyspace) }) else { return false }
+    try lend(record) { try body($1) }
+    return true
+  }
+
+  /// The record at a key, or nil.
+  func record(at key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> MemoryRecord? {
     try checkKey(key, in: keyspace)
     let records = try records(of: keyspace)
     let index = place(of: key, in: records)
     guard index < records.count, records[index].key.compared(to: key) == 0 else { return nil }
-    return records[index].value
+    return records[index]
   }
 
-  func unsafeScan(
+  func scan(
     _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
-    _ body: (UnsafeRawBufferPointer, UnsafeRawBufferPointer) throws -> Bool
+    _ body: (_ key: RawSpan, _ value: RawSpan) throws -> Bool
   ) throws {
     let records = try records(of: keyspace)
     let places = placesOfRange(range, in: records)
     for step in 0..<places.count {
       let record = records[order == .descending ? places.upperBound - 1 - step : places.lowerBound + step]
-      let value = fetch == .keys ? UnsafeRawBufferPointer(start: nil, count: 0) : record.value
-      guard try body(record.key, value) else { return }
+      let goesOn = try lend(record) { key, value in
+        try body(key, fetch == .keys ? value.extracting(0..<0) : value)
+      }
+      guard goesOn else { return }
     }
   }
 
-  func unsafeCursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any UnsafeCursor {
+  func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor {
     let records = try records(of: keyspace)
     return MemoryCursor(
-      transaction: self, keyspace: keyspace, range: range,
-      places: placesOfRange(range, in: records))
+      transaction: self, keyspace: keyspace, range: range, places: placesOfRange(range, in: records))
   }
 
   func count(of keyspace: Keyspace) throws -> Int { try records(of: keyspace).count }
 
   func records(of keyspace: Keyspace) throws -> [MemoryRecord] {
+    try checkOpen()
     guard let table = state.tables[keyspace.number] else {
       throw StorageError(.noSuchKeyspace, "there is no keyspace of number \(keyspace.number)")
     }
@@ -115,7 +145,22 @@ func placesOfRange(_ range: KeyRange, in records: [MemoryRecord]) -> Range<Int> 
 final class MemoryWriter: MemorySnapshot, WriteTransaction {
   init(state: MemoryState) { super.init(state: state, ended: nil) }
 
+  /// Does nothing: the engine ends it.
+  override func end() {}
+
+  /// Its body has returned.
+  func invalidate() { isOpen = false }
+
+  private func beginWrite() throws {
+    try checkOpen()
+    guard lent == 0 else {
+      throw StorageError(.bytesAreLent, "a write inside a closure that bytes of its transaction are lent to")
+    }
+    writes += 1
+  }
+
   func createKeyspace(_ name: String, shape: KeyspaceShape) throws -> Keyspace {
+    try beginWrite()
     let allowed = name.utf8.allSatisfy { byte in
       switch byte {
       case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
@@ -143,21 +188,20 @@ final class MemoryWriter: MemorySnapshot, WriteTransaction {
   }
 
   func dropKeyspace(_ keyspace: Keyspace) throws {
+    try beginWrite()
     _ = try records(of: keyspace)
     if let table = state.tables.removeValue(forKey: keyspace.number) { state.numbers[table.name] = nil }
   }
 
-  func put(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws {
+  func put(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws {
     _ = try set(key, value, in: keyspace) { _, _ in true }
   }
 
-  func insert(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws
-    -> Bool
-  {
+  func insert(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws -> Bool {
     try set(key, value, in: keyspace) { _, isThere in !isThere }
   }
 
-  func append(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws {
+  func append(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws {
     let count = try count(of: keyspace)
     _ = try set(key, value, in: keyspace) { index, isThere in
       guard index == count, !isThere else {
@@ -167,14 +211,18 @@ final class MemoryWriter: MemorySnapshot, WriteTransaction {
     }
   }
 
-  func delete(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> Bool {
-    guard try get(key, in: keyspace) != nil else { return false }
-    let index = place(of: key, in: try records(of: keyspace))
-    state.tables[keyspace.number]?.records.remove(at: index)
-    return true
+  func delete(_ key: RawSpan, in keyspace: Keyspace) throws -> Bool {
+    try beginWrite()
+    return try key.withUnsafeBytes { key in
+      guard try record(at: key, in: keyspace) != nil else { return false }
+      let index = place(of: key, in: try records(of: keyspace))
+      state.tables[keyspace.number]?.records.remove(at: index)
+      return true
+    }
   }
 
   func deleteRange(_ range: KeyRange, in keyspace: Keyspace) throws -> Int {
+    try beginWrite()
     let places = placesOfRange(range, in: try records(of: keyspace))
     state.tables[keyspace.number]?.records.removeSubrange(places)
     return places.count
@@ -184,33 +232,38 @@ final class MemoryWriter: MemorySnapshot, WriteTransaction {
 
   /// Sets the value if `allows` says so of the place and of whether the key is there.
   private func set(
-    _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace,
+    _ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace,
     if allows: (_ index: Int, _ isThere: Bool) throws -> Bool
   ) throws -> Bool {
-    try checkKey(key, in: keyspace)
-    guard value.count <= StorageLimits.maximumValueBytes else {
-      throw StorageError(.valueTooLarge, "a value of \(value.count) bytes is over the limit")
+    try beginWrite()
+    return try key.withUnsafeBytes { key in
+      try value.withUnsafeBytes { value in
+        try checkKey(key, in: keyspace)
+        guard value.count <= StorageLimits.maximumValueBytes else {
+          throw StorageError(.valueTooLarge, "a value of \(value.count) bytes is over the limit")
+        }
+        let (index, isThere) = try {
+          let records = try records(of: keyspace)
+          let index = place(of: key, in: records)
+          return (index, index < records.count && records[index].key.compared(to: key) == 0)
+        }()
+        guard try allows(index, isThere) else { return false }
+        let record = MemoryRecord(key: key, value: value)
+        if isThere {
+          state.tables[keyspace.number]?.records[index] = record
+        } else {
+          state.tables[keyspace.number]?.records.insert(record, at: index)
+        }
+        return true
+      }
     }
-    let (index, isThere) = try {
-      let records = try records(of: keyspace)
-      let index = place(of: key, in: records)
-      return (index, index < records.count && records[index].key.compared(to: key) == 0)
-    }()
-    guard try allows(index, isThere) else { return false }
-    let record = MemoryRecord(key: key, value: value)
-    if isThere {
-      state.tables[keyspace.number]?.records[index] = record
-    } else {
-      state.tables[keyspace.number]?.records.insert(record, at: index)
-    }
-    return true
   }
 }
 
 /// How the `WriteQueue` drives a `MemoryEngine`.
 final class MemoryWriteGroup: WriteGroup {
   private let store: MemoryStore
-  private let writer: MemoryWriter
+  private var writer: MemoryWriter
   private var beforeMember = MemoryState()
 
   init(store: MemoryStore) {
@@ -219,22 +272,32 @@ final class MemoryWriteGroup: WriteGroup {
   }
 
   func begin() throws -> any WriteTransaction {
-    writer.restore(store.state.withLock { $0 })
+    writer = MemoryWriter(state: store.state.withLock { $0 })
     return writer
   }
 
-  func commit() throws { store.state.withLock { $0 = writer.state } }
+  func commit() throws {
+    writer.invalidate()
+    store.state.withLock { $0 = writer.state }
+  }
 
-  func abort() {}
+  func abort() { writer.invalidate() }
 
   func beginMember() throws -> any WriteTransaction {
     beforeMember = writer.state
+    // A writer for each body: the one that a body has kept is of no use to it afterwards.
+    writer.invalidate()
+    writer = MemoryWriter(state: beforeMember)
     return writer
   }
 
-  func keepMember() throws { beforeMember = MemoryState() }
+  func keepMember() throws {
+    writer.invalidate()
+    beforeMember = MemoryState()
+  }
 
   func abortMember() {
+    writer.invalidate()
     writer.restore(beforeMember)
     beforeMember = MemoryState()
   }

@@ -26,6 +26,16 @@ let strictSubjects: [ConformanceSuite.Subject] = [
     engine: StrictEngine.type(over: LMDBEngines.lmdb, name: "strict(lmdb)"), survivesAnyDamage: false),
 ]
 
+/// What an engine doesn't hold yet. The list only shrinks: a test fails when one of these passes.
+let knownFailures: Set<String> = Set(
+  ["lmdb", "lmdb-encrypted"].flatMap { engine in
+    [
+      "a write where bytes are lent is refused, changes nothing, and can be made afterwards",
+      "a cursor can't move while it lends, and others can",
+      "a write leaves a cursor nowhere, until it is placed anew",
+    ].map { "\(engine): \($0)" }
+  })
+
 /// A behaviour with an engine that has to hold it.
 struct ConformanceCase: CustomTestStringConvertible, Sendable {
   let subject: ConformanceSuite.Subject
@@ -59,7 +69,11 @@ struct ConformanceTests {
       let duration = ContinuousClock.now - start
       if showsTimes, duration > .seconds(1) { print("\(duration) \(conformanceCase.testDescription)") }
     }
-    try suite.run(conformanceCase.behaviour)
+    if knownFailures.contains(conformanceCase.testDescription) {
+      withKnownIssue { try suite.run(conformanceCase.behaviour) }
+    } else {
+      try suite.run(conformanceCase.behaviour)
+    }
   }
 }
 
