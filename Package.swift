@@ -2,13 +2,17 @@
 import Foundation
 import PackageDescription
 
+// A variable that is set but empty is unset.
+func variable(_ name: String) -> String? {
+  ProcessInfo.processInfo.environment[name].flatMap { $0.isEmpty ? nil : $0 }
+}
+
 // The fuzz targets link libFuzzer's main, so they exist only when asked for: `make fuzz`.
-let fuzzing = ProcessInfo.processInfo.environment["TOUCHSTONE_FUZZ"] != nil
+let fuzzing = variable("TOUCHSTONE_FUZZ") != nil
 
 // A build for the tests of one part, which leaves out the rest:
 // TOUCHSTONE_TESTS=QueryTests,FleeceTests swift build ... --product TouchstonePackageTests
-let testTargets = ProcessInfo.processInfo.environment["TOUCHSTONE_TESTS"]?
-  .split(separator: ",").map(String.init)
+let testTargets = variable("TOUCHSTONE_TESTS")?.split(separator: ",").map(String.init)
 
 // Views over lent bytes (docs/architecture.md). Packages that use such a target need no flag.
 let lifetimes: [SwiftSetting] = [.enableExperimentalFeature("Lifetimes")]
@@ -87,7 +91,7 @@ let package = Package(
     .target(name: "CAllocationCounter"),
     .target(name: "BenchmarkKit"),
     .target(
-      name: "Datasets", dependencies: ["SQLiteLibrary", "CSQLite", "CZlib", "CCrypto"], path: "Datasets"),
+      name: "Datasets", dependencies: ["Storage", "SQLiteLibrary", "CSQLite", "CZlib", "CCrypto"], path: "Datasets"),
     .target(
       name: "Limits", dependencies: ["CSQLite", "CLMDB", "CSimdjson", "CCrypto"],
       path: "Benchmarks/Limits"),
@@ -99,7 +103,7 @@ let package = Package(
       ], path: "Benchmarks/Suites"),
     .executableTarget(
       name: "touchstone",
-      dependencies: ["Touchstone", "Query", "Fleece", "BenchmarkKit", "Datasets", "Suites"],
+      dependencies: ["Touchstone", "Query", "Fleece", "Storage", "BenchmarkKit", "Datasets", "Suites"],
       path: "Sources/CLI"),
 
     // Tests. StorageConformance is what an engine has to pass; StorageChild is the process it kills.

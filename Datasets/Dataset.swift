@@ -1,3 +1,5 @@
+import Storage
+
 #if canImport(Glibc)
   import Glibc
 #endif
@@ -58,8 +60,6 @@ public struct DataDirectory: Sendable {
 
   /// What `TOUCHSTONE_DATA` says; nothing when it is unset or empty.
   public static var fromEnvironment: DataDirectory {
-    guard let value = getenv(variable) else { return DataDirectory(path: nil) }
-    let path = String(cString: value)
-    return DataDirectory(path: path.isEmpty ? nil : path)
+    DataDirectory(path: EnvironmentVariable.value(variable))
   }
 }

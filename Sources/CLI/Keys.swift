@@ -1,8 +1,5 @@
+import Storage
 import Touchstone
-
-#if canImport(Glibc)
-  import Glibc
-#endif
 
 /// Where the keys of a command come from: a file, a variable, or a prompt; never an argument.
 struct Keys {
@@ -62,7 +59,7 @@ struct Keys {
   }
 
   private static func key(inVariable name: String) throws -> UserKey? {
-    guard let text = getenv(name).map({ String(cString: $0) }), !text.isEmpty else { return nil }
+    guard let text = EnvironmentVariable.value(name) else { return nil }
     do { return try .passphrase(text) } catch let error as EncryptionError {
       throw EncryptionError(error.code, "\(name): \(error.message)")
     }

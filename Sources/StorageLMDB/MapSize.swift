@@ -1,5 +1,6 @@
 import CLMDB
 import Glibc
+import Storage
 
 /// How much address space a map takes. The file itself is as large as its data.
 enum MapSize {
@@ -10,7 +11,7 @@ enum MapSize {
 
   /// What to ask for at open: the variable's bytes, else 1 TiB.
   static func wanted() -> Int {
-    guard let text = getenv(variable), let bytes = Int(String(cString: text)), bytes > 0 else {
+    guard let text = EnvironmentVariable.value(variable), let bytes = Int(text), bytes > 0 else {
       return standard
     }
     let page = Int(sysconf(Int32(_SC_PAGESIZE)))

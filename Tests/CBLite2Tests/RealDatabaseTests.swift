@@ -179,7 +179,7 @@ import Touchstone
 
 /// The real databases, when they are here.
 let realData: String? = {
-  guard let data = ProcessInfo.processInfo.environment["TOUCHSTONE_DATA"] else { return nil }
+  guard let data = environmentVariable("TOUCHSTONE_DATA") else { return nil }
   let path = data + "/cblite-2x"
   return FileManager.default.fileExists(atPath: path) ? path : nil
 }()

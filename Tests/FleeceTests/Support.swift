@@ -138,4 +138,4 @@ func shuffledText(_ value: JSONValue, _ random: inout SeededGenerator) throws ->
 }
 
 /// Where the real data sets are, or nil: set TOUCHSTONE_DATA to run the tests that read them.
-let dataFolder = ProcessInfo.processInfo.environment["TOUCHSTONE_DATA"].map { URL(fileURLWithPath: $0) }
+let dataFolder = environmentVariable("TOUCHSTONE_DATA").map { URL(fileURLWithPath: $0) }

@@ -45,7 +45,7 @@ struct ConformanceCase: CustomTestStringConvertible, Sendable {
 
   /// All cases, or those whose description holds the text in TOUCHSTONE_ONLY.
   static let all: [ConformanceCase] = {
-    let only = ProcessInfo.processInfo.environment["TOUCHSTONE_ONLY"]
+    let only = environmentVariable("TOUCHSTONE_ONLY")
     return ConformanceSuite.behaviours.flatMap { behaviour in
       subjects.map { ConformanceCase(subject: $0, behaviour: behaviour) }
     }.filter { only == nil || $0.testDescription.contains(only ?? "") }
@@ -78,4 +78,4 @@ struct ConformanceTests {
 }
 
 /// Whether to print which behaviours take longer than a second: TOUCHSTONE_TIMES=1.
-let showsTimes = ProcessInfo.processInfo.environment["TOUCHSTONE_TIMES"] == "1"
+let showsTimes = environmentVariable("TOUCHSTONE_TIMES") == "1"

@@ -12,7 +12,7 @@ public final class TemporaryDirectory: Sendable {
   }
 
   deinit {
-    if ProcessInfo.processInfo.environment["TOUCHSTONE_KEEP"] != nil { return }
+    if environmentVariable("TOUCHSTONE_KEEP") != nil { return }
     try? FileManager.default.removeItem(atPath: path)
   }
 

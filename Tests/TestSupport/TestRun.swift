@@ -1,6 +1,7 @@
 // What the environment says about this run of the tests.
 
 import Foundation
+import Storage
 
 @_exported import struct StorageConformance.SeededGenerator
 
@@ -8,8 +9,11 @@ import Foundation
   import Glibc
 #endif
 
+/// The text of a variable of the environment; nil when it is unset or empty.
+public func environmentVariable(_ name: String) -> String? { EnvironmentVariable.value(name) }
+
 /// Whether the long campaigns were asked for: TOUCHSTONE_LONG is set.
-public let isLong = ProcessInfo.processInfo.environment["TOUCHSTONE_LONG"] != nil
+public let isLong = environmentVariable("TOUCHSTONE_LONG") != nil
 
 /// Whether a sanitizer is linked: what a test measures of memory then is the sanitizer's.
 public let isSanitized = dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
@@ -17,7 +21,7 @@ public let isSanitized = dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_
 /// The seed of all random tests of this process, printed at its first use; TOUCHSTONE_SEED repeats one.
 public let testSeed: UInt64 = {
   let seed =
-    ProcessInfo.processInfo.environment["TOUCHSTONE_SEED"].flatMap(UInt64.init)
+    environmentVariable("TOUCHSTONE_SEED").flatMap(UInt64.init)
     ?? UInt64.random(in: 0..<1_000_000_000)
   print("random tests run with TOUCHSTONE_SEED=\(seed)")
   return seed

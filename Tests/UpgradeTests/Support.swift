@@ -1,13 +1,14 @@
 import CSQLite
 import Foundation
 import SQLiteLibrary
+import TestSupport
 import Testing
 import Touchstone
 
 @testable import StorageConformance
 
 /// The 1.x databases of others, where they are.
-let realDatabases: String? = ProcessInfo.processInfo.environment["TOUCHSTONE_DATA"]
+let realDatabases: String? = environmentVariable("TOUCHSTONE_DATA")
   .map { $0 + "/cblite-1x" }.flatMap {
     FileManager.default.fileExists(atPath: $0 + "/expected.json") ? $0 : nil
   }

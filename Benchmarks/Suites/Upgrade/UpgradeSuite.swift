@@ -60,7 +60,7 @@ enum UpgradeWorkload: String, CaseIterable {
   }
 
   /// Whether all documents have histories of 5 and 20: hundreds of megabytes, and minutes a run.
-  static let isLong = ProcessInfo.processInfo.environment["TOUCHSTONE_LONG"] != nil
+  static let isLong = EnvironmentVariable.value("TOUCHSTONE_LONG") != nil
 
   func variants(_ memoryRevisions: [Int]) -> [Variant] {
     switch self {
