@@ -8,11 +8,11 @@ extension DocumentStore {
   public var maximumTreeDepth: Int { context.maximumTreeDepth }
 
   /// Sets how many revisions of each branch are remembered from now on, and by later opens that don't say: 1 or
-  /// more, at most 2^31 - 1. A document is pruned to it when it is next written.
+  /// more, at most 2^31 - 1; 0 and less mean the default. A document is pruned to it when it is next written.
   ///
   /// Other processes see it at their next open. Throws `nestedWrite` inside a batch.
   public func setMaximumTreeDepth(_ depth: Int) throws {
-    let depth = min(max(1, depth), Int(Int32.max))
+    let depth = depth < 1 ? DocumentStore.defaultTreeDepth : min(depth, Int(Int32.max))
     guard !isInBatch else {
       throw StorageError(.nestedWrite, "the depth can't be changed inside a batch", path: engine.path)
     }

@@ -37,7 +37,7 @@ import Synchronization
 public final class DocumentStore: Sendable {
   /// How documents are kept.
   public struct Options: Sendable {
-    /// How many revisions of each branch are remembered (1 or more); nil: as the database says.
+    /// How many revisions of each branch are remembered; nil, as 0 and less: as the database says.
     public var maximumTreeDepth: Int?
     /// Whether the bodies of replaced revisions stay until `compact()`.
     public var keepsReplacedBodies: Bool
@@ -46,11 +46,11 @@ public final class DocumentStore: Sendable {
     /// The kinds of indexes that are known. A database with another can only be read.
     public var indexKinds: [any IndexKind]
 
-    /// A depth below 1 is taken for 1.
+    /// Options; see the properties.
     public init(
       maximumTreeDepth: Int? = nil, keepsReplacedBodies: Bool = true, indexKinds: [any IndexKind] = []
     ) {
-      self.maximumTreeDepth = maximumTreeDepth.map { max(1, $0) }
+      self.maximumTreeDepth = maximumTreeDepth.flatMap { $0 < 1 ? nil : $0 }
       self.keepsReplacedBodies = keepsReplacedBodies
       self.indexKinds = indexKinds
     }

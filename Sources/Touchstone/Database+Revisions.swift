@@ -32,7 +32,7 @@ extension Database {
   public var maximumTreeDepth: Int { get throws { try store.maximumTreeDepth } }
 
   /// Sets how many revisions of each branch are remembered from now on, and by later opens that don't say: 1 or
-  /// more. A document is pruned to it when it is next written.
+  /// more; 0 and less mean the default, 20. A document is pruned to it when it is next written.
   ///
   /// Other processes see it at their next open. Throws `nestedWrite` inside a batch.
   public func setMaximumTreeDepth(_ depth: Int) throws { try store.setMaximumTreeDepth(depth) }
@@ -120,7 +120,7 @@ extension Database {
 
   /// The documents that are asked for, to keep.
   public func documents(_ documents: AllDocuments = AllDocuments()) throws -> [Document] {
-    try store.read { try $0.documents(documents) }
+    try store.read(attempts: DocumentStore.defaultAttempts) { try $0.documents(documents) }
   }
 
   // MARK: Local documents

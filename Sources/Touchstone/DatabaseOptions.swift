@@ -22,7 +22,7 @@ public struct DatabaseOptions: Sendable {
   public var durability: Durability
   /// The key of an encrypted database; for a new one it makes the database encrypted.
   public var key: UserKey?
-  /// How many revisions of each branch are remembered, 1 or more, by this open. Nil: as the database says
+  /// How many revisions of each branch are remembered, 1 or more, by this open. Nil, as 0 and less: as the database says
   /// (`Database.setMaximumTreeDepth(_:)`), which is 20 for a new one.
   public var maximumTreeDepth: Int?
   /// Whether the bodies of replaced revisions stay until `compact()`, or until `compaction` drops them.

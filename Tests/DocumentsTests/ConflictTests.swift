@@ -344,6 +344,12 @@ import Touchstone
     database = try Database.open("depth", in: directory.path, options: other)
     try database.save("a", ["n": 0])
     #expect(try database.revisions(of: "a")?.count == 3)
+    try database.setMaximumTreeDepth(0)
+    #expect(try database.maximumTreeDepth == 20)
+    try database.close()
+    other.maximumTreeDepth = 0
+    database = try Database.open("depth", in: directory.path, options: other)
+    #expect(try database.maximumTreeDepth == 20)
     try database.close()
   }
 }
