@@ -1,4 +1,5 @@
 import Fleece
+import Storage
 
 /// A named attachment of a document: a blob in the shape of Couchbase Lite 1.x, under `_attachments`.
 public struct Attachment: Sendable, Hashable {
@@ -34,22 +35,22 @@ public struct Attachment: Sendable, Hashable {
     return .object(members)
   }
 
-  static func all(in value: JSONValue?) -> [String: Attachment] {
-    var attachments: [String: Attachment] = [:]
+  static func all(in value: JSONValue?) -> [ByteString: Attachment] {
+    var attachments: [ByteString: Attachment] = [:]
     guard let members = value?.object else { return attachments }
     for (name, value) in members {
-      if let attachment = Attachment(value) { attachments[name] = attachment }
+      if let attachment = Attachment(value) { attachments[ByteString(name)] = attachment }
     }
     return attachments
   }
 }
 
 extension Document {
-  /// The names of the document's attachments, sorted.
-  public var attachmentNames: [String] { attachments.keys.sorted() }
+  /// The names of the document's attachments, in the order of their bytes.
+  public var attachmentNames: [String] { attachments.keys.sorted().map(\.string) }
 
-  /// The document's attachments by name.
-  public var attachments: [String: Attachment] {
+  /// The document's attachments by name: names are different when their bytes are.
+  public var attachments: [ByteString: Attachment] {
     Attachment.all(in: try? self[Attachment.property].jsonValue())
   }
 
@@ -60,11 +61,11 @@ extension Document {
 }
 
 extension MutableDocument {
-  /// The names of the document's attachments, sorted.
-  public var attachmentNames: [String] { attachments.keys.sorted() }
+  /// The names of the document's attachments, in the order of their bytes.
+  public var attachmentNames: [String] { attachments.keys.sorted().map(\.string) }
 
-  /// The document's attachments by name.
-  public var attachments: [String: Attachment] { Attachment.all(in: body.object?[Attachment.property]) }
+  /// The document's attachments by name: names are different when their bytes are.
+  public var attachments: [ByteString: Attachment] { Attachment.all(in: body.object?[Attachment.property]) }
 
   /// The attachment of that name, or nil.
   public func attachment(_ name: String) -> Attachment? {

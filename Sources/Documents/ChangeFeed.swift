@@ -13,7 +13,7 @@ final class ChangeFeed: Sendable {
     /// Up to which sequence observers were told.
     var published: UInt64 = 0
     var observers: [ObjectIdentifier: ChangeObserver] = [:]
-    var ofDocument: [String: [ChangeObserver]] = [:]
+    var ofDocument: [ByteString: [ChangeObserver]] = [:]
     var count = 0
   }
 
@@ -49,7 +49,7 @@ final class ChangeFeed: Sendable {
         state.published = max(state.published, sequence)
       }
       observer.begin(after: sequence)
-      if let id = observer.documentID {
+      if let id = observer.documentID.map({ ByteString($0) }) {
         state.ofDocument[id, default: []].append(observer)
       } else {
         state.observers[ObjectIdentifier(observer)] = observer
@@ -60,7 +60,7 @@ final class ChangeFeed: Sendable {
   /// Forgets the observer.
   func remove(_ observer: ChangeObserver) {
     state.withLock { state in
-      if let id = observer.documentID {
+      if let id = observer.documentID.map({ ByteString($0) }) {
         guard let index = state.ofDocument[id]?.firstIndex(where: { $0 === observer }) else { return }
         state.ofDocument[id]?.remove(at: index)
         if state.ofDocument[id]?.isEmpty ?? false { state.ofDocument[id] = nil }
@@ -145,7 +145,7 @@ final class ChangeFeed: Sendable {
     for observer in state.observers.values { observer.receive(notes, upTo: commit.end) }
     guard !state.ofDocument.isEmpty else { return }
     ChangeNote.forEach(notes) { note, bytes in
-      guard let observers = state.ofDocument[String(decoding: note.id, as: UTF8.self)] else { return }
+      guard let observers = state.ofDocument[ByteString(note.id)] else { return }
       let note = Array(bytes)
       for observer in observers { observer.receive(note, upTo: commit.end) }
     }

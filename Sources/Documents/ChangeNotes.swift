@@ -72,11 +72,13 @@ struct ChangeNote {
       }
     }
     guard changes.count > 1 else { return changes }
-    var seen: Set<String> = []
+    var seen: Set<ByteString> = []
     seen.reserveCapacity(changes.count)
     var latest: [DocumentChange] = []
     latest.reserveCapacity(changes.count)
-    for change in changes.reversed() where seen.insert(change.documentID).inserted { latest.append(change) }
+    for change in changes.reversed() where seen.insert(ByteString(change.documentID)).inserted {
+      latest.append(change)
+    }
     latest.reverse()
     return latest
   }

@@ -95,7 +95,7 @@ public final class ChangeObserver: Sendable {
       for notes in state.notes + [purges] {
         ChangeNote.forEach(notes) { note, bytes in
           guard note.isPurge else { return }
-          if let documentID, documentID != String(decoding: note.id, as: UTF8.self) { return }
+          if let documentID, !documentID.utf8.elementsEqual(note.id) { return }
           state.purges.append(contentsOf: bytes)
         }
       }
@@ -252,9 +252,9 @@ public final class ChangeObserver: Sendable {
           after: told, upTo: target, limit: ChangeObserver.chunk, of: documentID)
       }
       // Purged and made anew: it is there.
-      let isThere = Set(purged.isEmpty ? [] : found.changes.map(\.documentID))
+      let isThere = Set(purged.isEmpty ? [] : found.changes.map { ByteString($0.documentID) })
       state.withLock { state in
-        state.ready += purged.filter { !isThere.contains($0.documentID) } + found.changes
+        state.ready += purged.filter { !isThere.contains(ByteString($0.documentID)) } + found.changes
         state.told = max(state.told, found.reached)
       }
     } catch {

@@ -133,10 +133,10 @@ final class ComparedDocuments {
   }
 
   /// The indexes by name: kind and definition in words.
-  func indexes() throws -> [String: String] {
+  func indexes() throws -> [ByteString: String] {
     let records = try store.indexCatalog(transaction, context).records
     return Dictionary(
-      records.map { ($0.name, "\($0.kind) \(String(decoding: $0.definition, as: UTF8.self))") },
+      records.map { (ByteString($0.name), "\($0.kind) \(String(decoding: $0.definition, as: UTF8.self))") },
       uniquingKeysWith: { first, _ in first })
   }
 

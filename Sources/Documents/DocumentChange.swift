@@ -1,3 +1,5 @@
+import Storage
+
 /// What happened to a document, as observers are told: after the commit, the latest of it.
 public struct DocumentChange: Sendable, Hashable {
   /// What kind of change it is.
@@ -24,6 +26,14 @@ public struct DocumentChange: Sendable, Hashable {
   public let isConflicted: Bool
   /// Whether the change came from another database by sync (`apply`).
   public let isFromSync: Bool
+
+  /// Whether both say the same, of documents whose IDs have the same bytes.
+  public static func == (left: DocumentChange, right: DocumentChange) -> Bool {
+    left.documentID.hasSameBytes(as: right.documentID) && left.kind == right.kind
+      && left.revisionID == right.revisionID && left.sequence == right.sequence
+      && left.isDeleted == right.isDeleted && left.isConflicted == right.isConflicted
+      && left.isFromSync == right.isFromSync
+  }
 }
 
 /// Changes that were committed since the last time an observer was told, each document once.

@@ -236,7 +236,7 @@ final class DocumentComparison {
   private func compareIndexes() throws {
     let (a, b) = (try left.indexes(), try right.indexes())
     for name in Set(a.keys).union(b.keys).sorted() where a[name] != b[name] {
-      try differ(name, .index, a[name] ?? "none", b[name] ?? "none")
+      try differ(name.string, .index, a[name] ?? "none", b[name] ?? "none")
     }
   }
 }
@@ -250,7 +250,9 @@ extension RevisionFlags {
 
 extension DocumentRecord {
   /// Whether there is no revision but the current one.
-  fileprivate var hasSingleRevision: Bool { history == nil && tree.byteCount > 0 && tree.unsafeLoad(as: UInt8.self) == 1 }
+  fileprivate var hasSingleRevision: Bool {
+    history == nil && tree.byteCount > 0 && tree.unsafeLoad(as: UInt8.self) == 1
+  }
 }
 
 extension RevisionTree {

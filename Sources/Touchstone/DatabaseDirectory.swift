@@ -46,11 +46,16 @@ struct DatabaseDirectory {
     guard !name.isEmpty, !name.utf8.contains(0) else {
       throw DatabaseError(.invalidName, "a database needs a name")
     }
-    var path = name
-    while path.count > 1, path.hasSuffix("/") { path.removeLast() }
-    if !path.hasSuffix(DatabaseDirectory.suffix) { path += DatabaseDirectory.suffix }
-    if let directory, !path.hasPrefix("/") { path = directory + "/" + path }
-    let last = path.split(separator: "/").last ?? ""
+    // By bytes: a combining mark after a slash makes another Character of both.
+    let slash = UInt8(ascii: "/")
+    var bytes = Array(name.utf8)
+    while bytes.count > 1, bytes.last == slash { bytes.removeLast() }
+    if !bytes.suffix(DatabaseDirectory.suffix.utf8.count).elementsEqual(DatabaseDirectory.suffix.utf8) {
+      bytes += Array(DatabaseDirectory.suffix.utf8)
+    }
+    if let directory, bytes.first != slash { bytes = Array(directory.utf8) + [slash] + bytes }
+    var path = String(decoding: bytes, as: UTF8.self)
+    let last = String(decoding: bytes.split(separator: slash).last ?? [], as: UTF8.self)
     guard last.utf8.count > DatabaseDirectory.suffix.utf8.count, last.utf8.count <= 255 else {
       throw DatabaseError(
         .invalidName, "a database's name has 1 to \(255 - DatabaseDirectory.suffix.utf8.count) bytes",
@@ -61,8 +66,8 @@ struct DatabaseDirectory {
       path = String(cString: resolved)
       free(resolved)
     } else {
-      let slash = path.lastIndex(of: "/")
-      let parent = slash.map { String(path[..<$0]) } ?? "."
+      let end = bytes.lastIndex(of: slash)
+      let parent = end.map { String(decoding: bytes[..<$0], as: UTF8.self) } ?? "."
       if let resolved = realpath(parent.isEmpty ? "/" : parent, nil) {
         path = String(cString: resolved) + "/" + last
         free(resolved)
@@ -73,7 +78,9 @@ struct DatabaseDirectory {
 
   /// The database's name: the directory's without the suffix.
   var name: String {
-    String((path.split(separator: "/").last ?? "").dropLast(DatabaseDirectory.suffix.count))
+    String(
+      decoding: (path.utf8.split(separator: UInt8(ascii: "/")).last ?? "".utf8[...]).dropLast(
+        DatabaseDirectory.suffix.utf8.count), as: UTF8.self)
   }
 
   func file(_ name: String) -> String { path + "/" + name }

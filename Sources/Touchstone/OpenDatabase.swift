@@ -31,7 +31,7 @@ final class OpenDatabase: Sendable {
 
   private static let paths = PathLocks<OpenDatabase>()
   /// The paths whose files this process is replacing. Changed under the path's lock.
-  private static let reserved = Lock<Set<String>>([])
+  private static let reserved = Lock<Set<ByteString>>([])
 
   /// The open database at a path, or one that is opened now.
   static func open(_ directory: DatabaseDirectory, _ options: DatabaseOptions) throws -> OpenDatabase {
@@ -64,16 +64,16 @@ final class OpenDatabase: Sendable {
       guard there == nil else {
         throw DatabaseError(.inUse, "the database is open in this process", path: directory.path)
       }
-      reserved.withLock { _ = $0.insert(directory.path) }
+      reserved.withLock { _ = $0.insert(ByteString(directory.path)) }
     }
   }
 
   static func unreserve(_ directory: DatabaseDirectory) {
-    reserved.withLock { _ = $0.remove(directory.path) }
+    reserved.withLock { _ = $0.remove(ByteString(directory.path)) }
   }
 
   private static func checkNotReserved(_ directory: DatabaseDirectory) throws {
-    guard !reserved.withLock({ $0.contains(directory.path) }) else {
+    guard !reserved.withLock({ $0.contains(ByteString(directory.path)) }) else {
       throw DatabaseError(.inUse, "this process is changing the database's files", path: directory.path)
     }
   }

@@ -14,7 +14,7 @@ final class PartialDirectory {
 
   /// Makes one beside `target`.
   init(beside target: String) throws {
-    let parent = target.lastIndex(of: "/").map { String(target[..<$0]) } ?? "."
+    let parent = target.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(target[..<$0]) } ?? "."
     let directory = parent.isEmpty ? "/" : parent
     Self.removeAbandoned(in: directory)
     for _ in 0..<100 {

@@ -8,10 +8,12 @@ final class PathLocks<Value: Sendable>: Sendable {
     nonisolated(unsafe) var users = 0
   }
 
-  private let slots = Lock<[String: Slot]>([:])
+  private let slots = Lock<[ByteString: Slot]>([:])
 
   /// Runs `body` with what is open at `path`, which it may change, while no other thread does.
   func withLock<Result>(_ path: String, _ body: (inout Value?) throws -> Result) rethrows -> Result {
+    // Two names of the file system are one when their bytes are.
+    let path = ByteString(path)
     let slot = slots.withLock { slots in
       let slot = slots[path] ?? Slot()
       slots[path] = slot

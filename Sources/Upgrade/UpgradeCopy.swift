@@ -13,7 +13,7 @@ final class UpgradeCopy {
   private var done = 0
   private var total = 0
   /// Of the document: attachments that were reported already.
-  private var reported: Set<String> = []
+  private var reported: Set<ByteString> = []
   private var documentBytes = 0
 
   /// Documents of a transaction, and bytes of JSON, at most. Each document of a transaction may bring some pages of a mapped
@@ -201,7 +201,7 @@ final class UpgradeCopy {
   private func note(
     _ kind: UpgradeIssue.Kind, _ row: Int, _ name: String?, _ message: String
   ) throws {
-    guard reported.insert("\(name ?? "")\u{0}\(message)").inserted else { return }
+    guard reported.insert(ByteString("\(name ?? "")\u{0}\(message)")).inserted else { return }
     try upgrade.note(
       UpgradeIssue(
         kind, documentID: reader.documentName, revisionID: reader.revisions.id(row), attachment: name, message

@@ -208,14 +208,14 @@ final class UpgradeVerification {
   private func compareExtras() throws {
     let extras = SourceExtras(source: upgrade.source)
     // Of several with the same ID the first is carried over.
-    var names: Set<String> = []
+    var names: Set<ByteString> = []
     try extras.forEachLocalDocument { id, generation, json in
       let name =
         id.hasPrefix(SourceExtras.localPrefix) ? String(id.dropFirst(SourceExtras.localPrefix.count)) : id
       guard let expected = try? JSONValue(json: json), expected.object != nil,
         let found = try? store.localDocument(name)
       else { return }
-      guard names.insert(name).inserted else { return }
+      guard names.insert(ByteString(name)).inserted else { return }
       guard found.body == expected, found.generation == max(1, generation) else {
         throw differs("the local document '\(id)' differs")
       }

@@ -57,6 +57,20 @@ import Testing
     }
   }
 
+  @Test("names of attachments are told apart by their bytes")
+  func normalizedNames() throws {
+    try withDatabase(.sqlite) { database in
+      var document = MutableDocument(id: "doc")
+      document.setAttachment("caf\u{e9}", try database.makeBlob([1]))
+      document.setAttachment("cafe\u{301}", try database.makeBlob([2]))
+      try database.save(&document)
+      let saved = try #require(try database.document("doc"))
+      #expect(saved.attachmentNames.map { $0.utf8.count } == [6, 5])
+      #expect(try saved.attachment("caf\u{e9}").map { try database.contents(of: $0.blob) } == [1])
+      #expect(try saved.attachment("cafe\u{301}").map { try database.contents(of: $0.blob) } == [2])
+    }
+  }
+
   @Test(
     "a document that is saved over a tombstone has new attachments; a tombstone has none",
     arguments: allEngines)

@@ -227,6 +227,38 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
     }
   }
 
+  @Test("documents are told apart by the bytes of their IDs", arguments: allEngines)
+  func normalizedIDs(_ engine: EngineName) throws {
+    let composed = "caf\u{e9}"
+    let decomposed = "cafe\u{301}"
+    try withDatabase(engine) { database in
+      let all = Told()
+      let perDocument = Lock([DocumentChange]())
+      let tokens = [
+        try database.observe { all.add($0) },
+        try database.observe(composed) { change in perDocument.withLock { $0.append(change) } },
+      ]
+      try database.inBatch {
+        try database.save(composed, ["a": 1])
+        try database.save(decomposed, ["a": 2])
+      }
+      try database.save(decomposed, ["a": 3])
+      // What comes last, after whatever else would have come.
+      try database.save(composed, ["a": 4])
+      all.expect { $0.batches.flatMap(\.changes).contains { $0.sequence == 4 } }
+      let wait = { perDocument.withLock { $0.contains { $0.sequence == 4 } } }
+      let deadline = Date(timeIntervalSinceNow: 30)
+      while !wait(), Date() < deadline { usleep(1_000) }
+      let told = perDocument.withLock { $0 }
+      #expect(wait() && told.allSatisfy { $0.documentID.utf8.elementsEqual(composed.utf8) })
+      let sequences = all.changes.map(\.sequence)
+      #expect(sequences.contains(1) || sequences.contains(4))
+      #expect(sequences.contains(2) || sequences.contains(3))
+      #expect(Set(all.changes.map { ByteString($0.documentID) }).count == 2)
+      withExtendedLifetime(tokens) {}
+    }
+  }
+
   @Test("changes come as an asynchronous sequence, which ends with the database", arguments: allEngines)
   func asyncSequence(_ engine: EngineName) async throws {
     let directory = TemporaryDirectory()

@@ -60,6 +60,22 @@ private func code(of body: () throws -> Void) -> DatabaseError.Code? {
     try Database.delete("a", in: directory.path)
   }
 
+  @Test("paths are told apart by their bytes")
+  func normalizedPaths() throws {
+    let directory = TemporaryDirectory()
+    let composed = try Database.open("caf\u{e9}", in: directory.path)
+    let decomposed = try Database.open("cafe\u{301}", in: directory.path)
+    try composed.save("x", ["n": 1])
+    #expect(composed.engine !== decomposed.engine)
+    #expect(try decomposed.document("x") == nil)
+    #expect(Array(decomposed.name.utf8) == Array("cafe\u{301}".utf8))
+    // A combining mark behind the slash makes one Character of both.
+    let marked = try Database.open(directory.path + "/\u{301}x")
+    #expect(Array(marked.name.utf8) == Array("\u{301}x".utf8))
+    for database in [composed, decomposed, marked] { try database.delete() }
+    #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == [])
+  }
+
   @Test("open existing, create new, and what isn't there", arguments: allEngines)
   func creation(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
