@@ -6,7 +6,7 @@ enum Precondition {
   /// None: the write becomes a child of the revision it is based on while that is a leaf, else of what is
   /// current. Based on none, it is taken for a new document, which saves looking for an old one first.
   case lastWriteWins(basedOn: RevisionID?)
-  /// The revision it is based on is still a leaf; none: there is no live document.
+  /// The revision it is based on is still there and a leaf; none: there is no live document.
   case based(on: RevisionID?)
   /// The revision it is based on is known; what isn't a leaf gets a branch.
   case branching(from: RevisionID)
@@ -33,6 +33,11 @@ extension DocumentWriter {
       throw DocumentError(
         .notFound, "there is no document with the revision \(base) that the change is based on",
         documentID: idText(id))
+    } else if case .based(on: let base?) = precondition, !deleted {
+      throw DocumentError(
+        .conflict,
+        "the document of the revision \(base) that the change is based on was purged: read it again,"
+          + " or let the last write win", documentID: idText(id))
     } else if deleted {
       throw DocumentError(.notFound, "there is no such document to delete", documentID: idText(id))
     }

@@ -52,6 +52,8 @@ struct ReferenceModel {
     var parent: String?
     if entry.nodes.isEmpty {
       if deleting { throw Refused(.notFound) }
+      // It was purged since.
+      if fails, base != nil { throw Refused(.conflict) }
     } else if let base, entry.nodes[base] != nil, entry.isLeaf(base) {
       parent = base
     } else {

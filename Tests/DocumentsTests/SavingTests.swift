@@ -206,6 +206,47 @@ private struct Stop: Error {}
     }
   }
 
+  @Test("a change that may not win notices that its document was purged", arguments: allEngines)
+  func changeOfPurged(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      var document = MutableDocument(id: "x", ["v": 1])
+      try database.save(&document)
+      document["v"] = 2
+      try database.save(&document)
+      let revision = document.revisionID
+      try database.purge("x")
+      document["v"] = 3
+      #expect(code { try database.save(&document, onConflict: .fail) } == .conflict)
+      #expect(document.revisionID == revision)
+      #expect(code { try database.save("x", ["v": 3], basedOn: revision, onConflict: .fail) } == .conflict)
+      #expect(code { try database.delete("x", basedOn: revision, onConflict: .fail) } == .notFound)
+      #expect(try database.document("x") == nil)
+      // The last write wins over a purge as well.
+      #expect(try database.save(&document).revisionID.generation == 1)
+      // It starts again, and then there is nothing to change.
+      var runs = 0
+      #expect(
+        code {
+          try database.update("x") { document in
+            runs += 1
+            try database.purge("x")
+            document["z"] = 1
+          }
+        } == .notFound)
+      #expect(runs == 1)
+      // Or a new document.
+      try database.save("x", ["v": 4])
+      runs = 0
+      let saved = try database.update("x", creating: true) { document in
+        runs += 1
+        if runs == 1 { try database.purge("x") }
+        document["z"] = 1
+      }
+      #expect(runs == 2 && saved.revisionID.generation == 1)
+      #expect(try database.document("x")?.value() == ["z": 1])
+    }
+  }
+
   @Test("a purged document leaves nothing", arguments: allEngines)
   func purge(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
