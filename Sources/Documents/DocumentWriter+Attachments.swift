@@ -27,7 +27,7 @@ extension DocumentWriter {
         guard let entry = value.object else {
           throw refused("the attachment \"\(name)\" is not an object")
         }
-        let known = try storedAttachment(name, of: id, from: ancestor, stored)
+        let known = try knownAttachment(name, of: id, on: ancestor, stored)
         after[name] = .object(try settled(entry, name, known, generation, id))
       }
     }
@@ -49,9 +49,21 @@ extension DocumentWriter {
     }
   }
 
-  /// The stored form of one entry. `known` is what the nearest ancestor has under its name.
+  /// What is known of an attachment before the revision that is being added.
+  private enum Known {
+    /// The entry that it is compared with.
+    case entry(JSONObject)
+    /// It is new.
+    case nothing
+    /// The revision that it goes on top of was replaced: its body may be here or not, so nobody looks.
+    case replaced
+
+    var entry: JSONObject? { if case .entry(let entry) = self { entry } else { nil } }
+  }
+
+  /// The stored form of one entry. `known` is what there was under its name.
   private func settled(
-    _ entry: JSONObject, _ name: String, _ known: JSONObject?, _ generation: UInt64,
+    _ entry: JSONObject, _ name: String, _ known: Known, _ generation: UInt64,
     _ id: UnsafeRawBufferPointer
   ) throws -> JSONObject {
     var entry = entry
@@ -59,9 +71,10 @@ extension DocumentWriter {
     entry.removeValue(forKey: "follows")
     if entry["digest"]?.string.flatMap({ BlobDigest($0) }) == nil {
       // A stub of what is here already.
-      guard let known else {
+      guard let known = known.entry else {
         throw DocumentError(
-          .missingBlob, "the attachment \"\(name)\" has no sha1 digest, and no earlier revision has one",
+          .missingBlob,
+          "the attachment \"\(name)\" has no sha1 digest, and the revision that it goes on top of has none",
           documentID: idText(id))
       }
       for member in ["digest", "length", "content_type", "encoding", "encoded_length", "revpos"] {
@@ -75,10 +88,13 @@ extension DocumentWriter {
     let said = entry["revpos"]?.uint ?? 0
     if bodyBlobs.isForeign {
       if said < 1 || said > generation { entry["revpos"] = JSONValue(generation) }
-    } else if let known, known["digest"] == entry["digest"], let revpos = known["revpos"]?.uint,
+    } else if let known = known.entry, known["digest"] == entry["digest"], let revpos = known["revpos"]?.uint,
       (1..<generation).contains(revpos)
     {
       entry["revpos"] = JSONValue(revpos)
+    } else if case .replaced = known, (1..<generation).contains(said) {
+      // As it was read with the revision.
+      entry["revpos"] = JSONValue(said)
     } else {
       entry["revpos"] = JSONValue(generation)
     }
@@ -105,12 +121,41 @@ extension DocumentWriter {
     }
   }
 
-  /// The entry of that name in the nearest of the node and its ancestors whose body is here and has one. Nothing
-  /// when that node is a tombstone: what is saved over one is new.
+  /// What there is of an attachment of that name for a revision on top of `node`. Nothing when that is a tombstone:
+  /// what is saved over one is new.
+  ///
+  /// A local save looks at the body of `node` alone, and only when it is a leaf's, which is always here: the same saves
+  /// give the same revision IDs, whichever bodies were dropped. A revision from elsewhere has its ID already, and takes
+  /// what it lacks from the nearest ancestor that has it.
+  private func knownAttachment(
+    _ name: String, of id: UnsafeRawBufferPointer, on node: Int, _ stored: Stored?
+  ) throws -> Known {
+    guard let stored, node >= 0, !tree.nodes[node].isDeleted, let transaction, let context else {
+      return .nothing
+    }
+    if bodyBlobs.isForeign {
+      return try storedAttachment(name, of: id, from: node, stored).map { .entry($0) } ?? .nothing
+    }
+    let found = tree.nodes[node]
+    guard found.isLeaf else { return .replaced }
+    let entry =
+      node == 0
+      ? try attachment(name, inCurrentOf: stored)
+      : try attachment(
+        name, at: found.sequence, in: context.keyspaces.conflicts, transaction, keys.snapshot())
+    return entry.map { .entry($0) } ?? .nothing
+  }
+
+  private func attachment(_ name: String, inCurrentOf stored: Stored) throws -> JSONObject? {
+    let body = UnsafeRawBufferPointer(rebasing: self.stored.bytes[stored.bodyStart...])
+    return try attachment(name, in: body.bytes, keys.snapshot())
+  }
+
+  /// The entry of that name in the nearest of the node and its ancestors whose body is here and has one.
   private func storedAttachment(
-    _ name: String, of id: UnsafeRawBufferPointer, from node: Int, _ stored: Stored?
+    _ name: String, of id: UnsafeRawBufferPointer, from node: Int, _ stored: Stored
   ) throws -> JSONObject? {
-    guard let stored, node >= 0, !tree.nodes[node].isDeleted, let transaction, let context else { return nil }
+    guard let transaction, let context else { return nil }
     let keyspaces = context.keyspaces
     let sharedKeys = keys.snapshot()
     var index = node
@@ -118,8 +163,7 @@ extension DocumentWriter {
       let found = tree.nodes[index]
       var entry: JSONObject?
       if index == 0 {
-        let body = UnsafeRawBufferPointer(rebasing: self.stored.bytes[stored.bodyStart...])
-        entry = try attachment(name, in: body.bytes, sharedKeys)
+        entry = try attachment(name, inCurrentOf: stored)
       } else if found.flags.contains(.hasBody) {
         let keyspace = found.isLeaf ? keyspaces.conflicts : keyspaces.bodies
         entry = try attachment(name, at: found.sequence, in: keyspace, transaction, sharedKeys)

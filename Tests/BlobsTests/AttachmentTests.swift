@@ -57,6 +57,52 @@ import Testing
     }
   }
 
+  @Test(
+    "the same saves give the same revisions, whether a compaction comes between them or not",
+    arguments: allEngines)
+  func revisionsDontDependOnCompaction(_ engine: EngineName) throws {
+    func history(compacting: Bool) throws -> [RevisionID] {
+      var ids: [RevisionID] = []
+      try withDatabase(engine) { database in
+        func compact() throws { if compacting { try database.compact() } }
+        var document = MutableDocument(id: "doc", ["n": 1])
+        document.setAttachment("a", try database.makeBlob([1]))
+        document.setAttachment("b", try database.makeBlob([2]))
+        ids.append(try database.save(&document).revisionID)
+        document = try MutableDocument(try #require(try database.document("doc")))
+        let first = document
+        document.removeAttachment("a")
+        ids.append(try database.save(&document).revisionID)
+        try compact()
+        // Removed and added again, with the same bytes: new.
+        document.setAttachment("a", try database.makeBlob([1]))
+        ids.append(try database.save(&document).revisionID)
+        var saved = try #require(try database.document("doc"))
+        #expect(saved.attachments.mapValues(\.revpos) == ["a": 3, "b": 1])
+        try compact()
+        // On top of a revision that was replaced: as they were read with it.
+        var branch = first
+        branch["n"] = 2
+        branch.setAttachment("b", try database.makeBlob([3]))
+        ids.append(try database.save(&branch, onConflict: .allowConflict).revisionID)
+        let leaf = try #require(try database.leaves(of: "doc").first { $0.id == ids[3] }?.body)
+        #expect(leaf["_attachments"]["a"]["revpos"] == 1 && leaf["_attachments"]["b"]["revpos"] == 2)
+        try compact()
+        branch["n"] = 3
+        ids.append(try database.save(&branch).revisionID)
+        saved = try #require(try database.document("doc"))
+        // A stub is of what the parent has, and not of what any older one had.
+        try compact()
+        let stub: JSONValue = ["_attachments": ["c": ["stub": true, "revpos": 1]]]
+        #expect(throws: DocumentError.self) { try database.save("doc", .value(stub)) }
+      }
+      return ids
+    }
+    let reference = try history(compacting: false)
+    #expect(reference.count == 5)
+    #expect(try history(compacting: true) == reference)
+  }
+
   @Test("names of attachments are told apart by their bytes")
   func normalizedNames() throws {
     try withDatabase(.sqlite) { database in
