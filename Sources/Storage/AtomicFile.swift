@@ -33,8 +33,9 @@ public enum AtomicFile {
       guard rename(temporary, path) == 0 else { throw StorageError.system(errno, "can't replace", path) }
       isMoved = true
     case .refused:
-      // A link, unlike a rename, fails when there is something of that name.
-      guard link(temporary, path) == 0 else { throw StorageError.system(errno, "can't make", path) }
+      let failure = NewFileName.take(path, for: temporary)
+      guard failure == 0 else { throw StorageError.system(failure, "can't make", path) }
+      isMoved = true
     }
     try syncDirectory(of: path)
   }

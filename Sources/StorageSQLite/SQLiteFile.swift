@@ -149,15 +149,12 @@ struct SQLiteFile: Sendable {
     _ = Glibc.close(descriptor)
     try body(temporary)
     if durability != .none { try Self.sync(temporary, path) }
-    guard link(temporary, path) == 0 else {
-      if errno == EEXIST { return false }
-      // A file system without hard links: the name is checked and taken in two steps.
-      var status = stat()
-      if lstat(path, &status) == 0 { return false }
-      guard rename(temporary, path) == 0 else { throw Self.systemError("naming a new file", path) }
-      return true
+    let failure = NewFileName.take(path, for: temporary)
+    guard failure == 0 else {
+      if failure == EEXIST { return false }
+      errno = failure
+      throw Self.systemError("naming a new file", path)
     }
-    unlink(temporary)
     if durability != .none { try Self.sync(Self.directory(of: path), path) }
     return true
   }

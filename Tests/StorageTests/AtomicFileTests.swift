@@ -46,6 +46,25 @@ import Testing
     }
   }
 
+  @Test(arguments: [true, false])
+  func withoutHardLinksANewFileIsMadeAndAnExistingOneKept(exclusiveRenames: Bool) throws {
+    var abilities = NewFileName.Abilities()
+    abilities.hardLinks = false
+    abilities.exclusiveRenames = exclusiveRenames
+    try NewFileName.$abilities.withValue(abilities) {
+      try withTemporaryDirectory { directory in
+        let path = directory + "/file"
+        try AtomicFile.write([1], to: path, replacement: .refused)
+        let error = #expect(throws: StorageError.self) {
+          try AtomicFile.write([2], to: path, replacement: .refused)
+        }
+        #expect(error?.code == .alreadyExists)
+        #expect(try AtomicFile.read(path, limit: 10) == [1])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory) == ["file"])
+      }
+    }
+  }
+
   @Test func errorsNameTheFileAndTheReason() throws {
     try withTemporaryDirectory { directory in
       let absent = #expect(throws: StorageError.self) { try AtomicFile.read(directory + "/none", limit: 1) }
