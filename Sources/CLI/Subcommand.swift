@@ -51,7 +51,8 @@ enum Subcommands {
     return text + """
 
       touchstone COMMAND --help shows a command's options and an example. DB is the path of a NAME.touchstone
-      directory; the suffix may be left out. A key is never an argument: --key-file FILE, or the variable
+      directory; the suffix may be left out. IDs and names that begin with - stand after --, behind all options:
+      touchstone get DB --json -- -rSvBcUzkbsB9gO. A key is never an argument: --key-file FILE, or the variable
       TOUCHSTONE_KEY, or a prompt on a terminal.
 
       Status: 0 done · 1 the answer is no · 2 wrong usage or bad input · 3 the database could not be opened or is

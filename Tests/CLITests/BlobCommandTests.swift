@@ -30,6 +30,45 @@ import Testing
     }
   }
 
+  @Test(arguments: TestEngine.allCases) func whatIsExportedWithItsBlobsIsImported(engine: TestEngine) throws {
+    try engine.withDatabase { tool in
+      try tool.succeed("put", "db", "doc", Self.document)
+      try tool.write("another", to: "a.txt")
+      try tool.succeed("put", "db", "--attachment", "a=\(tool.path("a.txt"))", "--", "-second", "{}")
+      try tool.succeed("put", "db", "gone", #"{"b":{"@type":"blob","digest":"\#(Self.digest)","length":3}}"#)
+      for (file, options) in [("out.jsonl", ["--metadata"]), ("out.jsonl.gz", [])] {
+        #expect(try tool.run(Tool.executable, ["export", "db", file] + options).status == 0)
+        let names = try FileManager.default.contentsOfDirectory(atPath: tool.path(file + ".blobs"))
+        #expect(names.count == 2 && names.contains("qZk+NkcGgWq6PiVxeFDCbJzQ2J0=.blob"), "\(names)")
+        let other = "other-" + file
+        try tool.succeed("create", other, "--engine", engine.rawValue)
+        try tool.succeed("import", other, file)
+        #expect(try tool.succeed("get", other, "doc", "--attachment", "a.txt").output == "abc")
+        #expect(try tool.succeed("get", other, "--attachment", "a", "--", "-second").output == "another")
+        #expect(try tool.succeed("check", other, "--deep").faults == [])
+        let same = try tool.succeed("export", other).output == tool.succeed("export", "db").output
+        #expect(same)
+      }
+      // To standard output the blobs have to be asked for.
+      let left = try tool.succeed("export", "db")
+      #expect(left.errors.contains("--blobs DIR"))
+      let lines = try tool.succeed("export", "db", "--blobs", "mine")
+      #expect(lines.errors == "")
+      try tool.succeed("create", "third")
+      let refused = try tool("import", "third", "-", input: lines.output)
+      #expect(refused.status == 2 && refused.errors.contains("is not in the database"))
+      #expect(try tool("import", "third", "-", "--blobs", "none", input: lines.output).status == 2)
+      try tool.succeed("import", "third", "-", "--blobs", "mine", input: lines.output)
+      #expect(try tool.succeed("get", "third", "doc", "--attachment", "a.txt").output == "abc")
+      // Other bytes than the name says.
+      let file = tool.path("mine/qZk+NkcGgWq6PiVxeFDCbJzQ2J0=.blob")
+      try FileManager.default.removeItem(atPath: file)
+      try Data("abd".utf8).write(to: URL(filePath: file))
+      try tool.succeed("create", "fourth")
+      #expect(try tool("import", "fourth", "-", "--blobs", "mine", input: lines.output).status == 3)
+    }
+  }
+
   @Test(arguments: TestEngine.allCases) func filesArePutAsAttachments(engine: TestEngine) throws {
     try engine.withDatabase { tool in
       try tool.write("abc", to: "a.txt")

@@ -28,6 +28,10 @@ import Testing
     (["key"], "touchstone: 'key' is not complete: key show"),
     (["get", "--frob", "db", "id"], "touchstone get: unknown option '--frob'"),
     (["get", "-j", "db", "id"], "touchstone get: unknown option '-j'"),
+    (
+      ["get", "db", "-rSvBcUzkbsB9gO"],
+      "touchstone get: unknown option '-rSvBcUzkbsB9gO'; a name that begins with - stands after --"
+    ),
     (["get", "db"], "touchstone get: ID is missing"),
     (["get", "db", "id", "other"], "touchstone get: unexpected argument 'other'"),
     (["get", "db", "id", "--rev"], "touchstone get: --rev needs a value (REV)"),

@@ -1,6 +1,7 @@
 /// The arguments of one command, checked against its usage.
 ///
-/// Options may stand anywhere, as `--name value` or `--name=value`; `--` ends them, `-` alone is a positional.
+/// Options may stand anywhere, as `--name value` or `--name=value`; `--` ends them, for names that begin with `-` as
+/// every ID does that iOS 1.x made; `-` alone is a positional.
 struct Arguments {
   private var flags: Set<String> = []
   private var values: [String: [String]] = [:]
@@ -14,7 +15,7 @@ struct Arguments {
     var rest = Array(texts).makeIterator()
     var optionsEnded = false
     while let text = rest.next() {
-      guard !optionsEnded, text.hasPrefix("-"), text != "-" else {
+      guard !optionsEnded, text.utf8.first == UInt8(ascii: "-"), text.utf8.count > 1 else {
         places.append(text)
         continue
       }
@@ -24,7 +25,8 @@ struct Arguments {
       }
       let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
       guard text.hasPrefix("--"), let option = options[String(parts[0].dropFirst(2))] else {
-        throw UsageError("unknown option '\(parts[0])'")
+        throw UsageError(
+          "unknown option '\(parts[0])'; a name that begins with - stands after --, behind all options")
       }
       if option.valuePlaceholder == nil {
         guard parts.count == 1 else { throw UsageError("--\(option.name) takes no value") }

@@ -27,13 +27,16 @@ struct ExportCommand: Subcommand {
   static let usage = Usage(
     "export", "Writes all documents as JSON lines, by ID, or as a .cblite2 database",
     positionals: [DatabaseArguments.database, file],
-    options: [metadata, format, DatabaseArguments.json] + DatabaseArguments.readingOptions,
+    options: [metadata, format, ExportedBlobs.option, DatabaseArguments.json]
+      + DatabaseArguments.readingOptions,
     examples: [
       "touchstone export travel travel.jsonl.gz", "touchstone export travel --metadata | wc -l",
       "touchstone export travel travel.cblite2 --format cblite2",
     ],
     notes: """
       One object a document and line, _id first. What import takes back. A file appears when it is whole.
+      The blobs that the lines name (attachments too) become files of a directory: FILE.blobs, or what --blobs says.
+      To standard output they are left out unless it says so.
 
       A .cblite2 database has whole revision trees, tombstones, expirations, local documents and blobs, and neither
       indexes nor encryption. Revision IDs that it can't hold (3-foo) are rewritten and reported; --json prints that
@@ -45,16 +48,21 @@ struct ExportCommand: Subcommand {
   private let withMetadata: Bool
   private let format: Format
   private let asJSON: Bool
+  private let blobs: String?
 
   init(_ arguments: Arguments) throws {
     database = try DatabaseArguments(arguments)
     file = arguments.optional(Self.file) ?? "-"
     withMetadata = arguments[Self.metadata]
     asJSON = arguments[DatabaseArguments.json]
+    blobs = try arguments.value(ExportedBlobs.option)
     let isNamed = file.hasSuffix(".cblite2") || file.hasSuffix(".cblite2/")
     format = try arguments.value(Self.format) ?? (isNamed ? .cblite2 : .jsonl)
     guard format == .cblite2 else { return }
     guard file != "-" else { throw UsageError("a .cblite2 database is a directory: give its path") }
+    guard blobs == nil else {
+      throw UsageError("--blobs is for JSON lines: a .cblite2 database has its blobs inside")
+    }
     guard !withMetadata else {
       throw UsageError("--metadata is for JSON lines: a .cblite2 database has it all")
     }
@@ -109,6 +117,10 @@ struct ExportCommand: Subcommand {
     defer { progress.end() }
     var count = 0
     var line: [UInt8] = []
+    let directory = blobs ?? (file == "-" ? nil : ExportedBlobs.directory(beside: file))
+    var exported = try directory.map { try ExportedBlobs($0, isReadOnly: false) }
+    var leftOut = 0
+    defer { exported?.finish() }
 
     func add(_ document: DocumentView) throws -> Bool {
       guard !Interrupt.isRequested else { throw Interrupted("the export is not complete") }
@@ -122,6 +134,8 @@ struct ExportCommand: Subcommand {
       try document.writeJSON(into: &line)
       // The body's opening brace: a comma follows what stands before, unless the body is empty.
       if line.count == brace + 2 { line.remove(at: brace) } else { line[brace] = UInt8(ascii: ",") }
+      try exported?.export(namedIn: line, from: database)
+      if exported == nil { leftOut += try ExportedBlobs.count(namedIn: line, of: database) }
       try line.withUnsafeBytes { try writer.writeLine($0) }
       count += 1
       if count & 0xFF == 0 { progress.update(count) }
@@ -132,6 +146,15 @@ struct ExportCommand: Subcommand {
       if withMetadata { try snapshot.forEachTombstone(add) }
     }
     try writer.finish()
+    progress.end()
+    if leftOut > 0 {
+      StandardError.line(
+        "touchstone export: blobs were left out, so import won't take these lines into another database:"
+          + " give --blobs DIR, or a FILE")
+    }
+    if let missing = exported?.missing, missing > 0 {
+      StandardError.line("touchstone export: \(missing) blobs that documents name aren't in the database")
+    }
     return count
   }
 }

@@ -20,7 +20,9 @@ struct ImportCommand: Subcommand {
   static let usage = Usage(
     "import", "Saves documents from JSON lines, a known data set or a .cblite2 database",
     positionals: [DatabaseArguments.database, file],
-    options: [idProperty, documents, batch, collection, DatabaseArguments.json, Keys.file],
+    options: [
+      idProperty, documents, batch, collection, ExportedBlobs.option, DatabaseArguments.json, Keys.file,
+    ],
     examples: [
       "touchstone import travel travel-sample.jsonl.gz", "touchstone import travel - < more.jsonl",
       "touchstone import big synthetic-travel --docs 1000000",
@@ -30,6 +32,7 @@ struct ImportCommand: Subcommand {
       A line without the ID property gets a UUID. The last write wins. Lines of export --metadata are taken
       back: a document that isn't there yet gets the revision ID of its line (_rev), one that has that revision
       stays as it is; _sequence is not taken over. A bad line stops the import: the transactions before it stay.
+      Blobs that lines name and the database lacks come from the directory that export made: FILE.blobs, or --blobs.
 
       Of a Couchbase Lite 2.x or 3.x database come whole revision trees with their IDs, tombstones, expirations,
       local documents and blobs; it is only read. What is left behind is reported, and says why.
@@ -42,6 +45,7 @@ struct ImportCommand: Subcommand {
   private let batchCount: Int
   private let collection: String?
   private let asJSON: Bool
+  private let blobs: String?
 
   init(_ arguments: Arguments) throws {
     database = try DatabaseArguments(arguments)
@@ -51,13 +55,18 @@ struct ImportCommand: Subcommand {
     batchCount = try arguments.value(Self.batch) ?? 1_000
     collection = try arguments.value(Self.collection)
     asJSON = arguments[DatabaseArguments.json]
+    blobs = try arguments.value(ExportedBlobs.option)
   }
 
   func run(_ output: StandardOutput) throws {
     Interrupt.listen()
-    if isCBLite2 { return try importCBLite2(output) }
+    if isCBLite2 {
+      guard blobs == nil else { throw UsageError("--blobs is for JSON lines") }
+      return try importCBLite2(output)
+    }
     guard collection == nil else { throw UsageError("--collection is for .cblite2 databases") }
     let source = try DatasetLookup.open(file, documents: documentCount, idProperty: idProperty)
+    var blobs = try exportedBlobs()
     let database = try database.open()
     var progress = Progress("import", unit: "documents")
     defer { progress.end() }
@@ -72,6 +81,7 @@ struct ImportCommand: Subcommand {
               isAtEnd = true
               return count
             }
+            try blobs?.import(namedIn: record.json, into: database)
             try save(record, in: database, line: source.lineNumber)
           }
           return batchCount
@@ -89,6 +99,17 @@ struct ImportCommand: Subcommand {
     progress.end()
     try output.line(asJSON ? "{\"documents\":\(imported)}" : "\(TextTable.grouped(imported)) documents")
     try database.close()
+  }
+
+  /// The blobs that came with the lines, when there are any.
+  private func exportedBlobs() throws -> ExportedBlobs? {
+    var status = stat()
+    let directory = blobs ?? (file == "-" ? nil : ExportedBlobs.directory(beside: file))
+    guard let directory, stat(directory, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+      guard let blobs else { return nil }
+      throw UsageError("--blobs: there is no directory '\(blobs)'")
+    }
+    return try ExportedBlobs(directory, isReadOnly: true)
   }
 
   /// Whether the file is a database's directory, or a zip file that is named for one.
