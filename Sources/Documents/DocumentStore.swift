@@ -96,6 +96,8 @@ public final class DocumentStore: Sendable {
   private let commitFailed = Atomic<Bool>(false)
   /// Counts commits of this process that gave documents other bodies under old sequences, as the purge of a branch does.
   let unsequencedCommits = Atomic<UInt64>(0)
+  /// Counts bodies that this process has removed: of purged documents and of dropped revisions.
+  private let removedBodies = Atomic<UInt64>(0)
   /// Passed by work in the background that reads or writes, closed by who closes the engine.
   let background = WriteGate()
   /// Tells observers of commits.
@@ -315,7 +317,7 @@ public final class DocumentStore: Sendable {
       if isUnsequenced { unsequencedCommits.add(1, ordering: .acquiringAndReleasing) }
       if let added { publish(added) }
       if !installed.isEmpty { blobs?.commit(installed) }
-      finished.isCommitted(feed, upkeep: { upkeep })
+      finished.isCommitted(feed, removedInAll: removedBodies, upkeep: { upkeep })
       // The body ran and did not throw, so it gave a result.
       return result.unsafelyUnwrapped
     }
@@ -336,6 +338,10 @@ public final class DocumentStore: Sendable {
   }
 
   // MARK: Counting
+
+  /// How many bodies this process has removed since it opened the database, of purged documents and of dropped
+  /// revisions: what only they named may be garbage.
+  public var removedBodyCount: UInt64 { removedBodies.load(ordering: .relaxed) }
 
   /// How many live documents there are. Constant time.
   public var documentCount: Int {

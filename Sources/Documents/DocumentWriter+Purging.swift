@@ -32,6 +32,7 @@ extension DocumentWriter {
     }
     let leafSequence = tree.nodes[first].sequence
     let currentGoes = first == 0
+    if currentGoes { removedBodies += 1 }
     try mutating {
       _ = try tree.keep(keeps) { sequence in
         // The current body goes with the record; that of another leaf is among the conflicts.
@@ -70,7 +71,9 @@ extension DocumentWriter {
     try transaction.put(id, record.bytes, in: isDeleted ? keyspaces.deleted : keyspaces.docs)
     try withSequenceKey(old.sequence) { key in
       // Where the latest change came from stays as it was.
-      let before = try transaction.withValue(at: key.bytes, in: keyspaces.changes) { try StoredChange($0).flags }
+      let before = try transaction.withValue(at: key.bytes, in: keyspaces.changes) {
+        try StoredChange($0).flags
+      }
       if before?.contains(.fromSync) == true { flags.insert(.fromSync) }
       other.removeAll()
       other.append(flags.rawValue)

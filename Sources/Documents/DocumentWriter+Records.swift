@@ -172,7 +172,10 @@ extension DocumentWriter {
     _ old: Stored, _ node: RevisionTree.Node, becameParent: Bool, _ transaction: any WriteTransaction,
     _ keyspaces: DocumentStore.Keyspaces
   ) throws {
-    guard !becameParent || options.keepsReplacedBodies else { return }
+    guard !becameParent || options.keepsReplacedBodies else {
+      removedBodies += 1
+      return
+    }
     try putBody(
       UnsafeRawBufferPointer(rebasing: stored.bytes[old.bodyStart...]), keyCount: old.keyCount,
       at: node.sequence, in: becameParent ? keyspaces.bodies : keyspaces.conflicts, transaction)
@@ -188,7 +191,9 @@ extension DocumentWriter {
       {
         try transaction.put(key.bytes, other.bytes.bytes, in: keyspaces.bodies)
       }
-      try transaction.delete(key.bytes, in: keyspaces.conflicts)
+      if try transaction.delete(key.bytes, in: keyspaces.conflicts), !options.keepsReplacedBodies {
+        removedBodies += 1
+      }
       if !keeps { try transaction.delete(key.bytes, in: keyspaces.bodies) }
     }
   }
@@ -207,6 +212,7 @@ extension DocumentWriter {
     _ sequence: UInt64, isLeaf: Bool, _ transaction: any WriteTransaction,
     _ keyspaces: DocumentStore.Keyspaces
   ) throws {
+    removedBodies += 1
     try deleteSequence(sequence, in: isLeaf ? keyspaces.conflicts : keyspaces.bodies, transaction)
   }
 
@@ -242,6 +248,7 @@ extension DocumentWriter {
       try updateIndexes(id, old: liveBody(old), new: nil, transaction)
       try removeExpiration(of: id, transaction, keyspaces)
       notes.addPurge(id, isExpired: isExpired)
+      removedBodies += 1
       return true
     }
   }
@@ -249,7 +256,11 @@ extension DocumentWriter {
   /// Drops the bodies of all replaced revisions, and says how many there were.
   func dropReplacedBodies() throws -> Int {
     let (transaction, keyspaces) = try open()
-    return try mutating { try transaction.deleteRange(.all, in: keyspaces.bodies) }
+    return try mutating {
+      let count = try transaction.deleteRange(.all, in: keyspaces.bodies)
+      removedBodies += count
+      return count
+    }
   }
 }
 
@@ -268,7 +279,9 @@ extension DocumentWriter {
     }
     guard count > 0 else { return 0 }
     return try mutating {
-      try transaction.deleteRange(KeyRange(upper: .inclusive(last)), in: keyspaces.bodies)
+      let count = try transaction.deleteRange(KeyRange(upper: .inclusive(last)), in: keyspaces.bodies)
+      removedBodies += count
+      return count
     }
   }
 }

@@ -35,6 +35,8 @@ final class DocumentWriter {
   var hasUnsequencedChanges = false
   /// Whether the open transaction has changed when a document expires.
   var hasChangedExpirations = false
+  /// How many bodies the open transaction has removed: of purged documents and of dropped revisions.
+  var removedBodies = 0
   /// Counts transactions: no two have the same number.
   private(set) var indexBatch: UInt64 = 0
   var state: DocumentStore.State?
@@ -81,6 +83,7 @@ final class DocumentWriter {
     indexBatch &+= 1
     hasUnsequencedChanges = false
     hasChangedExpirations = false
+    removedBodies = 0
     stateAtBegin = state.lastSequence
     self.transaction = transaction
     self.context = context

@@ -1,12 +1,14 @@
+import Synchronization
+
 /// Who does work in the background when the documents ask for it. Called after commits, on the writer's thread.
 public protocol DocumentUpkeep: AnyObject, Sendable {
   /// A document was given a time to expire, in milliseconds since 1970; the earliest of a transaction.
   func expirationWasSet(_ milliseconds: Int64)
-  /// Some thousands of changes were made since the last call.
+  /// Some thousands of changes were made since the last call, or bodies removed by purges and expirations.
   func manyChangesWereMade()
 }
 
-/// What a transaction leaves to be done after its commit. Without observers it is four numbers.
+/// What a transaction leaves to be done after its commit. Without observers it is five numbers.
 struct FinishedTransaction {
   private var begin: UInt64 = 0
   private var end: UInt64 = 0
@@ -14,6 +16,8 @@ struct FinishedTransaction {
   private var commit: ObservedCommit?
   private var isInLine = false
   private var isUnsequenced = false
+  /// How many bodies it has removed.
+  private(set) var removedBodies = 0
 
   init() {}
 
@@ -21,6 +25,7 @@ struct FinishedTransaction {
   init(_ writer: DocumentWriter, _ feed: ChangeFeed) {
     (begin, end) = writer.span
     earliestExpiration = writer.earliestExpiration
+    removedBodies = writer.removedBodies
     isUnsequenced = writer.hasUnsequencedChanges || writer.hasChangedExpirations
     isInLine = feed.isActive
     guard isInLine || writer.notes.hasPurges else { return }
@@ -33,10 +38,17 @@ struct FinishedTransaction {
   }
 
   @inline(__always)
-  func isCommitted(_ feed: ChangeFeed, upkeep: () -> (any DocumentUpkeep)?) {
+  func isCommitted(
+    _ feed: ChangeFeed, removedInAll: borrowing Atomic<UInt64>, upkeep: () -> (any DocumentUpkeep)?
+  ) {
     if feed.isActive { tell(feed) }
-    // Every 4,096 changes.
-    if end >> 12 != begin >> 12 { upkeep()?.manyChangesWereMade() }
+    // Every 4,096 changes. A purge takes no sequence, so what was removed is counted as well: every 1,024 bodies.
+    var areMany = end >> 12 != begin >> 12
+    if removedBodies > 0 {
+      let (before, after) = removedInAll.add(UInt64(removedBodies), ordering: .relaxed)
+      areMany = areMany || after >> 10 != before >> 10
+    }
+    if areMany { upkeep()?.manyChangesWereMade() }
     if let earliestExpiration { upkeep()?.expirationWasSet(earliestExpiration) }
   }
 

@@ -1,6 +1,6 @@
 /// When a database is compacted by itself, in the background.
 ///
-/// It is looked at after some thousands of changes, and when the database is opened. Dropping the bodies of replaced
+/// It is looked at after some thousands of changes, purges and expirations included. Dropping the bodies of replaced
 /// revisions goes in small transactions, between those of writers; their pages are used again for what is written
 /// later. Making the file smaller (`freePages`) keeps writers waiting, so it isn't done unless it is asked for, and only
 /// when nothing was written for a while (docs/documents.md).
@@ -17,21 +17,26 @@ public struct CompactionPolicy: Sendable, Hashable {
   public var minimumFreeBytes: Int
   /// And not before nothing was written for so many seconds.
   public var quietSeconds: Double
+  /// Blobs that no revision names are removed when enough bodies went for that: an eighth of those that are left.
+  public var collectsBlobs: Bool
 
   /// A policy; see the properties.
   public init(
     replacedBodies: Double? = 0.5, keepsLatestSequences: Int = 10_000, freePages: Double? = nil,
-    minimumFreeBytes: Int = 16 << 20, quietSeconds: Double = 2
+    minimumFreeBytes: Int = 16 << 20, quietSeconds: Double = 2, collectsBlobs: Bool = true
   ) {
     self.replacedBodies = replacedBodies
     self.keepsLatestSequences = max(0, keepsLatestSequences)
     self.freePages = freePages
     self.minimumFreeBytes = minimumFreeBytes
     self.quietSeconds = quietSeconds
+    self.collectsBlobs = collectsBlobs
   }
 
-  /// Drops replaced bodies older than the latest 10,000 sequences when they outnumber the documents; leaves the file.
+  /// Drops replaced bodies older than the latest 10,000 sequences when they outnumber the documents, and collects blobs;
+  /// leaves the file.
   public static let standard = CompactionPolicy()
   /// Nothing happens by itself.
-  public static let off = CompactionPolicy(replacedBodies: nil, freePages: nil)
+  public static let off = CompactionPolicy(
+    replacedBodies: nil, freePages: nil, collectsBlobs: false)
 }

@@ -109,7 +109,9 @@ final class OpenDatabase: Sendable {
   }
 
   private func startUpkeep() throws {
-    let upkeep = Upkeep(store, options.compaction) { [weak self] in try self?.compact() }
+    let upkeep = Upkeep(
+      store, options.compaction, compactFile: { [weak self] in try self?.compact() },
+      collectBlobs: { [weak self] in try self?.collectBlobs() })
     self.upkeep = upkeep
     do { try upkeep.start() } catch {
       try? store.engine.close()
@@ -361,6 +363,28 @@ final class OpenDatabase: Sendable {
       let removal = try store.beginBlobRemoval()
       try replaceFile()
       if let removal { try store.finish(removal) }
+    }
+  }
+
+  /// Removes the blobs that no revision names, without touching the engine's file.
+  private func collectBlobs() throws {
+    try maintenance.withLock { _ in
+      guard let removal = try store.beginBlobRemoval() else { return }
+      try syncData()
+      try store.finish(removal)
+    }
+  }
+
+  /// Makes what was committed by now survive a power loss, at every durability that promises to survive one: so that none
+  /// brings a document back whose blob is gone.
+  private func syncData() throws {
+    guard options.durability != .none else { return }
+    let file = description.withLock { $0.file }
+    for name in try directory.contents() where name == file || name.hasPrefix(file + "-") {
+      guard let descriptor = try heldFiles.descriptor(of: directory.file(name)) else { continue }
+      guard fsync(descriptor) == 0 else {
+        throw StorageError.system(errno, "can't sync", directory.file(name))
+      }
     }
   }
 

@@ -30,19 +30,26 @@ final class Upkeep: DocumentUpkeep {
   private let store: DocumentStore
   private let policy: CompactionPolicy
   private let compactFile: @Sendable () throws -> Void
+  private let collectBlobs: @Sendable () throws -> Void
+  /// `DocumentStore.removedBodyCount` when blobs were collected last. Used by `look()` alone.
+  private nonisolated(unsafe) var removedAtCollection: UInt64 = 0
 
   init(
-    _ store: DocumentStore, _ policy: CompactionPolicy, compactFile: @escaping @Sendable () throws -> Void
+    _ store: DocumentStore, _ policy: CompactionPolicy, compactFile: @escaping @Sendable () throws -> Void,
+    collectBlobs: @escaping @Sendable () throws -> Void
   ) {
     self.store = store
     self.policy = policy
     self.compactFile = compactFile
+    self.collectBlobs = collectBlobs
   }
 
   /// Begins, and catches up with what expired while the database was closed.
   func start() throws {
     store.upkeep = self
     if try store.expirationCount > 0 { expirationWasSet(.min) }
+    // What earlier opens left to be done.
+    if policy.freePages != nil { manyChangesWereMade() }
   }
 
   /// Ends. Called when the engine has been closed.
@@ -116,7 +123,7 @@ final class Upkeep: DocumentUpkeep {
   // MARK: Compaction
 
   func manyChangesWereMade() {
-    guard policy.replacedBodies != nil || policy.freePages != nil else { return }
+    guard policy.replacedBodies != nil || policy.freePages != nil || policy.collectsBlobs else { return }
     let starts = state.withLock { state in
       guard !state.isClosed else { return false }
       guard !state.isLooking else {
@@ -135,6 +142,7 @@ final class Upkeep: DocumentUpkeep {
       // What fails (the database was closed, another process has it open, the disk is full) waits for the next time.
       try? dropReplacedBodies()
       try? makeSmaller()
+      try? removeBlobs()
     } while state.withLock { state in
       state.isLooking = state.looksAgain && !state.isClosed
       return state.isLooking
@@ -158,20 +166,44 @@ final class Upkeep: DocumentUpkeep {
   private func makeSmaller() throws {
     guard let share = policy.freePages else { return }
     while true {
-      let (statistics, sequence) = try store.inBackground {
-        (try store.engine.statistics(), try store.lastSequence)
-      }
+      let (statistics, before) = try store.inBackground { (try store.engine.statistics(), try self.progress) }
       let free = Double(statistics.freePages)
       guard free > share * Double(statistics.totalPages),
         statistics.freePages * statistics.pageBytes >= policy.minimumFreeBytes
       else { return }
-      if try isQuiet(since: sequence) { return try compactFile() }
+      if try isQuiet(since: before) {
+        try compactFile()
+        // It has collected them.
+        removedAtCollection = before.removed
+        return
+      }
       if state.withLock({ $0.isClosed || $0.looksAgain }) { return }
     }
   }
 
+  /// How far writers have come: purges and dropped bodies take no sequence.
+  private var progress: Progress {
+    get throws { Progress(sequence: try store.lastSequence, removed: store.removedBodyCount) }
+  }
+
+  /// Of writers.
+  private struct Progress: Equatable {
+    let sequence, removed: UInt64
+  }
+
+  /// Collects blobs that nothing names, when so many bodies went since the last time that reading all the others is worth
+  /// it.
+  private func removeBlobs() throws {
+    let removed = store.removedBodyCount
+    guard policy.collectsBlobs, removed > removedAtCollection else { return }
+    let counts = try store.inBackground { try store.bodyCounts() }
+    guard (removed - removedAtCollection) * 8 >= UInt64(counts.current + counts.replaced) else { return }
+    try collectBlobs()
+    removedAtCollection = removed
+  }
+
   /// Waits a while; whether nothing was written in it.
-  private func isQuiet(since sequence: UInt64) throws -> Bool {
+  private func isQuiet(since before: Progress) throws -> Bool {
     var waited = 0.0
     while waited < policy.quietSeconds {
       guard !state.withLock({ $0.isClosed }) else { return false }
@@ -179,6 +211,6 @@ final class Upkeep: DocumentUpkeep {
       usleep(UInt32(step * 1e6))
       waited += step
     }
-    return try store.inBackground { try store.lastSequence } == sequence
+    return try store.inBackground { try self.progress } == before
   }
 }

@@ -57,6 +57,40 @@ import Testing
     }
   }
 
+  @Test("purges and expirations count: the file is made smaller after them", arguments: allEngines)
+  func purges(_ engine: EngineName) throws {
+    let policy = CompactionPolicy(
+      replacedBodies: nil, freePages: 0.3, minimumFreeBytes: 1 << 20, quietSeconds: 0.05)
+    try withDatabase(engine, { $0.compaction = policy }) { database in
+      let text = String(repeating: "text ", count: 400)
+      try database.inBatch { for n in 0..<3_900 { try database.save("doc\(n)", ["text": .string(text)]) } }
+      let before = try database.engine.statistics()
+      try database.inBatch { for n in 0..<2_000 { try database.purge("doc\(n)") } }
+      try database.inBatch { for n in 2_000..<3_800 { try database.setExpiration(of: "doc\(n)", after: -1) } }
+      try eventually { try database.engine.statistics().totalPages * 4 < before.totalPages }
+      #expect(try database.documentCount == 100)
+      #expect(try database.lastSequence == 3_900)
+      #expect(try storageFaults(database) == [])
+    }
+  }
+
+  @Test("blobs that nothing names any more are collected", arguments: allEngines)
+  func blobs(_ engine: EngineName) throws {
+    try withDatabase(engine, { $0.durability = .normal }) { database in
+      let kept = try database.makeBlob([1])
+      let purged = try database.makeBlob([2])
+      try database.save("kept", ["blob": kept.jsonValue])
+      try database.save("purged", ["blob": purged.jsonValue])
+      try database.inBatch { for n in 0..<1_500 { try database.save("doc\(n)", ["n": 1]) } }
+      #expect(try database.store.blobs?.files().count == 2)
+      try database.purge("purged")
+      try database.inBatch { for n in 0..<1_400 { try database.purge("doc\(n)") } }
+      try eventually { try database.store.blobs?.files().count == 1 }
+      #expect(try database.contents(of: kept) == [1])
+      #expect(try !database.contains(purged))
+    }
+  }
+
   @Test("with the policy off nothing happens by itself")
   func off() throws {
     try withDatabase(.lmdb, { $0.compaction = .off }) { database in
