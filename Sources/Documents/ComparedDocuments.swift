@@ -165,8 +165,8 @@ extension DocumentStore {
     with other: DocumentStore, sequences: Bool = false, progress: @escaping (Int) throws -> Void = { _ in },
     report: @escaping (DocumentDifference) throws -> Void
   ) throws -> Int {
-    try reading { left, leftContext in
-      try other.reading { right, rightContext in
+    try reading(attempts: 1) { left, leftContext in
+      try other.reading(attempts: 1) { right, rightContext in
         try DocumentComparison(
           try ComparedDocuments(self, left, leftContext), try ComparedDocuments(other, right, rightContext),
           sequences: sequences, progress: progress, report: report

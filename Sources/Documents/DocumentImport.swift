@@ -92,7 +92,9 @@ public final class DocumentImport {
     if tree.nodes.count > 1 { _ = tree.sort(watching: 0) }
     let current = tree.nodes[0]
     if try transaction.contains(id.bytes.bytes, in: keyspaces.docs) { return false }
-    if writer.mayHaveTombstones, try transaction.contains(id.bytes.bytes, in: keyspaces.deleted) { return false }
+    if writer.mayHaveTombstones, try transaction.contains(id.bytes.bytes, in: keyspaces.deleted) {
+      return false
+    }
     guard try encodeBody(current.sequence) else {
       throw DocumentError(
         .invalidBody, "the current revision has no body", documentID: writer.idText(id.bytes))
@@ -205,9 +207,9 @@ public final class DocumentImport {
 
 extension DocumentStore {
   /// Runs `body` in one transaction, all or nothing, with what puts whole documents into the store. What it is handed
-  /// ends when it returns.
+  /// ends when it returns. It is run once: it takes from a source that goes on.
   public func importing<Result>(_ body: (DocumentImport) throws -> Result) throws -> Result {
-    try writing { writer in try body(DocumentImport(writer)) }
+    try writing(attempts: 1) { writer in try body(DocumentImport(writer)) }
   }
 }
 

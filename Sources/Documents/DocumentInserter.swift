@@ -55,9 +55,9 @@ public final class DocumentInserter {
     self.keepsSequences = keepsSequences
   }
 
-  /// Runs `body`, which inserts, in one transaction.
+  /// Runs `body`, which inserts, in one transaction, and once: it takes from a source that goes on.
   public func inBatch<Result>(_ body: () throws -> Result) throws -> Result {
-    try store.inBatch {
+    try store.inBatch(attempts: 1) {
       try store.writing { takesBodies = $0.keys.adopt(sharedKeys) }
       return try body()
     }

@@ -63,7 +63,7 @@ extension DocumentStore {
     // Between transactions: whoever puts a blob in place from now on marks its file.
     try exclusively { begun = try blobs.beginSweep() }
     guard let sweep = begun else { return nil }
-    let sequence = try context.engine.read { transaction in
+    let sequence = try context.engine.readRepeating { transaction in
       let context = context
       if !sweep.isEmpty {
         for keyspace in [

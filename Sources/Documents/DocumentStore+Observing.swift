@@ -41,7 +41,7 @@ extension DocumentStore {
   /// The sequence of the last commit, also inside a batch.
   private func committedSequence() throws -> UInt64 {
     let context = context
-    return try context.engine.read { try State($0, context.keyspaces.meta).lastSequence }
+    return try context.engine.readRepeating { try State($0, context.keyspaces.meta).lastSequence }
   }
 
   /// The stored changes after a sequence and up to another, at most `limit`, as observers are told, and up to where
@@ -50,7 +50,7 @@ extension DocumentStore {
     changes: [DocumentChange], reached: UInt64
   ) {
     let context = context
-    return try context.engine.read { transaction in
+    return try context.engine.readRepeating { transaction in
       var found: [DocumentChange] = []
       guard documentID == nil else {
         let change = try documentID.flatMap { try observed($0, nil, transaction, context) }
@@ -104,7 +104,9 @@ extension DocumentStore {
     let flagsOfChange =
       try flags
       ?? withSequenceKey(document.sequence) { key in
-        try transaction.withValue(at: key.bytes, in: context.keyspaces.changes) { try StoredChange($0).flags.rawValue }
+        try transaction.withValue(at: key.bytes, in: context.keyspaces.changes) {
+          try StoredChange($0).flags.rawValue
+        }
       } ?? 0
     return DocumentChange(
       kind: .saved, documentID: id, revisionID: document.revisionID, sequence: document.sequence,

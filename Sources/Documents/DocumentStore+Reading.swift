@@ -51,10 +51,13 @@ extension DocumentStore {
   public func key(_ name: String) -> Key { Key(name, in: sharedKeys) }
 
   /// Runs `body` on one snapshot: what it reads belongs together, whatever is written meanwhile.
-  public func read<Result>(_ body: (DocumentSnapshot) throws -> Result) throws -> Result {
+  ///
+  /// An engine whose snapshots have a limited age throws `StorageError.snapshotExpired` past it. A body that can be run
+  /// again says by `attempts` how often at most; then it gets a new snapshot. (Those of SQLite and LMDB never expire.)
+  public func read<Result>(attempts: Int = 1, _ body: (DocumentSnapshot) throws -> Result) throws -> Result {
     // Before the snapshot is taken: what is counted later may be in it, and is then looked at once more.
     let unsequenced = unsequencedCommits.load(ordering: .acquiring)
-    return try reading { transaction, context in
+    return try reading(attempts: attempts) { transaction, context in
       let snapshot = DocumentSnapshot(self, transaction, context, isOfBatch: isInBatch)
       snapshot.unsequencedCommits = unsequenced
       defer { snapshot.end() }
@@ -65,7 +68,7 @@ extension DocumentStore {
   /// Calls `body` with each change after `sequence`, oldest first, until it returns false. Each document
   /// comes once, with its latest change. In a batch, a write inside `body` throws `writeInScan`.
   public func forEachChange(since sequence: UInt64, _ body: (Change) throws -> Bool) throws {
-    try reading { transaction, context in
+    try reading(attempts: 1) { transaction, context in
       try self.forEachChange(since: sequence, transaction, context, isOfBatch: isInBatch, body)
     }
   }
@@ -94,13 +97,15 @@ extension DocumentStore {
 
   /// The changes after `sequence`, oldest first, at most `limit`.
   public func changes(since sequence: UInt64 = 0, limit: Int = .max) throws -> [Change] {
-    var changes: [Change] = []
     guard limit > 0 else { return [] }
-    try forEachChange(since: sequence) { change in
-      changes.append(change)
-      return changes.count < limit
+    return try repeating(.snapshotExpired) {
+      var changes: [Change] = []
+      try forEachChange(since: sequence) { change in
+        changes.append(change)
+        return changes.count < limit
+      }
+      return changes
     }
-    return changes
   }
 
   /// The shared keys that every body of the snapshot can be read with.

@@ -54,8 +54,7 @@ extension DocumentStore {
     }
     let saved = try delete(read: document.id, revision, keeping: body, control)
     if let saved {
-      document.revisionID = saved.revisionID
-      document.sequence = saved.sequence
+      document.base.note(saved, in: openRun)
     }
     return saved
   }

@@ -23,8 +23,7 @@ extension DocumentStore {
   {
     let saved = try save(
       document.id, .value(document.body), basedOn: document.revisionID, onConflict: control)
-    document.revisionID = saved.revisionID
-    document.sequence = saved.sequence
+    document.base.note(saved, in: openRun)
     return saved
   }
 
@@ -108,7 +107,9 @@ extension DocumentStore {
   /// Inserts many in one transaction, all or nothing; says how many were new.
   @discardableResult
   public func apply(_ revisions: some Sequence<PulledRevision>) throws -> Int {
-    try inBatch {
+    // A sequence can perhaps be gone through only once, and a transaction may run twice.
+    let revisions = Array(revisions)
+    return try inBatch {
       var count = 0
       for revision in revisions where try apply(revision) { count += 1 }
       return count

@@ -89,15 +89,15 @@ public final class DocumentStore: Sendable {
   /// What a check looks at besides the documents.
   let checkers = Lock<[any IntegrityChecker]>([])
   /// The thread whose batch is open (0: none).
-  private let batchThread = Atomic<UInt>(0)
+  let batchThread = Atomic<UInt>(0)
   /// Passed by writers, closed by who replaces the engine.
-  private let gate = WriteGate()
+  let gate = WriteGate()
   /// Whether a commit failed since the writer last began: what it remembers of indexes may never have been.
-  private let commitFailed = Atomic<Bool>(false)
+  let commitFailed = Atomic<Bool>(false)
   /// Counts commits of this process that gave documents other bodies under old sequences, as the purge of a branch does.
   let unsequencedCommits = Atomic<UInt64>(0)
   /// Counts bodies that this process has removed: of purged documents and of dropped revisions.
-  private let removedBodies = Atomic<UInt64>(0)
+  let removedBodies = Atomic<UInt64>(0)
   /// Passed by work in the background that reads or writes, closed by who closes the engine.
   let background = WriteGate()
   /// Tells observers of commits.
@@ -132,9 +132,9 @@ public final class DocumentStore: Sendable {
       guard !engine.isReadOnly else {
         throw DocumentError(.notFound, "there is no database in \(engine.path)")
       }
-      try engine.write { transaction in try DocumentStore.create(in: transaction) }
+      try engine.writeRepeating { transaction in try DocumentStore.create(in: transaction) }
     }
-    let opened = try engine.read { transaction in
+    let opened = try engine.readRepeating { transaction in
       try DocumentStore.load(from: transaction, engine: engine, options)
     }
     publicUUID = opened.publicUUID
@@ -246,94 +246,6 @@ public final class DocumentStore: Sendable {
       context = Context(
         engine: context.engine, keyspaces: context.keyspaces, sharedKeys: context.sharedKeys,
         maximumTreeDepth: depth)
-    }
-  }
-
-  // MARK: Transactions
-
-  /// Runs `body` with the transaction to read in: the batch of this thread when one is open, else a
-  /// snapshot.
-  func reading<Result>(_ body: (any ReadTransaction, Context) throws -> Result) throws -> Result {
-    if isInBatch, let transaction = writer.transaction, let context = writer.contextOfNow {
-      return try body(transaction, context)
-    }
-    let context = context
-    let transaction = try context.engine.beginRead()
-    defer { transaction.end() }
-    return try body(transaction, context)
-  }
-
-  /// Runs `body` while nothing is written and all that was is committed: for who replaces the engine. Throws
-  /// `nestedWrite` inside a batch.
-  public func exclusively(_ body: () throws -> Void) throws {
-    guard !isInBatch else {
-      throw StorageError(.nestedWrite, "this can't be done inside a batch", path: engine.path)
-    }
-    try gate.alone {
-      try context.engine.write { (_: any WriteTransaction) throws -> Void in try body() }
-    }
-  }
-
-  /// Whether the calling thread is inside a batch of this store.
-  public var isInBatch: Bool { batchThread.load(ordering: .relaxed) == UInt(pthread_self()) }
-
-  /// Runs `body` in one write transaction, all or nothing; inside a batch of the same thread it joins that.
-  func writing<Result>(_ body: (DocumentWriter) throws -> Result) throws -> Result {
-    if isInBatch { return try writer.joined(body) }
-    let thread = UInt(pthread_self())
-    return try gate.pass {
-      let context = context
-      var added: SharedKeys?
-      var installed: [BlobDigest] = []
-      var isUnsequenced = false
-      var result: Result?
-      var committing = false
-      var finished = FinishedTransaction()
-      do {
-        try context.engine.write { (transaction: any WriteTransaction) throws -> Void in
-          if commitFailed.load(ordering: .acquiring) {
-            commitFailed.store(false, ordering: .relaxed)
-            writer.indexes = nil
-          }
-          try writer.begin(transaction, context, isObserved: feed.isActive)
-          batchThread.store(thread, ordering: .relaxed)
-          defer {
-            batchThread.store(0, ordering: .relaxed)
-            writer.end(committing: committing)
-          }
-          result = try body(writer)
-          added = try writer.finish()
-          installed = writer.installedBlobs
-          isUnsequenced = writer.hasUnsequencedChanges
-          // In here transactions are in order.
-          finished = FinishedTransaction(writer, feed)
-          committing = true
-        }
-      } catch {
-        if committing { commitFailed.store(true, ordering: .releasing) }
-        finished.hasFailed(feed)
-        throw error
-      }
-      if isUnsequenced { unsequencedCommits.add(1, ordering: .acquiringAndReleasing) }
-      if let added { publish(added) }
-      if !installed.isEmpty { blobs?.commit(installed) }
-      finished.isCommitted(feed, removedInAll: removedBodies, upkeep: { upkeep })
-      // The body ran and did not throw, so it gave a result.
-      return result.unsafelyUnwrapped
-    }
-  }
-
-  /// Runs `body` in one transaction, all or nothing. What is read inside on the same thread sees what was
-  /// written. Nested calls join it; one that throws makes the whole batch fail, also where its error is
-  /// caught, for what it did can't be undone alone.
-  @discardableResult
-  public func inBatch<Result>(_ body: () throws -> Result) throws -> Result {
-    let isNested = isInBatch
-    return try writing { writer in
-      do { return try body() } catch {
-        if isNested { writer.fail(error) }
-        throw error
-      }
     }
   }
 

@@ -53,6 +53,8 @@ final class DocumentWriter {
   var isFromSync = false
   /// The earliest expiration that the transaction has set.
   var earliestExpiration: Int64?
+  /// This run of the transaction, once a caller's document was saved in it.
+  private(set) var run: TransactionRun?
   /// What `contextOfNow` answered last.
   private var lastContext: DocumentStore.Context?
 
@@ -89,6 +91,7 @@ final class DocumentWriter {
     self.context = context
     maximumTreeDepth = context.maximumTreeDepth
     failure = nil
+    run = nil
     scans = 0
     lastContext = nil
     notes.begin(isCollecting: isObserved)
@@ -114,6 +117,19 @@ final class DocumentWriter {
     return now
   }
 
+  /// This run of the transaction, for callers' documents.
+  var openRun: TransactionRun {
+    if let run { return run }
+    let new = TransactionRun()
+    run = new
+    return new
+  }
+
+  /// The engine's word, inside this transaction, that it met another one: then it is run again.
+  var metConflict: StorageError? {
+    (failure as? StorageError).flatMap { $0.code == .conflict ? $0 : nil }
+  }
+
   /// While one scans the batch, nothing can be written: the engine's bytes end at the next write.
   func beginScan() { scans += 1 }
   func endScan() { scans -= 1 }
@@ -135,6 +151,7 @@ final class DocumentWriter {
 
   /// Writes what the transaction owes; returns the shared keys when some were added.
   func finish() throws -> SharedKeys? {
+    if let metConflict { throw metConflict }
     if let failure {
       throw DocumentError(.batchFailed, "the batch can't be committed, for a part of it failed: \(failure)")
     }
@@ -161,6 +178,7 @@ final class DocumentWriter {
     context = nil
     state = nil
     lastContext = nil
+    run = nil
   }
 
   /// Makes the transaction's end fail: something half done can't be undone alone.

@@ -16,24 +16,25 @@ public struct MutableDocument: Sendable {
   /// The body: an object.
   public var body: JSONValue
   /// The revision it is based on: nil for a new document.
-  public internal(set) var revisionID: RevisionID?
+  ///
+  /// When the transaction that saved it is rolled back, that is again the one from before.
+  public var revisionID: RevisionID? { base.revisionID }
   /// The sequence of that revision, 0 of a new document.
-  public internal(set) var sequence: UInt64
+  public var sequence: UInt64 { base.sequence }
+  var base: DocumentBase
 
   /// A new document; without an ID it gets a UUID.
   public init(id: String? = nil, _ body: JSONValue = [:]) {
     self.id = id ?? DocumentID.random()
     self.body = body
-    revisionID = nil
-    sequence = 0
+    base = DocumentBase()
   }
 
   /// A stored document to change. Throws `damaged` when its body can't be read.
   public init(_ document: Document) throws {
     id = document.id
     body = try document.value()
-    revisionID = document.revisionID
-    sequence = document.sequence
+    base = DocumentBase(document.revisionID, document.sequence)
   }
 
   /// The property of that name; a missing one reads as null, setting it adds it.

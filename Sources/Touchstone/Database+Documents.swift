@@ -27,8 +27,11 @@ extension Database {
   public func key(_ name: String) throws -> Key { try store.key(name) }
 
   /// Runs `body` on one snapshot: what it reads belongs together, whatever is written meanwhile.
-  public func read<Result>(_ body: (DocumentSnapshot) throws -> Result) throws -> Result {
-    try store.read(body)
+  ///
+  /// An engine whose snapshots have a limited age throws `StorageError.snapshotExpired` past it; a body that can be run
+  /// again says by `attempts` how often at most. (Those of SQLite and LMDB never expire.)
+  public func read<Result>(attempts: Int = 1, _ body: (DocumentSnapshot) throws -> Result) throws -> Result {
+    try store.read(attempts: attempts, body)
   }
 
   /// The changes after `sequence`, oldest first, each document once with its latest; at most `limit`.
@@ -46,8 +49,18 @@ extension Database {
 
   /// Runs `body` in one transaction, all or nothing. What is read inside on the same thread sees what was
   /// written. Nested calls join it; one that throws makes the whole batch fail, also where its error is caught.
+  ///
+  /// **`body` may run more than once**: when the engine says that it met another transaction (`StorageError.conflict`),
+  /// nothing of it remains and it is run again, up to `attempts` times in all; then `conflict` is thrown. (SQLite and LMDB
+  /// never do.) So it should begin from what is stored, and change nothing outside that a second run would change again; a
+  /// body that can't run twice gives `attempts: 1`. A `MutableDocument` that was saved in a run, or in a batch that
+  /// failed, is based on the revision again that it was based on before; its properties stay as they are.
   @discardableResult
-  public func inBatch<Result>(_ body: () throws -> Result) throws -> Result { try store.inBatch(body) }
+  public func inBatch<Result>(
+    attempts: Int = DocumentStore.defaultAttempts, _ body: () throws -> Result
+  ) throws -> Result {
+    try store.inBatch(attempts: attempts, body)
+  }
 
   /// Saves the document as a new revision, and notes that revision in it.
   ///

@@ -75,7 +75,8 @@ struct ImportCommand: Subcommand {
     while !isAtEnd {
       guard !Interrupt.isRequested else { throw Interrupted("\(imported) documents were imported") }
       do {
-        imported += try database.inBatch {
+        // Once: the source goes on.
+        imported += try database.inBatch(attempts: 1) {
           for count in 0..<batchCount {
             guard let record = try source.next() else {
               isAtEnd = true

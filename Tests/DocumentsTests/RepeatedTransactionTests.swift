@@ -1,0 +1,185 @@
+import Foundation
+import Storage
+import StorageConformance
+import TestSupport
+import Testing
+import Touchstone
+
+private struct Stop: Error {}
+
+/// What is done when an engine says that a transaction met another one, or that a snapshot has expired. SQLite and LMDB
+/// never say so: a strict engine over them does, at random.
+@Suite("Transactions that are run again") struct RepeatedTransactionTests {
+  /// An empty database on an engine with that strictness.
+  private func withStrict(
+    _ engine: EngineName, _ strictness: Strictness, _ body: (Database) throws -> Void
+  ) throws {
+    let name = EngineName(rawValue: "repeating-\(engine)-\(UUID())")
+    Engines.register(
+      StrictEngine.type(over: try Engines.type(engine), name: name.rawValue, strictness: strictness))
+    try withTemporaryDirectory { directory in
+      let database = try Database.open(
+        "test", in: directory, options: DatabaseOptions(engine: name, durability: .none))
+      try body(database)
+      try database.close()
+    }
+  }
+
+  @Test(
+    "a conflict runs them again, and nothing of the first run remains", arguments: [EngineName.sqlite, .lmdb])
+  func conflicts(_ engine: EngineName) throws {
+    try withStrict(engine, Strictness(conflicts: 3)) { database in
+      try database.createIndex("n", on: ["n"])
+      var counter = MutableDocument(id: "counter", ["n": 0])
+      try database.save(&counter)
+      var runs = 0
+      var ids: [RevisionID] = []
+      for number in 1...60 {
+        // Refused unless the document is based on what is stored: a first run must not have told it otherwise.
+        counter["n"] = .int(Int64(number))
+        try database.inBatch {
+          runs += 1
+          try database.save(&counter, onConflict: .fail)
+          try database.save("doc\(number)", ["n": .int(Int64(number)), "key\(number)": true])
+          counter["again"] = .bool(true)
+          try database.save(&counter, onConflict: .fail)
+          #expect(counter.revisionID == (try database.document("counter")?.revisionID))
+        }
+        ids.append(try #require(counter.revisionID))
+        #expect(counter.revisionID == (try database.document("counter")?.revisionID))
+        #expect(counter.sequence == (try database.document("counter")?.sequence))
+        if number % 10 == 0 { try database.purge("doc\(number)") }
+        if number % 10 == 1 { try database.delete("doc\(number)") }
+      }
+      #expect(runs > 60)
+      let generations: [UInt64] = (1...60).map { UInt64(2 * $0 + 1) }
+      #expect(ids.map(\.generation) == generations)
+      #expect(try database.documentCount == 49 && database.tombstoneCount == 6)
+      #expect(try database.lastSequence == 1 + 180 + 6)
+      #expect(try database.document("doc59")?["key59"].bool == true)
+      try database.compact()
+      #expect(try storageFaults(database) == [])
+      #expect(try database.check(deep: true) == [])
+    }
+  }
+
+  @Test("a body that can't run twice is told of the conflict", arguments: [EngineName.sqlite, .lmdb])
+  func once(_ engine: EngineName) throws {
+    try withStrict(engine, Strictness(conflicts: 2)) { database in
+      var document = MutableDocument(id: "a", ["n": 1])
+      try database.save(&document)
+      var met = 0
+      for number in 0..<40 {
+        let before = try #require(try database.document("a"))
+        document["n"] = .int(Int64(number))
+        var runs = 0
+        do {
+          try database.inBatch(attempts: 1) {
+            runs += 1
+            try database.save(&document, onConflict: .fail)
+          }
+        } catch let error as StorageError where error.code == .conflict {
+          met += 1
+          #expect(document.revisionID == before.revisionID && document.sequence == before.sequence)
+          #expect(try database.document("a")?.revisionID == before.revisionID)
+        }
+        #expect(runs == 1)
+      }
+      #expect(met > 5)
+      // After so many attempts the same.
+      #expect(throws: StorageError.self) {
+        try database.inBatch { throw StorageError(.conflict, "as an engine would") }
+      }
+    }
+  }
+
+  @Test("a conflict that the body swallows runs it again all the same")
+  func swallowed() throws {
+    try withDatabase(.sqlite) { database in
+      var runs = 0
+      try database.inBatch {
+        runs += 1
+        try? database.inBatch {
+          try database.save("a", ["run": .int(Int64(runs))])
+          if runs < 3 { throw StorageError(.conflict, "as an engine would") }
+        }
+        if runs < 2 { throw Stop() }
+      }
+      #expect(runs == 3)
+      #expect(try database.document("a")?["run"].int == 3)
+      #expect(try database.lastSequence == 1)
+    }
+  }
+
+  @Test("a document that was saved in a failed batch is based on what it was before", arguments: allEngines)
+  func failedBatch(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      var document = MutableDocument(id: "a", ["n": 1])
+      #expect(throws: Stop.self) {
+        try database.inBatch {
+          try database.save(&document)
+          #expect(document.revisionID?.generation == 1)
+          throw Stop()
+        }
+      }
+      #expect(document.revisionID == nil && document.sequence == 0)
+      try database.save(&document, onConflict: .fail)
+      let first = document.revisionID
+      var copy = document
+      #expect(throws: Stop.self) {
+        try database.inBatch {
+          document["n"] = 2
+          try database.save(&document)
+          try database.delete(&document)
+          copy = document
+          throw Stop()
+        }
+      }
+      #expect(document.revisionID == first && copy.revisionID == first && document.sequence == 1)
+      try database.save(&copy, onConflict: .fail)
+      #expect(copy.revisionID?.generation == 2)
+    }
+  }
+
+  @Test("a read begins again when its snapshot expires", arguments: [EngineName.sqlite, .lmdb])
+  func expiredSnapshots(_ engine: EngineName) throws {
+    try withStrict(engine, Strictness(snapshotCommits: 0)) { database in
+      for number in 0..<20 { try database.save("doc\(number)", ["n": .int(Int64(number))]) }
+      // A caller's body is run once, and is told.
+      do {
+        try database.read { snapshot in
+          _ = try snapshot.documentCount
+          try onAnotherThread { try database.save("new", ["n": 1]) }
+          _ = try snapshot.document("doc1")
+        }
+        Issue.record("the snapshot did not expire")
+      } catch let error as StorageError { #expect(error.code == .snapshotExpired) }
+      // Or again when it says that it can be.
+      var runs = 0
+      let count = try database.read(attempts: 3) { snapshot in
+        runs += 1
+        if runs < 3 { try onAnotherThread { try database.save("new\(runs)", ["n": 1]) } }
+        return try snapshot.documentCount
+      }
+      #expect(runs == 3 && count == 23)
+      // What collects its answer begins again by itself.
+      let failures = Lock<[String]>([])
+      onThreads(3) { thread in
+        do {
+          for number in 0..<50 {
+            if thread == 0 {
+              try database.save("doc\(number % 20)", ["n": .int(Int64(number))])
+              usleep(1_000)
+            } else {
+              _ = try database.documents()
+              _ = try database.changes()
+              _ = try database.revisions(of: "doc3")
+              _ = try database.document("doc4")
+            }
+          }
+        } catch { failures.withLock { $0.append("\(error)") } }
+      }
+      #expect(failures.withLock { $0 } == [])
+    }
+  }
+}
