@@ -12,7 +12,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help deps build test test-long bench bench-full lint fuzz clean
+.PHONY: help deps build test test-long bench bench-full lint fuzz fuzz-queries clean
 
 # thread or address: builds and tests under that sanitizer.
 SANITIZE ?=
@@ -165,6 +165,14 @@ fuzz: deps ## Runs each fuzz target for SECONDS (60) seconds
 	    -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix=.build/fuzz/found/$$target- \
 	    2> >(grep -vE '^#[0-9]+' >&2)
 	done
+
+# Where `make fuzz-queries` begins; empty is anywhere. QUERY_CASE runs one failing case again, from a file of its text.
+QUERY_SEED ?=
+QUERY_CASE ?=
+
+fuzz-queries: deps ## Asks random queries on all engines until one is answered wrongly: QUERY_SEED=N, QUERY_CASE=FILE
+	@swift build $(SWIFT_FLAGS) --product query-differential
+	$(SCRATCH)/release/query-differential $(if $(QUERY_SEED),--seed $(QUERY_SEED)) $(if $(QUERY_CASE),--case $(QUERY_CASE))
 
 clean: ## Removes what was built, and local results
 	@rm -rf .build results/local

@@ -175,6 +175,18 @@ let package = Package(
         "FullTextReference",
         "StorageConformance", "query-child",
       ]),
+    // QueryDifferential asks random queries in all ways and compares the rows; query-differential goes on for ever.
+    .target(
+      name: "QueryDifferential",
+      dependencies: [
+        "TestSupport", "Touchstone", "Query", "FullText", "FullTextReference", "Documents", "Fleece",
+        "Storage", "StorageConformance",
+      ], path: "Tests/QueryDifferential"),
+    .executableTarget(
+      name: "query-differential", dependencies: ["QueryDifferential", "Touchstone"],
+      path: "Tests/QueryDifferentialChild"),
+    .testTarget(
+      name: "QueryDifferentialTests", dependencies: ["QueryDifferential", "TestSupport", "Touchstone"]),
     .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
     .testTarget(name: "DatasetsTests", dependencies: ["Datasets"]),
     .testTarget(

@@ -29,13 +29,25 @@ enum NumberFunctions {
     QueryFunction("DIV", 2...2) { arguments, _, _ in number2(arguments) { $0 / $1 } },
     QueryFunction("IDIV", 2...2) { arguments, _, _ in
       if let unknown = unknown(among: arguments) { return unknown }
-      guard let a = arguments[0].integer, let b = arguments[1].integer, b != 0 else { return .null }
-      let (quotient, overflow) = a.dividedReportingOverflow(by: b)
-      return overflow ? .uint(1 << 63) : .int(quotient)
+      guard let a = wholePart(arguments[0]), let b = wholePart(arguments[1]), b != 0 else { return .null }
+      if let integer = Int64(exactly: a / b) { return .int(integer) }
+      return UInt64(exactly: a / b).map { .uint($0) } ?? .null
     },
     rounding("ROUND", .toNearestOrAwayFromZero), rounding("ROUND_EVEN", .toNearestOrEven),
     rounding("TRUNC", .towardZero),
   ]
+
+  /// The number as an integer, its fraction cut off; nil for another type and where 64 bits, signed or not, don't hold it.
+  private static func wholePart(_ value: QueryValue) -> Int128? {
+    switch value {
+    case .int(let integer): return Int128(integer)
+    case .uint(let integer): return Int128(integer)
+    case .double(let number):
+      let whole = number.rounded(.towardZero)
+      return Int64(exactly: whole).map { Int128($0) } ?? UInt64(exactly: whole).map { Int128($0) }
+    default: return nil
+    }
+  }
 
   private static func real(_ name: String, _ body: @escaping @Sendable (Double) -> Double) -> QueryFunction {
     QueryFunction(name, 1...1) { arguments, _, _ in number1(arguments, body) }

@@ -1,0 +1,225 @@
+import Fleece
+import Query
+import Storage
+import TestSupport
+import Touchstone
+
+/// Makes a failing case smaller while it fails: fewer clauses, simpler expressions, fewer steps, smaller bodies.
+public struct CaseShrinker {
+  /// The smallest case so far.
+  public private(set) var best: DifferentialCase
+  /// What is wrong with it.
+  public private(set) var failure: DifferentialFailure
+  private let engines: [EngineName]
+  private let deadline: ContinuousClock.Instant
+
+  /// A shrinker of a case that fails, which takes so much time at most.
+  public init(
+    _ found: DifferentialCase, _ failure: DifferentialFailure, _ engines: [EngineName],
+    limit: Duration = .seconds(30)
+  ) {
+    best = found
+    self.failure = failure
+    // Where the naive evaluator has no answer, engines are compared with one another.
+    self.engines = engines
+    deadline = ContinuousClock.now.advanced(by: limit)
+  }
+
+  private var isLate: Bool { ContinuousClock.now > deadline }
+
+  /// Makes it as small as it gets.
+  public mutating func shrink() {
+    var isSmaller = true
+    while isSmaller, !isLate {
+      isSmaller = shrinkQuery()
+      if shrinkSteps() { isSmaller = true }
+    }
+  }
+
+  // MARK: The query
+
+  private mutating func shrinkQuery() -> Bool {
+    guard best.liveSteps.isEmpty else { return false }
+    guard let database = try? CaseDatabase(engines, best.steps) else { return false }
+    var isAnySmaller = false
+    var goesOn = true
+    while goesOn, !isLate {
+      goesOn = false
+      for candidate in best.query.simpler where candidate.weight < best.query.weight {
+        // What can't be written as text isn't a query.
+        guard !isLate, let query = try? SelectStatement(parsing: candidate.description), query == candidate,
+          let failure = best.failure(of: query, in: database)
+        else { continue }
+        best.query = query
+        self.failure = failure
+        isAnySmaller = true
+        goesOn = true
+        break
+      }
+    }
+    return isAnySmaller
+  }
+
+  // MARK: The steps
+
+  private mutating func take(_ candidate: DifferentialCase) -> Bool {
+    guard !isLate, let failure = candidate.failure(on: engines) else { return false }
+    best = candidate
+    self.failure = failure
+    return true
+  }
+
+  private mutating func shrinkSteps() -> Bool {
+    var isAnySmaller = false
+    // Halves, quarters, and so on.
+    var size = max(1, best.steps.count / 2)
+    while !isLate {
+      var start = 0
+      while start < best.steps.count, !isLate {
+        var candidate = best
+        candidate.steps.removeSubrange(start..<min(start + size, best.steps.count))
+        if take(candidate) { isAnySmaller = true } else { start += size }
+      }
+      if size == 1 { break }
+      size /= 2
+    }
+    for index in best.liveSteps.indices.reversed() where best.liveSteps.count > 1 {
+      var candidate = best
+      candidate.liveSteps.remove(at: index)
+      if take(candidate) { isAnySmaller = true }
+    }
+    for index in best.steps.indices {
+      guard case .save(let id, let body) = best.steps[index], let members = body.object else { continue }
+      var left = members
+      for name in members.keys {
+        var fewer = left
+        fewer.removeValue(forKey: name)
+        var candidate = best
+        candidate.steps[index] = .save(id: id, body: .object(fewer))
+        if take(candidate) {
+          left = fewer
+          isAnySmaller = true
+        }
+      }
+    }
+    return isAnySmaller
+  }
+}
+
+extension DifferentialCase {
+  /// What is wrong with the case; nil when nothing is.
+  public func failure(on engines: [EngineName]) -> DifferentialFailure? {
+    guard let database = try? CaseDatabase(engines, steps) else { return nil }
+    defer { database.close() }
+    if !liveSteps.isEmpty { return (try? database.checkLive([(query, parameters)], liveSteps))??.1 }
+    return failure(of: query, in: database)
+  }
+
+  /// What is wrong with a query of a database.
+  func failure(of query: SelectStatement, in database: CaseDatabase) -> DifferentialFailure? {
+    if let planted {
+      return planted(query.description).map {
+        DifferentialFailure(engine: .sqlite, way: "planted", message: $0)
+      }
+    }
+    if case .failed(let failure)? = try? database.check(query, parameters).outcome { return failure }
+    return nil
+  }
+}
+
+extension SelectStatement {
+  /// How much there is of it.
+  fileprivate var weight: Int {
+    var weight = joins.count * 4 + results.count + (isDistinct ? 1 : 0)
+    forEachExpression { weight += 2 + $0.ownWeight }
+    return weight
+  }
+
+  /// The same with something left out or made simpler.
+  fileprivate var simpler: [SelectStatement] {
+    var all: [SelectStatement] = []
+    func add(_ change: (inout SelectStatement) -> Void) {
+      var copy = self
+      change(&copy)
+      all.append(copy)
+    }
+    add { $0.condition = nil }
+    add { $0.orderBy = [] }
+    add { $0.limit = nil }
+    add { $0.offset = nil }
+    add { $0.having = nil }
+    add { $0.isDistinct = false }
+    if !joins.isEmpty { add { $0.joins.removeLast() } }
+    for index in joins.indices { add { $0.joins.remove(at: index) } }
+    for index in results.indices where results.count > 1 { add { $0.results.remove(at: index) } }
+    for index in groupBy.indices { add { $0.groupBy.remove(at: index) } }
+    for index in orderBy.indices {
+      add { $0.orderBy.remove(at: index) }
+      for simpler in orderBy[index].expression.simpler { add { $0.orderBy[index].expression = simpler } }
+    }
+    for simpler in condition?.simpler ?? [] { add { $0.condition = simpler } }
+    for simpler in having?.simpler ?? [] { add { $0.having = simpler } }
+    for index in results.indices {
+      for simpler in results[index].expression.simpler { add { $0.results[index].expression = simpler } }
+    }
+    for index in groupBy.indices {
+      for simpler in groupBy[index].simpler { add { $0.groupBy[index] = simpler } }
+    }
+    for index in joins.indices {
+      switch joins[index] {
+      case .join(let kind, let source, let condition):
+        for simpler in condition?.simpler ?? [] { add { $0.joins[index] = .join(kind, source, on: simpler) } }
+        if kind == .leftOuter { add { $0.joins[index] = .join(.inner, source, on: condition) } }
+      case .unnest(let array, let name, let isLeftOuter):
+        for simpler in array.simpler {
+          add { $0.joins[index] = .unnest(simpler, as: name, isLeftOuter: isLeftOuter) }
+        }
+      }
+    }
+    return all
+  }
+}
+
+extension Expression {
+  fileprivate var ownWeight: Int {
+    switch self {
+    case .literal(.int(0)), .literal(.int(1)), .literal(.bool): 0
+    case .literal: 1
+    case .property(let path): path.steps.count
+    case .exists: 6
+    case .contained(_, _, let negated), .like(_, _, let negated), .between(_, _, _, let negated):
+      negated ? 4 : 3
+    default: 3
+    }
+  }
+
+  /// What is simpler: its parts, literals, and itself with a simpler part.
+  fileprivate var simpler: [Expression] {
+    var all = parts
+    switch self {
+    case .literal: return []
+    case .property: return [.literal(.int(1))]
+    case .array(let items):
+      for index in items.indices {
+        var fewer = items
+        fewer.remove(at: index)
+        all.append(.array(fewer))
+      }
+    case .between(let value, let lower, let upper, true):
+      all.append(.between(value, lower: lower, upper: upper, negated: false))
+    case .contained(let value, let collection, true):
+      all.append(.contained(value, in: collection, negated: false))
+    case .like(let value, let pattern, true): all.append(.like(value, pattern: pattern, negated: false))
+    default: break
+    }
+    all += [.literal(.int(1)), .literal(.bool(true))]
+    for (index, part) in parts.enumerated() {
+      for simpler in part.simpler {
+        var changed = parts
+        changed[index] = simpler
+        all.append(replacing(parts: changed))
+      }
+    }
+    return all
+  }
+}

@@ -1,0 +1,207 @@
+import Fleece
+import Query
+import Storage
+
+// Functions of the naive evaluator. Those it doesn't know are compared between engines and plans only.
+
+private let aggregates: Set<String> = ["COUNT", "SUM", "AVG", "MIN", "MAX", "ARRAY_AGG"]
+
+func naiveCall(_ call: FunctionCall, _ row: NaiveRow) throws -> JSONValue? {
+  if call.name == "SNIPPET" || call.name == "OFFSETS" { return try naiveHighlight(call, row) }
+  if aggregates.contains(call.name) {
+    guard let group = row.group else { throw NaiveError.unsupported("an aggregate without a group") }
+    return try naiveAggregate(call, group, row)
+  }
+  let arguments = try call.arguments.map { try naive($0, row) }
+  let names = ["missing", "null", "boolean", "number", "string", "array", "object", "binary"]
+  let foldsCase = try row.foldsCase
+  switch call.name {
+  case "TYPE": return .string(names[naiveRank(arguments[0])])
+  case "IFMISSING": return arguments.first { $0 != nil } ?? .null
+  case "IFNULL": return arguments.first { !($0?.isNull ?? false) } ?? .null
+  case "IFMISSINGORNULL": return arguments.first { $0.map { !$0.isNull } ?? false } ?? .null
+  case "ARRAY_OF": return .array(arguments.map { $0 ?? .null })
+  default: break
+  }
+  var values: [JSONValue] = []
+  for argument in arguments {
+    guard let argument else { return missing }
+    values.append(argument)
+  }
+  if values.contains(where: \.isNull) { return .null }
+  guard let first = values.first else { throw NaiveError.unsupported(call.name) }
+  switch call.name {
+  case "ISARRAY", "ISBOOLEAN", "ISNUMBER", "ISOBJECT", "ISSTRING":
+    return .bool(names[naiveRank(first)].uppercased() == call.name.dropFirst(2))
+  case "ISATOM": return .bool((2...4).contains(naiveRank(first)))
+  case "NULLIF": return naiveCompare(first, values[1], foldsCase: foldsCase) == 0 ? .null : first
+  case "MISSINGIF": return naiveCompare(first, values[1], foldsCase: foldsCase) == 0 ? missing : first
+  case "GREATEST":
+    return values.dropFirst().reduce(first) { naiveCompare($1, $0, foldsCase: foldsCase) > 0 ? $1 : $0 }
+  case "LEAST":
+    return values.dropFirst().reduce(first) { naiveCompare($1, $0, foldsCase: foldsCase) < 0 ? $1 : $0 }
+  case "TOARRAY": return first.array == nil ? .array([first]) : first
+  case "TOOBJECT": return first.object == nil ? .object(JSONObject()) : first
+  case "TOBOOLEAN":
+    switch first {
+    case .bool(let value): return .bool(value)
+    case .string(let text): return .bool(!text.isEmpty)
+    case .array, .object: return .bool(first.count > 0)
+    default: return .bool(first.double != 0)
+    }
+  case "TOSTRING":
+    return naiveRank(first) == 4 ? first : naiveRank(first) < 4 ? .string(naiveJSON(first)) : .null
+  default: break
+  }
+  if let text = first.string { return try naiveString(call.name, text, values, row) }
+  if let items = first.array, let result = try naiveArray(call.name, items, values, foldsCase) {
+    return result
+  }
+  if first.double != nil, let result = try naiveNumeric(call.name, first, values) { return result }
+  if KnownNames.known.contains(call.name) { return .null }
+  throw NaiveError.unsupported(call.name)
+}
+
+/// Names whose first argument, when it is of another type, makes them null.
+private enum KnownNames {
+  static let known: Set<String> = [
+    "LOWER", "UPPER", "LENGTH", "SUBSTR", "CONTAINS", "REVERSE", "ARRAY_LENGTH", "ARRAY_COUNT",
+    "ARRAY_CONTAINS",
+    "ABS", "SIGN", "FLOOR", "CEIL", "POSITION",
+  ]
+}
+
+private func naiveString(_ name: String, _ text: String, _ values: [JSONValue], _ row: NaiveRow) throws
+  -> JSONValue?
+{
+  let scalars = Array(text.unicodeScalars)
+  func string(_ scalars: some Sequence<Unicode.Scalar>) -> JSONValue {
+    var view = String.UnicodeScalarView()
+    view.append(contentsOf: scalars)
+    return .string(String(view))
+  }
+  switch name {
+  case "LOWER": return .string(scalars.map { $0.properties.lowercaseMapping }.joined())
+  case "UPPER": return .string(scalars.map { $0.properties.uppercaseMapping }.joined())
+  case "LENGTH": return JSONValue(scalars.count)
+  case "REVERSE": return string(scalars.reversed())
+  case "SUBSTR":
+    guard let start = values[1].int.map({ Int(clamping: $0) }) else {
+      if values[1].double == nil { return .null }
+      throw NaiveError.unsupported("SUBSTR of a double")
+    }
+    let from = start < 0 ? scalars.count + start : start
+    guard scalars.indices.contains(from) || from == scalars.count && from == 0 else {
+      if from == scalars.count { throw NaiveError.unsupported("SUBSTR at the end") }
+      return .null
+    }
+    guard values.count > 2 else { return string(scalars[from...]) }
+    guard let length = values[2].int, length >= 0 else { throw NaiveError.unsupported("SUBSTR's length") }
+    return string(scalars[from...].prefix(Int(clamping: length)))
+  case "CONTAINS", "POSITION":
+    if row.collation != nil { throw NaiveError.unsupported("CONTAINS under COLLATE") }
+    guard let part = values[1].string else { return .null }
+    let wanted = Array(part.unicodeScalars)
+    let place =
+      wanted.count > scalars.count
+      ? nil
+      : (0...(scalars.count - wanted.count)).first { Array(scalars[$0..<($0 + wanted.count)]) == wanted }
+    return name == "CONTAINS" ? .bool(place != nil) : JSONValue(place ?? -1)
+  default:
+    if KnownNames.known.contains(name) { return .null }
+    throw NaiveError.unsupported(name)
+  }
+}
+
+private func naiveArray(
+  _ name: String, _ items: [JSONValue], _ values: [JSONValue], _ foldsCase: Bool
+) throws -> JSONValue? {
+  let numbers = items.compactMap(\.double)
+  switch name {
+  case "ARRAY_LENGTH": return JSONValue(items.count)
+  case "ARRAY_COUNT": return JSONValue(items.filter { !$0.isNull }.count)
+  case "ARRAY_CONTAINS":
+    return .bool(items.contains { naiveCompare($0, values[1], foldsCase: foldsCase) == 0 })
+  case "ARRAY_IFNULL": return items.first { !$0.isNull } ?? .null
+  case "ARRAY_SUM": return naiveNumber(numbers.reduce(0, +))
+  case "ARRAY_AVG": return numbers.isEmpty ? .null : naiveNumber(numbers.reduce(0, +) / Double(numbers.count))
+  case "ARRAY_MAX": return numbers.max().map { .double($0) } ?? .null
+  case "ARRAY_MIN": return numbers.min().map { .double($0) } ?? .null
+  default: return nil
+  }
+}
+
+private func naiveNumeric(_ name: String, _ value: JSONValue, _ values: [JSONValue]) throws -> JSONValue? {
+  guard let number = value.double else { return nil }
+  switch name {
+  case "ABS": return naiveInteger(value).flatMap { naiveNumber(abs($0)) } ?? .double(abs(number))
+  case "SIGN": return .int(number > 0 ? 1 : number < 0 ? -1 : 0)
+  case "FLOOR": return .double(number.rounded(.down))
+  case "CEIL": return .double(number.rounded(.up))
+  case "SQRT": return naiveNumber(number.squareRoot())
+  case "DIV": return values[1].double.map { naiveNumber(number / $0) } ?? .null
+  case "IDIV":
+    // 64 bits hold both sides.
+    func whole(_ value: JSONValue) -> Int128? {
+      let integer = naiveInteger(value) ?? value.double.flatMap { Int128(exactly: $0.rounded(.towardZero)) }
+      return integer.flatMap { naiveNumber($0) == nil ? nil : $0 }
+    }
+    guard let a = whole(value), let b = whole(values[1]), b != 0 else { return .null }
+    return naiveNumber(a / b) ?? .null
+  default: return nil
+  }
+}
+
+private func naiveAggregate(_ call: FunctionCall, _ group: [NaiveRow], _ row: NaiveRow) throws -> JSONValue? {
+  var argument = call.arguments[0]
+  if case .star(nil) = argument { return JSONValue(group.count) }
+  var collation = row.collation
+  if case .collate(let inner, let own) = argument {
+    argument = inner
+    collation = own
+  }
+  var collated = row
+  collated.collation = collation
+  let foldsCase = try collated.foldsCase
+  var values: [JSONValue] = []
+  for member in group {
+    var member = member
+    member.collation = collation
+    if let value = try naive(argument, member), !value.isNull || call.name == "ARRAY_AGG" {
+      values.append(value)
+    }
+  }
+  if call.isDistinct {
+    var distinct: [JSONValue] = []
+    for value in values
+    where !distinct.contains(where: { naiveCompare($0, value, foldsCase: foldsCase) == 0 }) {
+      distinct.append(value)
+    }
+    values = distinct
+  }
+  switch call.name {
+  case "COUNT": return JSONValue(values.count)
+  case "MIN": return values.min { naiveCompare($0, $1, foldsCase: foldsCase) < 0 }
+  case "MAX": return values.max { naiveCompare($0, $1, foldsCase: foldsCase) < 0 }
+  case "ARRAY_AGG":
+    // In no order.
+    if values.count > 1 { throw NaiveError.open("the order of ARRAY_AGG") }
+    return .array(values)
+  default:
+    let numbers = values.filter { $0.double != nil }
+    if numbers.isEmpty { return missing }
+    let integers = numbers.compactMap { naiveInteger($0) }
+    let sum = numbers.reduce(0) { $0 + ($1.double ?? 0) }
+    if call.name == "AVG" {
+      let exact = integers.count == numbers.count ? Double(integers.reduce(0, +)) : sum
+      return naiveNumber(exact / Double(numbers.count))
+    }
+    if integers.count == numbers.count, let exact = naiveNumber(integers.reduce(0, +)) {
+      if Int64(exactly: integers.reduce(0, +)) != nil || integers.contains(where: { $0 > Int128(Int64.max) })
+      {
+        return exact
+      }
+    }
+    return naiveNumber(sum)
+  }
+}

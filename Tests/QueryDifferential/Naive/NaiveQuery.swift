@@ -1,0 +1,211 @@
+import Fleece
+import Query
+import Storage
+
+// Answers a query over documents in memory, clause by clause as SQL explains itself: all rows, then those that WHERE
+// keeps, then groups, HAVING, DISTINCT, ORDER BY. LIMIT and OFFSET are left to who compares.
+
+/// What a query gives.
+struct NaiveAnswer {
+  /// All rows, before OFFSET and LIMIT: those that ORDER BY doesn't tell apart are one run.
+  var runs: [[[JSONValue?]]]
+  var offset = 0
+  var limit: Int?
+  /// How rows are told apart.
+  var strictness = KeyStrictness.exact
+
+  /// All rows.
+  var rows: [[JSONValue?]] { runs.flatMap { $0 } }
+}
+
+/// The answer to a query.
+///
+/// - Throws: `NaiveError` when there is none.
+func naiveAnswer(_ query: SelectStatement, _ data: NaiveData) throws -> NaiveAnswer {
+  var start = NaiveRow(data)
+  for result in query.results { if let alias = result.alias { start.aliases[alias] = result.expression } }
+  query.forEachExpression { expression in
+    if case .match(let index, let text) = expression {
+      start.matches[IndexReference(index.name, source: nil)] =
+        start.matches[
+          IndexReference(index.name, source: nil), default: text]
+    }
+  }
+  var rows = try naiveSources(query, start)
+  if let condition = query.condition { rows = try rows.filter { try naiveIsTrue(condition, $0) } }
+  var answer = NaiveAnswer(runs: [])
+  if query.hasAggregates || !query.groupBy.isEmpty {
+    rows = try naiveGroups(query, rows, start)
+    answer.strictness = query.groupBy.contains { $0.isCollated } ? .withoutCase : .byValue
+  }
+  if query.isDistinct || query.isApproximate { answer.strictness = max(answer.strictness, .byValue) }
+  let folds = try query.orderBy.map { ordering -> Bool in
+    guard case .collate(_, let collation) = ordering.expression else { return false }
+    var row = start
+    row.collation = collation
+    return try row.foldsCase
+  }
+  if query.isDistinct {
+    let columns =
+      query.results.map(\.expression)
+      + query.results.compactMap { $0.alias.map { .property(PropertyReference([.name($0)])) } }
+    guard query.orderBy.allSatisfy({ columns.contains($0.expression) }) else {
+      throw NaiveError.open("ORDER BY of a value that DISTINCT doesn't look at")
+    }
+  }
+  var results = try rows.map { row in
+    (
+      columns: try query.results.map { try naive($0.expression, row) },
+      keys: try query.orderBy.map { try naive($0.expression, row) }
+    )
+  }
+  if query.isDistinct {
+    var seen: Set<ByteString> = []
+    results = results.filter { seen.insert(naiveKey($0.columns, .byValue)).inserted }
+  }
+  func compare(_ a: [JSONValue?], _ b: [JSONValue?]) -> Int {
+    for (index, ordering) in query.orderBy.enumerated() {
+      let order = naiveCompare(a[index], b[index], foldsCase: folds[index])
+      if order != 0 { return ordering.isDescending ? -order : order }
+    }
+    return 0
+  }
+  results.sort { compare($0.keys, $1.keys) < 0 }
+  for (index, result) in results.enumerated() {
+    if index > 0, compare(results[index - 1].keys, result.keys) == 0 {
+      answer.runs[answer.runs.count - 1].append(result.columns)
+    } else {
+      answer.runs.append([result.columns])
+    }
+  }
+  func number(_ expression: Expression) throws -> Int {
+    guard let value = try naive(expression, NaiveRow(data)), let number = value.int else {
+      throw NaiveError.unsupported("LIMIT of another type")
+    }
+    return max(0, Int(number))
+  }
+  answer.offset = try query.offset.map { try number($0) } ?? 0
+  answer.limit = try query.limit.map { try number($0) }
+  return answer
+}
+
+/// The rows that FROM, JOIN and UNNEST make.
+private func naiveSources(_ query: SelectStatement, _ start: NaiveRow) throws -> [NaiveRow] {
+  var rows = [start]
+  func documents(_ source: DataSource) -> [NaiveDocument] {
+    let includesDeleted = query.mentionsDeleted(source.alias ?? source.name)
+    return start.data.documents.filter { includesDeleted || !$0.isDeleted }
+  }
+  func adding(_ document: NaiveDocument?, as name: ByteString, to row: NaiveRow) -> NaiveRow {
+    var row = row
+    row.add(document, as: name)
+    return row
+  }
+  if let source = query.source {
+    rows = documents(source).map { adding($0, as: source.alias ?? source.name, to: start) }
+  }
+  for join in query.joins {
+    switch join {
+    case .join(let kind, let source, let condition):
+      let name = source.alias ?? source.name
+      let others = documents(source)
+      rows = try rows.flatMap { row -> [NaiveRow] in
+        var row = row
+        // Aliases mean nothing in ON.
+        row.aliases = [:]
+        var matches = try others.map { adding($0, as: name, to: row) }
+          .filter { candidate in try condition.map { try naiveIsTrue($0, candidate) } ?? true }
+        if matches.isEmpty, kind == .leftOuter { matches = [adding(nil, as: name, to: row)] }
+        return matches.map {
+          var row = $0
+          row.aliases = start.aliases
+          return row
+        }
+      }
+    case .unnest(let array, let name, let isLeftOuter):
+      rows = try rows.flatMap { row -> [NaiveRow] in
+        var plain = row
+        plain.aliases = [:]
+        let items: [JSONValue?] = try naive(array, plain)?.array ?? []
+        return (items.isEmpty && isLeftOuter ? [missing] : items).map { item in
+          var row = row
+          row.values[name] = .some(item)
+          return row
+        }
+      }
+    }
+  }
+  return rows
+}
+
+/// A row for each group that HAVING keeps.
+private func naiveGroups(_ query: SelectStatement, _ rows: [NaiveRow], _ start: NaiveRow) throws -> [NaiveRow]
+{
+  var groups: [(key: [JSONValue?], rows: [NaiveRow])] = query.groupBy.isEmpty ? [([], [])] : []
+  let folds = try query.groupBy.map { key -> Bool in
+    guard case .collate(_, let collation) = key else { return false }
+    var row = start
+    row.collation = collation
+    return try row.foldsCase
+  }
+  var places: [ByteString: Int] = query.groupBy.isEmpty ? [ByteString(""): 0] : [:]
+  for row in rows {
+    let key = try query.groupBy.map { try naive($0, row) }
+    var bytes: [UInt8] = []
+    for (value, folds) in zip(key, folds) {
+      bytes += naiveKey([value], folds ? .withoutCase : .byValue).bytes
+    }
+    if let place = places[ByteString(bytes)] {
+      groups[place].rows.append(row)
+    } else {
+      places[ByteString(bytes)] = groups.count
+      groups.append((key, [row]))
+    }
+  }
+  let made = groups.map { group in
+    var row = group.rows.first ?? start
+    row.group = group.rows
+    for (expression, value) in zip(query.groupBy, group.key) {
+      row.keys.append((expression, value))
+      if case .collate(let plain, _) = expression { row.keys.append((plain, value)) }
+    }
+    return row
+  }
+  // What is computed of a key may differ between values that are equal: 1 and 1.0.
+  for expression in query.results.map(\.expression) + query.orderBy.map(\.expression) {
+    try checkKeys(expression, query.groupBy, isTop: true)
+  }
+  return try query.having.map { having in try made.filter { try naiveIsTrue(having, $0) } } ?? made
+}
+
+private func checkKeys(_ expression: Expression, _ keys: [Expression], isTop: Bool) throws {
+  if keys.contains(expression) {
+    if !isTop, !expression.isConstantLiteral { throw NaiveError.open("what is computed of a group's key") }
+    return
+  }
+  if case .call(let call) = expression, ["COUNT", "SUM", "AVG", "MIN", "MAX"].contains(call.name) {
+    // Of 1 and 1.0 either can be the least.
+    if !isTop, call.name == "MIN" || call.name == "MAX" {
+      throw NaiveError.open("what is computed of MIN or MAX")
+    }
+    return
+  }
+  if case .collate(let inner, _) = expression { return try checkKeys(inner, keys, isTop: isTop) }
+  for part in expression.parts { try checkKeys(part, keys, isTop: false) }
+}
+
+extension KeyStrictness: Comparable {
+  static func < (left: KeyStrictness, right: KeyStrictness) -> Bool { left.order < right.order }
+  private var order: Int {
+    switch self {
+    case .exact: 0
+    case .byValue: 1
+    case .withoutCase: 2
+    }
+  }
+}
+
+extension Expression {
+  fileprivate var isConstantLiteral: Bool { if case .literal = self { true } else { false } }
+  fileprivate var isCollated: Bool { if case .collate = self { true } else { false } }
+}

@@ -1,0 +1,116 @@
+import Fleece
+import Query
+import TestSupport
+import Touchstone
+
+/// Random queries over random databases, round after round. Each round's seed makes it again.
+public struct QueryCampaign {
+  /// What came of it.
+  public struct Summary: Sendable {
+    /// How many queries were asked.
+    public var queries = 0
+    /// How many of them gave rows.
+    public var withRows = 0
+    /// How many the naive evaluator answered.
+    public var answered = 0
+    /// How many have no one answer.
+    public var open = 0
+    /// How many were refused by the language.
+    public var refused = 0
+    /// Why the last of them was.
+    public var refusal = ""
+    /// The texts of failing cases.
+    public var failures: [String] = []
+  }
+
+  /// On which engines.
+  public var engines: [EngineName]
+  /// How many queries are asked of one database before and after its documents change.
+  public var queriesPerRound = 60
+  /// Each how many queries one is watched.
+  public var liveStride = 12
+  /// After so many failures it ends.
+  public var failureLimit = 5
+  /// Called with the text of each failing case, made small.
+  public var report: (String) -> Void = { _ in }
+
+  /// A campaign on some engines.
+  public init(engines: [EngineName]) { self.engines = engines }
+
+  /// Runs so many rounds; the first has this seed, the next the next.
+  public func run(seed: UInt64, rounds: Int = .max) throws -> Summary {
+    var summary = Summary()
+    var round = 0
+    while round < rounds, summary.failures.count < failureLimit {
+      try self.round(seed: seed &+ UInt64(round), &summary)
+      round += 1
+    }
+    return summary
+  }
+
+  /// One database, and queries of it.
+  func round(seed: UInt64, _ summary: inout Summary) throws {
+    var generator = CaseGenerator(seed: seed)
+    let database = try CaseDatabase(engines, generator.steps())
+    defer { database.close() }
+    var watched: [(query: SelectStatement, parameters: JSONObject)] = []
+    for half in 0..<2 {
+      for number in 0..<(queriesPerRound / 2) {
+        guard summary.failures.count < failureLimit else { return }
+        let (text, parameters) = generator.query()
+        let query: SelectStatement
+        do { query = try SelectStatement(parsing: text) } catch {
+          summary.refused += 1
+          summary.refusal = "\(error)\n\(text)"
+          continue
+        }
+        summary.queries += 1
+        // All plans, and the ways of taking rows in turn.
+        let others: [RowWay] = [.forEach, .kept, .decoded, .json]
+        var ways: [RowWay] = [.plain, .run, others[number % others.count]]
+        if number % liveStride == 0 { ways.append(.live) }
+        let (outcome, rows) = try database.check(query, parameters, ways: ways)
+        if rows > 0 { summary.withRows += 1 }
+        switch outcome {
+        case .alike: break
+        case .open: summary.open += 1
+        case .same:
+          summary.answered += 1
+          if half == 0, number % liveStride == 0 { watched.append((query, parameters)) }
+        case .refused(let message):
+          summary.refused += 1
+          summary.refusal = message
+        case .failed(let failure):
+          if KnownFailures.reason(query) != nil { continue }
+          add(
+            DifferentialCase(steps: database.steps, query: query, parameters: parameters), failure, seed,
+            &summary)
+        }
+      }
+      guard half == 0 else { break }
+      let before = database.steps
+      let changes = generator.changes()
+      if let (number, failure) = try database.checkLive(watched, changes) {
+        var found = DifferentialCase(
+          steps: before, query: watched[number].query, parameters: watched[number].parameters)
+        found.liveSteps = changes
+        if KnownFailures.reason(found.query) == nil { add(found, failure, seed, &summary) }
+        if database.steps.count == before.count { try database.apply(changes) }
+      }
+    }
+  }
+
+  private func add(
+    _ found: DifferentialCase, _ failure: DifferentialFailure, _ seed: UInt64, _ summary: inout Summary
+  ) {
+    var shrinker = CaseShrinker(found, failure, engines)
+    shrinker.shrink()
+    let text = """
+      # seed \(seed): \(shrinker.failure.engine), \(shrinker.failure.way)
+      \(shrinker.failure.message.split(separator: "\n").map { "# \($0)" }.joined(separator: "\n"))
+      \(shrinker.best.text)
+      """
+    summary.failures.append(text)
+    report(text)
+  }
+}

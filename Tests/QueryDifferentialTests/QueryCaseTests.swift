@@ -1,0 +1,53 @@
+import QueryDifferential
+import TestSupport
+import Testing
+import Touchstone
+
+/// Cases that the generator has found, as it printed them, and others that it should get right.
+@Suite struct QueryCaseTests {
+  static let cases: [String] = [
+    // Quotients of integers above Int64.max.
+    """
+    save {"id":"d1","body":{"b":18446744073709551615}}
+    query SELECT IDIV(d.b, 2) AS c0, IDIV(d.b, -1) AS c1, IDIV(d.b, d.b) AS c2, IDIV(-1, d.b) AS c3 FROM _ AS d
+    """
+  ]
+
+  @Test("cases that were wrong are right", arguments: cases) func found(_ text: String) throws {
+    let failure = try DifferentialCase(text: text).failure(on: [.sqlite, .lmdb])
+    #expect(failure == nil, "\(failure.map { "\($0.engine), \($0.way): \($0.message)" } ?? "")")
+  }
+
+  @Test("a case is the same after its text was read") func text() throws {
+    let text = """
+      save {"id":"d1","body":{"a":[1,1.0,"e\u{301}"],"b":null}}
+      delete {"id":"d1"}
+      purge {"id":"\u{E9}"}
+      expire {"id":"d2","at":4000000000000}
+      index {"name":"i1","on":["a"],"where":"b > 0","unnest":"l"}
+      fulltext {"name":"ft","on":["t"],"language":"english"}
+      drop {"name":"i1"}
+      live save {"id":"d1","body":{}}
+      parameters {"p":1.5}
+      query SELECT a FROM _ WHERE a = $p
+      """
+    #expect(try DifferentialCase(text: text).text == text)
+  }
+
+  @Test("a wrong answer is found and made small") func shrinks() throws {
+    // What no engine says: the case compares with an answer that is wrong on purpose.
+    var found = try DifferentialCase(
+      text: """
+        save {"id":"d1","body":{"a":1,"b":2}}
+        save {"id":"d2","body":{"a":2}}
+        query SELECT d.a AS c0, d.b AS c1 FROM _ AS d WHERE d.a = 1 AND d.b > 0 ORDER BY d.a LIMIT 3
+        """)
+    #expect(found.failure(on: [.sqlite]) == nil)
+    found.planted = { $0.contains("d.a = 1") ? "planted" : nil }
+    let failure = try #require(found.failure(on: [.sqlite]))
+    var shrinker = CaseShrinker(found, failure, [.sqlite])
+    shrinker.shrink()
+    #expect(shrinker.best.steps.isEmpty)
+    #expect(shrinker.best.query.description == "SELECT 1 AS c1 FROM _ AS d WHERE d.a = 1")
+  }
+}
