@@ -63,7 +63,7 @@ final class BlobCheck {
   }
 
   private func isStillNamed(_ digest: BlobDigest, _ place: Place, _ store: DocumentStore) throws -> Bool {
-    try store.context.engine.read { transaction in
+    try store.withSnapshot { transaction, _ in
       var isNamed = false
       _ = try transaction.read(place.key.span.bytes, in: place.keyspace) { body in
         forEachDigest(in: body) { if $0 == digest { isNamed = true } }

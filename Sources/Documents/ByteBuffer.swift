@@ -92,6 +92,11 @@ struct ByteBuffer: ~Copyable {
   }
 
   @inline(__always)
+  mutating func append(littleEndian value: UInt32) {
+    withUnsafeBytes(of: value.littleEndian) { append($0) }
+  }
+
+  @inline(__always)
   mutating func append(bigEndian value: UInt64) {
     reserve(8)
     start.storeBytes(of: value.bigEndian, toByteOffset: count, as: UInt64.self)

@@ -159,14 +159,15 @@ extension DocumentStore {
   /// Equal are databases with the same documents, tombstones, revision trees, flags, bodies that are still here, local
   /// documents, expirations, indexes, and blobs, whose bytes are read; sequences count only when asked for. Both are
   /// read from one snapshot each; memory doesn't grow with them. `progress` is called now and then with the number of
-  /// documents so far; what it or `report` throws ends the comparison. Throws `damaged` for what can't be read.
+  /// documents so far; what it or `report` throws ends the comparison. Throws `damaged` for what can't be read or hasn't
+  /// the checksum it was written with.
   @discardableResult
   public func compare(
     with other: DocumentStore, sequences: Bool = false, progress: @escaping (Int) throws -> Void = { _ in },
     report: @escaping (DocumentDifference) throws -> Void
   ) throws -> Int {
-    try reading(attempts: 1) { left, leftContext in
-      try other.reading(attempts: 1) { right, rightContext in
+    try withSnapshot(attempts: 1, verifying: true) { left, leftContext in
+      try other.withSnapshot(attempts: 1, verifying: true) { right, rightContext in
         try DocumentComparison(
           try ComparedDocuments(self, left, leftContext), try ComparedDocuments(other, right, rightContext),
           sequences: sequences, progress: progress, report: report

@@ -37,6 +37,7 @@ final class DocumentCheck {
     try check.part("keyspace history") { try checkHistories() }
     try check.part("keyspace expirations") { try checkExpirations() }
     try checkCounts()
+    if isDeep, let checked = transaction as? ChecksummedReadTransaction { try checkChecksums(checked) }
     if let blobs { try check.part("blobs") { try blobs.finish(store) } }
   }
 
@@ -47,9 +48,7 @@ final class DocumentCheck {
       let value = try transaction.bytes(Array(name.utf8), in: keyspaces.meta)
       if value.map(isRight) != true { try check.report("keyspace meta", "\"\(name)\" is missing or wrong") }
     }
-    try isThere("format") {
-      $0 == [DocumentStore.formatVersion] || $0 == [DocumentStore.formatVersionWithIndexes]
-    }
+    try isThere("format") { $0.count == 1 && (1...DocumentStore.formatVersion).contains($0[0]) }
     try isThere("publicUUID") { $0.count == 16 }
     try isThere("privateUUID") { $0.count == 16 }
     do { state = try DocumentStore.State(transaction, keyspaces.meta) } catch {
@@ -107,7 +106,8 @@ final class DocumentCheck {
     }
     try checkBody(
       record.body, keyCount: record.keyCount, subject, "its body",
-      at: BlobCheck.Place(keyspace: isTombstone ? keyspaces.deleted : keyspaces.docs, key: [UInt8](copying: id)))
+      at: BlobCheck.Place(
+        keyspace: isTombstone ? keyspaces.deleted : keyspaces.docs, key: [UInt8](copying: id)))
     try tree.decode(record.tree)
     if let history = record.history {
       // What is pruned and still stored has its bodies, too.
@@ -254,7 +254,9 @@ final class DocumentCheck {
       last = [UInt8](copying: id)
       var hasHistory = false
       for keyspace in [keyspaces.docs, keyspaces.deleted] {
-        let found = try transaction.read(id, in: keyspace) { hasHistory = try DocumentRecord($0).history != nil }
+        let found = try transaction.read(id, in: keyspace) {
+          hasHistory = try DocumentRecord($0).history != nil
+        }
         if found { break }
       }
       if !hasHistory {
@@ -275,7 +277,9 @@ final class DocumentCheck {
       counts[5, default: 0] += 1
       try check.step()
       let name = String(copying: id)
-      if try !transaction.contains(id, in: keyspaces.docs), try !transaction.contains(id, in: keyspaces.deleted) {
+      if try !transaction.contains(id, in: keyspaces.docs),
+        try !transaction.contains(id, in: keyspaces.deleted)
+      {
         try check.report("keyspace expirations", "'\(name)' expires, and there is no such document")
       }
       let key = [UInt8](copying: time) + [UInt8](copying: id)
@@ -289,6 +293,23 @@ final class DocumentCheck {
     let byTime = try transaction.count(of: keyspaces.expiry)
     if byTime != found {
       try check.report("keyspace expiry", "it has \(byTime) entries, and \(found) documents expire")
+    }
+  }
+
+  // MARK: Checksums
+
+  /// Each entry, also where what it says could be right.
+  private func checkChecksums(_ transaction: ChecksummedReadTransaction) throws {
+    for name in EntryChecksums.keyspaceNames {
+      try check.part("keyspace \(name)") {
+        try transaction.forEachChecksum(in: name) { key, isRight in
+          try check.step()
+          guard !isRight else { return }
+          try check.report(
+            "keyspace \(name)",
+            "the entry \(EntryChecksums.words(for: key)) doesn't have the checksum that it was written with")
+        }
+      }
     }
   }
 

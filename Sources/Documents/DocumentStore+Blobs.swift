@@ -63,8 +63,7 @@ extension DocumentStore {
     // Between transactions: whoever puts a blob in place from now on marks its file.
     try exclusively { begun = try blobs.beginSweep() }
     guard let sweep = begun else { return nil }
-    let sequence = try context.engine.readRepeating { transaction in
-      let context = context
+    let sequence = try withSnapshot { transaction, context in
       if !sweep.isEmpty {
         for keyspace in [
           context.keyspaces.docs, context.keyspaces.deleted, context.keyspaces.bodies,
@@ -87,7 +86,7 @@ extension DocumentStore {
   public func finish(_ removal: BlobRemoval) throws -> BlobSweep.Result {
     var result = BlobSweep.Result()
     try exclusively {
-      try context.engine.read { transaction in
+      try withSnapshot { transaction, context in
         let keyspaces = context.keyspaces
         // What a new revision names is under a new sequence: as its document's body, or aside.
         let since = KeyRange(

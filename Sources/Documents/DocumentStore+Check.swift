@@ -17,7 +17,7 @@ extension DocumentStore {
 
   /// Looks for faults in one snapshot, beside writers: the engine's file with the engine's own check, then documents,
   /// revision trees, changes, bodies kept aside, counts, blobs by their lengths, and what was added. `deep` also
-  /// looks into every body, and reads every blob. Empty when all is sound.
+  /// looks at every checksum, into every body, and reads every blob. Empty when all is sound.
   ///
   /// At most `limit` faults are found. `others` are parts of this check alone, at its end. `progress` is called with the number of entries looked at now and then; what it
   /// throws ends the check and is rethrown.
@@ -29,8 +29,7 @@ extension DocumentStore {
     var faults = try context.engine.checkIntegrity().map { IntegrityFault("engine", $0) }
     guard faults.count < limit else { return Array(faults.prefix(limit)) }
     do {
-      faults += try context.engine.read { transaction in
-        let context = context
+      faults += try withSnapshot(attempts: 1) { transaction, context in
         let documents = DocumentSnapshot(self, transaction, context, isOfBatch: false)
         defer { documents.end() }
         let check = IntegrityCheck(

@@ -17,7 +17,7 @@ extension DocumentStore {
   ///
   /// One step back is remembered, as Couchbase Lite does: a copy of a copy goes on where its own original stopped.
   public static func assignNewUUIDs(in engine: any StorageEngine) throws {
-    try engine.writeRepeating { transaction in
+    try engine.writeEntries { transaction in
       guard let meta = try transaction.keyspace(named: "meta"),
         let privateUUID = try transaction.bytes(Array("privateUUID".utf8), in: meta)
       else { throw DocumentError(.damaged, "the database's own records can't be read in \(engine.path)") }

@@ -40,8 +40,7 @@ extension DocumentStore {
 
   /// The sequence of the last commit, also inside a batch.
   private func committedSequence() throws -> UInt64 {
-    let context = context
-    return try context.engine.readRepeating { try State($0, context.keyspaces.meta).lastSequence }
+    try withSnapshot { try State($0, $1.keyspaces.meta).lastSequence }
   }
 
   /// The stored changes after a sequence and up to another, at most `limit`, as observers are told, and up to where
@@ -49,8 +48,7 @@ extension DocumentStore {
   func observedChanges(after begin: UInt64, upTo end: UInt64, limit: Int, of documentID: String?) throws -> (
     changes: [DocumentChange], reached: UInt64
   ) {
-    let context = context
-    return try context.engine.readRepeating { transaction in
+    try withSnapshot { transaction, context in
       var found: [DocumentChange] = []
       guard documentID == nil else {
         let change = try documentID.flatMap { try observed($0, nil, transaction, context) }

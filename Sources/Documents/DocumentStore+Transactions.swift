@@ -18,12 +18,7 @@ extension DocumentStore {
     if isInBatch, let transaction = writer.transaction, let context = writer.contextOfNow {
       return try body(transaction, context)
     }
-    return try repeating(.snapshotExpired, attempts: attempts) {
-      let context = context
-      let transaction = try context.engine.beginRead()
-      defer { transaction.end() }
-      return try body(transaction, context)
-    }
+    return try withSnapshot(attempts: attempts, body)
   }
 
   /// Runs `body` while nothing is written and all that was is committed: for who replaces the engine. Throws
@@ -82,7 +77,7 @@ extension DocumentStore {
             commitFailed.store(false, ordering: .relaxed)
             writer.indexes = nil
           }
-          try writer.begin(transaction, context, isObserved: feed.isActive)
+          try writer.begin(context.checked(transaction), context, isObserved: feed.isActive)
           batchThread.store(thread, ordering: .relaxed)
           defer {
             batchThread.store(0, ordering: .relaxed)
@@ -158,7 +153,7 @@ extension StorageEngine {
   }
 
   /// `write` for a body that can be run again when it meets another transaction.
-  func writeRepeating(_ body: (any WriteTransaction) throws -> Void) throws {
+  func writeRepeating<Result>(_ body: (any WriteTransaction) throws -> Result) throws -> Result {
     try repeating(.conflict) { try write(body) }
   }
 }

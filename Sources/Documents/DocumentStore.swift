@@ -7,7 +7,7 @@ import Synchronization
   import Glibc
 #endif
 
-// The keyspaces of a database:
+// The keyspaces of a database. Every entry's value ends with a checksum (EntryChecksums.swift), which is left out here:
 //
 //   meta       name → value                        see below
 //   docs       document ID → DocumentRecord        live documents
@@ -21,7 +21,7 @@ import Synchronization
 //   expirations  document ID → time                the same by document
 //   local        name → LocalDocument.swift        local documents; made with the first one
 //
-//   meta/format       version:u8 = 1, or 2 once there was an index
+//   meta/format       version:u8 (DocumentStore+Format.swift)
 //   meta/publicUUID   16 bytes
 //   meta/privateUUID  16 bytes
 //   meta/previousPrivateUUID  16 bytes, in a copy: the private UUID of what it was copied from
@@ -43,15 +43,19 @@ public final class DocumentStore: Sendable {
     public var keepsReplacedBodies: Bool
     /// How many revisions of a deep history are stored together; a record keeps up to twice as many. For tests.
     package var revisionsPerBlock = 32
+    /// Whether every entry that is read is held against its checksum.
+    public var verifiesChecksums: Bool
     /// The kinds of indexes that are known. A database with another can only be read.
     public var indexKinds: [any IndexKind]
 
     /// Options; see the properties.
     public init(
-      maximumTreeDepth: Int? = nil, keepsReplacedBodies: Bool = true, indexKinds: [any IndexKind] = []
+      maximumTreeDepth: Int? = nil, keepsReplacedBodies: Bool = true, verifiesChecksums: Bool = false,
+      indexKinds: [any IndexKind] = []
     ) {
       self.maximumTreeDepth = maximumTreeDepth.flatMap { $0 < 1 ? nil : $0 }
       self.keepsReplacedBodies = keepsReplacedBodies
+      self.verifiesChecksums = verifiesChecksums
       self.indexKinds = indexKinds
     }
   }
@@ -64,16 +68,31 @@ public final class DocumentStore: Sendable {
   final class Context: Sendable {
     let engine: any StorageEngine
     let keyspaces: Keyspaces
+    /// Nil for documents of an earlier format, which are only read.
+    let checksums: EntryChecksums?
+    /// Whether every entry that is read is held against its checksum.
+    let verifiesChecksums: Bool
     let sharedKeys: SharedKeys
     let maximumTreeDepth: Int
 
     init(
-      engine: any StorageEngine, keyspaces: Keyspaces, sharedKeys: SharedKeys, maximumTreeDepth: Int
+      engine: any StorageEngine, keyspaces: Keyspaces, checksums: EntryChecksums?, verifiesChecksums: Bool,
+      sharedKeys: SharedKeys, maximumTreeDepth: Int
     ) {
       self.engine = engine
       self.keyspaces = keyspaces
+      self.checksums = checksums
+      self.verifiesChecksums = verifiesChecksums
       self.sharedKeys = sharedKeys
       self.maximumTreeDepth = maximumTreeDepth
+    }
+
+    /// The same with other shared keys or another depth.
+    func with(sharedKeys: SharedKeys? = nil, maximumTreeDepth: Int? = nil) -> Context {
+      Context(
+        engine: engine, keyspaces: keyspaces, checksums: checksums, verifiesChecksums: verifiesChecksums,
+        sharedKeys: sharedKeys ?? self.sharedKeys, maximumTreeDepth: maximumTreeDepth ?? self.maximumTreeDepth
+      )
     }
   }
 
@@ -109,30 +128,20 @@ public final class DocumentStore: Sendable {
   /// The indexes of a committed state, as read last.
   let lastCatalog = Lock<IndexCatalog>(.empty)
 
-  /// What a new database begins with, and what it has once there is an index: releases that don't maintain
-  /// indexes must not write to it.
-  static let formatVersion: UInt8 = 1
-  static let formatVersionWithIndexes: UInt8 = 2
-
-  /// Opens the documents in `engine`, or makes an empty set of them.
+  /// Opens the documents in `engine`, or makes an empty set of them. Those of an earlier format are converted, in one
+  /// transaction; an engine that was opened for reading only is read as it is.
   ///
   /// Throws `unsupportedVersion` for a format of a later release and `damaged` for one that can't be read.
   public init(engine: any StorageEngine, options: Options = Options(), blobs: BlobStore? = nil) throws {
     self.options = options
     self.blobs = blobs
-    let isComplete = try engine.read { transaction in
-      let format = try transaction.keyspace(named: "meta").flatMap {
-        try transaction.bytes(Array("format".utf8), in: $0)
-      }
-      // The youngest keyspace: a database may be older.
-      guard format == [DocumentStore.formatVersion], !engine.isReadOnly else { return format != nil }
-      return try transaction.keyspace(named: "expirations") != nil
-    }
-    if !isComplete {
-      guard !engine.isReadOnly else {
+    let format = try engine.readRepeating { try DocumentStore.storedFormat($0, in: engine.path) }
+    if engine.isReadOnly {
+      guard format != nil else {
         throw DocumentError(.notFound, "there is no database in \(engine.path)")
       }
-      try engine.writeRepeating { transaction in try DocumentStore.create(in: transaction) }
+    } else if format != DocumentStore.formatVersion {
+      try engine.writeRepeating { try DocumentStore.create(in: $0, location: engine.path) }
     }
     let opened = try engine.readRepeating { transaction in
       try DocumentStore.load(from: transaction, engine: engine, options)
@@ -146,28 +155,16 @@ public final class DocumentStore: Sendable {
     writer = try DocumentWriter(options: options, blobs: blobs)
   }
 
-  private static func create(in transaction: any WriteTransaction) throws {
-    let meta = try transaction.createKeyspace("meta", shape: .entries)
-    let shapes: [(String, KeyspaceShape)] = [
-      ("docs", .documents), ("deleted", .documents), ("changes", .sequences), ("bodies", .sequences),
-      ("conflicts", .sequences), ("expiry", .entries), ("expirations", .entries),
-    ]
-    for (name, shape) in shapes where try transaction.keyspace(named: name) == nil {
-      _ = try transaction.createKeyspace(name, shape: shape)
-    }
-    // Another process may have been first.
-    guard try transaction.bytes(Array("format".utf8), in: meta) == nil else { return }
-    try transaction.put(Array("format".utf8), [formatVersion], in: meta)
-    for name in ["publicUUID", "privateUUID"] {
-      try transaction.put(Array(name.utf8), randomUUID(), in: meta)
-    }
-  }
-
+  /// What is needed of the documents in the engine's own transaction.
   private static func load(
-    from transaction: any ReadTransaction, engine: any StorageEngine, _ options: Options
+    from plain: any ReadTransaction, engine: any StorageEngine, _ options: Options
   ) throws -> (
     context: Context, publicUUID: [UInt8], privateUUID: [UInt8], indexes: IndexCatalog
   ) {
+    let hasChecksums = try storedFormat(plain, in: engine.path) == formatVersion
+    let checksums = hasChecksums ? try EntryChecksums(plain) : nil
+    let transaction =
+      checksums.map { ChecksummedReadTransaction(plain, $0, verifies: options.verifiesChecksums) } ?? plain
     func keyspace(_ name: String) throws -> Keyspace {
       guard let keyspace = try transaction.keyspace(named: name) else {
         throw DocumentError(.damaged, "the keyspace \(name) is missing in \(engine.path)")
@@ -181,21 +178,15 @@ public final class DocumentStore: Sendable {
     func meta(_ name: String) throws -> [UInt8]? {
       try transaction.bytes(Array(name.utf8), in: keyspaces.meta)
     }
-    let format = try meta("format")
-    if let version = format?.first, version > formatVersionWithIndexes {
-      throw DocumentError(
-        .unsupportedVersion,
-        "the documents in \(engine.path) are of format \(version); this release knows \(formatVersionWithIndexes)"
-      )
-    }
-    guard format == [formatVersion] || format == [formatVersionWithIndexes],
+    guard
       let publicUUID = try meta("publicUUID"), publicUUID.count == 16,
       let privateUUID = try meta("privateUUID"), privateUUID.count == 16
     else { throw DocumentError(.damaged, "the database's own records can't be read in \(engine.path)") }
     let sharedKeys = try loadSharedKeys(transaction, keyspaces.meta)
     let depth = try options.maximumTreeDepth ?? storedTreeDepth(transaction, keyspaces.meta)
     let context = Context(
-      engine: engine, keyspaces: keyspaces, sharedKeys: sharedKeys,
+      engine: engine, keyspaces: keyspaces, checksums: checksums,
+      verifiesChecksums: options.verifiesChecksums, sharedKeys: sharedKeys,
       maximumTreeDepth: depth ?? defaultTreeDepth)
     let indexes = try IndexCatalog.load(
       State(transaction, keyspaces.meta).indexGeneration, transaction, keyspaces.meta)
@@ -224,29 +215,27 @@ public final class DocumentStore: Sendable {
 
   /// Makes later operations use `engine`, which holds the same data (after a compaction into a new file).
   public func replaceEngine(_ engine: any StorageEngine) throws {
-    let opened = try engine.read { transaction in
-      try DocumentStore.load(from: transaction, engine: engine, options)
-    }
-    current.withLock { $0 = opened.context }
+    _ = try engine.readRepeating { try replaceContext(from: $0, engine) }
+  }
+
+  /// Makes later operations use what is found in a transaction of an engine.
+  func replaceContext(from transaction: any ReadTransaction, _ engine: any StorageEngine) throws -> Context {
+    let opened = try DocumentStore.load(from: transaction, engine: engine, options).context
+    current.withLock { $0 = opened }
+    return opened
   }
 
   /// Remembers shared keys that a committed transaction added, or that a reader found.
   func publish(_ sharedKeys: SharedKeys) {
     current.withLock { context in
       guard sharedKeys.count > context.sharedKeys.count else { return }
-      context = Context(
-        engine: context.engine, keyspaces: context.keyspaces, sharedKeys: sharedKeys,
-        maximumTreeDepth: context.maximumTreeDepth)
+      context = context.with(sharedKeys: sharedKeys)
     }
   }
 
   /// Makes later transactions prune to `depth`.
   func publish(maximumTreeDepth depth: Int) {
-    current.withLock { context in
-      context = Context(
-        engine: context.engine, keyspaces: context.keyspaces, sharedKeys: context.sharedKeys,
-        maximumTreeDepth: depth)
-    }
+    current.withLock { $0 = $0.with(maximumTreeDepth: depth) }
   }
 
   // MARK: Counting

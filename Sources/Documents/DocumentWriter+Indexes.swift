@@ -79,8 +79,6 @@ extension DocumentWriter {
       let generation = try nextIndexGeneration()
       let record = IndexRecord(name: name, kind: kind.name, number: generation, definition: definition)
       try transaction.put(IndexRecord.key(name), record.encoded, in: keyspaces.meta)
-      try transaction.put(
-        Array("format".utf8), [DocumentStore.formatVersionWithIndexes], in: keyspaces.meta)
       let sharedKeys = keys.snapshot()
       try kind.create(
         record, of: IndexedDocuments(transaction, keyspaces.docs, sharedKeys), in: transaction)

@@ -110,9 +110,7 @@ final class DocumentWriter {
   var contextOfNow: DocumentStore.Context? {
     guard let context, keys.hasAdditions else { return context }
     if let lastContext, lastContext.sharedKeys.count == keys.count { return lastContext }
-    let now = DocumentStore.Context(
-      engine: context.engine, keyspaces: context.keyspaces, sharedKeys: keys.snapshot(),
-      maximumTreeDepth: context.maximumTreeDepth)
+    let now = context.with(sharedKeys: keys.snapshot())
     lastContext = now
     return now
   }

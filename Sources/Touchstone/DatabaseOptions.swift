@@ -27,6 +27,9 @@ public struct DatabaseOptions: Sendable {
   public var maximumTreeDepth: Int?
   /// Whether the bodies of replaced revisions stay until `compact()`, or until `compaction` drops them.
   public var keepsReplacedBodies: Bool
+  /// Whether each stored entry that is read is held against its checksum: a damaged one then throws `damaged`. Without,
+  /// `Database.check(deep:)` and `Database.compare` do. Index entries have no checksums.
+  public var verifiesChecksums: Bool
   /// How many revisions of a deep history are stored together (`DocumentStore.Options`). For tests.
   package var revisionsPerBlock: Int?
   /// When the database is compacted by itself.
@@ -44,8 +47,9 @@ public struct DatabaseOptions: Sendable {
   public init(
     engine: EngineName? = nil, requireEngine: Bool = false, creation: EngineOptions.Creation = .openOrCreate,
     isReadOnly: Bool = false, durability: Durability = .normal, key: UserKey? = nil,
-    maximumTreeDepth: Int? = nil, keepsReplacedBodies: Bool = true, compaction: CompactionPolicy = .standard,
-    cacheBytes: Int = 16 << 20, libraryPath: String? = nil, upgrade: UpgradeOptions? = nil
+    maximumTreeDepth: Int? = nil, keepsReplacedBodies: Bool = true, verifiesChecksums: Bool = false,
+    compaction: CompactionPolicy = .standard, cacheBytes: Int = 16 << 20, libraryPath: String? = nil,
+    upgrade: UpgradeOptions? = nil
   ) {
     self.engine = engine
     self.requireEngine = requireEngine
@@ -55,6 +59,7 @@ public struct DatabaseOptions: Sendable {
     self.key = key
     self.maximumTreeDepth = maximumTreeDepth
     self.keepsReplacedBodies = keepsReplacedBodies
+    self.verifiesChecksums = verifiesChecksums
     self.compaction = compaction
     self.cacheBytes = cacheBytes
     self.libraryPath = libraryPath

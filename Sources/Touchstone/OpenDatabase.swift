@@ -325,7 +325,7 @@ final class OpenDatabase: Sendable {
   private static func storeOptions(_ options: DatabaseOptions) -> DocumentStore.Options {
     var store = DocumentStore.Options(
       maximumTreeDepth: options.maximumTreeDepth, keepsReplacedBodies: options.keepsReplacedBodies,
-      indexKinds: [ValueIndexKind(), FullTextIndexKind()])
+      verifiesChecksums: options.verifiesChecksums, indexKinds: [ValueIndexKind(), FullTextIndexKind()])
     if let revisions = options.revisionsPerBlock { store.revisionsPerBlock = revisions }
     return store
   }

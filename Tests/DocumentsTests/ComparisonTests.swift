@@ -249,7 +249,7 @@ import Touchstone
 
 /// Changes the stored record of a document behind the database's back.
 private func replant(_ database: Database, _ id: String, _ change: ([UInt8]) -> [UInt8]) throws {
-  try database.engine.write { (transaction: any WriteTransaction) throws -> Void in
+  try database.engine.writeEntries { (transaction: any WriteTransaction) throws -> Void in
     let docs = try #require(try transaction.keyspace(named: "docs"))
     let record = try #require(try transaction.bytes(Array(id.utf8), in: docs))
     let changed = change(record)
@@ -259,7 +259,7 @@ private func replant(_ database: Database, _ id: String, _ change: ([UInt8]) -> 
 
 /// Changes all bodies that lie aside.
 private func plantBody(_ database: Database, _ keyspace: String, _ change: ([UInt8]) -> [UInt8]) throws {
-  try database.engine.write { (transaction: any WriteTransaction) throws -> Void in
+  try database.engine.writeEntries { (transaction: any WriteTransaction) throws -> Void in
     let bodies = try #require(try transaction.keyspace(named: keyspace))
     var found: [([UInt8], [UInt8])] = []
     try transaction.scan(bodies) { key, value in

@@ -1,3 +1,4 @@
+import Documents
 import Storage
 import TestSupport
 import Testing
@@ -95,7 +96,7 @@ import Touchstone
         let database = try Database.open(name, in: directory.path, options: options)
         try fill(database)
         var victims: [(String, [UInt8], [UInt8])] = []
-        try database.engine.read { transaction in
+        try database.engine.readEntries { transaction in
           for (name, keyspace) in try transaction.keyspaces() {
             try transaction.scan(keyspace) { key, value in
               victims.append((name, [UInt8](copying: key), [UInt8](copying: value)))
@@ -105,7 +106,7 @@ import Touchstone
         }
         // The same order on every run of a seed.
         victims.sort { $0.0 != $1.0 ? $0.0 < $1.0 : $0.1.lexicographicallyPrecedes($1.1) }
-        try database.engine.write { (transaction: any WriteTransaction) throws -> Void in
+        let damage = { (transaction: any WriteTransaction) throws -> Void in
           for _ in 0..<(1 + round % 3) {
             guard let victim = victims.randomElement(using: &random) else { return }
             var (key, value) = (victim.1, victim.2)
@@ -130,6 +131,12 @@ import Touchstone
             }
             try transaction.put(key, value, in: keyspace)
           }
+        }
+        // With checksums that say it is right, and without.
+        if round.isMultiple(of: 2) {
+          try database.engine.writeEntries(damage)
+        } else {
+          try database.engine.write(damage)
         }
         exercise(database, &random)
         try database.close()

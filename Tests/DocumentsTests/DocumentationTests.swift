@@ -17,7 +17,7 @@ import Touchstone
     let example = try #require(page.components(separatedBy: "at sequence 1 is\n\n").dropFirst().first)
     // The bytes stand before the words, with at least two spaces between.
     var expected = ""
-    for line in example.split(separator: "\n").prefix(3) {
+    for line in example.split(separator: "\n").prefix(4) {
       expected += line.trimmingCharacters(in: .whitespaces).components(separatedBy: "  ")[0]
         .replacingOccurrences(of: " ", with: "")
     }

@@ -25,7 +25,7 @@ import Touchstone
 
   /// The version of the record of "a", the revisions in it, and the blocks beside it.
   private func layout(_ database: Database) throws -> (version: UInt8, revisions: Int, blocks: Int) {
-    try database.engine.read { transaction in
+    try database.engine.readEntries { transaction in
       var found = (UInt8(0), 0, 0)
       for name in ["docs", "deleted"] {
         guard let keyspace = try transaction.keyspace(named: name),

@@ -163,7 +163,7 @@ import Touchstone
 
   /// The tree of "a" as it is stored.
   private func storedTree(_ database: Database) throws -> [UInt8] {
-    try database.engine.read { transaction in
+    try database.engine.readEntries { transaction in
       for name in ["docs", "deleted"] {
         if let keyspace = try transaction.keyspace(named: name),
           let record = try transaction.bytes(Array("a".utf8), in: keyspace)

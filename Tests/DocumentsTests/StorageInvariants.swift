@@ -10,7 +10,7 @@ func storageFaults(_ database: Database) throws -> [String] {
 
 func storageFaults(_ engine: any StorageEngine) throws -> [String] {
   var faults: [String] = []
-  try engine.read { transaction in
+  try engine.readEntries { transaction in
     func keyspace(_ name: String) throws -> Keyspace {
       guard let keyspace = try transaction.keyspace(named: name) else {
         throw DocumentError(.damaged, "there is no keyspace \(name)")

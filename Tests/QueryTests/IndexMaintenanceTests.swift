@@ -234,7 +234,7 @@ import Testing
       try database.deleteIndex(index.name)
       let record = IndexRecord(
         name: "x", kind: "value", number: 999, definition: index.definition.encoded)
-      try database.engine.write { transaction in
+      try database.engine.writeEntries { transaction in
         let docs = try #require(try transaction.keyspace(named: "docs"))
         try ValueIndexKind(memoryLimit: 2_000).create(
           record, of: IndexedDocuments(transaction, docs, database.store.sharedKeys), in: transaction)

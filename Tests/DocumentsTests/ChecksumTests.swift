@@ -1,0 +1,217 @@
+import Foundation
+import Storage
+import TestSupport
+import Testing
+
+@testable import Documents
+@testable import Touchstone
+
+/// Every stored entry of documents ends with a checksum, which finds what was changed behind the library's back.
+@Suite("Checksums of entries") struct ChecksumTests {
+  /// Something in each of the documents' own keyspaces.
+  private func fill(_ database: Database) throws {
+    for number in 0..<6 {
+      try database.save("doc\(number)", ["n": .int(Int64(number)), "text": "some words"])
+    }
+    try database.save("doc0", ["n": 10])
+    try database.apply(PulledRevision(id: "doc1", history: ["2-bb", "1-aa"], body: ["pulled": true]))
+    try database.delete("doc5")
+    for number in 0..<9 { try database.save("deep", ["n": .int(Int64(number))]) }
+    try database.setExpiration(of: "doc2", at: Date(timeIntervalSince1970: 4_000_000_000))
+    try database.saveLocalDocument("local", ["a": 1])
+    try database.createIndex("byN", on: ["n"])
+  }
+
+  private func withFilled(_ engine: EngineName, _ body: (Database) throws -> Void) throws {
+    try withDatabase(engine, { $0.revisionsPerBlock = 2 }) { database in
+      try fill(database)
+      try body(database)
+    }
+  }
+
+  /// CRC-32C a bit at a time, as RFC 3720 defines it.
+  private func naive(_ bytes: [UInt8]) -> UInt32 {
+    var register = UInt32.max
+    for byte in bytes {
+      register ^= UInt32(byte)
+      for _ in 0..<8 { register = register & 1 == 1 ? register >> 1 ^ 0x82F6_3B78 : register >> 1 }
+    }
+    return ~register
+  }
+
+  private func stored(_ database: Database, _ name: String) throws -> [(key: [UInt8], value: [UInt8])] {
+    try database.engine.read { transaction in
+      var entries: [(key: [UInt8], value: [UInt8])] = []
+      let keyspace = try #require(try transaction.keyspace(named: name), "\(name)")
+      try transaction.scan(keyspace) { key, value in
+        entries.append(([UInt8](copying: key), [UInt8](copying: value)))
+        return true
+      }
+      return entries
+    }
+  }
+
+  private func put(_ database: Database, _ name: String, _ key: [UInt8], _ value: [UInt8]) throws {
+    try database.engine.write { transaction in
+      try transaction.put(key, value, in: try #require(try transaction.keyspace(named: name)))
+    }
+  }
+
+  @Test("the checksum is that of RFC 3720") func vectors() {
+    func checksum(_ bytes: [UInt8]) -> UInt32 {
+      var whole = CRC32C()
+      whole.add(bytes.span.bytes)
+      // In two pieces as well.
+      var pieces = CRC32C()
+      pieces.add(Array(bytes.prefix(bytes.count / 3)).span.bytes)
+      pieces.add(Array(bytes.dropFirst(bytes.count / 3)).span.bytes)
+      #expect(whole.value == pieces.value && whole.value == naive(bytes))
+      return whole.value
+    }
+    #expect(checksum([UInt8](repeating: 0, count: 32)) == 0x8A91_36AA)
+    #expect(checksum([UInt8](repeating: 0xFF, count: 32)) == 0x62A8_AB43)
+    #expect(checksum(Array(0..<32)) == 0x46DD_794E)
+    #expect(checksum(Array("123456789".utf8)) == 0xE306_9283)
+    #expect(checksum([]) == 0)
+  }
+
+  @Test("every entry ends with the checksum that docs/documents.md describes", arguments: allEngines)
+  func layout(_ engine: EngineName) throws {
+    try withFilled(engine) { database in
+      for name in EntryChecksums.keyspaceNames {
+        let entries = try stored(database, name)
+        #expect(!entries.isEmpty, "\(name)")
+        for (key, value) in entries {
+          let expected = naive(Array(name.utf8) + [0] + key + value.dropLast(4))
+          #expect(
+            value.suffix(4).reversed().reduce(UInt32(0)) { $0 << 8 | UInt32($1) } == expected, "\(name)")
+        }
+      }
+      #expect(try database.check(deep: true) == [])
+    }
+  }
+
+  @Test("each changed bit of each entry is found", arguments: allEngines)
+  func changedEntries(_ engine: EngineName) throws {
+    try withSeed { random in
+      try withFilled(engine) { database in
+        for name in EntryChecksums.keyspaceNames {
+          for (key, value) in try stored(database, name) {
+            // A database without its format has no entries to check.
+            if name == "meta", key == Array("format".utf8) { continue }
+            var changed = value
+            changed[Int.random(in: 0..<value.count, using: &random)] ^=
+              1 << UInt8.random(in: 0..<8, using: &random)
+            try put(database, name, key, changed)
+            let faults = try database.check(deep: true).map(\.description)
+            #expect(faults.contains { $0.contains("checksum") }, "\(name) \(key) \(faults)")
+            #expect(
+              code { try database.engine.readEntries { try readAll($0) } } == .damaged, "\(name) \(key)")
+            try put(database, name, key, value)
+          }
+        }
+        // Under another key, and in another keyspace, an entry is wrong as well.
+        let (key, value) = try #require(try stored(database, "docs").first)
+        try put(database, "docs", key + [0x31], value)
+        #expect(try database.check(deep: true).contains { $0.problem.contains("checksum") })
+        try database.engine.write {
+          _ = try $0.delete((key + [0x31]).span.bytes, in: try #require(try $0.keyspace(named: "docs")))
+        }
+        try put(database, "local", key, value)
+        #expect(try database.check(deep: true).contains { $0.problem.contains("checksum") })
+      }
+    }
+  }
+
+  /// Reads every entry in every way.
+  private func readAll(_ transaction: any ReadTransaction) throws {
+    for (name, keyspace) in try transaction.keyspaces() where EntryChecksums.keyspaceNames.contains(name) {
+      let cursor = try transaction.cursor(in: keyspace, .all)
+      while try cursor.next() {
+        try cursor.withEntry { key, _ in _ = try transaction.bytes(at: key, in: keyspace) }
+      }
+    }
+  }
+
+  @Test("with verifiesChecksums what is damaged is refused on every way of reading", arguments: allEngines)
+  func verifying(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    var options = try options(engine)
+    var database = try Database.open("a", in: directory.path, options: options)
+    try fill(database)
+    let key = Array("doc3".utf8)
+    var value = try #require(try stored(database, "docs").first { $0.key == key }).value
+    // In the text of the body: what it says could be right.
+    let place = try #require(value.firstRange(of: Array("words".utf8))).lowerBound
+    value[place] = UInt8(ascii: "l")
+    try put(database, "docs", key, value)
+    #expect(try database.document("doc3")?["text"].string == "some lords")
+    #expect(throws: DocumentError.self) { try database.compare(with: database) { _ in } }
+    try database.close()
+    options.verifiesChecksums = true
+    database = try Database.open("a", in: directory.path, options: options)
+    #expect(code { _ = try database.document("doc3") } == .damaged)
+    #expect(try database.document("doc4")?["text"].string == "some words")
+    #expect(code { try database.read { try $0.forEachDocument { _ in true } } } == .damaged)
+    #expect(code { try database.save("doc3", ["n": 3]) } == .damaged)
+    for text in [
+      "SELECT text FROM _", "SELECT text FROM _ WHERE n = 3", "SELECT text FROM _ WHERE META().id = 'doc3'",
+      "SELECT a.n FROM _ AS a JOIN _ AS b ON META(b).id = 'doc3' WHERE b.text = 'some lords'",
+    ] {
+      #expect(code { _ = try database.query(text).run() } == .damaged, "\(text)")
+    }
+    #expect(try database.query("SELECT text FROM _ WHERE META().id = 'doc4'").run().count == 1)
+    try database.close()
+  }
+
+  @Test("a flipped bit of a file is an error or changes nothing", arguments: [EngineName.lmdb, .sqlite])
+  func flippedFiles(_ engine: EngineName) throws {
+    try withSeed { random in
+      let directory = TemporaryDirectory()
+      var options = try options(engine)
+      options.verifiesChecksums = true
+      var database = try Database.open("a", in: directory.path, options: options)
+      try database.inBatch {
+        for number in 0..<200 {
+          try database.save(
+            "doc\(number)",
+            ["n": .int(Int64(number)), "text": .string(String(repeating: "text ", count: number))])
+        }
+      }
+      func content() throws -> [String] {
+        try database.read { snapshot in
+          var lines: [String] = []
+          try snapshot.forEachDocument(order: .ascending) { view in
+            lines.append("\(view.id) \(try view.revisionID()) \(try view.document().json())")
+            return true
+          }
+          return lines
+        }
+      }
+      let expected = try content()
+      let file = database.engineFile
+      try database.close()
+      let whole = try Data(contentsOf: URL(fileURLWithPath: file))
+      var refused = 0
+      for _ in 0..<60 {
+        var changed = whole
+        // The pages at the front are the library's own.
+        changed[Int.random(in: 8_192..<whole.count, using: &random)] ^=
+          1 << UInt8.random(in: 0..<8, using: &random)
+        try changed.write(to: URL(fileURLWithPath: file))
+        do {
+          database = try Database.open("a", in: directory.path, options: options)
+        } catch {
+          refused += 1
+          continue
+        }
+        defer { try? database.close() }
+        do {
+          // An entry whose key or page went wrong may be missing; what is there is right.
+          #expect(Set(try content()).isSubset(of: expected))
+        } catch { refused += 1 }
+      }
+      #expect(refused > 0)
+    }
+  }
+}

@@ -1,0 +1,180 @@
+import Foundation
+import Storage
+import TestSupport
+import Testing
+
+@testable import Documents
+@testable import Touchstone
+
+/// Documents in the formats of earlier releases.
+@Suite("Formats of documents") struct FormatTests {
+  /// A database that a release wrote which knew format 2, copied to where it may be changed.
+  private func withEarlier(
+    _ engine: EngineName, _ body: (_ directory: String, DatabaseOptions) throws -> Void
+  ) throws {
+    let directory = TemporaryDirectory()
+    let source = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+      .appendingPathComponent("Databases/format-2/\(engine.rawValue)")
+    try FileManager.default.copyItem(atPath: source.path, toPath: directory.path + "/earlier.touchstone")
+    let encrypts = try Engines.type(engine).encrypts
+    try body(directory.path, DatabaseOptions(key: encrypts ? try .raw(Array(0..<32)) : nil))
+  }
+
+  private func format(_ database: Database) throws -> [UInt8]? {
+    try database.engine.read {
+      try $0.bytes(Array("format".utf8), in: #require(try $0.keyspace(named: "meta")))
+    }
+  }
+
+  private func check(_ database: Database) throws {
+    #expect(try database.documentCount == 3)
+    #expect(try database.document("doc1")?.value() == ["name": "castle two", "n": 11])
+    #expect(try database.document("café")?.value() == ["name": "é", "n": 4])
+    #expect(try database.document("doc3", includeDeleted: true)?.isDeleted == true)
+    #expect(try database.revisions(of: "doc1")?.map(\.id.description).last?.hasPrefix("1-") == true)
+    #expect(try database.revisions(of: "doc1")?.last?.body?["n"] == 1)
+    #expect(try database.lastSequence == 7)
+    #expect(try database.query("SELECT META().id FROM _ WHERE n = 11").run().count == 1)
+    #expect(try database.query("SELECT META().id FROM _ WHERE MATCH(words, 'river')").run().count == 1)
+    #expect(try database.check(deep: true) == [])
+  }
+
+  private static let engines: [EngineName] = [.sqlite, .lmdb, .sqlcipher, .lmdbEncrypted]
+
+  @Test("a database of an earlier release is converted once, and then has checksums", arguments: engines)
+  func conversion(_ engine: EngineName) throws {
+    try withEarlier(engine) { directory, options in
+      var uuid = ""
+      for round in 0..<2 {
+        let database = try Database.open("earlier", in: directory, options: options)
+        #expect(try format(database)?.first == 3 && format(database)?.count == 5)
+        try check(database)
+        if round == 0 { uuid = database.publicUUID }
+        #expect(database.publicUUID == uuid)
+        try database.close()
+      }
+      var verifying = options
+      verifying.verifiesChecksums = true
+      let database = try Database.open("earlier", in: directory, options: verifying)
+      try check(database)
+      try database.save("doc1", ["n": 12])
+      #expect(try database.document("doc1")?["n"].int == 12)
+      try database.close()
+    }
+  }
+
+  @Test("opened for reading only, it stays as it is", arguments: engines)
+  func readOnly(_ engine: EngineName) throws {
+    try withEarlier(engine) { directory, options in
+      var options = options
+      options.isReadOnly = true
+      let database = try Database.open("earlier", in: directory, options: options)
+      try check(database)
+      #expect(try format(database) == [2])
+      #expect(throws: (any Error).self) { try database.save("doc1", ["n": 12]) }
+      try database.close()
+    }
+  }
+
+  @Test("whoever reads goes on when somebody else converts it", arguments: [EngineName.sqlite, .lmdb])
+  func convertedMeanwhile(_ engine: EngineName) throws {
+    try withEarlier(engine) { directory, options in
+      let database = try Database.open("earlier", in: directory, options: options)
+      let engine = database.engine
+      try takeChecksumsAway(engine)
+      let reader = try DocumentStore(engine: ReadOnlyEngine(engine))
+      #expect(try reader.document("doc1")?["n"].int == 11)
+      #expect(reader.context.checksums == nil)
+      try engine.write { try DocumentStore.create(in: $0, location: engine.path) }
+      #expect(try reader.document("doc1")?["n"].int == 11)
+      #expect(reader.context.checksums != nil)
+      // (Its indexes are of kinds that it wasn't opened with.)
+      #expect(try reader.check(deep: true).filter { !$0.subject.hasPrefix("index") } == [])
+      try database.close()
+    }
+  }
+
+  @Test("everything that a database holds is converted", arguments: allEngines)
+  func everything(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    var options = try options(engine)
+    options.revisionsPerBlock = 2
+    options.compaction = .off
+    var database = try Database.open("a", in: directory.path, options: options)
+    let reference = try Database.open("b", in: directory.path, options: options)
+    for database in [database, reference] {
+      for number in 0..<300 {
+        try database.save(
+          "doc\(number)", ["n": .int(Int64(number)), "text": .string(String(repeating: "x", count: 9_000))])
+      }
+      try database.apply(PulledRevision(id: "doc1", history: ["2-bb", "1-aa"], body: ["pulled": true]))
+      try database.delete("doc5")
+      for number in 0..<9 { try database.save("deep", ["n": .int(Int64(number))]) }
+      try database.setExpiration(of: "doc2", at: Date(timeIntervalSince1970: 4_000_000_000))
+      try database.saveLocalDocument("local", ["a": 1])
+    }
+    try takeChecksumsAway(database.engine)
+    try database.close()
+    database = try Database.open("a", in: directory.path, options: options)
+    var differences: [String] = []
+    try database.compare(with: reference, sequences: true) { differences.append("\($0)") }
+    #expect(differences == [])
+    #expect(try database.check(deep: true) == [])
+    try database.close()
+    try reference.close()
+  }
+
+  @Test("a format of a later release, and one that is none, are told apart", arguments: allEngines)
+  func others(_ engine: EngineName) throws {
+    for (stored, expected) in [
+      ([4], DocumentError.Code.unsupportedVersion), ([200, 1, 2], .unsupportedVersion), ([0], .damaged),
+      ([], .damaged), ([2, 2], .damaged), ([3], .damaged), ([3, 1, 2, 3, 4], .damaged),
+    ] as [([UInt8], DocumentError.Code)] {
+      let directory = TemporaryDirectory()
+      let database = try Database.open("a", in: directory.path, options: try options(engine))
+      try database.engine.write {
+        try $0.put(Array("format".utf8), stored, in: try #require(try $0.keyspace(named: "meta")))
+      }
+      #expect(code { _ = try DocumentStore(engine: database.engine) } == expected, "\(stored)")
+      try database.close()
+    }
+  }
+
+  /// Makes the documents what an earlier release would have written.
+  private func takeChecksumsAway(_ engine: any StorageEngine) throws {
+    try engine.write { transaction in
+      for (name, keyspace) in try transaction.keyspaces() where EntryChecksums.keyspaceNames.contains(name) {
+        var entries: [(key: [UInt8], value: [UInt8])] = []
+        try transaction.scan(keyspace) { key, value in
+          entries.append(([UInt8](copying: key), [UInt8](copying: value).dropLast(4)))
+          return true
+        }
+        for entry in entries { try transaction.put(entry.key, entry.value, in: keyspace) }
+      }
+      try transaction.put(
+        Array("format".utf8), [2], in: try #require(try transaction.keyspace(named: "meta")))
+    }
+  }
+}
+
+/// An engine that can't be written, over one that can: another process's view of a file.
+private final class ReadOnlyEngine: StorageEngine {
+  private let base: any StorageEngine
+  init(_ base: any StorageEngine) { self.base = base }
+  var name: String { base.name }
+  var library: String { base.library }
+  var path: String { base.path }
+  var durability: Durability { base.durability }
+  var isReadOnly: Bool { true }
+  var settings: [(name: String, value: String)] { base.settings }
+  func beginRead() throws -> any ReadTransaction { try base.beginRead() }
+  func write(_ body: (any WriteTransaction) throws -> Void) throws {
+    throw StorageError(.readOnly, "opened for reading only", path: path)
+  }
+  func statistics() throws -> EngineStatistics { try base.statistics() }
+  func backup(to path: String) throws { try base.backup(to: path) }
+  var compactsInPlace: Bool { base.compactsInPlace }
+  func compact() throws { try base.compact() }
+  func checkIntegrity() throws -> [String] { try base.checkIntegrity() }
+  func close() throws {}
+}
