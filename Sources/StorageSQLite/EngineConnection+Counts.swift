@@ -49,7 +49,10 @@ extension EngineConnection {
   func count(of keyspace: Keyspace) throws -> Int {
     let slot = try slot(of: keyspace)
     let added = slot.pointee.keptDelta + slot.pointee.delta
-    if slot.pointee.countBefore >= 0 { return slot.pointee.countBefore + added }
+    if slot.pointee.countBefore >= 0 {
+      if hasDropped { _ = try storedCount(keyspace) }
+      return slot.pointee.countBefore + added
+    }
     countUse()
     let (entries, highest) = try storedCount(keyspace)
     guard let highest, keyspace.shape != .entries else { return entries + added }

@@ -52,6 +52,8 @@ final class EngineConnection: @unchecked Sendable {
   var touched: [Slot] = []
   /// The writer's: whether a write transaction is open, and why the library ended it when it did.
   var isWriting = false
+  /// The writer's: whether the open transaction has dropped a keyspace. The counts in its slot outlive it.
+  var hasDropped = false
   private var lossReason: StorageError?
 
   private let pin: OpaquePointer

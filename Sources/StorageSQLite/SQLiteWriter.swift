@@ -89,6 +89,7 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
     try run(beginStatement, "beginning to write")
     connection.state.pointee.isLost = false
     connection.isWriting = true
+    connection.hasDropped = false
     let transaction = SQLiteWriteTransaction(self)
     self.transaction = transaction
     return transaction
@@ -226,6 +227,7 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
     let slot = try connection.slot(of: keyspace)
     slot.pointee.finalizeStatements(functions)
     slot.pointee.lastKeyCount = -1
+    connection.hasDropped = true
     let database = connection.connection
     try changing("dropping a keyspace") {
       try database.execute("DELETE FROM keyspaces WHERE number = \(keyspace.number)")

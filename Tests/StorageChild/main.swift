@@ -7,4 +7,5 @@ import StorageSQLite
 let engines = SQLiteEngines.all + [LMDBEngines.lmdb, LMDBEngines.encrypted]
 ConformanceChild.main(
   CommandLine.arguments,
-  engines: engines + engines.map { StrictEngine.type(over: $0, name: "strict(\($0.name))") })
+  engines: engines + engines.map { StrictEngine.type(over: $0, name: "strict(\($0.name))") }, tools: fileTools
+)

@@ -10,15 +10,20 @@ import Storage
 ///
 /// Its arguments are a command, the name of an engine, the key in hexadecimal or `-`, and the command's own.
 public enum ConformanceChild {
+  /// Tools that look at a file of an engine, which nobody has open.
+  public typealias Tools = (_ engine: String, _ path: String, _ key: [UInt8]?) -> [FileTool]
+
   /// Runs the command in `arguments` (the first being the program) with one of `engines`, and ends the process.
-  public static func main(_ arguments: [String], engines: [EngineType]) -> Never {
+  public static func main(
+    _ arguments: [String], engines: [EngineType], tools: @escaping Tools = { _, _, _ in [] }
+  ) -> Never {
     do {
       guard arguments.count >= 4, let engine = engines.first(where: { $0.name == arguments[2] }) else {
         throw ConformanceFailure("usage: storage-child COMMAND ENGINE KEY|- …, not \(arguments)")
       }
       let child = Child(
         engine: engine, key: arguments[3] == "-" ? nil : bytes(hexadecimal: arguments[3]),
-        arguments: Array(arguments[4...]))
+        arguments: Array(arguments[4...]), tools: tools)
       switch arguments[1] {
       case "probe": try child.probe()
       case "commit": try child.commit()
@@ -27,6 +32,7 @@ public enum ConformanceChild {
       case "nobody": try child.readAsNobody()
       case "snapshots": try child.openSnapshots()
       case "keep": try child.keepLentPointer()
+      case "scripts": try child.scripts()
       default: throw ConformanceFailure("unknown command “\(arguments[1])”")
       }
       exit(0)
@@ -53,6 +59,7 @@ struct Child {
   let engine: EngineType
   let key: [UInt8]?
   let arguments: [String]
+  let tools: ConformanceChild.Tools
 
   func options(isReadOnly: Bool = false, creation: EngineOptions.Creation = .openOrCreate) -> EngineOptions {
     EngineOptions(creation: creation, isReadOnly: isReadOnly, durability: .normal, key: key)

@@ -2,8 +2,6 @@ import Storage
 
 extension ConformanceSuite {
   static let cursorBehaviours: [Behaviour] = [
-    Behaviour("random operations agree with a sorted map", { try $0.compareWithSortedMap() }),
-
     Behaviour("a cursor moves both ways, past both ends and back") { suite in
       try suite.withEngine { engine in
         let keyspace = try engine.write { transaction in

@@ -151,6 +151,9 @@ struct Content: Equatable, CustomStringConvertible {
   }
   var tables: [String: Table] = [:]
 
+  /// No keyspaces.
+  init() {}
+
   init(_ engine: any StorageEngine) throws {
     self = try engine.read { try Content($0) }
   }

@@ -90,7 +90,8 @@ public struct ConformanceSuite: Sendable {
   /// Everything that is checked.
   public static let behaviours: [Behaviour] =
     transactionBehaviours + snapshotBehaviours + keyspaceBehaviours + entryBehaviours + cursorBehaviours
-    + followingBehaviours + lendingBehaviours + concurrencyBehaviours + fileBehaviours + upkeepBehaviours
+    + followingBehaviours + lendingBehaviours + scriptBehaviours + concurrencyBehaviours + fileBehaviours
+    + upkeepBehaviours
     + processBehaviours
     + damageBehaviours
     + encryptionBehaviours

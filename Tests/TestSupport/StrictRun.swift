@@ -17,7 +17,12 @@ public let isStrict = getenv("TOUCHSTONE_STRICT").map { String(cString: $0) } ==
 @_cdecl("touchstone_tests_at_load")
 func registerStrictEngines() {
   guard isStrict else { return }
+  // One of so many writes conflicts, when that is asked for.
+  let conflicts = getenv("TOUCHSTONE_STRICT_CONFLICTS").flatMap { Int(String(cString: $0)) }
+  let strictness = Strictness(conflicts: conflicts)
   for name in Engines.names {
-    if let type = try? Engines.type(name) { Engines.register(StrictEngine.type(over: type)) }
+    if let type = try? Engines.type(name) {
+      Engines.register(StrictEngine.type(over: type, strictness: strictness))
+    }
   }
 }

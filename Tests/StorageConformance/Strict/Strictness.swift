@@ -2,8 +2,8 @@ import Storage
 
 /// What a `StrictEngine` may do beyond keeping its promises at their weakest.
 public struct Strictness: Sendable {
-  /// One of so many writes, on average, is rolled back and throws `conflict` after its body has run. Nil: none. The callers
-  /// above the engines don't run a body again yet, so it is off unless a test asks for it.
+  /// One of so many writes, on average, is rolled back and throws `conflict` after its body has run. Nil: none. Bodies that
+  /// take from a source that goes on are run once, and pass it on: so it is off unless it is asked for.
   public var conflicts: Int?
   /// After so many commits a snapshot throws `snapshotExpired`. Nil: never.
   public var snapshotCommits: Int?

@@ -1,0 +1,26 @@
+import StorageConformance
+
+/// What the libraries' own tools say of a file, by the name of its engine.
+func fileTools(_ engine: String, _ path: String, _ key: [UInt8]?) -> [FileTool] {
+  switch engine {
+  case "sqlite", "strict(sqlite)":
+    [FileTool(["sqlite3", path, "PRAGMA integrity_check"], output: "ok")]
+  case "sqlcipher-plain", "strict(sqlcipher-plain)":
+    [FileTool(["sqlcipher", path, "PRAGMA integrity_check"], output: "ok")]
+  case "sqlcipher", "strict(sqlcipher)":
+    [
+      FileTool(
+        [
+          "sqlcipher", path,
+          """
+          PRAGMA key = "x'\((key ?? []).map(hexadecimal).joined())'"; PRAGMA cipher_page_size = 4096;
+          PRAGMA integrity_check;
+          """,
+        ], output: "ok")
+    ]
+  default:
+    [FileTool(["mdb_stat", "-n", "-a", "-e", "-f", path]), FileTool(["mdb_dump", "-n", "-a", path])]
+  }
+}
+
+private func hexadecimal(_ byte: UInt8) -> String { (byte < 16 ? "0" : "") + String(byte, radix: 16) }
