@@ -5,12 +5,25 @@ import Touchstone
 
 /// Cases that the generator has found, as it printed them, and others that it should get right.
 @Suite struct QueryCaseTests {
+  /// Text in both cases, in an index, in so many documents that joins go by hash.
+  private static let caseless =
+    (0..<20).map { "save {\"id\":\"d\($0)\",\"body\":{\"s\":\"\(["a", "A", "b", "B", "c"][$0 % 5])\"}}\n" }
+    .joined()
+    + "index {\"name\":\"i\",\"on\":[\"s\"]}\n"
+
   static let cases: [String] = [
     // Quotients of integers above Int64.max.
     """
     save {"id":"d1","body":{"b":18446744073709551615}}
     query SELECT IDIV(d.b, 2) AS c0, IDIV(d.b, -1) AS c1, IDIV(d.b, d.b) AS c2, IDIV(-1, d.b) AS c3 FROM _ AS d
-    """
+    """,
+    // A comparison with a COLLATE of its own isn't one for a hash join.
+    caseless
+      + "query SELECT META(e).id AS c0 FROM _ AS d LEFT OUTER JOIN _ AS e ON (e.s COLLATE NOCASE) = d.s",
+    caseless + "query SELECT META(e).id AS c0 FROM _ AS d JOIN _ AS e ON e.s = (d.s COLLATE NOCASE)",
+    // Nor is the other bound of a BETWEEN one for an index.
+    caseless + "query SELECT d.s AS c0 FROM _ AS d WHERE d.s BETWEEN ('a' COLLATE NOCASE) AND 'B'",
+    caseless + "query SELECT d.s AS c0 FROM _ AS d WHERE d.s BETWEEN 'A' AND ('b' COLLATE NOCASE)",
   ]
 
   @Test("cases that were wrong are right", arguments: cases) func found(_ text: String) throws {

@@ -356,7 +356,8 @@ struct AccessChoice {
         own.append(condition)
         continue
       }
-      if case .binary(.equal, let left, let right) = condition {
+      // The table tells values apart by their bytes: a comparison under a COLLATE isn't for it.
+      if case .binary(.equal, let left, let right) = condition, !left.isCollated, !right.isCollated {
         if left.sources == [source.name], right.sources.isSubset(of: bound) {
           keys.append(left)
           probes.append(right)

@@ -78,7 +78,8 @@ extension Expression {
       }
       return []
     case .between(let operand, let lower, let upper, negated: false):
-      guard isKey(operand) else { return [] }
+      // A COLLATE of one of the three is for both comparisons.
+      guard isKey(operand), !lower.isCollated, !upper.isCollated else { return [] }
       let lower = isValue(lower) ? KeyBound(value: lower, isInclusive: true) : nil
       let upper = isValue(upper) ? KeyBound(value: upper, isInclusive: true) : nil
       if lower == nil && upper == nil { return [] }
@@ -105,7 +106,7 @@ extension Expression {
 
 extension Expression {
   /// Whether a COLLATE is its outermost part.
-  fileprivate var isCollated: Bool { if case .collate = self { true } else { false } }
+  var isCollated: Bool { if case .collate = self { true } else { false } }
 }
 
 extension KeyCondition {

@@ -11,6 +11,8 @@ struct CaseGenerator {
   var ids: [String] = []
   /// Full-text indexes, and the names of their columns.
   var fullText: [(name: String, columns: [String])] = []
+  /// Whether documents are larger than a page of the engine.
+  var areLarge = false
 
   init(seed: UInt64) { random = SeededGenerator(seed: seed) }
 
@@ -83,6 +85,10 @@ struct CaseGenerator {
     if chance(60) {
       body["t"] = chance(90) ? .string(text()) : .array([scalar(), .string(text()), [scalar()]])
     }
+    if areLarge, chance(60) {
+      body["big"] = .string(
+        String(repeating: one(["a", "B", Self.composed]), count: one([3_000, 3_001, 9_000, 40_000])))
+    }
     // Two properties: their names have other bytes.
     if chance(30) { body[Self.composed] = scalar() }
     if chance(30) { body[Self.decomposed] = scalar() }
@@ -91,7 +97,8 @@ struct CaseGenerator {
 
   /// The steps of a new database.
   mutating func steps() -> [DatabaseStep] {
-    let count = chance(10) ? number(0...2) : number(3...30)
+    let count = chance(10) ? number(0...2) : chance(6) ? number(150...400) : number(3...30)
+    areLarge = chance(15)
     ids = (0..<count).map { "d\($0)" } + [Self.composed, Self.decomposed, "x y"]
     fullText = []
     var steps: [DatabaseStep] = ids.map { .save(id: $0, body: document()) }
@@ -99,8 +106,10 @@ struct CaseGenerator {
     // Some indexes are filled at once, some document by document.
     if chance(50) { steps += indexes } else { steps = indexes + steps }
     for id in ids {
-      if chance(8) { steps.append(.delete(id: id)) }
-      if chance(8) { steps.append(.expire(id: id, at: Int64(number(4_000_000_000_000...4_000_000_000_003)))) }
+      if number(0...count + 20) < 3 { steps.append(.delete(id: id)) }
+      if number(0...count + 20) < 3 {
+        steps.append(.expire(id: id, at: Int64(number(4_000_000_000_000...4_000_000_000_003))))
+      }
     }
     return steps
   }
@@ -135,6 +144,8 @@ struct CaseGenerator {
       (["`\(Self.decomposed)`", "s"], nil, nil), (["a"], "s IS VALUED", nil), (["o"], nil, nil),
       (["l"], nil, nil), (["l[0]", "s"], nil, nil), (["r", "a", "b"], "a IS NOT MISSING", nil),
       (["TYPE(a)", "a"], nil, nil), (["u.x", "u"], nil, "l AS u"), (["b + 1"], nil, nil),
+      (["big", "a"], nil, nil), (["b", "big"], nil, nil), (["b"], "LOWER(s) >= 'a'", nil),
+      (["s"], "a = 1 OR a = 2", nil),
     ]
     var steps: [DatabaseStep] = []
     let percent = one([0, 20, 50])

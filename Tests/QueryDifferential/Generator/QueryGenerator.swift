@@ -9,7 +9,14 @@ extension CaseGenerator {
   struct Names {
     var documents = ["d"]
     var items: [String] = []
-    var all: [String] { documents + items }
+    /// Whether the one source of documents has no alias, and properties no source's name before them.
+    var isBare = false
+
+    /// What stands before a property of a source.
+    func prefix(_ source: String) -> String { isBare ? "" : source + "." }
+
+    /// What stands in META's parentheses.
+    func inMeta(_ source: String) -> String { isBare ? "" : source }
   }
 
   /// A text of the query language for a value.
@@ -45,9 +52,9 @@ extension CaseGenerator {
     let rest = one([
       "a", "a", "b", "b", "s", "s", "o.x", "l[0]", "r", "gone", "`\(Self.composed)`", "`\(Self.decomposed)`",
       "t",
-      "l[-1]", "o.y[0]", "o", "l", "o.z.w.x",
+      "l[-1]", "o.y[0]", "o", "l", "o.z.w.x", "big",
     ])
-    return chance(8) ? meta(source) : "\(source).\(rest)"
+    return chance(8) ? meta(names.inMeta(source)) : names.prefix(source) + rest
   }
 
   private mutating func meta(_ source: String) -> String {
@@ -102,11 +109,11 @@ extension CaseGenerator {
     }
     let subject = chance(75) ? path(names) : value(names, 2)
     let comparison = one(["=", "=", "=", "!=", "<", "<=", ">", ">="])
-    switch number(0...21) {
+    switch number(0...22) {
     case 0...4: return "\(subject) \(comparison) \(chance(75) ? constant() : value(names, 1))"
     case 5: return "\(subject) \(not())IN (\(constant()), \(constant()), \(constant()))"
     case 6: return "\(subject) \(not())IN (\(value(names, 1)), \(path(names)))"
-    case 7: return "\(subject) \(not())IN \(one(names.documents)).\(one(["l", "o.y", "l", "a"]))"
+    case 7: return "\(subject) \(not())IN \(names.prefix(one(names.documents)))\(one(["l", "o.y", "l", "a"]))"
     case 8: return "\(subject) \(not())BETWEEN \(constant()) AND \(constant())"
     case 9: return "\(subject) \(not())BETWEEN \(value(names, 1)) AND \(path(names))"
     case 10, 11:
@@ -116,7 +123,8 @@ extension CaseGenerator {
     case 13: return "\(subject) IS \(chance(50) ? "" : "NOT ")\(value(names, 1))"
     case 14, 15:
       let collection =
-        chance(80) ? "\(one(names.documents)).\(one(["l", "l", "o.y", "o", "a"]))" : value(names, 1)
+        chance(80)
+        ? names.prefix(one(names.documents)) + one(["l", "l", "o.y", "o", "a"]) : value(names, 1)
       let inner = one(["v", "v", "v.x", "v[0]"])
       let test =
         chance(75)
@@ -127,17 +135,36 @@ extension CaseGenerator {
         ])
       return "\(one(["ANY", "EVERY", "ANY AND EVERY"])) v IN \(collection) SATISFIES \(test) END"
     case 16, 17:
-      let source = one(names.documents)
+      let source = names.inMeta(one(names.documents))
       return "META(\(source)).id \(one(["=", "<", ">=", "!="])) \(Self.literal(.string(one(ids))))"
     case 18:
-      return "META(\(one(names.documents))).id \(not())IN ('d1', \(Self.literal(.string(one(ids)))), 'd3')"
+      return
+        "META(\(names.inMeta(one(names.documents)))).id \(not())IN ('d1', \(Self.literal(.string(one(ids)))), 'd3')"
     case 19: return "((\(subject) \(comparison) \(Self.literal(.string(one(Self.texts))))) COLLATE NOCASE)"
+    case 22:
+      let text = Self.literal(.string(one(["a", "A", "AB", "bC", "B"])))
+      return one([
+        "((\(subject) \(not())IN (\(text), 'q')) COLLATE NOCASE)",
+        "((\(subject) \(not())BETWEEN \(text) AND 'c') COLLATE NOCASE)",
+        "((\(subject) \(comparison) \(path(names))) COLLATE NOCASE)",
+        "((ANY v IN \(names.prefix(one(names.documents)))l SATISFIES v = \(text) END) COLLATE NOCASE)",
+        "((\(subject) LIKE 'A%') COLLATE NOUNICODE)", "((\(subject) LIKE 'A%') COLLATE NOCASE)",
+        "((CASE \(subject) WHEN \(text) THEN 1 ELSE 0 END = 1) COLLATE NOCASE)",
+        "(\(subject) COLLATE NOCASE) = \(text)", "\(subject) \(comparison) (\(text) COLLATE NOCASE)",
+        "\(subject) BETWEEN (\(text) COLLATE NOCASE) AND 'c'",
+        "ANY v IN \(names.prefix(one(names.documents)))l SATISFIES v = (\(text) COLLATE NOCASE) END",
+        "\(subject) IN (\(text), ('A' COLLATE NOCASE))", "\(subject) LIKE ('A%' COLLATE NOUNICODE)",
+        "((\(subject) \(comparison) \(text)) COLLATE UNICODE)",
+        "((ARRAY_CONTAINS(\(names.prefix(one(names.documents)))l, \(text))) COLLATE NOCASE)",
+        "((NULLIF(\(subject), \(text)) IS NULL) COLLATE NOCASE)",
+      ])
     case 20:
       if chance(50) { return "EXISTS (SELECT 1 FROM _ AS q WHERE q.a \(comparison) \(constant()))" }
-      return "META(\(one(names.documents))).sequence \(comparison) \(number(0...40))"
+      return "META(\(names.inMeta(one(names.documents)))).sequence \(comparison) \(number(0...40))"
     default:
       return chance(30)
-        ? "META(\(one(names.documents))).deleted = \(chance(70) ? "TRUE" : "FALSE")" : "\(value(names, 2))"
+        ? "META(\(names.inMeta(one(names.documents)))).deleted = \(chance(70) ? "TRUE" : "FALSE")"
+        : "\(value(names, 2))"
     }
   }
 
@@ -146,6 +173,14 @@ extension CaseGenerator {
   // MARK: FROM
 
   private mutating func from(_ names: inout Names) -> String {
+    // The naive evaluator looks at all pairs.
+    let allowsJoins = ids.count <= 40
+    if chance(15) {
+      names.isBare = true
+      guard chance(25) else { return "FROM _" }
+      names.items.append("u")
+      return "FROM _ \(chance(75) ? "" : "LEFT ")UNNEST \(one(["l", "o.y", "a", "TOARRAY(a)"])) AS u"
+    }
     var from = "FROM _ AS d"
     func join(_ generator: inout CaseGenerator, _ name: String) -> String {
       let on = generator.one([
@@ -159,12 +194,15 @@ extension CaseGenerator {
         "LOWER(\(name).s) = LOWER(d.s)", "\(name).l = d.l",
         "META(\(name)).id >= META(d).id AND \(name).b = 1",
         "ANY v IN \(name).l SATISFIES v = d.a END", "\(name).b + 1 = d.b",
+        "((\(name).s = d.s) COLLATE NOCASE)", "(\(name).s COLLATE NOCASE) = d.s",
+        "\(name).s = (d.s COLLATE NOCASE)",
+        "\(name).big = d.big AND d.b = 1",
       ])
       if generator.chance(20) { return "ON \(on) AND \(generator.condition(names, 1))" }
       if generator.chance(8) { return "ON \(generator.condition(names, 1))" }
       return "ON \(on)"
     }
-    switch number(0...13) {
+    switch number(allowsJoins ? 0...13 : 4...13) {
     case 0...2:
       names.documents.append("e")
       from += " \(one(["JOIN", "JOIN", "LEFT JOIN"])) _ AS e \(join(&self, "e"))"
@@ -187,7 +225,7 @@ extension CaseGenerator {
         from += " \(chance(75) ? "" : "LEFT ")UNNEST \(one(["u", "u.l", "d.l", "u.x"])) AS w"
         names.items.append("w")
       }
-      if chance(20) {
+      if chance(20), allowsJoins {
         names.documents.append("e")
         from += " JOIN _ AS e ON \(one(["e.a = u", "META(e).id = u", "e.b = u.x", "e.s = d.s"]))"
       }
@@ -202,26 +240,43 @@ extension CaseGenerator {
   mutating func query() -> (text: String, parameters: JSONObject) {
     var names = Names()
     let from = from(&names)
-    var filter: [String] = chance(80) ? [condition(names, 2)] : []
+    var filter: [String] = chance(75) ? [condition(names, chance(50) ? 2 : 1)] : []
+    var parameters = JSONObject()
     var match: (index: String, source: String)?
     if !fullText.isEmpty, chance(25) {
       let index = one(fullText)
       let source = one(names.documents)
-      match = ("\(source).\(index.name)", source)
-      let term = "MATCH(\(source).\(index.name), \(Self.literal(.string(matchText(index.columns)))))"
+      let name = names.prefix(source) + index.name
+      match = (name, source)
+      var text = Self.literal(.string(matchText(index.columns)))
+      if chance(15) {
+        parameters["m"] = .string(matchText(index.columns))
+        text = "$m"
+      }
+      let term = "MATCH(\(name), \(text))"
       if chance(70) {
         filter.append(term)
       } else {
         filter = ["(\(filter.first ?? "FALSE") OR \(chance(20) ? "NOT " : "")\(term))"]
       }
     }
-    var parameters = JSONObject()
-    if chance(12) {
-      parameters["p"] = scalar()
-      filter.append("\(path(names)) \(one(["=", "<", ">=", "IN"])) \(chance(50) ? "$p" : "$p")")
+    if chance(14) {
+      parameters["p"] = chance(80) ? scalar() : .array([scalar(), scalar()])
+      let subject = path(names)
+      switch number(0...5) {
+      case 0: filter.append("\(subject) IN $p")
+      case 1: filter.append("\(subject) IN ($p, \(constant()))")
+      case 2: filter.append("\(subject) BETWEEN $p AND \(constant())")
+      case 3: filter.append("\(subject) LIKE $p")
+      default: filter.append("\(subject) \(one(["=", "<", ">="])) $p")
+      }
     }
     let condition = filter.isEmpty ? "" : " WHERE " + filter.joined(separator: " AND ")
-    let text = chance(22) ? grouped(names, from, condition) : plain(names, from, condition, match)
+    var text = chance(22) ? grouped(names, from, condition) : plain(names, from, condition, match)
+    if chance(4), !text.contains(" LIMIT "), !text.contains(" OFFSET ") {
+      parameters["n"] = JSONValue(number(0...5))
+      text += " LIMIT $n"
+    }
     return (text, parameters)
   }
 
@@ -248,22 +303,26 @@ extension CaseGenerator {
   private mutating func grouped(_ names: Names, _ from: String, _ condition: String) -> String {
     var keys =
       chance(80) ? (0..<(chance(70) ? 1 : 2)).map { _ in chance(85) ? path(names) : value(names, 1) } : []
-    if keys.count == 1, chance(5) { keys.append("1") }
-    let collated = keys.count == 1 && chance(10)
-    let small = "\(one(names.documents)).b"
+    if chance(8) {
+      keys.append(one(["1", "'x'", "NULL", "[1]", "META(\(names.inMeta(one(names.documents)))).id"]))
+    }
+    let collated = keys.count == 1 && chance(15)
+    let small = names.prefix(one(names.documents)) + "b"
     let aggregates = [
       "COUNT(*)", "COUNT(\(path(names)))", "SUM(\(small))", "AVG(\(small))", "MIN(\(path(names)))",
       "MAX(\(path(names)))", "COUNT(DISTINCT \(path(names)))", "SUM(DISTINCT \(small))",
-      "MIN(\(value(names, 1)))", "ARRAY_LENGTH(ARRAY_AGG(\(path(names))))",
+      "MIN(\(value(names, 1)))", "MAX((\(path(names)) COLLATE NOCASE))",
+      "COUNT(DISTINCT (\(path(names)) COLLATE NOCASE))", "COUNT(\(value(names, 1)))",
+      "ARRAY_LENGTH(ARRAY_AGG(\(path(names))))",
     ]
     var columns = keys + ["COUNT(*)"]
     for aggregate in aggregates where chance(25) { columns.append(aggregate) }
-    let list = columns.enumerated().map { "\($1) AS c\($0)" }.joined(separator: ", ")
+    let list = named(columns)
     let by = keys.map { collated ? "\($0) COLLATE NOCASE" : $0 }
     let group = keys.isEmpty ? "" : " GROUP BY \(by.joined(separator: ", "))"
     let having =
       !keys.isEmpty && chance(30)
-      ? " HAVING \(one(["COUNT(*) > 1", "COUNT(*) = 1", "\(keys[0]) IS VALUED", "MAX(\(path(names))) > 1"]))"
+      ? " HAVING \(one(["COUNT(*) > 1", "COUNT(*) = 1", "\(keys[0]) IS VALUED", "((\(keys[0]) >= 'A') COLLATE NOCASE)", "c0 > 0", "MAX(\(path(names))) > 1"]))"
       : ""
     var text = "SELECT \(list) \(from)\(condition)\(group)\(having)"
     if chance(50) {
@@ -277,14 +336,16 @@ extension CaseGenerator {
   private mutating func plain(
     _ names: Names, _ from: String, _ condition: String, _ match: (index: String, source: String)?
   ) -> String {
-    var columns: [String] = chance(80) ? names.documents.map { "META(\($0)).id" } : []
+    var columns: [String] = chance(80) ? names.documents.map { "META(\(names.inMeta($0))).id" } : []
     let isDistinct = chance(15)
     if isDistinct {
       columns = (0..<(chance(70) ? 1 : 2)).map { _ in path(names) }
     } else {
       for _ in 0..<number(1...3) { columns.append(value(names, 2)) }
-      if chance(12) { columns.append("META(\(one(names.documents)))") }
-      if chance(12) { columns.append("\(one(names.documents)).*") }
+      if chance(12) { columns.append("META(\(names.inMeta(one(names.documents))))") }
+      if chance(12) {
+        columns.append(names.isBare ? names.items.isEmpty ? "*" : "a" : "\(one(names.documents)).*")
+      }
       if let match, chance(70) {
         columns.append(
           one([
@@ -294,17 +355,24 @@ extension CaseGenerator {
       }
     }
     columns += names.items.filter { _ in chance(80) }
-    let list = columns.enumerated().map { "\($1) AS c\($0)" }.joined(separator: ", ")
+    let list = named(columns)
     var text = "SELECT \(isDistinct ? "DISTINCT " : "")\(list) \(from)\(condition)"
     if chance(50) {
       var keys =
         isDistinct ? columns : (0..<number(1...2)).map { _ in chance(80) ? path(names) : value(names, 1) }
-      if !isDistinct, chance(15) { keys[0] += one([" COLLATE NOCASE", " COLLATE UNICODE"]) }
+      if !isDistinct, chance(15) {
+        keys[0] += one([" COLLATE NOCASE", " COLLATE UNICODE", " COLLATE NOCASE"])
+      }
       if !isDistinct, chance(15) { keys.append("c0") }
       if let match, chance(30) { keys = ["RANK(\(match.index))"] + (chance(50) ? [] : keys) }
       text += " ORDER BY " + keys.map { $0 + (chance(40) ? " DESC" : "") }.joined(separator: ", ")
     }
     return text + page()
+  }
+
+  private mutating func named(_ columns: [String]) -> String {
+    // The first one has an alias, which other clauses name.
+    columns.enumerated().map { $0 > 0 && chance(25) ? $1 : "\($1) AS c\($0)" }.joined(separator: ", ")
   }
 
   private mutating func page() -> String {

@@ -37,6 +37,16 @@ struct NaiveRow {
     return document
   }
 
+  /// The same, for a comparison of operands: a COLLATE of their own goes before the one around.
+  func comparing(_ operands: Expression...) -> NaiveRow {
+    for case .collate(_, let own) in operands {
+      var row = self
+      row.collation = own
+      return row
+    }
+    return self
+  }
+
   var foldsCase: Bool {
     get throws {
       guard let collation else { return false }
@@ -130,7 +140,8 @@ func naive(_ expression: Expression, _ row: NaiveRow) throws -> JSONValue? {
   case .binary(.or, let left, let right):
     return naiveValue(ofTruth: max(naiveTruth(try naive(left, row)), naiveTruth(try naive(right, row))))
   case .binary(let binary, let left, let right):
-    return try naiveBinary(binary, try naive(left, row), try naive(right, row), foldsCase: row.foldsCase)
+    return try naiveBinary(
+      binary, try naive(left, row), try naive(right, row), foldsCase: row.comparing(left, right).foldsCase)
   case .test(let operand, let test, let negated):
     let value = try naive(operand, row)
     switch test {
@@ -141,18 +152,19 @@ func naive(_ expression: Expression, _ row: NaiveRow) throws -> JSONValue? {
   case .between(let operand, let lower, let upper, let negated):
     let both = Expression.binary(
       .and, .binary(.greaterOrEqual, operand, lower), .binary(.lessOrEqual, operand, upper))
-    return try naive(negated ? .unary(.not, both) : both, row)
+    return try naive(negated ? .unary(.not, both) : both, row.comparing(operand, lower, upper))
   case .contained(let operand, let collection, let negated):
     return try naiveContained(operand, collection, negated, row)
   case .like(let operand, let pattern, let negated):
+    let like = row.comparing(operand, pattern)
     guard let operand = try naive(operand, row), let pattern = try naive(pattern, row) else { return missing }
     guard let text = operand.string, let wanted = pattern.string else { return .null }
-    let ignoresCase = try row.collation == nil || row.foldsCase
+    let ignoresCase = try like.collation == nil || like.foldsCase
     return .bool(naiveLike(text, wanted, ignoresCase: ignoresCase) != negated)
   case .conditional(let operand, let branches, let otherwise):
     for branch in branches {
-      let condition = operand.map { Expression.binary(.equal, $0, branch.condition) } ?? branch.condition
-      if try naiveIsTrue(condition, row) { return try naive(branch.result, row) }
+      let condition = operand.map { Expression.binary(.equal, $0, branch.condition.withoutCollation) }
+      if try naiveIsTrue(condition ?? branch.condition, row) { return try naive(branch.result, row) }
     }
     return try otherwise.map { try naive($0, row) } ?? .null
   case .quantified(let quantifier, let variable, let collection, let condition):
@@ -271,6 +283,7 @@ func naiveFollow(_ value: JSONValue?, _ steps: ArraySlice<PathStep>) -> JSONValu
 private func naiveContained(
   _ operand: Expression, _ collection: Expression, _ negated: Bool, _ row: NaiveRow
 ) throws -> JSONValue? {
+  let row = row.comparing(operand)
   let operand = try naive(operand, row)
   var items: [JSONValue?] = []
   if case .array(let list) = collection {

@@ -13,6 +13,8 @@ func naiveCall(_ call: FunctionCall, _ row: NaiveRow) throws -> JSONValue? {
     return try naiveAggregate(call, group, row)
   }
   let arguments = try call.arguments.map { try naive($0, row) }
+  var row = row
+  for case .collate(_, let own) in call.arguments.reversed() { row.collation = own }
   let names = ["missing", "null", "boolean", "number", "string", "array", "object", "binary"]
   let foldsCase = try row.foldsCase
   switch call.name {
@@ -191,7 +193,15 @@ private func naiveAggregate(_ call: FunctionCall, _ group: [NaiveRow], _ row: Na
     let numbers = values.filter { $0.double != nil }
     if numbers.isEmpty { return missing }
     let integers = numbers.compactMap { naiveInteger($0) }
-    let sum = numbers.reduce(0) { $0 + ($1.double ?? 0) }
+    // Exact but for the last digit, in whatever order the numbers come.
+    var (doubles, lost) = (0.0, 0.0)
+    for number in numbers where naiveInteger(number) == nil {
+      guard let value = number.double else { continue }
+      let next = doubles + value
+      lost += abs(doubles) >= abs(value) ? doubles - next + value : value - next + doubles
+      doubles = next
+    }
+    let sum = doubles + lost + Double(integers.reduce(0, +))
     if call.name == "AVG" {
       let exact = integers.count == numbers.count ? Double(integers.reduce(0, +)) : sum
       return naiveNumber(exact / Double(numbers.count))

@@ -56,6 +56,8 @@ extension Expression {
     }
   }
 
+  var withoutCollation: Expression { if case .collate(let operand, _) = self { operand } else { self } }
+
   /// Calls `body` with it and all that is in it; what is in an EXISTS isn't.
   func forEach(_ body: (Expression) -> Void) {
     body(self)
