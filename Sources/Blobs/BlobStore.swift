@@ -25,9 +25,10 @@ public final class BlobStore: Sendable {
   /// Where the files are. It is made with the first blob.
   public let directory: String
   /// Whether nothing may be written.
-  public let isReadOnly: Bool
+  public var isReadOnly: Bool { access.withLock { $0.isReadOnly } }
   /// Whether a blob is to survive a power loss.
-  let syncs: Bool
+  var syncs: Bool { access.withLock { $0.syncs } }
+  private let access: Lock<(isReadOnly: Bool, syncs: Bool)>
   let keys: BlobKeys?
   let unsaved = Lock(UnsavedBlobs())
 
@@ -36,12 +37,16 @@ public final class BlobStore: Sendable {
     directory: String, dataKey: SecretBytes? = nil, isReadOnly: Bool = false, durability: Durability = .normal
   ) throws {
     self.directory = directory
-    self.isReadOnly = isReadOnly
-    syncs = durability != .none
+    access = Lock((isReadOnly, durability != .none))
     keys = try dataKey.map { try BlobKeys(dataKey: $0) }
   }
 
   deinit { discardUnsaved() }
+
+  /// Has blobs written from now on, where nothing might be before.
+  public func allowWriting(durability: Durability) {
+    access.withLock { $0 = (false, durability != .none) }
+  }
 
   /// Whether the files are encrypted.
   public var isEncrypted: Bool { keys != nil }

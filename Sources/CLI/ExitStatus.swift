@@ -38,7 +38,8 @@ enum ExitStatus: Int32 {
       }
     case let error as DatabaseError:
       switch error.code {
-      case .alreadyExists, .invalidName, .unknownEngine, .notEncrypted, .alreadyEncrypted: self = .usage
+      case .alreadyExists, .invalidName, .noParentDirectory, .unknownEngine, .notEncrypted, .alreadyEncrypted:
+        self = .usage
       default: self = .database
       }
     default: self = .database

@@ -93,8 +93,8 @@ extension DocumentStore {
   /// A snapshot to read entries in, and what is needed for that. `verifying` holds each entry that is read against its
   /// checksum, as `Options.verifiesChecksums` does always.
   func beginSnapshot(verifying: Bool = false) throws -> (any ReadTransaction, Context) {
-    var context = context
-    let transaction = try context.engine.beginRead()
+    let (transaction, current) = try beginRead()
+    var context = current
     do {
       if context.checksums == nil,
         try Self.storedFormat(transaction, in: context.engine.path) == Self.formatVersion

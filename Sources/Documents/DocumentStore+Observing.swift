@@ -33,6 +33,11 @@ extension DocumentStore {
     endObservers()
   }
 
+  /// Runs `body` while nothing is done in the background: a snapshot there would keep an engine from giving space back.
+  public func withoutBackground<Result>(_ body: () throws -> Result) rethrows -> Result {
+    try background.alone(body)
+  }
+
   /// Runs `body`, which reads or writes in the background: closing the engine waits for it. Not to be nested.
   public func inBackground<Result>(_ body: () throws -> Result) rethrows -> Result {
     try background.pass(body)

@@ -97,7 +97,8 @@ public final class DocumentStore: Sendable {
   }
 
   /// How documents are kept, as it was said at the opening.
-  public let options: Options
+  public var options: Options { currentOptions.withLock { $0 } }
+  private let currentOptions: Lock<Options>
   /// Where blobs are; nil when there is no place for them.
   public let blobs: BlobStore?
   /// Identifies the database to others: 16 bytes.
@@ -123,8 +124,10 @@ public final class DocumentStore: Sendable {
   let feed = ChangeFeed()
   /// Told of what asks for work in the background. Set before the store is shared.
   public nonisolated(unsafe) weak var upkeep: (any DocumentUpkeep)?
-  /// Used by one thread at a time: the one that is in a write transaction.
-  nonisolated(unsafe) let writer: DocumentWriter
+  /// Used by one thread at a time: the one that is in a write transaction. Replaced while nobody writes.
+  private(set) nonisolated(unsafe) var writer: DocumentWriter
+  /// Held by who closes the engine and opens it anew; readers that find it closed wait for that.
+  private let reopening = Lock(())
   /// The indexes of a committed state, as read last.
   let lastCatalog = Lock<IndexCatalog>(.empty)
 
@@ -133,8 +136,26 @@ public final class DocumentStore: Sendable {
   ///
   /// Throws `unsupportedVersion` for a format of a later release and `damaged` for one that can't be read.
   public init(engine: any StorageEngine, options: Options = Options(), blobs: BlobStore? = nil) throws {
-    self.options = options
+    currentOptions = Lock(options)
     self.blobs = blobs
+    try Self.complete(engine)
+    let opened = try engine.readRepeating { transaction in
+      try DocumentStore.load(from: transaction, engine: engine, options)
+    }
+    publicUUID = opened.publicUUID
+    privateUUID = opened.privateUUID
+    if !engine.isReadOnly { try Self.check(opened.indexes, options) }
+    current = Lock(opened.context)
+    writer = try DocumentWriter(options: options, blobs: blobs)
+  }
+
+  /// Throws unless indexes are of kinds that can be kept.
+  private static func check(_ indexes: IndexCatalog, _ options: Options) throws {
+    for index in indexes.records { _ = try options.kind(of: index) }
+  }
+
+  /// Makes what a database has that isn't there yet.
+  private static func complete(_ engine: any StorageEngine) throws {
     let format = try engine.readRepeating { try DocumentStore.storedFormat($0, in: engine.path) }
     if engine.isReadOnly {
       guard format != nil else {
@@ -143,16 +164,6 @@ public final class DocumentStore: Sendable {
     } else if format != DocumentStore.formatVersion {
       try engine.writeRepeating { try DocumentStore.create(in: $0, location: engine.path) }
     }
-    let opened = try engine.readRepeating { transaction in
-      try DocumentStore.load(from: transaction, engine: engine, options)
-    }
-    publicUUID = opened.publicUUID
-    privateUUID = opened.privateUUID
-    if !engine.isReadOnly {
-      for index in opened.indexes.records { _ = try options.kind(of: index) }
-    }
-    current = Lock(opened.context)
-    writer = try DocumentWriter(options: options, blobs: blobs)
   }
 
   /// What is needed of the documents in the engine's own transaction.
@@ -223,6 +234,51 @@ public final class DocumentStore: Sendable {
     let opened = try DocumentStore.load(from: transaction, engine: engine, options).context
     current.withLock { $0 = opened }
     return opened
+  }
+
+  /// Closes an engine that is open for reading only and goes on with one that isn't, which `open` opens, by `options`.
+  ///
+  /// Readers wait meanwhile. `close` throws while somebody reads: then nothing has changed. When `open` fails, or what it
+  /// opens can't be written, `back` opens the one from before.
+  public func allowWriting(
+    _ options: Options, close: (any StorageEngine) throws -> Void, open: () throws -> any StorageEngine,
+    back: () throws -> any StorageEngine
+  ) throws {
+    try background.alone {
+      try reopening.withLock { _ in
+        try close(engine)
+        do {
+          let engine = try open()
+          do {
+            try Self.complete(engine)
+            let opened = try engine.readRepeating { try Self.load(from: $0, engine: engine, options) }
+            try Self.check(opened.indexes, options)
+            writer = try DocumentWriter(options: options, blobs: blobs)
+            currentOptions.withLock { $0 = options }
+            current.withLock { $0 = opened.context }
+          } catch {
+            try? engine.close()
+            throw error
+          }
+        } catch {
+          try replaceEngine(back())
+          throw error
+        }
+      }
+    }
+  }
+
+  /// A snapshot of the engine, and what is known of that.
+  func beginRead() throws -> (any ReadTransaction, Context) {
+    let context = context
+    do { return (try context.engine.beginRead(), context) } catch let error as StorageError
+      where error.code == .closed
+    {
+      // It may be closed to be opened anew.
+      let now = reopening.withLock { _ in self.context }
+      guard now.engine !== context.engine else { throw error }
+      return (try now.engine.beginRead(), now)
+    }
   }
 
   /// Remembers shared keys that a committed transaction added, or that a reader found.

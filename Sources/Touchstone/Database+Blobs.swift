@@ -14,16 +14,16 @@ extension Database {
   /// Until it is saved a blob is kept as long as the database is open. The same bytes are stored once. Throws a
   /// `StorageError`: `diskFull`, `readOnly`, …
   public func makeBlob(_ bytes: some Sequence<UInt8>, contentType: String? = nil) throws -> Blob {
-    try store.makeBlob(bytes, contentType: contentType)
+    try writable.makeBlob(bytes, contentType: contentType)
   }
 
   /// Stores the bytes of a file, in constant memory, as `makeBlob(_:contentType:)` does.
   public func makeBlob(contentsOfFile path: String, contentType: String? = nil) throws -> Blob {
-    try store.makeBlob(contentsOfFile: path, contentType: contentType)
+    try writable.makeBlob(contentsOfFile: path, contentType: contentType)
   }
 
   /// Takes the bytes of a new blob in pieces, in constant memory: `Blob(try writer.finish(), contentType)` names it.
-  public func makeBlobWriter() throws -> BlobWriter { try store.makeBlobWriter() }
+  public func makeBlobWriter() throws -> BlobWriter { try writable.makeBlobWriter() }
 
   /// Opens a blob for reading in pieces, in constant memory. Throws `notFound` when it isn't here, and `damaged`
   /// when it isn't what was stored.

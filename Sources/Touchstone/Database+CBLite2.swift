@@ -35,7 +35,7 @@ extension Database {
     _ path: String, collection: String? = nil, batchCount: Int = 1_000,
     progress: (Int) throws -> Void = { _ in }
   ) throws -> CBLite2ImportReport {
-    let store = try store
+    let store = try writable
     let scratch = try PartialDirectory(beside: self.path)
     var source = path
     var status = stat()

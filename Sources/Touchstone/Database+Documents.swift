@@ -59,7 +59,7 @@ extension Database {
   public func inBatch<Result>(
     attempts: Int = DocumentStore.defaultAttempts, _ body: () throws -> Result
   ) throws -> Result {
-    try store.inBatch(attempts: attempts, body)
+    try writable.inBatch(attempts: attempts, body)
   }
 
   /// Saves the document as a new revision, and notes that revision in it.
@@ -70,7 +70,7 @@ extension Database {
   public func save(_ document: inout MutableDocument, onConflict control: ConcurrencyControl = .lastWriteWins)
     throws -> SavedRevision
   {
-    try store.save(&document, onConflict: control)
+    try writable.save(&document, onConflict: control)
   }
 
   /// Saves a body under an ID as a new revision. `revision` is what it is based on, nil for a new document.
@@ -79,7 +79,7 @@ extension Database {
     _ id: String, _ body: DocumentBody, basedOn revision: RevisionID? = nil,
     onConflict control: ConcurrencyControl = .lastWriteWins
   ) throws -> SavedRevision {
-    try store.save(id, body, basedOn: revision, onConflict: control)
+    try writable.save(id, body, basedOn: revision, onConflict: control)
   }
 
   /// Saves the UTF-8 of a JSON object under an ID: the fast way in.
@@ -87,7 +87,7 @@ extension Database {
   public func save(
     _ id: String, json: UnsafeRawBufferPointer, onConflict control: ConcurrencyControl = .lastWriteWins
   ) throws -> SavedRevision {
-    try store.save(id, json: json, onConflict: control)
+    try writable.save(id, json: json, onConflict: control)
   }
 
   /// Deletes the document: a tombstone becomes its current revision. `body` is what the tombstone keeps.
@@ -99,7 +99,7 @@ extension Database {
     _ id: String, basedOn revision: RevisionID? = nil, keeping body: DocumentBody = [:],
     onConflict control: ConcurrencyControl = .lastWriteWins
   ) throws -> SavedRevision {
-    try store.delete(id, basedOn: revision, keeping: body, onConflict: control)
+    try writable.delete(id, basedOn: revision, keeping: body, onConflict: control)
   }
 
   /// Inserts a revision that another database made. False when it was known already: then nothing changes.
@@ -108,12 +108,14 @@ extension Database {
   /// remembered by their IDs. When it doesn't descend from what is current, the document is conflicted.
   /// Throws `invalidRevisionID` and `invalidHistory` for a history that can't be.
   @discardableResult
-  public func apply(_ revision: PulledRevision) throws -> Bool { try store.apply(revision) }
+  public func apply(_ revision: PulledRevision) throws -> Bool { try writable.apply(revision) }
 
   /// Inserts many in one transaction, all or nothing; says how many were new.
   @discardableResult
-  public func apply(_ revisions: some Sequence<PulledRevision>) throws -> Int { try store.apply(revisions) }
+  public func apply(_ revisions: some Sequence<PulledRevision>) throws -> Int {
+    try writable.apply(revisions)
+  }
 
   /// Forgets the document and all its revisions, without a tombstone. Throws `notFound` when there is none.
-  public func purge(_ id: String) throws { try store.purge(id) }
+  public func purge(_ id: String) throws { try writable.purge(id) }
 }

@@ -18,7 +18,7 @@ extension Database {
   /// its time, so that a tombstone expires as well; a purge ends it. Milliseconds count. Throws `notFound` when there
   /// is no such document.
   public func setExpiration(of id: String, at date: Date?) throws {
-    try store.setExpiration(of: id, milliseconds: try date.map(Database.milliseconds))
+    try writable.setExpiration(of: id, milliseconds: try date.map(Database.milliseconds))
   }
 
   /// Sets the document to expire so many seconds from now.
@@ -45,7 +45,7 @@ extension Database {
   /// were.
   @discardableResult
   public func purgeExpired(asOf date: Date = Date()) throws -> Int {
-    try store.purgeExpired(at: try Database.milliseconds(date))
+    try writable.purgeExpired(at: try Database.milliseconds(date))
   }
 
   static func date(_ milliseconds: Int64) -> Date {

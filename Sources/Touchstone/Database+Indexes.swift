@@ -64,7 +64,7 @@ extension Database {
   @discardableResult
   public func createIndex(_ name: String, _ definition: ValueIndexDefinition) throws -> Bool {
     try definition.check()
-    return try store.createIndex(name, kind: ValueIndexKind.name, definition: definition.encoded)
+    return try writable.createIndex(name, kind: ValueIndexKind.name, definition: definition.encoded)
   }
 
   /// Makes an index on the words in expressions, for MATCH:
@@ -91,7 +91,7 @@ extension Database {
   @discardableResult
   public func createFullTextIndex(_ name: String, _ definition: FullTextIndexDefinition) throws -> Bool {
     try definition.check()
-    return try store.createIndex(name, kind: FullTextIndexKind.name, definition: definition.encoded)
+    return try writable.createIndex(name, kind: FullTextIndexKind.name, definition: definition.encoded)
   }
 
   /// All indexes, by name.
@@ -99,5 +99,5 @@ extension Database {
 
   /// Removes an index. False when there is none of that name.
   @discardableResult
-  public func deleteIndex(_ name: String) throws -> Bool { try store.deleteIndex(name) }
+  public func deleteIndex(_ name: String) throws -> Bool { try writable.deleteIndex(name) }
 }

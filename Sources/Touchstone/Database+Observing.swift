@@ -130,7 +130,7 @@ extension Database {
   public func write<Result: Sendable>(
     _ body: @escaping @Sendable (Database) throws -> Result
   ) async throws -> Result {
-    _ = try store
+    _ = try writable
     let turn = Lock(false)
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in

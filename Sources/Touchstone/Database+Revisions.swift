@@ -35,7 +35,7 @@ extension Database {
   /// more; 0 and less mean the default, 20. A document is pruned to it when it is next written.
   ///
   /// Other processes see it at their next open. Throws `nestedWrite` inside a batch.
-  public func setMaximumTreeDepth(_ depth: Int) throws { try store.setMaximumTreeDepth(depth) }
+  public func setMaximumTreeDepth(_ depth: Int) throws { try writable.setMaximumTreeDepth(depth) }
 
   // MARK: Conflicts
 
@@ -51,7 +51,7 @@ extension Database {
   public func resolveConflict(of id: String, keeping revision: RevisionID, merged body: DocumentBody? = nil)
     throws
   {
-    try store.resolveConflict(of: id, keeping: revision, merged: body)
+    try writable.resolveConflict(of: id, keeping: revision, merged: body)
   }
 
   /// Inserts a revision that another database made, and asks `resolver` when it doesn't descend from the current
@@ -63,14 +63,14 @@ extension Database {
   public func apply(
     _ revision: PulledRevision, resolvingWith resolver: some ConflictResolver, attempts: Int = 10
   ) throws -> Bool {
-    try store.apply(revision, resolvingWith: resolver, attempts: attempts)
+    try writable.apply(revision, resolvingWith: resolver, attempts: attempts)
   }
 
   /// Forgets one branch: a leaf and its ancestors up to the first that another branch needs. Says which revisions
   /// are gone, newest first; with the last branch the document goes. No sequence, no tombstone.
   @discardableResult
   public func purge(_ id: String, branch leaf: RevisionID) throws -> [RevisionID] {
-    try store.purge(id, branch: leaf)
+    try writable.purge(id, branch: leaf)
   }
 
   // MARK: Changing and deleting what was read
@@ -84,7 +84,7 @@ extension Database {
   public func update(
     _ id: String, attempts: Int = 10, creating: Bool = false, _ change: (inout MutableDocument) throws -> Void
   ) throws -> SavedRevision {
-    try store.update(id, attempts: attempts, creating: creating, change)
+    try writable.update(id, attempts: attempts, creating: creating, change)
   }
 
   /// Deletes the document that was read: a tombstone becomes its current revision. `body` is what it keeps.
@@ -96,7 +96,7 @@ extension Database {
     _ document: Document, keeping body: DocumentBody = [:],
     onConflict control: ConcurrencyControl = .lastWriteWins
   ) throws -> SavedRevision? {
-    try store.delete(document, keeping: body, onConflict: control)
+    try writable.delete(document, keeping: body, onConflict: control)
   }
 
   /// The same for a document that was read to be changed. One that was never saved is `notFound`.
@@ -105,7 +105,7 @@ extension Database {
     _ document: inout MutableDocument, keeping body: DocumentBody = [:],
     onConflict control: ConcurrencyControl = .lastWriteWins
   ) throws -> SavedRevision? {
-    try store.delete(&document, keeping: body, onConflict: control)
+    try writable.delete(&document, keeping: body, onConflict: control)
   }
 
   // MARK: Enumerating
@@ -139,13 +139,13 @@ extension Database {
     _ id: String, _ body: JSONValue, basedOn generation: UInt64? = nil,
     onConflict control: ConcurrencyControl = .fail
   ) throws -> LocalDocument {
-    try store.saveLocalDocument(id, body, basedOn: generation, onConflict: control)
+    try writable.saveLocalDocument(id, body, basedOn: generation, onConflict: control)
   }
 
   /// Removes a local document. Throws `notFound` when there is none, and `conflict` as a save does.
   public func deleteLocalDocument(
     _ id: String, basedOn generation: UInt64? = nil, onConflict control: ConcurrencyControl = .fail
   ) throws {
-    try store.deleteLocalDocument(id, basedOn: generation, onConflict: control)
+    try writable.deleteLocalDocument(id, basedOn: generation, onConflict: control)
   }
 }

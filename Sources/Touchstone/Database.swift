@@ -28,7 +28,13 @@ public final class Database: Sendable {
   /// The runs of its live queries.
   let liveRuns = LiveRuns()
 
-  private init(_ open: OpenDatabase) { self.open = open }
+  /// Whether it was opened for reading only. Another `Database` of the same path may write.
+  public let isReadOnly: Bool
+
+  private init(_ open: OpenDatabase, isReadOnly: Bool) {
+    self.open = open
+    self.isReadOnly = isReadOnly
+  }
 
   deinit { try? close() }
 
@@ -41,7 +47,13 @@ public final class Database: Sendable {
     _ path: String, in directory: String? = nil, options: DatabaseOptions = DatabaseOptions()
   ) throws -> Database {
     let path = try options.upgrade.map { try upgraded(path, in: directory, options, $0) } ?? path
-    return Database(try OpenDatabase.open(try DatabaseDirectory(path, in: directory), options))
+    var database = try DatabaseDirectory(path, in: directory)
+    if options.makesParents, !options.isReadOnly, options.creation != .openExisting {
+      try DatabaseDirectory.makeParents(of: database.path)
+      // Now the path can be resolved.
+      database = try DatabaseDirectory(path, in: directory)
+    }
+    return Database(try OpenDatabase.open(database, options), isReadOnly: options.isReadOnly)
   }
 
   /// Whether there is a database at `path`.
@@ -80,10 +92,24 @@ public final class Database: Sendable {
     }
   }
 
-  /// Closes the database and removes it. Throws `inUse` when somebody else has it open.
+  /// Closes the database and removes it. When that fails, the database stays open: it throws `inUse` when it is open
+  /// elsewhere, also in this process, and while it is being read, and `readOnly` when it was opened for reading only.
   public func delete() throws {
-    try close()
-    try OpenDatabase.delete(open.directory)
+    guard !isReadOnly else {
+      throw DatabaseError(.readOnly, "the database is open for reading only", path: path)
+    }
+    try liveRuns.whileIdle {
+      guard
+        isClosed.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged
+      else { return try OpenDatabase.delete(open.directory) }
+      do {
+        try open.delete()
+        open.store.endObservers(of: ObjectIdentifier(self))
+      } catch {
+        isClosed.store(false, ordering: .releasing)
+        throw error
+      }
+    }
   }
 
   /// The documents below. Throws `closed` after `close()`.
@@ -93,6 +119,17 @@ public final class Database: Sendable {
         throw DatabaseError(.closed, "the database was closed", path: path)
       }
       return open.store
+    }
+  }
+
+  /// The documents below, to write to. Throws `closed`, and `readOnly` when it was opened for reading only.
+  var writable: DocumentStore {
+    get throws {
+      let store = try store
+      guard !isReadOnly else {
+        throw StorageError(.readOnly, "the database is open for reading only", path: path)
+      }
+      return store
     }
   }
 
@@ -106,8 +143,6 @@ public final class Database: Sendable {
   public var engineName: EngineName { EngineName(rawValue: open.store.engine.name) }
   /// Whether its files are encrypted.
   public var isEncrypted: Bool { open.isEncrypted }
-  /// Whether it was opened for reading only.
-  public var isReadOnly: Bool { open.options.isReadOnly }
 
   /// The engine below, for those who measure and look into it.
   public var engine: any StorageEngine { open.store.engine }
@@ -133,6 +168,9 @@ public final class Database: Sendable {
   /// throws `inUse` when another process has the database open. Throws `nestedWrite` inside a batch.
   public func compact() throws {
     _ = try store
+    guard !isReadOnly else {
+      throw DatabaseError(.readOnly, "the database is open for reading only", path: path)
+    }
     try open.compact()
   }
 

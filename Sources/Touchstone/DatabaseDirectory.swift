@@ -46,6 +46,9 @@ struct DatabaseDirectory {
     guard !name.isEmpty, !name.utf8.contains(0) else {
       throw DatabaseError(.invalidName, "a database needs a name")
     }
+    guard directory.map({ !$0.isEmpty && !$0.utf8.contains(0) }) ?? true else {
+      throw DatabaseError(.invalidName, "the directory of a database needs a name")
+    }
     // By bytes: a combining mark after a slash makes another Character of both.
     let slash = UInt8(ascii: "/")
     var bytes = Array(name.utf8)
@@ -60,6 +63,10 @@ struct DatabaseDirectory {
       throw DatabaseError(
         .invalidName, "a database's name has 1 to \(255 - DatabaseDirectory.suffix.utf8.count) bytes",
         path: path)
+    }
+    let base = last.utf8.dropLast(DatabaseDirectory.suffix.utf8.count)
+    guard !base.elementsEqual(".".utf8), !base.elementsEqual("..".utf8) else {
+      throw DatabaseError(.invalidName, "'.' and '..' are no names of databases", path: path)
     }
     // The same directory has the same path, however it is reached.
     if let resolved = realpath(path, nil) {
@@ -81,6 +88,41 @@ struct DatabaseDirectory {
     String(
       decoding: (path.utf8.split(separator: UInt8(ascii: "/")).last ?? "".utf8[...]).dropLast(
         DatabaseDirectory.suffix.utf8.count), as: UTF8.self)
+  }
+
+  /// The directory that the database is in.
+  var parent: String { Self.parent(of: path) }
+
+  /// The directory that something is in.
+  static func parent(of path: String) -> String {
+    guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
+    return slash == path.startIndex ? "/" : String(path[..<slash])
+  }
+
+  /// What is thrown when that isn't there.
+  static func noParent(of path: String) -> DatabaseError {
+    DatabaseError(
+      .noParentDirectory,
+      "there is no directory '\(parent(of: path))' to make the database in: make it first, or ask for that (makesParents)",
+      path: path)
+  }
+
+  /// Makes the directory that a database is to be made in, and those above it.
+  static func makeParents(of path: String) throws {
+    let parent = parent(of: path)
+    if mkdir(parent, 0o755) == 0 {
+      return try AtomicFile.syncDirectory(of: parent)
+    }
+    if errno == ENOENT, parent != path {
+      try makeParents(of: parent)
+      guard mkdir(parent, 0o755) == 0 || errno == EEXIST else {
+        throw StorageError.system(errno, "can't make the directory", parent)
+      }
+      return try AtomicFile.syncDirectory(of: parent)
+    }
+    guard errno == EEXIST || errno == EROFS || errno == EACCES else {
+      throw StorageError.system(errno, "can't make the directory", parent)
+    }
   }
 
   func file(_ name: String) -> String { path + "/" + name }

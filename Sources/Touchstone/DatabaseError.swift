@@ -6,8 +6,10 @@ public struct DatabaseError: Error, Sendable, CustomStringConvertible {
     case notFound
     /// There is one, and a new one was to be made.
     case alreadyExists
-    /// Empty or too long for a file's name.
+    /// Empty, `.`, `..`, or too long for a file's name.
     case invalidName
+    /// There is no directory to make the database in.
+    case noParentDirectory
     /// There is something at the path, but no database.
     case notADatabase
     /// The description, the key file or the data can't be read.
@@ -26,6 +28,8 @@ public struct DatabaseError: Error, Sendable, CustomStringConvertible {
     case alreadyEncrypted
     /// Somebody else has it open, or is changing its files.
     case inUse
+    /// It is open in this process with other options; the message names the first that differs.
+    case otherOptions
     /// This `Database` was closed.
     case closed
     /// It is open for reading only.

@@ -4,8 +4,9 @@ import Upgrade
 
 /// How a database is opened or made.
 ///
-/// A path that is open in this process already is shared as it is: of the options, only `creation`, `isReadOnly` and
-/// `key` count then.
+/// Opens of one path in a process share the engine. So a second one that can write has to have the options of the first
+/// (`otherOptions`), but for `engine`, `requireEngine`, `creation`, `key`, `makesParents` and `upgrade`; one that only
+/// reads goes by those of the first, and one that can write beside one that only reads decides for both.
 public struct DatabaseOptions: Sendable {
   /// The engine of a new database; one that exists opens with the engine that made it. Without a name it is
   /// SQLite, or SQLCipher when there is a key; `lmdb` with a key is `lmdb-encrypted`.
@@ -16,8 +17,11 @@ public struct DatabaseOptions: Sendable {
   public var requireEngine: Bool
   /// Whether a database that isn't there is made, or has to be.
   public var creation: EngineOptions.Creation
-  /// Nothing is written, not even in the directory; writes throw `readOnly`.
+  /// Nothing is written through this open, not even in the directory; writes throw `readOnly`. Others that this process
+  /// opens may write.
   public var isReadOnly: Bool
+  /// Whether the directory that a new database is made in is made too, with those above it.
+  public var makesParents: Bool
   /// What a commit survives.
   public var durability: Durability
   /// The key of an encrypted database; for a new one it makes the database encrypted.
@@ -49,6 +53,7 @@ public struct DatabaseOptions: Sendable {
     isReadOnly: Bool = false, durability: Durability = .normal, key: UserKey? = nil,
     maximumTreeDepth: Int? = nil, keepsReplacedBodies: Bool = true, verifiesChecksums: Bool = false,
     compaction: CompactionPolicy = .standard, cacheBytes: Int = 16 << 20, libraryPath: String? = nil,
+    makesParents: Bool = false,
     upgrade: UpgradeOptions? = nil
   ) {
     self.engine = engine
@@ -63,6 +68,7 @@ public struct DatabaseOptions: Sendable {
     self.compaction = compaction
     self.cacheBytes = cacheBytes
     self.libraryPath = libraryPath
+    self.makesParents = makesParents
     self.upgrade = upgrade
   }
 }

@@ -34,6 +34,17 @@ final class DirectoryLock: @unchecked Sendable {
     state = Lock(State(descriptor: descriptor))
   }
 
+  /// Makes the lock's file when it wasn't there, and takes it shared: for who was open for reading only and will write.
+  func create() throws {
+    try state.withLock { state in
+      guard state.descriptor < 0 else { return }
+      state.descriptor = open(path, O_RDWR | O_CLOEXEC | O_CREAT, 0o644)
+      if state.descriptor < 0 { state.descriptor = open(path, O_RDONLY | O_CLOEXEC) }
+      guard state.descriptor >= 0 else { throw StorageError.system(errno, "can't make", path) }
+    }
+    try share()
+  }
+
   deinit { release() }
 
   /// Whether the file that is locked is the one of that name: another process may have removed the database, and

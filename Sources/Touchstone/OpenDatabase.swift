@@ -10,7 +10,9 @@ import Storage
 /// What all opens of one path in a process share: the directory's lock, the engine, the documents.
 final class OpenDatabase: Sendable {
   let directory: DatabaseDirectory
-  let options: DatabaseOptions
+  /// As the first open says that may write; before there is one, as the first does.
+  var options: DatabaseOptions { currentOptions.withLock { $0 } }
+  private let currentOptions: Lock<DatabaseOptions>
   let store: DocumentStore
   let isEncrypted: Bool
   private let lock: DirectoryLock
@@ -43,6 +45,7 @@ final class OpenDatabase: Sendable {
       try checkNotReserved(directory)
       if let open = there {
         try open.check(options)
+        if !options.isReadOnly, open.options.isReadOnly { try open.allowWriting(options) }
         open.opens += 1
         return open
       }
@@ -50,7 +53,11 @@ final class OpenDatabase: Sendable {
       if !options.isReadOnly {
         // Where that fails, for want of space perhaps, they stay what they were until the next opening.
         _ = try? open.store.renewIndexes()
-        try open.startUpkeep()
+        do { try open.startUpkeep() } catch {
+          try? open.store.engine.close()
+          open.lock.release()
+          throw error
+        }
       }
       there = open
       return open
@@ -94,7 +101,7 @@ final class OpenDatabase: Sendable {
       try OpenDatabase.paths.withLock(directory.path) { there in
         // It may have been opened again meanwhile.
         guard opens == 1 else {
-          opens -= 1
+          opens = max(0, opens - 1)
           return
         }
         try store.closing { try store.engine.close() }
@@ -113,20 +120,55 @@ final class OpenDatabase: Sendable {
       store, options.compaction, compactFile: { [weak self] in try self?.compact() },
       collectBlobs: { [weak self] in try self?.collectBlobs() })
     self.upkeep = upkeep
-    do { try upkeep.start() } catch {
-      try? store.engine.close()
-      lock.release()
-      throw error
-    }
+    try upkeep.start()
+  }
+
+  /// How long an open that can write waits for reads of those that can't.
+  private static let secondsForReaders = 5.0
+
+  /// Makes what was opened for reading only one that can be written: its readers go on with the new engine. Throws
+  /// `inUse` while one of them reads. Under the path's lock.
+  private func allowWriting(_ wanted: DatabaseOptions) throws {
+    let description = description.withLock { $0 }
+    let type = try Engines.type(EngineName(rawValue: description.engine))
+    let dataKey = try OpenDatabase.unlock(directory, description, wanted.key)
+    let file = directory.file(description.file)
+    let before = options
+    try lock.create()
+    try store.allowWriting(
+      OpenDatabase.storeOptions(wanted),
+      close: { engine in
+        var waited = 0.0
+        while true {
+          do { return try engine.close() } catch let error as StorageError
+            where error.code == .inUse && waited < OpenDatabase.secondsForReaders
+          {
+            usleep(2_000)
+            waited += 0.002
+          }
+        }
+      },
+      open: { try OpenDatabase.openEngine(type, file, .openExisting, dataKey, wanted) },
+      back: { try OpenDatabase.openEngine(type, file, .openExisting, dataKey, before) })
+    store.blobs?.allowWriting(durability: wanted.durability)
+    currentOptions.withLock { $0 = wanted }
+    _ = try? store.renewIndexes()
+    try startUpkeep()
   }
 
   private func check(_ wanted: DatabaseOptions) throws {
     guard wanted.creation != .createNew else {
       throw DatabaseError(.alreadyExists, "there is a database already", path: directory.path)
     }
-    guard wanted.isReadOnly || !options.isReadOnly else {
+    let options = options
+    let differing =
+      wanted.isReadOnly
+      ? nil : options.isReadOnly ? nil : options.firstDifference(from: wanted)
+    if let differing {
       throw DatabaseError(
-        .inUse, "the database is open for reading only in this process", path: directory.path)
+        .otherOptions,
+        "the database is open in this process with \(differing.name) \(differing.left), and was to be opened with"
+          + " \(differing.right): close it, or open it with the same", path: directory.path)
     }
     try dataKey(wanted.key)?.withUnsafeBytes { _ in }
   }
@@ -135,7 +177,7 @@ final class OpenDatabase: Sendable {
 
   private init(_ directory: DatabaseDirectory, _ options: DatabaseOptions) throws {
     self.directory = directory
-    self.options = options
+    currentOptions = Lock(options)
     var attempts = 0
     while true {
       if let found = try OpenDatabase.locked(directory, options) {
@@ -177,6 +219,7 @@ final class OpenDatabase: Sendable {
       // Before there is a directory: what is refused leaves nothing.
       _ = try engineType(forNew: directory, options)
       guard mkdir(directory.path, 0o755) == 0 || errno == EEXIST else {
+        if errno == ENOENT { throw DatabaseDirectory.noParent(of: directory.path) }
         throw StorageError.system(errno, "can't make the directory", directory.path)
       }
       try directory.checkIsDirectory()
@@ -352,7 +395,7 @@ final class OpenDatabase: Sendable {
         try store.dropReplacedBodies()
         try store.refreshIndexStatistics()
         let removal = try store.beginBlobRemoval()
-        try store.engine.compact()
+        try store.withoutBackground { try store.engine.compact() }
         if let removal { try store.finish(removal) }
         return
       }
@@ -417,6 +460,38 @@ final class OpenDatabase: Sendable {
 
   // MARK: Deleting
 
+  /// Closes the database and removes it. When that fails, it is as open as it was: somebody else has it open, it is being
+  /// read, or it may not be removed.
+  func delete() throws {
+    guard !store.isInBatch else {
+      throw DatabaseError(
+        .inUse, "a database can't be removed inside a batch of its own", path: directory.path)
+    }
+    try maintenance.withLock { _ in
+      try OpenDatabase.paths.withLock(directory.path) { there in
+        guard opens == 1 else {
+          throw DatabaseError(
+            .inUse, "the database is open more than once in this process", path: directory.path)
+        }
+        guard access(directory.path, W_OK | X_OK) == 0 else {
+          throw StorageError.system(errno, "can't remove the database", directory.path)
+        }
+        try lock.takeAlone(orShare: true)
+        do { try store.closing { try store.engine.close() } } catch {
+          try? lock.share()
+          throw error
+        }
+        defer { lock.release() }
+        heldFiles.closeAll()
+        upkeep?.close()
+        store.blobs?.discardUnsaved()
+        opens = 0
+        there = nil
+        try OpenDatabase.removeFiles(of: directory)
+      }
+    }
+  }
+
   /// Removes a database that nobody has open, at once: a crash leaves it whole or gone.
   static func delete(_ directory: DatabaseDirectory) throws {
     try paths.withLock(directory.path) { there in
@@ -435,17 +510,22 @@ final class OpenDatabase: Sendable {
       guard lock.isCurrent, directory.isComplete else {
         throw DatabaseError(.notFound, "there is no database", path: directory.path)
       }
-      // Without its description it is no database any more; then the rest goes.
-      guard unlink(directory.descriptionPath) == 0 else {
-        throw StorageError.system(errno, "can't remove", directory.descriptionPath)
-      }
-      try AtomicFile.syncDirectory(of: directory.descriptionPath)
-      try FileTree.removeContents(of: directory.path, but: "lock")
-      // The lock last: who waits for it, or comes now, finds an empty directory and may make a database in it.
-      unlink(directory.file("lock"))
-      guard rmdir(directory.path) == 0 || errno == ENOTEMPTY || errno == ENOENT else {
-        throw StorageError.system(errno, "can't remove", directory.path)
-      }
+      try removeFiles(of: directory)
+    }
+  }
+
+  /// Removes what is in a database's directory, whose lock the caller holds alone, and the directory.
+  private static func removeFiles(of directory: DatabaseDirectory) throws {
+    // Without its description it is no database any more; then the rest goes.
+    guard unlink(directory.descriptionPath) == 0 else {
+      throw StorageError.system(errno, "can't remove", directory.descriptionPath)
+    }
+    try AtomicFile.syncDirectory(of: directory.descriptionPath)
+    try FileTree.removeContents(of: directory.path, but: "lock")
+    // The lock last: who waits for it, or comes now, finds an empty directory and may make a database in it.
+    unlink(directory.file("lock"))
+    guard rmdir(directory.path) == 0 || errno == ENOTEMPTY || errno == ENOENT else {
+      throw StorageError.system(errno, "can't remove", directory.path)
     }
   }
 }

@@ -14,13 +14,13 @@ final class PartialDirectory {
 
   /// Makes one beside `target`.
   init(beside target: String) throws {
-    let parent = target.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(target[..<$0]) } ?? "."
-    let directory = parent.isEmpty ? "/" : parent
+    let directory = DatabaseDirectory.parent(of: target)
     Self.removeAbandoned(in: directory)
     for _ in 0..<100 {
       let path = "\(directory)/\(Self.prefix)\(String(UInt64.random(in: (1 << 60)...UInt64.max), radix: 16))"
       guard mkdir(path, 0o755) == 0 else {
         if errno == EEXIST { continue }
+        if errno == ENOENT { throw DatabaseDirectory.noParent(of: target) }
         throw StorageError.system(errno, "can't make the directory", path)
       }
       // Another process may take it for an abandoned one until it is locked.

@@ -1,0 +1,21 @@
+/// What opens of one path have to agree on.
+extension DatabaseOptions {
+  /// The first option that differs between two opens which share an engine and write: its name and both values. Nil when
+  /// none does.
+  func firstDifference(from other: DatabaseOptions) -> (name: String, left: String, right: String)? {
+    func text<Value>(_ value: Value?) -> String { value.map { "\($0)" } ?? "nil" }
+    let options: [(name: String, left: String, right: String)] = [
+      ("durability", durability.rawValue, other.durability.rawValue),
+      ("maximumTreeDepth", text(depth), text(other.depth)),
+      ("keepsReplacedBodies", text(keepsReplacedBodies), text(other.keepsReplacedBodies)),
+      ("verifiesChecksums", text(verifiesChecksums), text(other.verifiesChecksums)),
+      ("compaction", text(compaction), text(other.compaction)),
+      ("cacheBytes", text(cacheBytes), text(other.cacheBytes)),
+      ("libraryPath", text(libraryPath), text(other.libraryPath)),
+    ]
+    return options.first { !$0.left.utf8.elementsEqual($0.right.utf8) }
+  }
+
+  /// Nil: as the database says.
+  private var depth: Int? { maximumTreeDepth.flatMap { $0 < 1 ? nil : $0 } }
+}

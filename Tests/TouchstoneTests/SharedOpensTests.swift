@@ -1,0 +1,232 @@
+import Foundation
+import Storage
+import TestSupport
+import Testing
+import Touchstone
+
+/// Several opens of one path in a process, and what each of them may do.
+@Suite("Opens that share a database") struct SharedOpensTests {
+  private func code(of body: () throws -> Void) -> DatabaseError.Code? {
+    do {
+      try body()
+      return nil
+    } catch let error as DatabaseError { return error.code } catch {
+      Issue.record("threw \(error), which is no DatabaseError")
+      return nil
+    }
+  }
+
+  /// Everything that writes is refused.
+  private func expectReadOnly(_ database: Database, sourceLocation: SourceLocation = #_sourceLocation) {
+    #expect(database.isReadOnly, sourceLocation: sourceLocation)
+    let writes: [(String, () throws -> Void)] = [
+      ("save", { try database.save("new", ["n": 1]) }),
+      ("batch", { try database.inBatch {} }),
+      ("delete", { try database.delete("x") }),
+      ("purge", { try database.purge("x") }),
+      ("update", { try database.update("x") { $0["n"] = 2 } }),
+      ("apply", { try database.apply(PulledRevision(id: "p", history: ["1-aa"], body: [:])) }),
+      ("expiration", { try database.setExpiration(of: "x", after: 1) }),
+      ("purge of the expired", { try database.purgeExpired() }),
+      ("index", { try database.createIndex("i", on: ["n"]) }),
+      ("removal of an index", { try database.deleteIndex("i") }),
+      ("local document", { try database.saveLocalDocument("l", ["n": 1]) }),
+      ("blob", { _ = try database.makeBlob([1]) }),
+      ("depth", { try database.setMaximumTreeDepth(3) }),
+    ]
+    for (name, write) in writes {
+      do {
+        try write()
+        Issue.record("\(name) went through", sourceLocation: sourceLocation)
+      } catch let error as StorageError {
+        #expect(error.code == .readOnly, "\(name)", sourceLocation: sourceLocation)
+      } catch { Issue.record("\(name) threw \(error)", sourceLocation: sourceLocation) }
+    }
+    #expect(code { try database.compact() } == .readOnly, sourceLocation: sourceLocation)
+    #expect(code { try database.delete() } == .readOnly, sourceLocation: sourceLocation)
+  }
+
+  @Test("one that only reads stays so beside one that writes", arguments: allEngines)
+  func readerBesideWriter(_ engine: EngineName) async throws {
+    let directory = TemporaryDirectory()
+    var options = try options(engine)
+    let writer = try Database.open("a", in: directory.path, options: options)
+    try writer.save("x", ["n": 1])
+    options.isReadOnly = true
+    let reader = try Database.open("a", in: directory.path, options: options)
+    #expect(!writer.isReadOnly)
+    expectReadOnly(reader)
+    await #expect(throws: StorageError.self) { try await reader.write { try $0.save("y", ["n": 1]) } }
+    try writer.save("x", ["n": 2])
+    #expect(try reader.document("x")?["n"].int == 2)
+    #expect(try reader.query("SELECT n FROM _").run().count == 1)
+    try writer.close()
+    // It is the last one by now.
+    #expect(try reader.document("x")?["n"].int == 2)
+    expectReadOnly(reader)
+    try reader.close()
+    #expect(code { try reader.delete() } == .readOnly)
+    #expect(Database.exists("a", in: directory.path))
+  }
+
+  @Test("one that writes opens beside one that only reads", arguments: allEngines)
+  func writerBesideReader(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    let options = try options(engine)
+    let first = try Database.open("a", in: directory.path, options: options)
+    try first.save("x", ["n": 1])
+    try first.createIndex("n", on: ["n"])
+    try first.close()
+    var reading = options
+    reading.isReadOnly = true
+    let reader = try Database.open("a", in: directory.path, options: reading)
+    let told = CountingSemaphore()
+    let token = try reader.observe { _ in told.signal() }
+    expectReadOnly(reader)
+    let before = try FileManager.default.contentsOfDirectory(atPath: reader.path)
+    // It waits for a read that is going on.
+    let opened = Lock<Database?>(nil)
+    let done = CountingSemaphore()
+    try reader.read { (snapshot: DocumentSnapshot) throws -> Void in
+      Thread.detachNewThread {
+        do {
+          let writer = try Database.open("a", in: directory.path, options: options)
+          opened.withLock { $0 = writer }
+        } catch { Issue.record("\(error)") }
+        done.signal()
+      }
+      usleep(50_000)
+      #expect(try snapshot.document("x")?["n"].int == 1)
+      // Another snapshot of the same open may begin meanwhile.
+      #expect(try reader.document("x")?["n"].int == 1)
+    }
+    done.wait()
+    let writer = try #require(opened.withLock { $0 })
+    #expect(writer.engine === reader.engine)
+    let blob = try writer.makeBlob([1, 2, 3])
+    try writer.save("x", ["n": 2, "blob": blob.jsonValue])
+    #expect(told.wait(seconds: 30))
+    #expect(try reader.document("x")?["n"].int == 2)
+    #expect(try reader.contents(of: blob) == [1, 2, 3])
+    #expect(try reader.query("SELECT n FROM _ WHERE n = 2").run().count == 1)
+    expectReadOnly(reader)
+    token.cancel()
+    try reader.close()
+    try writer.save("y", ["n": 3])
+    try writer.compact()
+    #expect(try writer.check(deep: true) == [])
+    try writer.close()
+    let after = try FileManager.default.contentsOfDirectory(atPath: writer.path)
+    #expect(Set(before).isSubset(of: after + before.filter { $0.hasPrefix("data-") }))
+  }
+
+  @Test("one that can't be opened for writing leaves those that read as they are")
+  func refusedWriter() throws {
+    let directory = TemporaryDirectory()
+    var options = try options(.lmdbEncrypted)
+    let first = try Database.open("a", in: directory.path, options: options)
+    try first.save("x", ["n": 1])
+    try first.close()
+    options.isReadOnly = true
+    let reader = try Database.open("a", in: directory.path, options: options)
+    options.isReadOnly = false
+    try reader.read { (snapshot: DocumentSnapshot) throws -> Void in
+      // Never while it is read.
+      #expect(throws: StorageError.self) { _ = try Database.open("a", in: directory.path, options: options) }
+      #expect(try snapshot.documentCount == 1)
+    }
+    options.key = try .raw([UInt8](repeating: 8, count: 32))
+    #expect(code { _ = try Database.open("a", in: directory.path, options: options) } == .wrongKey)
+    #expect(try reader.document("x")?["n"].int == 1)
+    try reader.close()
+  }
+
+  @Test("one that writes with other options is told which")
+  func otherOptions() throws {
+    let directory = TemporaryDirectory()
+    let options = DatabaseOptions(durability: .none, maximumTreeDepth: 7)
+    let database = try Database.open("a", in: directory.path, options: options)
+    let others: [(String, (inout DatabaseOptions) -> Void)] = [
+      ("durability", { $0.durability = .full }),
+      ("maximumTreeDepth", { $0.maximumTreeDepth = nil }),
+      ("keepsReplacedBodies", { $0.keepsReplacedBodies = false }),
+      ("verifiesChecksums", { $0.verifiesChecksums = true }),
+      ("compaction", { $0.compaction = .off }),
+      ("cacheBytes", { $0.cacheBytes = 1 << 20 }),
+      ("libraryPath", { $0.libraryPath = "/nowhere.so" }),
+    ]
+    for (name, change) in others {
+      var other = options
+      change(&other)
+      let error = #expect(throws: DatabaseError.self) {
+        try Database.open("a", in: directory.path, options: other)
+      }
+      #expect(error?.code == .otherOptions)
+      #expect(error?.message.contains(name) == true, "\(error?.message ?? "")")
+    }
+    // Who only reads goes by those of the other.
+    let reader = try Database.open("a", in: directory.path, options: DatabaseOptions(isReadOnly: true))
+    try reader.close()
+    try Database.open("a", in: directory.path, options: options).close()
+    try database.close()
+  }
+
+  @Test("a removal that fails leaves the database open", arguments: allEngines)
+  func failedRemoval(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    let options = try options(engine)
+    let database = try Database.open("a", in: directory.path, options: options)
+    try database.save("x", ["n": 1])
+    let second = try Database.open("a", in: directory.path, options: options)
+    #expect(code { try database.delete() } == .inUse)
+    try database.save("x", ["n": 2])
+    try second.close()
+    try database.read { (snapshot: DocumentSnapshot) throws -> Void in
+      #expect(throws: StorageError.self) { try database.delete() }
+      #expect(try snapshot.document("x")?["n"].int == 2)
+    }
+    try database.inBatch { () throws -> Void in
+      #expect(code { try database.delete() } == .inUse)
+      try database.save("x", ["n": 3])
+    }
+    #expect(try database.document("x")?["n"].int == 3)
+    let told = CountingSemaphore()
+    let token = try database.observe { _ in told.signal() }
+    try database.save("y", ["n": 3])
+    #expect(told.wait(seconds: 30))
+    token.cancel()
+    try database.delete()
+    #expect(code { _ = try database.document("x") } == .closed)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == [])
+  }
+
+  @Test("a directory that isn't there is named, or made when that is asked for")
+  func parents() throws {
+    let directory = TemporaryDirectory()
+    var options = DatabaseOptions()
+    #expect(code { _ = try Database.open("b/c/a", in: directory.path) } == .noParentDirectory)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == [])
+    options.creation = .openExisting
+    options.makesParents = true
+    #expect(code { _ = try Database.open("b/c/a", in: directory.path, options: options) } == .notFound)
+    options.creation = .openOrCreate
+    let database = try Database.open("b/c/a", in: directory.path, options: options)
+    let again = try Database.open(directory.path + "/b/c/a", options: options)
+    #expect(again.engine === database.engine)
+    try again.close()
+    #expect(code { try Database.copy(database.path, to: "d/a", in: directory.path) } == .noParentDirectory)
+    try database.delete()
+  }
+
+  @Test(
+    "a name that is no name is refused",
+    arguments: ["", ".", "..", "/", "a/.", "a/..", "./", ".touchstone", "..touchstone", "a/...touchstone"])
+  func names(_ name: String) throws {
+    let directory = TemporaryDirectory()
+    #expect(code { _ = try Database.open(name, in: directory.path) } == .invalidName)
+    #expect(code { try Database.delete(name, in: directory.path) } == .invalidName)
+    #expect(!Database.exists(name, in: directory.path))
+    #expect(code { _ = try Database.open("a", in: "") } == .invalidName)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == [])
+  }
+}
