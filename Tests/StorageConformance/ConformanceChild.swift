@@ -33,6 +33,9 @@ public enum ConformanceChild {
       case "snapshots": try child.openSnapshots()
       case "keep": try child.keepLentPointer()
       case "scripts": try child.scripts()
+      case "hold": try child.hold()
+      case "create": try child.create(isNew: false)
+      case "create-new": try child.create(isNew: true)
       default: throw ConformanceFailure("unknown command “\(arguments[1])”")
       }
       exit(0)

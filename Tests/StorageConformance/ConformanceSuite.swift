@@ -92,7 +92,7 @@ public struct ConformanceSuite: Sendable {
     transactionBehaviours + snapshotBehaviours + keyspaceBehaviours + entryBehaviours + cursorBehaviours
     + followingBehaviours + lendingBehaviours + scriptBehaviours + concurrencyBehaviours + fileBehaviours
     + upkeepBehaviours
-    + processBehaviours
+    + processBehaviours + neighbourBehaviours
     + damageBehaviours
     + encryptionBehaviours
 

@@ -1,0 +1,202 @@
+import Foundation
+import Storage
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+extension ConformanceSuite {
+  /// What other processes leave behind, and what this one leaves for them.
+  static let neighbourBehaviours: [Behaviour] = [
+    Behaviour("a reader killed in its snapshot costs no more space than a live one", needs: [.child]) {
+      suite in
+      let commits = suite.isLong ? 20_000 : 1_500
+      try suite.withEngine("main", suite.options(durability: .none)) { engine in
+        var churn = Churn(seed: suite.seed)
+        try churn.fill(engine)
+        // Past the first checkpoint of an engine that has a log.
+        for _ in 0..<1_000 { try churn.commit(engine) }
+        func fileBytes() throws -> Int { try engine.statistics().fileBytes }
+        let before = try fileBytes()
+        // What a reader costs that lives for so many commits.
+        let live = try suite.startChild("hold", [suite.path("main")])
+        try live.waitForOutput()
+        for _ in 0..<300 { try churn.commit(engine) }
+        let cost = max(0, try fileBytes() - before)
+        live.kill()
+        _ = try live.wait()
+        for _ in 0..<100 { try churn.commit(engine) }
+
+        let between = try fileBytes()
+        let child = try suite.startChild("hold", [suite.path("main")])
+        try child.waitForOutput()
+        child.kill()
+        _ = try child.wait()
+        for _ in 0..<commits { try churn.commit(engine) }
+        let after = try fileBytes()
+        try expect(
+          // A log of its own may be empty or full by chance.
+          after - between <= cost + (5 << 20),
+          "\(commits) commits after a reader was killed, the file has grown by \(after - between) bytes; a live one cost \(cost)"
+        )
+        try expectEqual(engine.checkIntegrity(), [], "faults")
+        try churn.expect(engine)
+      }
+    },
+
+    Behaviour("processes that make one path at the same time share it", needs: [.child]) { suite in
+      for round in 0..<(suite.isLong ? 200 : 12) {
+        let path = suite.path("made\(round)")
+        let lines = try suite.race("create", path, 3)
+        try expectEqual(lines, [["done"], ["done"], ["done"]], "what they say")
+        try suite.withEngine("made\(round)", suite.options(creation: .openExisting)) { engine in
+          let found = try engine.read { transaction in
+            try transaction.entries(of: transaction.known("k")).map {
+              String(decoding: $0.key, as: UTF8.self)
+            }
+          }
+          try expectEqual(found, ["0", "1", "2"], "whose entries are there")
+          try expectEqual(engine.checkIntegrity(), [], "faults")
+        }
+      }
+    },
+
+    Behaviour("of processes that make a new file at one path, one does", needs: [.child]) { suite in
+      for round in 0..<(suite.isLong ? 200 : 12) {
+        let path = suite.path("new\(round)")
+        let lines = try suite.race("create-new", path, 3)
+        try expectEqual(
+          lines.sorted { $0[0] < $1[0] }, [["alreadyExists"], ["alreadyExists"], ["done"]], "what they say")
+        let winner = lines.firstIndex(of: ["done"]) ?? -1
+        try suite.withEngine("new\(round)", suite.options(creation: .openExisting)) { engine in
+          let found = try engine.read { transaction in
+            try transaction.entries(of: transaction.known("k")).map {
+              String(decoding: $0.key, as: UTF8.self)
+            }
+          }
+          try expectEqual(found, ["\(winner)"], "whose entries are there")
+        }
+      }
+    },
+
+    Behaviour("an open for reading leaves the directory as it was", needs: [.files]) { suite in
+      let content = try suite.withEngine { try suite.fill($0) }
+      let before = try FileState.all(in: suite.directory)
+      for _ in 0..<3 {
+        let options = suite.options(creation: .openExisting, isReadOnly: true)
+        try suite.withEngine("main", options) { engine in
+          try expectEqual(Content(engine), content, "what is read")
+          _ = try engine.statistics()
+          try expectEqual(engine.checkIntegrity(), [], "faults")
+          try expectError(.readOnly, from: "a write") { try engine.write { (_: any WriteTransaction) in } }
+        }
+        try expectEqual(FileState.all(in: suite.directory), before, "the directory")
+      }
+      // Where there is nothing, nothing is made.
+      try expectError(.notFound, from: "opening what isn't there for reading") {
+        _ = try suite.open(suite.path("absent"), suite.options(creation: .openOrCreate, isReadOnly: true))
+      }
+      try expectEqual(FileState.all(in: suite.directory), before, "the directory, after an open that failed")
+    },
+  ]
+
+  /// Lets processes run a command on one path as much at the same time as can be, and returns what each says.
+  private func race(_ command: String, _ path: String, _ count: Int) throws -> [[String]] {
+    let start = path + "-start"
+    let children = try (0..<count).map { try startChild(command, [path, "\($0)", start]) }
+    for child in children { try child.waitForOutput() }
+    try Data().write(to: URL(fileURLWithPath: start))
+    defer { try? FileManager.default.removeItem(atPath: start) }
+    return try children.map { child in
+      let ending = try child.wait()
+      guard ending == .exited(0) else {
+        throw ConformanceFailure("a child \(ending): \(child.outputText) \(child.errorText)")
+      }
+      return child.outputText.split(separator: "\n").dropFirst().map(String.init)
+    }
+  }
+}
+
+/// Commits that change a few of the same entries again and again.
+private struct Churn {
+  private var generator: SeededGenerator
+  private var map = SortedMap()
+
+  init(seed: UInt64) { generator = SeededGenerator(seed: seed) }
+
+  mutating func fill(_ engine: any StorageEngine) throws {
+    var filled = SortedMap()
+    try engine.write { transaction in
+      let keyspace = try transaction.createKeyspace("k", shape: .entries)
+      for number in 0..<300 {
+        let entry = SortedMap.Entry(key: Self.key(number), value: [UInt8](repeating: 1, count: 900))
+        try transaction.put(entry.key, entry.value, in: keyspace)
+        filled.put(entry.key, entry.value)
+      }
+    }
+    map = filled
+  }
+
+  mutating func commit(_ engine: any StorageEngine) throws {
+    let (key, byte) = (Self.key(generator.below(300)), UInt8(truncatingIfNeeded: generator.next()))
+    let value = [UInt8](repeating: byte, count: 900)
+    try engine.write { try $0.put(key, value, in: $0.known("k")) }
+    map.put(key, value)
+  }
+
+  func expect(_ engine: any StorageEngine) throws {
+    try expectEqual(engine.read { try $0.entries(of: $0.known("k")) }, map.entries, "the entries")
+  }
+
+  private static func key(_ number: Int) -> [UInt8] { Array("key\(number)".utf8) }
+}
+
+/// What a file is and holds.
+private struct FileState: Equatable, CustomStringConvertible {
+  let name: String
+  let inode: UInt64
+  let count: Int
+  /// Nil for the file of LMDB's locks, in which readers have places while they read.
+  let bytes: Data?
+
+  /// Every file of a directory.
+  static func all(in directory: String) throws -> [FileState] {
+    try FileManager.default.contentsOfDirectory(atPath: directory).sorted().map { name in
+      var status = stat()
+      guard stat("\(directory)/\(name)", &status) == 0 else {
+        throw ConformanceFailure("stat of \(name): errno \(errno)")
+      }
+      return FileState(
+        name: name, inode: UInt64(status.st_ino),
+        count: Int(status.st_size),
+        bytes: name.hasSuffix("-lock")
+          ? nil : try Data(contentsOf: URL(fileURLWithPath: "\(directory)/\(name)")))
+    }
+  }
+
+  var description: String { "\(name) (\(count) bytes, inode \(inode))" }
+}
+
+extension Child {
+  /// `hold PATH` begins a snapshot, reads in it, says so, and keeps it until it is killed.
+  func hold() throws {
+    let opened = try engine.open(arguments[0], options(creation: .openExisting))
+    let snapshot = try opened.beginRead()
+    _ = try snapshot.keyspaces()
+    say("holding")
+    withExtendedLifetime(snapshot) { while true { pause() } }
+  }
+
+  /// `create PATH NUMBER START` opens or makes the file once START is there, and puts an entry of its own. `create-new`
+  /// makes it, or says why it can't.
+  func create(isNew: Bool) throws {
+    say("ready")
+    while access(arguments[2], F_OK) != 0 { sched_yield() }
+    do {
+      let opened = try engine.open(arguments[0], options(creation: isNew ? .createNew : .openOrCreate))
+      try opened.write { try $0.put(arguments[1], "x", in: $0.createKeyspace("k", shape: .documents)) }
+      try opened.close()
+      say("done")
+    } catch let error as StorageError where isNew { say(error.code.rawValue) }
+  }
+}
