@@ -52,15 +52,6 @@ public struct KeyspaceCopy {
       }
       copies = try keyspaces.map { try transaction.createKeyspace($0.name, shape: $0.keyspace.shape) }
     }
-    if let engine = target as? any BulkLoadingEngine {
-      let isLoaded = try engine.bulkLoad { load in
-        try read(keyspaces, &copied) { try load.append($0, $1, in: copies[$2]) }
-      }
-      if isLoaded {
-        try onProgress(copied.progress)
-        return copied.record
-      }
-    }
     var growths = 0
     while true {
       do {
@@ -88,25 +79,6 @@ public struct KeyspaceCopy {
     var pieces: [KeyspaceRecord.Piece] = []
     var next: ReadAhead.Position
     var isLast = false
-  }
-
-  /// Hands each entry to `body`, with the place of its keyspace.
-  private func read(
-    _ keyspaces: [(name: String, keyspace: Keyspace)], _ copied: inout Copied,
-    _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ keyspace: Int) throws -> Void
-  ) throws {
-    let entries = ReadAhead(source, keyspaces, from: copied.next)
-    defer { entries.stop() }
-    while let chunk = try entries.next() {
-      defer { entries.giveBack(chunk) }
-      try chunk.forEach { key, value in
-        try body(key, value, chunk.keyspace)
-        copied.progress.entries += 1
-        copied.progress.bytes += key.count + value.count
-        if copied.progress.entries % Self.progressEntries == 0 { try onProgress(copied.progress) }
-      }
-      if let piece = chunk.piece { copied.record.pieces.append(piece) }
-    }
   }
 
   private func copy(

@@ -12,7 +12,6 @@ import Storage
 public final class LMDBEngine: StorageEngine {
   let environment: Environment
   let queue: WriteQueue
-  let isBulkLoad: Bool
   private let driver: WriteDriver
 
   /// Opens or creates the file at `path`; its lock file is `path` with `-lock` appended.
@@ -29,7 +28,6 @@ public final class LMDBEngine: StorageEngine {
     }
     environment = try EnvironmentRegistry.open(path: path, options: options, mapBytes: mapBytes)
     queue = environment.queue
-    isBulkLoad = options.isBulkLoad
     driver = WriteDriver(environment)
     if environment.knownHandle(RecordFormat.databaseName) != nil {
       try? environment.close()
