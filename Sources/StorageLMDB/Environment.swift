@@ -16,6 +16,8 @@ final class Environment: @unchecked Sendable {
   static let maximumReaders = 8_192
   /// Slots beyond those, for what the engine itself reads.
   static let reservedReaders = 16
+  /// Commits after which the slots of dead processes are looked for: a system call for each other process that reads.
+  static let commitsBetweenChecks = 64
   /// Handles: the keyspaces, the catalog, and husks that open snapshots may still read.
   static let maximumHandles = StorageLimits.maximumKeyspaces + 250
 
@@ -24,6 +26,8 @@ final class Environment: @unchecked Sendable {
   let isReadOnly: Bool
   let handle: OpaquePointer
   let usesLockFile: Bool
+  /// Whether the lock file goes when the file is closed: one that is only read leaves nothing behind.
+  private let removesLockFile: Bool
   let catalogHandle: MDB_dbi
   let queue = WriteQueue()
   let pool = SnapshotPool()
@@ -47,7 +51,7 @@ final class Environment: @unchecked Sendable {
     var isWriting = false
   }
 
-  init(path: String, options: EngineOptions, mapBytes: Int, forkGeneration: Int) throws {
+  init(path: String, options: EngineOptions, mapBytes: Int, forkGeneration: Int, hadLockFile: Bool) throws {
     let opened = try EnvironmentOpening(path: path, options: options, mapBytes: mapBytes).run()
     self.path = path
     self.forkGeneration = forkGeneration
@@ -55,6 +59,7 @@ final class Environment: @unchecked Sendable {
     isReadOnly = options.isReadOnly
     handle = opened.handle
     usesLockFile = opened.usesLockFile
+    removesLockFile = options.isReadOnly && opened.usesLockFile && !hadLockFile
     catalogHandle = opened.catalogHandle
     // The first transaction makes the catalog, at the first opening: that is to be synced as well.
     transactionAtOpen = opened.transaction > 1 ? opened.transaction : 0
@@ -99,17 +104,25 @@ final class Environment: @unchecked Sendable {
 
   @inline(never)
   private func renewAgain(_ snapshot: LMDBReadTransaction, _ failure: Int32) throws {
-    var result = failure
     do {
-      if result == MDB_MAP_RESIZED {
-        try adoptLargerMap(inHand: 1)
-        result = mdb_txn_renew(snapshot.slot.transaction)
-      }
+      let result = try withLargerMap(failure) { mdb_txn_renew(snapshot.slot.transaction) }
       if result != 0 { throw StorageError.lmdb(result, "a snapshot could not be begun", path: path) }
     } catch {
       pool.giveBack(snapshot)
       throw error
     }
+  }
+
+  /// Begins a snapshot again, by `begin`, after it has failed because another process has grown the file past this
+  /// process's map: takes over that size, as often as it takes. The caller's one slot is at rest.
+  func withLargerMap(_ failure: Int32, _ begin: () -> Int32) throws -> Int32 {
+    var result = failure
+    while result == MDB_MAP_RESIZED {
+      // Others wait as well, each with a slot in hand, and none of them reads.
+      try pool.waiting { try adoptLargerMap() }
+      result = begin()
+    }
+    return result
   }
 
   /// Finds the catalog of a slot's snapshot, taking the snapshot again when it lacks handles.
@@ -129,7 +142,7 @@ final class Environment: @unchecked Sendable {
       // A commit of this process that isn't published yet: its thread is about to.
       if catalog == nil { sched_yield() }
       known = catalog
-      let result = mdb_txn_renew(slot.transaction)
+      let result = try withLargerMap(mdb_txn_renew(slot.transaction)) { mdb_txn_renew(slot.transaction) }
       if result != 0 { throw StorageError.lmdb(result, "a snapshot could not be begun", path: path) }
     }
   }
@@ -198,7 +211,7 @@ final class Environment: @unchecked Sendable {
       var transaction: OpaquePointer?
       let result = mdb_txn_begin(handle, nil, 0, &transaction)
       if result == MDB_MAP_RESIZED {
-        try adoptLargerMapWhileWriterIsOut(inHand: 0)
+        try adoptLargerMapWhileWriterIsOut()
         continue
       }
       guard result == 0, let transaction else { throw writeError(result, "a write could not be begun") }
@@ -238,6 +251,11 @@ final class Environment: @unchecked Sendable {
 
   func commit(_ write: LMDBWriteTransaction) throws {
     let number = mdb_txn_id(write.transaction)
+    if usesLockFile, number % Self.commitsBetweenChecks == 0 {
+      // A snapshot of a process that died keeps all pages that are freed from being used again.
+      var dead: Int32 = 0
+      _ = mdb_reader_check(handle, &dead)
+    }
     let result = mdb_txn_commit(write.transaction)
     catalogState.withLock { state in
       state.isWriting = false
@@ -284,21 +302,46 @@ final class Environment: @unchecked Sendable {
     }
   }
 
-  /// Takes over the size that another process has grown the map to. `inHand` counts the caller's slots at
-  /// rest.
-  func adoptLargerMap(inHand: Int) throws {
+  /// Takes over the size that another process has grown the map to. The caller's slot counts as waiting.
+  private func adoptLargerMap() throws {
     do {
-      try queue.exclusively { try adoptLargerMapWhileWriterIsOut(inHand: inHand) }
+      try queue.exclusively { try adoptLargerMapWhileWriterIsOut() }
     } catch let error as StorageError where error.code == .nestedWrite {
       throw StorageError.lmdb(MDB_MAP_RESIZED, "a snapshot could not be begun", path: path)
     }
   }
 
-  private func adoptLargerMapWhileWriterIsOut(inHand: Int) throws {
-    let result =
-      pool.whenIdle(inHand: inHand) { mdb_env_set_mapsize(handle, 0) } ?? MDB_MAP_RESIZED
-    if result != 0 { throw StorageError.lmdb(result, "the map could not be enlarged", path: path) }
+  /// Waits for open snapshots to end: new ones wait as well until the map has grown. Throws `mapFull` when one stays open.
+  private func adoptLargerMapWhileWriterIsOut() throws {
+    let start = ContinuousClock.now
+    while mapIsTooSmall {
+      let result = pool.whenNobodyReads { mdb_env_set_mapsize(handle, 0) }
+      if let result {
+        if result != 0 { throw StorageError.lmdb(result, "the map could not be enlarged", path: path) }
+        continue
+      }
+      if ContinuousClock.now - start > patience {
+        throw StorageError.lmdb(MDB_MAP_RESIZED, "the map could not be enlarged", path: path)
+      }
+      usleep(500)
+    }
   }
+
+  /// Whether the file has pages that the map doesn't reach.
+  private var mapIsTooSmall: Bool {
+    var info = MDB_envinfo()
+    mdb_env_info(handle, &info)
+    var statistics = MDB_stat()
+    mdb_env_stat(handle, &statistics)
+    return info.me_mapsize / Int(statistics.ms_psize) < info.me_last_pgno + 1
+  }
+
+  /// How long snapshots and writes wait for open snapshots when the map has to grow. Tests make it short.
+  var patience: Duration {
+    get { .milliseconds(patienceMilliseconds.load(ordering: .relaxed)) }
+    set { patienceMilliseconds.store(Int(newValue / .milliseconds(1)), ordering: .relaxed) }
+  }
+  private let patienceMilliseconds = Atomic<Int>(5_000)
 
   // MARK: - Closing
 
@@ -312,9 +355,15 @@ final class Environment: @unchecked Sendable {
       }
       // The last commit's meta page reaches the disk with the next commit's sync, which won't come. A sync of
       // nothing would cost as much as one of something.
-      if durability == .normal, !isReadOnly, lastTransaction != transactionAtOpen { mdb_env_sync(handle, 1) }
+      var result: Int32 = 0
+      if durability == .normal, !isReadOnly, lastTransaction != transactionAtOpen {
+        result = mdb_env_sync(handle, 1)
+      }
       mdb_env_close(handle)
+      if removesLockFile { OpeningLock.removeLockFile(of: path) }
       EnvironmentRegistry.remove(self)
+      // It is closed all the same.
+      if result != 0 { throw StorageError.lmdb(result, "the last commits could not be synced", path: path) }
     }
   }
 

@@ -17,56 +17,17 @@ struct EnvironmentOpening {
     let handles: [String: MDB_dbi]
   }
 
+  /// Whoever calls holds the `OpeningLock`, and removes a new file when this throws.
   func run() throws -> Opened {
-    let isNew = try prepareFile()
-    let hadLockFile = FilePath.exists(path + "-lock")
-    do {
-      return try openPrepared()
-    } catch {
-      if isNew {
-        unlink(path)
-        if !hadLockFile { unlink(path + "-lock") }
-      }
-      throw error
-    }
-  }
-
-  /// Refuses what isn't LMDB's before LMDB maps it. True when a new file was made.
-  private func prepareFile() throws -> Bool {
-    var status = stat()
-    let exists = stat(path, &status) == 0
-    if exists, status.st_mode & S_IFMT != S_IFREG {
-      throw StorageError(.notADatabase, "this is a folder or a device, not a file", path: path)
-    }
-    if !exists, errno != ENOENT {
-      throw StorageError.lmdb(errno, "the database could not be opened", path: path)
-    }
-    if options.isReadOnly || options.creation == .openExisting {
-      if !exists { throw StorageError(.notFound, "there is no database", path: path) }
-    }
-    if options.creation == .createNew {
-      if exists { throw StorageError(.alreadyExists, "there is a file already", path: path) }
-      if options.isReadOnly {
-        throw StorageError(.invalidArgument, "a database can't be made for reading only", path: path)
-      }
-    }
-    if exists {
-      switch try FileHeader.inspect(path) {
-      case .lmdb: return false
-      case .empty:
-        // What is left when a process dies in the middle of making a file.
-        if !options.isReadOnly, options.creation == .openOrCreate { return false }
+    switch try FileHeader.inspect(path) {
+    case .lmdb: break
+    case .empty:
+      // A new file, or what is left when a process dies in the middle of making one.
+      if options.isReadOnly || options.creation == .openExisting {
         throw StorageError(.notADatabase, "the file is empty", path: path)
       }
     }
-    let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
-    guard descriptor >= 0 else {
-      // Made by another process meanwhile.
-      if errno == EEXIST, options.creation == .openOrCreate { return false }
-      throw StorageError.lmdb(errno, "the database could not be made", path: path)
-    }
-    close(descriptor)
-    return true
+    return try openPrepared()
   }
 
   private func openPrepared() throws -> Opened {
@@ -133,9 +94,8 @@ struct EnvironmentOpening {
     let file = try PageFile(path: path)
     let meta = try file.meta(of: UInt64(mdb_txn_id(transaction)))
     var check = PageCheck(file: file, meta: meta)
-    // A file may end before its last page when the pages after its end are free ones, so only then is every
-    // page looked at.
-    check.run(file.pages <= meta.lastPage ? .everything : .roots)
+    check.run(.roots)
+    check.checkMissingPages()
     if let fault = check.faults.first {
       throw StorageError(.damaged, "the file is damaged or cut short: \(fault)", path: path)
     }

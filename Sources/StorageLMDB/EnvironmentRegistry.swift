@@ -6,6 +6,10 @@ enum EnvironmentRegistry {
     let environment: Environment
     let canonicalPath: String
     let identity: FilePath.Identity?
+
+    func isOf(_ path: String, _ identity: FilePath.Identity?) -> Bool {
+      canonicalPath == path || (identity != nil && self.identity == identity)
+    }
   }
 
   // Assigned by `renew` alone, in a process that has one thread then.
@@ -14,23 +18,58 @@ enum EnvironmentRegistry {
   /// In a forked child: another thread of the parent may have held the lock, and won't give it back here.
   static func renew() { entries = Lock([]) }
 
-  /// Opens the file, unless this process has it open under this or another name. Keeps the environment until
-  /// `remove`.
+  /// Opens the file, or makes it, unless this process has it open under this or another name. Keeps the environment
+  /// until `remove`. A new file whose opening fails is removed.
   static func open(path: String, options: EngineOptions, mapBytes: Int) throws -> Environment {
-    let forkGeneration = ForkGuard.register()
+    try withLock(path, options) { path, lock in
+      try open(path: path, options: options, mapBytes: mapBytes, lock)
+    }
+  }
+
+  /// Calls `body` with the absolute path and the lock of openings. Removes a new file when it throws.
+  static func withLock<Result>(
+    _ path: String, _ options: EngineOptions, _ body: (String, OpeningLock) throws -> Result
+  ) throws -> Result {
     let path = FilePath.absolute(path)
+    // Said first: the other open may hold the lock for long.
+    if isOpen(path) { throw inUse(path) }
+    let lock = try OpeningLock(path, options)
+    do {
+      if lock.isNew, options.durability == .full {
+        // LMDB syncs the file, but not its name.
+        let failure = FilePath.syncFolder(of: path)
+        if failure != 0 { throw StorageError.lmdb(failure, "the folder could not be synced", path: path) }
+      }
+      return try body(path, lock)
+    } catch {
+      lock.removeWhatIsNew()
+      throw error
+    }
+  }
+
+  private static func isOpen(_ path: String) -> Bool {
+    let canonical = FilePath.canonical(path)
+    let identity = FilePath.identity(of: path)
+    return entries.withLock { entries in entries.contains { $0.isOf(canonical, identity) } }
+  }
+
+  private static func inUse(_ path: String) -> StorageError {
+    StorageError(
+      .inUse, "this process has the file open already; share that engine or close it", path: path)
+  }
+
+  /// Opens the file under a lock that the caller holds.
+  static func open(path: String, options: EngineOptions, mapBytes: Int, _ lock: OpeningLock) throws
+    -> Environment
+  {
+    let forkGeneration = ForkGuard.register()
     return try entries.withLock { entries in
       let canonical = FilePath.canonical(path)
       let identity = FilePath.identity(of: path)
-      let isOpen = entries.contains { entry in
-        entry.canonicalPath == canonical || (identity != nil && entry.identity == identity)
-      }
-      if isOpen {
-        throw StorageError(
-          .inUse, "this process has the file open already; share that engine or close it", path: path)
-      }
+      if entries.contains(where: { $0.isOf(canonical, identity) }) { throw inUse(path) }
       let environment = try Environment(
-        path: path, options: options, mapBytes: mapBytes, forkGeneration: forkGeneration)
+        path: path, options: options, mapBytes: mapBytes, forkGeneration: forkGeneration,
+        hadLockFile: lock.hadLockFile)
       entries.append(
         Entry(
           environment: environment, canonicalPath: canonical, identity: FilePath.identity(of: path)))

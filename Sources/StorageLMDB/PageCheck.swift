@@ -21,7 +21,7 @@ struct PageCheck {
   /// Faults past this many are counted, not told.
   static let maximumFaults = 100
   /// LMDB's own limit of a tree's height.
-  private static let maximumDepth = 32
+  static let maximumDepth = 32
 
   let file: PageFile
   let meta: MetaPage
@@ -145,7 +145,7 @@ struct PageCheck {
   }
 
   /// Reads a page that some other page names, and checks what all pages have in common.
-  private mutating func load(
+  mutating func load(
     _ page: UInt64, _ flags: UInt16, _ name: String, _ bytes: UnsafeMutableRawBufferPointer
   ) -> Bool {
     guard page >= 2, page <= meta.lastPage else {
@@ -202,7 +202,7 @@ struct PageCheck {
 
   // MARK: - Nodes
 
-  private struct Node {
+  struct Node {
     let offset: Int
     let keyBytes: Int
     let flags: UInt16
@@ -213,7 +213,7 @@ struct PageCheck {
     var end: Int { offset + 8 + keyBytes }
   }
 
-  private mutating func nodes(of page: UInt64, _ bytes: UnsafeRawBufferPointer, _ name: String) -> [Node]? {
+  mutating func nodes(of page: UInt64, _ bytes: UnsafeRawBufferPointer, _ name: String) -> [Node]? {
     let lower = Int(bytes.loadUnaligned(fromByteOffset: 12, as: UInt16.self))
     let upper = Int(bytes.loadUnaligned(fromByteOffset: 14, as: UInt16.self))
     guard lower > 16, lower % 2 == 0, lower <= upper, upper <= bytes.count else {

@@ -54,38 +54,7 @@ struct TreeRecord {
     root = bytes.loadUnaligned(fromByteOffset: 40, as: UInt64.self)
   }
 
-  /// Of a tree that has no flags.
-  init(
-    depth: UInt16, branchPages: UInt64, leafPages: UInt64, overflowPages: UInt64, entries: UInt64,
-    root: UInt64
-  ) {
-    pad = 0
-    flags = 0
-    self.depth = depth
-    self.branchPages = branchPages
-    self.leafPages = leafPages
-    self.overflowPages = overflowPages
-    self.entries = entries
-    self.root = root
-  }
-
   var isEmpty: Bool { root == .max }
-
-  /// As it stands in a file.
-  var bytes: [UInt8] {
-    var bytes = [UInt8](repeating: 0, count: Self.size)
-    bytes.withUnsafeMutableBytes { bytes in
-      bytes.storeBytes(of: pad, as: UInt32.self)
-      bytes.storeBytes(of: flags, toByteOffset: 4, as: UInt16.self)
-      bytes.storeBytes(of: depth, toByteOffset: 6, as: UInt16.self)
-      bytes.storeBytes(of: branchPages, toByteOffset: 8, as: UInt64.self)
-      bytes.storeBytes(of: leafPages, toByteOffset: 16, as: UInt64.self)
-      bytes.storeBytes(of: overflowPages, toByteOffset: 24, as: UInt64.self)
-      bytes.storeBytes(of: entries, toByteOffset: 32, as: UInt64.self)
-      bytes.storeBytes(of: root, toByteOffset: 40, as: UInt64.self)
-    }
-    return bytes
-  }
 }
 
 enum TreeFlags {
@@ -99,6 +68,8 @@ struct MetaPage {
   static let lastPageOffset = 136
   static let magic: UInt32 = 0xBEEF_C0DE
   static let version: UInt32 = 1
+  /// No file has had so many: 17,000 a second for 500 years.
+  static let maximumTransaction: UInt64 = 1 << 48
   /// How many pages a transaction may take and free again, and so leave unwritten at the end of a file: as many
   /// as the map has.
   static let maximumUnwritten: UInt64 = 1 << 28
@@ -130,6 +101,10 @@ struct MetaPage {
         .damaged,
         "a meta page is damaged: it gives \(pageBytes) bytes a page and \(lastPage) as the last page",
         path: path)
+    }
+    guard transaction < Self.maximumTransaction else {
+      throw StorageError(
+        .damaged, "a meta page is damaged: it gives \(transaction) as its transaction's number", path: path)
     }
   }
 }
@@ -185,6 +160,8 @@ final class PageFile {
   let pageBytes: Int
   /// Whole pages that the file has.
   let pages: UInt64
+  /// Pages that were read, for tests.
+  private(set) var reads = 0
   private let descriptor: Int32
 
   init(path: String) throws {
@@ -214,6 +191,7 @@ final class PageFile {
   /// Reads the page; false when the file has no such page or the system can't read it.
   func read(_ page: UInt64, into bytes: UnsafeMutableRawBufferPointer) -> Bool {
     guard page < pages else { return false }
+    reads += 1
     return pread(descriptor, bytes.baseAddress, pageBytes, off_t(page) * off_t(pageBytes)) == pageBytes
   }
 

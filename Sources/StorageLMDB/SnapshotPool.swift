@@ -102,6 +102,8 @@ final class SnapshotPool: @unchecked Sendable {
   private struct State: @unchecked Sendable {
     var resting: [LMDBReadTransaction] = []
     var total = 0
+    /// Slots in the hands of threads that wait for a larger map: they could not begin, so they don't read.
+    var waiting = 0
     var isClosed = false
   }
 
@@ -179,9 +181,8 @@ final class SnapshotPool: @unchecked Sendable {
       releaseResting()
       result = mdb_txn_begin(environment.handle, nil, UInt32(MDB_RDONLY), &transaction)
     }
-    if result == MDB_MAP_RESIZED {
-      try environment.adoptLargerMap(inHand: 1)
-      result = mdb_txn_begin(environment.handle, nil, UInt32(MDB_RDONLY), &transaction)
+    result = try environment.withLargerMap(result) {
+      mdb_txn_begin(environment.handle, nil, UInt32(MDB_RDONLY), &transaction)
     }
     guard result == 0, let transaction else {
       if result == MDB_READERS_FULL { throw tooManyReaders(result) }
@@ -257,12 +258,30 @@ final class SnapshotPool: @unchecked Sendable {
   }
 
   /// Runs `body` while no snapshot is open and none can begin. Nil, and not run, when one is open.
-  ///
-  /// `inHand` slots are the caller's own and don't count: their transactions are at rest.
-  func whenIdle<Result: Sendable>(inHand: Int = 0, _ body: () throws -> Result) rethrows -> Result? {
+  func whenIdle<Result: Sendable>(_ body: () throws -> Result) rethrows -> Result? {
     try state.withLock { state in
       gather(&state)
-      guard state.resting.count + inHand == state.total else { return nil }
+      guard state.resting.count == state.total else { return nil }
+      return try body()
+    }
+  }
+
+  /// Runs `body` while the caller's slot, whose transaction could not begin, counts as one that waits for a larger map.
+  func waiting(_ body: () throws -> Void) rethrows {
+    state.withLock { $0.waiting += 1 }
+    // Under the lock: the map doesn't change any more when this returns, so the caller may begin.
+    defer { state.withLock { $0.waiting -= 1 } }
+    try body()
+  }
+
+  /// Runs `body` while no snapshot is open but such as can't begin before the map has grown. Nil, and not run, when one is
+  /// open.
+  func whenNobodyReads<Result: Sendable>(_ body: () throws -> Result) rethrows -> Result? {
+    try state.withLock { state in
+      gather(&state)
+      guard state.resting.count + state.waiting == state.total else {
+        return nil
+      }
       return try body()
     }
   }

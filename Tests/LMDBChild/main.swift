@@ -97,6 +97,21 @@ func readers(_ path: String, _ count: Int) throws -> Int32 {
   _exit(0)
 }
 
+/// `encrypted PATH KEY`: opens or makes an encrypted file with a key of that byte, and writes into it. The status is 7 when
+/// the file has another key.
+func encrypted(_ path: String, _ byte: Int) throws -> Int32 {
+  let failure = try code {
+    let options = EngineOptions(durability: .none, key: [UInt8](repeating: UInt8(byte), count: 32))
+    let engine = try LMDBEngines.encrypted.open(path, options)
+    try engine.write { transaction in
+      let keyspace = try transaction.createKeyspace("k", shape: .documents)
+      try transaction.put([UInt8(byte)], [1], in: keyspace)
+    }
+    try engine.close()
+  }
+  return failure == nil ? 0 : failure == .wrongKey ? 7 : 8
+}
+
 /// `address-space PATH BYTES`: opens, writes and reads with no more address space than that.
 func addressSpace(_ path: String, _ bytes: Int) throws -> Int32 {
   var limit = rlimit(rlim_cur: rlim_t(bytes), rlim_max: rlim_t(bytes))
@@ -113,6 +128,7 @@ do {
   case "small": exit(try small(arguments[2], number))
   case "keyspaces": exit(try keyspaces(arguments[2], number))
   case "readers": exit(try readers(arguments[2], number))
+  case "encrypted": exit(try encrypted(arguments[2], number))
   case "address-space": exit(try addressSpace(arguments[2], number))
   default: exit(98)
   }

@@ -1,6 +1,8 @@
 import CLMDB
 import Foundation
+import Glibc
 import Storage
+import Synchronization
 import TestSupport
 import Testing
 
@@ -58,10 +60,10 @@ extension LMDBTests {
       var values: [String] = []
       try engine.read { transaction in
         for order in [ScanOrder.ascending, .descending] {
-          try transaction.unsafeFollow(index, .all, order: order, into: docs) { key, _ in
-            .key(key)
-          } _: { key, value in
-            values.append("\(String(decoding: key, as: UTF8.self)) \(String(decoding: value, as: UTF8.self))")
+          try transaction.follow(index, .all, order: order, into: docs) { key, _ in
+            .inKey(0..<key.byteCount)
+          } _: { key, _, value in
+            values.append("\(String(copying: key)) \(String(copying: value))")
             return true
           }
         }
@@ -132,6 +134,7 @@ extension LMDBTests {
     let engine = try open(directory.file(), mapBytes: 1 << 20)
     let keyspace = try engine.write { try $0.createKeyspace("k", shape: .documents) }
     let snapshot = try engine.beginRead()
+    engine.environment.patience = .milliseconds(20)
     try #require(try Child.run("large", directory.file(), 8 << 20, mapBytes: 64 << 20) == 0)
     #expect(try code { _ = try engine.beginRead() } == .mapFull)
     #expect(try code { try engine.write { (_: any WriteTransaction) in } } == .mapFull)
@@ -139,6 +142,31 @@ extension LMDBTests {
     snapshot.end()
     #expect(try engine.read { try $0.bytes(bytes("large"), in: keyspace)?.count } == 8 << 20)
     try engine.write { try $0.put(bytes("a"), bytes("1"), in: keyspace) }
+    try engine.close()
+  }
+
+  @Test func snapshotsOfManyThreadsTakeOverAnotherProcesssGrowth() throws {
+    let engine = try open(directory.file(), mapBytes: 1 << 20)
+    let keyspace = try engine.write { try $0.createKeyspace("k", shape: .documents) }
+    for round in 0..<3 {
+      nonisolated(unsafe) let isReading = try engine.beginRead()
+      try #require(try Child.run("large", directory.file(), 8 << (20 + round), mapBytes: 256 << 20) == 0)
+      let failures = Atomic<Int>(0)
+      onThreads(8) { thread in
+        // An older snapshot ends while the others wait for it.
+        if thread == 0 {
+          usleep(20_000)
+          isReading.end()
+        }
+        for _ in 0..<20 {
+          do {
+            let count = try engine.read { try $0.bytes(bytes("large"), in: keyspace)?.count }
+            if count != 8 << (20 + round) { failures.add(1, ordering: .relaxed) }
+          } catch { failures.add(1, ordering: .relaxed) }
+        }
+      }
+      #expect(failures.load(ordering: .relaxed) == 0)
+    }
     try engine.close()
   }
 

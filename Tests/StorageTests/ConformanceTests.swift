@@ -29,16 +29,8 @@ let strictSubjects: [ConformanceSuite.Subject] = [
 /// What an engine doesn't hold yet. The list only shrinks: a test fails when one of these passes.
 let knownFailures = Set(
   failures(
-    of: ["lmdb", "lmdb-encrypted"],
-    [
-      "a write where bytes are lent is refused, changes nothing, and can be made afterwards",
-      "a cursor can't move while it lends, and others can",
-      "a write leaves a cursor nowhere, until it is placed anew",
-      "a reader killed in its snapshot costs no more space than a live one",
-    ])
-    + failures(
-      of: ["sqlite", "sqlcipher", "sqlcipher-plain", "strict(sqlite)"],
-      ["an open for reading leaves the directory as it was"]))
+    of: ["sqlite", "sqlcipher", "sqlcipher-plain", "strict(sqlite)"],
+    ["an open for reading leaves the directory as it was"]))
 
 private func failures(of engines: [String], _ behaviours: [String]) -> [String] {
   engines.flatMap { engine in behaviours.map { "\(engine): \($0)" } }

@@ -36,7 +36,12 @@ final class EncryptedFile: @unchecked Sendable {
   var path: String { environment.path }
 
   /// Opens or makes the file. `nodePages` is for a new one.
-  init(path: String, options: EngineOptions, mapBytes: Int, nodePages: Int) throws {
+  ///
+  /// The lock of openings is held until the key is proved: a file that is new is removed when this throws, and no other
+  /// process has made it its own meanwhile.
+  static func open(
+    path: String, options: EngineOptions, mapBytes: Int, nodePages: Int
+  ) throws -> EncryptedFile {
     guard let bytes = options.key else {
       throw StorageError(.keyRequired, "the engine encrypts, and no key was given", path: path)
     }
@@ -46,36 +51,50 @@ final class EncryptedFile: @unchecked Sendable {
     let dataKey = SecretBytes(bytes)
     var options = options
     options.key = nil
-    let isNew = !FilePath.exists(path)
-    let hadLockFile = FilePath.exists(path + "-lock")
-    let environment = try EnvironmentRegistry.open(path: path, options: options, mapBytes: mapBytes)
-    do {
-      let opening = EncryptedFileOpening(
-        environment: environment, dataKey: dataKey, nodePages: nodePages, isReadOnly: options.isReadOnly)
-      let found = try opening.run()
-      self.environment = environment
-      self.nodePages = found.header.nodePages
-      payloadBytes = RecordFormat.payloadBytes(pages: found.header.nodePages)
-      cacheBytes = options.cacheBytes
-      cache = NodeCache(byteCount: options.cacheBytes, nodeBytes: payloadBytes)
-      keys = try SessionKeys(dataKey: dataKey, fileID: found.header.fileID)
-      records = found.records
-      database = found.database
-      known = Lock(Known(transaction: -1, state: .empty))
-      // The root vouches for the file: it has to be readable now.
-      let snapshot = try environment.beginOwnRead()
-      defer { snapshot.end() }
-      let reader = takeReader()
-      defer { giveBack(reader) }
-      reader.begin(snapshot.slot.transaction)
-      _ = try state(of: snapshot.slot.transaction, reader)
-    } catch {
-      try? environment.close()
-      if isNew {
-        unlink(path)
-        if !hadLockFile { unlink(path + "-lock") }
+    return try EnvironmentRegistry.withLock(path, options) { path, lock in
+      let environment = try EnvironmentRegistry.open(
+        path: path, options: options, mapBytes: mapBytes, lock)
+      do {
+        let opening = EncryptedFileOpening(
+          environment: environment, dataKey: dataKey, nodePages: nodePages, isReadOnly: options.isReadOnly)
+        let file = try EncryptedFile(environment, try opening.run(), dataKey, options)
+        try file.checkRoot()
+        return file
+      } catch {
+        try? environment.close()
+        throw error
       }
-      throw error
+    }
+  }
+
+  private init(
+    _ environment: Environment, _ found: EncryptedFileOpening.Found, _ dataKey: SecretBytes,
+    _ options: EngineOptions
+  ) throws {
+    self.environment = environment
+    nodePages = found.header.nodePages
+    payloadBytes = RecordFormat.payloadBytes(pages: found.header.nodePages)
+    cacheBytes = options.cacheBytes
+    cache = NodeCache(byteCount: options.cacheBytes, nodeBytes: payloadBytes)
+    keys = try SessionKeys(dataKey: dataKey, fileID: found.header.fileID)
+    records = found.records
+    database = found.database
+    known = Lock(Known(transaction: -1, state: .empty))
+  }
+
+  /// Reads the root, which vouches for the file, and holds it against the records that there are: an older root that was
+  /// put back knows nothing of younger ones.
+  private func checkRoot() throws {
+    let snapshot = try beginRead(isOwn: true)
+    defer { snapshot.end() }
+    let state = snapshot.state
+    let count = try snapshot.outer.count(of: records)
+    let cursor = try snapshot.outer.cursor(in: records, .all)
+    let last = try cursor.last { key, _ in key.unsafeLoadUnaligned(as: UInt64.self).byteSwapped }
+    guard let last, last < state.nextNumber, !state.table.items.isEmpty || count == 2 else {
+      throw error(
+        .damaged,
+        "the root of the encrypted file is older than its records: it was replaced, or the file is damaged")
     }
   }
 

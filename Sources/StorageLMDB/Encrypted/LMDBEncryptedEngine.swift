@@ -23,7 +23,7 @@ public final class LMDBEncryptedEngine: StorageEngine {
 
   /// `nodePages` is the size of a new file's nodes, in pages of 4,096 bytes.
   init(path: String, options: EngineOptions, mapBytes: Int, nodePages: Int) throws {
-    file = try EncryptedFile(path: path, options: options, mapBytes: mapBytes, nodePages: nodePages)
+    file = try EncryptedFile.open(path: path, options: options, mapBytes: mapBytes, nodePages: nodePages)
     queue = file.environment.queue
     driver = EncryptedWriteDriver(file)
   }
