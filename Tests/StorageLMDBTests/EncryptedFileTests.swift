@@ -7,15 +7,15 @@ import Testing
 
 @testable import StorageLMDB
 
-private let key = [UInt8](repeating: 7, count: 32)
+let encryptionKey = [UInt8](repeating: 7, count: 32)
 
-private func openEncrypted(
+func openEncrypted(
   _ path: String, _ creation: EngineOptions.Creation = .openOrCreate, nodePages: Int = 2,
   cacheBytes: Int = 1 << 20
 ) throws -> LMDBEncryptedEngine {
   try LMDBEncryptedEngine(
     path: path,
-    options: EngineOptions(creation: creation, durability: .none, key: key, cacheBytes: cacheBytes),
+    options: EngineOptions(creation: creation, durability: .none, key: encryptionKey, cacheBytes: cacheBytes),
     mapBytes: MapSize.wanted(), nodePages: nodePages)
 }
 
@@ -24,8 +24,8 @@ private func content(_ engine: any StorageEngine) throws -> [String: [[UInt8]: [
   try engine.read { transaction in
     try transaction.keyspaces().mapValues { keyspace in
       var entries: [[UInt8]: [UInt8]] = [:]
-      try transaction.unsafeScan(keyspace) { key, value in
-        entries[[UInt8](key)] = [UInt8](value)
+      try transaction.scan(keyspace) { key, value in
+        entries[[UInt8](copying: key)] = [UInt8](copying: value)
         return true
       }
       for (key, value) in entries {
@@ -39,7 +39,7 @@ private func content(_ engine: any StorageEngine) throws -> [String: [[UInt8]: [
 }
 
 /// The records of a closed file, as LMDB's own functions give and take them.
-private struct Records {
+struct Records {
   static func all(_ path: String) throws -> [UInt64: [UInt8]] {
     var records: [UInt64: [UInt8]] = [:]
     try with(path) { transaction, database in
@@ -65,6 +65,17 @@ private struct Records {
             var value = MDB_val(value)
             #expect(mdb_put(transaction, database, &key, &value, 0) == 0)
           }
+        }
+      }
+    }
+  }
+
+  static func remove(_ numbers: some Sequence<UInt64>, _ path: String) throws {
+    try with(path) { transaction, database in
+      for number in numbers {
+        withUnsafeBytes(of: number.bigEndian) { key in
+          var key = MDB_val(key)
+          #expect(mdb_del(transaction, database, &key, nil) == 0)
         }
       }
     }
@@ -227,8 +238,10 @@ struct EncryptedFileTests {
       try Records.put([number: new[number] ?? []], path)
     }
     #expect(try found(checking: true) != whole)
-    // All of it together is a sound file of an earlier time.
+    // All of it together is a sound file of an earlier time, but for records that there were none of then.
     try Records.put(old, path)
+    #expect(try found(checking: false) == nil)
+    try Records.remove(new.keys.filter { old[$0] == nil }, path)
     #expect(try found(checking: false) == whole)
   }
 

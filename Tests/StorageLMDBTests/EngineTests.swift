@@ -266,8 +266,8 @@ struct LMDBTests {
           while !isDone.load(ordering: .relaxed) {
             try engine.read { transaction in
               var values: Set<[UInt8]> = []
-              try transaction.unsafeScan(keyspace) { _, value in
-                values.insert([UInt8](value))
+              try transaction.scan(keyspace) { _, value in
+                values.insert([UInt8](copying: value))
                 return true
               }
               if values.count > 1 { failures.add(1, ordering: .relaxed) }

@@ -201,20 +201,49 @@ final class EncryptedWrite {
   /// Encrypts everything, the root last. Nil when there is nothing to write.
   func finish() throws -> FileState? {
     guard hasChanged else { return nil }
+    let list = try writeKeyspaces()
     try writeNodes()
-    if let list = base.list { try freeLarge(list.reference, count: list.count) }
-    var bytes = RootRecord.encode(table)
-    var list: (reference: Reference, count: Int)?
-    if bytes.count > RootRecord.maximumInlineBytes {
-      list = (try bytes.withUnsafeBytes { try writeLarge($0) }, bytes.count)
-      bytes = []
-    }
     let state = FileState(
       transaction: base.transaction + 1, nextNumber: nextNumber, nextKeyspace: nextKeyspace, table: table,
-      list: list)
+      list: nil)
     let place = try outer.reserve(RecordFormat.rootNumber, RootRecord.byteCount, in: file.records)
-    try RootRecord.write(state, list: bytes, to: place, reader.cipher, file.sealer)
+    try RootRecord.write(state, list: list, to: place, reader.cipher, file.sealer)
     return state
+  }
+
+  /// Brings the tree of keyspaces up to date, in memory. When they fit the root there is no such tree, and what the root
+  /// is to hold is returned.
+  private func writeKeyspaces() throws -> [UInt8] {
+    if let list = base.list { try freeLarge(list.reference, count: list.count) }
+    let place = KeyspaceTable.directoryPlace
+    if table.items.count <= RootRecord.maximumInlineKeyspaces {
+      let list = RootRecord.encode(table)
+      if list.count <= RootRecord.maximumInlineBytes {
+        try clear(at: place)
+        return list
+      }
+    }
+    // Both are in order of numbers.
+    var old = (table.directory.height > 0 ? base.table.items : [])[...]
+    for item in table.items {
+      while let before = old.first, before.keyspace.number < item.keyspace.number {
+        try remove(old.removeFirst())
+      }
+      if let before = old.first, before.keyspace.number == item.keyspace.number {
+        old.removeFirst()
+        if before.tree == item.tree { continue }
+      }
+      try RecordFormat.key(of: UInt64(item.keyspace.number)).withUnsafeBytes { key in
+        try RootRecord.encode(item).withUnsafeBytes { _ = try put(key, $0, .replace, at: place) }
+      }
+    }
+    for item in old { try remove(item) }
+    return []
+  }
+
+  private func remove(_ item: KeyspaceTable.Item) throws {
+    let key = RecordFormat.key(of: UInt64(item.keyspace.number))
+    _ = try key.withUnsafeBytes { try delete($0, at: KeyspaceTable.directoryPlace) }
   }
 
   /// The commit is made: what was written is what will be read next.

@@ -1,7 +1,7 @@
 import Storage
 
 /// A keyspace's tree in one state of the file.
-struct Tree {
+struct Tree: Equatable {
   /// Of nothing when the height is 0.
   var root = Reference(number: 0, seal: Seal(session: 0, middle: 0, nonce: 0))
   /// Levels of nodes.
@@ -19,7 +19,12 @@ struct KeyspaceTable {
     var tree: Tree
   }
 
+  /// The place of the tree that holds the keyspaces themselves.
+  static let directoryPlace = -1
+
   private(set) var items: [Item] = []
+  /// The tree that holds the keyspaces when the root doesn't; else of nothing.
+  var directory = Tree()
   private var numbers: [Int] = []
   private var places: [String: Int] = [:]
 
@@ -38,8 +43,8 @@ struct KeyspaceTable {
   }
 
   subscript(place: Int) -> Tree {
-    @inline(__always) get { items[place].tree }
-    set { items[place].tree = newValue }
+    @inline(__always) get { place < 0 ? directory : items[place].tree }
+    set { if place < 0 { directory = newValue } else { items[place].tree = newValue } }
   }
 
   func item(named name: String) -> Item? { places[name].map { items[$0] } }

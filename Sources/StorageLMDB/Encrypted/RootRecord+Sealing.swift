@@ -2,7 +2,7 @@ import Glibc
 import Storage
 
 extension RootRecord {
-  /// Encrypts a root into its place. `list` holds the keyspaces, or the reference of the value that does.
+  /// Encrypts a root into its place. `list` holds the keyspaces, unless their tree does.
   static func write(
     _ state: FileState, list: [UInt8], to place: UnsafeMutableRawPointer, _ cipher: RecordCipher,
     _ sealer: Sealer
@@ -15,10 +15,13 @@ extension RootRecord {
       start.storeBytes(of: state.nextNumber.littleEndian, toByteOffset: 8, as: UInt64.self)
       start.storeBytes(of: UInt64(state.nextKeyspace).littleEndian, toByteOffset: 16, as: UInt64.self)
       start.storeBytes(of: UInt32(state.table.items.count).littleEndian, toByteOffset: 24, as: UInt32.self)
-      let byteCount = state.list?.count ?? list.count
-      start.storeBytes(of: UInt32(byteCount).littleEndian, toByteOffset: 28, as: UInt32.self)
-      if let reference = state.list?.reference {
-        reference.write(to: start + headerBytes)
+      let directory = state.table.directory
+      let byteCount = directory.height > 0 ? treeMark : UInt32(list.count)
+      start.storeBytes(of: byteCount.littleEndian, toByteOffset: 28, as: UInt32.self)
+      if directory.height > 0 {
+        directory.root.write(to: start + headerBytes)
+        start.storeBytes(
+          of: UInt8(directory.height), toByteOffset: headerBytes + Reference.byteCount, as: UInt8.self)
       } else {
         list.withUnsafeBytes { list in
           if let from = list.baseAddress { memcpy(start + headerBytes, from, list.count) }
@@ -55,16 +58,23 @@ extension RecordReader {
   private func root(_ payload: UnsafeRawBufferPointer) throws -> FileState {
     let nextKeyspace = UInt64(littleEndian: payload.loadUnaligned(fromByteOffset: 16, as: UInt64.self))
     let count = UInt32(littleEndian: payload.loadUnaligned(fromByteOffset: 24, as: UInt32.self))
-    let byteCount = Int(UInt32(littleEndian: payload.loadUnaligned(fromByteOffset: 28, as: UInt32.self)))
+    let byteCount = UInt32(littleEndian: payload.loadUnaligned(fromByteOffset: 28, as: UInt32.self))
     let list = UnsafeRawBufferPointer(rebasing: payload[RootRecord.headerBytes...])
+    guard let start = list.baseAddress else { throw damaged(RecordFormat.rootNumber, "is empty") }
     var table: KeyspaceTable?
     var outside: (reference: Reference, count: Int)?
-    if byteCount <= RootRecord.maximumInlineBytes {
-      table = RootRecord.decode(UnsafeRawBufferPointer(rebasing: list[..<byteCount]), count: Int(count))
-    } else if let start = list.baseAddress {
-      let reference = Reference(start)
-      outside = (reference, byteCount)
-      table = RootRecord.decode(try large(reference, count: byteCount).contents, count: Int(count))
+    if byteCount == RootRecord.treeMark {
+      let height = Int(list[Reference.byteCount])
+      guard (1...TreePath.maximumHeight).contains(height) else {
+        throw damaged(RecordFormat.rootNumber, "has no sound structure")
+      }
+      table = try directory(Tree(root: Reference(start), height: height, count: Int(count)))
+    } else if byteCount <= RootRecord.maximumInlineBytes {
+      table = RootRecord.decode(UnsafeRawBufferPointer(rebasing: list[..<Int(byteCount)]), count: Int(count))
+    } else {
+      outside = (Reference(start), Int(byteCount))
+      let value = try large(Reference(start), count: Int(byteCount))
+      table = withExtendedLifetime(value) { RootRecord.decode(value.contents, count: Int(count)) }
     }
     guard let table, let nextKeyspace = Int(exactly: nextKeyspace) else {
       throw damaged(RecordFormat.rootNumber, "has no sound structure")
@@ -73,5 +83,21 @@ extension RecordReader {
       transaction: UInt64(littleEndian: payload.loadUnaligned(as: UInt64.self)),
       nextNumber: UInt64(littleEndian: payload.loadUnaligned(fromByteOffset: 8, as: UInt64.self)),
       nextKeyspace: nextKeyspace, table: table, list: outside)
+  }
+
+  /// The keyspaces of their tree; nil when they aren't what the root says.
+  private func directory(_ tree: Tree) throws -> KeyspaceTable? {
+    var table = KeyspaceTable()
+    var isSound = true
+    try TreeScan(tree: tree, reader: self, fetch: .entries).run(.all, .ascending) { _, value in
+      isSound = value.withUnsafeBytes { value in
+        guard let (item, byteCount) = RootRecord.decode(value), byteCount == value.count else { return false }
+        return table.add(item)
+      }
+      return isSound
+    }
+    guard isSound, table.items.count == tree.count else { return nil }
+    table.directory = tree
+    return table
   }
 }

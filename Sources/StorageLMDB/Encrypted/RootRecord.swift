@@ -3,8 +3,12 @@
 //   root      := seal ciphertext tag
 //   plaintext := transaction:u64 nextNumber:u64 nextKeyspace:u64 keyspaces:u32 byteCount:u32 list zeros
 //   list      := keyspace*                        when they fit
-//              | reference                        of a value in chunks that holds them, when they don't
+//              | reference height:u8              byteCount is all ones: of the tree that holds them, when they don't
+//              | reference                        of a value in chunks that holds them: as older releases wrote it
 //   keyspace  := number:u64 shape:u8 height:u8 nameBytes:u8 count:u64 large:u64 root:reference name
+//
+// In their tree keyspaces are values, their keys are their numbers, big-endian. A commit changes what has changed there,
+// however many there are.
 //
 // `transaction` counts the commits, `nextNumber` is the next record's, `nextKeyspace` the next keyspace's number.
 
@@ -16,7 +20,7 @@ final class FileState: Sendable {
   let nextNumber: UInt64
   let nextKeyspace: Int
   let table: KeyspaceTable
-  /// The value that holds the list of keyspaces when the root can't.
+  /// The value that holds the list of keyspaces in a file that an older release wrote last.
   let list: (reference: Reference, count: Int)?
 
   init(
@@ -44,24 +48,25 @@ enum RootRecord {
   static let maximumInlineBytes = payloadBytes - headerBytes
   private static let itemBytes = 27 + Reference.byteCount
 
-  static func encode(_ table: KeyspaceTable) -> [UInt8] {
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(table.items.count * (itemBytes + 16))
-    var fixed = [UInt8](repeating: 0, count: itemBytes)
-    for item in table.items {
-      fixed.withUnsafeMutableBytes { fixed in
-        fixed.storeBytes(of: UInt64(item.keyspace.number).littleEndian, toByteOffset: 0, as: UInt64.self)
-        fixed[8] = item.keyspace.shape.rawValue
-        fixed[9] = UInt8(item.tree.height)
-        fixed[10] = UInt8(item.name.utf8.count)
-        fixed.storeBytes(of: UInt64(item.tree.count).littleEndian, toByteOffset: 11, as: UInt64.self)
-        fixed.storeBytes(of: UInt64(item.tree.large).littleEndian, toByteOffset: 19, as: UInt64.self)
-        if let start = fixed.baseAddress { item.tree.root.write(to: start + 27) }
-      }
-      bytes += fixed
-      bytes += item.name.utf8
+  /// `byteCount` of a root whose keyspaces are in a tree.
+  static let treeMark = UInt32.max
+  /// More than this many keyspaces don't fit the root, whatever their names are.
+  static let maximumInlineKeyspaces = maximumInlineBytes / (itemBytes + 1)
+
+  static func encode(_ table: KeyspaceTable) -> [UInt8] { table.items.flatMap { encode($0) } }
+
+  static func encode(_ item: KeyspaceTable.Item) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: itemBytes)
+    bytes.withUnsafeMutableBytes { fixed in
+      fixed.storeBytes(of: UInt64(item.keyspace.number).littleEndian, toByteOffset: 0, as: UInt64.self)
+      fixed[8] = item.keyspace.shape.rawValue
+      fixed[9] = UInt8(item.tree.height)
+      fixed[10] = UInt8(item.name.utf8.count)
+      fixed.storeBytes(of: UInt64(item.tree.count).littleEndian, toByteOffset: 11, as: UInt64.self)
+      fixed.storeBytes(of: UInt64(item.tree.large).littleEndian, toByteOffset: 19, as: UInt64.self)
+      if let start = fixed.baseAddress { item.tree.root.write(to: start + 27) }
     }
-    return bytes
+    return bytes + item.name.utf8
   }
 
   /// The keyspaces of a list, or nil when it isn't one.
@@ -69,28 +74,31 @@ enum RootRecord {
     var table = KeyspaceTable()
     var offset = 0
     for _ in 0..<count {
-      guard offset + itemBytes <= list.count, let start = list.baseAddress else { return nil }
-      let item = start + offset
-      let nameBytes = Int(list[offset + 10])
-      let number = UInt64(littleEndian: item.loadUnaligned(as: UInt64.self))
-      let entries = UInt64(littleEndian: item.loadUnaligned(fromByteOffset: 11, as: UInt64.self))
-      let large = UInt64(littleEndian: item.loadUnaligned(fromByteOffset: 19, as: UInt64.self))
-      guard offset + itemBytes + nameBytes <= list.count,
-        let shape = KeyspaceShape(rawValue: list[offset + 8]),
-        let number = Int(exactly: number), let entries = Int(exactly: entries),
-        let large = Int(exactly: large),
-        Int(list[offset + 9]) <= TreePath.maximumHeight
+      guard offset <= list.count,
+        let (item, size) = decode(UnsafeRawBufferPointer(rebasing: list[offset...])), table.add(item)
       else { return nil }
-      let name = UnsafeRawBufferPointer(start: item + itemBytes, count: nameBytes)
-      let tree = Tree(
-        root: Reference(item + 27), height: Int(list[offset + 9]), count: entries, large: large)
-      let isNew = table.add(
-        KeyspaceTable.Item(
-          name: String(decoding: name, as: UTF8.self), keyspace: Keyspace(number: number, shape: shape),
-          tree: tree))
-      guard isNew else { return nil }
-      offset += itemBytes + nameBytes
+      offset += size
     }
     return table
+  }
+
+  /// The keyspace that some bytes begin with, and how many they are.
+  static func decode(_ list: UnsafeRawBufferPointer) -> (item: KeyspaceTable.Item, byteCount: Int)? {
+    guard list.count >= itemBytes, let start = list.baseAddress else { return nil }
+    let byteCount = itemBytes + Int(list[10])
+    let number = UInt64(littleEndian: start.loadUnaligned(as: UInt64.self))
+    let entries = UInt64(littleEndian: start.loadUnaligned(fromByteOffset: 11, as: UInt64.self))
+    let large = UInt64(littleEndian: start.loadUnaligned(fromByteOffset: 19, as: UInt64.self))
+    guard byteCount <= list.count, let shape = KeyspaceShape(rawValue: list[8]),
+      let number = Int(exactly: number), let entries = Int(exactly: entries), let large = Int(exactly: large),
+      Int(list[9]) <= TreePath.maximumHeight
+    else { return nil }
+    let name = UnsafeRawBufferPointer(rebasing: list[itemBytes..<byteCount])
+    let tree = Tree(root: Reference(start + 27), height: Int(list[9]), count: entries, large: large)
+    let keyspace = Keyspace(number: number, shape: shape)
+    return (
+      KeyspaceTable.Item(name: String(decoding: name, as: UTF8.self), keyspace: keyspace, tree: tree),
+      byteCount
+    )
   }
 }

@@ -26,6 +26,11 @@ final class TreeCheck {
     do {
       let state = try reader.root()
       if let list = state.list { records += ChunkLayout(count: list.count, payloadBytes: payloadBytes).count }
+      let directory = state.table.directory
+      if directory.height > 0 {
+        name = "of keyspaces"
+        try check(directory.root, level: directory.height - 1, upper: nil)
+      }
       for item in state.table.items {
         name = item.name
         previous = nil
