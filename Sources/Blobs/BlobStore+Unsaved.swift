@@ -138,15 +138,19 @@ extension BlobStore {
         return .installed
       }
       if found == nil {
-        if link(new.path, path) == 0 { return .installed }
-        guard [EPERM, EOPNOTSUPP, ENOSYS, EMLINK, EEXIST].contains(errno) else {
-          throw StorageError.system(errno, "can't put a blob in place", path)
+        let canLink = NewFileName.abilities.hardLinks
+        if canLink, link(new.path, path) == 0 { return .installed }
+        let failure = canLink ? errno : EPERM
+        guard [EPERM, EOPNOTSUPP, ENOSYS, EMLINK, EEXIST].contains(failure) else {
+          throw StorageError.system(failure, "can't put a blob in place", path)
         }
       }
       // Over a damaged file, and where files can't have two names.
       guard rename(new.path, path) == 0 else {
         throw StorageError.system(errno, "can't put a blob in place", path)
       }
+      // It has that name alone. Should the transaction fail, a compaction may take it: then it is missing.
+      unsaved.blobs[digest] = nil
       return .installed
     }
   }

@@ -101,6 +101,48 @@ import Testing
     }
   }
 
+  @Test(
+    "without hard links databases are made, and blobs put in place", arguments: allEngines, [true, false])
+  func withoutHardLinks(_ engine: EngineName, exclusiveRenames: Bool) throws {
+    var abilities = NewFileName.Abilities()
+    abilities.hardLinks = false
+    abilities.exclusiveRenames = exclusiveRenames
+    try NewFileName.$abilities.withValue(abilities) {
+      // With its key file.
+      try withDatabase(engine) { database in
+        let blob = try database.makeBlob([1, 2, 3])
+        struct Stop: Error {}
+        #expect(throws: Stop.self) {
+          try database.inBatch {
+            try database.save("a", ["blob": blob.jsonValue])
+            throw Stop()
+          }
+        }
+        // It has its name by now, and no other: a save finds it, and a compaction takes it.
+        #expect(try database.contents(of: blob) == [1, 2, 3])
+        try database.save("a", ["blob": blob.jsonValue])
+        #expect(try database.contents(of: blob) == [1, 2, 3])
+        try database.purge("a")
+        let other = try database.makeBlob([4])
+        #expect(throws: Stop.self) {
+          try database.inBatch {
+            try database.save("b", ["blob": other.jsonValue])
+            throw Stop()
+          }
+        }
+        try database.compact()
+        #expect(try database.blobFileCount == 0)
+        let refused = #expect(throws: DocumentError.self) {
+          try database.save("b", ["blob": other.jsonValue])
+        }
+        #expect(refused?.code == .missingBlob)
+        try database.save("b", ["blob": database.makeBlob([4]).jsonValue])
+        #expect(try database.contents(of: other) == [4])
+        #expect(try database.check(deep: true) == [])
+      }
+    }
+  }
+
   @Test("compaction removes the blobs that no revision names, and no others", arguments: allEngines)
   func compaction(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
