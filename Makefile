@@ -2,6 +2,7 @@
 #
 #   make test                    builds, and runs the tests
 #   make test SANITIZE=thread    the same under the thread sanitizer (or: address), in a build of its own
+#   make test-long               everything: long campaigns, strict engines, sanitizers, valgrind (docs/testing.md)
 #   make bench                   builds, weighs the engines against each other, prints who won what
 #   make bench-full              all suites, and a web page of them
 #
@@ -12,7 +13,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help deps build test test-long bench bench-full lint fuzz fuzz-queries clean
+.PHONY: help deps build test test-long valgrind bench bench-full lint fuzz fuzz-queries fuzz-storage clean
 
 # thread or address: builds and tests under that sanitizer.
 SANITIZE ?=
@@ -96,21 +97,61 @@ build: deps ## Builds the library and the touchstone command
 # Says what has ended as it ends, and at last once more what has failed; what has begun is in the log only. The build
 # makes the command too: one without tests before it would make everything twice.
 define run-tests
-	log=$(SCRATCH)/test.log
 	swift build $(SWIFT_FLAGS) --build-tests
-	if swift test $(SWIFT_FLAGS) --skip-build --disable-xctest $(if $(FILTER),--filter '$(FILTER)') 2>&1 | tee "$$log" \
-	  | { grep --line-buffered -v '^◇' || true; }; then exit 0; fi
-	echo "test: failed; the whole log is $$log" >&2
-	grep -E '^(✘|↳)' "$$log" | cut -c 1-500 >&2 || tail -n 40 "$$log" >&2
-	exit 1
+	run_tests() { # NAME OPTION…
+	  local log=$(SCRATCH)/$$1.log
+	  shift
+	  if swift test $(SWIFT_FLAGS) --skip-build --disable-xctest "$$@" 2>&1 | tee "$$log" \
+	    | { grep --line-buffered -v '^◇' || true; }; then return 0; fi
+	  echo "test: failed; the whole log is $$log" >&2
+	  grep -E '^(✘|↳)' "$$log" | cut -c 1-500 >&2 || tail -n 40 "$$log" >&2
+	  exit 1
+	}
+	run_tests test $(if $(FILTER),--filter '$(FILTER)')
 endef
+
+# The suites above the engines, whose databases are on strict engines when TOUCHSTONE_STRICT=1 (docs/testing.md).
+STRICT_SUITES := ^(DocumentsTests|BlobsTests|QueryTests|FullTextTests|TouchstoneTests)[.]
+# What says nothing about strict engines, since its children or its syntax trees know none, or takes long.
+STRICT_LEAVES_OUT := Process|Kill|Syntax|Builder|Function|Cancellation|Differential|Original
 
 test: deps ## Builds, and runs the tests; SANITIZE=thread or address runs them under a sanitizer
 	@$(run-tests)
+	[ -z "$(FILTER)$(SANITIZE)" ] || exit 0
+	echo "test: once more what is above the engines, on strict ones"
+	TOUCHSTONE_STRICT=1 run_tests strict --filter '$(STRICT_SUITES)' --skip '$(STRICT_LEAVES_OUT)'
 
-test-long: deps ## Builds, and runs the tests with the long campaigns: kills by the hundred, gigabyte blobs, mutations
+test-long: deps ## Runs the tests with the long campaigns, all suites on strict engines, both sanitizers, and valgrind
 	@export TOUCHSTONE_LONG=1
 	$(run-tests)
+	[ -z "$(FILTER)$(SANITIZE)" ] || exit 0
+	echo "test-long: on strict engines"
+	TOUCHSTONE_STRICT=1 run_tests strict --filter '$(STRICT_SUITES)'
+	unset TOUCHSTONE_LONG
+	$(MAKE) --no-print-directory test SANITIZE=address
+	$(MAKE) --no-print-directory test SANITIZE=thread
+	$(MAKE) --no-print-directory valgrind
+
+valgrind: deps ## Runs the conformance suite, and random transactions, under valgrind; installs it when it is missing
+	@command -v valgrind >/dev/null || { sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; $$sudo apt-get install -y -qq valgrind; }
+	swift build $(SWIFT_FLAGS) --product storage-child
+	directory=$$(mktemp -d)
+	trap 'rm -rf "$$directory"' EXIT
+	# Its reader of debugging information doesn't know all that the compiler writes.
+	strip -o "$$directory/storage-child" $(SCRATCH)/release/storage-child
+	# It can't reserve the addresses that LMDB's map has by default.
+	export TOUCHSTONE_LMDB_MAP_BYTES=1073741824
+	key=000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f
+	for engine in sqlite lmdb sqlcipher lmdb-encrypted; do
+	  case $$engine in sqlite|lmdb) engine_key=- ;; *) engine_key=$$key ;; esac
+	  for work in "conformance $$engine $$engine_key $$directory 1" \
+	    "scripts $$engine $$engine_key $$directory/script 1 0 3 100000 all"; do
+	    echo "valgrind: $$work"
+	    # shellcheck disable=SC2086
+	    valgrind -q --error-exitcode=9 --leak-check=no --suppressions=Tests/valgrind.supp "$$directory/storage-child" $$work \
+	      > "$$directory/log" 2>&1 || { grep -v '^###' "$$directory/log" >&2; exit 1; }
+	  done
+	done
 
 bench: build ## Weighs SQLite, LMDB and SQLCipher on travel-sample, in under three minutes
 	@mkdir -p results/local
@@ -173,6 +214,21 @@ QUERY_CASE ?=
 fuzz-queries: deps ## Asks random queries on all engines until one is answered wrongly: QUERY_SEED=N, QUERY_CASE=FILE
 	@swift build $(SWIFT_FLAGS) --product query-differential
 	$(SCRATCH)/release/query-differential $(if $(QUERY_SEED),--seed $(QUERY_SEED)) $(if $(QUERY_CASE),--case $(QUERY_CASE))
+
+# Where `make fuzz-storage` begins; empty is anywhere.
+STORAGE_SEED ?=
+
+fuzz-storage: deps ## Runs random transactions on all engines until one differs from a sorted map: STORAGE_SEED=N
+	@swift build $(SWIFT_FLAGS) --product storage-child
+	directory=$$(mktemp -d)
+	trap 'rm -rf "$$directory"' EXIT
+	seed=$(if $(STORAGE_SEED),$(STORAGE_SEED),$$RANDOM$$RANDOM)
+	for ((first = 0; ; first += 100)); do
+	  for engine in sqlite lmdb sqlcipher sqlcipher-plain lmdb-encrypted; do
+	    echo "fuzz-storage: $$engine, seed $$seed, scripts from $$first"
+	    $(SCRATCH)/release/storage-child fuzz $$engine - "$$directory" $$seed $$first $$((first + 100))
+	  done
+	done
 
 clean: ## Removes what was built, and local results
 	@rm -rf .build results/local

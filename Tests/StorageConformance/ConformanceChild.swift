@@ -33,6 +33,8 @@ public enum ConformanceChild {
       case "snapshots": try child.openSnapshots()
       case "keep": try child.keepLentPointer()
       case "scripts": try child.scripts()
+      case "conformance": try child.conformance()
+      case "fuzz": try child.fuzz()
       case "hold": try child.hold()
       case "create": try child.create(isNew: false)
       case "create-new": try child.create(isNew: true)

@@ -16,24 +16,23 @@ extension ConformanceSuite {
         try churn.fill(engine)
         // Past the first checkpoint of an engine that has a log.
         for _ in 0..<1_000 { try churn.commit(engine) }
-        func fileBytes() throws -> Int { try engine.statistics().fileBytes }
-        let before = try fileBytes()
+        let before = try engine.statistics().fileBytes
         // What a reader costs that lives for so many commits.
         let live = try suite.startChild("hold", [suite.path("main")])
         try live.waitForOutput()
         for _ in 0..<300 { try churn.commit(engine) }
-        let cost = max(0, try fileBytes() - before)
+        let cost = max(0, try engine.statistics().fileBytes - before)
         live.kill()
         _ = try live.wait()
         for _ in 0..<100 { try churn.commit(engine) }
 
-        let between = try fileBytes()
+        let between = try engine.statistics().fileBytes
         let child = try suite.startChild("hold", [suite.path("main")])
         try child.waitForOutput()
         child.kill()
         _ = try child.wait()
         for _ in 0..<commits { try churn.commit(engine) }
-        let after = try fileBytes()
+        let after = try engine.statistics().fileBytes
         try expect(
           // A log of its own may be empty or full by chance.
           after - between <= cost + (5 << 20),
