@@ -87,7 +87,7 @@ class ChecksummedReadTransaction: ReadTransaction {
     return ChecksummedCursor(cursor, beginning, verifies: verifies)
   }
 
-  func count(of keyspace: Keyspace) throws -> Int { try base.count(of: keyspace) }
+  func entryCount(of keyspace: Keyspace) throws -> EntryCount { try base.entryCount(of: keyspace) }
 
   func end() { base.end() }
 

@@ -45,7 +45,7 @@ extension DocumentSnapshot {
           let key = id.span.bytes
           if try transaction.withValue(at: key, in: keyspaces.docs, { try take(key, $0) }) == false { return }
         }
-      } else if documents.mode == .includingDeleted, try transaction.count(of: keyspaces.deleted) > 0 {
+      } else if documents.mode == .includingDeleted, try transaction.hasEntries(keyspaces.deleted) {
         try merge(
           transaction.cursor(in: keyspaces.docs, range), transaction.cursor(in: keyspaces.deleted, range),
           isDescending: documents.isDescending, take)
@@ -62,9 +62,9 @@ extension DocumentSnapshot {
     _ range: KeyRange, _ transaction: any ReadTransaction, _ keyspaces: DocumentStore.Keyspaces
   ) throws -> [[UInt8]]? {
     // Each has at least one leaf besides the current one, whose body is there.
-    let limit = try transaction.count(of: keyspaces.conflicts)
-    guard limit > 0 else { return [] }
-    guard try limit < max(1_000, transaction.count(of: keyspaces.docs) / 8) else { return nil }
+    guard try transaction.hasEntries(keyspaces.conflicts) else { return [] }
+    let most = try transaction.entryCount(of: keyspaces.conflicts).estimate
+    guard try most < max(1_000, transaction.entryCount(of: keyspaces.docs).estimate / 8) else { return nil }
     var ids: [[UInt8]] = []
     try transaction.scan(keyspaces.changes, order: .stored) { _, change in
       let change = try StoredChange(change)

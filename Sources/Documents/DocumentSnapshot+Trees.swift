@@ -38,7 +38,7 @@ extension DocumentSnapshot {
     var bodies = ByteBuffer()
     var ranges: [Range<Int>] = []
     var revisions: [ForeignRevision] = []
-    let hasExpirations = try transaction.count(of: keyspaces.expirations) > 0
+    let hasExpirations = try transaction.hasEntries(keyspaces.expirations)
     if isOfBatch { store.writer.beginScan() }
     defer { if isOfBatch { store.writer.endScan() } }
     var goesOn = true

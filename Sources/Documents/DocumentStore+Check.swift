@@ -26,7 +26,9 @@ extension DocumentStore {
     others: [(subject: String, check: (IntegrityCheck) throws -> Void)] = [],
     progress: @escaping (Int) throws -> Void = { _ in }
   ) throws -> [IntegrityFault] {
-    var faults = try context.engine.checkIntegrity().map { IntegrityFault("engine", $0) }
+    var faults =
+      try (context.engine as? any EngineMaintenance)?.checkIntegrity()
+      .map { IntegrityFault("engine", $0) } ?? []
     guard faults.count < limit else { return Array(faults.prefix(limit)) }
     do {
       faults += try withSnapshot(attempts: 1) { transaction, context in

@@ -97,7 +97,7 @@ extension DocumentStore {
     var context = current
     do {
       if context.checksums == nil,
-        try Self.storedFormat(transaction, in: context.engine.path) == Self.formatVersion
+        try Self.storedFormat(transaction, in: context.engine.location) == Self.formatVersion
       {
         // It was opened for reading as an earlier release had left it; another process has converted it since.
         context = try replaceContext(from: transaction, context.engine)

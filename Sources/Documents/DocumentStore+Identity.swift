@@ -20,7 +20,7 @@ extension DocumentStore {
     try engine.writeEntries { transaction in
       guard let meta = try transaction.keyspace(named: "meta"),
         let privateUUID = try transaction.bytes(Array("privateUUID".utf8), in: meta)
-      else { throw DocumentError(.damaged, "the database's own records can't be read in \(engine.path)") }
+      else { throw DocumentError(.damaged, "the database's own records can't be read in \(engine.location)") }
       try transaction.put(previousPrivateUUIDKey, privateUUID, in: meta)
       for name in ["publicUUID", "privateUUID"] {
         try transaction.put(Array(name.utf8), randomUUID(), in: meta)

@@ -25,7 +25,7 @@ extension DocumentStore {
   /// `nestedWrite` inside a batch.
   public func exclusively(_ body: () throws -> Void) throws {
     guard !isInBatch else {
-      throw StorageError(.nestedWrite, "this can't be done inside a batch", path: engine.path)
+      throw StorageError(.nestedWrite, "this can't be done inside a batch", path: engine.location)
     }
     try gate.alone {
       var isDone = false

@@ -14,7 +14,7 @@ extension DocumentStore {
   public func setMaximumTreeDepth(_ depth: Int) throws {
     let depth = depth < 1 ? DocumentStore.defaultTreeDepth : min(depth, Int(Int32.max))
     guard !isInBatch else {
-      throw StorageError(.nestedWrite, "the depth can't be changed inside a batch", path: engine.path)
+      throw StorageError(.nestedWrite, "the depth can't be changed inside a batch", path: engine.location)
     }
     try writing { writer in
       let (transaction, keyspaces) = try writer.open()

@@ -156,13 +156,13 @@ public final class DocumentStore: Sendable {
 
   /// Makes what a database has that isn't there yet.
   private static func complete(_ engine: any StorageEngine) throws {
-    let format = try engine.readRepeating { try DocumentStore.storedFormat($0, in: engine.path) }
+    let format = try engine.readRepeating { try DocumentStore.storedFormat($0, in: engine.location) }
     if engine.isReadOnly {
       guard format != nil else {
-        throw DocumentError(.notFound, "there is no database in \(engine.path)")
+        throw DocumentError(.notFound, "there is no database in \(engine.location)")
       }
     } else if format != DocumentStore.formatVersion {
-      try engine.writeRepeating { try DocumentStore.create(in: $0, location: engine.path) }
+      try engine.writeRepeating { try DocumentStore.create(in: $0, location: engine.location) }
     }
   }
 
@@ -172,13 +172,13 @@ public final class DocumentStore: Sendable {
   ) throws -> (
     context: Context, publicUUID: [UInt8], privateUUID: [UInt8], indexes: IndexCatalog
   ) {
-    let hasChecksums = try storedFormat(plain, in: engine.path) == formatVersion
+    let hasChecksums = try storedFormat(plain, in: engine.location) == formatVersion
     let checksums = hasChecksums ? try EntryChecksums(plain) : nil
     let transaction =
       checksums.map { ChecksummedReadTransaction(plain, $0, verifies: options.verifiesChecksums) } ?? plain
     func keyspace(_ name: String) throws -> Keyspace {
       guard let keyspace = try transaction.keyspace(named: name) else {
-        throw DocumentError(.damaged, "the keyspace \(name) is missing in \(engine.path)")
+        throw DocumentError(.damaged, "the keyspace \(name) is missing in \(engine.location)")
       }
       return keyspace
     }
@@ -192,7 +192,7 @@ public final class DocumentStore: Sendable {
     guard
       let publicUUID = try meta("publicUUID"), publicUUID.count == 16,
       let privateUUID = try meta("privateUUID"), privateUUID.count == 16
-    else { throw DocumentError(.damaged, "the database's own records can't be read in \(engine.path)") }
+    else { throw DocumentError(.damaged, "the database's own records can't be read in \(engine.location)") }
     let sharedKeys = try loadSharedKeys(transaction, keyspaces.meta)
     let depth = try options.maximumTreeDepth ?? storedTreeDepth(transaction, keyspaces.meta)
     let context = Context(

@@ -80,7 +80,7 @@ final class DocumentWriter {
     }
     try openIndexes(state.indexGeneration, transaction, context)
     keys = SharedKeysBuilder(base)
-    mayHaveTombstones = try transaction.count(of: context.keyspaces.deleted) > 0
+    mayHaveTombstones = try transaction.hasEntries(context.keyspaces.deleted)
     self.state = state
     indexBatch &+= 1
     hasUnsequencedChanges = false

@@ -93,7 +93,7 @@ extension StorageEngine {
   /// Runs `body` on a snapshot whose entries have their values without checksums.
   package func readEntries<Result>(_ body: (any ReadTransaction) throws -> Result) throws -> Result {
     try readRepeating { plain in
-      guard try DocumentStore.storedFormat(plain, in: path) == DocumentStore.formatVersion else {
+      guard try DocumentStore.storedFormat(plain, in: location) == DocumentStore.formatVersion else {
         return try body(plain)
       }
       return try body(ChecksummedReadTransaction(plain, EntryChecksums(plain), verifies: true))
@@ -103,7 +103,7 @@ extension StorageEngine {
   /// Runs `body` in a write transaction that gives entries their checksums.
   package func writeEntries<Result>(_ body: (any WriteTransaction) throws -> Result) throws -> Result {
     try writeRepeating { (plain: any WriteTransaction) throws -> Result in
-      guard try DocumentStore.storedFormat(plain, in: path) == DocumentStore.formatVersion else {
+      guard try DocumentStore.storedFormat(plain, in: location) == DocumentStore.formatVersion else {
         return try body(plain)
       }
       return try body(ChecksummedWriteTransaction(plain, EntryChecksums(plain), verifies: true))

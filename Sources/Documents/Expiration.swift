@@ -60,7 +60,7 @@ extension DocumentWriter {
     of id: UnsafeRawBufferPointer, _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
   ) throws {
     other.removeAll()
-    guard try transaction.count(of: keyspaces.expirations) > 0,
+    guard try transaction.hasEntries(keyspaces.expirations),
       try transaction.read(id.bytes, in: keyspaces.expirations, { other.append($0) })
     else { return }
     other.append(id)
@@ -116,7 +116,9 @@ extension DocumentStore {
   public func expiration(of id: String) throws -> Int64? {
     try reading { transaction, context in
       try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
-        try transaction.withValue(at: key.bytes, in: context.keyspaces.expirations) { try ExpirationTime.read($0) }
+        try transaction.withValue(at: key.bytes, in: context.keyspaces.expirations) {
+          try ExpirationTime.read($0)
+        }
       }
     }
   }
@@ -164,12 +166,16 @@ extension DocumentStore {
 extension DocumentSnapshot {
   /// When the document expires, in milliseconds since 1970; nil when it doesn't.
   public func expiration(of id: String) throws -> Int64? {
-    try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { try expiration(ofBytes: $0.bytes) }
+    try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) {
+      try expiration(ofBytes: $0.bytes)
+    }
   }
 
   /// The same by the bytes of an ID that is stored: a lookup, without a check.
   public func expiration(ofBytes id: RawSpan) throws -> Int64? {
     let (transaction, context) = try open()
-    return try transaction.withValue(at: id, in: context.keyspaces.expirations) { try ExpirationTime.read($0) }
+    return try transaction.withValue(at: id, in: context.keyspaces.expirations) {
+      try ExpirationTime.read($0)
+    }
   }
 }

@@ -43,12 +43,14 @@ public struct KeyspaceCopy {
     let keyspaces = try source.keyspaces().sorted { $0.value.number < $1.value.number }
       .map { (name: $0.key, keyspace: $0.value) }
     var copied = Copied()
-    copied.progress.totalEntries = try keyspaces.reduce(0) { $0 + (try source.count(of: $1.keyspace)) }
+    copied.progress.totalEntries = try keyspaces.reduce(0) {
+      $0 + (try source.entryCount(of: $1.keyspace).estimate)
+    }
     var copies: [Keyspace] = []
     try target.write { (transaction: any WriteTransaction) throws -> Void in
       guard try transaction.keyspaces().isEmpty else {
         throw StorageError(
-          .alreadyExists, "a copy needs an empty file, and there are keyspaces", path: target.path)
+          .alreadyExists, "a copy needs an empty file, and there are keyspaces", path: target.location)
       }
       copies = try keyspaces.map { try transaction.createKeyspace($0.name, shape: $0.keyspace.shape) }
     }

@@ -33,7 +33,7 @@ public struct KeyspaceRecord: Sendable {
     _ copy: any StorageEngine, threads: Int = 2, onProgress: (CopyProgress) throws -> Void = { _ in }
   ) throws {
     let shared = Shared(pieces, copy)
-    try copy.read { try checkKeyspaces($0, copy.path) }
+    try copy.read { try checkKeyspaces($0, copy.location) }
     let others = max(0, min(threads, pieces.count) - 1)
     let done = CountingSemaphore()
     let workers = Workers(maximum: max(1, others))
@@ -126,7 +126,7 @@ public struct KeyspaceRecord: Sendable {
       throws
     {
       guard let keyspace = keyspaces[piece.keyspace] else {
-        throw KeyspaceRecord.different("the keyspace \(piece.keyspace) is gone", copy.path)
+        throw KeyspaceRecord.different("the keyspace \(piece.keyspace) is gone", copy.location)
       }
       var digest = EntryDigest()
       try transaction.scan(keyspace, piece.range) { key, value in
@@ -139,7 +139,7 @@ public struct KeyspaceRecord: Sendable {
           case .exclusive(let key), .inclusive(let key): "behind the key \(key.map { String($0, radix: 16) })"
           case .unbounded: "at its beginning"
           }
-        throw KeyspaceRecord.different("entries of the keyspace \(piece.keyspace), \(first)", copy.path)
+        throw KeyspaceRecord.different("entries of the keyspace \(piece.keyspace), \(first)", copy.location)
       }
     }
   }

@@ -34,8 +34,8 @@ public protocol ReadTransaction: AnyObject, FastReads, UnsafeReads {
   /// A cursor over `range`, which stands before its first entry.
   func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor
 
-  /// How many entries the keyspace has. Constant time.
-  func count(of keyspace: Keyspace) throws -> Int
+  /// How many entries the keyspace has, as the engine knows it in constant time. See `count(of:)`.
+  func entryCount(of keyspace: Keyspace) throws -> EntryCount
 
   /// Ends a snapshot. A second call does nothing. Later reads throw `closed`.
   ///
@@ -131,6 +131,28 @@ extension ReadTransaction {
     at key: [UInt8], in keyspace: Keyspace, _ body: (_ value: RawSpan) throws -> Result
   ) throws -> Result? {
     try withValue(at: key.span.bytes, in: keyspace, body)
+  }
+
+  /// How many entries the keyspace has, exactly: in constant time where the engine counts, else by a scan of the keys.
+  public func count(of keyspace: Keyspace) throws -> Int {
+    if case .exact(let count) = try entryCount(of: keyspace) { return count }
+    var count = 0
+    try scan(keyspace, .all, order: .stored, fetch: .keys) { _, _ in
+      count += 1
+      return true
+    }
+    return count
+  }
+
+  /// Whether the keyspace has any entry: in constant time.
+  public func hasEntries(_ keyspace: Keyspace) throws -> Bool {
+    if case .exact(let count) = try entryCount(of: keyspace) { return count > 0 }
+    var found = false
+    try scan(keyspace, .all, order: .stored, fetch: .keys) { _, _ in
+      found = true
+      return false
+    }
+    return found
   }
 
   /// Whether there is a value at `key`.

@@ -1,13 +1,16 @@
-/// An ordered map of bytes to bytes in named keyspaces, in one file: what every engine is.
+/// An ordered map of bytes to bytes in named keyspaces: what every engine is.
 ///
 /// An engine gives snapshot reads beside one writer, and nothing more; documents, indexes and queries are
-/// built above this protocol, once, for all engines. Keys are ordered by unsigned bytes, are 1 to 511 bytes
-/// long, and values are 0 to 1,000,000,000 bytes (`StorageLimits`).
+/// built above this protocol, once, for all engines. Keys are ordered by unsigned bytes. `limits` says how long
+/// they and their values may be.
+///
+/// What an engine can do faster than the loops that stand in for it is in `FastReads`. What it can do with its files is
+/// in `EngineMaintenance`, which it may leave out.
 ///
 /// Concurrency: an engine may be used from any thread. Readers never block the writer and the writer never
 /// blocks readers. A transaction is used by one thread at a time.
 ///
-/// Errors: everything that fails throws a `StorageError` that names the file.
+/// Errors: everything that fails throws a `StorageError` that names the location.
 public protocol StorageEngine: AnyObject, Sendable {
   /// The name it is chosen by: `sqlite`, `lmdb`, `sqlcipher`.
   var name: String { get }
@@ -15,8 +18,12 @@ public protocol StorageEngine: AnyObject, Sendable {
   /// The library and version below it, as that library tells it: `SQLite 3.40.1`.
   var library: String { get }
 
-  /// The file that holds the data. Engines may keep others beside it whose names begin with this one.
-  var path: String { get }
+  /// Where the data are: the path of a file (engines may keep others beside it whose names begin with this one), or what
+  /// a server is reached by, without secrets.
+  var location: String { get }
+
+  /// What fits into it. By default `EngineLimits.portable`.
+  var limits: EngineLimits { get }
 
   /// What a commit survives.
   var durability: Durability { get }
@@ -42,31 +49,26 @@ public protocol StorageEngine: AnyObject, Sendable {
   /// Calling `write` inside `body` throws `nestedWrite`.
   func write(_ body: (any WriteTransaction) throws -> Void) throws
 
-  /// Sizes and counts, as of now.
-  func statistics() throws -> EngineStatistics
-
-  /// Writes a whole copy of the last commit, without unused pages, to a new file at `path`, beside readers
-  /// and the writer. Encrypted when this one is, with the same key. Throws `alreadyExists` when there is a
-  /// file; leaves none when it fails. The copy is synced when this returns.
-  func backup(to path: String) throws
-
-  /// Whether `compact()` gives space back. When false, the way is `backup(to:)` and a change of files, which
-  /// is the business of whoever names the files.
-  var compactsInPlace: Bool { get }
-
-  /// Gives unused space back to the file system, beside readers. Throws `unsupported` when the engine
-  /// can't do that in place.
-  func compact() throws
-
-  /// Looks at every page with the library's own checks. Empty when it is sound; else one line a fault.
-  func checkIntegrity() throws -> [String]
-
-  /// Closes the file. Waits for the writer; throws `inUse` while snapshots are open. A second call does
+  /// Closes the engine. Waits for the writer; throws `inUse` while snapshots are open. A second call does
   /// nothing. Later calls of anything else throw `closed`.
   func close() throws
 }
 
 extension StorageEngine {
+  /// The limits that all engines of this project share.
+  public var limits: EngineLimits { .portable }
+
+  /// What it can do with its files. Throws `unsupported` when it can't do anything with them.
+  public var maintenance: any EngineMaintenance {
+    get throws {
+      guard let maintenance = self as? any EngineMaintenance else {
+        throw StorageError(
+          .unsupported, "the engine \(name) can't copy, compact or check its files", path: location)
+      }
+      return maintenance
+    }
+  }
+
   /// Runs `body` on a snapshot and ends the snapshot afterwards.
   @inlinable
   public func read<Result>(_ body: (any ReadTransaction) throws -> Result) throws -> Result {

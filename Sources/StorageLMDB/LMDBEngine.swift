@@ -9,7 +9,7 @@ import Storage
 /// (POSIX drops a process's locks on a file when any of its descriptors closes). Other processes may have it
 /// open at the same time. An engine isn't carried across `fork`: in the child everything throws
 /// `unsupported`, and the child opens the path anew. See docs/storage-lmdb.md.
-public final class LMDBEngine: StorageEngine {
+public final class LMDBEngine: EngineMaintenance {
   let environment: Environment
   let queue: WriteQueue
   private let driver: WriteDriver
@@ -40,7 +40,7 @@ public final class LMDBEngine: StorageEngine {
   /// `lmdb`.
   public var name: String { "lmdb" }
   /// The file, as an absolute path.
-  public var path: String { environment.path }
+  public var location: String { environment.path }
   /// What a commit survives.
   public var durability: Durability { environment.durability }
   /// Whether writes throw `readOnly`.

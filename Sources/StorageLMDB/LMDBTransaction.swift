@@ -163,11 +163,11 @@ class LMDBTransaction {
     return LMDBCursor(try takeCursor(handle), handle, range, self)
   }
 
-  final func count(of keyspace: Keyspace) throws -> Int {
+  final func entryCount(of keyspace: Keyspace) throws -> EntryCount {
     var statistics = MDB_stat()
     let result = mdb_stat(transaction, try handle(of: keyspace), &statistics)
     if result != 0 { throw failed(result, "entries could not be counted") }
-    return statistics.ms_entries
+    return .exact(statistics.ms_entries)
   }
 
   // MARK: Errors, out of line

@@ -9,13 +9,15 @@ import Storage
 /// A file of SQLite or SQLCipher as a storage engine (docs/storage-sqlite.md).
 ///
 /// One connection writes, a pool of others reads; all are handed from thread to thread under locks.
-public final class SQLiteEngine: StorageEngine, @unchecked Sendable {
+public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
   /// The name it was chosen by.
   public let name: String
   /// The library and its version: `SQLCipher 3.4.1 (SQLite 3.15.2)`.
   public let library: String
+  /// The path of the file.
+  public var location: String { path }
   /// The absolute path of the file; the log and its index lie beside it, as `-wal` and `-shm`.
-  public let path: String
+  let path: String
   /// What a commit survives.
   public let durability: Durability
   /// Whether writes are refused.

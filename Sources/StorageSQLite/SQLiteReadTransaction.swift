@@ -79,5 +79,5 @@ final class SQLiteReadTransaction: ReadTransaction {
     try SQLiteCursor(open(), keyspace, range)
   }
 
-  func count(of keyspace: Keyspace) throws -> Int { try open().count(of: keyspace) }
+  func entryCount(of keyspace: Keyspace) throws -> EntryCount { .exact(try open().count(of: keyspace)) }
 }

@@ -67,8 +67,8 @@ final class SQLiteWriteTransaction: WriteTransaction {
     try SQLiteCursor(open(), keyspace, range)
   }
 
-  func count(of keyspace: Keyspace) throws -> Int {
-    try open().count(of: keyspace)
+  func entryCount(of keyspace: Keyspace) throws -> EntryCount {
+    .exact(try open().count(of: keyspace))
   }
 
   // MARK: Writing

@@ -175,5 +175,5 @@ public final class Database: Sendable {
   }
 
   /// The engine's own check of its file: empty when it is sound, else a line for each fault.
-  public func checkIntegrity() throws -> [String] { try store.engine.checkIntegrity() }
+  public func checkIntegrity() throws -> [String] { try store.engine.maintenance.checkIntegrity() }
 }

@@ -391,11 +391,11 @@ final class OpenDatabase: Sendable {
       throw StorageError(.nestedWrite, "a database can't be compacted inside a batch", path: directory.path)
     }
     try maintenance.withLock { _ in
-      if store.engine.compactsInPlace {
+      if try store.engine.maintenance.compactsInPlace {
         try store.dropReplacedBodies()
         try store.refreshIndexStatistics()
         let removal = try store.beginBlobRemoval()
-        try store.withoutBackground { try store.engine.compact() }
+        try store.withoutBackground { try store.engine.maintenance.compact() }
         if let removal { try store.finish(removal) }
         return
       }
@@ -442,7 +442,7 @@ final class OpenDatabase: Sendable {
     // Not in a write transaction that others share: what they wrote before would be missing in the copy.
     try store.exclusively {
       try directory.removeData(new.file)
-      try store.engine.backup(to: directory.file(new.file))
+      try store.engine.maintenance.backup(to: directory.file(new.file))
       let engine = try OpenDatabase.openEngine(
         type, directory.file(new.file), .openExisting, dataKey, options)
       do {

@@ -166,7 +166,9 @@ final class Upkeep: DocumentUpkeep {
   private func makeSmaller() throws {
     guard let share = policy.freePages else { return }
     while true {
-      let (statistics, before) = try store.inBackground { (try store.engine.statistics(), try self.progress) }
+      let (statistics, before) = try store.inBackground {
+        (try store.engine.maintenance.statistics(), try self.progress)
+      }
       let free = Double(statistics.freePages)
       guard free > share * Double(statistics.totalPages),
         statistics.freePages * statistics.pageBytes >= policy.minimumFreeBytes

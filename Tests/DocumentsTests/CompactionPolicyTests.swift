@@ -44,11 +44,11 @@ import Testing
     try withDatabase(engine, { $0.compaction = policy }) { database in
       let text = String(repeating: "text ", count: 200)
       try database.inBatch { for n in 0..<5_000 { try database.save("doc\(n)", ["text": .string(text)]) } }
-      let before = try database.engine.statistics()
+      let before = try database.engine.maintenance.statistics()
       try database.inBatch { for n in 0..<4_500 { try database.purge("doc\(n)") } }
       try database.inBatch { for n in 0..<4_500 { try database.save("new\(n)", ["n": 1]) } }
       try eventually {
-        let now = try database.engine.statistics()
+        let now = try database.engine.maintenance.statistics()
         return now.totalPages * 2 < before.totalPages
       }
       #expect(try database.documentCount == 5_000)
@@ -64,11 +64,11 @@ import Testing
     try withDatabase(engine, { $0.compaction = policy }) { database in
       let text = String(repeating: "text ", count: 400)
       try database.inBatch { for n in 0..<3_900 { try database.save("doc\(n)", ["text": .string(text)]) } }
-      let before = try database.engine.statistics()
+      let before = try database.engine.maintenance.statistics()
       try database.inBatch { for n in 0..<2_000 { try database.purge("doc\(n)") } }
       try database.inBatch { for n in 2_000..<3_800 { try database.setExpiration(of: "doc\(n)", after: -1) } }
       try eventually { try database.documentCount == 100 }
-      try eventually { try database.engine.statistics().totalPages * 4 < before.totalPages }
+      try eventually { try database.engine.maintenance.statistics().totalPages * 4 < before.totalPages }
       #expect(try database.lastSequence == 3_900)
       #expect(try storageFaults(database) == [])
     }

@@ -85,7 +85,7 @@ import Testing
       let reader = try DocumentStore(engine: ReadOnlyEngine(engine))
       #expect(try reader.document("doc1")?["n"].int == 11)
       #expect(reader.context.checksums == nil)
-      try engine.write { try DocumentStore.create(in: $0, location: engine.path) }
+      try engine.write { try DocumentStore.create(in: $0, location: engine.location) }
       #expect(try reader.document("doc1")?["n"].int == 11)
       #expect(reader.context.checksums != nil)
       // (Its indexes are of kinds that it wasn't opened with.)
@@ -163,18 +163,13 @@ private final class ReadOnlyEngine: StorageEngine {
   init(_ base: any StorageEngine) { self.base = base }
   var name: String { base.name }
   var library: String { base.library }
-  var path: String { base.path }
+  var location: String { base.location }
   var durability: Durability { base.durability }
   var isReadOnly: Bool { true }
   var settings: [(name: String, value: String)] { base.settings }
   func beginRead() throws -> any ReadTransaction { try base.beginRead() }
   func write(_ body: (any WriteTransaction) throws -> Void) throws {
-    throw StorageError(.readOnly, "opened for reading only", path: path)
+    throw StorageError(.readOnly, "opened for reading only", path: location)
   }
-  func statistics() throws -> EngineStatistics { try base.statistics() }
-  func backup(to path: String) throws { try base.backup(to: path) }
-  var compactsInPlace: Bool { base.compactsInPlace }
-  func compact() throws { try base.compact() }
-  func checkIntegrity() throws -> [String] { try base.checkIntegrity() }
   func close() throws {}
 }

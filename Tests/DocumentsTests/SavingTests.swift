@@ -257,7 +257,7 @@ private struct Stop: Error {}
       #expect(try database.changes().map(\.documentID) == ["b"])
       #expect(try database.lastSequence == 6)
       #expect(code { try database.purge("a") } == .notFound)
-      let statistics = try database.engine.statistics()
+      let statistics = try database.engine.maintenance.statistics()
       #expect(statistics.entries["bodies"] == 0)
       #expect(try database.save("a", [:]).generation == 1)
       try database.purge("b")

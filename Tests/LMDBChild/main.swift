@@ -39,7 +39,7 @@ func forks(_ path: String) throws -> Int32 {
 func useNothingOf(_ engine: any StorageEngine, _ path: String, _ keyspace: Keyspace) throws -> Int32 {
   guard try code({ _ = try engine.beginRead() }) == .unsupported else { return 11 }
   guard try code({ try engine.write { (_: any WriteTransaction) in } }) == .unsupported else { return 12 }
-  guard try code({ _ = try engine.statistics() }) == .unsupported else { return 13 }
+  guard try code({ _ = try engine.maintenance.statistics() }) == .unsupported else { return 13 }
   try engine.close()
   let own = try open(path)
   try own.write { try $0.put(Array("child".utf8), [1], in: keyspace) }

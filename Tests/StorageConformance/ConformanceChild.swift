@@ -98,7 +98,7 @@ struct Child {
       let opened = try engine.open(path, options(creation: .openExisting))
       defer { try? opened.close() }
       step = "check"
-      let faults = isBlind ? [] : try opened.checkIntegrity()
+      let faults = isBlind ? [] : try opened.maintenance.checkIntegrity()
       guard faults.isEmpty else { return "faults \(faults[0])" }
       step = "read"
       let content: Content
@@ -148,7 +148,7 @@ struct Child {
     try expectError(.readOnly, from: "write to an engine open for reading") {
       try opened.write { (_: any WriteTransaction) in }
     }
-    try expectEqual(opened.checkIntegrity(), [], "faults")
+    try expectEqual(opened.maintenance.checkIntegrity(), [], "faults")
     try opened.close()
     for isReadOnly in [true, false] {
       try expectError(.permissionDenied, from: "opening a file that can't be read") {

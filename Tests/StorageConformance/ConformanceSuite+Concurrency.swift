@@ -52,7 +52,7 @@ extension ConformanceSuite {
         try readers.wait()
         try outcome.get()
         try expectEqual(Counters.count(engine), 4 * writes, "the sum of all increments")
-        try expectEqual(engine.statistics().openReaders, 0, "open readers")
+        try expectEqual(engine.maintenance.statistics().openReaders, 0, "open readers")
       }
     },
 
@@ -101,7 +101,7 @@ extension ConformanceSuite {
           }
           try expectEqual(transaction.keyspaces().count, 3, "keyspaces")
         }
-        try expectEqual(engine.checkIntegrity(), [], "faults")
+        try expectEqual(engine.maintenance.checkIntegrity(), [], "faults")
       }
     },
 
@@ -162,7 +162,7 @@ extension ConformanceSuite {
         }
         try threads.wait()
         for snapshot in handed.withLock({ $0 }) { snapshot.transaction.end() }
-        try expectEqual(engine.statistics().openReaders, 0, "open readers")
+        try expectEqual(engine.maintenance.statistics().openReaders, 0, "open readers")
       }
     },
   ]

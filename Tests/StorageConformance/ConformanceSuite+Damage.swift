@@ -52,7 +52,7 @@ extension ConformanceSuite {
     Behaviour("truncated files are an error, faults, or what they were", needs: [.child]) { suite in
       let (bytes, content) = try suite.soundFile()
       var generator = SeededGenerator(seed: suite.seed)
-      let page = try suite.withEngine { try $0.statistics().pageBytes }
+      let page = try suite.withEngine { try $0.maintenance.statistics().pageBytes }
       var sizes = [
         1, 15, 16, 99, 100, 511, 512, 513, 1_000, page - 1, page, page + 1, 2 * page - 1, 2 * page,
         2 * page + 1,
@@ -72,7 +72,7 @@ extension ConformanceSuite {
     Behaviour("overwritten pages are found by the check", needs: [.child]) { suite in
       let (bytes, content) = try suite.soundFile()
       var generator = SeededGenerator(seed: suite.seed)
-      let page = try suite.withEngine { try $0.statistics().pageBytes }
+      let page = try suite.withEngine { try $0.maintenance.statistics().pageBytes }
       var files: [Variant] = []
       for _ in 0..<(suite.isLong ? 300 : 25) {
         let number = generator.below(bytes.count / page)
@@ -98,7 +98,7 @@ extension ConformanceSuite {
       suite in
       let (bytes, _) = try suite.soundFile()
       var generator = SeededGenerator(seed: suite.seed)
-      let page = try suite.withEngine { try $0.statistics().pageBytes }
+      let page = try suite.withEngine { try $0.maintenance.statistics().pageBytes }
       var files: [Variant] = []
       for round in 0..<(suite.isLong ? 5_000 : 150) {
         var damaged = bytes

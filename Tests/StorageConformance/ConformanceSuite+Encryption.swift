@@ -95,7 +95,7 @@ extension ConformanceSuite {
             try transaction.put("secret-key-\(number)", "\(secret) \(number)", in: keyspace)
           }
         }
-        try engine.backup(to: suite.path("copy"))
+        try engine.maintenance.backup(to: suite.path("copy"))
         for name in try FileManager.default.contentsOfDirectory(atPath: suite.directory) {
           let data = try Data(contentsOf: URL(fileURLWithPath: "\(suite.directory)/\(name)"))
           for text in [secret, "secret-key", "SQLite format 3", "CREATE TABLE"] {
@@ -104,7 +104,8 @@ extension ConformanceSuite {
         }
       }
       try suite.withEngine("copy", suite.options(creation: .openExisting)) { engine in
-        try expectEqual(engine.statistics().entries, ["secret-keyspace": 500], "entries of the copy")
+        try expectEqual(
+          engine.maintenance.statistics().entries, ["secret-keyspace": 500], "entries of the copy")
       }
     },
   ]

@@ -185,7 +185,7 @@ extension ConformanceSuite {
         }
         try engine.write { try $0.put("large", "small again", in: keyspace) }
         try expectEqual(engine.read { try $0.text("large", in: keyspace) }, "small again", "the value")
-        try expectEqual(engine.checkIntegrity(), [], "faults")
+        try expectEqual(engine.maintenance.checkIntegrity(), [], "faults")
       }
     },
 

@@ -19,7 +19,7 @@ extension ConformanceSuite {
           }
         }
         try suite.withEngine(label, suite.options(durability: .full)) {
-          try expectEqual($0.checkIntegrity(), [], "faults")
+          try expectEqual($0.maintenance.checkIntegrity(), [], "faults")
         }
       }
     },
@@ -40,7 +40,7 @@ extension ConformanceSuite {
     Behaviour("an engine says what it is") { suite in
       try suite.withEngine { engine in
         try expectEqual(engine.name, suite.subject.engine.name, "name")
-        try expectEqual(engine.path, suite.path("main"), "path")
+        try expectEqual(engine.location, suite.path("main"), "path")
         try expect(!engine.isReadOnly, "isReadOnly")
         try expect(engine.library.contains { $0.isNumber }, "“\(engine.library)” names no version")
       }
@@ -95,7 +95,7 @@ extension ConformanceSuite {
           try expectEqual(engine.read { try $0.text("second", in: $0.known("documents")) }, "x", "the entry")
         } catch let error as StorageError { try expectEqual(error.code, .inUse, "\(error)") }
         try engine.write { try $0.put("first", "y", in: $0.known("documents")) }
-        try expectEqual(engine.checkIntegrity(), [], "faults")
+        try expectEqual(engine.maintenance.checkIntegrity(), [], "faults")
       }
       try suite.withEngine {
         try expectEqual($0.read { try $0.text("first", in: $0.known("documents")) }, "y", "the entry")
@@ -108,10 +108,11 @@ extension ConformanceSuite {
         try expect(engine.isReadOnly, "isReadOnly")
         try expectEqual(Content(engine), content, "content")
         try expectError(.readOnly, from: "write") { try engine.write { (_: any WriteTransaction) in } }
-        try expectError(.readOnly, .unsupported, from: "compact") { try engine.compact() }
-        try expectEqual(engine.checkIntegrity(), [], "faults")
-        try expectEqual(engine.statistics().entries["documents"], 200, "entries in the statistics")
-        try engine.backup(to: suite.path("copy"))
+        try expectError(.readOnly, .unsupported, from: "compact") { try engine.maintenance.compact() }
+        try expectEqual(engine.maintenance.checkIntegrity(), [], "faults")
+        try expectEqual(
+          engine.maintenance.statistics().entries["documents"], 200, "entries in the statistics")
+        try engine.maintenance.backup(to: suite.path("copy"))
         try expectError(.notFound, .invalidArgument, .readOnly, from: "createNew for reading") {
           _ = try suite.open(suite.path("new"), suite.options(creation: .createNew, isReadOnly: true))
         }

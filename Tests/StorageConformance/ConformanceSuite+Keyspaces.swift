@@ -97,7 +97,7 @@ extension ConformanceSuite {
               "the entry of keyspace \(number)")
           }
         }
-        try expectEqual(engine.statistics().entries.count, limit, "keyspaces in the statistics")
+        try expectEqual(engine.maintenance.statistics().entries.count, limit, "keyspaces in the statistics")
       }
     },
 
@@ -115,7 +115,7 @@ extension ConformanceSuite {
           if round % 2 == 1 { try engine.write { try $0.dropKeyspace($0.known("k")) } }
         }
         try expectEqual(engine.read { try $0.keyspaces().count }, 0, "keyspaces at the end")
-        try expectEqual(engine.checkIntegrity(), [], "faults")
+        try expectEqual(engine.maintenance.checkIntegrity(), [], "faults")
       }
     },
 

@@ -16,29 +16,29 @@ extension ConformanceSuite {
         try churn.fill(engine)
         // Past the first checkpoint of an engine that has a log.
         for _ in 0..<1_000 { try churn.commit(engine) }
-        let before = try engine.statistics().fileBytes
+        let before = try engine.maintenance.statistics().fileBytes
         // What a reader costs that lives for so many commits.
         let live = try suite.startChild("hold", [suite.path("main")])
         try live.waitForOutput()
         for _ in 0..<300 { try churn.commit(engine) }
-        let cost = max(0, try engine.statistics().fileBytes - before)
+        let cost = max(0, try engine.maintenance.statistics().fileBytes - before)
         live.kill()
         _ = try live.wait()
         for _ in 0..<100 { try churn.commit(engine) }
 
-        let between = try engine.statistics().fileBytes
+        let between = try engine.maintenance.statistics().fileBytes
         let child = try suite.startChild("hold", [suite.path("main")])
         try child.waitForOutput()
         child.kill()
         _ = try child.wait()
         for _ in 0..<commits { try churn.commit(engine) }
-        let after = try engine.statistics().fileBytes
+        let after = try engine.maintenance.statistics().fileBytes
         try expect(
           // A log of its own may be empty or full by chance.
           after - between <= cost + (5 << 20),
           "\(commits) commits after a reader was killed, the file has grown by \(after - between) bytes; a live one cost \(cost)"
         )
-        try expectEqual(engine.checkIntegrity(), [], "faults")
+        try expectEqual(engine.maintenance.checkIntegrity(), [], "faults")
         try churn.expect(engine)
       }
     },
@@ -55,7 +55,7 @@ extension ConformanceSuite {
             }
           }
           try expectEqual(found, ["0", "1", "2"], "whose entries are there")
-          try expectEqual(engine.checkIntegrity(), [], "faults")
+          try expectEqual(engine.maintenance.checkIntegrity(), [], "faults")
         }
       }
     },
@@ -85,8 +85,8 @@ extension ConformanceSuite {
         let options = suite.options(creation: .openExisting, isReadOnly: true)
         try suite.withEngine("main", options) { engine in
           try expectEqual(Content(engine), content, "what is read")
-          _ = try engine.statistics()
-          try expectEqual(engine.checkIntegrity(), [], "faults")
+          _ = try engine.maintenance.statistics()
+          try expectEqual(engine.maintenance.checkIntegrity(), [], "faults")
           try expectError(.readOnly, from: "a write") { try engine.write { (_: any WriteTransaction) in } }
         }
         try expectEqual(FileState.all(in: suite.directory), before, "the directory")

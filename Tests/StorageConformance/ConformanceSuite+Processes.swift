@@ -26,7 +26,7 @@ extension ConformanceSuite {
           try expect(ending == .exited(0), "the child \(ending): \(child.outputText) \(child.errorText)")
         }
         try expectEqual(Counters.count(engine), rounds * 3, "the sum of all increments")
-        try expectEqual(engine.checkIntegrity(), [], "faults")
+        try expectEqual(engine.maintenance.checkIntegrity(), [], "faults")
       }
     },
 
@@ -67,7 +67,7 @@ extension ConformanceSuite {
         try suite.withEngine("full\(round)") { engine in
           let found = try NumberedCommits(seed: suite.seed, keptLog: .max).verify(engine, acknowledged: last)
           try expectEqual(found, last, "commits after reopening, limit \(limit)")
-          try expectEqual(engine.checkIntegrity(), [], "faults")
+          try expectEqual(engine.maintenance.checkIntegrity(), [], "faults")
         }
       }
     },
@@ -122,7 +122,7 @@ extension ConformanceSuite {
       do {
         try withEngine(label) { engine in
           acknowledged = try commits.verify(engine, acknowledged: acknowledged)
-          if round % 5 == 4 { try expectEqual(engine.checkIntegrity(), [], "faults") }
+          if round % 5 == 4 { try expectEqual(engine.maintenance.checkIntegrity(), [], "faults") }
         }
       } catch {
         throw ConformanceFailure("after kill \(round): \(error)")

@@ -122,10 +122,10 @@ extension ConformanceSuite {
         let second = try engine.beginRead()
         first.end()
         _ = try second.keyspaces()
-        try expectEqual(engine.statistics().openReaders, 1, "open readers")
+        try expectEqual(engine.maintenance.statistics().openReaders, 1, "open readers")
         second.end()
         second.end()
-        try expectEqual(engine.statistics().openReaders, 0, "open readers")
+        try expectEqual(engine.maintenance.statistics().openReaders, 0, "open readers")
       }
     },
 
@@ -141,10 +141,10 @@ extension ConformanceSuite {
       try engine.close()
       try expectError(.closed, from: "beginRead") { _ = try engine.beginRead() }
       try expectError(.closed, from: "write") { try engine.write { (_: any WriteTransaction) in } }
-      try expectError(.closed, from: "statistics") { _ = try engine.statistics() }
-      try expectError(.closed, from: "backup") { try engine.backup(to: suite.path("copy")) }
-      try expectError(.closed, from: "compact") { try engine.compact() }
-      try expectError(.closed, from: "checkIntegrity") { _ = try engine.checkIntegrity() }
+      try expectError(.closed, from: "statistics") { _ = try engine.maintenance.statistics() }
+      try expectError(.closed, from: "backup") { try engine.maintenance.backup(to: suite.path("copy")) }
+      try expectError(.closed, from: "compact") { try engine.maintenance.compact() }
+      try expectError(.closed, from: "checkIntegrity") { _ = try engine.maintenance.checkIntegrity() }
     },
 
     Behaviour("close inside a write is refused and doesn't hang") { suite in
@@ -218,7 +218,7 @@ private func openSnapshotsUpToTheLimit(_ engine: any StorageEngine, wanted: Int)
   try expect(snapshots.count >= wanted, "only \(snapshots.count) snapshots were possible")
   // What else is done may need a file, of which there may be none left.
   for _ in 0..<4 { snapshots.popLast()?.end() }
-  try expectEqual(engine.statistics().openReaders, snapshots.count, "open readers")
+  try expectEqual(engine.maintenance.statistics().openReaders, snapshots.count, "open readers")
   for index in stride(from: 0, to: snapshots.count, by: 250) {
     let snapshot = snapshots[index]
     try expectEqual(
@@ -227,6 +227,6 @@ private func openSnapshotsUpToTheLimit(_ engine: any StorageEngine, wanted: Int)
   try engine.write { try $0.put("a", "written", in: $0.known("k")) }
   for snapshot in snapshots { snapshot.end() }
   snapshots = []
-  try expectEqual(engine.statistics().openReaders, 0, "open readers after all ended")
+  try expectEqual(engine.maintenance.statistics().openReaders, 0, "open readers after all ended")
   try expectEqual(engine.read { try $0.text("a", in: $0.known("k")) }, "written", "a read afterwards")
 }

@@ -6,13 +6,14 @@ extension ConformanceSuite {
     Behaviour("statistics count what is there") { suite in
       try suite.withEngine { engine in
         _ = try suite.fill(engine)
-        let statistics = try engine.statistics()
+        let statistics = try engine.maintenance.statistics()
         try expectEqual(
           statistics.entries, ["documents": 200, "entries": 200, "sequences": 200], "entries")
         try expect(statistics.fileBytes > 0, "bytes of the file")
         try expect(statistics.pageBytes > 0 && statistics.totalPages > 0, "pages")
         try expect(0...statistics.totalPages ~= statistics.freePages, "free pages")
-        try engine.read { _ in try expectEqual(engine.statistics().openReaders, 1, "open readers") }
+        try engine.read { _ in try expectEqual(engine.maintenance.statistics().openReaders, 1, "open readers")
+        }
       }
     },
 
@@ -37,7 +38,8 @@ extension ConformanceSuite {
         }
       }
       try suite.withEngine { engine in
-        try expectEqual(Array(engine.statistics().entries.values), [201, 201, 201], "counts after reopening")
+        try expectEqual(
+          Array(engine.maintenance.statistics().entries.values), [201, 201, 201], "counts after reopening")
       }
     },
 
@@ -52,20 +54,20 @@ extension ConformanceSuite {
         }
         for round in 0..<3 {
           let before = try Counters.count(engine)
-          try engine.backup(to: suite.path("copy\(round)"))
+          try engine.maintenance.backup(to: suite.path("copy\(round)"))
           let after = try Counters.count(engine)
           try suite.withEngine("copy\(round)", suite.options(creation: .openExisting)) { copy in
             let count = try Counters.count(copy)
             try expect(
               before...after ~= count, "the copy is of commit \(count), not of \(before) to \(after)")
-            try expectEqual(copy.checkIntegrity(), [], "faults of the copy")
+            try expectEqual(copy.maintenance.checkIntegrity(), [], "faults of the copy")
           }
         }
         isOver.withLock { $0 = true }
         try threads.wait()
 
         let content = try Content(engine)
-        try engine.backup(to: suite.path("last"))
+        try engine.maintenance.backup(to: suite.path("last"))
         try suite.withEngine("last") { copy in
           try expectEqual(Content(copy), content, "content of the copy")
           try copy.write { try $0.put("only here", "x", in: $0.known("documents")) }
@@ -73,7 +75,7 @@ extension ConformanceSuite {
         try expectEqual(Content(engine), content, "content after a write to the copy")
         let copied = try suite.withEngine("last") { try Content($0) }
         try expectError(.alreadyExists, from: "a backup over a file") {
-          try engine.backup(to: suite.path("last"))
+          try engine.maintenance.backup(to: suite.path("last"))
         }
         try suite.withEngine("last") { try expectEqual(Content($0), copied, "the file that was there") }
       }
@@ -83,7 +85,7 @@ extension ConformanceSuite {
       try suite.withEngine { engine in
         _ = try suite.fill(engine)
         try expectError(.notFound, .ioError, from: "a backup into no directory") {
-          try engine.backup(to: "\(suite.directory)/no/such/copy")
+          try engine.maintenance.backup(to: "\(suite.directory)/no/such/copy")
         }
         let names = try FileManager.default.contentsOfDirectory(atPath: suite.directory)
         try expect(names.allSatisfy { $0.hasPrefix("main.") }, "files after a failed backup: \(names)")
@@ -100,10 +102,10 @@ extension ConformanceSuite {
           _ = try transaction.deleteRange(
             KeyRange(lower: .inclusive(sequenceKey(100))), in: transaction.known("sequences"))
         }
-        let before = try engine.statistics().totalPages
-        try engine.backup(to: suite.path("copy"))
+        let before = try engine.maintenance.statistics().totalPages
+        try engine.maintenance.backup(to: suite.path("copy"))
         try suite.withEngine("copy") { copy in
-          let statistics = try copy.statistics()
+          let statistics = try copy.maintenance.statistics()
           try expect(
             statistics.totalPages * 2 < before, "the copy has \(statistics.totalPages) of \(before) pages")
           try expectEqual(Content(copy), Content(engine), "content of the copy")
@@ -119,27 +121,27 @@ extension ConformanceSuite {
           try transaction.put("a", "b", in: transaction.known("documents"))
         }
         let content = try Content(engine)
-        let before = try engine.statistics()
-        guard engine.compactsInPlace else {
-          try expectError(.unsupported, from: "compact") { try engine.compact() }
+        let before = try engine.maintenance.statistics()
+        guard try engine.maintenance.compactsInPlace else {
+          try expectError(.unsupported, from: "compact") { try engine.maintenance.compact() }
           return try expectEqual(Content(engine), content, "content")
         }
         let snapshot = try engine.beginRead()
-        try engine.compact()
+        try engine.maintenance.compact()
         try expectEqual(Content(snapshot), content, "a snapshot during compaction")
         snapshot.end()
-        try engine.compact()
-        let after = try engine.statistics()
+        try engine.maintenance.compact()
+        let after = try engine.maintenance.statistics()
         try expect(
           after.totalPages - after.freePages <= before.totalPages && after.totalPages * 2 < before.totalPages,
           "\(before.totalPages) pages became \(after.totalPages)")
         try expectEqual(Content(engine), content, "content after compaction")
-        try expectEqual(engine.checkIntegrity(), [], "faults")
+        try expectEqual(engine.maintenance.checkIntegrity(), [], "faults")
         try engine.write { try $0.put("after", "x", in: $0.known("documents")) }
       }
       try suite.withEngine { engine in
-        try expectEqual(engine.checkIntegrity(), [], "faults after reopening")
-        if engine.compactsInPlace {
+        try expectEqual(engine.maintenance.checkIntegrity(), [], "faults after reopening")
+        if try engine.maintenance.compactsInPlace {
           try expectEqual(engine.read { try $0.text("after", in: $0.known("documents")) }, "x", "the entry")
         }
       }
@@ -158,7 +160,7 @@ extension ConformanceSuite {
                 Array("\(round)/\(number)".utf8), [UInt8](repeating: 1, count: 1_000), in: keyspace)
             }
           }
-          sizes.append(try engine.statistics().totalPages)
+          sizes.append(try engine.maintenance.statistics().totalPages)
         }
         try expect(sizes[29] <= sizes[5] * 2, "the file grows with every round: \(sizes)")
       }
@@ -166,7 +168,7 @@ extension ConformanceSuite {
 
     Behaviour("a sound file has no faults, at any time") { suite in
       try suite.withEngine { engine in
-        try expectEqual(engine.checkIntegrity(), [], "faults of an empty file")
+        try expectEqual(engine.maintenance.checkIntegrity(), [], "faults of an empty file")
         _ = try suite.fill(engine, count: 3_000)
         let snapshot = try engine.beginRead()
         for keyspace in ["documents", "entries", "sequences"] {
@@ -174,14 +176,14 @@ extension ConformanceSuite {
             _ = try transaction.deleteRange(
               KeyRange(lower: .inclusive([0x6B, 0x65, 0x79, 0x32])), in: transaction.known(keyspace))
           }
-          try expectEqual(engine.checkIntegrity(), [], "faults after deleting")
+          try expectEqual(engine.maintenance.checkIntegrity(), [], "faults after deleting")
         }
         snapshot.end()
         let isOver = Lock(false)
         let threads = TestThreads()
         try Counters.make(engine)
         threads.start { while !isOver.withLock({ $0 }) { try Counters.increment(engine) } }
-        for _ in 0..<5 { try expectEqual(engine.checkIntegrity(), [], "faults beside a writer") }
+        for _ in 0..<5 { try expectEqual(engine.maintenance.checkIntegrity(), [], "faults beside a writer") }
         isOver.withLock { $0 = true }
         try threads.wait()
       }

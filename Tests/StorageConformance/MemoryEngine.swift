@@ -6,7 +6,7 @@ import Storage
 /// A path names a store for the life of the process: opening it again finds what was committed. Committed
 /// states are values that snapshots share, so reading never waits. Closing writes an image of the store to the path, for
 /// those who copy files.
-public final class MemoryEngine: StorageEngine {
+public final class MemoryEngine: EngineMaintenance {
   /// How it is chosen.
   public static let type = EngineType(name: "memory", fileExtension: "memory", encrypts: false) {
     try MemoryEngine(path: $0, options: $1)
@@ -16,7 +16,8 @@ public final class MemoryEngine: StorageEngine {
   static let maximumReaders = 8_192
 
   /// The name of its store.
-  public let path: String
+  let path: String
+  public var location: String { path }
   /// What was asked for. A commit survives until the process ends.
   public let durability: Durability
   /// Whether writes are refused.

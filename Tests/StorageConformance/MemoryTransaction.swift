@@ -85,7 +85,7 @@ class MemorySnapshot: ReadTransaction {
       transaction: self, keyspace: keyspace, range: range, places: placesOfRange(range, in: records))
   }
 
-  func count(of keyspace: Keyspace) throws -> Int { try records(of: keyspace).count }
+  func entryCount(of keyspace: Keyspace) throws -> EntryCount { .exact(try records(of: keyspace).count) }
 
   func records(of keyspace: Keyspace) throws -> [MemoryRecord] {
     try checkOpen()

@@ -227,7 +227,7 @@ extension Child {
     }
     let end = last.withLock { $0 }
     try expectEqual(commits.verify(opened, acknowledged: end), end, "commits with room again")
-    try expectEqual(opened.checkIntegrity(), [], "faults")
+    try expectEqual(opened.maintenance.checkIntegrity(), [], "faults")
     try opened.close()
     say(end.map(String.init).joined(separator: " "))
   }

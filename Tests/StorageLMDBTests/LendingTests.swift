@@ -238,7 +238,7 @@ struct LendingTests {
     }
     #expect(seen == 20)
     try expectClosed(snapshot, cursor)
-    #expect(try engine.statistics().openReaders == 0)
+    #expect(try engine.maintenance.statistics().openReaders == 0)
     try engine.close()
   }
 

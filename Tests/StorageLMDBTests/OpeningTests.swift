@@ -114,7 +114,7 @@ struct OpeningTests {
   @Test("an opening for reading only leaves nothing behind", arguments: LendingEngine.allCases)
   func readOnly(kind: LendingEngine) throws {
     var engine = try kind.open(directory)
-    let path = engine.path
+    let path = engine.location
     try engine.write { _ = try $0.createKeyspace("k", shape: .documents) }
     try engine.close()
     func listing() throws -> [String] {

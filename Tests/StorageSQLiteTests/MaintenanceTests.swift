@@ -74,7 +74,7 @@ struct MaintenanceTests {
 
     let target = directory.file("b")
     try engine.backup(to: target)
-    #expect(engine.code { try $0.backup(to: target) } == .alreadyExists)
+    #expect(engine.code { try $0.maintenance.backup(to: target) } == .alreadyExists)
     let copy = try kind.open(target, .openExisting)
     #expect(try copy.checkIntegrity() == [])
     #expect(try copy.statistics().entries == engine.statistics().entries)
@@ -84,7 +84,7 @@ struct MaintenanceTests {
     let made: Keyspace = try copy.write { try $0.createKeyspace("new", shape: .entries) }
     #expect(made.number == 5)
     try copy.close()
-    #expect(engine.code { try $0.backup(to: directory.file("no/where")) } != nil)
+    #expect(engine.code { try $0.maintenance.backup(to: directory.file("no/where")) } != nil)
     try engine.close()
     let left = try FileManager.default.contentsOfDirectory(atPath: directory.path)
     #expect(left.sorted() == ["a", "b", "inside"])
@@ -96,7 +96,7 @@ struct MaintenanceTests {
     let keyspace = try engine.fill(count: 100, bytes: 100)
     let reader = try kind.open(path, isReadOnly: true)
     #expect(reader.code { try $0.write { (_: any WriteTransaction) in } } == .readOnly)
-    #expect(reader.code { try $0.compact() } == .readOnly)
+    #expect(reader.code { try $0.maintenance.compact() } == .readOnly)
     try engine.fill(count: 200, bytes: 100)
     #expect(try reader.read { try $0.count(of: keyspace) } == 200)
     #expect(try reader.checkIntegrity() == [])
@@ -131,9 +131,9 @@ struct MaintenanceTests {
     try engine.close()
     #expect(engine.code { _ = try $0.beginRead() } == .closed)
     #expect(engine.code { try $0.write { (_: any WriteTransaction) in } } == .closed)
-    #expect(engine.code { _ = try $0.statistics() } == .closed)
-    #expect(engine.code { try $0.compact() } == .closed)
-    #expect(engine.code { try $0.backup(to: directory.file("b")) } == .closed)
-    #expect(engine.code { _ = try $0.checkIntegrity() } == .closed)
+    #expect(engine.code { _ = try $0.maintenance.statistics() } == .closed)
+    #expect(engine.code { try $0.maintenance.compact() } == .closed)
+    #expect(engine.code { try $0.maintenance.backup(to: directory.file("b")) } == .closed)
+    #expect(engine.code { _ = try $0.maintenance.checkIntegrity() } == .closed)
   }
 }

@@ -115,7 +115,7 @@ import Testing
     func unsafeCursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any UnsafeCursor {
       try transaction.unsafeCursor(in: keyspace, range)
     }
-    func count(of keyspace: Keyspace) throws -> Int { try transaction.count(of: keyspace) }
+    func entryCount(of keyspace: Keyspace) throws -> EntryCount { try transaction.entryCount(of: keyspace) }
     func end() { transaction.end() }
   }
 

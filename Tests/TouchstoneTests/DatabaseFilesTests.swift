@@ -184,9 +184,9 @@ private func code(of body: () throws -> Void) -> DatabaseError.Code? {
     let text = String(repeating: "some text ", count: 100)
     try database.inBatch { for n in 0..<2_000 { try database.save("doc\(n)", ["text": .string(text)]) } }
     try database.inBatch { for n in 0..<1_900 { try database.purge("doc\(n)") } }
-    let before = try database.engine.statistics().fileBytes
+    let before = try database.engine.maintenance.statistics().fileBytes
     try database.compact()
-    let after = try database.engine.statistics().fileBytes
+    let after = try database.engine.maintenance.statistics().fileBytes
     #expect(after < before / 2, "\(before) bytes, then \(after)")
     try database.save("more", ["n": 1])
     #expect(try database.documentCount == 101)

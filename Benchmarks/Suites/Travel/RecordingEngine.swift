@@ -33,16 +33,12 @@ final class RecordingEngine: StorageEngine, @unchecked Sendable {
 
   var name: String { engine.name }
   var library: String { engine.library }
-  var path: String { engine.path }
+  var location: String { engine.location }
+  var limits: EngineLimits { engine.limits }
   var durability: Durability { engine.durability }
   var isReadOnly: Bool { engine.isReadOnly }
   var settings: [(name: String, value: String)] { engine.settings }
-  var compactsInPlace: Bool { engine.compactsInPlace }
   func beginRead() throws -> any ReadTransaction { try engine.beginRead() }
-  func statistics() throws -> EngineStatistics { try engine.statistics() }
-  func backup(to path: String) throws { try engine.backup(to: path) }
-  func compact() throws { try engine.compact() }
-  func checkIntegrity() throws -> [String] { try engine.checkIntegrity() }
   func close() throws { try engine.close() }
 
   func write(_ body: (any WriteTransaction) throws -> Void) throws {
@@ -64,7 +60,7 @@ private final class RecordingTransaction: WriteTransaction {
 
   func keyspace(named name: String) throws -> Keyspace? { try transaction.keyspace(named: name) }
   func keyspaces() throws -> [String: Keyspace] { try transaction.keyspaces() }
-  func count(of keyspace: Keyspace) throws -> Int { try transaction.count(of: keyspace) }
+  func entryCount(of keyspace: Keyspace) throws -> EntryCount { try transaction.entryCount(of: keyspace) }
   func end() {}
   func unsafeCursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any UnsafeCursor {
     try transaction.unsafeCursor(in: keyspace, range)

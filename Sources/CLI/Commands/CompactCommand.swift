@@ -13,9 +13,9 @@ struct CompactCommand: Subcommand {
 
   func run(_ output: StandardOutput) throws {
     let database = try database.open()
-    let before = try database.engine.statistics().fileBytes
+    let before = try database.engine.maintenance.statistics().fileBytes
     try database.compact()
-    let after = try database.engine.statistics().fileBytes
+    let after = try database.engine.maintenance.statistics().fileBytes
     try output.line("\(TextTable.grouped(before)) bytes before, \(TextTable.grouped(after)) after")
     try database.close()
   }

@@ -32,7 +32,7 @@ struct KeyShowCommand: Subcommand {
     let key = secret.withUnsafeBytes { bytes in
       String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
     }
-    let pageBytes = try opened.engine.statistics().pageBytes
+    let pageBytes = try opened.engine.maintenance.statistics().pageBytes
     if asJSON {
       var object = JSONObject()
       object.add("key", key)

@@ -27,7 +27,7 @@ final class ValueIndexReader {
     self.keyspace = keyspace
     columns = definition.expressions.count
     handle = IndexHandle(keyspace: keyspace, columns: columns)
-    count = try transaction.count(of: keyspace)
+    count = try transaction.entryCount(of: keyspace).estimate
     statistics = try ValueIndexStatistics.load(index, columns: columns, transaction)
     hasObjects = try ValueIndexContents.hasObjects(index, definition, in: transaction)
   }

@@ -69,7 +69,7 @@ class EncryptedTransaction {
     return table.keyspaces
   }
 
-  final func count(of keyspace: Keyspace) throws -> Int { try tree(of: keyspace).count }
+  final func entryCount(of keyspace: Keyspace) throws -> EntryCount { .exact(try tree(of: keyspace).count) }
 
   final func read(
     _ key: RawSpan, in keyspace: Keyspace, _ body: (_ value: RawSpan) throws -> Void

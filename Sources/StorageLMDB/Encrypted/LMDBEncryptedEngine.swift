@@ -6,7 +6,7 @@ import Storage
 /// Snapshots, the one writer, durability, locks and processes are LMDB's, as for `LMDBEngine`; so are the rules of
 /// opening a file once a process, and of `fork`. What the file tells to who hasn't the key is in
 /// docs/storage-lmdb-encrypted.md.
-public final class LMDBEncryptedEngine: StorageEngine {
+public final class LMDBEncryptedEngine: EngineMaintenance {
   let file: EncryptedFile
   private var environment: Environment { file.environment }
   private let queue: WriteQueue
@@ -33,7 +33,7 @@ public final class LMDBEncryptedEngine: StorageEngine {
   /// `lmdb-encrypted`.
   public var name: String { LMDBEngines.encryptedName }
   /// The file, as an absolute path.
-  public var path: String { file.path }
+  public var location: String { file.path }
   /// What a commit survives.
   public var durability: Durability { environment.durability }
   /// Whether writes throw `readOnly`.

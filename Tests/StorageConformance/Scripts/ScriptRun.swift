@@ -34,7 +34,7 @@ struct ScriptRun {
       }
       while !snapshots.isEmpty { try endSnapshot() }
       try engine.read { try compare($0, model) }
-      try expectEqual(engine.checkIntegrity(), [], "faults")
+      try expectEqual(engine.maintenance.checkIntegrity(), [], "faults")
     } catch {
       for (snapshot, _) in snapshots { snapshot.end() }
       try? engine.close()
@@ -61,8 +61,8 @@ struct ScriptRun {
       engine = try open()
       try engine.read { try compare($0, model) }
     case .compact:
-      guard engine.compactsInPlace else { return }
-      try engine.compact()
+      guard try engine.maintenance.compactsInPlace else { return }
+      try engine.maintenance.compact()
       try engine.read { try compare($0, model) }
     }
   }

@@ -13,7 +13,7 @@ import Storage
 /// - With `Strictness` writes conflict at random and snapshots expire.
 ///
 /// It is for tests. What it can't weaken it passes on: durability, files, statistics, checks.
-public final class StrictEngine: StorageEngine {
+public final class StrictEngine: EngineMaintenance {
   private let wrapped: any StorageEngine
   private let strictness: Strictness
   private let state: Lock<State>
@@ -50,7 +50,9 @@ public final class StrictEngine: StorageEngine {
   /// That of the engine below.
   public var library: String { wrapped.library }
   /// That of the engine below.
-  public var path: String { wrapped.path }
+  public var location: String { wrapped.location }
+  /// Those that all engines share, whatever the engine below can do.
+  public var limits: EngineLimits { .portable }
   /// That of the engine below.
   public var durability: Durability { wrapped.durability }
   /// That of the engine below.
@@ -58,21 +60,21 @@ public final class StrictEngine: StorageEngine {
   /// Those of the engine below.
   public var settings: [(name: String, value: String)] { wrapped.settings }
   /// That of the engine below.
-  public var compactsInPlace: Bool { wrapped.compactsInPlace }
+  public var compactsInPlace: Bool { (wrapped as? any EngineMaintenance)?.compactsInPlace ?? false }
 
   /// Begins a snapshot of the engine below.
   public func beginRead() throws -> any ReadTransaction {
     let commits = try state.withLock { state in
       guard state.readers < strictness.maximumReaders else {
         throw StorageError(
-          .tooManyReaders, "\(state.readers) snapshots are open, which is the limit", path: path)
+          .tooManyReaders, "\(state.readers) snapshots are open, which is the limit", path: location)
       }
       state.readers += 1
       return state.commits
     }
     do {
       return StrictSnapshot(
-        try wrapped.beginRead(), path: path,
+        try wrapped.beginRead(), path: location,
         isExpired: { [weak self] in self?.hasExpired(since: commits) ?? false },
         whenEnded: { [weak self] in self?.state.withLock { $0.readers -= 1 } })
     } catch {
@@ -89,24 +91,24 @@ public final class StrictEngine: StorageEngine {
   /// Writes to the engine below. Throws `conflict` at random when that was asked for.
   public func write(_ body: (any WriteTransaction) throws -> Void) throws {
     try wrapped.write { transaction in
-      let writer = StrictWriter(transaction, path: path)
+      let writer = StrictWriter(transaction, path: location)
       defer { writer.expire() }
       try body(writer)
       if let times = strictness.conflicts, state.withLock({ $0.generator.once(in: times) }) {
-        throw StorageError(.conflict, "another transaction wrote what this one has read", path: path)
+        throw StorageError(.conflict, "another transaction wrote what this one has read", path: location)
       }
     }
     state.withLock { $0.commits += 1 }
   }
 
   /// Those of the engine below.
-  public func statistics() throws -> EngineStatistics { try wrapped.statistics() }
+  public func statistics() throws -> EngineStatistics { try wrapped.maintenance.statistics() }
   /// Done by the engine below.
-  public func backup(to path: String) throws { try wrapped.backup(to: path) }
+  public func backup(to path: String) throws { try wrapped.maintenance.backup(to: path) }
   /// Done by the engine below.
-  public func compact() throws { try wrapped.compact() }
+  public func compact() throws { try wrapped.maintenance.compact() }
   /// Done by the engine below.
-  public func checkIntegrity() throws -> [String] { try wrapped.checkIntegrity() }
+  public func checkIntegrity() throws -> [String] { try wrapped.maintenance.checkIntegrity() }
   /// Closes the engine below.
   public func close() throws { try wrapped.close() }
 }
