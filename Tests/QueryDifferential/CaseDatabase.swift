@@ -58,6 +58,28 @@ final class CaseDatabase {
     data = try NaiveData(documents(), fullText: definitions)
   }
 
+  /// Makes more steps, of documents, in a batch of each database; calls `body` inside of all these, and undoes them.
+  func inUndoneBatch(_ new: [DatabaseStep], _ body: () throws -> Void) throws {
+    struct Undo: Error {}
+    let before = (steps, data)
+    func nested(_ rest: ArraySlice<(engine: EngineName, database: Database)>) throws {
+      guard let (_, database) = rest.first else {
+        steps += new
+        data = try NaiveData(documents(), fullText: definitions)
+        return try body()
+      }
+      do {
+        try database.inBatch {
+          for step in new { try CaseDatabase.apply(step, to: database) }
+          try nested(rest.dropFirst())
+          throw Undo()
+        }
+      } catch is Undo {}
+    }
+    defer { (steps, data) = before }
+    try nested(databases[...])
+  }
+
   private static func definition(_ on: [String], _ condition: String?, _ language: String?) throws
     -> FullTextIndexDefinition
   {

@@ -40,6 +40,7 @@ public struct CaseShrinker {
 
   private mutating func shrinkQuery() -> Bool {
     guard best.liveSteps.isEmpty else { return false }
+    if !best.batchSteps.isEmpty { return shrinkQueryInBatch() }
     guard let database = try? CaseDatabase(engines, best.steps) else { return false }
     var isAnySmaller = false
     var goesOn = true
@@ -52,6 +53,27 @@ public struct CaseShrinker {
         else { continue }
         best.query = query
         self.failure = failure
+        isAnySmaller = true
+        goesOn = true
+        break
+      }
+    }
+    return isAnySmaller
+  }
+
+  /// Each query has a database of its own: a batch is for one.
+  private mutating func shrinkQueryInBatch() -> Bool {
+    var isAnySmaller = false
+    var goesOn = true
+    while goesOn, !isLate {
+      goesOn = false
+      for simpler in best.query.simpler where simpler.weight < best.query.weight && !isLate {
+        guard let query = try? SelectStatement(parsing: simpler.description), query == simpler else {
+          continue
+        }
+        var candidate = best
+        candidate.query = query
+        guard take(candidate) else { continue }
         isAnySmaller = true
         goesOn = true
         break
@@ -88,6 +110,11 @@ public struct CaseShrinker {
       candidate.liveSteps.remove(at: index)
       if take(candidate) { isAnySmaller = true }
     }
+    for index in best.batchSteps.indices.reversed() where best.batchSteps.count > 1 {
+      var candidate = best
+      candidate.batchSteps.remove(at: index)
+      if take(candidate) { isAnySmaller = true }
+    }
     for index in best.steps.indices {
       guard case .save(let id, let body) = best.steps[index], let members = body.object else { continue }
       var left = members
@@ -112,6 +139,15 @@ extension DifferentialCase {
     guard let database = try? CaseDatabase(engines, steps) else { return nil }
     defer { database.close() }
     if !liveSteps.isEmpty { return (try? database.checkLive([(query, parameters)], liveSteps))??.1 }
+    if !batchSteps.isEmpty {
+      var failure: DifferentialFailure?
+      do { try database.inUndoneBatch(batchSteps) { failure = self.failure(of: query, in: database) } } catch
+      {
+        failure = DifferentialFailure(engine: engines[0], way: "batch", message: "\(error)")
+      }
+      // What is undone must leave nothing behind.
+      return failure ?? self.failure(of: query, in: database)
+    }
     return failure(of: query, in: database)
   }
 
@@ -122,7 +158,11 @@ extension DifferentialCase {
         DifferentialFailure(engine: .sqlite, way: "planted", message: $0)
       }
     }
-    if case .failed(let failure)? = try? database.check(query, parameters).outcome { return failure }
+    // A live query doesn't see a batch that isn't committed.
+    let ways = RowWay.allCases.filter { batchSteps.isEmpty || $0 != .live }
+    if case .failed(let failure)? = try? database.check(query, parameters, ways: ways).outcome {
+      return failure
+    }
     return nil
   }
 }

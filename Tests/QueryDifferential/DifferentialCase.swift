@@ -16,6 +16,8 @@ public struct DifferentialCase: Sendable {
   public var steps: [DatabaseStep]
   /// Steps that come while the query is watched; none where it isn't.
   public var liveSteps: [DatabaseStep] = []
+  /// Steps of a batch in which the query is run, and which is undone then; none where there is no such batch.
+  public var batchSteps: [DatabaseStep] = []
   /// The query.
   public var query: SelectStatement
   /// The values of its parameters.
@@ -35,6 +37,7 @@ public struct DifferentialCase: Sendable {
   public init(text: String) throws {
     var steps: [DatabaseStep] = []
     var liveSteps: [DatabaseStep] = []
+    var batchSteps: [DatabaseStep] = []
     var query: SelectStatement?
     var parameters = JSONObject()
     for line in text.split(separator: "\n") where !line.hasPrefix("#") {
@@ -43,20 +46,24 @@ public struct DifferentialCase: Sendable {
       switch words[0] {
       case "query": query = try SelectStatement(parsing: words[1])
       case "parameters": parameters = try JSONValue(json: words[1]).object ?? JSONObject()
-      case "live":
+      case "live", "batch":
         let inner = words[1].split(separator: " ", maxSplits: 1).map(String.init)
-        if inner.count == 2 { liveSteps.append(try DatabaseStep(inner[0], JSONValue(json: inner[1]))) }
+        guard inner.count == 2 else { continue }
+        let step = try DatabaseStep(inner[0], JSONValue(json: inner[1]))
+        if words[0] == "live" { liveSteps.append(step) } else { batchSteps.append(step) }
       default: steps.append(try DatabaseStep(words[0], JSONValue(json: words[1])))
       }
     }
     guard let query else { throw QueryError(.syntax, "there is no line that begins with query") }
     self.init(steps: steps, query: query, parameters: parameters)
     self.liveSteps = liveSteps
+    self.batchSteps = batchSteps
   }
 
   /// The text.
   public var text: String {
     var lines = steps.map(\.text) + liveSteps.map { "live \($0.text)" }
+    lines += batchSteps.map { "batch \($0.text)" }
     if !parameters.isEmpty { lines.append("parameters \(naiveJSON(.object(parameters)))") }
     lines.append("query \(query.description)")
     return lines.joined(separator: "\n")

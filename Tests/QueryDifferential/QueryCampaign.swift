@@ -89,6 +89,9 @@ public struct QueryCampaign {
       }
       guard half == 0 else { break }
       let before = database.steps
+      if let failed = try batch(&generator, database, &summary) {
+        return add(failed.found, failed.failure, seed, &summary)
+      }
       let changes = generator.changes()
       if let (number, failure) = try database.checkLive(watched, changes) {
         var found = DifferentialCase(
@@ -98,6 +101,34 @@ public struct QueryCampaign {
         if database.steps.count == before.count { try database.apply(changes) }
       }
     }
+  }
+
+  /// Some queries in a batch that has changed documents, and is undone.
+  private func batch(_ generator: inout CaseGenerator, _ database: CaseDatabase, _ summary: inout Summary)
+    throws
+    -> (found: DifferentialCase, failure: DifferentialFailure)?
+  {
+    guard generator.chance(50) else { return nil }
+    let ids = generator.ids
+    let changes = generator.changes()
+    // These are of documents that come to nothing.
+    generator.ids = ids
+    let before = database.steps
+    var failed: (found: DifferentialCase, failure: DifferentialFailure)?
+    try database.inUndoneBatch(changes) {
+      for _ in 0..<max(1, queriesPerRound / 10) {
+        let (text, parameters) = generator.query()
+        guard failed == nil, let query = try? SelectStatement(parsing: text) else { continue }
+        summary.queries += 1
+        let (outcome, rows) = try database.check(query, parameters, ways: [.plain, .run, .forEach])
+        if rows > 0 { summary.withRows += 1 }
+        guard case .failed(let failure) = outcome, KnownFailures.reason(query) == nil else { continue }
+        var found = DifferentialCase(steps: before, query: query, parameters: parameters)
+        found.batchSteps = changes
+        failed = (found, failure)
+      }
+    }
+    return failed
   }
 
   private func add(

@@ -6,6 +6,12 @@ import Foundation
 import QueryDifferential
 import Touchstone
 
+/// What is said comes at once, also when it goes to a file.
+func say(_ text: String) {
+  print(text)
+  fflush(nil)
+}
+
 var seed = UInt64.random(in: 0..<1_000_000_000)
 var rounds = Int.max
 var engines: [EngineName] = [.sqlite, .lmdb, .sqlcipher, .lmdbEncrypted]
@@ -34,20 +40,20 @@ if let file {
   exit(1)
 }
 
-print("query-differential: --seed \(seed)")
+say("query-differential: --seed \(seed)")
 var campaign = QueryCampaign(engines: engines)
-campaign.report = { print($0 + "\n") }
+campaign.report = { say($0 + "\n") }
 var done = 0
 var asked = 0
 while done < rounds {
   let summary = try campaign.run(seed: seed &+ UInt64(done), rounds: min(20, rounds - done))
   done += 20
   asked += summary.queries
-  print(
+  say(
     "\(asked) queries; of the last \(summary.queries), \(summary.answered) were answered naively, "
       + "\(summary.withRows) gave rows, \(summary.open) are open, \(summary.refused) were refused")
   if ProcessInfo.processInfo.environment["TOUCHSTONE_REFUSED"] != nil, summary.refused > 0 {
-    print(summary.refusal)
+    say(summary.refusal)
   }
   if !summary.failures.isEmpty { exit(1) }
 }

@@ -41,6 +41,7 @@ import Touchstone
       fulltext {"name":"ft","on":["t"],"language":"english"}
       drop {"name":"i1"}
       live save {"id":"d1","body":{}}
+      batch save {"id":"d1","body":{"a":1}}
       parameters {"p":1.5}
       query SELECT a FROM _ WHERE a = $p
       """

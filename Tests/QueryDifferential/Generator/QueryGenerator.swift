@@ -67,7 +67,7 @@ extension CaseGenerator {
   mutating func value(_ names: Names, _ depth: Int) -> String {
     if depth <= 0 || chance(55) { return chance(75) ? path(names) : constant() }
     let inner = value(names, depth - 1)
-    switch number(0...22) {
+    switch number(0...23) {
     case 0: return "LOWER(\(inner))"
     case 1: return "LENGTH(\(inner))"
     case 2: return "TYPE(\(inner))"
@@ -92,6 +92,16 @@ extension CaseGenerator {
         "\(one(["CONTAINS", "POSITION", "SPLIT"]))(\(inner), \(one(["'a'", "'b'", "''", "'\(Self.decomposed)'"])))"
     case 20: return "SUBSTR(\(inner), \(number(-2...2))\(chance(50) ? ", \(number(0...2))" : ""))"
     case 21: return "\(chance(50) ? "-" : "+")\(path(names))"
+    case 22:
+      return one(
+        [
+          "REPLACE(\(inner), 'a', 'zz')", "REPEAT(\(inner), 2)", "REGEXP_CONTAINS(\(inner), '^[aA]')",
+          "REGEXP_REPLACE(\(inner), '[ab]', 'x')", "LTRIM(\(inner), 'a')", "ARRAY_SUM(\(inner))",
+          "ARRAY_AVG(\(inner))",
+          "CONCAT(\(inner), \(path(names)))", "ARRAY_OF(\(inner), \(path(names)))", "STR_TO_MILLIS(\(inner))",
+          "MILLIS_TO_UTC(\(inner))", "\(inner).x", "(\(inner))[0]", "[\(inner), \(path(names))][1]",
+          "{\"x\": \(inner)}.x", "ROUND(\(inner), 1)", "SPLIT(\(inner), 'b')[0]",
+        ].filter { !$0.hasPrefix(inner) || inner.hasSuffix(")") || inner.hasSuffix("]") })
     default:
       return
         "CASE \(inner) WHEN \(constant()) THEN \(value(names, depth - 1)) WHEN \(path(names)) THEN 'w' END"

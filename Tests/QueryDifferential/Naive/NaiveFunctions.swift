@@ -30,6 +30,7 @@ func naiveCall(_ call: FunctionCall, _ row: NaiveRow) throws -> JSONValue? {
     guard let argument else { return missing }
     values.append(argument)
   }
+  if call.name == "CONCAT" { return .string(values.map { naiveText($0) }.joined()) }
   if values.contains(where: \.isNull) { return .null }
   guard let first = values.first else { throw NaiveError.unsupported(call.name) }
   switch call.name {
