@@ -78,6 +78,7 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
         throw error
       }
     } catch {
+      file.removeEmptyLog()
       claim.release()
       throw error
     }
@@ -95,6 +96,7 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
     readers.abandon()
     if csqlite_forks() == forks {
       writer?.close()
+      file.removeEmptyLog()
       claim.release()
     } else {
       writer?.abandon()
@@ -110,6 +112,7 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
       isClosed = true
       // The last connection copies what is in the log into the file, and removes the log.
       writer?.close()
+      file.removeEmptyLog()
       claim.release()
     }
   }

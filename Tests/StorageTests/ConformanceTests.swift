@@ -27,14 +27,7 @@ let strictSubjects: [ConformanceSuite.Subject] = [
 ]
 
 /// What an engine doesn't hold yet. The list only shrinks: a test fails when one of these passes.
-let knownFailures = Set(
-  failures(
-    of: ["sqlite", "sqlcipher", "sqlcipher-plain", "strict(sqlite)"],
-    ["an open for reading leaves the directory as it was"]))
-
-private func failures(of engines: [String], _ behaviours: [String]) -> [String] {
-  engines.flatMap { engine in behaviours.map { "\(engine): \($0)" } }
-}
+let knownFailures: Set<String> = []
 
 /// A behaviour with an engine that has to hold it.
 struct ConformanceCase: CustomTestStringConvertible, Sendable {
