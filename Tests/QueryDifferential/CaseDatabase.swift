@@ -9,6 +9,8 @@ import Touchstone
 final class CaseDatabase {
   let databases: [(engine: EngineName, database: Database)]
   private(set) var data: NaiveData
+  /// How long a live query may take to tell what is right, in seconds: a busy machine is no fault.
+  var patience = 30.0
   /// What has been done to them.
   private(set) var steps: [DatabaseStep] = []
   private var definitions: [ByteString: FullTextIndexDefinition] = [:]

@@ -100,7 +100,7 @@ extension CaseDatabase {
         guard let prepared = try? database.query(query.query.description) else { continue }
         let told = ToldRows()
         let live = try database.observe(prepared, parameters: dictionary(query.parameters)) { told.take($0) }
-        guard told.waits(until: { $0 != nil }) else {
+        guard told.waits(patience, until: { $0 != nil }) else {
           return (
             number, DifferentialFailure(engine: engine, way: RowWay.live.rawValue, message: "tells nothing")
           )
@@ -116,7 +116,8 @@ extension CaseDatabase {
       guard let answer = try? naiveAnswer(query.query, data),
         (try? one.query.run(dictionary(query.parameters))) != nil
       else { continue }
-      let isRight = one.told.waits { rows in rows.map { answer.difference($0, isLoose: true) == nil } ?? false
+      let isRight = one.told.waits(patience) { rows in
+        rows.map { answer.difference($0, isLoose: true) == nil } ?? false
       }
       if let error = one.told.error {
         let failure = DifferentialFailure(engine: one.engine, way: RowWay.live.rawValue, message: "\(error)")
@@ -167,7 +168,7 @@ extension CaseDatabase {
       let told = ToldRows()
       let live = try database.observe(query, parameters: parameters) { told.take($0) }
       defer { live.cancel() }
-      _ = told.waits { $0 != nil }
+      _ = told.waits(30) { $0 != nil }
       if let error = told.error { throw error }
       rows = told.rows ?? []
     }
@@ -261,9 +262,9 @@ private final class ToldRows: Sendable {
     signal.signal()
   }
 
-  /// Waits for rows that meet a condition, five seconds at most. True when they came.
-  func waits(until isMet: ([[JSONValue?]]?) -> Bool) -> Bool {
-    let deadline = ContinuousClock.now.advanced(by: .seconds(5))
+  /// Waits so long for rows that meet a condition. True when they came, or an error did.
+  func waits(_ seconds: Double, until isMet: ([[JSONValue?]]?) -> Bool) -> Bool {
+    let deadline = ContinuousClock.now.advanced(by: .seconds(seconds))
     while ContinuousClock.now < deadline {
       if isMet(rows) { return true }
       if error != nil { return true }

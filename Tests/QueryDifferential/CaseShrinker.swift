@@ -138,6 +138,7 @@ extension DifferentialCase {
   public func failure(on engines: [EngineName]) -> DifferentialFailure? {
     guard let database = try? CaseDatabase(engines, steps) else { return nil }
     defer { database.close() }
+    database.patience = 3
     if !liveSteps.isEmpty { return (try? database.checkLive([(query, parameters)], liveSteps))??.1 }
     if !batchSteps.isEmpty {
       var failure: DifferentialFailure?
