@@ -36,7 +36,8 @@ func naiveAnswer(_ query: SelectStatement, _ data: NaiveData) throws -> NaiveAns
   var answer = NaiveAnswer(runs: [])
   if query.hasAggregates || !query.groupBy.isEmpty {
     rows = try naiveGroups(query, rows, start)
-    answer.strictness = query.groupBy.contains { $0.isCollated } ? .withoutCase : .byValue
+    // Of texts that a COLLATE takes for equal, a key, MIN or MAX may be any.
+    answer.strictness = query.contains { $0.isCollated } ? .withoutCase : .byValue
   }
   if query.isDistinct || query.isApproximate { answer.strictness = max(answer.strictness, .byValue) }
   let folds = try query.orderBy.map { ordering -> Bool in
