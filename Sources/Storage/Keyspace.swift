@@ -93,19 +93,3 @@ public enum ScanFetch: Sendable {
   case entries
   case keys
 }
-
-/// An entry of a batch (`ReadTransaction.scanBatches`).
-@frozen
-public struct ScanEntry: BitwiseCopyable {
-  /// The key, where the engine has it.
-  public var key: UnsafeRawBufferPointer
-  /// The value, where the engine has it.
-  public var value: UnsafeRawBufferPointer
-
-  /// An entry whose bytes lie there.
-  @inlinable @inline(__always)
-  public init(key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
-    self.key = key
-    self.value = value
-  }
-}

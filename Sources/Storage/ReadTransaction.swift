@@ -12,7 +12,7 @@
 ///
 /// **Errors.** `StorageError`. A failed read leaves the snapshot usable. An engine whose snapshots have a limited age
 /// throws `snapshotExpired` past it. What a closure throws ends the read and is rethrown.
-public protocol ReadTransaction: AnyObject, FastReads, UnsafeReads {
+public protocol ReadTransaction: AnyObject, FastReads {
   /// The keyspace of that name in this snapshot, or nil.
   func keyspace(named name: String) throws -> Keyspace?
 

@@ -2,7 +2,7 @@
 ///
 /// A write inside a closure that bytes of this transaction are lent to throws `bytesAreLent`. Keys and values that are
 /// written are the caller's: the engine copies them before the call returns.
-public protocol WriteTransaction: ReadTransaction, UnsafeWrites {
+public protocol WriteTransaction: ReadTransaction {
   /// The keyspace of that name, made when there is none. Throws `shapeMismatch` when it has another shape
   /// and `tooManyKeyspaces` past `StorageLimits.maximumKeyspaces`.
   ///

@@ -35,8 +35,6 @@ final class LMDBReadTransaction: LMDBTransaction, ReadTransaction {
     environment.pool.giveBack(self)
   }
 
-  var keepsBytes: Bool { true }
-
   /// Set since the snapshot was taken.
   private var catalog: Catalog { slot.catalog.unsafelyUnwrapped }
 

@@ -90,7 +90,9 @@ class LMDBTransaction {
 
   /// Where the value of a key lies.
   @inline(__always)
-  final func find(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> UnsafeRawBufferPointer? {
+  private final func find(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws
+    -> UnsafeRawBufferPointer?
+  {
     let handle = try handle(of: keyspace)
     if !keyspace.takes(key) { throw environment.invalidKey(key, keyspace) }
     var wanted = MDB_val(key)
@@ -178,26 +180,5 @@ class LMDBTransaction {
   @inline(never)
   final func lentBytes(_ what: String) -> StorageError {
     environment.error(.bytesAreLent, "\(what) inside a closure that bytes of the transaction are lent to")
-  }
-}
-
-// The reads by pointer that are left for callers of old.
-
-extension LMDBTransaction {
-  final func get(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> UnsafeRawBufferPointer? {
-    try find(key, in: keyspace)
-  }
-
-  final func unsafeScan(
-    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
-    _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
-  ) throws {
-    try scan(keyspace, range, order: order, fetch: fetch) { key, value in
-      try key.withUnsafeBytes { key in try value.withUnsafeBytes { try body(key, $0) } }
-    }
-  }
-
-  final func unsafeCursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any UnsafeCursor {
-    EscapingCursor(try cursor(in: keyspace, range))
   }
 }

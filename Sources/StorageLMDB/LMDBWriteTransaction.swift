@@ -96,33 +96,35 @@ final class LMDBWriteTransaction: LMDBTransaction, WriteTransaction {
   /// Puts and gives LMDB's result; whoever calls says what a failure means.
   @inline(__always)
   private func store(
-    _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ keyspace: Keyspace, _ flags: UInt32
+    _ key: RawSpan, _ value: RawSpan, _ keyspace: Keyspace, _ flags: UInt32
   ) throws -> Int32 {
     let handle = try changeableHandle(of: keyspace)
-    if !keyspace.takes(key) { throw environment.invalidKey(key, keyspace) }
-    if value.count > StorageLimits.maximumValueBytes { throw environment.valueTooLarge(value.count) }
-    var storedKey = MDB_val(key)
-    var storedValue = MDB_val(value)
-    let result = mdb_put(transaction, handle, &storedKey, &storedValue, flags)
-    if result == 0 { hasWritten = true }
-    return result
+    return try key.withUnsafeBytes { key in
+      try value.withUnsafeBytes { value in
+        if !keyspace.takes(key) { throw environment.invalidKey(key, keyspace) }
+        if value.count > StorageLimits.maximumValueBytes { throw environment.valueTooLarge(value.count) }
+        var storedKey = MDB_val(key)
+        var storedValue = MDB_val(value)
+        let result = mdb_put(transaction, handle, &storedKey, &storedValue, flags)
+        if result == 0 { hasWritten = true }
+        return result
+      }
+    }
   }
 
-  func put(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws {
+  func put(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws {
     let result = try store(key, value, keyspace, 0)
     if result != 0 { throw failed(result, "a value could not be put") }
   }
 
-  func insert(
-    _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace
-  ) throws -> Bool {
+  func insert(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws -> Bool {
     let result = try store(key, value, keyspace, UInt32(MDB_NOOVERWRITE))
     if result == 0 { return true }
     if result == MDB_KEYEXIST { return false }
     throw failed(result, "a value could not be inserted")
   }
 
-  func append(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws {
+  func append(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws {
     let result = try store(key, value, keyspace, UInt32(MDB_APPEND))
     if result != 0 {
       throw result == MDB_KEYEXIST ? outOfOrder() : failed(result, "a value could not be appended")
@@ -130,11 +132,13 @@ final class LMDBWriteTransaction: LMDBTransaction, WriteTransaction {
   }
 
   @discardableResult
-  func delete(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> Bool {
+  func delete(_ key: RawSpan, in keyspace: Keyspace) throws -> Bool {
     let handle = try changeableHandle(of: keyspace)
-    if !keyspace.takes(key) { throw environment.invalidKey(key, keyspace) }
-    var removedKey = MDB_val(key)
-    let result = mdb_del(transaction, handle, &removedKey, nil)
+    let result = try key.withUnsafeBytes { key in
+      if !keyspace.takes(key) { throw environment.invalidKey(key, keyspace) }
+      var removedKey = MDB_val(key)
+      return mdb_del(transaction, handle, &removedKey, nil)
+    }
     if result == 0 {
       hasWritten = true
       return true

@@ -14,7 +14,6 @@ extension EngineConnection {
     let slot = try slot(of: keyspace)
     let targetSlot = try self.slot(of: target)
     guard let bounds = ScanBounds(range, keyspace.shape) else { return }
-    closeGet()
     countUse()
     let kind: ScanVariant.Kind = order == .descending ? .descending : .ascending
     let statement = try takeFollow(kind, slot, target)

@@ -3,32 +3,22 @@ import SQLiteLibrary
 import Storage
 
 extension EngineConnection {
-  /// `UnsafeReads.unsafeScan`: a writer may write between two rows, which it can't from inside of one.
-  func unsafeScan(
-    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
-    _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
-  ) throws {
-    try run(keyspace, range, order: order, fetch: fetch, visits: !isWriting) { key, value in
-      try key.withUnsafeBytes { key in try value.withUnsafeBytes { try body(key, $0) } }
-    }
-  }
-
   /// `ReadTransaction.scan`.
   func scan(
     _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch, _ body: RowVisit.Body
   ) throws {
     state.pointee.lent &+= 1
     defer { endLending() }
-    try run(keyspace, range, order: order, fetch: fetch, visits: true, body)
+    try run(keyspace, range, order: order, fetch: fetch, body)
   }
 
   private func run(
-    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch, visits: Bool,
+    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
     _ body: RowVisit.Body
   ) throws {
     let slot = try slot(of: keyspace)
     guard let bounds = ScanBounds(range, keyspace.shape) else { return }
-    let isVisit = keyspace.shape != .sequences && visits
+    let isVisit = keyspace.shape != .sequences
     // The first row behind the end is fetched when it isn't the library that looks, which may be a large document.
     let looksItself = isVisit && keyspace.shape == .entries
     let isWhole = !bounds.hasLower && !bounds.hasUpper

@@ -99,7 +99,6 @@ extension EngineConnection {
   /// would be committed alone.
   @inline(__always)
   func beginWrite() throws {
-    closeGet()
     if state.pointee.lent > 0 { throw lentBytes("a write") }
     state.pointee.writes &+= 1
     if state.pointee.isLost { throw lostTransaction() }

@@ -11,8 +11,6 @@ final class EngineConnection: @unchecked Sendable {
   struct State {
     var slots: UnsafeMutablePointer<Slot?>
     var capacity = 0
-    /// The statement whose row the last `get` handed out.
-    var openGet: OpaquePointer?
     /// Closures that bytes are lent to.
     var lent = 0
     /// Whether `late` is to be called when there are none.
@@ -131,7 +129,6 @@ final class EngineConnection: @unchecked Sendable {
   }
 
   func endSnapshot() {
-    closeGet()
     endCursors()
     _ = csqlite_reset(functions, pin)
     if state.pointee.isExplicit {
@@ -282,15 +279,6 @@ final class EngineConnection: @unchecked Sendable {
 
   // MARK: Reading
 
-  /// Ends what the last `get` handed out.
-  @inline(__always)
-  func closeGet() {
-    if let open = state.pointee.openGet {
-      state.pointee.openGet = nil
-      _ = csqlite_reset(functions, open)
-    }
-  }
-
   /// Binds a key, whose bytes must stay until the statement is reset.
   @inline(__always)
   func bind(
@@ -303,25 +291,6 @@ final class EngineConnection: @unchecked Sendable {
     }
     return csqlite_bind_static_blob(
       functions, statement, index, key.baseAddress, Int32(truncatingIfNeeded: key.count))
-  }
-
-  func get(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> UnsafeRawBufferPointer? {
-    closeGet()
-    let slot = try slot(of: keyspace)
-    try check(key, keyspace)
-    countUse()
-    let statement = try statement(.get, slot)
-    let functions = functions
-    _ = bind(key, to: statement, at: 1, keyspace.shape)
-    let code = csqlite_step(functions, statement)
-    if code == SQLITE_ROW {
-      state.pointee.openGet = statement
-      let start = csqlite_column_blob(functions, statement, 0)
-      return UnsafeRawBufferPointer(start: start, count: Int(csqlite_column_bytes(functions, statement, 0)))
-    }
-    guard code == SQLITE_DONE else { throw failure(code, statement, slot) }
-    _ = csqlite_reset(functions, statement)
-    return nil
   }
 
   /// Throws `invalidKey` for a key that no keyspace, or none of that shape, can hold.

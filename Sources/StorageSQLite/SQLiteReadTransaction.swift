@@ -37,17 +37,6 @@ final class SQLiteReadTransaction: ReadTransaction {
     return try Catalog.keyspaces(in: connection)
   }
 
-  func get(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> UnsafeRawBufferPointer? {
-    try open().get(key, in: keyspace)
-  }
-
-  func unsafeScan(
-    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
-    _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
-  ) throws {
-    try open().unsafeScan(keyspace, range, order: order, fetch: fetch, body)
-  }
-
   func follow(
     _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, into target: Keyspace,
     reference: (_ key: RawSpan, _ value: RawSpan) throws -> ScanReference,
@@ -58,10 +47,6 @@ final class SQLiteReadTransaction: ReadTransaction {
       return try followByReading(keyspace, range, order: order, into: target, reference: reference, body)
     }
     try connection.follow(keyspace, range, order: order, into: target, reference: reference, body)
-  }
-
-  func unsafeCursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any UnsafeCursor {
-    EscapingCursor(try SQLiteCursor(open(), keyspace, range))
   }
 
   func read(_ key: RawSpan, in keyspace: Keyspace, _ body: (_ value: RawSpan) throws -> Void) throws -> Bool {

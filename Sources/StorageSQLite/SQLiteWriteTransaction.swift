@@ -37,21 +37,6 @@ final class SQLiteWriteTransaction: WriteTransaction {
     return try Catalog.keyspaces(in: connection)
   }
 
-  func get(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> UnsafeRawBufferPointer? {
-    try open().get(key, in: keyspace)
-  }
-
-  func unsafeScan(
-    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
-    _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
-  ) throws {
-    try open().unsafeScan(keyspace, range, order: order, fetch: fetch, body)
-  }
-
-  func unsafeCursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any UnsafeCursor {
-    EscapingCursor(try SQLiteCursor(open(), keyspace, range))
-  }
-
   func read(_ key: RawSpan, in keyspace: Keyspace, _ body: (_ value: RawSpan) throws -> Void) throws -> Bool {
     try open().read(key, in: keyspace, body)
   }
@@ -83,22 +68,30 @@ final class SQLiteWriteTransaction: WriteTransaction {
     try writer.dropKeyspace(keyspace)
   }
 
-  func put(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws {
-    try open().put(key, value, in: keyspace)
+  func put(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws {
+    let connection = try open()
+    try key.withUnsafeBytes { key in
+      try value.withUnsafeBytes { try connection.put(key, $0, in: keyspace) }
+    }
   }
 
-  func insert(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws
-    -> Bool
-  {
-    try open().insert(key, value, in: keyspace)
+  func insert(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws -> Bool {
+    let connection = try open()
+    return try key.withUnsafeBytes { key in
+      try value.withUnsafeBytes { try connection.insert(key, $0, in: keyspace) }
+    }
   }
 
-  func append(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws {
-    try open().append(key, value, in: keyspace)
+  func append(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws {
+    let connection = try open()
+    try key.withUnsafeBytes { key in
+      try value.withUnsafeBytes { try connection.append(key, $0, in: keyspace) }
+    }
   }
 
-  func delete(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> Bool {
-    try open().delete(key, in: keyspace)
+  func delete(_ key: RawSpan, in keyspace: Keyspace) throws -> Bool {
+    let connection = try open()
+    return try key.withUnsafeBytes { try connection.delete($0, in: keyspace) }
   }
 
   func deleteRange(_ range: KeyRange, in keyspace: Keyspace) throws -> Int {

@@ -129,7 +129,6 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
   private func endPart() {
     transaction?.invalidate()
     transaction = nil
-    connection.closeGet()
     connection.endCursors()
   }
 

@@ -96,11 +96,11 @@ import Testing
       left = entries
     }
 
-    func unsafeScan(
+    func scan(
       _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
-      _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
+      _ body: (_ key: RawSpan, _ value: RawSpan) throws -> Bool
     ) throws {
-      try transaction.unsafeScan(keyspace, range, order: order, fetch: fetch) { key, value in
+      try transaction.scan(keyspace, range, order: order, fetch: fetch) { key, value in
         guard left > 0 else { throw Stop() }
         left -= 1
         return try body(key, value)
@@ -109,11 +109,12 @@ import Testing
 
     func keyspace(named name: String) throws -> Keyspace? { try transaction.keyspace(named: name) }
     func keyspaces() throws -> [String: Keyspace] { try transaction.keyspaces() }
-    func get(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> UnsafeRawBufferPointer? {
-      try transaction.get(key, in: keyspace)
+    func read(_ key: RawSpan, in keyspace: Keyspace, _ body: (_ value: RawSpan) throws -> Void) throws -> Bool
+    {
+      try transaction.read(key, in: keyspace, body)
     }
-    func unsafeCursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any UnsafeCursor {
-      try transaction.unsafeCursor(in: keyspace, range)
+    func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor {
+      try transaction.cursor(in: keyspace, range)
     }
     func entryCount(of keyspace: Keyspace) throws -> EntryCount { try transaction.entryCount(of: keyspace) }
     func end() { transaction.end() }

@@ -24,11 +24,8 @@ final class RecordingEngine: StorageEngine, @unchecked Sendable {
     return operations
   }
 
-  fileprivate func record(
-    _ kind: Operation.Kind, _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer,
-    _ keyspace: Keyspace
-  ) {
-    operations.append(Operation(kind: kind, keyspace: keyspace, key: Array(key), value: Array(value)))
+  fileprivate func record(_ kind: Operation.Kind, _ key: RawSpan, _ value: [UInt8], _ keyspace: Keyspace) {
+    operations.append(Operation(kind: kind, keyspace: keyspace, key: [UInt8](copying: key), value: value))
   }
 
   var name: String { engine.name }
@@ -62,14 +59,14 @@ private final class RecordingTransaction: WriteTransaction {
   func keyspaces() throws -> [String: Keyspace] { try transaction.keyspaces() }
   func entryCount(of keyspace: Keyspace) throws -> EntryCount { try transaction.entryCount(of: keyspace) }
   func end() {}
-  func unsafeCursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any UnsafeCursor {
-    try transaction.unsafeCursor(in: keyspace, range)
+  func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor {
+    try transaction.cursor(in: keyspace, range)
   }
-  func unsafeScan(
+  func scan(
     _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
-    _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
+    _ body: (_ key: RawSpan, _ value: RawSpan) throws -> Bool
   ) throws {
-    try transaction.unsafeScan(keyspace, range, order: order, fetch: fetch, body)
+    try transaction.scan(keyspace, range, order: order, fetch: fetch, body)
   }
   func createKeyspace(_ name: String, shape: KeyspaceShape) throws -> Keyspace {
     try transaction.createKeyspace(name, shape: shape)
@@ -79,31 +76,30 @@ private final class RecordingTransaction: WriteTransaction {
     try transaction.deleteRange(range, in: keyspace)
   }
 
-  func get(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> UnsafeRawBufferPointer? {
-    recorder.record(.get, key, UnsafeRawBufferPointer(start: nil, count: 0), keyspace)
-    return try transaction.get(key, in: keyspace)
+  func read(_ key: RawSpan, in keyspace: Keyspace, _ body: (_ value: RawSpan) throws -> Void) throws -> Bool {
+    recorder.record(.get, key, [], keyspace)
+    return try transaction.read(key, in: keyspace, body)
   }
 
-  func put(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws {
-    recorder.record(try transaction.get(key, in: keyspace) == nil ? .insert : .update, key, value, keyspace)
+  func put(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws {
+    let isThere = try transaction.contains(key, in: keyspace)
+    recorder.record(isThere ? .update : .insert, key, [UInt8](copying: value), keyspace)
     try transaction.put(key, value, in: keyspace)
   }
 
-  func insert(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws
-    -> Bool
-  {
+  func insert(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws -> Bool {
     let isNew = try transaction.insert(key, value, in: keyspace)
-    if isNew { recorder.record(.insert, key, value, keyspace) }
+    if isNew { recorder.record(.insert, key, [UInt8](copying: value), keyspace) }
     return isNew
   }
 
-  func append(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws {
-    recorder.record(.insert, key, value, keyspace)
+  func append(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws {
+    recorder.record(.insert, key, [UInt8](copying: value), keyspace)
     try transaction.append(key, value, in: keyspace)
   }
 
-  func delete(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> Bool {
-    recorder.record(.delete, key, UnsafeRawBufferPointer(start: nil, count: 0), keyspace)
+  func delete(_ key: RawSpan, in keyspace: Keyspace) throws -> Bool {
+    recorder.record(.delete, key, [], keyspace)
     return try transaction.delete(key, in: keyspace)
   }
 }

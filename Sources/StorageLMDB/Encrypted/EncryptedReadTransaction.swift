@@ -22,7 +22,6 @@ final class EncryptedReadTransaction: EncryptedTransaction, ReadTransaction {
   }
 
   override func returned() {
-    forgetLastValue()
     file.giveBack(reader)
     snapshot.end()
   }

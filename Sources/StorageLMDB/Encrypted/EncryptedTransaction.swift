@@ -12,8 +12,6 @@ class EncryptedTransaction {
   @exclusivity(unchecked) final var isOpen = true
   /// Closures that bytes are lent to.
   @exclusivity(unchecked) private final var lent = 0
-  /// What the last `get` handed out.
-  @exclusivity(unchecked) private final var lastValue: LargeValue?
 
   init(_ file: EncryptedFile, _ reader: RecordReader) {
     self.file = file
@@ -53,9 +51,6 @@ class EncryptedTransaction {
   final func checkOpen() throws {
     if !isOpen { throw ended() }
   }
-
-  /// Lets go of what `get` has handed out.
-  final func forgetLastValue() { lastValue = nil }
 
   // MARK: Reading
 
@@ -121,33 +116,5 @@ class EncryptedTransaction {
   @inline(never)
   final func lentBytes(_ what: String) -> StorageError {
     file.error(.bytesAreLent, "\(what) inside a closure that bytes of the transaction are lent to")
-  }
-}
-
-// The reads by pointer that are left for callers of old.
-
-extension EncryptedTransaction {
-  final func get(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> UnsafeRawBufferPointer? {
-    guard let (leaf, index) = try find(key, in: keyspace) else { return nil }
-    switch leaf.value(index) {
-    case .inline(let value): return value
-    case .large(let reference, let count):
-      let value = try reader.large(reference, count: count)
-      lastValue = value
-      return value.contents
-    }
-  }
-
-  final func unsafeScan(
-    _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
-    _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
-  ) throws {
-    try scan(keyspace, range, order: order, fetch: fetch) { key, value in
-      try key.withUnsafeBytes { key in try value.withUnsafeBytes { try body(key, $0) } }
-    }
-  }
-
-  final func unsafeCursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any UnsafeCursor {
-    EscapingCursor(try cursor(in: keyspace, range))
   }
 }

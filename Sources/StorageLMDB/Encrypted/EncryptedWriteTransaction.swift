@@ -14,7 +14,6 @@ final class EncryptedWriteTransaction: EncryptedTransaction, WriteTransaction {
   func bodyEnded() {
     isOpen = false
     reader.path.clear()
-    forgetLastValue()
   }
 
   func end() {}
@@ -67,32 +66,37 @@ final class EncryptedWriteTransaction: EncryptedTransaction, WriteTransaction {
     if value.count > StorageLimits.maximumValueBytes { throw file.environment.valueTooLarge(value.count) }
   }
 
-  func put(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws {
-    let place = try changeablePlace(of: keyspace, for: key)
-    try checkSize(value)
-    _ = try change { try write.put(key, value, .replace, at: place) }
+  private func store(_ key: RawSpan, _ value: RawSpan, _ mode: PutMode, in keyspace: Keyspace) throws -> Bool
+  {
+    try key.withUnsafeBytes { key in
+      try value.withUnsafeBytes { value in
+        let place = try changeablePlace(of: keyspace, for: key)
+        try checkSize(value)
+        return try change { try write.put(key, value, mode, at: place) }
+      }
+    }
   }
 
-  func insert(
-    _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace
-  ) throws -> Bool {
-    let place = try changeablePlace(of: keyspace, for: key)
-    try checkSize(value)
-    return try change { try write.put(key, value, .keep, at: place) }
+  func put(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws {
+    _ = try store(key, value, .replace, in: keyspace)
   }
 
-  func append(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws {
-    let place = try changeablePlace(of: keyspace, for: key)
-    try checkSize(value)
-    guard try change({ try write.put(key, value, .append, at: place) }) else {
+  func insert(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws -> Bool {
+    try store(key, value, .keep, in: keyspace)
+  }
+
+  func append(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws {
+    guard try store(key, value, .append, in: keyspace) else {
       throw file.error(.outOfOrder, "an appended key isn't greater than all others of its keyspace")
     }
   }
 
   @discardableResult
-  func delete(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> Bool {
-    let place = try changeablePlace(of: keyspace, for: key)
-    return try change { try write.delete(key, at: place) }
+  func delete(_ key: RawSpan, in keyspace: Keyspace) throws -> Bool {
+    try key.withUnsafeBytes { key in
+      let place = try changeablePlace(of: keyspace, for: key)
+      return try change { try write.delete(key, at: place) }
+    }
   }
 
   @discardableResult

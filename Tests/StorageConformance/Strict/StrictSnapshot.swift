@@ -11,8 +11,6 @@ class StrictSnapshot: ReadTransaction {
   private(set) var lent = 0
   /// Writes so far, by which a cursor knows that it stands nowhere.
   var writes = 0
-  /// What `get` handed out last.
-  var gotten: GuardedMemory.Copy?
 
   init(
     _ wrapped: any ReadTransaction, path: String, isExpired: @escaping () -> Bool = { false },
@@ -38,7 +36,6 @@ class StrictSnapshot: ReadTransaction {
   /// Nothing can be read from now on.
   func expire() {
     hasEnded = true
-    gotten?.end()
   }
 
   func checkOpen() throws {
