@@ -134,10 +134,17 @@ public final class DocumentStore: Sendable {
   /// Opens the documents in `engine`, or makes an empty set of them. Those of an earlier format are converted, in one
   /// transaction; an engine that was opened for reading only is read as it is.
   ///
-  /// Throws `unsupportedVersion` for a format of a later release and `damaged` for one that can't be read.
+  /// Throws `unsupportedVersion` for a format of a later release, `damaged` for one that can't be read, and `unsupported`
+  /// when the engine's limits are too narrow for documents.
   public init(engine: any StorageEngine, options: Options = Options(), blobs: BlobStore? = nil) throws {
     currentOptions = Lock(options)
     self.blobs = blobs
+    guard engine.limits.keyBytes >= StorageLimits.maximumKeyBytes else {
+      throw StorageError(
+        .unsupported,
+        "documents need keys of \(StorageLimits.maximumKeyBytes) bytes, and the engine \(engine.name) takes"
+          + " \(engine.limits.keyBytes)", path: engine.location)
+    }
     try Self.complete(engine)
     let opened = try engine.readRepeating { transaction in
       try DocumentStore.load(from: transaction, engine: engine, options)

@@ -140,6 +140,28 @@ import Testing
     }
   }
 
+  @Test("an engine whose keys are too short for documents is refused") func narrowEngine() throws {
+    try withDatabase(.lmdb) { database in
+      var limits = EngineLimits.portable
+      limits.keyBytes -= 1
+      let narrow = ReadOnlyEngine(database.engine, limits: limits)
+      let error = #expect(throws: StorageError.self) { _ = try DocumentStore(engine: narrow) }
+      #expect(error?.code == .unsupported)
+    }
+  }
+
+  @Test("documents are checked on an engine that does nothing with its files") func withoutMaintenance()
+    throws
+  {
+    try withDatabase(.lmdb) { database in
+      try database.save("a", ["n": 1])
+      let plain = ReadOnlyEngine(database.engine)
+      #expect(try DocumentStore(engine: plain).check(deep: true) == [])
+      let error = #expect(throws: StorageError.self) { _ = try plain.maintenance }
+      #expect(error?.code == .unsupported)
+    }
+  }
+
   /// Makes the documents what an earlier release would have written.
   private func takeChecksumsAway(_ engine: any StorageEngine) throws {
     try engine.write { transaction in
@@ -160,7 +182,11 @@ import Testing
 /// An engine that can't be written, over one that can: another process's view of a file.
 private final class ReadOnlyEngine: StorageEngine {
   private let base: any StorageEngine
-  init(_ base: any StorageEngine) { self.base = base }
+  let limits: EngineLimits
+  init(_ base: any StorageEngine, limits: EngineLimits = .portable) {
+    self.base = base
+    self.limits = limits
+  }
   var name: String { base.name }
   var library: String { base.library }
   var location: String { base.location }

@@ -196,9 +196,9 @@ extension ConformanceSuite {
 
     Behaviour("nested reads hold at the limits of keys, keyspaces and snapshots") { suite in
       try suite.withEngine { engine in
-        let count = suite.isLong ? StorageLimits.maximumKeyspaces : 60
+        let count = suite.isLong ? engine.limits.keyspaces : 60
         var generator = SeededGenerator(seed: suite.seed)
-        let longest = generator.bytes(StorageLimits.maximumKeyBytes)
+        let longest = generator.bytes(engine.limits.keyBytes)
         let keyspaces = try engine.write { transaction in
           try (0..<count).map { number in
             let keyspace = try transaction.createKeyspace(
