@@ -93,7 +93,8 @@ let package = Package(
     .target(name: "CAllocationCounter"),
     .target(name: "BenchmarkKit"),
     .target(
-      name: "Datasets", dependencies: ["Storage", "SQLiteLibrary", "CSQLite", "CZlib", "CCrypto"], path: "Datasets"),
+      name: "Datasets", dependencies: ["Storage", "SQLiteLibrary", "CSQLite", "CZlib", "CCrypto"],
+      path: "Datasets"),
     .target(
       name: "Limits", dependencies: ["CSQLite", "CLMDB", "CSimdjson", "CCrypto"],
       path: "Benchmarks/Limits"),

@@ -23,7 +23,9 @@ public final class DocumentReader {
   ) throws -> Bool {
     // No engine takes an empty key or a longer one, and no document has such an ID.
     guard id.byteCount > 0, id.byteCount <= StorageLimits.maximumKeyBytes else { return false }
-    if try transaction.read(id, in: docs, { try body(DocumentView(idBytes: id, record: $0, sharedKeys: sharedKeys)) }) {
+    if try transaction.read(
+      id, in: docs, { try body(DocumentView(idBytes: id, record: $0, sharedKeys: sharedKeys)) })
+    {
       return true
     }
     guard includeDeleted else { return false }

@@ -34,7 +34,8 @@ public struct LocalDocument: Sendable, Hashable {
         .unsupportedVersion, "a local document is of version \(version), which this release doesn't know",
         documentID: id)
     }
-    guard let generation = reader.varint(), generation > 0, let body = try? reader.rest.withUnsafeBytes({ try JSONValue(json: $0) }),
+    guard let generation = reader.varint(), generation > 0,
+      let body = try? reader.rest.withUnsafeBytes({ try JSONValue(json: $0) }),
       case .object = body
     else { throw LocalDocument.damaged(id) }
     self.init(id: id, generation: generation, body: body)

@@ -50,10 +50,14 @@ public final class StoredTree {
   private func withRecord<Result>(_ body: (DocumentRecord) throws -> Result) throws -> Result? {
     let (transaction, context) = try snapshot.open()
     let key = id.bytes
-    let live = try transaction.withValue(at: key.bytes, in: context.keyspaces.docs) { try body(DocumentRecord($0)) }
+    let live = try transaction.withValue(at: key.bytes, in: context.keyspaces.docs) {
+      try body(DocumentRecord($0))
+    }
     isLive = live != nil
     if let live { return live }
-    return try transaction.withValue(at: key.bytes, in: context.keyspaces.deleted) { try body(DocumentRecord($0)) }
+    return try transaction.withValue(at: key.bytes, in: context.keyspaces.deleted) {
+      try body(DocumentRecord($0))
+    }
   }
 
   /// Revisions of the document, the current one first.

@@ -45,7 +45,9 @@ public final class BodyEncoder {
   ///
   /// There is no canonical JSON then, and `isObject` and `underscoredName` say nothing.
   /// - Throws: as `Value.writeJSON`; `keys` are then as before, and the results are empty.
-  public func transcode(_ value: UnsafeValue, sharedKeys: SharedKeys, keys: SharedKeysBuilder) throws(FleeceError) {
+  public func transcode(_ value: UnsafeValue, sharedKeys: SharedKeys, keys: SharedKeysBuilder)
+    throws(FleeceError)
+  {
     pass.pointee.clear()
     let count = keys.count
     var source = TranscodingSource(value, sharedKeys.table)

@@ -30,7 +30,8 @@ struct TranscodingSource {
 extension EncodingPass {
   /// Encodes a value that goes by `source`'s table.
   mutating func transcode(
-    _ root: UnsafeValue, _ source: inout TranscodingSource, keys: UnsafeMutablePointer<SharedKeysBuilder.State>
+    _ root: UnsafeValue, _ source: inout TranscodingSource,
+    keys: UnsafeMutablePointer<SharedKeysBuilder.State>
   ) throws(FleeceError) {
     self.keys = keys
     let slot = try transcodeValue(root, &source, depth: 0)

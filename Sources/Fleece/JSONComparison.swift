@@ -22,7 +22,8 @@ public final class JSONComparison {
   }
 
   /// Whether the value of the tape at `index` is `value`. It may say no for objects with members of one name.
-  private static func matches(_ tape: JSONTape, _ index: Int, _ value: UnsafeValue, _ keys: KeyTable) -> Bool {
+  private static func matches(_ tape: JSONTape, _ index: Int, _ value: UnsafeValue, _ keys: KeyTable) -> Bool
+  {
     let word = tape.words[index]
     switch JSONTape.tag(word) {
     case TapeTag.object:

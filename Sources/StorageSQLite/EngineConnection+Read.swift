@@ -33,7 +33,8 @@ extension EngineConnection {
 
   /// Lends the value of the row of that number, if the row has that key.
   @inline(__always)
-  private func readDocument(_ key: UnsafeRawBufferPointer, at row: Int64, _ slot: Slot, _ body: ValueBody) throws
+  private func readDocument(_ key: UnsafeRawBufferPointer, at row: Int64, _ slot: Slot, _ body: ValueBody)
+    throws
     -> Bool
   {
     try readRow(.row, slot, { csqlite_bind_int64(functions, $0, 1, row) }) { statement in
@@ -44,7 +45,9 @@ extension EngineConnection {
   }
 
   /// Lends the value at a key, whose row is remembered.
-  func readDocument(_ key: UnsafeRawBufferPointer, _ hash: UInt64, _ slot: Slot, _ body: ValueBody) throws -> Bool {
+  func readDocument(_ key: UnsafeRawBufferPointer, _ hash: UInt64, _ slot: Slot, _ body: ValueBody) throws
+    -> Bool
+  {
     try readRow(.get, slot, { bind(key, to: $0, at: 1, .documents) }) { statement in
       places.note(hash, csqlite_column_int64(functions, statement, 1))
       try body(Self.column(functions, statement, 0).bytes)

@@ -15,8 +15,10 @@ import Testing
           let text = String(1_000_000 + number) + String(repeating: "x", count: 1_000)
           try database.save(
             "d\(1_000_000 + number)",
-            ["s": .string(text), "n": .int(Int64(number)), "m": .int(Int64(3_000 - number)),
-              "k": .int(Int64(number % 3)), "w": "word"])
+            [
+              "s": .string(text), "n": .int(Int64(number)), "m": .int(Int64(3_000 - number)),
+              "k": .int(Int64(number % 3)), "w": "word",
+            ])
         }
       }
       try body(database)

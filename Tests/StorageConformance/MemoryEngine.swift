@@ -17,6 +17,7 @@ public final class MemoryEngine: EngineMaintenance {
 
   /// The name of its store.
   let path: String
+  /// The same.
   public var location: String { path }
   /// What was asked for. A commit survives until the process ends.
   public let durability: Durability
