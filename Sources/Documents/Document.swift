@@ -17,7 +17,7 @@ public struct Document: Sendable {
   init(id: String, record: RawSpan, sharedKeys: SharedKeys) throws {
     let parsed = try DocumentRecord(record)
     // So that the revision's ID can always be told.
-    _ = try parsed.currentRevisionID()
+    _ = try parsed.currentRevision()
     self.id = id
     self.record = StoredBytes(copying: record)
     self.sharedKeys = sharedKeys
