@@ -112,6 +112,8 @@ endef
 
 # The suites above the engines, whose databases are on strict engines when TOUCHSTONE_STRICT=1 (docs/testing.md).
 STRICT_SUITES := ^(DocumentsTests|BlobsTests|QueryTests|FullTextTests|TouchstoneTests)[.]
+# What asks for a certain plan: strict engines count wrongly, and so plans differ.
+STRICT_PLANS := PlanTests
 # What says nothing about strict engines, since its children or its syntax trees know none, or takes long.
 STRICT_LEAVES_OUT := Process|Kill|Syntax|Builder|Function|Cancellation|Differential|Original
 
@@ -119,14 +121,14 @@ test: deps ## Builds, and runs the tests; SANITIZE=thread or address runs them u
 	@$(run-tests)
 	[ -z "$(FILTER)$(SANITIZE)" ] || exit 0
 	echo "test: once more what is above the engines, on strict ones"
-	TOUCHSTONE_STRICT=1 run_tests strict --filter '$(STRICT_SUITES)' --skip '$(STRICT_LEAVES_OUT)'
+	TOUCHSTONE_STRICT=1 run_tests strict --filter '$(STRICT_SUITES)' --skip '$(STRICT_PLANS)|$(STRICT_LEAVES_OUT)'
 
 test-long: deps ## Runs the tests with the long campaigns, all suites on strict engines, both sanitizers, and valgrind
 	@export TOUCHSTONE_LONG=1
 	$(run-tests)
 	[ -z "$(FILTER)$(SANITIZE)" ] || exit 0
 	echo "test-long: on strict engines"
-	TOUCHSTONE_STRICT=1 run_tests strict --filter '$(STRICT_SUITES)'
+	TOUCHSTONE_STRICT=1 run_tests strict --filter '$(STRICT_SUITES)' --skip '$(STRICT_PLANS)'
 	unset TOUCHSTONE_LONG
 	$(MAKE) --no-print-directory test SANITIZE=address
 	$(MAKE) --no-print-directory test SANITIZE=thread

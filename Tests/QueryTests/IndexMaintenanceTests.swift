@@ -158,7 +158,7 @@ import Testing
         )
         return true
       }
-      #expect(reader.count == rows.count)
+      #expect(try snapshot.storage.count(of: reader.handle.keyspace) == rows.count)
       return rows.sorted()
     }
   }

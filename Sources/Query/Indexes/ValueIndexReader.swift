@@ -7,7 +7,7 @@ import Storage
 final class ValueIndexReader {
   let name: String
   let handle: IndexHandle
-  /// How many entries it had when it was opened.
+  /// About how many entries it had when it was opened, for plans: engines may estimate.
   let count: Int
   /// What was counted last; nil when nothing was, and for a reader that is for entries only.
   let statistics: ValueIndexStatistics?
