@@ -133,14 +133,17 @@ extension DocumentStore {
   }
 }
 
-/// Runs `body` again when the engine says `code`, up to `attempts` times in all.
+/// Runs `body` again when the engine says `code`, up to `attempts` times in all, and no more once `canRepeat` says so.
 @inline(__always)
-func repeating<Result>(
-  _ code: StorageError.Code, attempts: Int = DocumentStore.defaultAttempts, _ body: () throws -> Result
+package func repeating<Result>(
+  _ code: StorageError.Code, attempts: Int = DocumentStore.defaultAttempts,
+  while canRepeat: () -> Bool = { true }, _ body: () throws -> Result
 ) throws -> Result {
   var runs = 1
   while true {
-    do { return try body() } catch let error as StorageError where error.code == code && runs < attempts {
+    do { return try body() } catch let error as StorageError
+      where error.code == code && runs < attempts && canRepeat()
+    {
       runs += 1
     }
   }

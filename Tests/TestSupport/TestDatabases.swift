@@ -1,4 +1,6 @@
+import Foundation
 import Storage
+import StorageConformance
 import Touchstone
 
 /// The engines of the package, on each of which the tests of what is above engines run. In a strict run the two that
@@ -26,6 +28,21 @@ public func withDatabase(
   change(&options)
   try withTemporaryDirectory { directory in
     let database = try Database.open("test", in: directory, options: options)
+    try body(database)
+    try database.close()
+  }
+}
+
+/// Runs `body` with an empty database on an engine that is strict as `strictness` says; closes it at the end.
+public func withStrictDatabase(
+  _ engine: EngineName, _ strictness: Strictness, _ body: (Database) throws -> Void
+) throws {
+  let name = EngineName(rawValue: "strict-\(engine)-\(UUID())")
+  Engines.register(
+    StrictEngine.type(over: try Engines.type(engine), name: name.rawValue, strictness: strictness))
+  try withTemporaryDirectory { directory in
+    let database = try Database.open(
+      "test", in: directory, options: DatabaseOptions(engine: name, durability: .none))
     try body(database)
     try database.close()
   }

@@ -4,6 +4,7 @@ import Foundation
 import Storage
 
 @_exported import struct StorageConformance.SeededGenerator
+@_exported import struct StorageConformance.Strictness
 
 #if canImport(Glibc)
   import Glibc

@@ -118,7 +118,7 @@ public final class Query: Sendable {
     resolved = try NameResolver.resolve(statement, databaseName: source.name, text: text)
     columns = ResultColumns(resolved.columns.map(\.name.string))
     // Mistakes that only compiling finds are told now, not at the first run, which then has its plan.
-    try source.read { snapshot in _ = try prepare(snapshot) }
+    try repeating(.snapshotExpired) { try source.read { snapshot in _ = try prepare(snapshot) } }
   }
 
   /// The names of the columns, in their order.
@@ -129,7 +129,7 @@ public final class Query: Sendable {
 
   // MARK: Running
 
-  /// Runs the query, and returns all of its rows.
+  /// Runs the query, and returns all of its rows. It begins again when the engine says that its snapshot has expired.
   ///
   /// - Throws: `QueryError`: `unsetParameter` names a parameter that has no value; `cancelled` and `timedOut`;
   ///   `memoryLimit`; `evaluation`.
@@ -144,9 +144,11 @@ public final class Query: Sendable {
       for line in explanation.lines { storage.append(text: line) }
       return QueryResults(storage)
     }
-    let storage = ResultStorage(columns)
-    try execute(parameters, cancellation) { _ in .storage(storage) }
-    return QueryResults(storage)
+    return try repeating(.snapshotExpired) {
+      let storage = ResultStorage(columns)
+      try execute(parameters, cancellation) { _ in .storage(storage) }
+      return QueryResults(storage)
+    }
   }
 
   /// Runs the query, which isn't EXPLAIN, on a snapshot of its database.
@@ -172,26 +174,33 @@ public final class Query: Sendable {
     by relevance: QueryRelevance, purged: [String], _ parameters: [String: JSONValue],
     cancellation: QueryCancellation
   ) throws -> QueryResults? {
-    var results: QueryResults?
-    try source.read { snapshot in
-      // On one snapshot: what the rows are of, is what is known then.
-      let concerns: Bool
-      do { concerns = try relevance.mayConcern(snapshot, purged: purged, parameters, cancellation) } catch {
-        // A condition that can't be computed of a document, which the query itself may never look at.
-        relevance.forget()
-        concerns = true
+    try repeating(.snapshotExpired) {
+      var results: QueryResults?
+      try source.read { snapshot in
+        // On one snapshot: what the rows are of, is what is known then.
+        let concerns: Bool
+        do { concerns = try relevance.mayConcern(snapshot, purged: purged, parameters, cancellation) } catch {
+          // A condition that can't be computed of a document, which the query itself may never look at.
+          relevance.forget()
+          concerns = true
+        }
+        guard concerns else { return }
+        do { results = try run(parameters, on: snapshot, cancellation: cancellation) } catch {
+          // The changes that were noted have given no rows.
+          relevance.forget()
+          throw error
+        }
       }
-      guard concerns else { return }
-      results = try run(parameters, on: snapshot, cancellation: cancellation)
+      return results
     }
-    return results
   }
 
   /// Runs the query, and calls `body` with each row until it returns false. Memory doesn't grow with the number of
   /// rows, but for what has to be sorted or grouped. The snapshot is open meanwhile: in a batch nothing can be
   /// written inside of `body`.
   ///
-  /// - Throws: what `run` throws, and what `body` does.
+  /// - Throws: what `run` throws, and what `body` does. `StorageError.snapshotExpired` when the engine says so after
+  ///   `body` has had a row: the rows of a new snapshot would not belong to those. (SQLite and LMDB never say so.)
   public func forEach(
     _ parameters: [String: JSONValue] = [:], cancellation: QueryCancellation = QueryCancellation(),
     _ body: (QueryRow) throws -> Bool
@@ -203,14 +212,18 @@ public final class Query: Sendable {
       return
     }
     var storage = ResultStorage(columns)
+    var hasHandedOut = false
     try withoutActuallyEscaping(body) { body in
-      try execute(parameters, cancellation) { [columns] sharedKeys in
-        .receiver { values in
-          // Rows share memory in turns of some kilobytes; those that are kept keep theirs.
-          if storage.allocatedBytes > 4096 || !isKnownUniquelyReferenced(&storage) {
-            storage = ResultStorage(columns, capacity: 1024)
+      try repeating(.snapshotExpired, while: { !hasHandedOut }) {
+        try execute(parameters, cancellation) { [columns] sharedKeys in
+          .receiver { values in
+            // Rows share memory in turns of some kilobytes; those that are kept keep theirs.
+            if storage.allocatedBytes > 4096 || !isKnownUniquelyReferenced(&storage) {
+              storage = ResultStorage(columns, capacity: 1024)
+            }
+            hasHandedOut = true
+            return try body(QueryRow(storage, storage.copy(values, sharedKeys)))
           }
-          return try body(QueryRow(storage, storage.copy(values, sharedKeys)))
         }
       }
     }
@@ -282,27 +295,29 @@ public final class Query: Sendable {
     cancellation: QueryCancellation = QueryCancellation()
   ) throws -> QueryExplanation {
     var explanation: QueryExplanation?
-    try source.read { snapshot in
-      let compiled = try prepare(snapshot)
-      guard analyze else {
-        explanation = QueryExplanation(compiled, nil)
-        return
+    try repeating(.snapshotExpired) {
+      try source.read { snapshot in
+        let compiled = try prepare(snapshot)
+        guard analyze else {
+          explanation = QueryExplanation(compiled, nil)
+          return
+        }
+        let context = try takeContext(compiled)
+        let sharedKeys = try snapshot.sharedKeys
+        var rows = 0
+        let begin = ContinuousClock.now
+        let counts = try QueryExecution.run(
+          compiled, context, snapshot, sharedKeys, parameters, cancellation,
+          MemoryBudget(limit: options.memoryLimit), isTimed: true,
+          output: .receiver { _ in
+            rows += 1
+            return true
+          })
+        let time = begin.duration(to: .now).wholeNanoseconds
+        explanation = QueryExplanation(
+          compiled, QueryExplanation.Measured(steps: counts, rows: rows, nanoseconds: time))
+        giveBack(context, compiled)
       }
-      let context = try takeContext(compiled)
-      let sharedKeys = try snapshot.sharedKeys
-      var rows = 0
-      let begin = ContinuousClock.now
-      let counts = try QueryExecution.run(
-        compiled, context, snapshot, sharedKeys, parameters, cancellation,
-        MemoryBudget(limit: options.memoryLimit), isTimed: true,
-        output: .receiver { _ in
-          rows += 1
-          return true
-        })
-      let time = begin.duration(to: .now).wholeNanoseconds
-      explanation = QueryExplanation(
-        compiled, QueryExplanation.Measured(steps: counts, rows: rows, nanoseconds: time))
-      giveBack(context, compiled)
     }
     // The source ran the body, or threw.
     return explanation.unsafelyUnwrapped

@@ -14,6 +14,8 @@ import Storage
 ///
 /// It is for tests. What it can't weaken it passes on: durability, files, statistics, checks.
 public final class StrictEngine: EngineMaintenance {
+  /// Within so many reads a snapshot expires that does so at random.
+  private static let mostReadsUntilExpiry = 40
   private let wrapped: any StorageEngine
   private let strictness: Strictness
   private let state: Lock<State>
@@ -64,18 +66,27 @@ public final class StrictEngine: EngineMaintenance {
 
   /// Begins a snapshot of the engine below.
   public func beginRead() throws -> any ReadTransaction {
-    let commits = try state.withLock { state in
+    let (commits, limit) = try state.withLock { state in
       guard state.readers < strictness.maximumReaders else {
         throw StorageError(
           .tooManyReaders, "\(state.readers) snapshots are open, which is the limit", path: location)
       }
       state.readers += 1
-      return state.commits
+      var limit: Int?
+      if let times = strictness.expirations, state.generator.once(in: times) {
+        limit = state.generator.below(Self.mostReadsUntilExpiry)
+      }
+      return (state.commits, limit)
     }
+    var reads = 0
     do {
       return StrictSnapshot(
         try wrapped.beginRead(), path: location,
-        isExpired: { [weak self] in self?.hasExpired(since: commits) ?? false },
+        isExpired: { [weak self] in
+          reads += 1
+          if let limit, reads > limit { return true }
+          return self?.hasExpired(since: commits) ?? false
+        },
         whenEnded: { [weak self] in self?.state.withLock { $0.readers -= 1 } })
     } catch {
       state.withLock { $0.readers -= 1 }

@@ -7,6 +7,9 @@ public struct Strictness: Sendable {
   public var conflicts: Int?
   /// After so many commits a snapshot throws `snapshotExpired`. Nil: never.
   public var snapshotCommits: Int?
+  /// One of so many snapshots, on average, throws `snapshotExpired` at one of its first reads, whatever is committed. An
+  /// entry of a scan is a read. Nil: none.
+  public var expirations: Int?
   /// How many snapshots are open at once: "thousands" (`StorageEngine.beginRead`).
   public var maximumReaders: Int
   /// Where random choices come from.
@@ -14,10 +17,12 @@ public struct Strictness: Sendable {
 
   /// The promises at their weakest, and nothing that callers don't handle.
   public init(
-    conflicts: Int? = nil, snapshotCommits: Int? = nil, maximumReaders: Int = 2_000, seed: UInt64 = 1
+    conflicts: Int? = nil, snapshotCommits: Int? = nil, expirations: Int? = nil, maximumReaders: Int = 2_000,
+    seed: UInt64 = 1
   ) {
     self.conflicts = conflicts
     self.snapshotCommits = snapshotCommits
+    self.expirations = expirations
     self.maximumReaders = maximumReaders
     self.seed = seed
   }
