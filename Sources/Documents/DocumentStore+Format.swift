@@ -11,11 +11,20 @@ extension DocumentStore {
   static let formatVersion: UInt8 = 3
   private static let formatKey = Array("format".utf8)
 
+  /// How the documents in a transaction are stored.
+  struct StoredFormat {
+    let version: UInt8
+    /// Nil for an earlier format.
+    let checksums: EntryChecksums?
+    /// Whether it is what this release writes.
+    var isCurrent: Bool { version == formatVersion }
+  }
+
   /// Which of the formats that this release knows the documents have; nil when there are none. It is read from the
   /// engine's own transaction.
   ///
   /// Throws `unsupportedVersion` for a format of a later release and `damaged` for what is none.
-  static func storedFormat(_ transaction: any ReadTransaction, in location: String) throws -> UInt8? {
+  static func storedFormat(_ transaction: any ReadTransaction, in location: String) throws -> StoredFormat? {
     guard let meta = try transaction.keyspace(named: "meta"),
       let stored = try transaction.bytes(formatKey, in: meta)
     else { return nil }
@@ -27,12 +36,15 @@ extension DocumentStore {
     }
     guard version == formatVersion else {
       guard stored.count == 1 else { throw damagedFormat(location) }
-      return version
+      return StoredFormat(version: version, checksums: nil)
     }
     let checksums = try EntryChecksums(transaction)
-    let checked = ChecksummedReadTransaction(transaction, checksums, verifies: true)
-    guard try checked.bytes(formatKey, in: meta) == [version] else { throw damagedFormat(location) }
-    return version
+    guard let beginning = checksums.beginning(in: meta),
+      try EntryChecksums.value(
+        of: stored.span.bytes, at: formatKey.span.bytes, beginning, verifies: true
+      ).byteCount == 1
+    else { throw damagedFormat(location) }
+    return StoredFormat(version: version, checksums: checksums)
   }
 
   private static func damagedFormat(_ location: String) -> DocumentError {
@@ -43,7 +55,7 @@ extension DocumentStore {
   static func create(in transaction: any WriteTransaction, location: String) throws {
     let old = try storedFormat(transaction, in: location)
     // Another process may have been first.
-    guard old != formatVersion else { return }
+    guard old?.isCurrent != true else { return }
     let shapes: [(String, KeyspaceShape)] = [
       ("meta", .entries), ("docs", .documents), ("deleted", .documents), ("changes", .sequences),
       ("bodies", .sequences), ("conflicts", .sequences), ("expiry", .entries), ("expirations", .entries),
@@ -97,10 +109,10 @@ extension DocumentStore {
     var context = current
     do {
       if context.checksums == nil,
-        try Self.storedFormat(transaction, in: context.engine.location) == Self.formatVersion
+        let format = try Self.storedFormat(transaction, in: context.engine.location), format.isCurrent
       {
         // It was opened for reading as an earlier release had left it; another process has converted it since.
-        context = try replaceContext(from: transaction, context.engine)
+        context = try replaceContext(from: transaction, format, context.engine)
       }
     } catch {
       transaction.end()

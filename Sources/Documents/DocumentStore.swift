@@ -145,10 +145,7 @@ public final class DocumentStore: Sendable {
         "documents need keys of \(StorageLimits.maximumKeyBytes) bytes, and the engine \(engine.name) takes"
           + " \(engine.limits.keyBytes)", path: engine.location)
     }
-    try Self.complete(engine)
-    let opened = try engine.readRepeating { transaction in
-      try DocumentStore.load(from: transaction, engine: engine, options)
-    }
+    let opened = try Self.open(engine, options)
     publicUUID = opened.publicUUID
     privateUUID = opened.privateUUID
     if !engine.isReadOnly { try Self.check(opened.indexes, options) }
@@ -161,26 +158,42 @@ public final class DocumentStore: Sendable {
     for index in indexes.records { _ = try options.kind(of: index) }
   }
 
-  /// Makes what a database has that isn't there yet.
-  private static func complete(_ engine: any StorageEngine) throws {
-    let format = try engine.readRepeating { try DocumentStore.storedFormat($0, in: engine.location) }
-    if engine.isReadOnly {
-      guard format != nil else {
-        throw DocumentError(.notFound, "there is no database in \(engine.location)")
-      }
-    } else if format != DocumentStore.formatVersion {
-      try engine.writeRepeating { try DocumentStore.create(in: $0, location: engine.location) }
-    }
+  /// What is known of the documents in an engine once they are open.
+  private struct Opened {
+    let context: Context
+    let publicUUID: [UInt8]
+    let privateUUID: [UInt8]
+    let indexes: IndexCatalog
   }
 
-  /// What is needed of the documents in the engine's own transaction.
+  /// Opens the documents in `engine`: makes what a database has that isn't there yet, and converts an earlier format.
+  private static func open(_ engine: any StorageEngine, _ options: Options) throws -> Opened {
+    func load() throws -> Opened? {
+      try engine.readRepeating { transaction in
+        guard let format = try storedFormat(transaction, in: engine.location),
+          format.isCurrent || engine.isReadOnly
+        else { return nil }
+        return try self.load(from: transaction, format, engine: engine, options)
+      }
+    }
+    // Most are there, and need one snapshot.
+    if let opened = try load() { return opened }
+    if !engine.isReadOnly {
+      try engine.writeRepeating { try create(in: $0, location: engine.location) }
+      if let opened = try load() { return opened }
+    }
+    throw missing(in: engine)
+  }
+
+  private static func missing(in engine: any StorageEngine) -> DocumentError {
+    DocumentError(.notFound, "there is no database in \(engine.location)")
+  }
+
+  /// What is needed of the documents in the engine's own transaction, which are of that format.
   private static func load(
-    from plain: any ReadTransaction, engine: any StorageEngine, _ options: Options
-  ) throws -> (
-    context: Context, publicUUID: [UInt8], privateUUID: [UInt8], indexes: IndexCatalog
-  ) {
-    let hasChecksums = try storedFormat(plain, in: engine.location) == formatVersion
-    let checksums = hasChecksums ? try EntryChecksums(plain) : nil
+    from plain: any ReadTransaction, _ format: StoredFormat, engine: any StorageEngine, _ options: Options
+  ) throws -> Opened {
+    let checksums = format.checksums
     let transaction =
       checksums.map { ChecksummedReadTransaction(plain, $0, verifies: options.verifiesChecksums) } ?? plain
     func keyspace(_ name: String) throws -> Keyspace {
@@ -208,7 +221,7 @@ public final class DocumentStore: Sendable {
       maximumTreeDepth: depth ?? defaultTreeDepth)
     let indexes = try IndexCatalog.load(
       State(transaction, keyspaces.meta).indexGeneration, transaction, keyspaces.meta)
-    return (context, publicUUID, privateUUID, indexes)
+    return Opened(context: context, publicUUID: publicUUID, privateUUID: privateUUID, indexes: indexes)
   }
 
   static func loadSharedKeys(_ transaction: any ReadTransaction, _ meta: Keyspace) throws -> SharedKeys {
@@ -233,12 +246,19 @@ public final class DocumentStore: Sendable {
 
   /// Makes later operations use `engine`, which holds the same data (after a compaction into a new file).
   public func replaceEngine(_ engine: any StorageEngine) throws {
-    _ = try engine.readRepeating { try replaceContext(from: $0, engine) }
+    try engine.readRepeating { transaction in
+      guard let format = try Self.storedFormat(transaction, in: engine.location) else {
+        throw Self.missing(in: engine)
+      }
+      _ = try replaceContext(from: transaction, format, engine)
+    }
   }
 
-  /// Makes later operations use what is found in a transaction of an engine.
-  func replaceContext(from transaction: any ReadTransaction, _ engine: any StorageEngine) throws -> Context {
-    let opened = try DocumentStore.load(from: transaction, engine: engine, options).context
+  /// Makes later operations use what is found in a transaction of an engine, whose format is known.
+  func replaceContext(
+    from transaction: any ReadTransaction, _ format: StoredFormat, _ engine: any StorageEngine
+  ) throws -> Context {
+    let opened = try Self.load(from: transaction, format, engine: engine, options).context
     current.withLock { $0 = opened }
     return opened
   }
@@ -257,8 +277,7 @@ public final class DocumentStore: Sendable {
         do {
           let engine = try open()
           do {
-            try Self.complete(engine)
-            let opened = try engine.readRepeating { try Self.load(from: $0, engine: engine, options) }
+            let opened = try Self.open(engine, options)
             try Self.check(opened.indexes, options)
             writer = try DocumentWriter(options: options, blobs: blobs)
             currentOptions.withLock { $0 = options }

@@ -93,20 +93,20 @@ extension StorageEngine {
   /// Runs `body` on a snapshot whose entries have their values without checksums.
   package func readEntries<Result>(_ body: (any ReadTransaction) throws -> Result) throws -> Result {
     try readRepeating { plain in
-      guard try DocumentStore.storedFormat(plain, in: location) == DocumentStore.formatVersion else {
+      guard let checksums = try DocumentStore.storedFormat(plain, in: location)?.checksums else {
         return try body(plain)
       }
-      return try body(ChecksummedReadTransaction(plain, EntryChecksums(plain), verifies: true))
+      return try body(ChecksummedReadTransaction(plain, checksums, verifies: true))
     }
   }
 
   /// Runs `body` in a write transaction that gives entries their checksums.
   package func writeEntries<Result>(_ body: (any WriteTransaction) throws -> Result) throws -> Result {
     try writeRepeating { (plain: any WriteTransaction) throws -> Result in
-      guard try DocumentStore.storedFormat(plain, in: location) == DocumentStore.formatVersion else {
+      guard let checksums = try DocumentStore.storedFormat(plain, in: location)?.checksums else {
         return try body(plain)
       }
-      return try body(ChecksummedWriteTransaction(plain, EntryChecksums(plain), verifies: true))
+      return try body(ChecksummedWriteTransaction(plain, checksums, verifies: true))
     }
   }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import Storage
+import Synchronization
 import TestSupport
 import Testing
 
@@ -162,6 +163,14 @@ import Testing
     }
   }
 
+  @Test("documents are opened on one snapshot") func oneSnapshot() throws {
+    try withDatabase(.lmdb) { database in
+      let engine = ReadOnlyEngine(database.engine)
+      _ = try DocumentStore(engine: engine)
+      #expect(engine.snapshots.load(ordering: .relaxed) == 1)
+    }
+  }
+
   /// Makes the documents what an earlier release would have written.
   private func takeChecksumsAway(_ engine: any StorageEngine) throws {
     try engine.write { transaction in
@@ -183,6 +192,8 @@ import Testing
 private final class ReadOnlyEngine: StorageEngine {
   private let base: any StorageEngine
   let limits: EngineLimits
+  /// How many snapshots were begun.
+  let snapshots = Atomic<Int>(0)
   init(_ base: any StorageEngine, limits: EngineLimits = .portable) {
     self.base = base
     self.limits = limits
@@ -193,7 +204,10 @@ private final class ReadOnlyEngine: StorageEngine {
   var durability: Durability { base.durability }
   var isReadOnly: Bool { true }
   var settings: [(name: String, value: String)] { base.settings }
-  func beginRead() throws -> any ReadTransaction { try base.beginRead() }
+  func beginRead() throws -> any ReadTransaction {
+    snapshots.add(1, ordering: .relaxed)
+    return try base.beginRead()
+  }
   func write(_ body: (any WriteTransaction) throws -> Void) throws {
     throw StorageError(.readOnly, "opened for reading only", path: location)
   }
