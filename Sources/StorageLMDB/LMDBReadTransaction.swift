@@ -23,12 +23,7 @@ final class LMDBReadTransaction: LMDBTransaction, ReadTransaction {
     isOpen = true
   }
 
-  /// Ends the snapshot; inside a closure that bytes are lent to, when that has returned.
-  func end() {
-    guard isOpen else { return }
-    isOpen = false
-    if !lendsBytes { returned() }
-  }
+  func end() { endSnapshot() }
 
   override func returned() {
     mdb_txn_reset(transaction)

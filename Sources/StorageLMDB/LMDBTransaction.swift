@@ -7,23 +7,18 @@ import Storage
 /// ends. Those of a write transaction lie in the map or on pages that it has changed itself, which only its writes move;
 /// so a write throws `bytesAreLent` while any are lent. Each scan and each cursor has a cursor of LMDB's own: reads may
 /// be nested to any depth.
-class LMDBTransaction {
+class LMDBTransaction: LendingTransaction {
   let transaction: OpaquePointer
-  unowned(unsafe) let environment: Environment
   // Read in every call; a check of exclusive access costs as much as the rest of one.
   /// Handles of the keyspaces that it sees.
   @exclusivity(unchecked) final var table: HandleTable
-  @exclusivity(unchecked) final var isOpen: Bool
-  /// Closures that bytes are lent to.
-  @exclusivity(unchecked) private final var lent = 0
   /// Counts the writes: each leaves all cursors nowhere.
   @exclusivity(unchecked) final var writes = 0
 
   init(_ transaction: OpaquePointer, _ environment: Environment, _ table: HandleTable, isOpen: Bool) {
     self.transaction = transaction
-    self.environment = environment
     self.table = table
-    self.isOpen = isOpen
+    super.init(environment, isOpen: isOpen)
   }
 
   // MARK: What the two do differently
@@ -38,9 +33,6 @@ class LMDBTransaction {
 
   func giveBack(_ cursor: OpaquePointer, _ database: MDB_dbi) { mdb_cursor_close(cursor) }
 
-  /// Called when it has ended and the last closure has returned.
-  func returned() {}
-
   func track(_ cursor: LMDBCursor) {}
   func forget(_ cursor: LMDBCursor) {}
 
@@ -48,25 +40,7 @@ class LMDBTransaction {
     .lmdb(result, what, path: environment.path)
   }
 
-  // MARK: Lending
-
-  final var lendsBytes: Bool {
-    @inline(__always) get { lent > 0 }
-  }
-
-  @inline(__always)
-  final func beginLending() { lent &+= 1 }
-
-  @inline(__always)
-  final func endLending() {
-    lent &-= 1
-    if _slowPath(!isOpen), lent == 0 { returned() }
-  }
-
-  @inline(__always)
-  final func checkOpen() throws {
-    if !isOpen { throw ended() }
-  }
+  // MARK: Reading
 
   @inline(__always)
   final func handle(of keyspace: Keyspace) throws -> MDB_dbi {
@@ -75,8 +49,6 @@ class LMDBTransaction {
     if handle == 0 { throw environment.noSuchKeyspace(keyspace) }
     return handle
   }
-
-  // MARK: Reading
 
   final func read(
     _ key: RawSpan, in keyspace: Keyspace, _ body: (_ value: RawSpan) throws -> Void
@@ -170,15 +142,5 @@ class LMDBTransaction {
     let result = mdb_stat(transaction, try handle(of: keyspace), &statistics)
     if result != 0 { throw failed(result, "entries could not be counted") }
     return .exact(statistics.ms_entries)
-  }
-
-  // MARK: Errors, out of line
-
-  @inline(never)
-  final func ended() -> StorageError { environment.error(.closed, "a transaction is used after its end") }
-
-  @inline(never)
-  final func lentBytes(_ what: String) -> StorageError {
-    environment.error(.bytesAreLent, "\(what) inside a closure that bytes of the transaction are lent to")
   }
 }

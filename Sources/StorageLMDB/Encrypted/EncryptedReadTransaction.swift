@@ -14,12 +14,7 @@ final class EncryptedReadTransaction: EncryptedTransaction, ReadTransaction {
 
   deinit { end() }
 
-  /// Ends the snapshot; inside a closure that bytes are lent to, when that has returned.
-  func end() {
-    guard isOpen else { return }
-    isOpen = false
-    if !lendsBytes { returned() }
-  }
+  func end() { endSnapshot() }
 
   override func returned() {
     file.giveBack(reader)

@@ -5,17 +5,14 @@ import Storage
 /// Bytes are lent from decrypted nodes and from values put together from their chunks. The read that lends holds a
 /// reference to the object, so what is read meanwhile may throw it out of the cache and doesn't end its life. A write
 /// transaction changes nodes in place, so a write throws `bytesAreLent` while any are lent.
-class EncryptedTransaction {
+class EncryptedTransaction: LendingTransaction {
   let file: EncryptedFile
   let reader: RecordReader
-  // Read in every call; a check of exclusive access costs as much as the rest of one.
-  @exclusivity(unchecked) final var isOpen = true
-  /// Closures that bytes are lent to.
-  @exclusivity(unchecked) private final var lent = 0
 
   init(_ file: EncryptedFile, _ reader: RecordReader) {
     self.file = file
     self.reader = reader
+    super.init(file.environment, isOpen: true)
   }
 
   // MARK: What the two do differently
@@ -26,31 +23,8 @@ class EncryptedTransaction {
   /// Counts the writes: each leaves all cursors nowhere.
   var writes: Int { 0 }
 
-  /// Called when it has ended and the last closure has returned.
-  func returned() {}
-
   /// The tree of a keyspace that is there.
-  func tree(of keyspace: Keyspace) throws -> Tree { throw file.environment.noSuchKeyspace(keyspace) }
-
-  // MARK: Lending
-
-  final var lendsBytes: Bool {
-    @inline(__always) get { lent > 0 }
-  }
-
-  @inline(__always)
-  final func beginLending() { lent &+= 1 }
-
-  @inline(__always)
-  final func endLending() {
-    lent &-= 1
-    if _slowPath(!isOpen), lent == 0 { returned() }
-  }
-
-  @inline(__always)
-  final func checkOpen() throws {
-    if !isOpen { throw ended() }
-  }
+  func tree(of keyspace: Keyspace) throws -> Tree { throw environment.noSuchKeyspace(keyspace) }
 
   // MARK: Reading
 
@@ -87,7 +61,7 @@ class EncryptedTransaction {
     _ key: UnsafeRawBufferPointer, in keyspace: Keyspace
   ) throws -> (leaf: Node, index: Int)? {
     let tree = try tree(of: keyspace)
-    if !keyspace.takes(key) { throw file.environment.invalidKey(key, keyspace) }
+    if !keyspace.takes(key) { throw environment.invalidKey(key, keyspace) }
     let path = reader.path
     guard try path.descend(tree, to: key, reader) else { return nil }
     return (path.leafNode, path.index)
@@ -106,15 +80,5 @@ class EncryptedTransaction {
   final func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor {
     _ = try tree(of: keyspace)
     return EncryptedCursor(keyspace, range, self)
-  }
-
-  // MARK: Errors, out of line
-
-  @inline(never)
-  final func ended() -> StorageError { file.error(.closed, "a transaction is used after its end") }
-
-  @inline(never)
-  final func lentBytes(_ what: String) -> StorageError {
-    file.error(.bytesAreLent, "\(what) inside a closure that bytes of the transaction are lent to")
   }
 }
