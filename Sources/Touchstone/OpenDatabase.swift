@@ -15,10 +15,10 @@ final class OpenDatabase: Sendable {
   private let currentOptions: Lock<DatabaseOptions>
   let store: DocumentStore
   let isEncrypted: Bool
-  private let lock: DirectoryLock
+  let lock: DirectoryLock
   let description: Lock<DatabaseDirectory.Description>
   /// Guarded by the path's lock.
-  private nonisolated(unsafe) var opens = 1
+  private(set) nonisolated(unsafe) var opens = 1
   /// Held by who changes or closes the files. Taken before the path's lock, and never in a batch, which others may
   /// wait for.
   let maintenance = Lock(())
@@ -31,7 +31,7 @@ final class OpenDatabase: Sendable {
   /// The one thread of asynchronous writes.
   let asyncWriter = Workers()
 
-  private static let paths = PathLocks<OpenDatabase>()
+  static let paths = PathLocks<OpenDatabase>()
   /// The paths whose files this process is replacing. Changed under the path's lock.
   private static let reserved = Lock<Set<ByteString>>([])
 
@@ -79,7 +79,7 @@ final class OpenDatabase: Sendable {
     reserved.withLock { _ = $0.remove(ByteString(directory.path)) }
   }
 
-  private static func checkNotReserved(_ directory: DatabaseDirectory) throws {
+  static func checkNotReserved(_ directory: DatabaseDirectory) throws {
     guard !reserved.withLock({ $0.contains(ByteString(directory.path)) }) else {
       throw DatabaseError(.inUse, "this process is changing the database's files", path: directory.path)
     }
@@ -104,15 +104,21 @@ final class OpenDatabase: Sendable {
           opens = max(0, opens - 1)
           return
         }
-        try store.closing { try store.engine.close() }
-        heldFiles.closeAll()
-        upkeep?.close()
-        store.blobs?.discardUnsaved()
+        try closeFiles()
         lock.release()
-        opens = 0
         there = nil
       }
     }
+  }
+
+  /// Closes the engine, and all that works on its files; nothing has changed when the engine can't be closed. The caller
+  /// holds `maintenance` and the path's lock, and does the rest: gives up the directory's lock, forgets this object.
+  func closeFiles() throws {
+    try store.closing { try store.engine.close() }
+    heldFiles.closeAll()
+    upkeep?.close()
+    store.blobs?.discardUnsaved()
+    opens = 0
   }
 
   private func startUpkeep() throws {
@@ -373,159 +379,10 @@ final class OpenDatabase: Sendable {
     return store
   }
 
-  // MARK: Housekeeping
-
   /// The raw data key in the right hands: what the `sqlcipher` tool opens the file with.
   func dataKey(_ key: UserKey?) throws -> SecretBytes? {
     try OpenDatabase.unlock(directory, description.withLock { $0 }, key)
   }
 
   var engineFile: String { directory.file(description.withLock { $0.file }) }
-
-  /// Drops what only history needs and gives unused space back to the file system.
-  func compact() throws {
-    guard !options.isReadOnly else {
-      throw DatabaseError(.readOnly, "the database is open for reading only", path: directory.path)
-    }
-    guard !store.isInBatch else {
-      throw StorageError(.nestedWrite, "a database can't be compacted inside a batch", path: directory.path)
-    }
-    try maintenance.withLock { _ in
-      if try store.engine.maintenance.compactsInPlace {
-        try store.dropReplacedBodies()
-        try store.refreshIndexStatistics()
-        let removal = try store.beginBlobRemoval()
-        try store.withoutBackground { try store.engine.maintenance.compact() }
-        if let removal { try store.finish(removal) }
-        return
-      }
-      try lock.takeAlone(orShare: true)
-      defer { try? lock.share() }
-      try store.dropReplacedBodies()
-      try store.refreshIndexStatistics()
-      let removal = try store.beginBlobRemoval()
-      try replaceFile()
-      if let removal { try store.finish(removal) }
-    }
-  }
-
-  /// Removes the blobs that no revision names, without touching the engine's file.
-  private func collectBlobs() throws {
-    try maintenance.withLock { _ in
-      guard let removal = try store.beginBlobRemoval() else { return }
-      try syncData()
-      try store.finish(removal)
-    }
-  }
-
-  /// Makes what was committed by now survive a power loss, at every durability that promises to survive one: so that none
-  /// brings a document back whose blob is gone.
-  private func syncData() throws {
-    guard options.durability != .none else { return }
-    let file = description.withLock { $0.file }
-    for name in try directory.contents() where name == file || name.hasPrefix(file + "-") {
-      guard let descriptor = try heldFiles.descriptor(of: directory.file(name)) else { continue }
-      guard fsync(descriptor) == 0 else {
-        throw StorageError.system(errno, "can't sync", directory.file(name))
-      }
-    }
-  }
-
-  /// Copies the data into a new file and makes it the database's. Readers keep the old one until they end.
-  private func replaceFile() throws {
-    let old = description.withLock { $0 }
-    var new = old
-    let type = try Engines.type(EngineName(rawValue: old.engine))
-    let number = old.file.dropFirst("data-".count).prefix { $0.isNumber }
-    new.file = "data-\((Int(number) ?? 0) + 1).\(type.fileExtension)"
-    let dataKey = try OpenDatabase.unlock(directory, old, options.key)
-    // Not in a write transaction that others share: what they wrote before would be missing in the copy.
-    try store.exclusively {
-      try directory.removeData(new.file)
-      try store.engine.maintenance.backup(to: directory.file(new.file))
-      let engine = try OpenDatabase.openEngine(
-        type, directory.file(new.file), .openExisting, dataKey, options)
-      do {
-        try directory.write(new)
-        try store.replaceEngine(engine)
-      } catch {
-        try? engine.close()
-        throw error
-      }
-      description.withLock { $0 = new }
-      // The old file, and what a compaction that was interrupted left.
-      try directory.removeData(otherThan: new.file)
-    }
-  }
-
-  // MARK: Deleting
-
-  /// Closes the database and removes it. When that fails, it is as open as it was: somebody else has it open, it is being
-  /// read, or it may not be removed.
-  func delete() throws {
-    guard !store.isInBatch else {
-      throw DatabaseError(
-        .inUse, "a database can't be removed inside a batch of its own", path: directory.path)
-    }
-    try maintenance.withLock { _ in
-      try OpenDatabase.paths.withLock(directory.path) { there in
-        guard opens == 1 else {
-          throw DatabaseError(
-            .inUse, "the database is open more than once in this process", path: directory.path)
-        }
-        guard access(directory.path, W_OK | X_OK) == 0 else {
-          throw StorageError.system(errno, "can't remove the database", directory.path)
-        }
-        try lock.takeAlone(orShare: true)
-        do { try store.closing { try store.engine.close() } } catch {
-          try? lock.share()
-          throw error
-        }
-        defer { lock.release() }
-        heldFiles.closeAll()
-        upkeep?.close()
-        store.blobs?.discardUnsaved()
-        opens = 0
-        there = nil
-        try OpenDatabase.removeFiles(of: directory)
-      }
-    }
-  }
-
-  /// Removes a database that nobody has open, at once: a crash leaves it whole or gone.
-  static func delete(_ directory: DatabaseDirectory) throws {
-    try paths.withLock(directory.path) { there in
-      try checkNotReserved(directory)
-      guard there == nil else {
-        throw DatabaseError(.inUse, "the database is open in this process", path: directory.path)
-      }
-      guard directory.exists else {
-        throw DatabaseError(.notFound, "there is no database", path: directory.path)
-      }
-      guard directory.isComplete else {
-        throw DatabaseError(.notADatabase, "the directory holds no database", path: directory.path)
-      }
-      let lock = try DirectoryLock(directory.file("lock"), in: directory.path, creates: true)
-      try lock.takeAlone(orShare: false)
-      guard lock.isCurrent, directory.isComplete else {
-        throw DatabaseError(.notFound, "there is no database", path: directory.path)
-      }
-      try removeFiles(of: directory)
-    }
-  }
-
-  /// Removes what is in a database's directory, whose lock the caller holds alone, and the directory.
-  private static func removeFiles(of directory: DatabaseDirectory) throws {
-    // Without its description it is no database any more; then the rest goes.
-    guard unlink(directory.descriptionPath) == 0 else {
-      throw StorageError.system(errno, "can't remove", directory.descriptionPath)
-    }
-    try AtomicFile.syncDirectory(of: directory.descriptionPath)
-    try FileTree.removeContents(of: directory.path, but: "lock")
-    // The lock last: who waits for it, or comes now, finds an empty directory and may make a database in it.
-    unlink(directory.file("lock"))
-    guard rmdir(directory.path) == 0 || errno == ENOTEMPTY || errno == ENOENT else {
-      throw StorageError.system(errno, "can't remove", directory.path)
-    }
-  }
 }

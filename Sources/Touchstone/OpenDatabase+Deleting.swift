@@ -1,0 +1,72 @@
+import Storage
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+extension OpenDatabase {
+  /// Closes the database and removes it. When that fails, it is as open as it was: somebody else has it open, it is being
+  /// read, or it may not be removed.
+  func delete() throws {
+    guard !store.isInBatch else {
+      throw DatabaseError(
+        .inUse, "a database can't be removed inside a batch of its own", path: directory.path)
+    }
+    try maintenance.withLock { _ in
+      try OpenDatabase.paths.withLock(directory.path) { there in
+        guard opens == 1 else {
+          throw DatabaseError(
+            .inUse, "the database is open more than once in this process", path: directory.path)
+        }
+        guard access(directory.path, W_OK | X_OK) == 0 else {
+          throw StorageError.system(errno, "can't remove the database", directory.path)
+        }
+        try lock.takeAlone(orShare: true)
+        do { try closeFiles() } catch {
+          try? lock.share()
+          throw error
+        }
+        defer { lock.release() }
+        there = nil
+        try OpenDatabase.removeFiles(of: directory)
+      }
+    }
+  }
+
+  /// Removes a database that nobody has open, at once: a crash leaves it whole or gone.
+  static func delete(_ directory: DatabaseDirectory) throws {
+    try paths.withLock(directory.path) { there in
+      try checkNotReserved(directory)
+      guard there == nil else {
+        throw DatabaseError(.inUse, "the database is open in this process", path: directory.path)
+      }
+      guard directory.exists else {
+        throw DatabaseError(.notFound, "there is no database", path: directory.path)
+      }
+      guard directory.isComplete else {
+        throw DatabaseError(.notADatabase, "the directory holds no database", path: directory.path)
+      }
+      let lock = try DirectoryLock(directory.file("lock"), in: directory.path, creates: true)
+      try lock.takeAlone(orShare: false)
+      guard lock.isCurrent, directory.isComplete else {
+        throw DatabaseError(.notFound, "there is no database", path: directory.path)
+      }
+      try removeFiles(of: directory)
+    }
+  }
+
+  /// Removes what is in a database's directory, whose lock the caller holds alone, and the directory.
+  private static func removeFiles(of directory: DatabaseDirectory) throws {
+    // Without its description it is no database any more; then the rest goes.
+    guard unlink(directory.descriptionPath) == 0 else {
+      throw StorageError.system(errno, "can't remove", directory.descriptionPath)
+    }
+    try AtomicFile.syncDirectory(of: directory.descriptionPath)
+    try FileTree.removeContents(of: directory.path, but: "lock")
+    // The lock last: who waits for it, or comes now, finds an empty directory and may make a database in it.
+    unlink(directory.file("lock"))
+    guard rmdir(directory.path) == 0 || errno == ENOTEMPTY || errno == ENOENT else {
+      throw StorageError.system(errno, "can't remove", directory.path)
+    }
+  }
+}

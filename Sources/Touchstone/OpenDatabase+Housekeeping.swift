@@ -1,0 +1,85 @@
+import Documents
+import Encryption
+import Storage
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+extension OpenDatabase {
+  /// Drops what only history needs and gives unused space back to the file system.
+  func compact() throws {
+    guard !options.isReadOnly else {
+      throw DatabaseError(.readOnly, "the database is open for reading only", path: directory.path)
+    }
+    guard !store.isInBatch else {
+      throw StorageError(.nestedWrite, "a database can't be compacted inside a batch", path: directory.path)
+    }
+    try maintenance.withLock { _ in
+      if try store.engine.maintenance.compactsInPlace {
+        try store.dropReplacedBodies()
+        try store.refreshIndexStatistics()
+        let removal = try store.beginBlobRemoval()
+        try store.withoutBackground { try store.engine.maintenance.compact() }
+        if let removal { try store.finish(removal) }
+        return
+      }
+      try lock.takeAlone(orShare: true)
+      defer { try? lock.share() }
+      try store.dropReplacedBodies()
+      try store.refreshIndexStatistics()
+      let removal = try store.beginBlobRemoval()
+      try replaceFile()
+      if let removal { try store.finish(removal) }
+    }
+  }
+
+  /// Removes the blobs that no revision names, without touching the engine's file.
+  func collectBlobs() throws {
+    try maintenance.withLock { _ in
+      guard let removal = try store.beginBlobRemoval() else { return }
+      try syncData()
+      try store.finish(removal)
+    }
+  }
+
+  /// Makes what was committed by now survive a power loss, at every durability that promises to survive one: so that none
+  /// brings a document back whose blob is gone.
+  private func syncData() throws {
+    guard options.durability != .none else { return }
+    let file = description.withLock { $0.file }
+    for name in try directory.contents() where name == file || name.hasPrefix(file + "-") {
+      guard let descriptor = try heldFiles.descriptor(of: directory.file(name)) else { continue }
+      guard fsync(descriptor) == 0 else {
+        throw StorageError.system(errno, "can't sync", directory.file(name))
+      }
+    }
+  }
+
+  /// Copies the data into a new file and makes it the database's. Readers keep the old one until they end.
+  private func replaceFile() throws {
+    let old = description.withLock { $0 }
+    var new = old
+    let type = try Engines.type(EngineName(rawValue: old.engine))
+    let number = old.file.dropFirst("data-".count).prefix { $0.isNumber }
+    new.file = "data-\((Int(number) ?? 0) + 1).\(type.fileExtension)"
+    let dataKey = try OpenDatabase.unlock(directory, old, options.key)
+    // Not in a write transaction that others share: what they wrote before would be missing in the copy.
+    try store.exclusively {
+      try directory.removeData(new.file)
+      try store.engine.maintenance.backup(to: directory.file(new.file))
+      let engine = try OpenDatabase.openEngine(
+        type, directory.file(new.file), .openExisting, dataKey, options)
+      do {
+        try directory.write(new)
+        try store.replaceEngine(engine)
+      } catch {
+        try? engine.close()
+        throw error
+      }
+      description.withLock { $0 = new }
+      // The old file, and what a compaction that was interrupted left.
+      try directory.removeData(otherThan: new.file)
+    }
+  }
+}
