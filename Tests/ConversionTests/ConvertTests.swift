@@ -33,7 +33,7 @@ import Touchstone
     #expect(try Contents(of: path, key: oldOptions.key) == before)
     #expect(try directory.names() == ["a.touchstone", "b.touchstone"])
     #expect(
-      databaseCode { try Database.convert(path, to: pair.to, at: beside, key: anyKey) } == .alreadyExists)
+      try databaseCode { try Database.convert(path, to: pair.to, at: beside, key: anyKey) } == .alreadyExists)
 
     var phases: Set<ConversionProgress.Phase> = []
     try Database.convert(path, to: pair.to, key: anyKey) { phases.insert($0.phase) }
@@ -60,21 +60,21 @@ import Touchstone
     let before = try Contents(of: path, key: nil)
     var options = DatabaseOptions(engine: .lmdb, requireEngine: true)
     options.isReadOnly = true
-    #expect(databaseCode { _ = try Database.open(path, options: options) } == .readOnly)
+    #expect(try databaseCode { _ = try Database.open(path, options: options) } == .readOnly)
     options.isReadOnly = false
     var database = try Database.open(path, options: options)
     #expect(database.engineName == .lmdb)
     #expect(try Contents(database.engine) == before)
     // As it is open, it can't become another; as it is, it opens again.
     #expect(
-      databaseCode {
+      try databaseCode {
         _ = try Database.open(path, options: DatabaseOptions(engine: .sqlite, requireEngine: true))
       }
         == .inUse)
     try Database.open(path, options: options).close()
     try database.close()
     options.engine = .sqlcipher
-    #expect(databaseCode { _ = try Database.open(path, options: options) } == .keyRequired)
+    #expect(try databaseCode { _ = try Database.open(path, options: options) } == .keyRequired)
     options.key = try oldKey()
     database = try Database.open(path, options: options)
     #expect(database.isEncrypted)
@@ -82,10 +82,10 @@ import Touchstone
     try database.close()
     // It is never decrypted unasked.
     options.engine = .sqlite
-    #expect(databaseCode { _ = try Database.open(path, options: options) } == .notEncrypted)
+    #expect(try databaseCode { _ = try Database.open(path, options: options) } == .notEncrypted)
     options.engine = .sqlite
     options.key = nil
-    #expect(databaseCode { _ = try Database.open(path, options: options) } == .notEncrypted)
+    #expect(try databaseCode { _ = try Database.open(path, options: options) } == .notEncrypted)
     // A new one is made as with any options.
     try Database.open(directory.path + "/new", options: DatabaseOptions(engine: .lmdb, requireEngine: true))
       .close()
@@ -102,46 +102,47 @@ import Touchstone
     let target = directory.path + "/b"
     if isEncrypted {
       for code in [
-        databaseCode { try Database.convert(path, to: .lmdb, key: wrong) },
-        databaseCode { try Database.convert(path, to: .lmdb, at: target, key: wrong) },
-        databaseCode { try Database.rekey(path, key: wrong, newKey: right) },
-        databaseCode { try Database.rotateKey(path, key: wrong) },
-        databaseCode { try Database.decrypt(path, key: wrong) },
-        databaseCode { try Database.copy(path, to: target, key: wrong) },
+        try databaseCode { try Database.convert(path, to: .lmdb, key: wrong) },
+        try databaseCode { try Database.convert(path, to: .lmdb, at: target, key: wrong) },
+        try databaseCode { try Database.rekey(path, key: wrong, newKey: right) },
+        try databaseCode { try Database.rotateKey(path, key: wrong) },
+        try databaseCode { try Database.decrypt(path, key: wrong) },
+        try databaseCode { try Database.copy(path, to: target, key: wrong) },
       ] { #expect(code == .wrongKey) }
-      #expect(databaseCode { try Database.convert(path, to: .lmdb) } == .keyRequired)
-      #expect(databaseCode { try Database.copy(path, to: target) } == .keyRequired)
-      #expect(databaseCode { try Database.encrypt(path, key: wrong) } == .alreadyEncrypted)
+      #expect(try databaseCode { try Database.convert(path, to: .lmdb) } == .keyRequired)
+      #expect(try databaseCode { try Database.copy(path, to: target) } == .keyRequired)
+      #expect(try databaseCode { try Database.encrypt(path, key: wrong) } == .alreadyEncrypted)
     } else {
-      #expect(databaseCode { try Database.rekey(path, key: right, newKey: wrong) } == .notEncrypted)
-      #expect(databaseCode { try Database.rotateKey(path, key: right) } == .notEncrypted)
-      #expect(databaseCode { try Database.decrypt(path, key: right) } == .notEncrypted)
-      #expect(databaseCode { try Database.convert(path, to: .sqlcipher) } == .keyRequired)
+      #expect(try databaseCode { try Database.rekey(path, key: right, newKey: wrong) } == .notEncrypted)
+      #expect(try databaseCode { try Database.rotateKey(path, key: right) } == .notEncrypted)
+      #expect(try databaseCode { try Database.decrypt(path, key: right) } == .notEncrypted)
+      #expect(try databaseCode { try Database.convert(path, to: .sqlcipher) } == .keyRequired)
     }
     #expect(
-      databaseCode { try Database.convert(path, to: .sqlite, key: right, newKey: wrong) } == .notEncrypted)
-    #expect(databaseCode { try Database.convert(path, to: "none", key: right) } == .unknownEngine)
-    #expect(databaseCode { try Database.convert(directory.path + "/no", to: .lmdb) } == .notFound)
+      try databaseCode { try Database.convert(path, to: .sqlite, key: right, newKey: wrong) } == .notEncrypted
+    )
+    #expect(try databaseCode { try Database.convert(path, to: "none", key: right) } == .unknownEngine)
+    #expect(try databaseCode { try Database.convert(directory.path + "/no", to: .lmdb) } == .notFound)
 
-    func inUse() {
-      #expect(databaseCode { try Database.convert(path, to: .lmdb, key: right) } == .inUse)
+    func inUse() throws {
+      #expect(try databaseCode { try Database.convert(path, to: .lmdb, key: right) } == .inUse)
       if isEncrypted {
-        #expect(databaseCode { try Database.rekey(path, key: right, newKey: wrong) } == .inUse)
-        #expect(databaseCode { try Database.rotateKey(path, key: right) } == .inUse)
-        #expect(databaseCode { try Database.decrypt(path, key: right) } == .inUse)
+        #expect(try databaseCode { try Database.rekey(path, key: right, newKey: wrong) } == .inUse)
+        #expect(try databaseCode { try Database.rotateKey(path, key: right) } == .inUse)
+        #expect(try databaseCode { try Database.decrypt(path, key: right) } == .inUse)
       } else {
-        #expect(databaseCode { try Database.encrypt(path, key: right, engine: .sqlcipher) } == .inUse)
+        #expect(try databaseCode { try Database.encrypt(path, key: right, engine: .sqlcipher) } == .inUse)
       }
     }
     let open = try Database.open(path, options: DatabaseOptions(key: isEncrypted ? right : nil))
-    inUse()
+    try inUse()
     // A copy doesn't mind.
     try Database.copy(path, to: directory.path + "/copied", key: right)
     try open.close()
     let holder = try startChild("hold", path)
     try holder.waitForOutput()
     #expect(holder.outputText == "open\n")
-    inUse()
+    try inUse()
     holder.kill()
     try holder.wait()
     let now = try directory.names("a.touchstone").filter { !$0.hasSuffix("-shm") && !$0.hasSuffix("-wal") }

@@ -18,7 +18,7 @@ import Touchstone
     try Database.rekey(path, key: old, newKey: new)
     #expect(try Data(contentsOf: URL(fileURLWithPath: file)) == data)
     #expect(try directory.names("a.touchstone") == names)
-    #expect(databaseCode { _ = try Database.open(path, options: DatabaseOptions(key: old)) } == .wrongKey)
+    #expect(try databaseCode { _ = try Database.open(path, options: DatabaseOptions(key: old)) } == .wrongKey)
     #expect(try Contents(of: path, key: new) == before)
     // The derivation's parameters can be raised, and are those of the file.
     try Database.rekey(path, key: new, newKey: new, stretching: PassphraseStretching(n: 131_072))

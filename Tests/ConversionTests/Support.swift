@@ -86,16 +86,6 @@ struct Contents: Equatable {
   }
 }
 
-func databaseCode(of body: () throws -> Void) -> DatabaseError.Code? {
-  do {
-    try body()
-    return nil
-  } catch let error as DatabaseError { return error.code } catch {
-    Issue.record("threw \(error), which is no DatabaseError")
-    return nil
-  }
-}
-
 func startChild(_ arguments: String...) throws -> ChildProcess {
   try ChildProcess.start(try #require(childExecutable("conversion-child")), arguments)
 }

@@ -150,7 +150,7 @@ private struct Stop: Error {}
       try database.inBatch {
         try database.save("a", ["n": 1])
         #expect(storageCode { try database.compact() } == .nestedWrite)
-        #expect(databaseCode { try database.close() } == .inUse)
+        #expect(try databaseCode { try database.close() } == .inUse)
         try database.save("b", ["n": 1])
       }
       #expect(try database.documentCount == 2)

@@ -18,6 +18,12 @@ public func options(_ engine: EngineName, durability: Durability = .none) throws
   DatabaseOptions(engine: engine, durability: durability, key: try key(of: engine))
 }
 
+/// The code of the `DatabaseError` that `body` throws, nil when it throws none. Any other error it throws itself.
+public func databaseCode(of body: () throws -> Void) throws -> DatabaseError.Code? {
+  do { try body() } catch let error as DatabaseError { return error.code }
+  return nil
+}
+
 /// Runs `body` with an empty database on an engine, named `test` and in a directory of its own; closes it at the end.
 /// `change` may want other options.
 public func withDatabase(

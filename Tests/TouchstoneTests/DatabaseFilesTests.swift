@@ -3,20 +3,6 @@ import TestSupport
 import Testing
 import Touchstone
 
-private func options(_ engine: EngineName) throws -> DatabaseOptions {
-  DatabaseOptions(engine: engine, key: try Engines.type(engine).encrypts ? .passphrase("open sesame") : nil)
-}
-
-private func code(of body: () throws -> Void) -> DatabaseError.Code? {
-  do {
-    try body()
-    return nil
-  } catch let error as DatabaseError { return error.code } catch {
-    Issue.record("threw \(error), which is no DatabaseError")
-    return nil
-  }
-}
-
 @Suite("A database's files") struct DatabaseFilesTests {
   @Test("what was saved is there after reopening, with the engine that made it", arguments: allEngines)
   func reopening(_ engine: EngineName) throws {
@@ -51,9 +37,9 @@ private func code(of body: () throws -> Void) -> DatabaseError.Code? {
     #expect(first.engine === second.engine)
     try first.save("x", ["n": 1])
     #expect(try second.document("x")?["n"].int == 1)
-    #expect(code { try Database.delete("a", in: directory.path) } == .inUse)
+    #expect(try databaseCode { try Database.delete("a", in: directory.path) } == .inUse)
     try first.close()
-    #expect(code { _ = try first.document("x") } == .closed)
+    #expect(try databaseCode { _ = try first.document("x") } == .closed)
     try first.close()
     #expect(try second.document("x")?["n"].int == 1)
     try second.close()
@@ -81,15 +67,19 @@ private func code(of body: () throws -> Void) -> DatabaseError.Code? {
     let directory = TemporaryDirectory()
     var options = try options(engine)
     options.creation = .openExisting
-    #expect(code { _ = try Database.open("a", in: directory.path, options: options) } == .notFound)
+    #expect(
+      try databaseCode { _ = try Database.open("a", in: directory.path, options: options) } == .notFound)
     #expect(!FileManager.default.fileExists(atPath: directory.path + "/a.touchstone"))
     options.creation = .createNew
     try Database.open("a", in: directory.path, options: options).close()
-    #expect(code { _ = try Database.open("a", in: directory.path, options: options) } == .alreadyExists)
-    #expect(code { try Database.delete("b", in: directory.path) } == .notFound)
-    #expect(code { _ = try Database.open("", in: directory.path, options: options) } == .invalidName)
+    #expect(
+      try databaseCode { _ = try Database.open("a", in: directory.path, options: options) } == .alreadyExists)
+    #expect(try databaseCode { try Database.delete("b", in: directory.path) } == .notFound)
+    #expect(
+      try databaseCode { _ = try Database.open("", in: directory.path, options: options) } == .invalidName)
     options.engine = "no such engine"
-    #expect(code { _ = try Database.open("c", in: directory.path, options: options) } == .unknownEngine)
+    #expect(
+      try databaseCode { _ = try Database.open("c", in: directory.path, options: options) } == .unknownEngine)
   }
 
   @Test("another directory's contents are never taken for a database, nor removed")
@@ -98,8 +88,8 @@ private func code(of body: () throws -> Void) -> DatabaseError.Code? {
     let path = directory.path + "/a.touchstone"
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
     _ = FileManager.default.createFile(atPath: path + "/thesis.txt", contents: Data([1]))
-    #expect(code { _ = try Database.open("a", in: directory.path) } == .notADatabase)
-    #expect(code { try Database.delete("a", in: directory.path) } == .notADatabase)
+    #expect(try databaseCode { _ = try Database.open("a", in: directory.path) } == .notADatabase)
+    #expect(try databaseCode { try Database.delete("a", in: directory.path) } == .notADatabase)
     #expect(FileManager.default.fileExists(atPath: path + "/thesis.txt"))
     // What a creation that didn't end left is made anew.
     try FileManager.default.removeItem(atPath: path + "/thesis.txt")
@@ -121,7 +111,7 @@ private func code(of body: () throws -> Void) -> DatabaseError.Code? {
       (#"{"version":1,"engine":"forestdb","file":"data-1.x"}"#, .unknownEngine),
     ] {
       try Data(text.utf8).write(to: URL(fileURLWithPath: path))
-      #expect(code { _ = try Database.open("a", in: directory.path) } == expected, "\(text)")
+      #expect(try databaseCode { _ = try Database.open("a", in: directory.path) } == expected, "\(text)")
     }
   }
 
@@ -135,14 +125,22 @@ private func code(of body: () throws -> Void) -> DatabaseError.Code? {
     #expect(try !Database.isEncrypted("plain", in: directory.path))
     var options = secret
     options.key = try .passphrase("open barley")
-    #expect(code { _ = try Database.open("secret", in: directory.path, options: options) } == .wrongKey)
+    #expect(
+      try databaseCode { _ = try Database.open("secret", in: directory.path, options: options) } == .wrongKey)
     options.key = nil
-    #expect(code { _ = try Database.open("secret", in: directory.path, options: options) } == .keyRequired)
-    #expect(code { _ = try Database.open("plain", in: directory.path, options: secret) } == .notEncrypted)
-    #expect(code { _ = try Database.open("new", in: directory.path, options: options) } == .keyRequired)
+    #expect(
+      try databaseCode { _ = try Database.open("secret", in: directory.path, options: options) }
+        == .keyRequired)
+    #expect(
+      try databaseCode { _ = try Database.open("plain", in: directory.path, options: secret) }
+        == .notEncrypted)
+    #expect(
+      try databaseCode { _ = try Database.open("new", in: directory.path, options: options) } == .keyRequired)
     options.engine = .sqlite
     options.key = secret.key
-    #expect(code { _ = try Database.open("new2", in: directory.path, options: options) } == .notEncrypted)
+    #expect(
+      try databaseCode { _ = try Database.open("new2", in: directory.path, options: options) }
+        == .notEncrypted)
     // LMDB is the same library with a key and without.
     options.engine = .lmdb
     let keyed = try Database.open("new3", in: directory.path, options: options)
@@ -151,11 +149,13 @@ private func code(of body: () throws -> Void) -> DatabaseError.Code? {
     // A second open in the same process needs the key as well.
     let open = try Database.open("secret", in: directory.path, options: secret)
     options.key = try .passphrase("open barley")
-    #expect(code { _ = try Database.open("secret", in: directory.path, options: options) } == .wrongKey)
+    #expect(
+      try databaseCode { _ = try Database.open("secret", in: directory.path, options: options) } == .wrongKey)
     try open.close()
     let path = directory.path + "/secret.touchstone/key.json"
     try Data("{}".utf8).write(to: URL(fileURLWithPath: path))
-    #expect(code { _ = try Database.open("secret", in: directory.path, options: secret) } == .damaged)
+    #expect(
+      try databaseCode { _ = try Database.open("secret", in: directory.path, options: secret) } == .damaged)
   }
 
   @Test("a database open for reading only refuses writes", arguments: allEngines)
@@ -172,9 +172,10 @@ private func code(of body: () throws -> Void) -> DatabaseError.Code? {
       try database.save("y", [:])
       Issue.record("a write went through")
     } catch let error as StorageError { #expect(error.code == .readOnly) }
-    #expect(code { try database.compact() } == .readOnly)
+    #expect(try databaseCode { try database.compact() } == .readOnly)
     try database.close()
-    #expect(code { _ = try Database.open("b", in: directory.path, options: options) } == .notFound)
+    #expect(
+      try databaseCode { _ = try Database.open("b", in: directory.path, options: options) } == .notFound)
   }
 
   @Test("compaction gives space back, and writers go on afterwards", arguments: allEngines)

@@ -6,18 +6,9 @@ import Touchstone
 
 /// Several opens of one path in a process, and what each of them may do.
 @Suite("Opens that share a database") struct SharedOpensTests {
-  private func code(of body: () throws -> Void) -> DatabaseError.Code? {
-    do {
-      try body()
-      return nil
-    } catch let error as DatabaseError { return error.code } catch {
-      Issue.record("threw \(error), which is no DatabaseError")
-      return nil
-    }
-  }
-
   /// Everything that writes is refused.
-  private func expectReadOnly(_ database: Database, sourceLocation: SourceLocation = #_sourceLocation) {
+  private func expectReadOnly(_ database: Database, sourceLocation: SourceLocation = #_sourceLocation) throws
+  {
     #expect(database.isReadOnly, sourceLocation: sourceLocation)
     let writes: [(String, () throws -> Void)] = [
       ("save", { try database.save("new", ["n": 1]) }),
@@ -42,8 +33,8 @@ import Touchstone
         #expect(error.code == .readOnly, "\(name)", sourceLocation: sourceLocation)
       } catch { Issue.record("\(name) threw \(error)", sourceLocation: sourceLocation) }
     }
-    #expect(code { try database.compact() } == .readOnly, sourceLocation: sourceLocation)
-    #expect(code { try database.delete() } == .readOnly, sourceLocation: sourceLocation)
+    #expect(try databaseCode { try database.compact() } == .readOnly, sourceLocation: sourceLocation)
+    #expect(try databaseCode { try database.delete() } == .readOnly, sourceLocation: sourceLocation)
   }
 
   @Test("one that only reads stays so beside one that writes", arguments: allEngines)
@@ -55,7 +46,7 @@ import Touchstone
     options.isReadOnly = true
     let reader = try Database.open("a", in: directory.path, options: options)
     #expect(!writer.isReadOnly)
-    expectReadOnly(reader)
+    try expectReadOnly(reader)
     await #expect(throws: StorageError.self) { try await reader.write { try $0.save("y", ["n": 1]) } }
     try writer.save("x", ["n": 2])
     #expect(try reader.document("x")?["n"].int == 2)
@@ -63,9 +54,9 @@ import Touchstone
     try writer.close()
     // It is the last one by now.
     #expect(try reader.document("x")?["n"].int == 2)
-    expectReadOnly(reader)
+    try expectReadOnly(reader)
     try reader.close()
-    #expect(code { try reader.delete() } == .readOnly)
+    #expect(try databaseCode { try reader.delete() } == .readOnly)
     #expect(Database.exists("a", in: directory.path))
   }
 
@@ -82,7 +73,7 @@ import Touchstone
     let reader = try Database.open("a", in: directory.path, options: reading)
     let told = CountingSemaphore()
     let token = try reader.observe { _ in told.signal() }
-    expectReadOnly(reader)
+    try expectReadOnly(reader)
     let before = try FileManager.default.contentsOfDirectory(atPath: reader.path)
     // It waits for a read that is going on.
     let opened = Lock<Database?>(nil)
@@ -109,7 +100,7 @@ import Touchstone
     #expect(try reader.document("x")?["n"].int == 2)
     #expect(try reader.contents(of: blob) == [1, 2, 3])
     #expect(try reader.query("SELECT n FROM _ WHERE n = 2").run().count == 1)
-    expectReadOnly(reader)
+    try expectReadOnly(reader)
     token.cancel()
     try reader.close()
     try writer.save("y", ["n": 3])
@@ -136,7 +127,8 @@ import Touchstone
       #expect(try snapshot.documentCount == 1)
     }
     options.key = try .raw([UInt8](repeating: 8, count: 32))
-    #expect(code { _ = try Database.open("a", in: directory.path, options: options) } == .wrongKey)
+    #expect(
+      try databaseCode { _ = try Database.open("a", in: directory.path, options: options) } == .wrongKey)
     #expect(try reader.document("x")?["n"].int == 1)
     try reader.close()
   }
@@ -178,7 +170,7 @@ import Touchstone
     let database = try Database.open("a", in: directory.path, options: options)
     try database.save("x", ["n": 1])
     let second = try Database.open("a", in: directory.path, options: options)
-    #expect(code { try database.delete() } == .inUse)
+    #expect(try databaseCode { try database.delete() } == .inUse)
     try database.save("x", ["n": 2])
     try second.close()
     try database.read { (snapshot: DocumentSnapshot) throws -> Void in
@@ -186,7 +178,7 @@ import Touchstone
       #expect(try snapshot.document("x")?["n"].int == 2)
     }
     try database.inBatch { () throws -> Void in
-      #expect(code { try database.delete() } == .inUse)
+      #expect(try databaseCode { try database.delete() } == .inUse)
       try database.save("x", ["n": 3])
     }
     #expect(try database.document("x")?["n"].int == 3)
@@ -196,7 +188,7 @@ import Touchstone
     #expect(told.wait(seconds: 30))
     token.cancel()
     try database.delete()
-    #expect(code { _ = try database.document("x") } == .closed)
+    #expect(try databaseCode { _ = try database.document("x") } == .closed)
     #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == [])
   }
 
@@ -204,17 +196,20 @@ import Touchstone
   func parents() throws {
     let directory = TemporaryDirectory()
     var options = DatabaseOptions()
-    #expect(code { _ = try Database.open("b/c/a", in: directory.path) } == .noParentDirectory)
+    #expect(try databaseCode { _ = try Database.open("b/c/a", in: directory.path) } == .noParentDirectory)
     #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == [])
     options.creation = .openExisting
     options.makesParents = true
-    #expect(code { _ = try Database.open("b/c/a", in: directory.path, options: options) } == .notFound)
+    #expect(
+      try databaseCode { _ = try Database.open("b/c/a", in: directory.path, options: options) } == .notFound)
     options.creation = .openOrCreate
     let database = try Database.open("b/c/a", in: directory.path, options: options)
     let again = try Database.open(directory.path + "/b/c/a", options: options)
     #expect(again.engine === database.engine)
     try again.close()
-    #expect(code { try Database.copy(database.path, to: "d/a", in: directory.path) } == .noParentDirectory)
+    #expect(
+      try databaseCode { try Database.copy(database.path, to: "d/a", in: directory.path) }
+        == .noParentDirectory)
     try database.delete()
   }
 
@@ -223,10 +218,10 @@ import Touchstone
     arguments: ["", ".", "..", "/", "a/.", "a/..", "./", ".touchstone", "..touchstone", "a/...touchstone"])
   func names(_ name: String) throws {
     let directory = TemporaryDirectory()
-    #expect(code { _ = try Database.open(name, in: directory.path) } == .invalidName)
-    #expect(code { try Database.delete(name, in: directory.path) } == .invalidName)
+    #expect(try databaseCode { _ = try Database.open(name, in: directory.path) } == .invalidName)
+    #expect(try databaseCode { try Database.delete(name, in: directory.path) } == .invalidName)
     #expect(!Database.exists(name, in: directory.path))
-    #expect(code { _ = try Database.open("a", in: "") } == .invalidName)
+    #expect(try databaseCode { _ = try Database.open("a", in: "") } == .invalidName)
     #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == [])
   }
 }
