@@ -18,7 +18,7 @@ struct Backup {
     }
     try removeHusks(partial)
     result = sync(partial)
-    if result == 0 { result = publish(partial) }
+    if result == 0 { result = NewFileName.take(path, for: partial) }
     if result == EEXIST { throw exists() }
     if result == 0 { result = FilePath.syncFolder(of: path) }
     if result != 0 { throw failed(result) }
@@ -38,16 +38,6 @@ struct Backup {
     guard descriptor >= 0 else { return errno }
     defer { close(descriptor) }
     return fsync(descriptor) == 0 ? 0 : errno
-  }
-
-  /// Gives the copy its name, unless there is a file of that name by now.
-  private func publish(_ partial: String) -> Int32 {
-    if link(partial, path) == 0 { return 0 }
-    let failure = errno
-    guard failure == EPERM || failure == EOPNOTSUPP || failure == ENOSYS else { return failure }
-    // A file system without hard links.
-    if FilePath.exists(path) { return EEXIST }
-    return rename(partial, path) == 0 ? 0 : errno
   }
 
   /// Removes from the copy what dropped keyspaces have left. Nobody else knows the file.

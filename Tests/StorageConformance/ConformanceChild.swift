@@ -36,6 +36,7 @@ public enum ConformanceChild {
       case "conformance": try child.conformance()
       case "fuzz": try child.fuzz()
       case "hold": try child.hold()
+      case "leave": try child.leave()
       case "create": try child.create(isNew: false)
       case "create-new": try child.create(isNew: true)
       default: throw ConformanceFailure("unknown command “\(arguments[1])”")

@@ -97,7 +97,27 @@ extension ConformanceSuite {
       }
       try expectEqual(FileState.all(in: suite.directory), before, "the directory, after an open that failed")
     },
+
+    Behaviour("an open for reading has the commits of a killed writer, and leaves its files", needs: [.child])
+    { suite in
+      let path = suite.path("main")
+      let child = try suite.startChild("leave", [path, "\(killedCommits)"])
+      try expectEqual(try child.wait(), .signalled(SIGKILL), "the writer's end")
+      let before = try FileState.all(in: suite.directory)
+      for _ in 0..<3 {
+        try suite.withEngine("main", suite.options(creation: .openExisting, isReadOnly: true)) { engine in
+          try engine.read { transaction in
+            try expectEqual(transaction.count(of: transaction.known("k")), killedCommits, "entries")
+          }
+          try expectEqual(engine.maintenance.checkIntegrity(), [], "faults")
+        }
+        try expectEqual(FileState.all(in: suite.directory), before, "the directory")
+      }
+    },
   ]
+
+  /// Fewer than a log is written back after.
+  private static let killedCommits = 40
 
   /// Lets processes run a command on one path as much at the same time as can be, and returns what each says.
   private func race(_ command: String, _ path: String, _ count: Int) throws -> [[String]] {
@@ -155,7 +175,7 @@ private struct FileState: Equatable, CustomStringConvertible {
   let name: String
   let inode: UInt64
   let count: Int
-  /// Nil for the file of LMDB's locks, in which readers have places while they read.
+  /// Nil for what is made anew by whoever opens first after a crash: the file of LMDB's locks, the index of SQLite's log.
   let bytes: Data?
 
   /// Every file of a directory.
@@ -167,8 +187,8 @@ private struct FileState: Equatable, CustomStringConvertible {
       }
       return FileState(
         name: name, inode: UInt64(status.st_ino),
-        count: Int(status.st_size),
-        bytes: name.hasSuffix("-lock")
+        count: name.hasSuffix("-shm") ? 0 : Int(status.st_size),
+        bytes: name.hasSuffix("-lock") || name.hasSuffix("-shm")
           ? nil : try Data(contentsOf: URL(fileURLWithPath: "\(directory)/\(name)")))
     }
   }
@@ -184,6 +204,15 @@ extension Child {
     _ = try snapshot.keyspaces()
     say("holding")
     withExtendedLifetime(snapshot) { while true { pause() } }
+  }
+
+  /// `leave PATH COUNT` makes a file, puts an entry in each of so many commits, and kills itself.
+  func leave() throws {
+    let opened = try engine.open(arguments[0], options(creation: .createNew))
+    for number in 0..<(Int(arguments[1]) ?? 0) {
+      try opened.write { try $0.put("\(number)", "x", in: $0.createKeyspace("k", shape: .documents)) }
+    }
+    kill(getpid(), SIGKILL)
   }
 
   /// `create PATH NUMBER START` opens or makes the file once START is there, and puts an entry of its own. `create-new`

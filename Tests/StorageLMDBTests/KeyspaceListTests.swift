@@ -92,6 +92,42 @@ struct KeyspaceListTests {
     try expect(0..<1_000)
   }
 
+  /// More snapshots than the pool keeps.
+  private static let many = 120
+
+  @Test("snapshots beyond the pool share what is known of 1,000 keyspaces") func snapshots() throws {
+    let engine = try openEncrypted(path)
+    try make(1_000, in: engine)
+    // Twice: the second time those are begun anew that the pool let go.
+    for _ in 0..<2 {
+      let snapshots = try (0..<Self.many).map { _ in try engine.file.beginRead() }
+      let (state, catalog) = (snapshots[0].state, snapshots[0].outer.slot.catalog)
+      #expect(state.table.items.count == 1_000)
+      for snapshot in snapshots {
+        #expect(snapshot.state === state && snapshot.outer.slot.catalog === catalog)
+        snapshot.end()
+      }
+    }
+    try engine.close()
+  }
+
+  @Test("so they do of a file that isn't encrypted") func plainSnapshots() throws {
+    let engine = try open(directory.file())
+    try engine.write { transaction in
+      for number in 0..<1_000 { _ = try transaction.createKeyspace("k\(number)", shape: .entries) }
+    }
+    for _ in 0..<2 {
+      let snapshots = try (0..<Self.many).map { _ in try engine.environment.beginRead() }
+      let catalog = try #require(snapshots[0].slot.catalog)
+      #expect(catalog.items.count == 1_000)
+      for snapshot in snapshots {
+        #expect(snapshot.slot.catalog === catalog)
+        snapshot.end()
+      }
+    }
+    try engine.close()
+  }
+
   @Test("a list in chunks, as older releases wrote it, is read and replaced") func olderFiles() throws {
     var engine = try openEncrypted(path)
     try make(60, in: engine)

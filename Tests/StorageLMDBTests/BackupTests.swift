@@ -1,0 +1,31 @@
+import Foundation
+import Storage
+import TestSupport
+import Testing
+
+@testable import StorageLMDB
+
+/// How copies of LMDB's files get their names.
+@Suite("Copies of LMDB's files") struct BackupTests {
+  let directory = TemporaryDirectory()
+
+  @Test("a backup is made where there are no hard links, once", arguments: [true, false])
+  func withoutHardLinks(_ exclusiveRenames: Bool) throws {
+    var abilities = NewFileName.Abilities()
+    abilities.hardLinks = false
+    abilities.exclusiveRenames = exclusiveRenames
+    let engine = try open(directory.file())
+    let keyspace = try engine.write { try $0.createKeyspace("k", shape: .documents) }
+    let copy = directory.file("copy.mdb")
+    try NewFileName.$abilities.withValue(abilities) {
+      try engine.backup(to: copy)
+      try engine.write { try $0.put(bytes("later"), [1], in: keyspace) }
+      #expect(try code { try engine.backup(to: copy) } == .alreadyExists)
+    }
+    try engine.close()
+    #expect(try directory.names() == ["copy.mdb", "main.mdb", "main.mdb-lock"])
+    let copied = try open(copy, .openExisting)
+    #expect(try copied.read { try $0.count(of: keyspace) } == 0)
+    try copied.close()
+  }
+}
