@@ -115,9 +115,9 @@ extension SQLiteEngine {
         defer { connection.close() }
         // The library builds the new file aside: not in memory, which may be smaller.
         try connection.execute("PRAGMA temp_store = FILE; VACUUM;")
-        // What the log holds goes into the file, and both are cut, unless a snapshot needs the log: then the
-        // next checkpoint does.
-        connection.waitWhenBusy(upTo: .zero)
+        // What the log holds goes into the file, and both are cut, unless a snapshot goes on needing the log: then
+        // the next checkpoint does.
+        connection.waitWhenBusy(upTo: Checkpoints.patience)
         do {
           try connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
         } catch let error as SQLiteError where error.code == SQLITE_BUSY || error.code == SQLITE_LOCKED {}

@@ -15,23 +15,37 @@ extension OpenDatabase {
     guard !store.isInBatch else {
       throw StorageError(.nestedWrite, "a database can't be compacted inside a batch", path: directory.path)
     }
-    try maintenance.withLock { _ in
-      if try store.engine.maintenance.compactsInPlace {
-        try store.dropReplacedBodies()
-        try store.refreshIndexStatistics()
-        let removal = try store.beginBlobRemoval()
-        try store.withoutBackground { try store.engine.maintenance.compact() }
-        if let removal { try store.finish(removal) }
-        return
-      }
-      try lock.takeAlone(orShare: true)
-      defer { try? lock.share() }
+    try replacing {
       try store.dropReplacedBodies()
       try store.refreshIndexStatistics()
       let removal = try store.beginBlobRemoval()
-      try replaceFile()
+      try rewriteFile()
       if let removal { try store.finish(removal) }
     }
+  }
+
+  /// Gives unused space back to the file system, and drops nothing.
+  func makeFileSmaller() throws {
+    try replacing { try rewriteFile() }
+  }
+
+  /// Runs `body`, which calls `rewriteFile()`. Throws `inUse` when the engine needs the files for itself for that and
+  /// another process has the database open, and `closed` when it was closed.
+  private func replacing(_ body: () throws -> Void) throws {
+    try maintenance.withLock { _ in
+      guard OpenDatabase.paths.withLock(directory.path, { _ in opens > 0 }) else {
+        throw DatabaseError(.closed, "the database was closed", path: directory.path)
+      }
+      if try store.engine.maintenance.compactsInPlace { return try body() }
+      try lock.takeAlone(orShare: true)
+      defer { try? lock.share() }
+      try body()
+    }
+  }
+
+  private func rewriteFile() throws {
+    guard try store.engine.maintenance.compactsInPlace else { return try replaceFile() }
+    try store.withoutBackground { try store.engine.maintenance.compact() }
   }
 
   /// Removes the blobs that no revision names, without touching the engine's file.

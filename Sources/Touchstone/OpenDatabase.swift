@@ -27,7 +27,7 @@ final class OpenDatabase: Sendable {
   /// What checks read of the engine's files.
   let heldFiles = HeldFiles()
   /// What the database does by itself. Set once, at the opening.
-  private nonisolated(unsafe) var upkeep: Upkeep?
+  private(set) nonisolated(unsafe) var upkeep: Upkeep?
   /// The one thread of asynchronous writes.
   let asyncWriter = Workers()
 
@@ -123,7 +123,7 @@ final class OpenDatabase: Sendable {
 
   private func startUpkeep() throws {
     let upkeep = Upkeep(
-      store, options.compaction, compactFile: { [weak self] in try self?.compact() },
+      store, options.compaction, makeFileSmaller: { [weak self] in try self?.makeFileSmaller() },
       collectBlobs: { [weak self] in try self?.collectBlobs() })
     self.upkeep = upkeep
     try upkeep.start()

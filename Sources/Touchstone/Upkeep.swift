@@ -1,3 +1,4 @@
+import Dispatch
 import Documents
 import Storage
 
@@ -14,6 +15,9 @@ final class Upkeep: DocumentUpkeep {
   /// The longest sleep, in seconds (30 years): a timer can't be set further.
   private static let longestSleep = 1e9
 
+  /// Its jobs only have others begin.
+  private static let later = DispatchQueue(label: "touchstone.upkeep")
+
   private struct State {
     var isClosed = false
     var isTiming = false
@@ -29,18 +33,19 @@ final class Upkeep: DocumentUpkeep {
   private let compactor = Workers()
   private let store: DocumentStore
   private let policy: CompactionPolicy
-  private let compactFile: @Sendable () throws -> Void
+  private let makeFileSmaller: @Sendable () throws -> Void
   private let collectBlobs: @Sendable () throws -> Void
   /// `DocumentStore.removedBodyCount` when blobs were collected last. Used by `look()` alone.
   private nonisolated(unsafe) var removedAtCollection: UInt64 = 0
 
   init(
-    _ store: DocumentStore, _ policy: CompactionPolicy, compactFile: @escaping @Sendable () throws -> Void,
+    _ store: DocumentStore, _ policy: CompactionPolicy,
+    makeFileSmaller: @escaping @Sendable () throws -> Void,
     collectBlobs: @escaping @Sendable () throws -> Void
   ) {
     self.store = store
     self.policy = policy
-    self.compactFile = compactFile
+    self.makeFileSmaller = makeFileSmaller
     self.collectBlobs = collectBlobs
   }
 
@@ -48,8 +53,19 @@ final class Upkeep: DocumentUpkeep {
   func start() throws {
     store.upkeep = self
     if try store.expirationCount > 0 { expirationWasSet(.min) }
-    // What earlier opens left to be done.
-    if policy.freePages != nil { manyChangesWereMade() }
+    // What earlier opens left to be done: later, for many an open is short.
+    if policy.freePages != nil, fileBytes >= policy.minimumFreeBytes {
+      let seconds = min(max(0, policy.quietSeconds), Upkeep.longestSleep)
+      Upkeep.later.asyncAfter(deadline: .now() + .nanoseconds(Int(seconds * 1e9))) { [weak self] in
+        self?.manyChangesWereMade()
+      }
+    }
+  }
+
+  /// The size of the engine's file; 0 when there is none.
+  private var fileBytes: Int {
+    var status = stat()
+    return stat(store.engine.location, &status) == 0 ? Int(status.st_size) : 0
   }
 
   /// Ends. Called when the engine has been closed.
@@ -136,6 +152,13 @@ final class Upkeep: DocumentUpkeep {
     if starts { compactor.enqueue { self.look() } }
   }
 
+  /// Waits until what was asked for by now is done: for tests.
+  func waitForLooks() {
+    let done = CountingSemaphore()
+    compactor.enqueue { done.signal() }
+    done.wait()
+  }
+
   private func look() {
     repeat {
       state.withLock { $0.looksAgain = false }
@@ -169,16 +192,12 @@ final class Upkeep: DocumentUpkeep {
       let (statistics, before) = try store.inBackground {
         (try store.engine.maintenance.statistics(), try self.progress)
       }
-      let free = Double(statistics.freePages)
-      guard free > share * Double(statistics.totalPages),
-        statistics.freePages * statistics.pageBytes >= policy.minimumFreeBytes
+      let free = statistics.freePages
+      guard Double(free) > share * Double(statistics.totalPages),
+        free * statistics.pageBytes >= policy.minimumFreeBytes,
+        (statistics.totalPages - free) * statistics.pageBytes <= policy.maximumCopiedBytes
       else { return }
-      if try isQuiet(since: before) {
-        try compactFile()
-        // It has collected them.
-        removedAtCollection = before.removed
-        return
-      }
+      if try isQuiet(since: before) { return try makeFileSmaller() }
       if state.withLock({ $0.isClosed || $0.looksAgain }) { return }
     }
   }

@@ -91,6 +91,71 @@ import Testing
     }
   }
 
+  /// What `DatabaseOptions` begins with, but for the wait.
+  private static func standard(_ change: (inout CompactionPolicy) -> Void = { _ in }) -> CompactionPolicy {
+    var policy = CompactionPolicy.standard
+    policy.quietSeconds = 0.02
+    change(&policy)
+    return policy
+  }
+
+  /// Saves 1,200 documents of so many bytes and purges all but twelve.
+  private func fillAndPurge(_ database: Database, bytes: Int = 16_000) throws {
+    let text = String(repeating: "some ", count: bytes / 5)
+    try database.inBatch { for n in 0..<1_200 { try database.save("doc\(n)", ["text": .string(text)]) } }
+    try database.inBatch { for n in 12..<1_200 { try database.purge("doc\(n)") } }
+  }
+
+  @Test("by default the file becomes small when most of it was purged", arguments: allEngines)
+  func byDefault(_ engine: EngineName) throws {
+    try withDatabase(engine, { $0.compaction = Self.standard() }) { database in
+      try fillAndPurge(database)
+      try eventually { try database.engine.maintenance.statistics().fileBytes < 1 << 20 }
+      #expect(try database.documentCount == 12)
+      #expect(try storageFaults(database) == [])
+    }
+  }
+
+  @Test("what an earlier open left is done after the next", arguments: allEngines)
+  func afterOpening(_ engine: EngineName) throws {
+    try withTemporaryDirectory { directory in
+      var options = try options(engine)
+      options.compaction = .off
+      var database = try Database.open("test", in: directory, options: options)
+      try fillAndPurge(database)
+      try database.close()
+      options.compaction = Self.standard()
+      database = try Database.open("test", in: directory, options: options)
+      try eventually { try database.engine.maintenance.statistics().fileBytes < 1 << 20 }
+      try database.close()
+    }
+  }
+
+  @Test("a small file stays as it is, and one with much to copy", arguments: allEngines)
+  func limits(_ engine: EngineName) throws {
+    let much = Self.standard { ($0.minimumFreeBytes, $0.maximumCopiedBytes) = (1 << 18, 1 << 15) }
+    for policy in [Self.standard(), much] {
+      try withDatabase(engine, { $0.compaction = policy }) { database in
+        try fillAndPurge(database, bytes: 4_000)
+        database.open.upkeep?.waitForLooks()
+        let statistics = try database.engine.maintenance.statistics()
+        #expect(statistics.freePages * 2 > statistics.totalPages)
+        #expect(statistics.freePages * statistics.pageBytes > 1 << 21)
+      }
+    }
+  }
+
+  @Test("a smaller file keeps the bodies of the latest revisions", arguments: allEngines)
+  func keepsBodies(_ engine: EngineName) throws {
+    try withDatabase(engine, { $0.compaction = Self.standard { $0.minimumFreeBytes = 1 << 20 } }) {
+      database in
+      try database.save("doc0", ["n": 1])
+      try fillAndPurge(database, bytes: 4_000)
+      try eventually { try database.engine.maintenance.statistics().fileBytes < 1 << 20 }
+      #expect(try database.store.bodyCounts().replaced == 1)
+    }
+  }
+
   @Test("with the policy off nothing happens by itself")
   func off() throws {
     try withDatabase(.lmdb, { $0.compaction = .off }) { database in
