@@ -7,6 +7,8 @@
 //   documents-child hold ENGINE DIRECTORY               opens, prints "open", and waits until it is killed
 //   documents-child churn ENGINE DIRECTORY SECONDS      saves and compacts again and again; what it couldn't do
 //                                                       because the database was in use doesn't matter
+//   documents-child read ENGINE DIRECTORY               prints "ID REVISION JSON" of each document, every entry
+//                                                       compared with its checksum, and "whole" at last
 
 import Touchstone
 
@@ -25,6 +27,7 @@ func run(_ arguments: [String]) throws {
   var options = DatabaseOptions(engine: engine)
   if try Engines.type(engine).encrypts { options.key = try .raw([UInt8](repeating: 7, count: 32)) }
   if arguments[0] == "batches" { options.revisionsPerBlock = 2 }
+  if arguments[0] == "read" { options.verifiesChecksums = true }
   let database = try Database.open("test", in: arguments[2], options: options)
   switch arguments[0] {
   case "write":
@@ -84,6 +87,15 @@ func run(_ arguments: [String]) throws {
   case "hold":
     say("open")
     while true { pause() }
+  case "read":
+    try database.read { snapshot in
+      try snapshot.forEachDocument(order: .ascending) { view in
+        say("\(view.id) \(try view.revisionID()) \(try view.document().json())")
+        return true
+      }
+    }
+    try database.close()
+    say("whole")
   case "churn":
     let end = time(nil) + (Int(arguments[3]) ?? 1)
     var saved = 0
