@@ -1,3 +1,4 @@
+import Documents
 import Foundation
 import Storage
 import StorageConformance
@@ -162,30 +163,25 @@ private struct Stop: Error {}
         return try snapshot.documentCount
       }
       #expect(runs == 3 && count == 23)
-      // What collects its answer begins again by itself. A writer commits once for each round of a reader, so that no read
-      // expires as often as it begins again, however slowly it runs.
+      // What collects its answer begins again by itself: in each turn fewer commits are made than it has attempts, so
+      // that it ends however slowly it runs.
       let failures = Lock<[String]>([])
-      let rounds = CountingSemaphore()
-      onThreads(3) { thread in
-        do {
-          for number in 0..<50 {
+      for turn in 0..<10 {
+        onThreads(3) { thread in
+          do {
             if thread == 0 {
-              for _ in 0..<2 {
-                rounds.wait()
-                try database.save("doc\(number % 20)", ["n": .int(Int64(number))])
+              for number in 1..<DocumentStore.defaultAttempts {
+                try database.save("doc\(number)", ["n": .int(Int64(turn))])
               }
             } else {
-              rounds.signal()
-              _ = try database.documents()
-              _ = try database.changes()
-              _ = try database.revisions(of: "doc3")
-              _ = try database.document("doc4")
+              for _ in 0..<5 {
+                _ = try database.documents()
+                _ = try database.changes()
+                _ = try database.revisions(of: "doc3")
+                _ = try database.document("doc4")
+              }
             }
-          }
-        } catch {
-          failures.withLock { $0.append("\(error)") }
-          // Whoever ends early leaves nobody waiting.
-          for _ in 0..<50 { rounds.signal() }
+          } catch { failures.withLock { $0.append("\(error)") } }
         }
       }
       #expect(failures.withLock { $0 } == [])
