@@ -8,9 +8,6 @@ extension BlobStore {
   /// syncing its files is the caller's.
   @discardableResult
   public func copyAll(to target: BlobStore, onProgress: (Int) throws -> Void = { _ in }) throws -> Int {
-    let buffer = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: SealedFormat.chunkBytes * 4, alignment: 16)
-    defer { buffer.deallocate() }
     var copied = 0
     for file in try files().sorted(by: { $0.name < $1.name }) {
       let reader: BlobReader
@@ -23,12 +20,7 @@ extension BlobStore {
       }
       guard try !target.contains(reader.digest) else { continue }
       let writer = try target.makeWriter()
-      while true {
-        let count = try reader.read(into: buffer)
-        guard count > 0 else { break }
-        try writer.write(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-        try onProgress(count)
-      }
+      try writer.write(contentsOf: reader, onProgress: onProgress)
       let stored = try writer.finish()
       guard stored.digest == reader.digest, try target.install(stored.digest) == .installed else {
         throw StorageError(

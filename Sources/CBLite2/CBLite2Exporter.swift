@@ -175,13 +175,7 @@ public final class CBLite2Exporter {
     do {
       let reader = try source.open(digest)
       let writer = try target.makeWriter()
-      let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 16)
-      defer { buffer.deallocate() }
-      while true {
-        let count = try reader.read(into: buffer)
-        guard count > 0 else { break }
-        try writer.write(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-      }
+      try writer.write(contentsOf: reader)
       let stored = try writer.finish()
       guard stored.digest == digest, try target.install(digest) == .installed else {
         throw StorageError(.damaged, "the blob has another digest", path: directory)

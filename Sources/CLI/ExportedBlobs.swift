@@ -67,13 +67,7 @@ struct ExportedBlobs {
   private static func copy(
     _ reader: BlobReader, to writer: BlobWriter, _ body: (StoredBlob) throws -> Void
   ) throws {
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 16)
-    defer { buffer.deallocate() }
-    while true {
-      let count = try reader.read(into: buffer)
-      guard count > 0 else { break }
-      try writer.write(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-    }
+    try writer.write(contentsOf: reader)
     try body(writer.finish())
   }
 
