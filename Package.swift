@@ -222,6 +222,12 @@ let package = Package(
   cxxLanguageStandard: .cxx17
 )
 
+// Tests are many and run once: optimizing them takes longer than it saves. What they test and compare with is optimized.
+for target in package.targets where target.type == .test {
+  let unoptimized = SwiftSetting.unsafeFlags(["-Onone"], .when(configuration: .release))
+  target.swiftSettings = (target.swiftSettings ?? []) + [unoptimized]
+}
+
 if let testTargets {
   package.targets.removeAll { $0.type == .test && !testTargets.contains($0.name) }
 }

@@ -58,11 +58,13 @@ struct ArrivalScheduleTests {
     let time = Time()
     let schedule = ArrivalSchedule(begin: time.now, rate: 500)
     let histogram = run(schedule, 20, time) { _ in 1_000 }
-    #expect(time.begins == (0..<20).map { 1_000_000 + UInt64($0) * 2_000_000 })
+    let begins: [UInt64] = (0..<20).map { 1_000_000 + $0 * 2_000_000 }
+    #expect(time.begins == begins)
     #expect(histogram.maximum == 1_000)
     let shared = ArrivalSchedule(begin: 0, rate: 1_000, threads: 2)
     let all = (0..<10).flatMap { index in (0..<2).map { shared.start(index, thread: $0) } }
-    #expect(all == (0..<20).map { UInt64($0) * 1_000_000 })
+    let expected: [UInt64] = (0..<20).map { $0 * 1_000_000 }
+    #expect(all == expected)
   }
 
   @Test func waitingEndsNoEarlierThanAsked() {

@@ -29,7 +29,8 @@ import Testing
       #expect(report["verifiedDocuments"] as? Int == 30)
       for name in ["documents", "tombstones", "conflicts", "revisions", "bodies", "localDocuments"] {
         let count = try #require(report[name] as? [String: Int])
-        #expect(count["read"] == ["carried", "skipped", "unwanted"].reduce(0) { $0 + (count[$1] ?? 0) })
+        let ways = ["carried", "skipped", "unwanted"].map { count[$0] ?? 0 }
+        #expect(count["read"] == ways.reduce(0, +))
       }
       let files = try #require(report["attachments"] as? [String: Any])
       #expect(files["read"] as? Int ?? 0 > 0 && files["read"] as? Int == files["carried"] as? Int)

@@ -185,8 +185,10 @@ private struct Stop: Error {}
     try withDatabase(engine) { database in
       for number in 1...30 { try database.save("a", ["n": .int(Int64(number))]) }
       var revisions = try #require(try database.revisions(of: "a"))
-      #expect(revisions.map(\.id.generation) == (11...30).reversed().map { UInt64($0) })
-      #expect(revisions.compactMap { $0.body?["n"] } == (11...30).reversed().map { .int(Int64($0)) })
+      let generations: [UInt64] = (11...30).reversed()
+      #expect(revisions.map(\.id.generation) == generations)
+      let numbers: [JSONValue] = (11...30).reversed().map { .int($0) }
+      #expect(revisions.compactMap { $0.body?["n"] } == numbers)
       #expect(revisions.filter(\.isLeaf).count == 1)
       #expect(revisions.last?.parent == nil)
       #expect(revisions.first?.parent == revisions[1].id)

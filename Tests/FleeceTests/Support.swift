@@ -7,8 +7,10 @@ import Testing
 
 /// Bytes from hexadecimal digits; spaces are ignored.
 func hex(_ text: String) -> [UInt8] {
-  let digits = text.compactMap(\.hexDigitValue)
-  return stride(from: 0, to: digits.count - 1, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
+  let digits = text.compactMap { $0.hexDigitValue.map { UInt8($0) } }
+  return stride(from: 0, to: digits.count - 1, by: 2).map { (index: Int) -> UInt8 in
+    digits[index] << 4 | digits[index + 1]
+  }
 }
 
 func hexText(_ bytes: [UInt8]) -> String {

@@ -53,13 +53,9 @@ extension ConformanceSuite {
       let (bytes, content) = try suite.soundFile()
       var generator = SeededGenerator(seed: suite.seed)
       let page = try suite.withEngine { try $0.maintenance.statistics().pageBytes }
-      var sizes = [
-        1, 15, 16, 99, 100, 511, 512, 513, 1_000, page - 1, page, page + 1, 2 * page - 1, 2 * page,
-        2 * page + 1,
-        3 * page, bytes.count / 4, bytes.count / 2, bytes.count * 3 / 4, bytes.count - page - 1,
-        bytes.count - page,
-        bytes.count - page + 1, bytes.count - 1,
-      ]
+      var sizes = [1, 15, 16, 99, 100, 511, 512, 513, 1_000, bytes.count - 1]
+      sizes += [page, 2 * page, bytes.count - page].flatMap { [$0 - 1, $0, $0 + 1] }
+      sizes += [3 * page, bytes.count / 4, bytes.count / 2, bytes.count * 3 / 4]
       sizes += (0..<(suite.isLong ? 500 : 15)).map { _ in 1 + generator.below(bytes.count - 1) }
       let files = sizes.map { Variant("the first \($0) of \(bytes.count) bytes", Array(bytes[..<$0])) }
       var found = try suite.probe(files, "checked")

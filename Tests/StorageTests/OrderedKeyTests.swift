@@ -177,8 +177,11 @@ private let nastyNumbers: [Value] = {
       values += [.integer(value), .integer(0 &- value)]
     }
   }
-  values += [Int64.min, .min + 1, .max, .max - 1].map { .integer($0) }
-  values += [UInt64.max, .max - 1, 1 << 63, 1 << 63 + 1, (1 << 53) + 1, 0].map { .unsigned($0) }
+  let integers: [Int64] = [.min, .min + 1, .max, .max - 1]
+  values += integers.map { .integer($0) }
+  let highest: UInt64 = 1 << 63
+  let unsigned: [UInt64] = [.max, .max - 1, highest, highest + 1, 1 << 53 + 1, 0]
+  values += unsigned.map { .unsigned($0) }
   return values
 }()
 
