@@ -84,7 +84,9 @@ final class ZipArchive {
   }
 
   private func files(_ contents: Contents) throws -> [File] {
-    var entries: [(index: zip_uint64_t, parts: [Substring], bytes: UInt64)] = []
+    // By bytes: a combining mark after a slash makes another Character of both.
+    let slash = UInt8(ascii: "/")
+    var entries: [(index: zip_uint64_t, parts: [ByteString], bytes: UInt64)] = []
     for index in 0..<zip_uint64_t(max(0, zip_get_num_entries(archive, 0))) {
       var status = zip_stat_t()
       let needed = zip_uint64_t(ZIP_STAT_NAME | ZIP_STAT_SIZE)
@@ -93,14 +95,16 @@ final class ZipArchive {
       }
       let name = String(cString: status.name)
       // Directories have no bytes; those that are needed are made.
-      guard !name.hasSuffix("/") else { continue }
-      let parts = name.split(separator: "/", omittingEmptySubsequences: false)
-      guard !name.contains("\\"), parts.allSatisfy({ !$0.isEmpty && $0 != "." && $0 != ".." }) else {
+      guard name.utf8.last != slash else { continue }
+      let parts = name.utf8.split(separator: slash, omittingEmptySubsequences: false).map { ByteString($0) }
+      guard !name.utf8.contains(UInt8(ascii: "\\")),
+        parts.allSatisfy({ !$0.bytes.isEmpty && $0 != "." && $0 != ".." })
+      else {
         throw damaged("the name '\(name)' in it could lead anywhere")
       }
       entries.append((index, parts, status.size))
     }
-    let roots = entries.filter { $0.parts.last.map { $0 == contents.root } ?? false }
+    let roots = entries.filter { $0.parts.last.map { $0 == ByteString(contents.root) } ?? false }
     guard let root = roots.first?.parts.dropLast() else {
       throw DatabaseError(.notADatabase, "the zip file holds no database", path: path)
     }
@@ -110,7 +114,7 @@ final class ZipArchive {
     }
     return entries.compactMap { entry in
       guard entry.parts.starts(with: root) else { return nil }
-      let parts = entry.parts.dropFirst(root.count).map(String.init)
+      let parts = entry.parts.dropFirst(root.count).map(\.string)
       return contents.isWanted(parts)
         ? File(index: entry.index, name: parts.joined(separator: "/"), bytes: entry.bytes) : nil
     }
@@ -125,7 +129,7 @@ final class ZipArchive {
     }
     defer { zip_fclose(entry) }
     let target = directory + "/" + file.name
-    if let slash = file.name.firstIndex(of: "/") {
+    if let slash = file.name.utf8.firstIndex(of: UInt8(ascii: "/")) {
       let inner = directory + "/" + file.name[..<slash]
       guard mkdir(inner, 0o755) == 0 || errno == EEXIST else {
         throw StorageError.system(errno, "can't make the directory", inner)

@@ -103,7 +103,10 @@ import Touchstone
       defer { #expect((try? directory.names("inner")) == []) }
       return try databaseCode { try Database.copy(archive, to: target) }
     }
-    for name in ["../evil", "a/../../evil", "a/Attachments/../../../evil", "/tmp/evil", "a\\evil", "a/./x"] {
+    for name in [
+      "../evil", "a/../../evil", "a/Attachments/../../../evil", "/tmp/evil", "a\\evil", "a/./x",
+      "a/Attachments/../\u{301}evil",
+    ] {
       #expect(try code(files + [(name, [1])]) == .damaged, "\(name)")
     }
     #expect(!FileManager.default.fileExists(atPath: directory.path + "/evil"))
