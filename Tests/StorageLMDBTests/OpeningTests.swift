@@ -76,6 +76,42 @@ struct OpeningTests {
     #expect(reads[1] < 30, "pages read at open: \(reads)")
   }
 
+  /// How many calls an opening makes that read from files.
+  private func readCalls(_ open: () throws -> any StorageEngine) throws -> Int {
+    // Whatever is done once a process.
+    try open().close()
+    let before = try #require(readCallsOfThread())
+    let engine = try open()
+    let after = try #require(readCallsOfThread())
+    try engine.close()
+    return after - before
+  }
+
+  @Test(
+    "an opening reads as much of a large file as of a small one",
+    .enabled(if: readCallsOfThread() != nil, "the system doesn't count"), arguments: LendingEngine.allCases)
+  func constantWork(kind: LendingEngine) throws {
+    var calls: [Int] = []
+    for entries in [500, 8_000] {
+      let directory = TemporaryDirectory()
+      if kind == .plain {
+        _ = try makeShort(directory.file(), entries: entries)
+      } else {
+        let engine = try kind.open(directory)
+        try engine.write { transaction in
+          let keyspace = try transaction.createKeyspace("docs", shape: .documents)
+          for number in 0..<entries {
+            try transaction.put(bytes("d\(number)"), [UInt8](repeating: 1, count: 900), in: keyspace)
+          }
+        }
+        try engine.close()
+      }
+      calls.append(try readCalls { try kind.open(directory) })
+    }
+    // A page more or less on the way to a leaf.
+    #expect(calls[1] < calls[0] + 20, "calls that read at open: \(calls)")
+  }
+
   @Test("no byte of the meta pages ends the process at open")
   func metaPages() throws {
     let path = directory.file()
@@ -163,6 +199,70 @@ struct OpeningTests {
       let winner = statuses[0] == 0 ? 1 : 2
       // It has its key and its data.
       #expect(try Child.run("encrypted", path, winner) == 0)
+    }
+  }
+
+  @Test(
+    "an opening waits for the one that makes the file, and makes it anew when that one has given up",
+    arguments: LendingEngine.allCases)
+  func waitsForMaker(kind: LendingEngine) throws {
+    // As an opening that has just made the file: it holds the lock.
+    let path = kind == .plain ? directory.file() : directory.file("main.emdb")
+    let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
+    #expect(descriptor >= 0 && flock(descriptor, LOCK_EX) == 0)
+    let done = CountingSemaphore()
+    let opened = Lock<Result<any StorageEngine, any Error>?>(nil)
+    Thread.detachNewThread { [directory] in
+      let result = Result { try kind.open(directory) }
+      opened.withLock { $0 = result }
+      done.signal()
+    }
+    #expect(!done.wait(seconds: 0.2), "it didn't wait")
+    // Failed, for want of the right key perhaps: its file goes.
+    unlink(path)
+    close(descriptor)
+    #expect(done.wait(seconds: 30))
+    let engine = try #require(try opened.withLock { $0 }?.get())
+    let keyspace = try engine.write { try $0.createKeyspace("k", shape: .entries) }
+    try engine.write { try $0.put(bytes("a"), bytes("1"), in: keyspace) }
+    try engine.close()
+    let again = try kind.open(directory)
+    #expect(try again.read { try $0.bytes(bytes("a"), in: keyspace) } == bytes("1"))
+    try again.close()
+  }
+
+  @Test("what the sync at the end says is thrown, and the file is closed all the same") func failedSync()
+    throws
+  {
+    let path = directory.file()
+    let engine = try LMDBEngine(
+      path: path, options: EngineOptions(durability: .normal), mapBytes: MapSize.wanted())
+    try engine.write { _ = try $0.createKeyspace("k", shape: .entries) }
+    // What LMDB syncs is a pipe from here on, which can't be synced.
+    var descriptor: mdb_filehandle_t = -1
+    mdb_env_get_fd(engine.environment.handle, &descriptor)
+    var ends: [Int32] = [-1, -1]
+    #expect(pipe(&ends) == 0)
+    #expect(dup2(ends[1], descriptor) == descriptor)
+    let failure = try code { try engine.close() }
+    for end in ends { close(end) }
+    #expect(failure != nil && failure != .inUse)
+    #expect(try code { _ = try engine.beginRead() } == .closed)
+    try open(path, .openExisting).close()
+  }
+
+  @Test("at full the name of a new file is synced", arguments: LendingEngine.allCases)
+  func syncedName(kind: LendingEngine) throws {
+    let type = kind == .plain ? LMDBEngines.lmdb : LMDBEngines.encrypted
+    let watch = try #require(DirectoryWatch(directory.path))
+    for durability in [Durability.none, .full] {
+      let options = EngineOptions(durability: durability, key: kind == .plain ? nil : encryptionKey)
+      // A combining mark makes another Character of the slash.
+      let path = directory.file("\u{301}" + durability.rawValue)
+      try type.open(path, options).close()
+      #expect(watch.opens() == (durability == .full ? 1 : 0), "made at \(durability)")
+      try type.open(path, options).close()
+      #expect(watch.opens() == 0, "opened at \(durability)")
     }
   }
 

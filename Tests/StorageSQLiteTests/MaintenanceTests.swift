@@ -9,6 +9,24 @@ struct MaintenanceTests {
   let directory: TemporaryDirectory
   init() { directory = TemporaryDirectory() }
 
+  /// Whichever way the name was given.
+  @Test(arguments: Kind.all, [true, false]) func theNameOfANewFileIsSynced(_ kind: Kind, hardLinks: Bool)
+    throws
+  {
+    var abilities = NewFileName.Abilities()
+    abilities.hardLinks = hardLinks
+    abilities.exclusiveRenames = false
+    let watch = try #require(DirectoryWatch(directory.path))
+    try NewFileName.$abilities.withValue(abilities) {
+      for durability in Durability.allCases {
+        let engine = try kind.open(directory.file(durability.rawValue), durability: durability)
+        #expect(watch.opens() == (durability == .none ? 0 : 1), "\(durability)")
+        try engine.close()
+        _ = watch.opens()
+      }
+    }
+  }
+
   /// More than the caches hold, so that what the library builds aside is written to a file.
   @Test(arguments: Kind.all) func compactionGivesSpaceBackAndKeepsEverything(_ kind: Kind) throws {
     let path = directory.file("a")

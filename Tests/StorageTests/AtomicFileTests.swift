@@ -65,6 +65,23 @@ import Testing
     }
   }
 
+  /// Whichever way the name was given.
+  @Test(arguments: [true, false], [true, false])
+  func theDirectoryIsSyncedAfterwards(hardLinks: Bool, exclusiveRenames: Bool) throws {
+    var abilities = NewFileName.Abilities()
+    abilities.hardLinks = hardLinks
+    abilities.exclusiveRenames = exclusiveRenames
+    try NewFileName.$abilities.withValue(abilities) {
+      try withTemporaryDirectory { directory in
+        let watch = try #require(DirectoryWatch(directory))
+        try AtomicFile.write([1], to: directory + "/file", replacement: .refused)
+        #expect(watch.opens() == 1)
+        try AtomicFile.write([2], to: directory + "/file")
+        #expect(watch.opens() == 1)
+      }
+    }
+  }
+
   @Test func errorsNameTheFileAndTheReason() throws {
     try withTemporaryDirectory { directory in
       let absent = #expect(throws: StorageError.self) { try AtomicFile.read(directory + "/none", limit: 1) }
