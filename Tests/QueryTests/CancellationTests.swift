@@ -95,7 +95,8 @@ import Testing
   func sorting(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
       try database.fill((0..<300).map { ("d\($0)", #"{"n":\#($0 * 7919 % 300)}"#) })
-      // The last row that is looked at cancels: what is left is to sort.
+      // The last row that is looked at cancels: what is left is to sort. No row is given afterwards, at which it could be
+      // asked as well.
       let cancellation = QueryCancellation()
       let query = try database.query("SELECT n FROM _ ORDER BY n")
       var given = 0
@@ -103,7 +104,8 @@ import Testing
         let compiled = try CompiledQuery(
           Planner.plan(
             NameResolver.resolve(
-              SelectStatement(parsing: "SELECT n FROM _ ORDER BY n"), databaseName: "test", text: nil),
+              SelectStatement(parsing: "SELECT n FROM _ ORDER BY n OFFSET 300"), databaseName: "test",
+              text: nil),
             PlanningContext(database.querySource.knowledge.of(snapshot), usesIndexes: false)),
           PlanningContext(database.querySource.knowledge.of(snapshot), usesIndexes: false))
         let context = try EvaluationContext(compiled.program, sources: 1, slots: compiled.slotCount)

@@ -21,8 +21,8 @@ import Testing
     }
 
     /// The next result, of which there has to be one.
-    func next() -> [String] {
-      signal.wait()
+    func next(sourceLocation: Testing.SourceLocation = #_sourceLocation) -> [String] {
+      if !signal.wait(seconds: 30) { Issue.record("nothing was told", sourceLocation: sourceLocation) }
       return results.withLock { $0.last ?? [] }
     }
   }

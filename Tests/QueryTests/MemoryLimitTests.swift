@@ -71,6 +71,29 @@ import Testing
     }
   }
 
+  @Test("the limit is looked at row by row", arguments: allEngines)
+  func early(_ engine: EngineName) throws {
+    try withTexts(engine) { database in
+      // The last document, which is never reached, gives another error.
+      func late(_ source: String) -> String {
+        "CASE WHEN \(source)n = 2999 THEN REGEXP_LIKE(\(source)w, '(') ELSE TRUE END"
+      }
+      for text in [
+        "SELECT s FROM _ WHERE \(late("")) ORDER BY s", "SELECT DISTINCT s FROM _ WHERE \(late(""))",
+        "SELECT s, COUNT(*) FROM _ WHERE \(late("")) GROUP BY s",
+        "SELECT k, ARRAY_AGG(s) FROM _ WHERE \(late("")) GROUP BY k",
+        "SELECT COUNT(DISTINCT s) FROM _ WHERE \(late(""))",
+        "SELECT COUNT(*) FROM _ AS a JOIN _ AS b ON b.s = a.s AND \(late("b."))",
+      ] {
+        let limited = try database.query(text, options: .init(memoryLimit: Self.limit))
+        let first = #expect(throws: QueryError.self, "\(text)") { try limited.run() }
+        #expect(first?.code == .memoryLimit, "\(text)")
+        let error = #expect(throws: QueryError.self, "\(text)") { try database.query(text).run() }
+        #expect(error?.code == .evaluation, "\(text)")
+      }
+    }
+  }
+
   @Test("what is given up on the way counts no longer", arguments: allEngines)
   func replaced(_ engine: EngineName) throws {
     try withTexts(engine) { database in
