@@ -124,8 +124,11 @@ let package = Package(
       name: "StorageTests",
       dependencies: ["TestSupport", "StorageConformance", "StorageSQLite", "StorageLMDB", "storage-child"]),
     .testTarget(name: "StorageSQLiteTests", dependencies: ["TestSupport", "StorageSQLite"]),
+    // CountedSync takes the place of the C library's syncs in a program that links it.
+    .target(
+      name: "CountedSync", path: "Tests/CountedSync", linkerSettings: [.linkedLibrary("dl")]),
     .executableTarget(
-      name: "lmdb-child", dependencies: ["Storage", "StorageLMDB"], path: "Tests/LMDBChild"),
+      name: "lmdb-child", dependencies: ["CountedSync", "Storage", "StorageLMDB"], path: "Tests/LMDBChild"),
     .testTarget(
       name: "StorageLMDBTests", dependencies: ["TestSupport", "StorageLMDB", "CLMDB", "lmdb-child"]),
     // FullTextReference answers match queries literally, for the tests of what is fast.

@@ -1,6 +1,7 @@
 // What the tests of the LMDB engine do in a process of its own. It has one thread, so that it can fork.
 // The exit status is 0 when all went as it should.
 
+import CountedSync
 import Glibc
 import Storage
 import StorageLMDB
@@ -119,6 +120,63 @@ func addressSpace(_ path: String, _ bytes: Int) throws -> Int32 {
   return try large(path, 100_000)
 }
 
+/// `folder-sync PATH LEVEL`: makes a file at a durability (0: full). The status is 7 when the folder was synced for it, 8 when
+/// that was for an older file, 9 when nothing was synced though a commit has to be.
+func folderSync(_ path: String, _ level: Int) throws -> Int32 {
+  let durability = [Durability.full, .normal, .none][level]
+  for round in 0..<2 {
+    let (folders, files) = (synced_directories(), synced_files())
+    let engine = try LMDBEngines.lmdb.open(path, EngineOptions(durability: durability))
+    let isSynced = synced_directories() > folders
+    try engine.write { _ = try $0.createKeyspace("k\(round)", shape: .documents) }
+    try engine.close()
+    if durability != .none, synced_files() == files { return 9 }
+    if isSynced { return round == 0 ? 7 : 8 }
+  }
+  return 0
+}
+
+/// `failing-sync PATH LEVEL`: syncs fail while a file is made (0), in a commit (1), while a file is closed (2). The status is
+/// 0 when that is told as a failure of the engine, and the file can be used once they succeed.
+func failingSync(_ path: String, _ moment: Int) throws -> Int32 {
+  let options = EngineOptions(durability: moment == 2 ? .normal : .full)
+  func put(_ engine: any StorageEngine, _ text: String) throws {
+    try engine.write { transaction in
+      let keyspace = try transaction.createKeyspace("k", shape: .documents)
+      try transaction.put(Array(text.utf8), [1], in: keyspace)
+    }
+  }
+  func failure(_ body: () throws -> Void) throws -> StorageError? {
+    fail_syncs(EIO)
+    defer { fail_syncs(0) }
+    do { try body() } catch let error as StorageError { return error }
+    return nil
+  }
+  if moment == 0 {
+    guard let error = try failure({ _ = try LMDBEngines.lmdb.open(path, options) }) else { return 10 }
+    guard error.engineCode == Int(EIO), access(path, F_OK) != 0 else { return 11 }
+  }
+  let engine = try LMDBEngines.lmdb.open(path, options)
+  try put(engine, "before")
+  if moment == 1 {
+    guard let error = try failure({ try put(engine, "lost") }) else { return 12 }
+    guard error.engineCode == Int(EIO) else { return 13 }
+    try put(engine, "after")
+  }
+  if moment == 2 {
+    guard let error = try failure({ try engine.close() }) else { return 14 }
+    guard error.engineCode == Int(EIO) else { return 15 }
+  } else {
+    try engine.close()
+  }
+  let again = try LMDBEngines.lmdb.open(path, options)
+  let count = try again.read { transaction in
+    try transaction.keyspace(named: "k").map { try transaction.count(of: $0) }
+  }
+  try again.close()
+  return count == (moment == 1 ? 2 : 1) ? 0 : 16
+}
+
 let arguments = CommandLine.arguments
 let number = arguments.count > 3 ? Int(arguments[3]) ?? 0 : 0
 do {
@@ -130,6 +188,8 @@ do {
   case "readers": exit(try readers(arguments[2], number))
   case "encrypted": exit(try encrypted(arguments[2], number))
   case "address-space": exit(try addressSpace(arguments[2], number))
+  case "folder-sync": exit(try folderSync(arguments[2], number))
+  case "failing-sync": exit(try failingSync(arguments[2], number))
   default: exit(98)
   }
 } catch {

@@ -1,0 +1,14 @@
+// The system's calls that sync files, in the place of the C library's: those of a program that links this are counted, also
+// the ones that libraries make, and fail when a test says so.
+
+#ifndef COUNTED_SYNC_H
+#define COUNTED_SYNC_H
+
+/// How often a directory was synced, and how often a file.
+int synced_directories(void);
+int synced_files(void);
+
+/// Lets syncs fail with this error of the system from now on; 0: they do what they should.
+void fail_syncs(int error);
+
+#endif
