@@ -34,17 +34,14 @@ public protocol Cursor: AnyObject {
 extension Cursor {
   /// Lends the entry that the cursor stands on, and returns what `body` returns. Throws `notOnEntry` when it stands on
   /// none.
-  @inlinable
+  @inlinable @inline(__always)
   public func withEntry<Result>(_ body: (_ key: RawSpan, _ value: RawSpan) throws -> Result) throws -> Result
   {
-    var result: Result?
-    try lendEntry { result = try body($0, $1) }
-    guard let result else { throw StorageError(.engineFailure, "a cursor didn't lend its entry") }
-    return result
+    try lentEntry(of: self, body)
   }
 
   /// Moves as `seek` does, and lends the entry; nil when there is none.
-  @inlinable
+  @inlinable @inline(__always)
   public func seek<Result>(
     _ key: RawSpan, _ body: (_ key: RawSpan, _ value: RawSpan) throws -> Result
   ) throws -> Result? {
@@ -52,27 +49,38 @@ extension Cursor {
   }
 
   /// Moves as `first` does, and lends the entry; nil when there is none.
-  @inlinable
+  @inlinable @inline(__always)
   public func first<Result>(_ body: (_ key: RawSpan, _ value: RawSpan) throws -> Result) throws -> Result? {
     try first() ? withEntry(body) : nil
   }
 
   /// Moves as `last` does, and lends the entry; nil when there is none.
-  @inlinable
+  @inlinable @inline(__always)
   public func last<Result>(_ body: (_ key: RawSpan, _ value: RawSpan) throws -> Result) throws -> Result? {
     try last() ? withEntry(body) : nil
   }
 
   /// Moves as `next` does, and lends the entry; nil when there is none.
-  @inlinable
+  @inlinable @inline(__always)
   public func next<Result>(_ body: (_ key: RawSpan, _ value: RawSpan) throws -> Result) throws -> Result? {
     try next() ? withEntry(body) : nil
   }
 
   /// Moves as `previous` does, and lends the entry; nil when there is none.
-  @inlinable
+  @inlinable @inline(__always)
   public func previous<Result>(_ body: (_ key: RawSpan, _ value: RawSpan) throws -> Result) throws -> Result?
   {
     try previous() ? withEntry(body) : nil
   }
+}
+
+/// What `body` makes of the entry that a cursor stands on. Not a member, as `lentValue` isn't.
+@inlinable @inline(__always)
+func lentEntry<Result>(
+  of cursor: any Cursor, _ body: (_ key: RawSpan, _ value: RawSpan) throws -> Result
+) throws -> Result {
+  var result: Result?
+  try cursor.lendEntry { result = try body($0, $1) }
+  guard let result else { throw StorageError(.engineFailure, "a cursor didn't lend its entry") }
+  return result
 }

@@ -120,13 +120,11 @@ extension ReadTransaction {
   public func withValue<Result>(
     at key: RawSpan, in keyspace: Keyspace, _ body: (_ value: RawSpan) throws -> Result
   ) throws -> Result? {
-    var result: Result?
-    _ = try read(key, in: keyspace) { result = try body($0) }
-    return result
+    try lentValue(of: self, at: key, in: keyspace, body)
   }
 
   /// `withValue(at:in:_:)` for a key in an array.
-  @inlinable
+  @inlinable @inline(__always)
   public func withValue<Result>(
     at key: [UInt8], in keyspace: Keyspace, _ body: (_ value: RawSpan) throws -> Result
   ) throws -> Result? {
@@ -179,6 +177,20 @@ extension ReadTransaction {
   ) throws {
     try scan(keyspace, range, order: order, fetch: .entries, body)
   }
+}
+
+/// What `body` makes of a value.
+///
+/// Not a member: a closure in a member is generic over the type of the transaction. That is known at run time alone, so
+/// the closure couldn't be specialised, and each call would look up the metadata of its result.
+@inlinable @inline(__always)
+func lentValue<Result>(
+  of transaction: any ReadTransaction, at key: RawSpan, in keyspace: Keyspace,
+  _ body: (_ value: RawSpan) throws -> Result
+) throws -> Result? {
+  var result: Result?
+  _ = try transaction.read(key, in: keyspace) { result = try body($0) }
+  return result
 }
 
 extension Range<Int> {

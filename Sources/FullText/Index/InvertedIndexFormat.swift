@@ -105,9 +105,18 @@ extension ReadTransaction {
   func withBlock<Result>(
     _ key: UInt64, in keyspace: Keyspace, _ body: (UnsafeRawBufferPointer) throws -> Result
   ) throws -> Result? {
-    try withUnsafeBytes(of: key.bigEndian) { key in
-      try withValue(at: key.bytes, in: keyspace) { try $0.withUnsafeBytes(body) }
-    }
+    try lentBlock(of: self, key, in: keyspace, body)
+  }
+}
+
+/// Not a member, so that its closures can be specialised: those of a member are generic over the transaction's type.
+@inline(__always)
+private func lentBlock<Result>(
+  of transaction: any ReadTransaction, _ key: UInt64, in keyspace: Keyspace,
+  _ body: (UnsafeRawBufferPointer) throws -> Result
+) throws -> Result? {
+  try withUnsafeBytes(of: key.bigEndian) { key in
+    try transaction.withValue(at: key.bytes, in: keyspace) { try $0.withUnsafeBytes(body) }
   }
 }
 
