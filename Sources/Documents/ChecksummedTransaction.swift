@@ -4,7 +4,8 @@ import Storage
 /// without, on every way of reading; other keyspaces are handed through.
 class ChecksummedReadTransaction: ReadTransaction {
   private let base: any ReadTransaction
-  fileprivate var checksums: EntryChecksums
+  // Looked at in every call; a check of exclusive access costs more than the look.
+  @exclusivity(unchecked) fileprivate final var checksums: EntryChecksums
   /// Whether each entry that is read is held against its checksum. Then a damaged one throws `damaged`.
   private let verifies: Bool
 
@@ -108,7 +109,7 @@ class ChecksummedReadTransaction: ReadTransaction {
 final class ChecksummedWriteTransaction: ChecksummedReadTransaction, WriteTransaction {
   private let base: any WriteTransaction
   /// A value with its checksum, for as long as a call.
-  private var stored = ByteBuffer()
+  @exclusivity(unchecked) private var stored = ByteBuffer()
 
   init(_ base: any WriteTransaction, _ checksums: EntryChecksums, verifies: Bool) {
     self.base = base

@@ -36,9 +36,10 @@ final class RevisionTree {
     var isDeleted: Bool { flags.contains(.deleted) }
   }
 
+  // Both are touched for every node: a check of exclusive access costs more than the rest of it.
   /// In order of priority, but for what was added since the last `sort()`.
-  private(set) var nodes: ContiguousArray<Node> = []
-  private var suffixes = ByteBuffer(capacity: 1024)
+  @exclusivity(unchecked) private(set) var nodes: ContiguousArray<Node> = []
+  @exclusivity(unchecked) private var suffixes = ByteBuffer(capacity: 1024)
 
   func removeAll() {
     nodes.removeAll(keepingCapacity: true)
