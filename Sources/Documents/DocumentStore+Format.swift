@@ -105,20 +105,37 @@ extension DocumentStore {
   /// A snapshot to read entries in, and what is needed for that. `verifying` holds each entry that is read against its
   /// checksum, as `Options.verifiesChecksums` does always.
   func beginSnapshot(verifying: Bool = false) throws -> (any ReadTransaction, Context) {
+    let (transaction, context) = try beginPlainSnapshot()
+    return (context.checked(transaction, verifying: verifying), context)
+  }
+
+  /// The engine's own snapshot, whose entries end with their checksums.
+  private func beginPlainSnapshot() throws -> (any ReadTransaction, Context) {
     let (transaction, current) = try beginRead()
-    var context = current
+    guard current.checksums == nil else { return (transaction, current) }
     do {
-      if context.checksums == nil,
-        let format = try Self.storedFormat(transaction, in: context.engine.location), format.isCurrent
-      {
-        // It was opened for reading as an earlier release had left it; another process has converted it since.
-        context = try replaceContext(from: transaction, format, context.engine)
+      guard let format = try Self.storedFormat(transaction, in: current.engine.location), format.isCurrent
+      else {
+        return (transaction, current)
       }
+      // It was opened for reading as an earlier release had left it; another process has converted it since.
+      return (transaction, try replaceContext(from: transaction, format, current.engine))
     } catch {
       transaction.end()
       throw error
     }
-    return (context.checked(transaction, verifying: verifying), context)
+  }
+
+  /// How many entries a keyspace has, in a batch or on a snapshot. No entry is read, so none needs its checksum.
+  func count(of keyspace: (Keyspaces) -> Keyspace) throws -> Int {
+    if isInBatch, let transaction = writer.transaction, let context = writer.context {
+      return try transaction.count(of: keyspace(context.keyspaces))
+    }
+    return try repeating(.snapshotExpired) {
+      let (transaction, context) = try beginPlainSnapshot()
+      defer { transaction.end() }
+      return try transaction.count(of: keyspace(context.keyspaces))
+    }
   }
 
   /// Runs `body` on a snapshot of what is committed, also inside a batch. When that expires, `body` is run again on a new

@@ -328,16 +328,12 @@ public final class DocumentStore: Sendable {
 
   /// How many live documents there are. Constant time.
   public var documentCount: Int {
-    get throws {
-      try reading { transaction, context in try transaction.count(of: context.keyspaces.docs) }
-    }
+    get throws { try count { $0.docs } }
   }
 
   /// How many tombstones there are. Constant time.
   public var tombstoneCount: Int {
-    get throws {
-      try reading { transaction, context in try transaction.count(of: context.keyspaces.deleted) }
-    }
+    get throws { try count { $0.deleted } }
   }
 
   /// The sequence of the latest change, 0 when there was none.

@@ -18,16 +18,22 @@ struct EntryChecksums: Sendable {
 
   /// By the keyspaces' numbers. Few: looked through from the front.
   private var beginnings: [(number: Int, checksum: CRC32C)] = []
+  /// The names of those that there aren't yet: two in most databases, to compare with the names that are asked for.
+  private var missing: [String] = []
 
   /// Those of the keyspaces that there are in a transaction.
   init(_ transaction: any ReadTransaction) throws {
     let found = try transaction.keyspaces()
-    for name in Self.keyspaceNames { if let keyspace = found[name] { add(keyspace, name) } }
+    for name in Self.keyspaceNames {
+      if let keyspace = found[name] { add(keyspace, name) } else { missing.append(name) }
+    }
   }
 
-  /// Takes in a keyspace if it is one of the documents' own.
+  /// Takes in a keyspace if it is one of the documents' own that wasn't there before.
   mutating func note(_ keyspace: Keyspace, _ name: String) {
-    if Self.keyspaceNames.contains(name), beginning(in: keyspace) == nil { add(keyspace, name) }
+    guard let index = missing.firstIndex(of: name) else { return }
+    missing.remove(at: index)
+    add(keyspace, name)
   }
 
   private mutating func add(_ keyspace: Keyspace, _ name: String) {

@@ -140,9 +140,7 @@ extension DocumentStore {
 
   /// How many documents expire some time. Constant time.
   public var expirationCount: Int {
-    get throws {
-      try reading { transaction, context in try transaction.count(of: context.keyspaces.expirations) }
-    }
+    get throws { try count { $0.expirations } }
   }
 
   /// Purges documents whose time is over at `milliseconds` (since 1970), at most `limit` in one transaction.
