@@ -11,7 +11,7 @@ extension DocumentSnapshot {
   {
     guard documents.limit > 0 else { return }
     let (transaction, context) = try open()
-    let sharedKeys = try store.currentSharedKeys(transaction, context)
+    let sharedKeys = try sharedKeys
     if isOfBatch { store.writer.beginScan() }
     defer { if isOfBatch { store.writer.endScan() } }
     var left = documents.limit

@@ -17,8 +17,7 @@ extension DocumentSnapshot {
   public func reader() throws -> DocumentReader {
     let (transaction, context) = try open()
     return DocumentReader(
-      transaction, context.keyspaces.docs, context.keyspaces.deleted,
-      try store.currentSharedKeys(transaction, context))
+      transaction, context.keyspaces.docs, context.keyspaces.deleted, try sharedKeys)
   }
 
   /// Calls `body` with each live document's ID until it returns false; no body is read.

@@ -63,7 +63,6 @@ public final class DocumentSnapshot {
   public var sharedKeys: SharedKeys {
     get throws {
       let (transaction, context) = try open()
-      if isOfBatch { return context.sharedKeys }
       let needed = try state.sharedKeyCount
       return needed > context.sharedKeys.count
         ? try store.laterSharedKeys(needed, transaction, context) : context.sharedKeys
@@ -97,10 +96,7 @@ public final class DocumentSnapshot {
   }
 
   /// A property's name resolved once. It is right for every document of this snapshot.
-  public func key(_ name: String) throws -> Key {
-    let (transaction, context) = try open()
-    return Key(name, in: try store.currentSharedKeys(transaction, context))
-  }
+  public func key(_ name: String) throws -> Key { Key(name, in: try sharedKeys) }
 
   /// Calls `body` with each live document until it returns false. The view ends when `body` returns.
   ///
@@ -136,7 +132,7 @@ public final class DocumentSnapshot {
     _ transaction: any ReadTransaction, _ context: DocumentStore.Context, _ keyspace: Keyspace,
     _ range: KeyRange, _ order: ScanOrder, _ body: (DocumentView) throws -> Bool
   ) throws {
-    let sharedKeys = try store.currentSharedKeys(transaction, context)
+    let sharedKeys = try sharedKeys
     if isOfBatch { store.writer.beginScan() }
     defer { if isOfBatch { store.writer.endScan() } }
     try transaction.scan(keyspace, range, order: order, fetch: .entries) { key, value in
