@@ -116,11 +116,13 @@ struct AggregateState {
   /// The sum: an integer when all numbers are integers and 64 bits hold it, else a double. The bits are signed unless one
   /// of the numbers is above `Int64.max`: so it is with `+`.
   fileprivate var sum: QueryValue {
+    let integer = Int64(exactly: integers)
     if isInteger {
-      if let integer = Int64(exactly: integers) { return .int(integer) }
+      if let integer { return .int(integer) }
       if hasUnsigned, let unsigned = UInt64(exactly: integers) { return .uint(unsigned) }
     }
-    return QueryValue(finite: doubles + compensation + Double(integers))
+    // The conversion of 128 bits is generic code in the standard library: thousands of instructions.
+    return QueryValue(finite: doubles + compensation + (integer.map(Double.init) ?? Double(integers)))
   }
 
   @inline(__always)

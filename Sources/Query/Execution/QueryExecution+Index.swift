@@ -138,6 +138,7 @@ extension QueryExecution {
         return goesOn.pointee
       }
 
+      let needsID = access.needsID || !isCovering
       for range in ranges {
         try snapshot.withoutWrites {
           try reader.scan(
@@ -145,7 +146,7 @@ extension QueryExecution {
             plain: { key in
               try arena.scope {
                 try reading.read(key, context)
-                return try take(access.needsID || !isCovering ? reading.documentID(key) : reading.noID(key))
+                return try take(needsID ? reading.documentID(key) : reading.noID(key))
               }
             }, other: takeOther)
         }

@@ -110,13 +110,31 @@ final class LikePart: @unchecked Sendable {
       if !hasAnyOne { return part.position(in: text.text, from, to).map { $0 + part.count } }
       if let wildcards { return wildcards.find(in: text.text, from, to, context) }
     }
+    // In no more steps than `shortSearch`: it is asked once whether the query is to end.
+    if !hasAnyOne { return context.goesOn ? end(in: text, from, to) : nil }
     let inner = LikeText(TextSlice(start: text.text.start, count: to), foldsASCII: text.foldsASCII)
     var offset = from
     while true {
       if let end = end(in: inner, from: offset) { return end }
       guard offset < to, context.goesOn else { return nil }
-      offset = hasAnyOne ? inner.after(offset) : offset &+ 1
+      offset = inner.after(offset)
     }
+  }
+
+  /// Where the first occurrence of a part without `_` within two offsets ends, looked for byte by byte.
+  private func end(in text: LikeText, _ from: Int, _ to: Int) -> Int? {
+    guard part.count > 0 else { return from }
+    let first = part.start[0]
+    var offset = from
+    while offset <= to &- part.count {
+      if text[offset] == first {
+        var index = 1
+        while index < part.count, text[offset &+ index] == part.start[index] { index &+= 1 }
+        if index == part.count { return offset &+ index }
+      }
+      offset &+= 1
+    }
+    return nil
   }
 }
 
