@@ -48,6 +48,8 @@ final class EvaluationContext {
   /// Ends evaluation, also inside of a row.
   @exclusivity(unchecked) private(set) var cancellation = QueryCancellation()
   let limits: EvaluationLimits
+  /// The limit of memory that the arena watches.
+  private var arenaLimit: Int?
   /// The time that NOW functions say, the same for a whole run: milliseconds since 1970.
   var now: Int64?
   /// What the MATCHes of the query find, by their numbers.
@@ -147,6 +149,9 @@ final class EvaluationContext {
     self.cancellation = cancellation
     self.budget = budget
     let limit = budget.limit
+    // Run after run of a query uses the context, with one limit.
+    guard arenaLimit != limit else { return }
+    arenaLimit = limit
     arena.onGrowth(beyond: limit) { [unowned self] in fail(MemoryClause.row.error(limit)) }
   }
 
