@@ -140,6 +140,10 @@ import Testing
     var options = try options(engine)
     var database = try Database.open("a", in: directory.path, options: options)
     try fill(database)
+    // So many that an index is worth it.
+    try database.inBatch {
+      for number in 100..<400 { try database.save("more\(number)", ["n": .int(Int64(number))]) }
+    }
     let key = Array("doc3".utf8)
     var value = try #require(try stored(database, "docs").first { $0.key == key }).value
     // In the text of the body: what it says could be right.
@@ -161,6 +165,7 @@ import Testing
     ] {
       #expect(code { _ = try database.query(text).run() } == .damaged, "\(text)")
     }
+    #expect(try database.query("SELECT text FROM _ WHERE n = 3").explain().description.contains("byN"))
     #expect(try database.query("SELECT text FROM _ WHERE META().id = 'doc4'").run().count == 1)
     try database.close()
   }

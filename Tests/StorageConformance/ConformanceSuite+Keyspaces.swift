@@ -173,6 +173,15 @@ extension ConformanceSuite {
           try suite.expectStale(keyspace, engine)
           let again = try engine.write { try $0.createKeyspace("k", shape: shape) }
           try suite.expectStale(keyspace, engine)
+          // Also in the transaction that has changed it before.
+          try engine.write { transaction in
+            let other = try transaction.createKeyspace("other", shape: shape)
+            for round in 0..<2 { try transaction.put(sequenceKey(1), [UInt8(round)], in: other) }
+            let first = sequenceKey(1)
+            _ = try transaction.delete(first.span.bytes, in: other)
+            try transaction.dropKeyspace(other)
+            try expectError(.noSuchKeyspace, from: "count") { _ = try transaction.count(of: other) }
+          }
           try expectEqual(engine.read { try $0.count(of: again) }, 0, "count of the keyspace made anew")
           try engine.write { try $0.dropKeyspace(again) }
         }

@@ -194,6 +194,26 @@ extension ConformanceSuite {
       }
     },
 
+    Behaviour("what a snapshot has lent stays when it ends inside of the closure, others see newer data") {
+      suite in
+      try suite.withEngine { engine in
+        let keyspace = try engine.write { try $0.createKeyspace("k", shape: .documents) }
+        let key = Array("key".utf8)
+        try engine.write { try $0.put("key", "0", in: keyspace) }
+        for round in 1...20 {
+          let snapshot = try engine.beginRead()
+          _ = try snapshot.withValue(at: key, in: keyspace) { value in
+            snapshot.end()
+            try engine.write { try $0.put("key", "\(round)", in: keyspace) }
+            try expectEqual(engine.read { try $0.text("key", in: keyspace) }, "\(round)", "the newer value")
+            let lent = [UInt8](copying: value)
+            try expectEqual(lent, Array("\(round - 1)".utf8), "what is lent")
+          }
+          try expectError(.closed, from: "a read after the end") { _ = try snapshot.bytes(key, in: keyspace) }
+        }
+      }
+    },
+
     Behaviour("nested reads hold at the limits of keys, keyspaces and snapshots") { suite in
       try suite.withEngine { engine in
         let count = suite.isLong ? engine.limits.keyspaces : 60
