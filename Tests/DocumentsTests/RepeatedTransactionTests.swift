@@ -1,7 +1,6 @@
 import Documents
 import Foundation
 import Storage
-import StorageConformance
 import TestSupport
 import Testing
 import Touchstone
@@ -11,25 +10,10 @@ private struct Stop: Error {}
 /// What is done when an engine says that a transaction met another one, or that a snapshot has expired. SQLite and LMDB
 /// never say so: a strict engine over them does, at random.
 @Suite("Transactions that are run again") struct RepeatedTransactionTests {
-  /// An empty database on an engine with that strictness.
-  private func withStrict(
-    _ engine: EngineName, _ strictness: Strictness, _ body: (Database) throws -> Void
-  ) throws {
-    let name = EngineName(rawValue: "repeating-\(engine)-\(UUID())")
-    Engines.register(
-      StrictEngine.type(over: try Engines.type(engine), name: name.rawValue, strictness: strictness))
-    try withTemporaryDirectory { directory in
-      let database = try Database.open(
-        "test", in: directory, options: DatabaseOptions(engine: name, durability: .none))
-      try body(database)
-      try database.close()
-    }
-  }
-
   @Test(
     "a conflict runs them again, and nothing of the first run remains", arguments: [EngineName.sqlite, .lmdb])
   func conflicts(_ engine: EngineName) throws {
-    try withStrict(engine, Strictness(conflicts: 3)) { database in
+    try withStrictDatabase(engine, Strictness(conflicts: 3)) { database in
       try database.createIndex("n", on: ["n"])
       var counter = MutableDocument(id: "counter", ["n": 0])
       try database.save(&counter)
@@ -66,7 +50,7 @@ private struct Stop: Error {}
 
   @Test("a body that can't run twice is told of the conflict", arguments: [EngineName.sqlite, .lmdb])
   func once(_ engine: EngineName) throws {
-    try withStrict(engine, Strictness(conflicts: 2)) { database in
+    try withStrictDatabase(engine, Strictness(conflicts: 2)) { database in
       var document = MutableDocument(id: "a", ["n": 1])
       try database.save(&document)
       var met = 0
@@ -144,7 +128,7 @@ private struct Stop: Error {}
 
   @Test("a read begins again when its snapshot expires", arguments: [EngineName.sqlite, .lmdb])
   func expiredSnapshots(_ engine: EngineName) throws {
-    try withStrict(engine, Strictness(snapshotCommits: 0)) { database in
+    try withStrictDatabase(engine, Strictness(snapshotCommits: 0)) { database in
       for number in 0..<20 { try database.save("doc\(number)", ["n": .int(Int64(number))]) }
       // A caller's body is run once, and is told.
       do {
