@@ -29,6 +29,8 @@ struct Tool {
   /// The directory that runs begin in, and that relative paths are below.
   let directory: String
   var environment: [String: String] = [:]
+  /// The file of the key that each run is given.
+  var keyFile: String?
 
   /// Calls `body` with a tool in a new directory, removed afterwards.
   static func run(_ body: (Tool) throws -> Void) throws {
@@ -98,6 +100,12 @@ final class Child {
   /// `input` is a path. Output goes to files, so that no pipe can fill.
   init(_ tool: Tool, _ program: String, _ arguments: [String], input: String) throws {
     self.tool = tool
+    var arguments = arguments
+    // Deleting needs no key.
+    if program == Tool.executable, let keyFile = tool.keyFile, arguments.first != "delete" {
+      arguments.insert(
+        contentsOf: ["--key-file", keyFile], at: arguments.firstIndex(of: "--") ?? arguments.count)
+    }
     let name = UUID().uuidString
     files = (tool.path(".\(name).out"), tool.path(".\(name).err"))
     var actions = posix_spawn_file_actions_t()
@@ -183,11 +191,15 @@ enum TestEngine: String, CaseIterable, Sendable {
 
   var encrypts: Bool { self == .sqlcipher || self == .lmdbEncrypted }
 
-  /// A tool with an empty database `db` of this engine, and the key in its environment when there is one.
+  /// A tool with an empty database `db` of this engine, and its key when there is one: a raw one, since each run would
+  /// take half a second to derive it from a passphrase.
   func withDatabase(_ body: (Tool) throws -> Void) throws {
     try Tool.run { tool in
       var tool = tool
-      if encrypts { tool.environment["TOUCHSTONE_KEY"] = "open sesame" }
+      if encrypts {
+        tool.keyFile = tool.path("raw.key")
+        try Data(0..<32).write(to: URL(filePath: tool.path("raw.key")))
+      }
       try tool.succeed("create", "db", "--engine", rawValue)
       try body(tool)
     }
