@@ -1,8 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
 
 struct BenchCommandTests {
-  @Test func allocationsAreCountedInAProcessOfTheirOwn() throws {
+  @Test(.disabled(if: isSanitized, "a sanitizer allocates in its own way, uncounted"))
+  func allocationsAreCountedInAProcessOfTheirOwn() throws {
     try Tool.run { tool in
       try tool.succeed(
         "bench", "engine", "--only", "readrandom", "--keys", "500", "--samples", "2", "--engines", "lmdb",
