@@ -233,6 +233,8 @@ enum StringFunctions {
     }
     let (total, overflow) = text.count.multipliedReportingOverflow(by: times)
     if overflow || total > context.limits.textBytes { return tooLong(context) }
+    // Of many long texts in a row of results, none is made once the query is to end.
+    guard total < 1 << 16 || context.goesOn else { return .missing }
     let bytes = context.arena.allocate(total, of: UInt8.self)
     if total > 0 {
       bytes.update(from: text.start, count: text.count)
