@@ -7,8 +7,8 @@
 #   make bench-full              all suites, and a web page of them
 #
 # Everything is built in release mode: a debug build is tens of times slower. `-enable-testing` is given to
-# every build, so that the tests and the bench share one. Types are checked twice by a compiler that writes a module's
-# interface before its code, which takes longer on two cores than it saves.
+# every build, so that the tests and the bench share one. A compiler that writes a module's interface before its code
+# checks all types twice. That lets other modules begin earlier, but costs two cores more than it saves.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
