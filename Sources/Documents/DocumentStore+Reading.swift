@@ -48,7 +48,12 @@ extension DocumentStore {
   ///
   /// It is right for documents that were stored before. A name that no document had yet (`isShared` is false)
   /// is to be resolved again for those saved later; `DocumentSnapshot.key(_:)` is right for all of a snapshot.
-  public func key(_ name: String) -> Key { Key(name, in: sharedKeys) }
+  public func key(_ name: String) throws -> Key {
+    let known = Key(name, in: sharedKeys)
+    if known.isShared { return known }
+    // Another process may have added the name.
+    return try reading { Key(name, in: try currentSharedKeys($0, $1)) }
+  }
 
   /// Runs `body` on one snapshot: what it reads belongs together, whatever is written meanwhile.
   ///

@@ -90,7 +90,7 @@ final class DocumentWriter {
     removedBodies = 0
     stateAtBegin = state.lastSequence
     self.transaction = transaction
-    self.context = context
+    self.context = base === context.sharedKeys ? context : context.with(sharedKeys: base)
     maximumTreeDepth = context.maximumTreeDepth
     failure = nil
     run = nil

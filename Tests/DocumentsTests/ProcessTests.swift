@@ -1,9 +1,9 @@
 import Foundation
 import TestSupport
 import Testing
-import Touchstone
 
 @testable import StorageConformance
+@testable import Touchstone
 
 /// Two processes on one database, and processes that are killed.
 @Suite("Several processes", .serialized) struct ProcessTests {
@@ -55,6 +55,28 @@ import Touchstone
       }
     }
     #expect(try storageFaults(database) == [])
+    try database.close()
+  }
+
+  @Test("names that another process has added are resolved, also in a batch", arguments: allEngines)
+  func namesOfAnother(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    let database = try open(engine, directory)
+    try database.save("ours", ["n": 1])
+    func check(_ number: Int) throws {
+      let key = try database.key("theirskey\(number)")
+      let document = try #require(try database.document("theirs-\(number)"))
+      #expect(key.isShared && document[key].string == "theirskey\(number)")
+    }
+    try ProcessTests.write(engine, directory, "theirs", 3)
+    try check(1)
+    try ProcessTests.write(engine, directory, "theirs", 6)
+    try database.inBatch {
+      // What a batch reads goes by all names, of which it needn't learn again with each document.
+      #expect(try database.store.sharedKeys.number(of: "theirskey4") != nil)
+      try check(5)
+    }
+    #expect(try !database.key("nobodyskey").isShared)
     try database.close()
   }
 
