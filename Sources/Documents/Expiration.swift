@@ -87,8 +87,11 @@ extension DocumentWriter {
         }
         try key.withUnsafeBytes { key in
           let id = UnsafeRawBufferPointer(rebasing: key[8...])
-          // A document has its entry as long as it is there.
-          guard try purge(id, isExpired: true) else {
+          // A document has both its entries as long as it is there. One that was changed may name another document.
+          let isItsTime = try transaction.withValue(at: id.bytes, in: keyspaces.expirations) { time in
+            time.isEqual(to: UnsafeRawBufferPointer(rebasing: key[..<8]).bytes)
+          }
+          guard isItsTime == true, try purge(id, isExpired: true) else {
             throw DocumentError(
               .damaged, "there is no document that an expiration is of", documentID: idText(id))
           }

@@ -3,6 +3,7 @@ import Storage
 import TestSupport
 import Testing
 
+@testable import Documents
 @testable import Touchstone
 
 @Suite("Expiration") struct ExpirationTests {
@@ -121,6 +122,30 @@ import Testing
       "test", in: directory.path, options: DatabaseOptions(isReadOnly: true, key: options.key))
     #expect(try readOnly.expirationCount == 1)
     try readOnly.close()
+  }
+
+  @Test("an entry that was changed to name another document purges nothing", arguments: allEngines)
+  func otherDocument(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      for id in ["doc1", "doc2", "doc3"] { try database.save(id, ["n": 1]) }
+      let time = Int64(4_000_000_000_000)
+      try database.store.setExpiration(of: "doc1", milliseconds: time)
+      try database.store.setExpiration(of: "doc3", milliseconds: time + 5)
+      // Of one the ID, of the other the time: both would be purged before they may be.
+      for (number, milliseconds) in [("1", time), ("3", time + 5)] {
+        try database.engine.writeEntries { transaction in
+          let expiry = try #require(try transaction.keyspace(named: "expiry"))
+          let key = ExpirationTime.bytes(milliseconds) + Array("doc\(number)".utf8)
+          #expect(try transaction.delete(key.span.bytes, in: expiry))
+          let changed =
+            number == "1" ? key.dropLast() + Array("2".utf8) : ExpirationTime.bytes(time) + key.dropFirst(8)
+          try transaction.put(Array(changed).span.bytes, [UInt8]().span.bytes, in: expiry)
+        }
+        #expect(code { try database.store.purgeExpired(at: time) } == .damaged)
+        #expect(try database.documentCount == 3)
+        #expect(try database.check() != [])
+      }
+    }
   }
 
   @Test("random times: a model and the purges agree", arguments: allEngines)
