@@ -244,14 +244,17 @@ public final class DocumentStore: Sendable {
     return context.sharedKeys
   }
 
-  /// Makes later operations use `engine`, which holds the same data (after a compaction into a new file).
-  public func replaceEngine(_ engine: any StorageEngine) throws {
-    try engine.readRepeating { transaction in
+  /// Makes later operations use `engine`, which holds the same data (after a compaction into a new file). `publish` is
+  /// called in between, when its documents have been opened: then nothing can fail any more.
+  public func replaceEngine(_ engine: any StorageEngine, publish: () throws -> Void = {}) throws {
+    let opened = try engine.readRepeating { transaction in
       guard let format = try Self.storedFormat(transaction, in: engine.location) else {
         throw Self.missing(in: engine)
       }
-      _ = try replaceContext(from: transaction, format, engine)
+      return try Self.load(from: transaction, format, engine: engine, options).context
     }
+    try publish()
+    current.withLock { $0 = opened }
   }
 
   /// Makes later operations use what is found in a transaction of an engine, whose format is known.

@@ -85,8 +85,9 @@ extension OpenDatabase {
       let engine = try OpenDatabase.openEngine(
         type, directory.file(new.file), .openExisting, dataKey, options)
       do {
-        try directory.write(new)
-        try store.replaceEngine(engine)
+        // A description that names the new file beside a store that goes on with the old one would lose what is
+        // written from then on.
+        try store.replaceEngine(engine) { try directory.write(new) }
       } catch {
         try? engine.close()
         throw error

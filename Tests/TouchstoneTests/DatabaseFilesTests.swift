@@ -1,4 +1,5 @@
 import Foundation
+import Storage
 import TestSupport
 import Testing
 import Touchstone
@@ -197,6 +198,33 @@ import Touchstone
     #expect(try again.document("doc1950")?["text"].string == text)
     #expect(try again.checkIntegrity() == [])
     try again.close()
+  }
+
+  @Test("a compaction whose copy can't be read leaves the database as it is") func unreadableCopy() throws {
+    let type = try Engines.type(.lmdb)
+    let name = EngineName(rawValue: "spoiling-\(UUID())")
+    Engines.register(
+      EngineType(name: name.rawValue, fileExtension: type.fileExtension, encrypts: false) { path, options in
+        let engine = try type.open(path, options)
+        if path.contains("data-2") {
+          try engine.write { transaction in
+            let meta = try #require(try transaction.keyspace(named: "meta"))
+            try transaction.delete(Array("publicUUID".utf8).span.bytes, in: meta)
+          }
+        }
+        return engine
+      })
+    try withTemporaryDirectory { directory in
+      let options = DatabaseOptions(engine: name, durability: .none)
+      var database = try Database.open("a", in: directory, options: options)
+      try database.save("before", ["n": 1])
+      #expect(throws: DocumentError.self) { try database.compact() }
+      try database.save("after", ["n": 2])
+      try database.close()
+      database = try Database.open("a", in: directory, options: options)
+      #expect(try database.document("after")?["n"].int == 2)
+      try database.close()
+    }
   }
 
   @Test("an encrypted database's files hold no readable string of it")
