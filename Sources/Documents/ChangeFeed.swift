@@ -117,7 +117,7 @@ final class ChangeFeed: Sendable {
     state.withLock { state in
       guard state.line.isEmpty, sequence > state.published else { return }
       publish(
-        ObservedCommit(after: state.published, upTo: sequence, notes: nil, purges: []), &state)
+        ObservedCommit(after: state.published, upTo: sequence, notes: nil, unstored: []), &state)
     }
   }
 
@@ -136,9 +136,9 @@ final class ChangeFeed: Sendable {
     if commit.isUnsequenced { for observer in state.observers.values { observer.receiveUnsequenced() } }
     // Without its notes, or after commits of another process, what was saved is read from the stored changes.
     guard let notes = commit.notes, commit.begin <= state.published else {
-      for observer in state.observers.values { observer.fallBehind(upTo: commit.end, commit.purges) }
+      for observer in state.observers.values { observer.fallBehind(upTo: commit.end, commit.unstored) }
       for observer in state.ofDocument.values.joined() {
-        observer.fallBehind(upTo: commit.end, commit.purges)
+        observer.fallBehind(upTo: commit.end, commit.unstored)
       }
       return
     }

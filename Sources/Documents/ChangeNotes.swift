@@ -4,7 +4,7 @@ import Storage
 //
 //   notes := note*
 //   note  := flags:u8  sequence:varint  length:varint  document ID  [generation:varint  length:varint  suffix]
-//   flags := 1 deleted | 2 conflicted | 4 from sync | 0x10 purged | 0x20 expired
+//   flags := 1 deleted | 2 conflicted | 4 from sync | 0x10 purged | 0x20 expired | 0x40 under its old sequence
 //
 // The revision (as in RevisionID.swift, the current one) is there unless the document was purged, and then the
 // sequence is 0. Notes live in memory only.
@@ -13,6 +13,7 @@ import Storage
 struct ChangeNote {
   static let purged: UInt8 = 0x10
   static let expired: UInt8 = 0x20
+  static let unsequenced: UInt8 = 0x40
 
   let flags: UInt8
   let sequence: UInt64
@@ -20,6 +21,8 @@ struct ChangeNote {
   let revision: StoredRevisionID?
 
   var isPurge: Bool { flags & ChangeNote.purged != 0 }
+  /// Whether it can't be found among the stored changes after a sequence: a purge, or the purge of a branch.
+  var isUnstored: Bool { flags & (ChangeNote.purged | ChangeNote.unsequenced) != 0 }
 
   init?(_ reader: inout ByteReader) {
     guard let flags = reader.byte(), let sequence = reader.varint(), let length = reader.varint(),
@@ -68,7 +71,7 @@ struct ChangeNote {
     var changes: [DocumentChange] = []
     for notes in lists {
       forEach(notes) { note, _ in
-        if note.isPurge || note.sequence > sequence { changes.append(note.change) }
+        if note.isUnstored || note.sequence > sequence { changes.append(note.change) }
       }
     }
     guard changes.count > 1 else { return changes }
@@ -89,19 +92,19 @@ struct ChangeNotes: ~Copyable {
   /// Beyond this, what was saved is left to be read from the changes that are stored.
   static let maximumBytes = 1 << 20
 
-  /// Whether somebody observes: nothing is noted otherwise, but purges, which are stored nowhere.
+  /// Whether somebody observes: nothing is noted otherwise, but purges of documents, which are stored nowhere.
   private(set) var isCollecting = false
   private var all = ByteBuffer(capacity: 64)
-  private var purges = ByteBuffer(capacity: 64)
+  private var unstored = ByteBuffer(capacity: 64)
   private var isOverflown = false
 
-  var hasPurges: Bool { purges.count > 0 }
+  var hasUnstored: Bool { unstored.count > 0 }
 
   mutating func begin(isCollecting: Bool) {
     self.isCollecting = isCollecting
     isOverflown = false
     all.removeAll()
-    purges.removeAll()
+    unstored.removeAll()
   }
 
   /// Notes a change whose record has just been put together.
@@ -114,13 +117,31 @@ struct ChangeNotes: ~Copyable {
       isOverflown = true
       return
     }
+    try ChangeNotes.append(id, flags.rawValue, sequence, record, to: &all)
+  }
+
+  /// Notes a change that the document's sequence doesn't tell: it keeps the one of its latest change.
+  mutating func addUnsequenced(
+    _ id: UnsafeRawBufferPointer, flags: DocumentRecord.Flags, _ sequence: UInt64,
+    record: UnsafeRawBufferPointer
+  ) throws {
+    let flags = flags.rawValue | ChangeNote.unsequenced
+    try ChangeNotes.append(id, flags, sequence, record, to: &unstored)
+    if !isOverflown { try ChangeNotes.append(id, flags, sequence, record, to: &all) }
+  }
+
+  @inline(__always)
+  private static func append(
+    _ id: UnsafeRawBufferPointer, _ flags: UInt8, _ sequence: UInt64, _ record: UnsafeRawBufferPointer,
+    to notes: inout ByteBuffer
+  ) throws {
     let record = try DocumentRecord(record.bytes)
     let revision = try record.currentRevision()
-    all.append(flags.rawValue)
-    all.append(varint: sequence)
-    all.append(varint: UInt64(id.count))
-    all.append(id)
-    revision.append(to: &all)
+    notes.append(flags)
+    notes.append(varint: sequence)
+    notes.append(varint: UInt64(id.count))
+    notes.append(id)
+    revision.append(to: &notes)
   }
 
   mutating func addPurge(_ id: UnsafeRawBufferPointer, isExpired: Bool) {
@@ -131,17 +152,17 @@ struct ChangeNotes: ~Copyable {
       notes.append(varint: UInt64(id.count))
       notes.append(id)
     }
-    append(to: &purges)
+    append(to: &unstored)
     if isCollecting, !isOverflown { append(to: &all) }
   }
 
   /// What observers are to be told of the transaction. Nil when there is nothing. `isUnsequenced` says that it has
   /// changed what has no sequence.
   func commit(after begin: UInt64, upTo end: UInt64, isUnsequenced: Bool) -> ObservedCommit? {
-    guard end > begin || purges.count > 0 || isUnsequenced else { return nil }
+    guard end > begin || unstored.count > 0 || isUnsequenced else { return nil }
     return ObservedCommit(
       after: begin, upTo: end, notes: isCollecting && !isOverflown ? Array(all.bytes) : nil,
-      purges: Array(purges.bytes), isUnsequenced: isUnsequenced)
+      unstored: Array(unstored.bytes), isUnsequenced: isUnsequenced)
   }
 }
 
@@ -154,20 +175,20 @@ final class ObservedCommit: @unchecked Sendable {
   /// What it did, in order. Nil when that was not noted, or is too much to be kept: then what was saved is read from
   /// the changes that are stored.
   let notes: [UInt8]?
-  /// The purges alone.
-  let purges: [UInt8]
+  /// Those of its notes that the stored changes don't tell.
+  let unstored: [UInt8]
   /// Whether it has changed what has no sequence: a body under an old one, or when a document expires.
   let isUnsequenced: Bool
   /// Guarded by the lock of `ChangeFeed`.
   var outcome = Outcome.open
 
   init(
-    after begin: UInt64, upTo end: UInt64, notes: [UInt8]?, purges: [UInt8], isUnsequenced: Bool = false
+    after begin: UInt64, upTo end: UInt64, notes: [UInt8]?, unstored: [UInt8], isUnsequenced: Bool = false
   ) {
     self.isUnsequenced = isUnsequenced
     self.begin = begin
     self.end = end
     self.notes = notes
-    self.purges = purges
+    self.unstored = unstored
   }
 }

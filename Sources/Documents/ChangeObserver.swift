@@ -3,8 +3,7 @@ import Storage
 /// One observer, and what it wasn't told yet.
 ///
 /// Notes wait here as bytes. When there are too many of them, those of saves are dropped, and the observer catches
-/// up from the changes that are stored: its memory is bounded but for the IDs of purged documents, which are stored
-/// nowhere.
+/// up from the changes that are stored: its memory is bounded but for the notes of purges, which are stored nowhere.
 public final class ChangeObserver: Sendable {
   /// How many bytes of notes wait at most.
   static let maximumBytes = 1 << 20
@@ -20,8 +19,8 @@ public final class ChangeObserver: Sendable {
     var told: UInt64 = 0
     var noted: UInt64 = 0
     var target: UInt64 = 0
-    /// Purges that come before what it catches up with.
-    var purges: [UInt8] = []
+    /// Notes of what the stored changes don't tell, from before what it catches up with.
+    var unstored: [UInt8] = []
     var ready: [DocumentChange] = []
     var missedSince: UInt64?
     /// Whether something without a sequence has changed that it is told of.
@@ -31,7 +30,7 @@ public final class ChangeObserver: Sendable {
     var isScheduled = false
     var waiter: CheckedContinuation<Void, Never>?
 
-    var isBehind: Bool { target > told || !purges.isEmpty }
+    var isBehind: Bool { target > told || !unstored.isEmpty }
     var hasNews: Bool {
       !ready.isEmpty || missedSince != nil || isBehind || !notes.isEmpty || hasUnsequenced
     }
@@ -89,14 +88,14 @@ public final class ChangeObserver: Sendable {
     wake()
   }
 
-  func fallBehind(upTo sequence: UInt64, _ purges: [UInt8]) {
+  func fallBehind(upTo sequence: UInt64, _ unstored: [UInt8]) {
     state.withLock { state in
       guard sequence >= state.since else { return }
-      for notes in state.notes + [purges] {
+      for notes in state.notes + [unstored] {
         ChangeNote.forEach(notes) { note, bytes in
-          guard note.isPurge else { return }
+          guard note.isUnstored else { return }
           if let documentID, !documentID.utf8.elementsEqual(note.id) { return }
-          state.purges.append(contentsOf: bytes)
+          state.unstored.append(contentsOf: bytes)
         }
       }
       state.notes = []
@@ -141,7 +140,7 @@ public final class ChangeObserver: Sendable {
       state.isCancelled = true
       state.isFinished = true
       state.notes = []
-      state.purges = []
+      state.unstored = []
       state.ready = []
     }
     wake()
@@ -241,25 +240,25 @@ public final class ChangeObserver: Sendable {
 
   /// Reads what it missed from the stored changes: a piece of it.
   private func catchUp() {
-    let (told, target, purges) = state.withLock { state in
-      defer { state.purges = [] }
-      return (state.told, state.target, state.purges)
+    let (told, target, unstored) = state.withLock { state in
+      defer { state.unstored = [] }
+      return (state.told, state.target, state.unstored)
     }
-    let purged = ChangeNote.changes(of: [purges], after: 0)
+    let noted = ChangeNote.changes(of: [unstored], after: 0)
     do {
       let found = try store.background.pass {
         try store.observedChanges(
           after: told, upTo: target, limit: ChangeObserver.chunk, of: documentID)
       }
-      // Purged and made anew: it is there.
-      let isThere = Set(purged.isEmpty ? [] : found.changes.map { ByteString($0.documentID) })
+      // Purged and made anew, or changed once more: that is told.
+      let isThere = Set(noted.isEmpty ? [] : found.changes.map { ByteString($0.documentID) })
       state.withLock { state in
-        state.ready += purged.filter { !isThere.contains(ByteString($0.documentID)) } + found.changes
+        state.ready += noted.filter { !isThere.contains(ByteString($0.documentID)) } + found.changes
         state.told = max(state.told, found.reached)
       }
     } catch {
       state.withLock { state in
-        state.ready += purged
+        state.ready += noted
         state.missedSince = min(state.missedSince ?? told, told)
         state.told = max(state.told, target)
       }

@@ -4,7 +4,7 @@ import Storage
 public struct DocumentChange: Sendable, Hashable {
   /// What kind of change it is.
   public enum Kind: String, Sendable, CaseIterable {
-    /// A revision was added: saved, deleted or resolved here, or brought by sync.
+    /// A revision was added: saved, deleted or resolved here, or brought by sync. Or a branch was purged.
     case saved
     /// The document was purged: nothing of it is left.
     case purged
@@ -18,7 +18,7 @@ public struct DocumentChange: Sendable, Hashable {
   public let documentID: String
   /// The document's current revision after the change; nil when it was purged.
   public let revisionID: RevisionID?
-  /// The sequence of the change. A purge takes none, and has 0.
+  /// The sequence of the change. A purge takes none, and has 0; that of a branch has the document's.
   public let sequence: UInt64
   /// Whether its current revision is a tombstone.
   public let isDeleted: Bool

@@ -84,6 +84,8 @@ extension DocumentWriter {
       hasUnsequencedChanges = true
       try updateIndexes(id, old: liveBody(old), new: isDeleted ? nil : bodyOfRecord, transaction)
     }
-    if notes.isCollecting { try notes.add(id, flags: flags, old.sequence, record: record.bytes) }
+    if notes.isCollecting {
+      try notes.addUnsequenced(id, flags: flags, old.sequence, record: record.bytes)
+    }
   }
 }

@@ -28,7 +28,7 @@ struct FinishedTransaction {
     removedBodies = writer.removedBodies
     isUnsequenced = writer.hasUnsequencedChanges || writer.hasChangedExpirations
     isInLine = feed.isActive
-    guard isInLine || writer.notes.hasPurges else { return }
+    guard isInLine || writer.notes.hasUnstored else { return }
     commit = writer.notes.commit(after: begin, upTo: end, isUnsequenced: isUnsequenced)
     if isInLine, let commit { feed.enqueue(commit) }
   }
@@ -60,7 +60,7 @@ struct FinishedTransaction {
     } else if end > begin || isUnsequenced {
       // The first observer came while this was being committed.
       feed.publishLate(
-        ObservedCommit(after: begin, upTo: end, notes: nil, purges: [], isUnsequenced: isUnsequenced))
+        ObservedCommit(after: begin, upTo: end, notes: nil, unstored: [], isUnsequenced: isUnsequenced))
     }
   }
 }

@@ -227,6 +227,56 @@ private func storedDocuments(_ database: Database) throws -> [String: String] {
     }
   }
 
+  @Test("the purge of a branch is told, also to who is behind", arguments: allEngines)
+  func purgedBranches(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      let told = Told()
+      let toldOfA = Told()
+      let gate = CountingSemaphore()
+      let token = try database.observe { change in
+        told.add(change)
+        if change.documentIDs.contains("b") { gate.wait() }
+      }
+      let tokenOfA = try database.observe("a") {
+        toldOfA.add(DatabaseChange(changes: [$0], missedSince: nil))
+      }
+      func branch() throws {
+        let local = try database.save("a", ["n": 1], onConflict: .lastWriteWins).revisionID
+        try database.apply(PulledRevision(id: "a", history: ["\(local.generation)-zz"], body: ["n": 2]))
+        told.expect { $0.documents["a"]?.isConflicted == true }
+        toldOfA.expect { $0.documents["a"]?.isConflicted == true }
+      }
+      func purge() throws -> DocumentChange {
+        let current = try #require(try database.document("a"))
+        #expect(current.isConflicted)
+        try database.purge("a", branch: current.revisionID)
+        return DocumentChange(
+          kind: .saved, documentID: "a", revisionID: try #require(try database.document("a")).revisionID,
+          sequence: current.sequence, isDeleted: false, isConflicted: false, isFromSync: true)
+      }
+      try branch()
+      let first = try purge()
+      told.expect { $0.documents["a"] == first }
+      toldOfA.expect { $0.documents["a"] == first }
+      try branch()
+      // Now it is told while more is written than waits as notes.
+      try database.save("b", ["n": 1])
+      told.expect { $0.documents["b"] != nil }
+      let second = try purge()
+      let name = String(repeating: "c", count: 200)
+      for round in 0..<5 {
+        try database.inBatch {
+          for n in 0..<1_000 { try database.save("\(name)\(n)", ["n": .int(Int64(round))]) }
+        }
+      }
+      gate.signal()
+      told.expect { $0.documents["a"] == second }
+      toldOfA.expect { $0.documents["a"] == second }
+      token.cancel()
+      tokenOfA.cancel()
+    }
+  }
+
   @Test("documents are told apart by the bytes of their IDs", arguments: allEngines)
   func normalizedIDs(_ engine: EngineName) throws {
     let composed = "caf\u{e9}"
