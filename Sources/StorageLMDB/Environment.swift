@@ -359,9 +359,10 @@ final class Environment: @unchecked Sendable {
       if durability == .normal, !isReadOnly, lastTransaction != transactionAtOpen {
         result = mdb_env_sync(handle, 1)
       }
-      mdb_env_close(handle)
-      if removesLockFile { OpeningLock.removeLockFile(of: path) }
-      EnvironmentRegistry.remove(self)
+      EnvironmentRegistry.remove(self) {
+        mdb_env_close(handle)
+        if removesLockFile { OpeningLock.removeLockFile(of: path) }
+      }
       // It is closed all the same.
       if result != 0 { throw StorageError.lmdb(result, "the last commits could not be synced", path: path) }
     }

@@ -77,9 +77,14 @@ enum EnvironmentRegistry {
     }
   }
 
-  static func remove(_ environment: Environment) {
+  /// Forgets a file that `close` closes.
+  ///
+  /// Nothing is opened meanwhile: when the file has been removed, closing it frees its inode, and a file that another
+  /// thread makes may get that. It would be taken for the one that is still noted here.
+  static func remove(_ environment: Environment, _ close: () -> Void) {
     // Released after the lock: the last reference ends the environment.
     let removed: Environment? = entries.withLock { entries in
+      close()
       guard let index = entries.firstIndex(where: { $0.environment === environment }) else { return nil }
       return entries.remove(at: index).environment
     }

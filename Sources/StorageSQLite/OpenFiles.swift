@@ -20,6 +20,8 @@ enum OpenFiles {
     /// `csqlite_forks()` when it was opened.
     let forks: UInt64
     var count: Int
+    /// How many of them are being closed.
+    var closing = 0
   }
 
   private static let uses = Lock<[Identity: Use]>([:])
@@ -27,12 +29,22 @@ enum OpenFiles {
   /// A file held for one library, until `release`.
   struct Claim: Sendable {
     fileprivate let identity: Identity
-    func release() {
-      OpenFiles.uses.withLock { uses in
-        guard var use = uses[identity] else { return }
-        use.count -= 1
-        uses[identity] = use.count == 0 ? nil : use
+    /// Gives it up once `close` has closed the file; when that throws, it is kept.
+    ///
+    /// When the file has been removed, closing it frees its inode, and a file that another thread makes may get that.
+    /// Who claims it meanwhile waits, and isn't told that it is open through another library.
+    func release(_ close: () throws -> Void) rethrows {
+      OpenFiles.uses.withLock { $0[identity]?.closing += 1 }
+      var isClosed = false
+      defer {
+        OpenFiles.uses.withLock { uses in
+          uses[identity]?.closing -= 1
+          if isClosed { uses[identity]?.count -= 1 }
+          if uses[identity]?.count == 0 { uses[identity] = nil }
+        }
       }
+      try close()
+      isClosed = true
     }
   }
 
@@ -42,6 +54,12 @@ enum OpenFiles {
     var status = stat()
     guard stat(path, &status) == 0 else { throw SQLiteFile.systemError("opening a database", path) }
     let identity = Identity(device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
+    while try !claim(identity, path, library) { usleep(200) }
+    return Claim(identity: identity)
+  }
+
+  /// False when another library is just closing it.
+  private static func claim(_ identity: Identity, _ path: String, _ library: String) throws -> Bool {
     try uses.withLock { uses in
       var use = uses[identity] ?? Use(library: library, forks: csqlite_forks(), count: 0)
       guard use.forks == csqlite_forks() else {
@@ -50,12 +68,13 @@ enum OpenFiles {
           .inUse, "opening a database: it was open when this process was forked from its parent", path: path)
       }
       guard use.library == library else {
+        if use.closing == use.count { return false }
         throw StorageError(
           .inUse, "opening a database: this process has the file open through \(use.library)", path: path)
       }
       use.count += 1
       uses[identity] = use
+      return true
     }
-    return Claim(identity: identity)
   }
 }

@@ -78,8 +78,7 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
         throw error
       }
     } catch {
-      file.removeEmptyLog()
-      claim.release()
+      claim.release { file.removeEmptyLog() }
       throw error
     }
     self.name = name
@@ -93,13 +92,15 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
 
   deinit {
     guard !isClosed else { return }
-    readers.abandon()
-    if csqlite_forks() == forks {
+    guard csqlite_forks() == forks else {
+      readers.abandon()
+      writer?.abandon()
+      return
+    }
+    claim.release {
+      readers.abandon()
       writer?.close()
       file.removeEmptyLog()
-      claim.release()
-    } else {
-      writer?.abandon()
     }
   }
 
@@ -108,12 +109,13 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
     try checkFork()
     try queue.exclusively {
       guard !isClosed else { return }
-      try readers.close()
-      isClosed = true
-      // The last connection copies what is in the log into the file, and removes the log.
-      writer?.close()
-      file.removeEmptyLog()
-      claim.release()
+      try claim.release {
+        try readers.close()
+        isClosed = true
+        // The last connection copies what is in the log into the file, and removes the log.
+        writer?.close()
+        file.removeEmptyLog()
+      }
     }
   }
 

@@ -202,6 +202,22 @@ struct OpeningTests {
     }
   }
 
+  @Test("a file that is made gets the inode of one that is just closed") func reusedInodes() throws {
+    let failures = Lock<[String]>([])
+    DispatchQueue.concurrentPerform(iterations: 4) { [directory] thread in
+      let path = directory.file("\(thread).mdb")
+      do {
+        for _ in 0..<(isLong ? 20_000 : 2_000) {
+          let engine = try open(path, .createNew)
+          unlink(path)
+          try engine.close()
+          unlink(path + "-lock")
+        }
+      } catch { failures.withLock { $0.append("\(error)") } }
+    }
+    #expect(failures.withLock { $0 } == [])
+  }
+
   @Test(
     "an opening waits for the one that makes the file, and makes it anew when that one has given up",
     arguments: LendingEngine.allCases)
