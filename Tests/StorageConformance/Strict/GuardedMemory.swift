@@ -41,7 +41,14 @@ enum GuardedMemory {
         let stride = bytes + GuardedMemory.pageBytes
         let start = try GuardedMemory.map(slabs * stride)
         // New slots go behind those that rest.
-        for index in 0..<slabs { slots.append(Slot(start: start + index * stride, bytes: bytes)) }
+        for index in 0..<slabs {
+          let slot = Slot(start: start + index * stride, bytes: bytes)
+          slots.append(slot)
+          // Makes the guard another kind of memory than the slot. Otherwise the kernel joins the two whenever the
+          // slot is at rest, and splits them again: three times the cost of a copy. Where it can't be done, no more
+          // than time is lost.
+          _ = madvise(slot.start + bytes, GuardedMemory.pageBytes, MADV_DONTDUMP)
+        }
       }
       let slot = slots[head]
       head += 1
