@@ -35,6 +35,7 @@ public struct BenchRun {
     let runner = Runner(
       .init(
         sampling: settings.sampling, seed: settings.seed, workDirectory: directory.path,
+        evictsCaches: settings.evictsCaches,
         plantedDelay: settings.plantedDelay.map { delay in
           { workload, engine, seconds in delay.run(workload.identity(engine), seconds: seconds) }
         }, progress: progress, shouldStop: shouldStop))

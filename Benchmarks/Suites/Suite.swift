@@ -90,12 +90,14 @@ public struct BenchSettings: Sendable {
   public var plantedDelay: PlantedDelay?
   /// Only these workloads. Nil: all of the suite.
   public var only: Set<String>?
+  /// Whether every run begins with cold processor caches. Without, runs can't be compared.
+  public var evictsCaches: Bool
 
   /// Settings with the sizes that fit two cores.
   public init(
     engines: [EngineType]? = nil, durability: Durability = .normal, samples: Int = 5,
     workDirectory: String, seed: UInt64 = 1, dataset: String? = nil, documents: Int? = nil,
-    keys: Int = 100_000, commits: Int = 1_000, only: Set<String>? = nil
+    keys: Int = 100_000, commits: Int = 1_000, only: Set<String>? = nil, evictsCaches: Bool = true
   ) {
     self.engines = engines
     self.durability = durability
@@ -107,6 +109,7 @@ public struct BenchSettings: Sendable {
     self.keys = keys
     self.commits = commits
     self.only = only
+    self.evictsCaches = evictsCaches
   }
 }
 

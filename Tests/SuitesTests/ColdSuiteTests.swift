@@ -14,7 +14,8 @@ struct ColdSuiteTests {
   @Test(arguments: Engines.names)
   func everyWorkloadRunsColdAndWarmAndSaysHowCold(_ engine: EngineName) throws {
     let settings = BenchSettings(
-      engines: [try Engines.type(engine)], samples: 1, workDirectory: NSTemporaryDirectory(), documents: 400)
+      engines: [try Engines.type(engine)], samples: 1, workDirectory: NSTemporaryDirectory(), documents: 400,
+      evictsCaches: false)
     let file = try BenchRun(settings, version: "0.1.0+test").run([.cold])
     #expect(ResultsSchema.faults(in: try file.encoded()) == [])
     #expect(file.results.count == ColdWorkload.allCases.count * 2)
@@ -88,7 +89,7 @@ struct ColdSuiteTests {
   @Test func whatCouldNotBeDroppedIsNotCalledCold() throws {
     let settings = BenchSettings(
       engines: [try Engines.type(.lmdb)], samples: 1, workDirectory: NSTemporaryDirectory(), documents: 100,
-      only: ["read"])
+      only: ["read"], evictsCaches: false)
     var file = try BenchRun(settings, version: "0.1.0+test").run([.cold])
     let text = String(decoding: try file.encoded(), as: UTF8.self)
     #expect(text.contains("kept_share"))

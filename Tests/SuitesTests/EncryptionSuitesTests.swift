@@ -11,7 +11,7 @@ struct EncryptionSuitesTests {
   private func run(_ suite: Suite, documents: Int, samples: Int = 2) throws -> ResultsFile {
     let settings = BenchSettings(
       samples: samples, workDirectory: NSTemporaryDirectory(), dataset: "synthetic-travel",
-      documents: documents)
+      documents: documents, evictsCaches: false)
     let file = try BenchRun(settings, version: "0.1.0+test").run([suite])
     #expect(ResultsSchema.faults(in: try file.encoded()) == [])
     #expect(Set(file.results.map(\.workload)) == Set(suite.workloadNames))

@@ -14,7 +14,8 @@ struct EngineSuiteTests {
   func everyWorkloadRunsBesideItsLimit(_ engine: EngineName) throws {
     let type = try Engines.type(engine)
     let settings = BenchSettings(
-      engines: [type], samples: 1, workDirectory: NSTemporaryDirectory(), keys: 300, commits: 20)
+      engines: [type], samples: 1, workDirectory: NSTemporaryDirectory(), keys: 300, commits: 20,
+      evictsCaches: false)
     let file = try BenchRun(settings, version: "0.1.0+test").run([.engine])
     // Two sizes of values, and three numbers of threads for one workload.
     #expect(file.results.count == (EngineWorkload.allCases.count + 2) * 2)
@@ -75,7 +76,7 @@ struct EngineSuiteTests {
   @Test func onlyNamedWorkloadsRun() throws {
     let settings = BenchSettings(
       engines: [LMDBEngines.lmdb], samples: 2, workDirectory: NSTemporaryDirectory(), keys: 200,
-      only: ["readseq"])
+      only: ["readseq"], evictsCaches: false)
     let file = try BenchRun(settings, version: "v").run([.engine])
     #expect(Set(file.results.map(\.workload)) == ["readseq"])
   }
@@ -85,7 +86,7 @@ struct EngineSuiteTests {
     defer { directory.remove() }
     let settings = BenchSettings(
       engines: BenchEngines.standard, samples: 1, workDirectory: directory.path, keys: 200,
-      only: ["readrandom", "overwrite"])
+      only: ["readrandom", "overwrite"], evictsCaches: false)
     _ = try BenchRun(settings, version: "v").run([.engine])
     #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == [])
   }

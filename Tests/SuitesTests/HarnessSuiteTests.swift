@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct HarnessSuiteTests {
   @Test func eachWayOfTimingStandsBesideTheLoopAlone() throws {
-    let settings = BenchSettings(samples: 2, workDirectory: NSTemporaryDirectory())
+    let settings = BenchSettings(samples: 2, workDirectory: NSTemporaryDirectory(), evictsCaches: false)
     let file = try BenchRun(settings, version: "0.1.0+test").run([.harness])
     #expect(file.results.map(\.workload).sorted() == Suite.harness.workloadNames.sorted())
     #expect(file.results.allSatisfy { $0.limit.map { $0.normalized > 0 } == true })

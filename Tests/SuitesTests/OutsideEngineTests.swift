@@ -37,7 +37,7 @@ import Touchstone
     let settings = BenchSettings(
       engines: [try Engines.type(.lmdb), try Engines.type("memory")], samples: 1,
       workDirectory: NSTemporaryDirectory(), dataset: "synthetic-travel", documents: 60, keys: 100,
-      commits: 4)
+      commits: 4, evictsCaches: false)
     let file = try BenchRun(settings, version: "0.1.0+test").run([.engine, .travel])
     #expect(ResultsSchema.faults(in: try file.encoded()) == [])
     let memory = file.results.filter { $0.engine == "memory" }

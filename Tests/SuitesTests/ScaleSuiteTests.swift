@@ -10,7 +10,8 @@ struct ScaleSuiteTests {
   @Test(arguments: Engines.names)
   func everyWorkloadRunsAtEverySizeAndGrowthIsToldOf(_ engine: EngineName) throws {
     let settings = BenchSettings(
-      engines: [try Engines.type(engine)], samples: 1, workDirectory: NSTemporaryDirectory(), documents: 400)
+      engines: [try Engines.type(engine)], samples: 1, workDirectory: NSTemporaryDirectory(), documents: 400,
+      evictsCaches: false)
     let file = try BenchRun(settings, version: "0.1.0+test").run([.scale])
     let sizes = [30, 100, 400]
     let expected = ScaleWorkload.allCases.flatMap { kind in sizes.map { "\(kind.rawValue) (documents=\($0))" }

@@ -10,7 +10,8 @@ struct SyncSuiteTests {
   @Test(arguments: Engines.names)
   func everyWorkloadRunsAndRatiosAreToldOf(_ engine: EngineName) throws {
     let settings = BenchSettings(
-      engines: [try Engines.type(engine)], samples: 1, workDirectory: NSTemporaryDirectory(), documents: 60)
+      engines: [try Engines.type(engine)], samples: 1, workDirectory: NSTemporaryDirectory(), documents: 60,
+      evictsCaches: false)
     let file = try BenchRun(settings, version: "0.1.0+test").run([.sync])
     #expect(Set(file.results.map(\.workload)) == Set(SyncWorkload.allCases.map(\.rawValue)))
     for result in file.results { #expect(result.metrics.seconds.median > 0, "\(result.label)") }

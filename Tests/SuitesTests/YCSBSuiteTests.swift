@@ -144,7 +144,8 @@ struct YCSBSuiteTests {
   @Test(arguments: Engines.names)
   func everyMixRunsWithItsLatencies(_ engine: EngineName) throws {
     var settings = BenchSettings(
-      engines: [try Engines.type(engine)], samples: 1, workDirectory: NSTemporaryDirectory(), documents: 500)
+      engines: [try Engines.type(engine)], samples: 1, workDirectory: NSTemporaryDirectory(), documents: 500,
+      evictsCaches: false)
     settings.rates = [4_000]
     let file = try BenchRun(settings, version: "0.1.0+test").run([.ycsb])
     #expect(ResultsSchema.faults(in: try file.encoded()) == [])
