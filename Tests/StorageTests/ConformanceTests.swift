@@ -45,7 +45,6 @@ struct ConformanceCase: CustomTestStringConvertible, Sendable {
   }()
 }
 
-@Suite(.serialized)
 struct ConformanceTests {
   @Test(arguments: ConformanceCase.all)
   func holds(_ conformanceCase: ConformanceCase) throws {
