@@ -32,8 +32,8 @@ public enum KeyspaceShape: UInt8, Sendable, CaseIterable {
 public enum StorageLimits {
   /// LMDB's compiled limit.
   public static let maximumKeyBytes = 511
-  /// SQLite's default limit of a value.
-  public static let maximumValueBytes = 1_000_000_000
+  /// SQLite's default limit of a row is 1,000,000,000 bytes: this, the longest key, and what the row itself takes.
+  public static let maximumValueBytes = 1_000_000_000 - 1_024
   /// Far beyond what indexes need; LMDB reserves memory for each.
   public static let maximumKeyspaces = 1_000
   /// Of ASCII.

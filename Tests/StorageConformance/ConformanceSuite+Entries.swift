@@ -1,5 +1,9 @@
 import Storage
 
+#if canImport(Glibc)
+  import Glibc
+#endif
+
 extension ConformanceSuite {
   static let entryBehaviours: [Behaviour] = [
     Behaviour("keys of a byte up to the engine's limit are kept, and others refused") { suite in
@@ -48,6 +52,48 @@ extension ConformanceSuite {
             for key in keys.reversed() { try transaction.put(key, key, in: keyspace) }
             try expectEqual(transaction.entries(of: keyspace).map(\.key), keys, "order of keys")
             for key in keys { try expectEqual(transaction.bytes(key, in: keyspace), key, "value") }
+          }
+        }
+      }
+    },
+
+    Behaviour("values up to the engine's limit are kept, and longer ones refused") { suite in
+      try suite.withEngine { engine in
+        let limit = engine.limits.valueBytes
+        // Pages of zeros that take no memory until something is written to them.
+        guard let start = mmap(nil, limit + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+          start != MAP_FAILED
+        else { throw ConformanceFailure("no memory for a value of \(limit + 1) bytes") }
+        defer { munmap(start, limit + 1) }
+        let key = [UInt8](repeating: 0x6B, count: engine.limits.keyBytes)
+        let keyspaces = try engine.write { transaction in
+          try [KeyspaceShape.documents, .entries].map {
+            try transaction.createKeyspace("k\($0.rawValue)", shape: $0)
+          }
+        }
+        for keyspace in keyspaces {
+          try engine.write { transaction in
+            let tooLong = UnsafeRawBufferPointer(start: start, count: limit + 1)
+            try expectError(.valueTooLarge, from: "a put of \(limit + 1) bytes") {
+              try key.withUnsafeBytes { try transaction.put($0.bytes, tooLong.bytes, in: keyspace) }
+            }
+            try suite.expectAbsent(key, transaction, keyspace)
+          }
+          // A gigabyte at a time.
+          guard suite.isLong else { continue }
+          let longest = UnsafeMutableRawBufferPointer(start: start, count: limit)
+          longest[0] = 1
+          longest[limit - 1] = 2
+          try engine.write { transaction in
+            try key.withUnsafeBytes { try transaction.put($0.bytes, longest.bytes, in: keyspace) }
+          }
+          try engine.read { transaction in
+            let isKept = try transaction.withValue(at: key, in: keyspace) { value in
+              value.withUnsafeBytes { value in
+                value.count == limit && value.baseAddress.map { memcmp($0, start, limit) == 0 } == true
+              }
+            }
+            try expectEqual(isKept, true, "the longest value")
           }
         }
       }
