@@ -10,8 +10,11 @@ import Storage
 final class ReaderPool: Sendable {
   /// Snapshots that may be open at once. Each has a connection with two open files.
   static let maximumSnapshots = 2_500
-  /// Idle connections that are kept; more are closed when their snapshots end.
-  static let keptIdle = 16
+  /// Idle connections that are kept; more are closed when their snapshots end. Opening one takes 20 µs a keyspace,
+  /// since the library reads the definition of each table.
+  static let keptIdle = 128
+  /// Idle connections that keep their caches.
+  static let cachedIdle = 16
   /// So many have the whole cache that the options ask for; the others, opened when many snapshots are held
   /// at once, an eighth.
   static let largeOnes = 2
@@ -82,6 +85,10 @@ final class ReaderPool: Sendable {
   func give(_ connection: EngineConnection) {
     guard csqlite_forks() == forks else { return connection.abandon() }
     connection.endSnapshot()
+    // Other threads may give some back meanwhile: then a cache more or less is kept.
+    if !connection.isLarge, state.withLock({ $0.idle.count >= Self.cachedIdle }) {
+      _ = csqlite_db_release_memory(connection.functions, connection.connection.handle)
+    }
     let isKept = state.withLock { state in
       state.snapshots -= 1
       guard !state.isClosed, state.idle.count < Self.keptIdle || connection.isLarge else {
