@@ -118,7 +118,7 @@ public final class Query: Sendable {
     resolved = try NameResolver.resolve(statement, databaseName: source.name, text: text)
     columns = ResultColumns(resolved.columns.map(\.name.string))
     // Mistakes that only compiling finds are told now, not at the first run, which then has its plan.
-    try repeating(.snapshotExpired) { try source.read { snapshot in _ = try prepare(snapshot) } }
+    _ = try read { try prepare($0) }
   }
 
   /// The names of the columns, in their order.
@@ -144,11 +144,7 @@ public final class Query: Sendable {
       for line in explanation.lines { storage.append(text: line) }
       return QueryResults(storage)
     }
-    return try repeating(.snapshotExpired) {
-      let storage = ResultStorage(columns)
-      try execute(parameters, cancellation) { _ in .storage(storage) }
-      return QueryResults(storage)
-    }
+    return try read { try run(parameters, on: $0, cancellation: cancellation) }
   }
 
   /// Runs the query, which isn't EXPLAIN, on a snapshot of its database.
@@ -174,24 +170,20 @@ public final class Query: Sendable {
     by relevance: QueryRelevance, purged: [String], _ parameters: [String: JSONValue],
     cancellation: QueryCancellation
   ) throws -> QueryResults? {
-    try repeating(.snapshotExpired) {
-      var results: QueryResults?
-      try source.read { snapshot in
-        // On one snapshot: what the rows are of, is what is known then.
-        let concerns: Bool
-        do { concerns = try relevance.mayConcern(snapshot, purged: purged, parameters, cancellation) } catch {
-          // A condition that can't be computed of a document, which the query itself may never look at.
-          relevance.forget()
-          concerns = true
-        }
-        guard concerns else { return }
-        do { results = try run(parameters, on: snapshot, cancellation: cancellation) } catch {
-          // The changes that were noted have given no rows.
-          relevance.forget()
-          throw error
-        }
+    try read { snapshot in
+      // On one snapshot: what the rows are of, is what is known then.
+      let concerns: Bool
+      do { concerns = try relevance.mayConcern(snapshot, purged: purged, parameters, cancellation) } catch {
+        // A condition that can't be computed of a document, which the query itself may never look at.
+        relevance.forget()
+        concerns = true
       }
-      return results
+      guard concerns else { return nil }
+      do { return try run(parameters, on: snapshot, cancellation: cancellation) } catch {
+        // The changes that were noted have given no rows.
+        relevance.forget()
+        throw error
+      }
     }
   }
 
@@ -214,8 +206,8 @@ public final class Query: Sendable {
     var storage = ResultStorage(columns)
     var hasHandedOut = false
     try withoutActuallyEscaping(body) { body in
-      try repeating(.snapshotExpired, while: { !hasHandedOut }) {
-        try execute(parameters, cancellation) { [columns] sharedKeys in
+      try read(while: { !hasHandedOut }) { snapshot in
+        try execute(parameters, cancellation, on: snapshot) { [columns] sharedKeys in
           .receiver { values in
             // Rows share memory in turns of some kilobytes; those that are kept keep theirs.
             if storage.allocatedBytes > 4096 || !isKnownUniquelyReferenced(&storage) {
@@ -229,11 +221,17 @@ public final class Query: Sendable {
     }
   }
 
-  private func execute(
-    _ parameters: [String: JSONValue], _ cancellation: QueryCancellation,
-    _ output: (SharedKeys) -> RowOutput
-  ) throws {
-    try source.read { try execute(parameters, cancellation, on: $0, output) }
+  /// Runs `body` on a snapshot. When the engine says that it has expired, `body` is run again on a new one, as long as
+  /// `isRepeatable` says so.
+  private func read<Result>(
+    while isRepeatable: () -> Bool = { true }, _ body: (DocumentSnapshot) throws -> Result
+  ) throws -> Result {
+    var result: Result?
+    try repeating(.snapshotExpired, while: isRepeatable) {
+      try source.read { result = try body($0) }
+    }
+    // The source ran the body, or threw.
+    return result.unsafelyUnwrapped
   }
 
   private func execute(
@@ -294,33 +292,25 @@ public final class Query: Sendable {
     analyze: Bool = false, _ parameters: [String: JSONValue] = [:],
     cancellation: QueryCancellation = QueryCancellation()
   ) throws -> QueryExplanation {
-    var explanation: QueryExplanation?
-    try repeating(.snapshotExpired) {
-      try source.read { snapshot in
-        let compiled = try prepare(snapshot)
-        guard analyze else {
-          explanation = QueryExplanation(compiled, nil)
-          return
-        }
-        let context = try takeContext(compiled)
-        let sharedKeys = try snapshot.sharedKeys
-        var rows = 0
-        let begin = ContinuousClock.now
-        let counts = try QueryExecution.run(
-          compiled, context, snapshot, sharedKeys, parameters, cancellation,
-          MemoryBudget(limit: options.memoryLimit), isTimed: true,
-          output: .receiver { _ in
-            rows += 1
-            return true
-          })
-        let time = begin.duration(to: .now).wholeNanoseconds
-        explanation = QueryExplanation(
-          compiled, QueryExplanation.Measured(steps: counts, rows: rows, nanoseconds: time))
-        giveBack(context, compiled)
-      }
+    try read { snapshot in
+      let compiled = try prepare(snapshot)
+      guard analyze else { return QueryExplanation(compiled, nil) }
+      let context = try takeContext(compiled)
+      let sharedKeys = try snapshot.sharedKeys
+      var rows = 0
+      let begin = ContinuousClock.now
+      let counts = try QueryExecution.run(
+        compiled, context, snapshot, sharedKeys, parameters, cancellation,
+        MemoryBudget(limit: options.memoryLimit), isTimed: true,
+        output: .receiver { _ in
+          rows += 1
+          return true
+        })
+      let time = begin.duration(to: .now).wholeNanoseconds
+      giveBack(context, compiled)
+      return QueryExplanation(
+        compiled, QueryExplanation.Measured(steps: counts, rows: rows, nanoseconds: time))
     }
-    // The source ran the body, or threw.
-    return explanation.unsafelyUnwrapped
   }
 }
 
