@@ -38,7 +38,8 @@ final class ComparedDocuments {
     self.transaction = transaction
     self.context = context
     keyspaces = context.keyspaces
-    sharedKeys = try store.currentSharedKeys(transaction, context)
+    let state = try DocumentStore.State(transaction, keyspaces.meta)
+    sharedKeys = try store.sharedKeys(state.sharedKeyCount, transaction, context)
     blobs = store.blobs
     live = try transaction.cursor(in: keyspaces.docs, .all)
     deleted = try transaction.cursor(in: keyspaces.deleted, .all)

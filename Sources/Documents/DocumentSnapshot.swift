@@ -63,9 +63,7 @@ public final class DocumentSnapshot {
   public var sharedKeys: SharedKeys {
     get throws {
       let (transaction, context) = try open()
-      let needed = try state.sharedKeyCount
-      return needed > context.sharedKeys.count
-        ? try store.laterSharedKeys(needed, transaction, context) : context.sharedKeys
+      return try store.sharedKeys(try state.sharedKeyCount, transaction, context)
     }
   }
 

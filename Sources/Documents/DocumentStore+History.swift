@@ -140,9 +140,7 @@ extension DocumentStore {
     try withSequenceKey(sequence) { key in
       try transaction.withValue(at: key.bytes, in: keyspace) { bytes in
         let record = try BodyRecord(bytes)
-        let keys =
-          record.keyCount > context.sharedKeys.count
-          ? try laterSharedKeys(record.keyCount, transaction, context) : context.sharedKeys
+        let keys = try sharedKeys(record.keyCount, transaction, context)
         guard let root = Value(rootOf: record.body) else { throw DocumentRecord.damaged }
         do { return try root.jsonValue(sharedKeys: keys) } catch {
           throw DocumentError(.damaged, "a stored body can't be read: \(error)")

@@ -50,8 +50,10 @@ extension DocumentStore {
   func checkIndexes(_ check: IntegrityCheck, _ context: Context) throws {
     let transaction = check.transaction
     var catalog = IndexCatalog.empty
+    var keys = context.sharedKeys
     try check.part("indexes") {
       let state = try State(transaction, context.keyspaces.meta)
+      keys = try sharedKeys(state.sharedKeyCount, transaction, context)
       catalog = try IndexCatalog.load(state.indexGeneration, transaction, context.keyspaces.meta)
       // A keyspace of no index is what a creation left, which can't be.
       for name in try transaction.keyspaces().keys.sorted()
@@ -62,8 +64,7 @@ extension DocumentStore {
     for record in catalog.records {
       let subject = "index '\(record.name)'"
       try check.part(subject) {
-        let documents = IndexedDocuments(
-          transaction, context.keyspaces.docs, try currentSharedKeys(transaction, context))
+        let documents = IndexedDocuments(transaction, context.keyspaces.docs, keys)
         try options.kind(of: record).open(record, in: transaction).check(documents, check, subject: subject)
       }
     }

@@ -31,6 +31,13 @@ extension DocumentStore {
     }
   }
 
+  /// The shared keys that `transaction` can read a body with that needs the first `needed` of them.
+  func sharedKeys(_ needed: Int, _ transaction: any ReadTransaction, _ context: Context) throws -> SharedKeys
+  {
+    needed > context.sharedKeys.count
+      ? try laterSharedKeys(needed, transaction, context) : context.sharedKeys
+  }
+
   /// The table of shared keys as `transaction` has it, for a body that needs more than `context` knows.
   func laterSharedKeys(_ needed: Int, _ transaction: any ReadTransaction, _ context: Context) throws
     -> SharedKeys
@@ -111,13 +118,6 @@ extension DocumentStore {
       }
       return changes
     }
-  }
-
-  /// The shared keys that every body of the snapshot can be read with.
-  func currentSharedKeys(_ transaction: any ReadTransaction, _ context: Context) throws -> SharedKeys {
-    let needed = try State(transaction, context.keyspaces.meta).sharedKeyCount
-    return needed > context.sharedKeys.count
-      ? try laterSharedKeys(needed, transaction, context) : context.sharedKeys
   }
 }
 
