@@ -124,10 +124,13 @@ final class LikePart: @unchecked Sendable {
   /// Where the first occurrence of a part without `_` within two offsets ends, looked for byte by byte.
   private func end(in text: LikeText, _ from: Int, _ to: Int) -> Int? {
     guard part.count > 0 else { return from }
+    // Most bytes of a text are neither of these, and are not folded.
     let first = part.start[0]
+    let upper = text.foldsASCII && first &- 0x61 < 26 ? first & ~0x20 : first
+    let bytes = text.text.start
     var offset = from
     while offset <= to &- part.count {
-      if text[offset] == first {
+      if bytes[offset] == first || bytes[offset] == upper {
         var index = 1
         while index < part.count, text[offset &+ index] == part.start[index] { index &+= 1 }
         if index == part.count { return offset &+ index }

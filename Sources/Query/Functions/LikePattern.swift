@@ -36,6 +36,8 @@ final class LikePattern: Pattern, @unchecked Sendable {
   private let between: [LikePart]
   /// Nil for a pattern without `%`.
   private let last: LikePart?
+  /// The part of a pattern like `%text%`.
+  private let infix: LikePart?
   /// Whether there are other characters in it than those of ASCII.
   private let isASCII: Bool
 
@@ -61,17 +63,23 @@ final class LikePattern: Pattern, @unchecked Sendable {
     first = LikePart(parts[0])
     last = parts.count > 1 ? LikePart(parts[parts.count - 1]) : nil
     between = parts.dropFirst().dropLast().filter { !$0.isEmpty }.map { LikePart($0) }
+    infix = parts[0].isEmpty && parts[parts.count - 1].isEmpty && between.count == 1 ? between[0] : nil
     super.init(source: source)
   }
 
   /// Whether the whole text is of the pattern. False, too, when the query is to end (`EvaluationContext.goesOn`).
   func matches(_ text: TextSlice, _ context: EvaluationContext) -> Bool {
-    context.arena.scope {
-      if text.isASCII {
-        // What is folded of ASCII is ASCII.
-        return isASCII && matches(LikeText(text, foldsASCII: options.ignoresCase), context)
+    if text.isASCII {
+      // What is folded of ASCII is ASCII.
+      guard isASCII else { return false }
+      let text = LikeText(text, foldsASCII: options.ignoresCase)
+      if let infix, !infix.isLongSearch(text.count) {
+        return infix.find(in: text, 0, text.count, context) != nil
       }
-      return matches(LikeText(options.folded(text, context.arena), foldsASCII: false), context)
+      return context.arena.scope { matches(text, context) }
+    }
+    return context.arena.scope {
+      matches(LikeText(options.folded(text, context.arena), foldsASCII: false), context)
     }
   }
 
