@@ -125,6 +125,9 @@ import Testing
     ("DATE_ADD_STR('2024-12-31', -9223372036854775807 - 1, 'month')", "null"),
     ("DATE_ADD_STR('2024-12-31', -9223372036854775807 - 1, 'millisecond')", "null"),
     ("DATE_ADD_MILLIS(0, -1, 'millisecond')", "-1"),
+    ("DATE_ADD_MILLIS(0, 999999, 'millennium')", "null"),
+    ("DATE_ADD_MILLIS(0, -999999, 'millennium')", "null"),
+    ("DATE_ADD_STR('2024-12-31', 300000, 'millennium')", "null"),
     ("DATE_ADD_MILLIS(951782400000, 1, 'year')", "983318400000"),
     ("DATE_ADD_MILLIS(0, 1, 'era')", "null"), ("DATE_ADD_MILLIS('0', 1, 'day')", "null"),
   ]) func dates(_ text: String, _ expected: String) throws {

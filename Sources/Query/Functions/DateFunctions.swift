@@ -184,6 +184,8 @@ enum DatePart: String {
     let (year, month, day) = DateTime.date(days)
     let total = Int64(year * 12 + month - 1) + months * times
     let newYear = Int(total.flooredDivision(by: 12))
+    // Far beyond the years that there are, milliseconds don't fit 64 bits.
+    guard newYear.magnitude <= 10_000 else { return nil }
     let newMonth = Int(total - Int64(newYear) * 12) + 1
     let newDay = min(day, DateTime.daysInMonth(newYear, newMonth))
     guard let moved = DateTime.days(year: newYear, month: newMonth, day: newDay) else { return nil }
