@@ -93,6 +93,14 @@ import Testing
       #expect(try sum.run()[0]["s"].uint == .max - 1 && sum.run()[0]["m"].uint == .max)
       let limited = try database.query("SELECT n FROM _ LIMIT 18446744073709551615").run()
       #expect(limited.count == numbers.count)
+      // Doubles beyond 64 bits are numbers, too.
+      for (page, count) in [
+        ("LIMIT 1e30", numbers.count), ("LIMIT -1e30", 0), ("LIMIT 2 OFFSET 1e30", 0),
+        ("LIMIT 2 OFFSET -1e30", 2),
+      ] {
+        #expect(try database.query("SELECT n FROM _ \(page)").run().count == count, "\(page)")
+        #expect(try database.query("SELECT n FROM _ ORDER BY n \(page)").run().count == count, "\(page)")
+      }
     }
   }
 }

@@ -46,11 +46,11 @@ struct RowWindow {
     func number(_ expression: CompiledExpression, _ clause: String) throws -> Int {
       let value = expression.evaluate(context)
       try context.check()
-      guard let number = value.integer else {
-        if case .uint = value { return .max }
+      guard let number = value.number else {
         throw QueryError(.evaluation, "\(clause) has to be a number, and is of type \(value.type.name)")
       }
-      return max(0, Int(number))
+      // There are never as many rows as 64 bits can't say.
+      return value.integer.map { max(0, Int($0)) } ?? (number > 0 ? .max : 0)
     }
     offset = try compiled.offset.map { try number($0, "OFFSET") } ?? 0
     limit = try compiled.limit.map { try number($0, "LIMIT") }
