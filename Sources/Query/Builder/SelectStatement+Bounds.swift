@@ -92,7 +92,8 @@ extension Expression {
     return operands
   }
 
-  private static func grouped(_ sign: BinaryOperator, _ operands: ArraySlice<Expression>) -> Expression {
+  /// What an AND or OR of these is, one at least: long ones are grouped in halves, so that their tree is flat.
+  static func grouped(_ sign: BinaryOperator, _ operands: ArraySlice<Expression>) -> Expression {
     if operands.count > Parser.longestChain {
       let middle = operands.startIndex + operands.count / 2
       return .binary(sign, grouped(sign, operands[..<middle]), grouped(sign, operands[middle...]))

@@ -146,9 +146,8 @@ extension EvaluationProgram {
     let sorted = conditions.enumerated().sorted {
       ($0.element.effort, $0.offset) < ($1.element.effort, $1.offset)
     }
-    guard var all = sorted.first?.element else { return nil }
-    for (_, condition) in sorted.dropFirst() { all = .binary(.and, all, condition) }
-    return try compile(all, in: scope)
+    guard !sorted.isEmpty else { return nil }
+    return try compile(.grouped(.and, sorted.map(\.element)[...]), in: scope)
   }
 }
 

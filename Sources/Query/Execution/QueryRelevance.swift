@@ -34,8 +34,7 @@ package final class QueryRelevance: Sendable {
     guard let conditions = query.conditionsOfSources else { return nil }
     sources = try conditions.map { name, conditions in
       let meta = Expression.meta(source: SourceName(name), .id)
-      var all = conditions[0]
-      for condition in conditions.dropFirst() { all = .binary(.and, all, condition) }
+      let all = Expression.grouped(.and, conditions[...])
       func query(_ condition: Expression) throws -> Query {
         try Query(
           SelectStatement(

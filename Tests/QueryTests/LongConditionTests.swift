@@ -1,0 +1,30 @@
+import Fleece
+import TestSupport
+import Testing
+
+@testable import Query
+@testable import Touchstone
+
+/// Conditions as programs write them: long, and flat.
+@Suite struct LongConditionTests {
+  private func withNumbers(_ engine: EngineName, _ body: (Database) throws -> Void) throws {
+    try withDatabase(engine) { database in
+      try database.fill((0..<50).map { ("d\($0)", #"{"a":\#($0),"b":\#($0),"c":\#($0)}"#) })
+      try body(database)
+    }
+  }
+
+  @Test("an AND may be as long as it likes")
+  func long() throws {
+    try withNumbers(.lmdb) { database in
+      let conditions = (0..<30_000).map { "a < \($0 + 5)" }.joined(separator: " AND ")
+      let text = "SELECT a FROM _ WHERE \(conditions) ORDER BY a"
+      #expect(try database.rows(text) == (0..<5).map { #"{"a":\#($0)}"# })
+      try database.createIndex("ab", on: ["a", "b"])
+      try database.createIndex("ba", on: ["b", "a"])
+      #expect(try database.rows(text) == (0..<5).map { #"{"a":\#($0)}"# })
+      let relevance = try #require(try database.query(text).relevance())
+      #expect(try database.read { try relevance.mayConcern($0, purged: [], [:], QueryCancellation()) })
+    }
+  }
+}
