@@ -27,4 +27,14 @@ import Testing
       #expect(try database.read { try relevance.mayConcern($0, purged: [], [:], QueryCancellation()) })
     }
   }
+
+  @Test("many ORs are planned in time", .timeLimit(.minutes(1)))
+  func alternatives() throws {
+    try withNumbers(.lmdb) { database in
+      try database.createIndex("a", on: ["a"])
+      try database.createIndex("b", on: ["b"])
+      let conditions = (0..<1_000).map { "(a = 1 OR b = \($0))" }.joined(separator: " AND ")
+      #expect(try database.rows("SELECT c FROM _ WHERE \(conditions)") == [#"{"c":1}"#])
+    }
+  }
 }

@@ -177,11 +177,14 @@ struct AccessChoice {
     else { return nil }
     var cost = Cost.seek + entries * Cost.indexEntry
     var entryFilter: [Expression] = []
+    var rowFilter = filter
     if !isCovering {
       // What other conditions on the index's own expressions refuse isn't fetched.
-      entryFilter = filter.filter {
-        $0.reads(only: source.name) && !$0.readsRecord(of: source.name, besides: index.keys)
+      func isOfEntry(_ condition: Expression) -> Bool {
+        condition.reads(only: source.name) && !condition.readsRecord(of: source.name, besides: index.keys)
       }
+      rowFilter = filter.filter { !isOfEntry($0) }
+      entryFilter = filter.filter(isOfEntry)
       cost += entries * selectivity(entryFilter) * Cost.fetch
       if !entryFilter.isEmpty { cost += entries * Cost.indexEntry }
     }
@@ -192,7 +195,7 @@ struct AccessChoice {
       entryFilter: entryFilter)
     return priced(
       Choice(
-        access: .index(access), filter: filter.filter { !entryFilter.contains($0) }, cost: cost,
+        access: .index(access), filter: rowFilter, cost: cost,
         rowsPerOuterRow: entries * selectivity(filter),
         isOrdered: order != nil, name: "index \(index.name)"))
   }
@@ -272,11 +275,11 @@ struct AccessChoice {
     guard index.givesValues, index.unnest == nil, planner.mayCover(index, source.name) else { return false }
     var needed = planner.rowExpressions + filter
     // Conditions and arrays of other sources read this one's rows as well.
-    needed += planner.query.conditions.filter { !conditions.contains($0) }
+    needed += planner.query.conditions.subtracting(conditions)
     for other in planner.query.sources {
       switch other.kind {
       // Its own as well: one that names a source which comes later is looked at there.
-      case .documents(_, let on): needed += on.filter { !conditions.contains($0) }
+      case .documents(_, let on): needed += on.subtracting(conditions)
       case .unnest(let array, _): needed.append(array)
       }
     }
@@ -308,11 +311,16 @@ struct AccessChoice {
 
   // MARK: OR
 
+  /// How many conditions of one OR, and of all, are looked up: each takes as long as a plan for the rest.
+  private static let mostParts = (ofOne: 64, ofAll: 128)
+
   /// For each OR: every one of its conditions looked up by itself.
   private func unions() -> [Choice] {
-    conditions.indices.compactMap { position in
+    var left = AccessChoice.mostParts.ofAll
+    return conditions.indices.compactMap { position in
       let parts = conditions[position].disjuncts
-      guard parts.count > 1, parts.count <= 64 else { return nil }
+      guard parts.count > 1, parts.count <= min(left, AccessChoice.mostParts.ofOne) else { return nil }
+      left -= parts.count
       var others = conditions
       others.remove(at: position)
       var paths: [AccessPath] = []
@@ -391,6 +399,15 @@ struct AccessChoice {
       cost: build.cost + build.rowsPerOuterRow * Cost.hashedRow
         + max(1, outerRows) * (Cost.probe + min(matches, 4) * Cost.fetch),
       rowsPerOuterRow: matches * selectivity(rest), name: "hash")
+  }
+}
+
+extension [Expression] {
+  /// Those that aren't among others, of which there may be many.
+  fileprivate func subtracting(_ others: [Expression]) -> [Expression] {
+    if Swift.min(count, others.count) <= 16 { return filter { !others.contains($0) } }
+    let others = Set(others)
+    return filter { !others.contains($0) }
   }
 }
 
