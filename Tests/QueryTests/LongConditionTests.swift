@@ -28,6 +28,24 @@ import Testing
     }
   }
 
+  @Test("lists on several keys of an index aren't multiplied without end", arguments: allEngines)
+  func lists(_ engine: EngineName) throws {
+    try withNumbers(engine) { database in
+      try database.createIndex("abc", on: ["a", "b", "c"])
+      let list = JSONValue.array((0..<5_000).map { .int(Int64($0)) })
+      let query = try database.query("SELECT COUNT(*) FROM _ WHERE a IN $l AND b IN $l AND c IN $l")
+      let plan = try query.explain().description
+      #expect(plan.contains("Index abc") && !plan.contains("_.b IN $l, "), "\(plan)")
+      #expect(try query.run(["l": list])[0][0].int == 50)
+      // Short ones are, as far as they are known to be short.
+      let short = "SELECT COUNT(*) FROM _ WHERE a IN (1, 2, 3) AND b IN (2, 3, 4) AND c IN (3, 4, 5)"
+      #expect(try database.query(short).explain().description.contains("_.c IN"))
+      #expect(try database.rows(short) == [#"{"$1":1}"#])
+      let mixed = "SELECT COUNT(*) FROM _ WHERE a IN $l AND b IN (2, 3, 4) AND c IN $l"
+      #expect(try database.query(mixed).run(["l": list])[0][0].int == 3)
+    }
+  }
+
   @Test("many ORs are planned in time", .timeLimit(.minutes(1)))
   func alternatives() throws {
     try withNumbers(.lmdb) { database in

@@ -9,12 +9,23 @@ struct KeyMatch {
   /// Conjuncts that all entries in the ranges meet: nobody has to ask them again.
   var exact: Set<Int> = []
 
+  /// Of lists on several keys each combination of their items is a range of its own: so many at most, which one list alone
+  /// may exceed.
+  private static let mostCombinations = 1_024.0
+
   init(keys: [Expression], terms: [KeyTerm], allowing most: Int) {
+    var combinations = 1.0
     for key in keys.prefix(most) {
       let about = terms.filter { $0.key == key }
       if let term = about.first(where: { $0.condition.isEquality })
         ?? about.first(where: { if case .anyOf = $0.condition { true } else { false } })
       {
+        if case .anyOf(let items) = term.condition {
+          let isFirst = combinations == 1
+          // A list whose length isn't known goes together with a short one.
+          combinations *= items.literalCount ?? 64
+          if !isFirst, combinations > KeyMatch.mostCombinations { break }
+        }
         conditions.append(term.condition)
         if term.isWhole { exact.insert(term.conjunct) }
         continue
@@ -81,11 +92,13 @@ struct KeyEstimate {
 }
 
 extension Expression {
-  /// How many items the array may have.
-  fileprivate var itemCountEstimate: Double {
-    if case .array(let items) = self { return Double(items.count) }
-    return 8
+  /// How many items an array has that is written out; nil for what has its length at run time.
+  fileprivate var literalCount: Double? {
+    if case .array(let items) = self { Double(items.count) } else { nil }
   }
+
+  /// How many items the array may have.
+  fileprivate var itemCountEstimate: Double { literalCount ?? 8 }
 
   /// Whether a pattern of LIKE may begin with text.
   fileprivate var beginsWithText: Bool {
