@@ -109,6 +109,13 @@ import Testing
         #expect(limited.count == rows, "\(text)")
         #expect(limited == (try database.query(text).run()), "\(text)")
       }
+      // Where the rows of a group come in a row as well.
+      try database.createIndex("w", on: ["w"])
+      let text = "SELECT w, k, MAX(s) AS m FROM _ WHERE w >= 'a' GROUP BY w"
+      let query = try database.query(text, options: .init(memoryLimit: Self.limit))
+      #expect(try query.explain().description.contains("rows of a group in a row"))
+      let rows = try query.run().map { try $0.json() }
+      #expect(try Set(rows) == Set(database.rows(text, usesIndexes: false)))
     }
   }
 

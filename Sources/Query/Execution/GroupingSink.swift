@@ -39,9 +39,9 @@ final class GroupingSink: RowSink {
     arena = EvaluationArena(capacity: 16_384, budget)
     states = AggregateStates(budget)
     table = RowTable(grouping.keys.map { context.order($0.collation) }, budget)
-    replacesValues =
-      !grouping.isStreaming
-      && grouping.aggregates.contains { $0.aggregator.kind == .minimum || $0.aggregator.kind == .maximum }
+    replacesValues = grouping.aggregates.contains {
+      $0.aggregator.kind == .minimum || $0.aggregator.kind == .maximum
+    }
     probe = .allocate(capacity: max(1, keyCount))
     probe.initialize(repeating: .missing, count: max(1, keyCount))
   }
@@ -75,6 +75,7 @@ final class GroupingSink: RowSink {
         table.removeAll()
         states.removeAll()
         arena.reset()
+        compactionLimit = leastCompacted
       }
       let row = arena.allocate(max(1, width), of: QueryValue.self)
       for index in 0..<keyCount { row[index] = arena.copy(probe[index], context.sharedKeys) }
