@@ -135,4 +135,19 @@ import Testing
       #expect(try any.run().isEmpty)
     }
   }
+
+  @Test("rows of which each takes more than the last take no more together", arguments: allEngines)
+  func growing(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      try database.inBatch {
+        for number in 0..<20 {
+          try database.save("d\(number + 10)", ["n": .int(Int64(1_100_000 + number * 10_000))])
+        }
+      }
+      let query = try database.query(
+        "SELECT n FROM _ WHERE LENGTH(REPEAT('a', n)) > 0 ORDER BY META().id",
+        options: .init(memoryLimit: 8 << 20))
+      #expect(try query.run().count == 20)
+    }
+  }
 }

@@ -76,16 +76,22 @@ final class EvaluationArena {
 
   @inline(never)
   private func grow(_ size: Int) -> UnsafeMutableRawPointer {
-    // Chunks left over from before a reset come first.
-    while state.pointee.current + 1 < state.pointee.chunks.count {
-      state.pointee.current += 1
-      let chunk = state.pointee.chunks[state.pointee.current]
-      let start = chunk.baseAddress.unsafelyUnwrapped
+    // Chunks left over from before the end of a scope, or a reset, come first. One that is too small goes: for rows of
+    // which each needs more than the last, there would be more and more of them.
+    let next = state.pointee.current + 1
+    while next < state.pointee.chunks.count {
+      let chunk = state.pointee.chunks[next]
       if chunk.count >= size {
+        let start = chunk.baseAddress.unsafelyUnwrapped
+        state.pointee.current = next
         state.pointee.next = start + size
         state.pointee.end = start + chunk.count
         return start
       }
+      state.pointee.chunks.remove(at: next)
+      state.pointee.bytes -= chunk.count
+      budget?.giveBack(chunk.count)
+      chunk.deallocate()
     }
     let last = state.pointee.chunks[state.pointee.chunks.count - 1].count
     let chunk = UnsafeMutableRawBufferPointer.allocate(
