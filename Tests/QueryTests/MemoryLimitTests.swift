@@ -136,6 +136,27 @@ import Testing
     }
   }
 
+  @Test("an index of long texts that begin alike keeps no more of them than it may", arguments: allEngines)
+  func alike(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      try database.inBatch {
+        for number in 0..<400 {
+          let text = String(repeating: "x", count: 4_000) + "\(number + 1_000)"
+          try database.save("d\(number)", ["s": .string(text), "n": .int(Int64(number))])
+        }
+      }
+      try database.createIndex("s", on: ["s"])
+      let text = "SELECT n FROM _ WHERE s >= 'x' ORDER BY s"
+      let query = try database.query(text, options: .init(memoryLimit: 1 << 20))
+      let error = #expect(throws: QueryError.self) { try query.run() }
+      #expect(error?.code == .memoryLimit && error?.message.contains("begin alike") == true)
+      let all = try database.query(text, options: .init(memoryLimit: 3 << 20)).run()
+      #expect(all.map(\.[0].int) == (0..<400).map { Int64($0) })
+      let descending = try database.query(text + " DESC LIMIT 3").run()
+      #expect(descending.map { $0[0].int } == [399, 398, 397])
+    }
+  }
+
   @Test("rows of which each takes more than the last take no more together", arguments: allEngines)
   func growing(_ engine: EngineName) throws {
     try withDatabase(engine) { database in

@@ -24,9 +24,15 @@ final class MemoryBudget {
   }
 }
 
+/// What a run of a query may take, for what works for it without its context.
+struct QueryLimits {
+  let budget: MemoryBudget
+  let cancellation: QueryCancellation
+}
+
 /// The clauses that keep rows.
 enum MemoryClause {
-  case orderBy, distinct, groupBy, join, union, unnest, match, row
+  case orderBy, distinct, groupBy, join, union, unnest, index, match, row
 
   /// What is thrown past a limit of so many bytes.
   func error(_ limit: Int) -> QueryError {
@@ -39,6 +45,11 @@ enum MemoryClause {
       case .join: ("JOIN keeps one side in a hash table", "an index on what is joined by needs less")
       case .union: ("OR keeps the IDs of what its parts find", "one index for all of its parts needs less")
       case .unnest: ("an index of an array keeps the IDs it has found", "a narrower condition needs less")
+      case .index:
+        (
+          "an index keeps entries of long texts that begin alike to bring them into order",
+          "a narrower condition needs less"
+        )
       case .match: ("MATCH keeps what it has found", "MATCH with AND, not OR, needs less")
       case .row:
         ("what is computed for one row is kept until the row is done", "smaller texts and arrays need less")

@@ -201,7 +201,9 @@ extension QueryExecution {
     guard let handle = access.index.handle else {
       throw QueryError(.index, "the index \"\(access.index.name)\" can't be read")
     }
-    let reader = ValueIndexReader(access.index.name.string, handle, in: try snapshot.storage)
+    let reader = ValueIndexReader(
+      access.index.name.string, handle, in: try snapshot.storage,
+      QueryLimits(budget: context.budget, cancellation: cancellation))
     readers[access.index.name] = reader
     return reader
   }

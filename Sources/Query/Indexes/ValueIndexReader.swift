@@ -16,6 +16,8 @@ final class ValueIndexReader {
   private let transaction: any ReadTransaction
   private let keyspace: Keyspace
   private let columns: Int
+  /// Of the query that reads the entries; nil where none does.
+  private let limits: QueryLimits?
 
   /// Opens an index in a snapshot (`DocumentSnapshot.storage`).
   init(_ index: IndexRecord, _ definition: ValueIndexDefinition, in transaction: any ReadTransaction) throws {
@@ -23,6 +25,7 @@ final class ValueIndexReader {
       throw QueryError(.index, "the index \"\(index.name)\" has lost its entries: delete it and make it anew")
     }
     name = index.name
+    limits = nil
     self.transaction = transaction
     self.keyspace = keyspace
     columns = definition.expressions.count
@@ -32,9 +35,10 @@ final class ValueIndexReader {
     hasObjects = try ValueIndexContents.hasObjects(index, definition, in: transaction)
   }
 
-  /// Reads the entries of an index that was opened before: nothing is asked of the engine.
-  init(_ name: String, _ handle: IndexHandle, in transaction: any ReadTransaction) {
+  /// Reads the entries of an index that was opened before, for a run of a query: nothing is asked of the engine.
+  init(_ name: String, _ handle: IndexHandle, in transaction: any ReadTransaction, _ limits: QueryLimits) {
     self.name = name
+    self.limits = limits
     self.handle = handle
     self.transaction = transaction
     keyspace = handle.keyspace
@@ -71,7 +75,7 @@ final class ValueIndexReader {
     from lower: KeyRange.Edge, to upper: KeyRange.Edge, descending: Bool,
     plain: (_ key: UnsafeRawBufferPointer) throws -> Bool, other body: (ValueIndexEntry) throws -> Bool
   ) throws {
-    let turns = ValueIndexTurns(from: lower, to: upper, descending: descending, columns)
+    let turns = ValueIndexTurns(from: lower, to: upper, descending: descending, columns, limits)
     try transaction.scan(keyspace, turns.range, order: turns.order, fetch: .entries) { key, value in
       try key.withUnsafeBytes { key in
         try value.withUnsafeBytes { value in
@@ -93,7 +97,7 @@ final class ValueIndexReader {
     other body: (ValueIndexEntry) throws -> Bool,
     document: (_ key: UnsafeRawBufferPointer, _ id: UnsafeRawBufferPointer, _ record: RawSpan) throws -> Bool
   ) throws {
-    let turns = ValueIndexTurns(from: lower, to: upper, descending: descending, columns)
+    let turns = ValueIndexTurns(from: lower, to: upper, descending: descending, columns, limits)
     // How long the ID is with which the key of the entry at hand ends.
     var idLength = 0
     try documents.follow(
@@ -127,6 +131,7 @@ final class ValueIndexReader {
 final class ValueIndexTurns {
   private let descending: Bool
   private let columns: Int
+  private let limits: QueryLimits?
   /// What is asked of the engine, and how.
   let range: KeyRange
   var order: ScanOrder { descending ? .descending : .ascending }
@@ -137,9 +142,13 @@ final class ValueIndexTurns {
   @exclusivity(unchecked) private var isPlain: Bool
   @exclusivity(unchecked) var goesOn = true
 
-  init(from lower: KeyRange.Edge, to upper: KeyRange.Edge, descending: Bool, _ columns: Int) {
+  init(
+    from lower: KeyRange.Edge, to upper: KeyRange.Edge, descending: Bool, _ columns: Int,
+    _ limits: QueryLimits?
+  ) {
     self.descending = descending
     self.columns = columns
+    self.limits = limits
     range = KeyRange.orderedKeys(from: lower.cut, to: upper.cut)
     bounds = lower.isCut || upper.isCut ? KeyRange.orderedKeys(from: lower, to: upper) : nil
     isPlain = bounds == nil
@@ -158,14 +167,14 @@ final class ValueIndexTurns {
     if let finished = run, !finished.continues(with: key) {
       run = nil
       isPlain = bounds == nil
-      goesOn = try finished.forEach(descending, columns, bounds, body)
+      goesOn = try finished.forEach(descending, body)
       if !goesOn { return false }
     }
     if key.count > OrderedKeyLimits.cutPrefixBytes {
-      let started = run ?? ValueIndexRun(key)
+      let started = run ?? ValueIndexRun(key, limits)
       run = started
       isPlain = false
-      started.append(key, value)
+      try started.append(key, value, columns, bounds)
       return true
     }
     let entry = try ValueIndexEntry(key: key, value: value, columns: columns)
@@ -178,45 +187,53 @@ final class ValueIndexTurns {
   /// Gives what still waits.
   func finish(_ body: (ValueIndexEntry) throws -> Bool) throws {
     guard goesOn, let run else { return }
-    goesOn = try run.forEach(descending, columns, bounds, body)
+    goesOn = try run.forEach(descending, body)
   }
 }
 
 /// Entries whose keys begin with the same 479 bytes: those among them that were cut are in no order.
 private final class ValueIndexRun {
   private let prefix: [UInt8]
-  private var entries: [(key: [UInt8], value: [UInt8])] = []
+  /// They lie in the arena.
+  private var entries: [ValueIndexEntry] = []
+  private let arena: EvaluationArena
+  private let limits: QueryLimits?
+  private static let entryBytes = MemoryLayout<ValueIndexEntry>.stride
 
-  init(_ key: UnsafeRawBufferPointer) { prefix = [UInt8](key.prefix(OrderedKeyLimits.cutPrefixBytes)) }
+  init(_ key: UnsafeRawBufferPointer, _ limits: QueryLimits?) {
+    prefix = [UInt8](key.prefix(OrderedKeyLimits.cutPrefixBytes))
+    self.limits = limits
+    arena = EvaluationArena(capacity: 4_096, limits?.budget)
+  }
+
+  deinit { limits?.budget.giveBack(entries.count * ValueIndexRun.entryBytes) }
 
   func continues(with key: UnsafeRawBufferPointer) -> Bool {
     key.count > prefix.count && key.prefix(prefix.count).elementsEqual(prefix)
   }
 
-  func append(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
-    entries.append(([UInt8](key), [UInt8](value)))
+  /// Copies an entry, if it lies within the bounds.
+  ///
+  /// - Throws: `memoryLimit`; `cancelled` and `timedOut`.
+  func append(
+    _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ columns: Int, _ bounds: KeyRange?
+  ) throws {
+    try limits?.cancellation.check()
+    let read = try ValueIndexEntry(key: key, value: value, columns: columns)
+    guard bounds?.contains(read.key) ?? true else { return }
+    let (key, value) = (arena.copy(TextSlice(key)).bytes, arena.copy(TextSlice(value)).bytes)
+    entries.append(try ValueIndexEntry(key: key, value: value, columns: columns))
+    limits?.budget.take(ValueIndexRun.entryBytes)
+    try limits?.budget.check(.index)
   }
 
-  func forEach(
-    _ descending: Bool, _ columns: Int, _ bounds: KeyRange?, _ body: (ValueIndexEntry) throws -> Bool
-  ) throws -> Bool {
-    var order: [(whole: [UInt8], index: Int)] = []
-    for (index, entry) in entries.enumerated() {
-      try entry.key.withUnsafeBytes { key in
-        try entry.value.withUnsafeBytes { value in
-          let read = try ValueIndexEntry(key: key, value: value, columns: columns)
-          if bounds?.contains(read.key) ?? true { order.append(([UInt8](read.key), index)) }
-        }
-      }
+  func forEach(_ descending: Bool, _ body: (ValueIndexEntry) throws -> Bool) throws -> Bool {
+    entries.sort { left, right in
+      let order = ValueIndexEntries.compare(left.key, right.key)
+      return descending ? order > 0 : order < 0
     }
-    order.sort { $0.whole.lexicographicallyPrecedes($1.whole) != descending && $0.whole != $1.whole }
-    for item in order {
-      let goesOn = try entries[item.index].key.withUnsafeBytes { key in
-        try entries[item.index].value.withUnsafeBytes { value in
-          try body(try ValueIndexEntry(key: key, value: value, columns: columns))
-        }
-      }
-      if !goesOn { return false }
+    for entry in entries {
+      guard try body(entry) else { return false }
     }
     return true
   }
