@@ -59,7 +59,10 @@ extension DocumentStore {
     let known = Key(name, in: sharedKeys)
     if known.isShared { return known }
     // Another process may have added the name.
-    return try reading { Key(name, in: try currentSharedKeys($0, $1)) }
+    return try reading { transaction, context in
+      let state = try State(transaction, context.keyspaces.meta)
+      return Key(name, in: try sharedKeys(state.sharedKeyCount, transaction, context))
+    }
   }
 
   /// Runs `body` on one snapshot: what it reads belongs together, whatever is written meanwhile.
