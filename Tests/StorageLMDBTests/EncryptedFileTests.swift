@@ -1,10 +1,10 @@
 import CLMDB
 import Foundation
 import Glibc
-import Storage
 import TestSupport
 import Testing
 
+@testable import Storage
 @testable import StorageLMDB
 
 let encryptionKey = [UInt8](repeating: 7, count: 32)
@@ -352,5 +352,75 @@ struct EncryptedFileTests {
     #expect(try engine.checkIntegrity() == [])
     try engine.close()
     #expect(try Records.all(path).count == 2)
+  }
+
+  /// What the bodies of one commit share: they run one after another.
+  private final class Shared: @unchecked Sendable {
+    var generator: SeededGenerator
+    var model: [[UInt8]: [UInt8]] = [:]
+    var mostChanged = 0
+
+    init(seed: UInt64) { generator = SeededGenerator(seed: seed) }
+
+    func change(_ count: Int, _ transaction: any WriteTransaction, _ keyspace: Keyspace) throws {
+      for _ in 0..<count {
+        let key = bytes("key\(generator.below(400))")
+        if generator.below(4) == 0 {
+          guard try transaction.delete(key, in: keyspace) == (model.removeValue(forKey: key) != nil) else {
+            throw StorageError(.engineFailure, "a delete found another entry than there is")
+          }
+        } else {
+          let value = [UInt8](repeating: UInt8(generator.below(256)), count: 500 + generator.below(500))
+          try transaction.put(key, value, in: keyspace)
+          model[key] = value
+        }
+        let changed = (transaction as? EncryptedWriteTransaction)?.write.changed.nodes.count ?? .max
+        mostChanged = max(mostChanged, changed)
+      }
+    }
+  }
+
+  /// A part keeps no more nodes in memory than a transaction alone, and undone it leaves nothing, also of those that it
+  /// has written.
+  @Test func partsThatShareACommitWriteTheirNodesEarly() throws {
+    struct Undone: Error {}
+    let seed = UInt64.random(in: 0...UInt64.max)
+    let shared = Shared(seed: seed)
+    let engine = try openEncrypted(path, nodePages: 1)
+    engine.file.spillBytes = 40_000
+    let keyspace = try engine.write { try $0.createKeyspace("k", shape: .documents) }
+    for round in 0..<8 {
+      let isIn = CountingSemaphore()
+      let failures = Lock<[String]>([])
+      onThreads(4) { thread in
+        if thread > 0 {
+          isIn.wait()
+          isIn.signal()
+        }
+        do {
+          try engine.write { transaction in
+            if thread == 0 {
+              isIn.signal()
+              // The others join it.
+              while engine.file.environment.queue.waitingCount < 3 { usleep(100) }
+            }
+            let before = shared.model
+            // The first changes less than is written early: that stays in memory beside what the next one writes.
+            try shared.change(thread == 0 && round > 0 ? 4 : 300, transaction, keyspace)
+            if thread > 0, (thread + round) % 2 == 0 {
+              shared.model = before
+              throw Undone()
+            }
+          }
+        } catch is Undone {} catch { failures.withLock { $0.append("\(error)") } }
+      }
+      #expect(failures.withLock { $0 } == [], "seed \(seed)")
+      #expect(try content(engine) == ["k": shared.model], "seed \(seed)")
+    }
+    // Ten nodes are too many, and a change touches a few more.
+    #expect(shared.mostChanged < 40)
+    #expect(try engine.checkIntegrity() == [], "seed \(seed)")
+    try engine.close()
+    #expect(try content(openEncrypted(path)) == ["k": shared.model], "seed \(seed)")
   }
 }

@@ -114,15 +114,13 @@ extension EncryptedWrite {
   @inline(never)
   private func copyPath(_ depth: Int, at place: Int) throws -> Node {
     let node = path.nodes[depth].unsafelyUnwrapped
-    let parent = node.isClean && depth > 0 ? try makeChangeable(depth - 1, at: place) : nil
+    let parent = depth > 0 ? try makeChangeable(depth - 1, at: place) : nil
     let copy = try changeable(node)
     path.nodes[depth] = copy
-    if node.isClean {
-      if let parent {
-        parent.setChild(path.indexes[depth - 1], copy.reference)
-      } else {
-        table[place].root = copy.reference
-      }
+    if let parent {
+      parent.setChild(path.indexes[depth - 1], copy.reference)
+    } else {
+      table[place].root = copy.reference
     }
     return copy
   }

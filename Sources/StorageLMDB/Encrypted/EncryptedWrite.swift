@@ -25,6 +25,8 @@ final class EncryptedWrite {
   private var lastEpoch = 0
   /// What the part that runs has to put back: the node under a number before it, nil when there was none.
   private var undo: [(number: UInt64, node: Node?)] = []
+  /// How many nodes the part that runs has changed since it last wrote them.
+  @exclusivity(unchecked) private var changedInPart = 0
   private var saved: (table: KeyspaceTable, nextNumber: UInt64, nextKeyspace: Int, hasChanged: Bool)?
   private(set) var hasChanged = false
   /// Seals of nodes that this transaction replaces, to be dropped from the cache.
@@ -59,6 +61,7 @@ final class EncryptedWrite {
     lastEpoch += 1
     epoch = lastEpoch
     undo.removeAll(keepingCapacity: true)
+    changedInPart = 0
     saved = (table, nextNumber, nextKeyspace, hasChanged)
     outer = child
     reader.forget()
@@ -90,7 +93,9 @@ final class EncryptedWrite {
   // MARK: Nodes
 
   private func remember(_ number: UInt64, _ node: Node?) {
-    if epoch > 0 { undo.append((number, node)) }
+    guard epoch > 0 else { return }
+    undo.append((number, node))
+    changedInPart &+= 1
   }
 
   func makeNode(level: Int) throws -> Node {
@@ -103,13 +108,13 @@ final class EncryptedWrite {
     return node
   }
 
-  /// A copy of a node that this part may change. One that was clean has another seal than before, which its parent has
-  /// to be told.
+  /// A copy of a node that this part may change. It has another seal, which its parent has to be told: both may be
+  /// written, when this part writes nodes early and is undone.
   func changeable(_ node: Node) throws -> Node {
     let copy = node.copy()
     copy.epoch = epoch
+    copy.reference.seal = try file.sealer.take()
     if node.isClean {
-      copy.reference.seal = try file.sealer.take()
       copy.stored = node.reference
       remember(node.reference.number, nil)
     } else {
@@ -174,28 +179,37 @@ final class EncryptedWrite {
 
   // MARK: Writing it down
 
-  /// Writes changed nodes early when there are many. Not beside a part that may be undone.
+  /// Writes changed nodes early when there are many. In a part that may be undone only its own: they go into LMDB's
+  /// child transaction, and what older parts have changed stays in memory as it was.
+  @inline(__always)
   func spillIfLarge() throws {
-    if changed.nodes.count &* file.payloadBytes < file.spillBytes || epoch > 0 { return }
+    let count = epoch > 0 ? changedInPart : changed.nodes.count
+    if count &* file.payloadBytes >= file.spillBytes { try spill() }
+  }
+
+  @inline(never)
+  private func spill() throws {
     try writeNodes()
+    changedInPart = 0
     path.clear()
     reader.forget()
     for node in written { file.cache.insert(node) }
     written = []
   }
 
-  /// Encrypts all changed nodes into LMDB's transaction. They are clean then.
+  /// Encrypts the changed nodes into LMDB's transaction: all, or those of the part that runs. They are clean then.
   private func writeNodes() throws {
     for number in changed.nodes.keys.sorted() {
-      guard let node = changed.nodes[number] else { continue }
+      guard let node = changed.nodes[number], epoch == 0 || node.epoch == epoch else { continue }
       let place = try outer.reserve(number, file.payloadBytes + RecordFormat.tagBytes, in: file.records)
       try reader.cipher.seal(node.bytes, count: file.payloadBytes, node.reference, .node, into: place)
       if let stored = node.stored { replaced.append(stored) }
       node.stored = nil
       node.epoch = Node.clean
       written.append(node)
+      if epoch > 0 { changed.nodes[number] = nil }
     }
-    changed.nodes.removeAll(keepingCapacity: true)
+    if epoch == 0 { changed.nodes.removeAll(keepingCapacity: true) }
   }
 
   /// Encrypts everything, the root last. Nil when there is nothing to write.

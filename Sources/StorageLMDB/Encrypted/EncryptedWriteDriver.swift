@@ -57,6 +57,8 @@ final class EncryptedWriteDriver: WriteGroup, @unchecked Sendable {
   func beginMember() throws -> any WriteTransaction {
     guard let write else { throw file.error(.closed, "the write transaction has ended") }
     leader?.bodyEnded()
+    // What the parts before have changed, while it is nobody's who may undo it.
+    try write.spillIfLarge()
     write.beginPart(try outer.beginMemberPart())
     let member = EncryptedWriteTransaction(write)
     self.member = member

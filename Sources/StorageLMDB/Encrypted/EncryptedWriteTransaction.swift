@@ -2,7 +2,7 @@ import Storage
 
 /// The write transaction of an encrypted file, or a member's part of it.
 final class EncryptedWriteTransaction: EncryptedTransaction, WriteTransaction {
-  private let write: EncryptedWrite
+  let write: EncryptedWrite
   /// The first failure in the midst of a change: the transaction can't be committed any more.
   private(set) var failure: StorageError?
 
