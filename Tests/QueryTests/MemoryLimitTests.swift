@@ -136,6 +136,42 @@ import Testing
     }
   }
 
+  @Test("a search keeps no more words and documents than it may", arguments: allEngines)
+  func searches(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      try database.inBatch {
+        for number in 0..<2_000 {
+          try database.save(
+            "d\(number)", ["w": .string("word w\(number + 10_000)"), "n": .int(Int64(number))])
+        }
+      }
+      try database.createFullTextIndex("fts", on: ["w"])
+      for (text, limit, rows) in [
+        ("SELECT n FROM _ WHERE MATCH(fts, 'w*')", 1 << 20, 2_000),
+        ("SELECT n FROM _ WHERE MATCH(fts, 'word') ORDER BY RANK(fts) DESC LIMIT 5000", 1 << 17, 2_000),
+      ] {
+        let query = try database.query(text, options: .init(memoryLimit: limit))
+        let error = #expect(throws: QueryError.self, "\(text)") { try query.run() }
+        #expect(error?.code == .memoryLimit && error?.message.hasPrefix("MATCH") == true, "\(text)")
+        #expect(try database.query(text).run().count == rows, "\(text)")
+      }
+      // A few words and documents are kept in less.
+      for (text, rows) in [
+        ("SELECT n FROM _ WHERE MATCH(fts, 'w1000*')", 10),
+        ("SELECT n FROM _ WHERE MATCH(fts, 'word') ORDER BY RANK(fts) DESC LIMIT 5", 5),
+      ] {
+        #expect(try database.query(text, options: .init(memoryLimit: 1 << 17)).run().count == rows, "\(text)")
+      }
+      // What one search has kept is given back before the next.
+      try database.createIndex("n", on: ["n"])
+      let union = try database.query(
+        "SELECT 1 FROM _ AS a JOIN _ AS b ON MATCH(b.fts, 'w1000*') OR b.n = a.n + 1500 WHERE a.n < 90",
+        options: .init(memoryLimit: 1 << 17))
+      #expect(try union.explain().description.contains("Union by ID of [Full-text index fts"))
+      #expect(try union.run().count == 990)
+    }
+  }
+
   @Test("an index of long texts that begin alike keeps no more of them than it may", arguments: allEngines)
   func alike(_ engine: EngineName) throws {
     try withDatabase(engine) { database in

@@ -10,6 +10,9 @@ public final class InvertedIndexReader {
   @exclusivity(unchecked) private var lengthPage = LengthPage()
   /// Called before each block of postings and each page of terms that a search reads. What it throws ends the search.
   public var check: () throws -> Void = {}
+  /// Told how many bytes a search takes of what may be many, until it goes: each term of a prefix, each of the best
+  /// documents. What it throws ends the search.
+  public var take: (_ bytes: Int) throws -> Void = { _ in }
 
   /// Opens an index.
   ///
@@ -81,6 +84,7 @@ public final class InvertedIndexReader {
     var found: [TermPostings] = []
     try forEachTerm(prefix: prefix) { _, entry in
       found.append(TermPostings(entry, self))
+      try take(TermPostings.leastBytes + entry.inline.count)
       return true
     }
     return found

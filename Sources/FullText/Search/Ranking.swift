@@ -81,6 +81,8 @@ final class BestDocuments {
   /// Whether numbers are in the order of IDs.
   private let isSorted: Bool
   private var threshold = -Double.infinity
+  /// About what one takes, with its ID.
+  private static let itemBytes = 160
 
   init(_ count: Int, _ reader: InvertedIndexReader, _ identifiers: DocumentIdentifiers) {
     self.count = count
@@ -106,6 +108,7 @@ final class BestDocuments {
   private func take(_ item: Item) throws {
     if items.count < count {
       items.append(item)
+      try reader.take(BestDocuments.itemBytes)
       var child = items.count - 1
       while child > 0 {
         let parent = (child - 1) / 2

@@ -41,6 +41,9 @@ final class TermPostings: PostingSource {
   /// Of the block at hand: points into `page`.
   @exclusivity(unchecked) private var header: PostingBlockHeader?
 
+  /// About what one takes besides its page: itself, its state and the three lists of that.
+  static let leastBytes = 192 + MemoryLayout<State>.stride + 3 * 64 * MemoryLayout<UInt32>.stride
+
   init(_ entry: TermEntry, _ reader: InvertedIndexReader) {
     self.reader = reader
     documentCount = Int(entry.documents)

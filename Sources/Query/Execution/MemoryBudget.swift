@@ -50,7 +50,11 @@ enum MemoryClause {
           "an index keeps entries of long texts that begin alike to bring them into order",
           "a narrower condition needs less"
         )
-      case .match: ("MATCH keeps what it has found", "MATCH with AND, not OR, needs less")
+      case .match:
+        (
+          "MATCH keeps what it has found, and the words of a prefix",
+          "MATCH with AND, not OR, and a longer prefix need less"
+        )
       case .row:
         ("what is computed for one row is kept until the row is done", "smaller texts and arrays need less")
       }

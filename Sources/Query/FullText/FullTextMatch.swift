@@ -43,6 +43,8 @@ final class FullTextMatch {
     guard let query = try query(context) else { return nil }
     let reader = try compiled.index.reader(in: try snapshot.storage)
     reader.check = { [cancellation = context.cancellation] in try cancellation.check() }
+    let memory = SearchMemory(context.budget)
+    reader.take = { try memory.take($0) }
     return try MatchSearch(query, in: reader, weights: compiled.index.definition.weights)
   }
 
@@ -84,6 +86,25 @@ final class FullTextMatch {
     }
     found = documents
     return documents
+  }
+}
+
+/// What a search has taken of a budget, which gets it back when the search goes.
+private final class SearchMemory {
+  private let budget: MemoryBudget
+  private var bytes = 0
+
+  init(_ budget: MemoryBudget) { self.budget = budget }
+
+  deinit { budget.giveBack(bytes) }
+
+  /// Takes more.
+  ///
+  /// - Throws: `memoryLimit`.
+  func take(_ more: Int) throws {
+    bytes += more
+    budget.take(more)
+    try budget.check(.match)
   }
 }
 
