@@ -1,4 +1,5 @@
 import Foundation
+import Storage
 import TestSupport
 import Testing
 
@@ -153,6 +154,69 @@ import Testing
       try fillAndPurge(database, bytes: 4_000)
       try eventually { try database.engine.maintenance.statistics().fileBytes < 1 << 20 }
       #expect(try database.store.bodyCounts().replaced == 1)
+    }
+  }
+
+  @Test("beside writers, a long reader and a live query nothing is lost", arguments: allEngines)
+  func besideOthers(_ engine: EngineName) throws {
+    let policy = CompactionPolicy(
+      replacedBodies: 0.05, keepsLatestSequences: 5, freePages: 0.01, minimumFreeBytes: 1, quietSeconds: 0)
+    try withDatabase(engine, { $0.compaction = policy }) { database in
+      let failures = Lock<[String]>([])
+      let rows = Lock<[String]>([])
+      let query = try database.query("SELECT COUNT(*) AS count, SUM(n) AS sum FROM _")
+      let live = try database.observe(query) { outcome in
+        let lines = (try? outcome.get().map { try $0.json() }) ?? ["\(outcome)"]
+        rows.withLock { $0 = lines }
+      }
+      let writers = 2
+      onThreads(writers + 2) { thread in
+        do {
+          switch thread - writers {
+          case 0:
+            for _ in 0..<100 {
+              database.open.upkeep?.manyChangesWereMade()
+              usleep(3_000)
+            }
+          case 1:
+            for _ in 0..<8 {
+              try database.read { snapshot in
+                func state() throws -> [String] {
+                  try snapshot.documents().map { try "\($0.id) \($0.revisionID) \($0.json())" }
+                }
+                let before = try state()
+                usleep(30_000)
+                if try state() != before { failures.withLock { $0.append("a snapshot has changed") } }
+              }
+            }
+          default:
+            for number in 0..<100 {
+              let id = "t\(thread)-\(number % 10)"
+              let blob = try database.makeBlob("\(thread) \(number)".utf8)
+              try database.inBatch {
+                try database.save(id, ["n": .int(Int64(number)), "k\(number)": 1, "blob": blob.jsonValue])
+                if number % 7 == 6 { try database.purge(id) }
+              }
+            }
+          }
+        } catch { failures.withLock { $0.append("\(thread): \(error)") } }
+      }
+      #expect(failures.withLock { $0 } == [])
+      database.open.upkeep?.waitForLooks()
+      for thread in 0..<writers {
+        for number in 90..<100 {
+          let document = try database.document("t\(thread)-\(number % 10)")
+          #expect((document == nil) == (number % 7 == 6))
+          guard let document else { continue }
+          #expect(document["n"].int == Int64(number) && document["k\(number)"].int == 1)
+          let blob = try #require(document["blob"].blob)
+          #expect(try database.contents(of: blob) == Array("\(thread) \(number)".utf8))
+        }
+      }
+      try eventually { try rows.withLock { $0 } == query.run().map { try $0.json() } }
+      live.cancel()
+      #expect(try storageFaults(database) == [])
+      #expect(try database.check(deep: true) == [])
     }
   }
 
