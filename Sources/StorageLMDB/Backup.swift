@@ -46,7 +46,11 @@ struct Backup {
     var result = mdb_env_create(&created)
     guard result == 0, let copy = created else { throw failed(result) }
     defer { mdb_env_close(copy) }
-    mdb_env_set_mapsize(copy, MapSize.current(of: environment.handle))
+    var status = stat()
+    guard stat(file, &status) == 0 else { throw failed(errno) }
+    // Room for what is there and for what dropping writes. The process may not have the addresses for a second map as
+    // large as that of the open file.
+    mdb_env_set_mapsize(copy, 2 * Int(status.st_size) + (16 << 20))
     mdb_env_set_maxdbs(copy, 2)
     result = mdb_env_open(copy, file, UInt32(MDB_NOSUBDIR | MDB_NOLOCK | MDB_NOSYNC), 0o644)
     if result != 0 { throw failed(result) }

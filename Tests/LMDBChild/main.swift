@@ -113,11 +113,19 @@ func encrypted(_ path: String, _ byte: Int) throws -> Int32 {
   return failure == nil ? 0 : failure == .wrongKey ? 7 : 8
 }
 
-/// `address-space PATH BYTES`: opens, writes and reads with no more address space than that.
+/// `address-space PATH BYTES`: opens, writes, reads and copies with no more address space than that.
 func addressSpace(_ path: String, _ bytes: Int) throws -> Int32 {
   var limit = rlimit(rlim_cur: rlim_t(bytes), rlim_max: rlim_t(bytes))
   guard setrlimit(__rlimit_resource_t(RLIMIT_AS.rawValue), &limit) == 0 else { return 10 }
-  return try large(path, 100_000)
+  let status = try large(path, 100_000)
+  guard status == 0 else { return status }
+  let engine = try LMDBEngines.lmdb.open(path, EngineOptions())
+  let keyspace = try engine.write { try $0.createKeyspace("dropped", shape: .entries) }
+  try engine.write { try $0.dropKeyspace(keyspace) }
+  // Opened beside the file, to remove what the dropped keyspace has left.
+  try engine.maintenance.backup(to: path + "-copy")
+  try engine.close()
+  return try large(path + "-copy", 100_000)
 }
 
 /// `folder-sync PATH LEVEL`: makes a file at a durability (0: full). The status is 7 when the folder was synced for it, 8 when
