@@ -17,6 +17,13 @@ import Touchstone
     save {"id":"d1","body":{"b":18446744073709551615}}
     query SELECT IDIV(d.b, 2) AS c0, IDIV(d.b, -1) AS c1, IDIV(d.b, d.b) AS c2, IDIV(-1, d.b) AS c3 FROM _ AS d
     """,
+    // Of 1.0 and 1 one counts, whichever is stored first.
+    """
+    save {"id":"d7","body":{"b":1.0}}
+    save {"id":"d12","body":{"b":-9223372036854775808}}
+    save {"id":"d16","body":{"b":1}}
+    query SELECT SUM(DISTINCT d.b) AS c0, AVG(DISTINCT d.b) AS c1 FROM _ AS d
+    """,
     // A comparison with a COLLATE of its own isn't one for a hash join.
     caseless
       + "query SELECT META(e).id AS c0 FROM _ AS d LEFT OUTER JOIN _ AS e ON (e.s COLLATE NOCASE) = d.s",

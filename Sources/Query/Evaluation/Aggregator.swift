@@ -46,6 +46,7 @@ final class Aggregator: Sendable {
       let values = state.values ?? ValueTable(context.budget)
       state.values = values
       let isNew = values.insert(value, context.order(collation)) { arena.copy($0, context.sharedKeys) }
+      if kind == .sum || kind == .average { return state.add(distinctNumber: value, isNew: isNew) }
       if !isNew { return }
       // ARRAY_AGG's items are the table's.
       if kind == .arrayAggregate { return }
@@ -138,6 +139,18 @@ struct AggregateState {
     let sum = doubles + value
     compensation += abs(doubles) >= abs(value) ? doubles - sum + value : value - sum + doubles
     doubles = sum
+  }
+
+  /// Adds a number of which equal ones count once. Which of 1 and 1.0 comes first depends on the order of rows, and the sum
+  /// doesn't: it is a double when any of them is one, and whole numbers are added as integers.
+  fileprivate mutating func add(distinctNumber number: QueryValue, isNew: Bool) {
+    guard case .double(let value) = number else {
+      if isNew { add(number: number) }
+      return
+    }
+    isInteger = false
+    guard isNew else { return }
+    if let integer = Int64(exactly: value) { add(number: .int(integer)) } else { add(number: number) }
   }
 
   /// Copies what it points at to another arena.

@@ -174,6 +174,8 @@ private func naiveAggregate(_ call: FunctionCall, _ group: [NaiveRow], _ row: Na
       values.append(value)
     }
   }
+  // Of equal numbers any may be the one that counts: 1 or 1.0.
+  let hasDouble = values.contains { $0.double != nil && naiveInteger($0) == nil }
   if call.isDistinct {
     var distinct: [JSONValue] = []
     for value in values
@@ -193,10 +195,17 @@ private func naiveAggregate(_ call: FunctionCall, _ group: [NaiveRow], _ row: Na
   default:
     let numbers = values.filter { $0.double != nil }
     if numbers.isEmpty { return missing }
-    let integers = numbers.compactMap { naiveInteger($0) }
+    func integer(_ number: JSONValue) -> Int128? {
+      if let integer = naiveInteger(number) { return integer }
+      guard call.isDistinct, let double = number.double, let whole = Int64(exactly: double) else {
+        return nil
+      }
+      return Int128(whole)
+    }
+    let integers = numbers.compactMap { integer($0) }
     // Exact but for the last digit, in whatever order the numbers come.
     var (doubles, lost) = (0.0, 0.0)
-    for number in numbers where naiveInteger(number) == nil {
+    for number in numbers where integer(number) == nil {
       guard let value = number.double else { continue }
       let next = doubles + value
       lost += abs(doubles) >= abs(value) ? doubles - next + value : value - next + doubles
@@ -207,7 +216,7 @@ private func naiveAggregate(_ call: FunctionCall, _ group: [NaiveRow], _ row: Na
       let exact = integers.count == numbers.count ? Double(integers.reduce(0, +)) : sum
       return naiveNumber(exact / Double(numbers.count))
     }
-    if integers.count == numbers.count, let exact = naiveNumber(integers.reduce(0, +)) {
+    if !hasDouble, integers.count == numbers.count, let exact = naiveNumber(integers.reduce(0, +)) {
       if Int64(exactly: integers.reduce(0, +)) != nil || integers.contains(where: { $0 > Int128(Int64.max) })
       {
         return exact
