@@ -139,14 +139,14 @@ let package = Package(
     .testTarget(name: "FleeceTests", dependencies: ["TestSupport", "Fleece"]),
     .testTarget(name: "EncryptionTests", dependencies: ["TestSupport", "Encryption", "Storage"]),
     .executableTarget(
-      name: "blobs-child", dependencies: ["Blobs", "Touchstone"], path: "Tests/BlobsChild"),
+      name: "blobs-child", dependencies: ["CountedSync", "Blobs", "Touchstone"], path: "Tests/BlobsChild"),
     .testTarget(
       name: "BlobsTests",
       dependencies: [
         "TestSupport", "Blobs", "Storage", "Encryption", "Touchstone", "StorageConformance", "blobs-child",
       ]),
     .executableTarget(
-      name: "documents-child", dependencies: ["Touchstone"], path: "Tests/DocumentsChild"),
+      name: "documents-child", dependencies: ["CountedSync", "Touchstone"], path: "Tests/DocumentsChild"),
     .testTarget(
       name: "DocumentsTests",
       dependencies: ["TestSupport", "Touchstone", "StorageConformance", "documents-child"],

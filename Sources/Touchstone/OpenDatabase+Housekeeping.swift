@@ -84,15 +84,24 @@ extension OpenDatabase {
       try store.engine.maintenance.backup(to: directory.file(new.file))
       let engine = try OpenDatabase.openEngine(
         type, directory.file(new.file), .openExisting, dataKey, options)
+      var unsynced: (any Error)?
       do {
         // A description that names the new file beside a store that goes on with the old one would lose what is
         // written from then on.
-        try store.replaceEngine(engine) { try directory.write(new) }
+        try store.replaceEngine(engine) {
+          do { try directory.write(new) } catch {
+            // It has its name, so the new file is the one that others open: only the directory wasn't synced.
+            guard (try? directory.readDescription()) == new else { throw error }
+            unsynced = error
+          }
+        }
       } catch {
         try? engine.close()
         throw error
       }
       description.withLock { $0 = new }
+      // The old file stays: after a power loss now the old description may be there again.
+      if let unsynced { throw unsynced }
       // The old file, and what a compaction that was interrupted left.
       try directory.removeData(otherThan: new.file)
     }

@@ -6,10 +6,14 @@
 //   blobs-child churn ENGINE DIRECTORY SECONDS   saves, purges and compacts contents that come again and again
 //   blobs-child full ENGINE DIRECTORY BYTES      files may have so many bytes: a larger blob is refused, a smaller
 //                                                one isn't
+//   blobs-child unsynced ENGINE DIRECTORY 0      syncs fail while the blob of a purged document is to be removed: it stays
+//                                                until they succeed
 //   blobs-child stream ENGINE DIRECTORY MIB      stores and reads a blob of so many MiB, and prints how many KiB of
 //                                                memory it took at most
 
-import Touchstone
+import CountedSync
+
+@testable import Touchstone
 
 #if canImport(Glibc)
   import Glibc
@@ -119,10 +123,30 @@ func stream(_ database: Database, mebibytes: Int) throws {
   say("\(peakMemory())")
 }
 
+func collectUnsynced(_ database: Database) throws {
+  let blob = try database.makeBlob(contents(3))
+  try database.save("doc", ["b": blob.jsonValue])
+  try database.purge("doc")
+  fail_syncs(EIO)
+  var failure: StorageError?
+  do { try database.open.collectBlobs() } catch let error as StorageError { failure = error }
+  fail_syncs(0)
+  guard failure?.code == .ioError else {
+    throw DocumentError(.damaged, "the collection ended with \(String(describing: failure))")
+  }
+  // A power loss now may bring the document back.
+  guard try database.contents(of: blob) == contents(3) else {
+    throw DocumentError(.damaged, "the blob is gone")
+  }
+  try database.open.collectBlobs()
+  guard (try? database.contents(of: blob)) == nil else { throw DocumentError(.damaged, "the blob is there") }
+}
+
 func run(_ arguments: [String]) throws {
   let engine = EngineName(rawValue: arguments[1])
   var options = DatabaseOptions(engine: engine)
   if try Engines.type(engine).encrypts { options.key = try .raw([UInt8](repeating: 7, count: 32)) }
+  if arguments[0] == "unsynced" { options.compaction = .off }
   let database = try Database.open("test", in: arguments[2], options: options)
   var number = Int(arguments[3]) ?? 0
   switch arguments[0] {
@@ -139,6 +163,7 @@ func run(_ arguments: [String]) throws {
     }
   case "churn": try churn(database, seconds: number)
   case "full": try fill(database, limit: number)
+  case "unsynced": try collectUnsynced(database)
   case "stream": try stream(database, mebibytes: number)
   default: throw DocumentError(.notFound, "there is no command \(arguments[0])")
   }

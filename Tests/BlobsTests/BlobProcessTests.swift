@@ -20,6 +20,13 @@ import Testing
     return (0..<count).map { UInt8(truncatingIfNeeded: ($0 &* 31) ^ number &* 7 ^ ($0 >> 8)) }
   }
 
+  @Test("a blob stays until it is certain that nothing can name it again", arguments: allEngines)
+  func unsyncedPurge(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    let child = try start(["unsynced", "\(engine)", directory.path, "0"])
+    #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")
+  }
+
   /// Kills a child again and again, and looks each time whether every document has its blobs.
   /// A child has written so many lines before it is killed: whatever the disk is, it has done something.
   private func kill(_ command: String, rounds: Int, after lines: Range<Int>, within microseconds: UInt32)

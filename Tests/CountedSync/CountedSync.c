@@ -6,11 +6,16 @@
 #include <stdatomic.h>
 #include <sys/stat.h>
 
-static atomic_int directories, files, failure;
+static atomic_int directories, files, failure, once, remaining = -1;
 
 int synced_directories(void) { return directories; }
 int synced_files(void) { return files; }
 void fail_syncs(int error) { failure = error; }
+
+int fail_one_sync(int after, int error) {
+  once = error;
+  return atomic_exchange(&remaining, after) >= 0;
+}
 
 static int counted(int descriptor, const char *name) {
   struct stat status;
@@ -21,6 +26,10 @@ static int counted(int descriptor, const char *name) {
   }
   if (failure != 0) {
     errno = failure;
+    return -1;
+  }
+  if (remaining >= 0 && remaining-- == 0) {
+    errno = once;
     return -1;
   }
   int (*call)(int) = (int (*)(int))dlsym(RTLD_NEXT, name);

@@ -7,9 +7,13 @@
 //   documents-child hold ENGINE DIRECTORY               opens, prints "open", and waits until it is killed
 //   documents-child churn ENGINE DIRECTORY SECONDS      saves and compacts again and again; what it couldn't do
 //                                                       because the database was in use doesn't matter
+//   documents-child unsynced ENGINE DIRECTORY           compacts again and again, each time with another sync that fails, until
+//                                                       none does; saves a document after each, and prints how many,
+//                                                       and how often that was told
 //   documents-child read ENGINE DIRECTORY               prints "ID REVISION JSON" of each document, every entry
 //                                                       compared with its checksum, and "whole" at last
 
+import CountedSync
 import Touchstone
 
 #if canImport(Glibc)
@@ -28,7 +32,7 @@ func run(_ arguments: [String]) throws {
   if try Engines.type(engine).encrypts { options.key = try .raw([UInt8](repeating: 7, count: 32)) }
   if arguments[0] == "batches" { options.revisionsPerBlock = 2 }
   if arguments[0] == "read" { options.verifiesChecksums = true }
-  let database = try Database.open("test", in: arguments[2], options: options)
+  var database = try Database.open("test", in: arguments[2], options: options)
   switch arguments[0] {
   case "write":
     let name = arguments[3]
@@ -96,6 +100,22 @@ func run(_ arguments: [String]) throws {
     }
     try database.close()
     say("whole")
+  case "unsynced":
+    // Of a file that isn't needed any more, a sync may fail without a word.
+    var (saved, failed) = (0, 0)
+    var isWaiting = false
+    while !isWaiting {
+      _ = fail_one_sync(Int32(saved), EIO)
+      do { try database.compact() } catch { failed += 1 }
+      isWaiting = fail_one_sync(-1, 0) != 0
+      try database.save("after-\(saved)", ["n": .int(Int64(saved))])
+      saved += 1
+      // The next one would copy what is open here, and not what others open.
+      try database.close()
+      database = try Database.open("test", in: arguments[2], options: options)
+    }
+    try database.close()
+    say("\(saved) \(failed)")
   case "churn":
     let end = time(nil) + (Int(arguments[3]) ?? 1)
     var saved = 0

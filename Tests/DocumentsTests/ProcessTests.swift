@@ -80,6 +80,24 @@ import Testing
     try database.close()
   }
 
+  @Test("after a compaction whose sync failed, nothing of what is saved is lost", arguments: allEngines)
+  func unsyncedCompaction(_ engine: EngineName) throws {
+    let directory = TemporaryDirectory()
+    try ProcessTests.write(engine, directory, "first", 20)
+    let child = try start(["unsynced", "\(engine)", directory.path])
+    #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")
+    let counts = child.outputText.split(whereSeparator: \.isWhitespace).compactMap { Int($0) }
+    let saved = try #require(counts.first)
+    #expect(counts.count == 2 && counts[1] >= 2, "it was told of \(counts)")
+    let database = try open(engine, directory)
+    for number in 0..<saved {
+      #expect(try database.document("after-\(number)")?["n"].int == Int64(number), "\(number) of \(saved)")
+    }
+    #expect(try database.documentCount == 21 + saved)
+    #expect(try storageFaults(database) == [])
+    try database.close()
+  }
+
   @Test(
     "a compaction that changes files is refused while another process has them open", arguments: allEngines)
   func compactionBesideAnother(_ engine: EngineName) throws {

@@ -11,4 +11,8 @@ int synced_files(void);
 /// Lets syncs fail with this error of the system from now on; 0: they do what they should.
 void fail_syncs(int error);
 
+/// Lets one sync fail, once: that which comes after as many others as `after` says. Returns whether the one that was asked
+/// for before hasn't come.
+int fail_one_sync(int after, int error);
+
 #endif
