@@ -29,6 +29,7 @@ enum OpenFiles {
   /// A file held for one library, until `release`.
   struct Claim: Sendable {
     fileprivate let identity: Identity
+
     /// Gives it up once `close` has closed the file; when that throws, it is kept.
     ///
     /// When the file has been removed, closing it frees its inode, and a file that another thread makes may get that.

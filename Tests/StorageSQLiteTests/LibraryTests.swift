@@ -40,6 +40,25 @@ struct LibraryTests {
       } == .unsupported)
   }
 
+  /// A file that is removed while it is open gives its inode back when it is closed: to a file of the other library, here.
+  @Test func aFileGetsTheInodeOfOneThatTheOtherLibraryIsJustClosing() throws {
+    let directory = TemporaryDirectory()
+    let failures = Lock<[String]>([])
+    DispatchQueue.concurrentPerform(iterations: 4) { thread in
+      let kind = Kind.all[thread % Kind.all.count]
+      let path = directory.file("\(thread)")
+      do {
+        for _ in 0..<(isLong ? 5_000 : 400) {
+          let engine = try kind.open(path, .createNew, durability: .none)
+          unlink(path)
+          try engine.close()
+          for suffix in ["-wal", "-shm"] { unlink(path + suffix) }
+        }
+      } catch { failures.withLock { $0.append("\(kind.type.name): \(error)") } }
+    }
+    #expect(failures.withLock { $0 } == [])
+  }
+
   @Test func neitherLibraryIsLinked() throws {
     let bundles = Bundle.allBundles.map(\.bundlePath) + CommandLine.arguments.prefix(1)
     for path in bundles where FileManager.default.isExecutableFile(atPath: path) {
