@@ -38,8 +38,7 @@ final class ComparedDocuments {
     self.transaction = transaction
     self.context = context
     keyspaces = context.keyspaces
-    let state = try DocumentStore.State(transaction, keyspaces.meta)
-    sharedKeys = try store.sharedKeys(state.sharedKeyCount, transaction, context)
+    sharedKeys = try store.sharedKeys(transaction, context)
     blobs = store.blobs
     live = try transaction.cursor(in: keyspaces.docs, .all)
     deleted = try transaction.cursor(in: keyspaces.deleted, .all)

@@ -38,6 +38,11 @@ extension DocumentStore {
       ? try laterSharedKeys(needed, transaction, context) : context.sharedKeys
   }
 
+  /// The shared keys that `transaction` can read every body with.
+  func sharedKeys(_ transaction: any ReadTransaction, _ context: Context) throws -> SharedKeys {
+    try sharedKeys(State(transaction, context.keyspaces.meta).sharedKeyCount, transaction, context)
+  }
+
   /// The table of shared keys as `transaction` has it, for a body that needs more than `context` knows.
   func laterSharedKeys(_ needed: Int, _ transaction: any ReadTransaction, _ context: Context) throws
     -> SharedKeys
@@ -60,8 +65,7 @@ extension DocumentStore {
     if known.isShared { return known }
     // Another process may have added the name.
     return try reading { transaction, context in
-      let state = try State(transaction, context.keyspaces.meta)
-      return Key(name, in: try sharedKeys(state.sharedKeyCount, transaction, context))
+      Key(name, in: try sharedKeys(transaction, context))
     }
   }
 
