@@ -118,7 +118,7 @@ public final class Query: Sendable {
     resolved = try NameResolver.resolve(statement, databaseName: source.name, text: text)
     columns = ResultColumns(resolved.columns.map(\.name.string))
     // Mistakes that only compiling finds are told now, not at the first run, which then has its plan.
-    _ = try read { try prepare($0) }
+    _ = try read { try prepare($0, QueryCancellation()) }
   }
 
   /// The names of the columns, in their order.
@@ -238,7 +238,7 @@ public final class Query: Sendable {
     _ parameters: [String: JSONValue], _ cancellation: QueryCancellation, on snapshot: DocumentSnapshot,
     _ output: (SharedKeys) -> RowOutput
   ) throws {
-    let compiled = try prepare(snapshot)
+    let compiled = try prepare(snapshot, cancellation)
     let context = try takeContext(compiled)
     let sharedKeys = try snapshot.sharedKeys
     try QueryExecution.run(
@@ -250,13 +250,18 @@ public final class Query: Sendable {
   // MARK: Plans
 
   /// The plan for a snapshot: the last one when nothing has changed that it depends on.
-  private func prepare(_ snapshot: DocumentSnapshot) throws -> CompiledQuery {
+  private func prepare(_ snapshot: DocumentSnapshot, _ cancellation: QueryCancellation) throws
+    -> CompiledQuery
+  {
     let knowledge = try source.knowledge.of(snapshot)
     if let known = prepared.withLock({ $0 }), known.knowledge === knowledge {
       return known.compiled
     }
     var context = PlanningContext(knowledge, usesIndexes: options.usesIndexes)
-    if resolved.usesFullText { try context.addFullText(of: resolved, snapshot, text: text) }
+    if resolved.usesFullText {
+      try context.addFullText(
+        of: resolved, snapshot, text: text, cancellation, MemoryBudget(limit: options.memoryLimit))
+    }
     let compiled = try CompiledQuery(Planner.plan(resolved, context), context)
     prepared.withLock { $0 = Prepared(knowledge: knowledge, compiled: compiled) }
     return compiled
@@ -293,7 +298,7 @@ public final class Query: Sendable {
     cancellation: QueryCancellation = QueryCancellation()
   ) throws -> QueryExplanation {
     try read { snapshot in
-      let compiled = try prepare(snapshot)
+      let compiled = try prepare(snapshot, cancellation)
       guard analyze else { return QueryExplanation(compiled, nil) }
       let context = try takeContext(compiled)
       let sharedKeys = try snapshot.sharedKeys

@@ -41,10 +41,7 @@ final class FullTextMatch {
   /// A search on the snapshot; nil when there is no text to search for.
   func search(_ context: EvaluationContext) throws -> MatchSearch? {
     guard let query = try query(context) else { return nil }
-    let reader = try compiled.index.reader(in: try snapshot.storage)
-    reader.check = { [cancellation = context.cancellation] in try cancellation.check() }
-    let memory = SearchMemory(context.budget)
-    reader.take = { try memory.take($0) }
+    let reader = try compiled.index.reader(in: try snapshot.storage, context.cancellation, context.budget)
     return try MatchSearch(query, in: reader, weights: compiled.index.definition.weights)
   }
 
@@ -86,6 +83,19 @@ final class FullTextMatch {
     }
     found = documents
     return documents
+  }
+}
+
+extension FullTextIndexInfo {
+  /// A reader whose searches can be cancelled, and take their memory from a budget.
+  func reader(
+    in transaction: any ReadTransaction, _ cancellation: QueryCancellation, _ budget: MemoryBudget
+  ) throws -> InvertedIndexReader {
+    let reader = try reader(in: transaction)
+    let memory = SearchMemory(budget)
+    reader.check = { try cancellation.check() }
+    reader.take = { try memory.take($0) }
+    return reader
   }
 }
 

@@ -5,20 +5,31 @@ import Storage
 extension PlanningContext {
   /// Learns of the full-text indexes that a query names.
   ///
-  /// - Throws: `index` for one that isn't there, and `syntax` for a text that can't be parsed, with its column.
-  mutating func addFullText(of query: ResolvedQuery, _ snapshot: DocumentSnapshot, text: String?) throws {
+  /// - Throws: `index` for one that isn't there, `syntax` for a text that can't be parsed, with its column, and what
+  ///   `cancellation` throws.
+  mutating func addFullText(
+    of query: ResolvedQuery, _ snapshot: DocumentSnapshot, text: String?, _ cancellation: QueryCancellation,
+    _ budget: MemoryBudget
+  ) throws {
     for match in query.matches {
       let info = try fullTextIndex(match.index, snapshot, text)
       fullText[match.index.name] = info
       var estimate = Double(documentCount) * 0.01
       if case .literal(.string(let pattern)) = match.text {
         let parsed = try info.query(pattern.string, match.index, in: text)
-        let search = try MatchSearch(parsed, in: try info.reader(in: try snapshot.storage))
-        estimate = Double(search.estimate)
+        let reader = try info.reader(in: try snapshot.storage, cancellation, budget)
+        do {
+          estimate = Double(try MatchSearch(parsed, in: reader).estimate)
+        } catch let error as QueryError where error.code == .memoryLimit {
+          // A run may never get to this MATCH; when it does, it says so itself.
+          estimate = Double(documentCount)
+        }
       }
       matchEstimates[match.expression] = estimate
     }
-    for subquery in query.subqueries { try addFullText(of: subquery, snapshot, text: text) }
+    for subquery in query.subqueries {
+      try addFullText(of: subquery, snapshot, text: text, cancellation, budget)
+    }
   }
 
   private func fullTextIndex(
