@@ -130,6 +130,41 @@ import Testing
     }
   }
 
+  /// They are made of a list before anything is read, at which it could be cancelled as well.
+  @Test("ranges of keys that a list makes can be cancelled", arguments: allEngines)
+  func lists(_ engine: EngineName) throws {
+    try withRow(engine) { database in
+      try database.fill((0..<1_000).map { ("d\($0)", #"{"n":"\#($0)"}"#) })
+      try database.createIndex("byN", on: ["n"])
+      for condition in ["n IN $list", "META().id IN $list"] {
+        try database.read { snapshot in
+          let planning = try PlanningContext(database.querySource.knowledge.of(snapshot), usesIndexes: true)
+          let statement = try SelectStatement(parsing: "SELECT s FROM _ WHERE \(condition)")
+          let compiled = try CompiledQuery(
+            Planner.plan(
+              NameResolver.resolve(statement, databaseName: "test", text: nil), planning), planning)
+          let context = try EvaluationContext(compiled.program, sources: 1, slots: compiled.slotCount)
+          try context.begin(snapshot.sharedKeys)
+          try context.bind(["list": .array((0..<10).map { .string("key\($0)") })])
+          let ranges = KeyRanges(context: context)
+          func made() throws -> Int {
+            switch compiled.steps[0].access {
+            case .index(let access): try ranges.ofIndex(access.ranges).count
+            case .identifiers(let lists, _): try ranges.ofIdentifiers(lists).count
+            default: 0
+            }
+          }
+          let cancellation = QueryCancellation()
+          context.begin(cancellation, MemoryBudget(limit: .max))
+          #expect(try made() == 10, "\(condition)")
+          cancellation.cancel()
+          let error = #expect(throws: QueryError.self, "\(condition)") { try made() }
+          #expect(error?.code == .cancelled, "\(condition)")
+        }
+      }
+    }
+  }
+
   @Test("constants that take long are left for the rows, where they can be cancelled", arguments: allEngines)
   func constants(_ engine: EngineName) throws {
     try withRow(engine) { database in

@@ -63,9 +63,12 @@ struct KeyRanges {
   // MARK: Of an index
 
   /// The ranges of index keys in which one of the lists of conditions holds.
-  func ofIndex(_ lists: [[CompiledCondition]]) -> [ByteRange] {
+  ///
+  /// - Throws: what evaluating their values failed with, `cancelled` and `timedOut`.
+  func ofIndex(_ lists: [[CompiledCondition]]) throws -> [ByteRange] {
     var ranges: [ByteRange] = []
     for list in lists { append(list[...], after: [], to: &ranges) }
+    try context.check()
     return ByteRange.merged(ranges)
   }
 
@@ -102,7 +105,7 @@ struct KeyRanges {
       guard items.type == .array else { return }
       items.forEachItem { item in
         if !item.isUnknown { append(rest, after: prefix + encoded(item), to: &ranges) }
-        return true
+        return context.goesOn
       }
     case .isNull: append(rest, after: prefix + [KeyCode.null], to: &ranges)
     case .isMissing: append(rest, after: prefix + [KeyCode.missing], to: &ranges)
@@ -144,8 +147,8 @@ struct KeyRanges {
 
   // MARK: Of IDs
 
-  /// The ranges of document IDs in which one of the conditions holds.
-  func ofIdentifiers(_ lists: [[CompiledCondition]]) -> [ByteRange] {
+  /// The ranges of document IDs in which one of the conditions holds. Throws as `ofIndex` does.
+  func ofIdentifiers(_ lists: [[CompiledCondition]]) throws -> [ByteRange] {
     var ranges: [ByteRange] = []
     for condition in lists.compactMap(\.first) {
       switch condition {
@@ -155,7 +158,7 @@ struct KeyRanges {
         guard items.type == .array else { continue }
         items.forEachItem { item in
           exact(item, &ranges)
-          return true
+          return context.goesOn
         }
       case .isNull, .isMissing: break
       case .isValued, .isThere: ranges.append(ByteRange(lower: [], upper: nil))
@@ -182,6 +185,7 @@ struct KeyRanges {
         for start in LikePrefix.starts(of: pattern) { ranges.append(ByteRange(prefix: start)) }
       }
     }
+    try context.check()
     return ByteRange.merged(ranges)
   }
 

@@ -10,7 +10,7 @@ extension QueryExecution {
     let reader = try reader(of: access)
     let isBackward = access.direction == .backward
     let keyRanges = KeyRanges(context: context)
-    var ranges = keyRanges.ofIndex(access.ranges)
+    var ranges = try keyRanges.ofIndex(access.ranges)
     let prefix = keyRanges.sharedPrefix(access.ranges)
     try context.check()
     if isBackward { ranges.reverse() }
@@ -183,7 +183,7 @@ extension QueryExecution {
     of access: CompiledIndexAccess, _ body: (UnsafeRawBufferPointer) throws -> Bool
   ) throws {
     let reader = try reader(of: access)
-    for range in KeyRanges(context: context).ofIndex(access.ranges) {
+    for range in try KeyRanges(context: context).ofIndex(access.ranges) {
       var goesOn = true
       try snapshot.withoutWrites {
         try reader.scan(from: range.lowerEdge, to: range.upperEdge) { entry in

@@ -215,8 +215,7 @@ final class QueryExecution {
       guard case .string(let id) = value else { return true }
       return try document(step, number, id.bytes, next)
     }
-    var ranges = KeyRanges(context: context).ofIdentifiers(lists)
-    try context.check()
+    var ranges = try KeyRanges(context: context).ofIdentifiers(lists)
     if direction == .backward { ranges.reverse() }
     for range in ranges {
       if let id = range.singleIdentifier {
@@ -263,7 +262,7 @@ final class QueryExecution {
   ) throws {
     switch access {
     case .identifiers(let lists, _):
-      for range in KeyRanges(context: context).ofIdentifiers(lists) {
+      for range in try KeyRanges(context: context).ofIdentifiers(lists) {
         try snapshot.forEachID(in: range.keyRange) { id in
           try cancellation.check()
           return try id.withUnsafeBytes { try body($0) }
