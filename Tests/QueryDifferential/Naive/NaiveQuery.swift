@@ -176,6 +176,19 @@ private func naiveGroups(_ query: SelectStatement, _ rows: [NaiveRow], _ start: 
   for expression in query.results.map(\.expression) + query.orderBy.map(\.expression) {
     try checkKeys(expression, query.groupBy, isTop: true)
   }
+  // Nor does it tell how a group comes to stand whose values are equal under its COLLATE, and not to ORDER BY.
+  let equal = query.groupBy.compactMap { key -> Expression? in
+    if case .collate(let plain, _) = key { plain } else { nil }
+  }
+  for ordering in query.orderBy {
+    var expression = ordering.expression
+    for result in query.results {
+      if let alias = result.alias, expression == .property(PropertyReference([.name(alias)])) {
+        expression = result.expression
+      }
+    }
+    if equal.contains(expression) { throw NaiveError.open("ORDER BY of one of a group's texts") }
+  }
   return try query.having.map { having in try made.filter { try naiveIsTrue(having, $0) } } ?? made
 }
 
