@@ -104,17 +104,18 @@ define run-tests
 	run_tests() { # NAME OPTION…
 	  local log=$(SCRATCH)/$$1.log
 	  shift
-	  if swift test $(SWIFT_FLAGS) --skip-build --disable-xctest "$$@" 2>&1 | tee "$$log" \
+	  if NO_COLOR=1 $(SCRATCH)/release/TouchstonePackageTests.xctest --testing-library swift-testing "$$@" 2>&1 | tee "$$log" \
 	    | { grep --line-buffered -v '^◇' || true; }; then return 0; fi
 	  echo "test: failed; the whole log is $$log" >&2
 	  grep -E '^(✘|↳)' "$$log" | cut -c 1-500 >&2 || tail -n 40 "$$log" >&2
-	  exit 1
+	  return 1
 	}
-	run_tests test $(if $(FILTER),--filter '$(FILTER)')
 endef
 
-# The suites above the engines, whose databases are on strict engines when TOUCHSTONE_STRICT=1 (docs/testing.md).
-STRICT_SUITES := ^(DocumentsTests|BlobsTests|QueryTests|FullTextTests|TouchstoneTests)[.]
+# What is run on strict engines (docs/testing.md): their conformance, and the suites above the engines, whose databases are
+# on them when TOUCHSTONE_STRICT=1.
+STRICT_CONFORMANCE := ^StorageTests[.]StrictConformanceTests
+STRICT_SUITES := $(STRICT_CONFORMANCE)|^(DocumentsTests|BlobsTests|QueryTests|FullTextTests|TouchstoneTests)[.]
 # What asks for a certain plan: strict engines count wrongly, and so plans differ.
 STRICT_PLANS := PlanTests
 # What says nothing about strict engines, since its children or its syntax trees know none, or takes long.
@@ -122,17 +123,24 @@ STRICT_LEAVES_OUT := Process|Kill|Syntax|Builder|Function|Cancellation|Different
 
 test: deps ## Builds, and runs the tests; SANITIZE=thread or address runs them under a sanitizer
 	@$(run-tests)
-	[ -z "$(FILTER)$(SANITIZE)" ] || exit 0
-	echo "test: once more what is above the engines, on strict ones"
-	# One at a time: the kernel tells the other processor of each guard that changes, which costs more than that one gains.
-	TOUCHSTONE_STRICT=1 run_tests strict --no-parallel --filter '$(STRICT_SUITES)' --skip '$(STRICT_PLANS)|$(STRICT_LEAVES_OUT)'
+	if [ -n "$(FILTER)$(SANITIZE)" ]; then run_tests test $(if $(FILTER),--filter '$(FILTER)'); exit; fi
+	# One at a time: the kernel tells other threads' processors of each guard that changes. So a process of its own, beside.
+	TOUCHSTONE_STRICT=1 run_tests strict --no-parallel --filter '$(STRICT_SUITES)' --skip '$(STRICT_PLANS)|$(STRICT_LEAVES_OUT)' \
+	  > $(SCRATCH)/strict.out 2>&1 & strict=$$!
+	status=0
+	run_tests test --skip '$(STRICT_CONFORMANCE)' || status=1
+	echo "test: those on strict engines"
+	wait "$$strict" || status=1
+	cat $(SCRATCH)/strict.out
+	exit "$$status"
 
 test-long: deps ## Runs the tests with the long campaigns, all suites on strict engines, both sanitizers, and valgrind
 	@export TOUCHSTONE_LONG=1
 	$(run-tests)
-	[ -z "$(FILTER)$(SANITIZE)" ] || exit 0
+	if [ -n "$(FILTER)$(SANITIZE)" ]; then run_tests test $(if $(FILTER),--filter '$(FILTER)'); exit; fi
+	run_tests test --skip '$(STRICT_CONFORMANCE)'
 	echo "test-long: on strict engines"
-	TOUCHSTONE_STRICT=1 run_tests strict --filter '$(STRICT_SUITES)' --skip '$(STRICT_PLANS)'
+	TOUCHSTONE_STRICT=1 run_tests strict --no-parallel --filter '$(STRICT_SUITES)' --skip '$(STRICT_PLANS)'
 	unset TOUCHSTONE_LONG
 	$(MAKE) --no-print-directory test SANITIZE=address
 	$(MAKE) --no-print-directory test SANITIZE=thread

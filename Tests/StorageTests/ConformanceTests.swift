@@ -16,7 +16,7 @@ let subjects: [ConformanceSuite.Subject] =
     .init(engine: SQLiteEngines.sqlite),
     .init(engine: SQLiteEngines.sqlcipher, plainCounterpart: SQLiteEngines.sqlcipherPlain),
     .init(engine: SQLiteEngines.sqlcipherPlain),
-  ] + strictSubjects
+  ]
 
 /// Strict engines have to pass as well: a test that fails on them only is then one of code that trusts more than it is
 /// promised.
@@ -36,37 +36,44 @@ struct ConformanceCase: CustomTestStringConvertible, Sendable {
 
   var testDescription: String { "\(subject.engine.name): \(behaviour.name)" }
 
-  /// All cases, or those whose description holds the text in TOUCHSTONE_ONLY.
-  static let all: [ConformanceCase] = {
+  /// All cases of these engines, or those whose description holds the text in TOUCHSTONE_ONLY.
+  static func all(_ subjects: [ConformanceSuite.Subject]) -> [ConformanceCase] {
     let only = environmentVariable("TOUCHSTONE_ONLY")
     return ConformanceSuite.behaviours.flatMap { behaviour in
       subjects.map { ConformanceCase(subject: $0, behaviour: behaviour) }
     }.filter { only == nil || $0.testDescription.contains(only ?? "") }
-  }()
-}
+  }
 
-struct ConformanceTests {
-  @Test(arguments: ConformanceCase.all)
-  func holds(_ conformanceCase: ConformanceCase) throws {
+  /// - Parameter hasChild: whether another process can open its files.
+  func run(hasChild: Bool) throws {
     let directory = TemporaryDirectory()
-    // Kills, full disks and damage are the engine's below.
-    let isStrict = strictSubjects.contains { $0.engine.name == conformanceCase.subject.engine.name }
     let suite = ConformanceSuite(
-      subject: conformanceCase.subject, directory: directory.path,
-      childPath: isStrict && !isLong ? nil : childExecutable("storage-child"),
-      others: subjects.filter(\.keepsFiles).map(\.engine),
+      subject: subject, directory: directory.path,
+      childPath: hasChild ? childExecutable("storage-child") : nil,
+      others: (subjects + strictSubjects).filter(\.keepsFiles).map(\.engine),
       isLong: isLong, seed: testSeed)
     let start = ContinuousClock.now
     defer {
       let duration = ContinuousClock.now - start
-      if showsTimes, duration > .seconds(1) { print("\(duration) \(conformanceCase.testDescription)") }
+      if showsTimes, duration > .seconds(1) { print("\(duration) \(testDescription)") }
     }
-    if knownFailures.contains(conformanceCase.testDescription) {
-      withKnownIssue { try suite.run(conformanceCase.behaviour) }
+    if knownFailures.contains(testDescription) {
+      withKnownIssue { try suite.run(behaviour) }
     } else {
-      try suite.run(conformanceCase.behaviour)
+      try suite.run(behaviour)
     }
   }
+}
+
+struct ConformanceTests {
+  @Test(arguments: ConformanceCase.all(subjects))
+  func holds(_ conformanceCase: ConformanceCase) throws { try conformanceCase.run(hasChild: true) }
+}
+
+struct StrictConformanceTests {
+  /// Kills, full disks and damage are the engine's below.
+  @Test(arguments: ConformanceCase.all(strictSubjects))
+  func holds(_ conformanceCase: ConformanceCase) throws { try conformanceCase.run(hasChild: isLong) }
 }
 
 /// Whether to print which behaviours take longer than a second: TOUCHSTONE_TIMES=1.
