@@ -14,8 +14,10 @@ final class ClosedDatabase {
 
   /// Takes the database's lock alone, and removes what an operation left that didn't end. Throws `inUse` when somebody
   /// has it open, `notFound` and `notADatabase` when there is none.
-  /// It waits for others for so many seconds.
-  init(_ directory: DatabaseDirectory, waitingSeconds: Double = 0) throws {
+  /// It waits for others for so many seconds, and no longer once `isDone` says that it isn't needed any more.
+  init(
+    _ directory: DatabaseDirectory, waitingSeconds: Double = 0, unless isDone: () -> Bool = { false }
+  ) throws {
     self.directory = directory
     guard directory.isComplete else {
       throw DatabaseError(
@@ -24,7 +26,7 @@ final class ClosedDatabase {
     try OpenDatabase.reserve(directory)
     do {
       lock = try DirectoryLock(directory.file("lock"), in: directory.path, creates: true)
-      try lock.takeAlone(seconds: waitingSeconds, orShare: false)
+      try lock.takeAlone(seconds: waitingSeconds, unless: isDone, orShare: false)
       guard lock.isCurrent, directory.isComplete else {
         throw DatabaseError(.notFound, "there is no database", path: directory.path)
       }
@@ -105,8 +107,14 @@ final class ClosedDatabase {
         .readOnly, "the database is of another engine than \(engine) and open for reading only",
         path: directory.path)
     }
-    let closed = try ClosedDatabase(directory, waitingSeconds: 10)
-    // Another process may have been first.
+    // Another process may be first, and keep it open.
+    func isConverted() -> Bool { (try? directory.readDescription().engine) == type.name }
+    let closed: ClosedDatabase
+    do {
+      closed = try ClosedDatabase(directory, waitingSeconds: 10, unless: isConverted)
+    } catch let error as DatabaseError where error.code == .inUse && isConverted() {
+      return
+    }
     guard closed.description.engine != type.name else { return }
     let isEncrypted = closed.description.key != nil
     guard type.encrypts || (!isEncrypted && options.key == nil) else {

@@ -68,8 +68,9 @@ final class DirectoryLock: @unchecked Sendable {
     }
   }
 
-  /// Takes it alone, or throws `inUse`, still holding it shared when `orShare` says so.
-  func takeAlone(seconds: Double = 0, orShare: Bool) throws {
+  /// Takes it alone, or throws `inUse`, still holding it shared when `orShare` says so. It waits at most `seconds`, and no
+  /// longer once `isDone` says that there is nothing left to take it for.
+  func takeAlone(seconds: Double = 0, unless isDone: () -> Bool = { false }, orShare: Bool) throws {
     let refusal = "the database is open in another process, which has to close it first"
     try state.withLock { state in
       // Without a file (read-only media) there is nobody to keep out.
@@ -80,11 +81,11 @@ final class DirectoryLock: @unchecked Sendable {
           throw StorageError.system(errno, "can't open the directory", directory)
         }
       }
-      do { try lock(state.right, LOCK_EX, seconds: seconds, refusal) } catch {
+      do { try lock(state.right, LOCK_EX, seconds: seconds, unless: isDone, refusal) } catch {
         giveUpRight(&state)
         throw error
       }
-      do { try lock(state.descriptor, LOCK_EX, seconds: seconds, refusal) } catch {
+      do { try lock(state.descriptor, LOCK_EX, seconds: seconds, unless: isDone, refusal) } catch {
         defer { giveUpRight(&state) }
         if orShare { try lock(state.descriptor, LOCK_SH, seconds: 10, refusal) }
         throw error
@@ -114,14 +115,17 @@ final class DirectoryLock: @unchecked Sendable {
     close(descriptor)
   }
 
-  private func lock(_ descriptor: Int32, _ kind: Int32, seconds: Double, _ refusal: String) throws {
+  private func lock(
+    _ descriptor: Int32, _ kind: Int32, seconds: Double, unless isDone: () -> Bool = { false },
+    _ refusal: String
+  ) throws {
     guard descriptor >= 0 else { return }
     var waited = 0.0
     while flock(descriptor, kind | LOCK_NB) != 0 {
       guard errno == EWOULDBLOCK || errno == EINTR else {
         throw StorageError.system(errno, "can't lock", path)
       }
-      guard waited < seconds else { throw DatabaseError(.inUse, refusal, path: directory) }
+      guard waited < seconds, !isDone() else { throw DatabaseError(.inUse, refusal, path: directory) }
       usleep(10_000)
       waited += 0.01
     }

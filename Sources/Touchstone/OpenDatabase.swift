@@ -208,7 +208,7 @@ final class OpenDatabase: Sendable {
 
   private typealias Created = (store: DocumentStore, description: DatabaseDirectory.Description)
 
-  /// The directory's lock, shared, and the database when this call made it. Nil when another process removed
+  /// The directory's lock, shared, and the database when this call made it. Nil when another process made or removed
   /// the database meanwhile.
   private static func locked(_ directory: DatabaseDirectory, _ options: DatabaseOptions) throws -> (
     lock: DirectoryLock, created: Created?
@@ -238,9 +238,14 @@ final class OpenDatabase: Sendable {
     }
     var created: Created?
     if !directory.isComplete {
-      do { try lock.takeAlone(seconds: 10, orShare: false) } catch let error as StorageError
-        where error.code == .notFound
-      { return nil }
+      do {
+        // Who makes it meanwhile may keep it open.
+        try lock.takeAlone(seconds: 10, unless: { directory.isComplete }, orShare: false)
+      } catch let error as StorageError where error.code == .notFound {
+        return nil
+      } catch let error as DatabaseError where error.code == .inUse && directory.isComplete {
+        return nil
+      }
       guard lock.isCurrent else { return nil }
       // Another process may have made it meanwhile.
       if !directory.isComplete {

@@ -83,6 +83,57 @@ import Touchstone
       try databaseCode { _ = try Database.open("c", in: directory.path, options: options) } == .unknownEngine)
   }
 
+  @Test("who waits to make a database, or to convert it, opens what another process has made meanwhile")
+  func madeMeanwhile() throws {
+    let directory = TemporaryDirectory()
+    let path = directory.file("test.touchstone")
+    let made = try Database.open("made", in: directory.path, options: try options(.sqlite))
+    try made.save("x", ["n": 1])
+    try made.close()
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+    // The other process: it holds the lock alone while it makes the database, then shared as long as it has it open.
+    let other = open(path + "/lock", O_RDWR | O_CREAT, 0o644)
+    defer { close(other) }
+    func opened(_ options: DatabaseOptions, while work: () throws -> Void) throws {
+      #expect(flock(other, LOCK_EX) == 0)
+      let outcome = Lock<Result<Int?, any Error>?>(nil)
+      let done = CountingSemaphore()
+      Thread.detachNewThread {
+        let result = Result {
+          let database = try Database.open(path, options: options)
+          defer { try? database.close() }
+          return try database.document("x")?["n"].int.map { Int($0) }
+        }
+        outcome.withLock { $0 = result }
+        done.signal()
+      }
+      usleep(100_000)
+      try work()
+      #expect(flock(other, LOCK_SH) == 0)
+      #expect(done.wait(seconds: 60))
+      #expect(try outcome.withLock { $0 }?.get() == 1)
+    }
+    try opened(try options(.sqlite)) {
+      let files = try directory.names("made.touchstone").filter { $0 != "lock" && $0 != "database.json" }
+      for name in files + ["database.json"] {
+        try FileManager.default.moveItem(
+          atPath: directory.file("made.touchstone/\(name)"), toPath: path + "/" + name)
+      }
+    }
+    var wanted = try options(.lmdb)
+    wanted.requireEngine = true
+    let converted = try Database.open("converted", in: directory.path, options: try options(.lmdb))
+    try converted.save("x", ["n": 1])
+    try converted.close()
+    try opened(wanted) {
+      let from = directory.file("converted.touchstone")
+      for name in try directory.names("converted.touchstone") where name.hasPrefix("data-") {
+        try FileManager.default.moveItem(atPath: "\(from)/\(name)", toPath: "\(path)/\(name)")
+      }
+      #expect(rename(from + "/database.json", path + "/database.json") == 0)
+    }
+  }
+
   @Test("another directory's contents are never taken for a database, nor removed")
   func foreignDirectory() throws {
     let directory = TemporaryDirectory()
