@@ -38,16 +38,14 @@ final class Environment: @unchecked Sendable {
   /// A transaction found the map full: the next one grows it, when nobody reads.
   private let wantsLargerMap = Atomic<Bool>(false)
 
-  /// Counts openings of handles outside write transactions, which a write transaction begun meanwhile doesn't
-  /// know. Changes under the lock of `catalogState`.
-  private let openings = Atomic<Int>(0)
-
   private struct CatalogState: @unchecked Sendable {
     /// The newest commit whose catalog is known to be this one.
     var transaction: Int
     var catalog: Catalog
     /// Of every named database that this process has opened, husks included.
     var handles: [String: MDB_dbi]
+    /// Counts openings of handles outside write transactions, which a write transaction begun meanwhile doesn't know.
+    var openings = 0
     var isWriting = false
   }
 
@@ -176,7 +174,7 @@ final class Environment: @unchecked Sendable {
 
   /// Opens what another process has made. No write transaction of this process is open.
   private func openHandles(_ state: inout CatalogState) throws {
-    openings.add(1, ordering: .relaxed)
+    state.openings += 1
     var transaction: OpaquePointer?
     let begun = mdb_txn_begin(handle, nil, UInt32(MDB_RDONLY), &transaction)
     guard begun == 0, let transaction else {
@@ -207,7 +205,8 @@ final class Environment: @unchecked Sendable {
     if pool.isClosed { throw error(.closed, "the database is closed") }
     if wantsLargerMap.load(ordering: .relaxed) { growMap() }
     while true {
-      let openings = openings.load(ordering: .relaxed)
+      // Under the lock: an opening that is going on counts already, and LMDB doesn't give its handles yet.
+      let openings = catalogState.withLock { $0.openings }
       var transaction: OpaquePointer?
       let result = mdb_txn_begin(handle, nil, 0, &transaction)
       if result == MDB_MAP_RESIZED {
@@ -225,7 +224,7 @@ final class Environment: @unchecked Sendable {
       }
       mdb_txn_abort(transaction)
       try catalogState.withLock { state in
-        if self.openings.load(ordering: .relaxed) == openings { try openHandles(&state) }
+        if state.openings == openings { try openHandles(&state) }
       }
     }
   }
@@ -234,7 +233,7 @@ final class Environment: @unchecked Sendable {
   private func baseCatalog(
     _ transaction: OpaquePointer, _ openings: Int, _ state: inout CatalogState
   ) throws -> Catalog? {
-    guard self.openings.load(ordering: .relaxed) == openings else { return nil }
+    guard state.openings == openings else { return nil }
     let base = mdb_txn_id(transaction) - 1
     if base != state.transaction {
       let records = CatalogRecords(transaction: transaction, handle: catalogHandle, path: path)
