@@ -255,6 +255,8 @@ public final class DocumentStore: Sendable {
     }
     try publish()
     current.withLock { $0 = opened }
+    // Nobody writes, and what the writer remembers of indexes would keep the old engine open until the next write.
+    writer.indexes = nil
   }
 
   /// Makes later operations use what is found in a transaction of an engine, whose format is known.

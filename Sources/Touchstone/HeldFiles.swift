@@ -7,17 +7,30 @@ import Storage
 /// Files of an engine that are open for reading beside the engine, and stay so until it is closed: closing any
 /// descriptor of a file drops all locks (fcntl) that the process has on it, and with them those of the engine.
 final class HeldFiles: Sendable {
+  /// A file, open as long as somebody has this.
+  final class Held: Sendable {
+    let descriptor: Int32
+
+    fileprivate init(_ descriptor: Int32) { self.descriptor = descriptor }
+
+    deinit { close(descriptor) }
+
+    /// Whether its last name has gone.
+    fileprivate var isRemoved: Bool {
+      var status = stat()
+      return fstat(descriptor, &status) == 0 && status.st_nlink == 0
+    }
+  }
+
   private struct File: Hashable {
     let device: UInt64
     let number: UInt64
   }
-  private let descriptors = Lock<[File: Int32]>([:])
+  private let files = Lock<[File: Held]>([:])
 
-  deinit { closeAll() }
-
-  /// A descriptor of the regular file at `path`, which isn't to be closed; nil when there is no such file.
-  func descriptor(of path: String) throws -> Int32? {
-    try descriptors.withLock { descriptors in
+  /// The regular file at `path`; nil when there is no such file.
+  func file(at path: String) throws -> Held? {
+    try files.withLock { files in
       // By its number first: another descriptor of the same file would have to be kept as well.
       var status = stat()
       guard lstat(path, &status) == 0 else {
@@ -25,7 +38,7 @@ final class HeldFiles: Sendable {
         return nil
       }
       guard status.st_mode & S_IFMT == S_IFREG else { return nil }
-      if let known = descriptors[File(device: UInt64(status.st_dev), number: UInt64(status.st_ino))] {
+      if let known = files[File(device: UInt64(status.st_dev), number: UInt64(status.st_ino))] {
         return known
       }
       let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
@@ -35,16 +48,18 @@ final class HeldFiles: Sendable {
       }
       // It may be another file by now; whatever it is, it stays open.
       _ = fstat(descriptor, &status)
-      descriptors[File(device: UInt64(status.st_dev), number: UInt64(status.st_ino))] = descriptor
-      return descriptor
+      let held = Held(descriptor)
+      files[File(device: UInt64(status.st_dev), number: UInt64(status.st_ino))] = held
+      return held
     }
   }
 
-  /// Closes them, when the engine is closed.
-  func closeAll() {
-    descriptors.withLock { descriptors in
-      for descriptor in descriptors.values { close(descriptor) }
-      descriptors = [:]
-    }
+  /// Gives up files that have been removed, whose room the disk keeps until then. Nobody can open them any more, so the
+  /// locks on them keep nobody out.
+  func giveUpRemoved() {
+    files.withLock { files in files = files.filter { !$0.value.isRemoved } }
   }
+
+  /// Gives all up, when the engine is closed.
+  func giveUpAll() { files.withLock { $0 = [:] } }
 }

@@ -7,9 +7,12 @@ extension OpenDatabase {
   ) throws -> [IntegrityFault] {
     guard deep, isEncrypted else { return try store.check(deep: deep, limit: limit, progress: progress) }
     let search: (IntegrityCheck) throws -> Void = { [self] check in
-      try PlaintextCheck(
-        directory: directory, description: description.withLock { $0 }, files: heldFiles, onFile: onFile
-      ).run(check, store)
+      // A compaction has files that aren't named yet.
+      let files = try whileFilesStay {
+        try PlaintextCheck(
+          directory: directory, description: description.withLock { $0 }, files: heldFiles, onFile: onFile)
+      }
+      try files.run(check, store)
     }
     return try store.check(
       deep: deep, limit: limit, others: [(PlaintextCheck.subject, search)], progress: progress)

@@ -43,6 +43,12 @@ extension OpenDatabase {
     }
   }
 
+  /// Runs `body` while nobody replaces files. A batch of this thread keeps those waiting who would.
+  func whileFilesStay<Result>(_ body: () throws -> Result) rethrows -> Result {
+    if store.isInBatch { return try body() }
+    return try maintenance.withLock { _ in try body() }
+  }
+
   private func rewriteFile() throws {
     guard try store.engine.maintenance.compactsInPlace else { return try replaceFile() }
     try store.withoutBackground { try store.engine.maintenance.compact() }
@@ -63,8 +69,8 @@ extension OpenDatabase {
     guard options.durability != .none else { return }
     let file = description.withLock { $0.file }
     for name in try directory.contents() where name == file || name.hasPrefix(file + "-") {
-      guard let descriptor = try heldFiles.descriptor(of: directory.file(name)) else { continue }
-      guard fsync(descriptor) == 0 else {
+      guard let held = try heldFiles.file(at: directory.file(name)) else { continue }
+      guard fsync(held.descriptor) == 0 else {
         throw StorageError.system(errno, "can't sync", directory.file(name))
       }
     }
@@ -104,6 +110,7 @@ extension OpenDatabase {
       if let unsynced { throw unsynced }
       // The old file, and what a compaction that was interrupted left.
       try directory.removeData(otherThan: new.file)
+      heldFiles.giveUpRemoved()
     }
   }
 }

@@ -115,7 +115,7 @@ final class OpenDatabase: Sendable {
   /// holds `maintenance` and the path's lock, and does the rest: gives up the directory's lock, forgets this object.
   func closeFiles() throws {
     try store.closing { try store.engine.close() }
-    heldFiles.closeAll()
+    heldFiles.giveUpAll()
     upkeep?.close()
     store.blobs?.discardUnsaved()
     opens = 0

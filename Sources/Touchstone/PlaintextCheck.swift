@@ -16,10 +16,11 @@ struct PlaintextCheck {
   /// What begins every plain file of SQLite, where the file of SQLCipher has its salt.
   private static let sqliteFormat = "SQLite format 3\0"
 
-  let directory: DatabaseDirectory
-  let description: DatabaseDirectory.Description
-  let files: HeldFiles
-  let onFile: (FileEntropy) -> Void
+  private let directory: DatabaseDirectory
+  private let description: DatabaseDirectory.Description
+  private let onFile: (FileEntropy) -> Void
+  private let found: [File]
+  private let leftovers: [String]
 
   /// A file in the directory, by its name from there.
   private struct File {
@@ -35,14 +36,26 @@ struct PlaintextCheck {
     }
     let name: String
     let kind: Kind
-    /// Whether an engine may hold locks on it.
+    /// Whether an engine may hold locks on it: then it was opened when it was found.
     let isEngines: Bool
+    let held: HeldFiles.Held?
+  }
+
+  /// Looks which files there are. Nobody may replace any meanwhile; afterwards they may.
+  init(
+    directory: DatabaseDirectory, description: DatabaseDirectory.Description, files: HeldFiles,
+    onFile: @escaping (FileEntropy) -> Void
+  ) throws {
+    self.directory = directory
+    self.description = description
+    self.onFile = onFile
+    found = try Self.list(directory, description, files)
+    leftovers = try directory.leftovers(description)
   }
 
   func run(_ check: IntegrityCheck, _ store: DocumentStore) throws {
-    let found = try list()
     for file in found where file.kind == .other {
-      let isLeft = Self.isLeftover(file.name, try directory.leftovers(description))
+      let isLeft = Self.isLeftover(file.name, leftovers)
       try check.report(
         "file \(file.name)",
         isLeft ? "it was left by an operation that didn't end" : "it is none of the database's files")
@@ -64,7 +77,9 @@ struct PlaintextCheck {
 
   // MARK: Files
 
-  private func list() throws -> [File] {
+  private static func list(
+    _ directory: DatabaseDirectory, _ description: DatabaseDirectory.Description, _ held: HeldFiles
+  ) throws -> [File] {
     var files: [File] = []
     let blobs = description.blobs ?? DatabaseDirectory.blobs
     func add(_ name: String, isKnown: Bool, isSealed: Bool) throws {
@@ -89,7 +104,10 @@ struct PlaintextCheck {
       } else {
         kind = isKnown && isSealed ? .encrypted : .other
       }
-      files.append(File(name: name, kind: kind, isEngines: isEngines))
+      files.append(
+        File(
+          name: name, kind: kind, isEngines: isEngines,
+          held: isEngines ? try held.file(at: directory.file(name)) : nil))
     }
     for name in try directory.contents() {
       guard name == blobs else {
@@ -131,9 +149,8 @@ struct PlaintextCheck {
     _ file: File, for samples: PlaintextSamples, isFirst: Bool, _ check: IntegrityCheck
   ) throws {
     let path = directory.file(file.name)
-    let isHeld = file.isEngines
-    guard let descriptor = try isHeld ? files.descriptor(of: path) : opened(path) else { return }
-    defer { if !isHeld { close(descriptor) } }
+    guard let descriptor = try file.isEngines ? file.held?.descriptor : opened(path) else { return }
+    defer { if !file.isEngines { close(descriptor) } }
     // What the description and the key file hold is known: a document may speak of it as well.
     let looksFor = file.kind == .description ? PlaintextSamples(capacity: 0) : samples
     let type = file.isEngines ? try? Engines.type(EngineName(rawValue: description.engine)) : nil

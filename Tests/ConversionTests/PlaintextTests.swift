@@ -242,6 +242,45 @@ import Testing
     }
   }
 
+  @Test("a deep check takes nothing for left that a compaction is about to name", arguments: engines)
+  func besideCompaction(_ engine: EngineName) throws {
+    try withEncrypted(engine) { database, path in
+      let found = Lock<[String]?>(nil)
+      let done = CountingSemaphore()
+      let isDone = try database.open.maintenance.withLock { _ in
+        // As a compaction does: a file that gets its name, or goes.
+        try Data("new".utf8).write(to: URL(fileURLWithPath: path + "/data-2.new"))
+        Thread.detachNewThread {
+          let faults = (try? database.check(deep: true))?.map(\.description)
+          found.withLock { $0 = faults }
+          done.signal()
+        }
+        let isDone = done.wait(seconds: 0.3)
+        try FileManager.default.removeItem(atPath: path + "/data-2.new")
+        return isDone
+      }
+      if !isDone { done.wait() }
+      #expect(found.withLock { $0 } == [])
+      // In a batch, which a compaction waits for, it doesn't wait.
+      #expect(try database.inBatch { try faults(database) } == [])
+    }
+  }
+
+  @Test("what a compaction removes is given up, also when a check has read it", arguments: engines)
+  func removedFiles(_ engine: EngineName) throws {
+    try withEncrypted(engine) { database, path in
+      for _ in 0..<3 {
+        #expect(try faults(database) == [])
+        try database.compact()
+      }
+      let descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")
+      let files = descriptors.compactMap {
+        try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/" + $0)
+      }
+      #expect(files.filter { $0.hasPrefix(path + "/") && $0.hasSuffix(" (deleted)") } == [])
+    }
+  }
+
   @Test("a description with more than it needs is found", arguments: engines)
   func description(_ engine: EngineName) throws {
     try withEncrypted(engine) { database, path in
