@@ -43,12 +43,16 @@ public struct BenchRun {
     var results: [WorkloadResult] = []
     for suite in suites {
       let workloads = try suite.workloads(context).filter { settings.only?.contains($0.name) ?? true }
-      results += try runner.run(workloads, engines: suite.engines(settings).map(\.name))
+      results += try runner.run(workloads, engines: suite.subjects(settings))
       fixtures.removeAll()
+    }
+    var descriptions = engines.mapValues(description)
+    for peer in suites.flatMap(\.peers) {
+      descriptions[peer.name] = try peer.description(settings.durability)
     }
     return ResultsFile(
       touchstone: version, started: started, machine: .current(directory: directory.path),
-      engines: engines.mapValues(description),
+      engines: descriptions,
       dataset: dataset.map {
         .init(name: $0.name, documents: $0.count, jsonBytes: $0.jsonBytes, sha256: $0.sha256)
       },

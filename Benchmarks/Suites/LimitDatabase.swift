@@ -199,7 +199,7 @@ final class LimitDatabase {
     return outcome
   }
 
-  private static func failure(_ outcome: limit_outcome) -> Failure {
+  static func failure(_ outcome: limit_outcome) -> Failure {
     let message = withUnsafeBytes(of: outcome.message) { bytes in
       String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
     }

@@ -14,6 +14,8 @@ public struct Suite: Sendable {
   public let usesDataset: Bool
   /// The engines it compares when none is named; nil: the standard ones.
   public let standardEngines: (@Sendable () -> [EngineType])?
+  /// What is measured beside its engines, in columns of its own: what is no engine.
+  public let peers: [Peer]
   /// What its results say beside their table: a sentence a line.
   public let notes: @Sendable ([WorkloadResult]) -> [String]
   /// The same as tables.
@@ -26,7 +28,7 @@ public struct Suite: Sendable {
   /// A suite; see the properties.
   public init(
     name: String, summary: String, workloadNames: [String], usesDataset: Bool,
-    standardEngines: (@Sendable () -> [EngineType])? = nil,
+    standardEngines: (@Sendable () -> [EngineType])? = nil, peers: [Peer] = [],
     notes: @escaping @Sendable ([WorkloadResult]) -> [String] = { _ in [] },
     tables: @escaping @Sendable ([WorkloadResult]) -> [Remarks.Table] = { _ in [] },
     pairs: @escaping @Sendable (_ engines: [String]) -> [Remarks.Pair] = { _ in [] },
@@ -37,6 +39,7 @@ public struct Suite: Sendable {
     self.workloadNames = workloadNames
     self.usesDataset = usesDataset
     self.standardEngines = standardEngines
+    self.peers = peers
     self.notes = notes
     self.tables = tables
     self.pairs = pairs
@@ -114,6 +117,27 @@ public struct BenchSettings: Sendable {
 }
 
 extension Suite {
+  /// Something that is no engine, and does the work of a suite as engines do.
+  public struct Peer: Sendable {
+    /// What stands in the place of an engine's name.
+    public let name: String
+    /// What it is at a durability.
+    public let description: @Sendable (Durability) throws -> ResultsFile.EngineDescription
+
+    /// A peer; see the properties.
+    public init(
+      name: String, description: @escaping @Sendable (Durability) throws -> ResultsFile.EngineDescription
+    ) {
+      self.name = name
+      self.description = description
+    }
+  }
+
+  /// The names of all that a run compares: its engines, then its peers.
+  public func subjects(_ settings: BenchSettings) -> [String] {
+    engines(settings).map(\.name) + peers.map(\.name)
+  }
+
   /// The engines that a run compares.
   public func engines(_ settings: BenchSettings) -> [EngineType] {
     settings.engines ?? standardEngines?() ?? BenchEngines.standard

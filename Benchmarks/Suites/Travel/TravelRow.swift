@@ -8,11 +8,13 @@ struct TravelRow: Sendable {
   private let kind: TravelWorkload
   private let data: TravelData
   private let context: SuiteContext
+  private let peer: TravelPeer
 
-  init(_ kind: TravelWorkload, _ data: TravelData, _ context: SuiteContext) {
+  init(_ kind: TravelWorkload, _ data: TravelData, _ context: SuiteContext, _ peer: TravelPeer) {
     self.kind = kind
     self.data = data
     self.context = context
+    self.peer = peer
   }
 
   func workload() -> Workload {
@@ -20,8 +22,11 @@ struct TravelRow: Sendable {
       suite: "travel", name: kind.rawValue, summary: kind.summary, operations: operations,
       limit: .init(
         name: { engine in (try? context.engine(engine))?.limitName },
-        prepare: limitTrial)
-    ) { trial in try documentsTrial(trial) }
+        prepare: limitTrial),
+      runs: { engine in engine != TravelPeer.name || TravelPeer.runs(kind) }
+    ) { trial in
+      trial.engine == TravelPeer.name ? try peer.trial(kind, trial) : try documentsTrial(trial)
+    }
   }
 
   private var operations: Int {

@@ -8,13 +8,15 @@ extension Suite {
     summary:
       "Documents of a travel data set: inserted, read, updated, scanned, synced and deleted, each beside the bare "
       + "loop that parses the same JSON and moves the same records.",
-    workloadNames: TravelWorkload.allCases.map(\.rawValue), usesDataset: true
+    workloadNames: TravelWorkload.allCases.map(\.rawValue), usesDataset: true,
+    peers: [Peer(name: TravelPeer.name, description: TravelPeer.description)]
   ) { context in
     guard let dataset = context.dataset else {
       throw StorageError(.invalidArgument, "the travel suite needs a data set")
     }
     let data = try TravelData(dataset, context)
-    return TravelWorkload.allCases.map { TravelRow($0, data, context).workload() }
+    let peer = TravelPeer(data, context)
+    return TravelWorkload.allCases.map { TravelRow($0, data, context, peer).workload() }
   }
 }
 

@@ -200,7 +200,7 @@ struct BenchCommand: Subcommand {
           + "\(TextTable.grouped(dataset.jsonBytes)) bytes of JSON")
     }
     var compared: [String] = []
-    for name in chosen.flatMap({ $0.engines(settings).map(\.name) }) where !compared.contains(name) {
+    for name in chosen.flatMap({ $0.subjects(settings) }) where !compared.contains(name) {
       compared.append(name)
     }
     try output.line(
@@ -208,7 +208,7 @@ struct BenchCommand: Subcommand {
         + " · durability \(settings.durability.rawValue) · \(samplesText) · seed \(settings.seed)")
     for suite in chosen {
       let rows = results.results.filter { $0.suite == suite.name }
-      let names = suite.engines(settings).map(\.name)
+      let names = suite.subjects(settings)
       try output.line("\n" + ResultsTable(rows, engines: names).text())
       let latencies = LatencyTable(rows)
       var tables = latencies.isEmpty ? [] : [latencies.text()]

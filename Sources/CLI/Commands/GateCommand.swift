@@ -135,7 +135,9 @@ struct GateCommand: Subcommand {
   private func settings(of baseline: ResultsFile) throws -> BenchSettings {
     var settings = BenchSettings(samples: sampleCount, workDirectory: workDirectory)
     let order = baseline.results.map(\.engine)
+    // Suites bring their peers.
     let engines = Set(order).intersection(chosenEngines ?? order)
+      .subtracting(Suite.all.flatMap(\.peers).map(\.name))
     settings.engines = try engines.sorted { order.firstIndex(of: $0) ?? 0 < order.firstIndex(of: $1) ?? 0 }
       .map {
         try Engines.type(EngineName(rawValue: $0))

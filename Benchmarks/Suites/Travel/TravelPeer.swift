@@ -1,0 +1,193 @@
+import BenchmarkKit
+import CSQLite
+import Datasets
+import Limits
+import SQLiteLibrary
+import Storage
+
+/// The peer of the travel suite: the same documents in SQLite as Couchbase Lite's C++ core lays them out, in bare C.
+///
+/// It is what that core can't be faster than: the rows, settings and statements are the core's, and nothing is done beside
+/// them but to parse a document and take its digest. Its bodies are ours, byte for byte.
+struct TravelPeer: Sendable {
+  static let name = "peer"
+
+  private let data: TravelData
+  private let context: SuiteContext
+  private let documents: Documents
+
+  init(_ data: TravelData, _ context: SuiteContext) {
+    self.data = data
+    self.context = context
+    documents = Documents(data)
+  }
+
+  /// Whether it has the workload: its file is never compacted.
+  static func runs(_ kind: TravelWorkload) -> Bool { kind != .compact }
+
+  static func description(_ durability: Durability) throws -> ResultsFile.EngineDescription {
+    let library = try Library.load(Library.sqlitePath)
+    return .init(
+      library: "SQLite \(library.version), bare C, tables as Couchbase Lite's",
+      settings: [
+        "durability": durability.rawValue, "synchronous": synchronous(durability), "cache_size": "-10240",
+        "page_size": "4096", "journal_mode": "wal",
+      ])
+  }
+
+  fileprivate static func synchronous(_ durability: Durability) -> String {
+    switch durability {
+    case .none: "OFF"
+    case .normal: "NORMAL"
+    case .full: "FULL"
+    }
+  }
+
+  // MARK: Runs
+
+  func trial(_ kind: TravelWorkload, _ trial: TrialContext) throws -> Trial {
+    let directory = try directory(kind.start, trial)
+    let path = directory + "/peer.sqlite"
+    let fileBytes = { try TrialDirectory.fileBytes(in: directory) }
+    if kind == .reopen { return Trial(run: { .seconds(try reopen(path).seconds) }, fileBytes: fileBytes) }
+    let database = try PeerDatabase(path, context.settings.durability, creates: kind.start == .empty)
+    return Trial(
+      run: { .seconds(try run(kind, database)) }, fileBytes: fileBytes,
+      finish: { withExtendedLifetime(database) {} })
+  }
+
+  private func run(_ kind: TravelWorkload, _ database: PeerDatabase) throws -> Double {
+    switch kind {
+    case .insertBatch: return try database.save(documents.insert, batch: kind.batch)
+    case .insertSingle: return try database.save(documents.insertSingle, batch: kind.batch)
+    case .update: return try database.save(documents.update, batch: kind.batch)
+    case .syncApply: return try database.save(documents.pull, batch: kind.batch)
+    case .delete: return try database.save(documents.delete, batch: kind.batch)
+    case .read:
+      let outcome = try database.get(data.reads.map { documents.insert[$0].key })
+      try RunMismatch.check(Int(outcome.count), data.reads.count)
+      return outcome.seconds
+    case .scan:
+      var seconds = 0.0
+      for _ in 0..<TravelWorkload.scans {
+        let outcome = try database.scan()
+        try RunMismatch.check(Int(outcome.count), data.ids.count)
+        seconds += outcome.seconds
+      }
+      return seconds
+    case .reopen, .compact: preconditionFailure("\(kind.rawValue) has no run on an open peer")
+    }
+  }
+
+  private func reopen(_ path: String) throws -> limit_outcome {
+    let outcome = try PeerDatabase.reopen(
+      path, context.settings.durability, documents.insert[0].key, times: TravelWorkload.opens)
+    try RunMismatch.check(Int(outcome.count), TravelWorkload.opens)
+    return outcome
+  }
+
+  /// The directory of the file that a run begins with; that of an empty one is made by the run.
+  private func directory(_ start: TravelWorkload.Start, _ trial: TrialContext) throws -> String {
+    guard start != .empty else { return trial.directory }
+    let fixture = try context.fixtures.directory("travel peer loaded") { directory in
+      let database = try PeerDatabase(directory + "/peer.sqlite", context.settings.durability, creates: true)
+      _ = try database.save(documents.insert, batch: 0)
+    }
+    if start == .shared { return fixture }
+    try Fixtures.copy(fixture, to: trial.directory)
+    return trial.directory
+  }
+
+  /// What is saved, made of what the documents' layer writes of the same documents.
+  private final class Documents: @unchecked Sendable {
+    // Nothing changes after `init`. What they point to lies in the replays and the data set, which `data` keeps, and in
+    // `fixed`.
+    let insert, insertSingle, update, pull, delete: [limit_peer_document]
+    private let data: TravelData
+    private let fixed: UnsafeMutableRawBufferPointer
+
+    init(_ data: TravelData) {
+      self.data = data
+      let fixed = UnsafeMutableRawBufferPointer.allocate(byteCount: 256, alignment: 16)
+      for index in fixed.indices { fixed[index] = UInt8(truncatingIfNeeded: index) }
+      self.fixed = fixed
+      // A revision ID as the core packs it, a tree of one revision and one of two without bodies, and an empty body.
+      let version = limit_bytes(bytes: fixed.baseAddress, count: 21)
+      let tree = limit_bytes(bytes: fixed.baseAddress, count: 36)
+      let longTree = limit_bytes(bytes: fixed.baseAddress, count: 66)
+      let empty = limit_bytes(bytes: fixed.baseAddress, count: 2)
+      func documents(_ replay: TravelReplay, extra: limit_bytes, isDeletion: Bool = false)
+        -> [limit_peer_document]
+      {
+        replay.steps.map { step in
+          // Its record: a document's or, of one that is deleted, a tombstone's.
+          let record = replay.operations[step.first..<step.end].last {
+            Int($0.table) <= 1 && ($0.kind == LIMIT_INSERT || $0.kind == LIMIT_UPDATE)
+          }?.record
+          return limit_peer_document(
+            text: step.text, digests: step.digests, flags: isDeletion ? 1 : 0,
+            key: record?.key ?? limit_bytes(),
+            version: version, body: isDeletion ? empty : record?.value ?? limit_bytes(), extra: extra)
+        }
+      }
+      insert = documents(data.replays.insert, extra: tree)
+      insertSingle = documents(data.replays.insertSingle, extra: tree)
+      update = documents(data.replays.update, extra: longTree)
+      pull = documents(data.replays.pull, extra: longTree)
+      delete = documents(data.replays.delete, extra: longTree, isDeletion: true)
+    }
+
+    deinit { fixed.deallocate() }
+  }
+}
+
+/// An open file of the peer.
+private final class PeerDatabase {
+  private let handle: OpaquePointer
+
+  init(_ path: String, _ durability: Durability, creates: Bool) throws {
+    var outcome = limit_outcome()
+    let opened = try PeerDatabase.withOptions(durability) { limit_peer_open(path, $0, creates, &outcome) }
+    guard let opened else { throw LimitDatabase.failure(outcome) }
+    handle = opened
+  }
+
+  deinit { limit_peer_close(handle) }
+
+  private static func withOptions<Result>(
+    _ durability: Durability, _ body: (UnsafePointer<limit_peer_options>) throws -> Result
+  ) throws -> Result {
+    let library = try Library.load(Library.sqlitePath)
+    return try TravelPeer.synchronous(durability).withCString { synchronous in
+      var options = limit_peer_options(functions: library.functions, synchronous: synchronous)
+      return try body(&options)
+    }
+  }
+
+  /// Saves all, and tells how many seconds that took.
+  func save(_ documents: [limit_peer_document], batch: Int) throws -> Double {
+    try run { limit_peer_save(handle, documents, documents.count, batch, &$0) }.seconds
+  }
+
+  func get(_ keys: [limit_bytes]) throws -> limit_outcome {
+    try run { limit_peer_get(handle, keys, keys.count, &$0) }
+  }
+
+  func scan() throws -> limit_outcome { try run { limit_peer_scan(handle, &$0) } }
+
+  static func reopen(_ path: String, _ durability: Durability, _ key: limit_bytes, times: Int) throws
+    -> limit_outcome
+  {
+    var outcome = limit_outcome()
+    try withOptions(durability) { limit_peer_reopen(path, $0, key, times, &outcome) }
+    if outcome.code != 0 { throw LimitDatabase.failure(outcome) }
+    return outcome
+  }
+
+  private func run(_ loop: (inout limit_outcome) -> Void) throws -> limit_outcome {
+    var outcome = limit_outcome()
+    loop(&outcome)
+    if outcome.code != 0 { throw LimitDatabase.failure(outcome) }
+    return outcome
+  }
+}

@@ -1,0 +1,27 @@
+import BenchmarkKit
+import Foundation
+import Suites
+import TestSupport
+import Testing
+import Touchstone
+
+@Suite("The travel suite") struct TravelSuiteTests {
+  @Test("a peer stands beside the engines in each workload that it has") func peer() throws {
+    let settings = BenchSettings(
+      engines: [try Engines.type(.sqlite)], samples: 1, workDirectory: NSTemporaryDirectory(),
+      dataset: "synthetic-travel", documents: 60, evictsCaches: false)
+    let file = try BenchRun(settings, version: "0.1.0+test").run([.travel])
+    #expect(ResultsSchema.faults(in: try file.encoded()) == [])
+    let peer = file.results.filter { $0.engine == "peer" }
+    #expect(peer.map(\.workload) == Suite.travel.workloadNames.filter { $0 != "compact" })
+    #expect(peer.allSatisfy { $0.metrics.seconds.median > 0 && $0.limit == nil })
+    #expect(file.engines["peer"]?.settings["synchronous"] == "NORMAL")
+    // What it is measured with is what the engines are measured with.
+    for row in peer {
+      let other = file.results.first { $0.engine == "sqlite" && $0.workload == row.workload }
+      #expect(other?.operations == row.operations)
+    }
+    let table = ResultsTable(file.results, engines: Suite.travel.subjects(settings)).text()
+    #expect(table.split(separator: "\n").first?.hasSuffix("peer") == true)
+  }
+}
