@@ -15,7 +15,8 @@ extension Environment {
     var info = MDB_envinfo()
     mdb_env_info(handle, &info)
     var status = stat()
-    guard stat(path, &status) == 0 else {
+    // A compaction may have taken the file's name away.
+    guard fstat(descriptor, &status) == 0 else {
       throw StorageError.lmdb(errno, "the file's size could not be read", path: path)
     }
     return EngineStatistics(
@@ -23,6 +24,13 @@ extension Environment {
       totalPages: info.me_last_pgno + 1, entries: entries,
       // Without the one this is read from.
       openReaders: pool.openCount - 1)
+  }
+
+  /// The library's own descriptor of the data file.
+  private var descriptor: Int32 {
+    var descriptor: mdb_filehandle_t = -1
+    mdb_env_get_fd(handle, &descriptor)
+    return descriptor
   }
 
   /// Each record of the free list begins with how many pages it holds.
@@ -48,7 +56,7 @@ extension Environment {
   }
 
   func checkIntegrity(of snapshot: LMDBReadTransaction) throws -> [String] {
-    let file = try PageFile(path: path)
+    let file = try PageFile(descriptor: fcntl(descriptor, F_DUPFD_CLOEXEC, 0), path: path)
     var check = PageCheck(file: file, meta: try file.meta(of: UInt64(mdb_txn_id(snapshot.slot.transaction))))
     check.run(.everything)
     var faults = check.faults

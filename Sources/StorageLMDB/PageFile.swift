@@ -164,8 +164,12 @@ final class PageFile {
   private(set) var reads = 0
   private let descriptor: Int32
 
-  init(path: String) throws {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+  convenience init(path: String) throws {
+    try self.init(descriptor: open(path, O_RDONLY | O_CLOEXEC), path: path)
+  }
+
+  /// Of an open file, whose descriptor is closed with this. Throws also when there is none, by `errno`.
+  init(descriptor: Int32, path: String) throws {
     guard descriptor >= 0 else { throw StorageError.lmdb(errno, "the file could not be read", path: path) }
     do {
       var status = stat()

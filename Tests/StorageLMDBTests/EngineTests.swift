@@ -342,6 +342,19 @@ struct LMDBTests {
     try engine.close()
   }
 
+  @Test("statistics and the check are of the open file, whoever has its name")
+  func fileWithoutItsName() throws {
+    let engine = try open(directory.file())
+    let keyspace = try engine.write { try $0.createKeyspace("k", shape: .entries) }
+    try engine.write { try $0.put(bytes("a"), bytes("1"), in: keyspace) }
+    let before = try engine.statistics()
+    // A compaction removes the old file while snapshots still read it.
+    unlink(directory.file())
+    #expect(try engine.statistics().fileBytes == before.fileBytes)
+    #expect(try engine.checkIntegrity() == [])
+    try engine.close()
+  }
+
   /// The names in LMDB's main database, read from the file.
   private func namedDatabases(_ path: String) throws -> [String] {
     let file = try PageFile(path: path)
