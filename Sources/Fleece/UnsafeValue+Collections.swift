@@ -245,7 +245,7 @@ extension UnsafeValue {
 
     /// The name, or nil when the key's number is not in the table or the key is neither number nor UTF-8.
     public func name(in sharedKeys: SharedKeys) -> String? {
-      utf8(in: sharedKeys).flatMap { String(validating: $0, as: UTF8.self) }
+      utf8(in: sharedKeys).flatMap { String(utf8: $0) }
     }
 
     /// The name's bytes, valid while the body and the table live.

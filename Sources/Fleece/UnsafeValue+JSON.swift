@@ -93,7 +93,7 @@ extension UnsafeValue {
         let (utf8, value) = try entry(slots, index, sharedKeys)
         if value.isUndefined { continue }
         try budget.spend(bytes: utf8.count)
-        guard let name = String(validating: utf8, as: UTF8.self) else {
+        guard let name = String(utf8: utf8) else {
           throw damaged("the name of entry \(index) is not UTF-8")
         }
         let member = try value.jsonValue(sharedKeys, &budget, depth: depth + 1)

@@ -136,7 +136,7 @@ public struct UnsafeValue: BitwiseCopyable {
 
   /// The string, or nil for another kind of value and for bytes that aren't UTF-8.
   public var string: String? {
-    utf8.flatMap { String(validating: $0, as: UTF8.self) }
+    utf8.flatMap { String(utf8: $0) }
   }
 
   /// The binary data in place, or nil for another kind of value.
