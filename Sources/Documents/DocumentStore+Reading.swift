@@ -4,8 +4,36 @@ import Storage
 extension DocumentStore {
   /// The live document of that ID, or nil. With `includeDeleted`, a tombstone as well.
   public func document(_ id: String, includeDeleted: Bool = false) throws -> Document? {
-    try reading { transaction, context in
+    if !includeDeleted, let read = try readAlone(id) { return read }
+    return try reading { transaction, context in
       try self.document(id, includeDeleted: includeDeleted, in: transaction, context)
+    }
+  }
+
+  /// The live document of that ID, or nil, read by itself; no answer when that takes more than one entry.
+  private func readAlone(_ id: String) throws -> Document?? {
+    let context = context
+    guard !isInBatch, let beginning = context.checksums?.beginning(in: context.keyspaces.docs) else {
+      return nil
+    }
+    do {
+      return try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key -> Document?? in
+        let key = key.bytes
+        var found: Document?
+        let isThere = try context.engine.read(key, in: context.keyspaces.docs) { stored in
+          found = try Document(
+            id: id,
+            record: EntryChecksums.value(of: stored, at: key, beginning, verifies: context.verifiesChecksums),
+            sharedKeys: context.sharedKeys)
+        }
+        guard isThere, let document = found else { return .some(nil) }
+        guard !document.isDeleted else { throw DocumentRecord.damaged }
+        // Another process has added some.
+        guard document.keyCount <= context.sharedKeys.count else { return nil }
+        return .some(document)
+      }
+    } catch let error as StorageError where error.code == .closed || error.code == .snapshotExpired {
+      return nil
     }
   }
 
@@ -18,16 +46,14 @@ extension DocumentStore {
           try Document(id: id, record: $0, sharedKeys: context.sharedKeys)
         }
       }
-      var found = try read(context.keyspaces.docs)
-      var isDeleted = false
-      if found == nil, includeDeleted {
-        found = try read(context.keyspaces.deleted)
-        isDeleted = true
+      func checked(_ document: Document, isDeleted: Bool) throws -> Document {
+        guard document.isDeleted == isDeleted else { throw DocumentRecord.damaged }
+        guard document.keyCount > context.sharedKeys.count else { return document }
+        return document.with(try laterSharedKeys(document.keyCount, transaction, context))
       }
-      guard let document = found else { return nil }
-      guard document.isDeleted == isDeleted else { throw DocumentRecord.damaged }
-      guard document.keyCount > context.sharedKeys.count else { return document }
-      return document.with(try laterSharedKeys(document.keyCount, transaction, context))
+      if let live = try read(context.keyspaces.docs) { return try checked(live, isDeleted: false) }
+      guard includeDeleted, let tombstone = try read(context.keyspaces.deleted) else { return nil }
+      return try checked(tombstone, isDeleted: true)
     }
   }
 

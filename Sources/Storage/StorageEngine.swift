@@ -40,6 +40,12 @@ public protocol StorageEngine: AnyObject, Sendable {
   /// the pages it can see from being reused, so end it soon. Prefer `read(_:)`, which ends it.
   func beginRead() throws -> any ReadTransaction
 
+  /// Lends the value at a key, as of the last commit before this call, to `body`; false when there is none.
+  ///
+  /// By default this begins a snapshot, reads, and ends it; for an engine that can do so in one step. Throws as `beginRead` and
+  /// `ReadTransaction.read` do, and what `body` throws.
+  func read(_ key: RawSpan, in keyspace: Keyspace, _ body: (_ value: RawSpan) throws -> Void) throws -> Bool
+
   /// Runs `body` in the one write transaction, and commits when it returns.
   ///
   /// When `body` throws, nothing of it remains, in any keyspace, and its error is rethrown. When this call
@@ -67,6 +73,15 @@ extension StorageEngine {
       }
       return maintenance
     }
+  }
+
+  /// One read of a snapshot that is taken for it.
+  public func read(_ key: RawSpan, in keyspace: Keyspace, _ body: (_ value: RawSpan) throws -> Void) throws
+    -> Bool
+  {
+    let transaction = try beginRead()
+    defer { transaction.end() }
+    return try transaction.read(key, in: keyspace, body)
   }
 
   /// Runs `body` on a snapshot and ends the snapshot afterwards.

@@ -128,6 +128,9 @@ final class EngineConnection: @unchecked Sendable {
     state.pointee.uses = 0
   }
 
+  /// Makes ready for one statement, which sees the state of its own moment.
+  func beginStatement() { state.pointee.uses = 0 }
+
   func endSnapshot() {
     endCursors()
     _ = csqlite_reset(functions, pin)

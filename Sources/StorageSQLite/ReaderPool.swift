@@ -42,8 +42,9 @@ final class ReaderPool: Sendable {
   var snapshots: Int { state.withLock { $0.snapshots } }
 
   /// A connection on a snapshot of this moment. To be given back. `isOwn` is for the engine's own needs, which
-  /// are met also when there are as many snapshots as there may be.
-  func take(isOwn: Bool = false) throws -> EngineConnection {
+  /// are met also when there are as many snapshots as there may be. One that doesn't begin its snapshot is for a single
+  /// statement.
+  func take(isOwn: Bool = false, beginsSnapshot: Bool = true) throws -> EngineConnection {
     let (idle, isLarge): (EngineConnection?, Bool) = try state.withLock { state in
       guard !state.isClosed else { throw StorageError(.closed, "reading a closed database", path: file.path) }
       guard state.snapshots < Self.maximumSnapshots || isOwn else {
@@ -71,6 +72,10 @@ final class ReaderPool: Sendable {
         }
         throw error
       }
+    }
+    guard beginsSnapshot else {
+      connection.beginStatement()
+      return connection
     }
     do {
       try storing("beginning a snapshot", file.path) { try connection.beginSnapshot() }

@@ -127,6 +127,16 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
     return SQLiteReadTransaction(try readers.take(), readers)
   }
 
+  /// Reads with one statement, which is a snapshot by itself.
+  public func read(_ key: RawSpan, in keyspace: Keyspace, _ body: (_ value: RawSpan) throws -> Void) throws
+    -> Bool
+  {
+    try checkFork()
+    let connection = try readers.take(beginsSnapshot: false)
+    defer { readers.give(connection) }
+    return try connection.read(key, in: keyspace, body)
+  }
+
   /// Runs `body` in the write transaction, which waits up to 60 seconds for other processes, then throws `busy`.
   public func write(_ body: (any WriteTransaction) throws -> Void) throws {
     try checkFork()

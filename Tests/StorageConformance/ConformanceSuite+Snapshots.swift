@@ -44,6 +44,75 @@ extension ConformanceSuite {
       }
     },
 
+    Behaviour("a value that is read alone is that of the last commit") { suite in
+      try suite.withEngine { engine in
+        let shapes: [KeyspaceShape] = [.documents, .entries, .sequences]
+        let keyspaces = try engine.write { transaction in
+          try shapes.map { try transaction.createKeyspace("\($0)", shape: $0) }
+        }
+        func alone(_ key: [UInt8], _ keyspace: Keyspace) throws -> [UInt8]? {
+          var value: [UInt8]?
+          let isThere = try engine.readAlone(key, in: keyspace) { value = [UInt8](copying: $0) }
+          try expectEqual(isThere, value != nil, "what it says of a value that it lent")
+          return value
+        }
+        let keys = (0..<3).map { sequenceKey(UInt64($0 + 1)) }
+        for round in UInt8(0)..<3 {
+          for keyspace in keyspaces {
+            for key in keys {
+              try expectEqual(alone(key, keyspace), round == 0 ? nil : [round], "before a put")
+            }
+          }
+          try engine.write { transaction in
+            for keyspace in keyspaces {
+              for key in keys { try transaction.put(key, [round + 1], in: keyspace) }
+            }
+            for keyspace in keyspaces {
+              try expectEqual(alone(keys[0], keyspace), round == 0 ? nil : [round], "beside the writer")
+            }
+          }
+        }
+        // Others are read, and written, while one is lent.
+        for keyspace in keyspaces {
+          _ = try engine.readAlone(keys[0], in: keyspace) { first in
+            for other in keyspaces {
+              _ = try engine.readAlone(keys[1], in: other) { second in
+                try engine.write { try $0.put(keys[0], [9], in: keyspace) }
+                try expectEqual([UInt8](copying: second), [3], "the inner value")
+              }
+            }
+            try expectEqual([UInt8](copying: first), [3], "the outer value")
+          }
+          try expectEqual(alone(keys[0], keyspace), [9], "after the write inside")
+        }
+        // What the closure throws ends it, and what can't be read is told.
+        try expectError(.busy, from: "a closure that throws") {
+          _ = try engine.readAlone(keys[1], in: keyspaces[0]) { _ in throw StorageError(.busy, "thrown") }
+        }
+        try expectError(.invalidKey, from: "an empty key") { _ = try alone([], keyspaces[0]) }
+        try engine.write { try $0.dropKeyspace(keyspaces[1]) }
+        try expectError(.noSuchKeyspace, from: "a dropped keyspace") { _ = try alone(keys[0], keyspaces[1]) }
+        try expectEqual(alone(keys[1], keyspaces[0]), [3], "afterwards")
+        // On many threads.
+        let threads = TestThreads()
+        for _ in 0..<4 {
+          threads.start {
+            for _ in 0..<500 {
+              var value: UInt8 = 0
+              _ = try engine.readAlone(keys[2], in: keyspaces[2]) { value = $0.withUnsafeBytes { $0[0] } }
+              try expect(value == 3 || value == 4, "\(value) is no value of the key")
+            }
+          }
+        }
+        for round in 0..<40 {
+          try engine.write { try $0.put(keys[2], [round % 2 == 0 ? 4 : 3], in: keyspaces[2]) }
+        }
+        try threads.wait()
+        try engine.close()
+        try expectError(.closed, from: "a closed engine") { _ = try alone(keys[1], keyspaces[0]) }
+      }
+    },
+
     Behaviour("a scan and a cursor go on undisturbed while a writer commits") { suite in
       try suite.withEngine { engine in
         _ = try suite.fill(engine)

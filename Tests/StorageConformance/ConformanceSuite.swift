@@ -227,6 +227,15 @@ extension WriteTransaction {
   }
 }
 
+extension StorageEngine {
+  /// `read` of a key in an array.
+  func readAlone(_ key: [UInt8], in keyspace: Keyspace, _ body: (_ value: RawSpan) throws -> Void) throws
+    -> Bool
+  {
+    try read(key.span.bytes, in: keyspace, body)
+  }
+}
+
 extension ReadTransaction {
   func text(_ key: String, in keyspace: Keyspace) throws -> String? {
     try bytes(Array(key.utf8), in: keyspace).map { String(decoding: $0, as: UTF8.self) }
