@@ -118,14 +118,15 @@ STRICT_CONFORMANCE := ^StorageTests[.]StrictConformanceTests
 STRICT_SUITES := $(STRICT_CONFORMANCE)|^(DocumentsTests|BlobsTests|QueryTests|FullTextTests|TouchstoneTests)[.]
 # What asks for a certain plan: strict engines count wrongly, and so plans differ.
 STRICT_PLANS := PlanTests
-# What says nothing about strict engines, since its children or its syntax trees know none, or takes long.
-STRICT_LEAVES_OUT := Process|Kill|Syntax|Builder|Function|Cancellation|Differential|Original|Observer|CompactionPolicy
+# What says nothing about strict engines, since its children or its syntax trees know none; or takes long there, as damage.
+STRICT_OTHERS := Process|Kill|Syntax|Builder|Function|Cancellation|Differential|Original|SharedOpens
+STRICT_LONG := Observer|CompactionPolicy|ComparisonTests|MemoryLimit|Checksum|Damage|damage
 
 test: deps ## Builds, and runs the tests; SANITIZE=thread or address runs them under a sanitizer
 	@$(run-tests)
 	if [ -n "$(FILTER)$(SANITIZE)" ]; then run_tests test $(if $(FILTER),--filter '$(FILTER)'); exit; fi
 	# One at a time: the kernel tells other threads' processors of each guard that changes. So a process of its own, beside.
-	TOUCHSTONE_STRICT=1 run_tests strict --no-parallel --filter '$(STRICT_SUITES)' --skip '$(STRICT_PLANS)|$(STRICT_LEAVES_OUT)' \
+	TOUCHSTONE_STRICT=1 run_tests strict --no-parallel --filter '$(STRICT_SUITES)' --skip '$(STRICT_PLANS)|$(STRICT_OTHERS)|$(STRICT_LONG)' \
 	  > $(SCRATCH)/strict.out 2>&1 & strict=$$!
 	status=0
 	run_tests test --skip '$(STRICT_CONFORMANCE)' || status=1
