@@ -136,7 +136,7 @@ static inline void see_row(const CSQLiteFunctions *f, sqlite3_stmt *statement, l
   outcome->count++;
 }
 
-// Whether there is a row, which is looked at.
+// Looks at the row of a key. `found` says whether there is one.
 static inline int get_row(limit_peer *database, limit_bytes key, bool *found, limit_outcome *outcome) {
   const CSQLiteFunctions *f = database->f;
   csqlite_bind_text(f, database->get, 1, key.bytes, (int)key.count, SQLITE_STATIC);

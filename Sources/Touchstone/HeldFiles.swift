@@ -4,8 +4,8 @@ import Storage
   import Glibc
 #endif
 
-/// Files of an engine that are open for reading beside the engine, and stay so until it is closed: closing any
-/// descriptor of a file drops all locks (fcntl) that the process has on it, and with them those of the engine.
+/// Files of an engine that are open for reading beside the engine. They stay open until the engine is closed or they are
+/// removed: closing any descriptor of a file drops all locks (fcntl) that the process has on it, and with them the engine's.
 final class HeldFiles: Sendable {
   /// A file, open as long as somebody has this.
   final class Held: Sendable {

@@ -7,8 +7,8 @@ import Storage
 
 /// The peer of the travel suite: the same documents in SQLite as Couchbase Lite's C++ core lays them out, in bare C.
 ///
-/// It is what that core can't be faster than: the rows, settings and statements are the core's, and nothing is done beside
-/// them but to parse a document and take its digest. Its bodies are ours, byte for byte.
+/// The rows, the settings and the statements are the core's. Beside them each document is only parsed and digested. The bodies
+/// are ours, byte for byte.
 struct TravelPeer: Sendable {
   static let name = "peer"
 
