@@ -23,7 +23,6 @@ enum PageFlags {
   static let leaf: UInt16 = 0x02
   static let overflow: UInt16 = 0x04
   static let meta: UInt16 = 0x08
-  static let dirty: UInt16 = 0x10
 }
 
 enum NodeFlags {

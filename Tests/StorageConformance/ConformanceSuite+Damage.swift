@@ -102,10 +102,11 @@ extension ConformanceSuite {
         for _ in 0...generator.below(4) {
           // The heads of pages are where structure is.
           let place =
-            switch round % 3 {
+            switch round % 4 {
             case 0: generator.below(bytes.count)
             case 1: generator.below(min(bytes.count, 3 * page))
-            default: generator.below(bytes.count / page) * page + generator.below(100)
+            case 2: generator.below(bytes.count / page) * page + generator.below(100)
+            default: generator.below(bytes.count / page) * page + generator.below(16)
             }
           damaged[place] ^= UInt8(1 << generator.below(8))
           places.append(place)

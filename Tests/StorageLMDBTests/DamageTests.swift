@@ -63,6 +63,35 @@ struct LMDBDamageTests {
     #expect(refused > whole.count / 4096)
   }
 
+  /// LMDB writes to a page in place when its flags say that it has been copied to memory, also to one in the map.
+  @Test func pagesThatClaimToBeInMemoryAreFound() throws {
+    let whole = try make()
+    let flagsOffset = 10
+    func isFound(_ damage: (inout [UInt8]) -> Void) throws -> Bool {
+      var damaged = whole
+      damage(&damaged)
+      do {
+        let engine = try open(write(damaged), .openExisting)
+        let isFound = try !engine.checkIntegrity().isEmpty
+        try engine.close()
+        return isFound
+      } catch let error as StorageError {
+        #expect(error.code == .damaged)
+        return true
+      }
+    }
+    var inUse = 0
+    for page in 2..<(whole.count / 4096) {
+      // All but the pages that follow the first of a long value, and free ones.
+      let hasHeader = try isFound { bytes in
+        for offset in 0..<8 { bytes[page * 4096 + offset] = 0xFF }
+      }
+      #expect(try isFound { $0[page * 4096 + flagsOffset] |= 0x10 } == hasHeader, "page \(page)")
+      if hasHeader { inUse += 1 }
+    }
+    #expect(inUse > whole.count / 4096 / 4)
+  }
+
   @Test func otherFilesAreToldFromDamagedOnes() throws {
     let whole = try make()
     #expect(try code { _ = try open(write(bytes("this is no database"))) } == .notADatabase)

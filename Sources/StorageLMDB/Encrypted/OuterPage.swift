@@ -17,7 +17,7 @@ enum OuterPage {
     guard page.count == RecordFormat.pageBytes else { return false }
     if areNumbers(page[...]) { return true }
     guard page.loadUnaligned(as: UInt64.self) == UInt64(offset / RecordFormat.pageBytes) else { return false }
-    switch word(page, 10) & ~Int(PageFlags.dirty) {
+    switch word(page, 10) {
     case Int(PageFlags.meta):
       return offset < 2 * RecordFormat.pageBytes && page[MetaPage.size...].allSatisfy { $0 == 0 }
     case Int(PageFlags.leaf): return areNodes(page, isLeaf: true)
