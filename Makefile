@@ -104,11 +104,16 @@ define run-tests
 	run_tests() { # NAME OPTION…
 	  local log=$(SCRATCH)/$$1.log
 	  shift
-	  if NO_COLOR=1 $(SCRATCH)/release/TouchstonePackageTests.xctest --testing-library swift-testing "$$@" 2>&1 | tee "$$log" \
-	    | { grep --line-buffered -v '^◇' || true; }; then return 0; fi
-	  echo "test: failed; the whole log is $$log" >&2
-	  grep -E '^(✘|↳)' "$$log" | cut -c 1-500 >&2 || tail -n 40 "$$log" >&2
-	  return 1
+	  NO_COLOR=1 $(SCRATCH)/release/TouchstonePackageTests.xctest --testing-library swift-testing "$$@" 2>&1 | tee "$$log" \
+	    | { grep --line-buffered -v '^◇' || true; }
+	}
+	failed=()
+	end() { # Says of each run that failed what did, as the last lines of all
+	  for name in "$${failed[@]}"; do
+	    echo "$$name: failed; the whole log is $(SCRATCH)/$$name.log" >&2
+	    grep -E '^(✘|↳)' "$(SCRATCH)/$$name.log" | cut -c 1-500 >&2 || tail -n 40 "$(SCRATCH)/$$name.log" >&2
+	  done
+	  exit $$(($${#failed[@]} > 0))
 	}
 endef
 
@@ -124,24 +129,24 @@ STRICT_LONG := Observer|CompactionPolicy|ComparisonTests|MemoryLimit|Checksum|Da
 
 test: deps ## Builds, and runs the tests; SANITIZE=thread or address runs them under a sanitizer
 	@$(run-tests)
-	if [ -n "$(FILTER)$(SANITIZE)" ]; then run_tests test $(if $(FILTER),--filter '$(FILTER)'); exit; fi
+	if [ -n "$(FILTER)$(SANITIZE)" ]; then run_tests test $(if $(FILTER),--filter '$(FILTER)') || failed+=(test); end; fi
 	# One at a time: the kernel tells other threads' processors of each guard that changes. So a process of its own, beside.
 	TOUCHSTONE_STRICT=1 run_tests strict --no-parallel --filter '$(STRICT_SUITES)' --skip '$(STRICT_PLANS)|$(STRICT_OTHERS)|$(STRICT_LONG)' \
 	  > $(SCRATCH)/strict.out 2>&1 & strict=$$!
-	status=0
-	run_tests test --skip '$(STRICT_CONFORMANCE)' || status=1
+	run_tests test --skip '$(STRICT_CONFORMANCE)' || failed+=(test)
 	echo "test: those on strict engines"
-	wait "$$strict" || status=1
+	wait "$$strict" || failed+=(strict)
 	cat $(SCRATCH)/strict.out
-	exit "$$status"
+	end
 
 test-long: deps ## Runs the tests with the long campaigns, all suites on strict engines, both sanitizers, and valgrind
 	@export TOUCHSTONE_LONG=1
 	$(run-tests)
-	if [ -n "$(FILTER)$(SANITIZE)" ]; then run_tests test $(if $(FILTER),--filter '$(FILTER)'); exit; fi
-	run_tests test --skip '$(STRICT_CONFORMANCE)'
+	if [ -n "$(FILTER)$(SANITIZE)" ]; then run_tests test $(if $(FILTER),--filter '$(FILTER)') || failed+=(test); end; fi
+	run_tests test --skip '$(STRICT_CONFORMANCE)' || failed+=(test)
 	echo "test-long: on strict engines"
-	TOUCHSTONE_STRICT=1 run_tests strict --no-parallel --filter '$(STRICT_SUITES)' --skip '$(STRICT_PLANS)'
+	TOUCHSTONE_STRICT=1 run_tests strict --no-parallel --filter '$(STRICT_SUITES)' --skip '$(STRICT_PLANS)' || failed+=(strict)
+	[ "$${#failed[@]}" = 0 ] || end
 	unset TOUCHSTONE_LONG
 	$(MAKE) --no-print-directory test SANITIZE=address
 	$(MAKE) --no-print-directory test SANITIZE=thread
