@@ -127,8 +127,13 @@ let package = Package(
     // CountedSync takes the place of the C library's syncs in a program that links it.
     .target(
       name: "CountedSync", path: "Tests/CountedSync", linkerSettings: [.linkedLibrary("dl")]),
+    // HeldHandles does so with LMDB's opening of named databases.
+    .target(
+      name: "HeldHandles", dependencies: ["CLMDB"], path: "Tests/HeldHandles",
+      linkerSettings: [.linkedLibrary("dl")]),
     .executableTarget(
-      name: "lmdb-child", dependencies: ["CountedSync", "Storage", "StorageLMDB"], path: "Tests/LMDBChild"),
+      name: "lmdb-child", dependencies: ["CountedSync", "HeldHandles", "Storage", "StorageLMDB"],
+      path: "Tests/LMDBChild"),
     .testTarget(
       name: "StorageLMDBTests", dependencies: ["TestSupport", "StorageLMDB", "CLMDB", "lmdb-child"]),
     // FullTextReference answers match queries literally, for the tests of what is fast.

@@ -1,8 +1,10 @@
-// What the tests of the LMDB engine do in a process of its own. It has one thread, so that it can fork.
+// What the tests of the LMDB engine do in a process of its own. It has one thread when it forks.
 // The exit status is 0 when all went as it should.
 
 import CountedSync
+import Dispatch
 import Glibc
+import HeldHandles
 import Storage
 import StorageLMDB
 
@@ -185,6 +187,28 @@ func failingSync(_ path: String, _ moment: Int) throws -> Int32 {
   return count == (moment == 1 ? 2 : 1) ? 0 : 16
 }
 
+/// `held-handles PATH`: says that it is ready and waits for the end of its input, before which another process makes the keyspace
+/// `theirs`. Then a write begins while a snapshot opens LMDB's handle of it; the write reads from it as well.
+func heldHandles(_ path: String) throws -> Int32 {
+  let engine = try open(path)
+  _ = write(1, "ready\n", 6)
+  var byte: UInt8 = 0
+  while read(0, &byte, 1) > 0 {}
+  @Sendable func value(_ transaction: any ReadTransaction) throws -> [UInt8]? {
+    guard let keyspace = try transaction.keyspace(named: "theirs") else { return nil }
+    return try transaction.bytes(Array("k".utf8), in: keyspace)
+  }
+  hold_next_handle(200)
+  let group = DispatchGroup()
+  nonisolated(unsafe) var read: [UInt8]?
+  DispatchQueue.global().async(group: group) { read = try? engine.read { try value($0) } }
+  wait_for_held_handle()
+  let written = try engine.write { try value($0) }
+  group.wait()
+  try engine.close()
+  return read == [1] && written == [1] ? 0 : 1
+}
+
 let arguments = CommandLine.arguments
 let number = arguments.count > 3 ? Int(arguments[3]) ?? 0 : 0
 do {
@@ -198,6 +222,7 @@ do {
   case "address-space": exit(try addressSpace(arguments[2], number))
   case "folder-sync": exit(try folderSync(arguments[2], number))
   case "failing-sync": exit(try failingSync(arguments[2], number))
+  case "held-handles": exit(try heldHandles(arguments[2]))
   default: exit(98)
   }
 } catch {

@@ -193,6 +193,17 @@ struct LMDBTests {
     try engine.close()
   }
 
+  @Test func aWriteBeginsWhileASnapshotOpensWhatAnotherProcessHasMade() throws {
+    let engine = try open(directory.file())
+    let child = try Child("held-handles", directory.file())
+    child.waitUntilReady()
+    try engine.write { transaction in
+      try transaction.put(bytes("k"), [1], in: transaction.createKeyspace("theirs", shape: .entries))
+    }
+    #expect(try child.end() == 0)
+    try engine.close()
+  }
+
   @Test func keyspacesMadeInAbortedWritesCanBeMadeAgain() throws {
     let engine = try open(directory.file())
     for round in 0..<50 {
