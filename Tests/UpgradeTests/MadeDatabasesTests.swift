@@ -98,6 +98,27 @@ import Touchstone
     #expect(try database.localDocumentIDs().isEmpty)
   }
 
+  @Test("keep local documents apart whose IDs are alike but for normalization")
+  func normalization() throws {
+    let directory = TemporaryDirectory()
+    let source = try LegacyDatabaseMaker(Self.settings(.ios, .v13)).make("old", in: directory.path)
+    let ids = ["caf\u{e9}", "cafe\u{301}"]
+    try change(
+      source + "/db.sqlite3",
+      """
+      UPDATE localdocs SET docid = '_local/\(ids[0])', json = CAST('{"n":0}' AS BLOB) WHERE docid = '_local/local-0';
+      UPDATE localdocs SET docid = '_local/\(ids[1])', json = CAST('{"n":1}' AS BLOB) WHERE docid = '_local/local-1';
+      """)
+    let report = try Database.upgrade(
+      source, to: directory.path + "/new", options: UpgradeOptions(verifies: true))
+    #expect(report.localDocuments.carried == 7)
+    let database = try Database.open(directory.path + "/new", options: DatabaseOptions(isReadOnly: true))
+    for (number, id) in ids.enumerated() {
+      #expect(try database.localDocument(id)?.body == .object(["n": .int(Int64(number))]))
+    }
+    try database.close()
+  }
+
   @Test(
     "that are damaged in single places are carried over but for those, and refused when nothing may be lost")
   func losses() throws {
