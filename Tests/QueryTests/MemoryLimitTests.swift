@@ -155,6 +155,17 @@ import Testing
         #expect(error?.code == .memoryLimit && error?.message.hasPrefix("MATCH") == true, "\(text)")
         #expect(try database.query(text).run().count == rows, "\(text)")
       }
+      // A plan asks for no more, and can be cancelled. Past the limit it goes by the number of all documents.
+      let half = "SELECT n FROM _ WHERE MATCH(fts, 'w10*')"
+      #expect(try database.query(half).explain().description.contains("estimated rows 1000"))
+      let planned = try database.query(half, options: .init(memoryLimit: 1 << 17))
+      #expect(try planned.explain().description.contains("estimated rows 2000"))
+      // The plan is made anew.
+      try database.createIndex("w", on: ["w"])
+      let cancellation = QueryCancellation()
+      cancellation.cancel()
+      let cancelled = #expect(throws: QueryError.self) { try planned.explain(cancellation: cancellation) }
+      #expect(cancelled?.code == .cancelled)
       // A few words and documents are kept in less.
       for (text, rows) in [
         ("SELECT n FROM _ WHERE MATCH(fts, 'w1000*')", 10),
