@@ -45,8 +45,21 @@ public struct Gate: Sendable {
     public let interval: ClosedRange<Double>
     /// The ratio that is allowed.
     public let allowed: Double
+    /// How little more samples of the run alone could bring `visible` to: what the baseline's own vary by stays.
+    public let visibleByBaseline: Double
+
     /// Whether the whole interval lies beyond.
     public var isBeyond: Bool { interval.lowerBound > allowed }
+    /// The smallest slowdown, as a ratio, that these samples would have shown: the whole interval of a run so much slower,
+    /// which varies as this one does, lies beyond what is allowed. `allowed` when nothing varies.
+    public var visible: Double { Gate.visible(ratio, interval, allowed) }
+    /// What `visible` should be at most: half more than is allowed. It can't be `allowed` itself, which only samples that
+    /// don't vary would show.
+    public var wanted: Double { 1 + (allowed - 1) * 1.5 }
+    /// Whether a slowdown that should be seen would have passed.
+    public var isBlurred: Bool { visible > wanted }
+    /// Whether more samples of the run alone can change that.
+    public var canBeSharper: Bool { visibleByBaseline <= wanted }
 
     /// Whether both are of one workload on one engine by one measure.
     public func isSame(as other: Row) -> Bool { identity == other.identity && measure == other.measure }
@@ -81,17 +94,19 @@ public struct Gate: Sendable {
   }
 
   private static func rows(_ new: WorkloadResult, _ old: WorkloadResult, _ thresholds: Thresholds) -> [Row] {
-    func row(_ measure: Measure, _ found: (ratio: Double, interval: ClosedRange<Double>), _ allowed: Double)
-      -> Row
-    {
-      Row(
+    typealias Ratio = (ratio: Double, interval: ClosedRange<Double>)
+    func row(_ measure: Measure, _ found: Ratio, byBaseline: Ratio, _ share: Double) -> Row {
+      let allowed = 1 + share
+      return Row(
         identity: new.identity, suite: new.suite, workload: new.workload, measure: measure,
-        ratio: found.ratio, interval: found.interval, allowed: 1 + allowed)
+        ratio: found.ratio, interval: found.interval, allowed: allowed,
+        visibleByBaseline: visible(byBaseline.ratio, byBaseline.interval, allowed))
     }
     var rows: [Row] = []
     if let counted = new.instructions?.run, let before = old.instructions?.run, before > 0 {
       let ratio = Double(counted) / Double(before)
-      rows.append(row(.instructions, (ratio, ratio...ratio), thresholds.processor))
+      let exact = (ratio, ratio...ratio)
+      rows.append(row(.instructions, exact, byBaseline: exact, thresholds.processor))
     }
     // Of a baseline from a busy machine this is false for more than wait: those are judged by both.
     let isBusy = old.metrics.cpuSeconds.median >= busyShare * old.metrics.seconds.median
@@ -101,7 +116,12 @@ public struct Gate: Sendable {
     rows.append(
       row(
         isBusy ? .processor : .wall, Statistics.unpairedRatio(after, over: before),
+        byBaseline: Statistics.unpairedRatio([Statistics.median(after)], over: before),
         isBusy ? thresholds.processor : thresholds.waiting))
     return rows
+  }
+
+  private static func visible(_ ratio: Double, _ interval: ClosedRange<Double>, _ allowed: Double) -> Double {
+    interval.lowerBound > 0 ? allowed * ratio / interval.lowerBound : .infinity
   }
 }

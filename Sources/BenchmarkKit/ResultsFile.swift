@@ -93,6 +93,14 @@ public struct ResultsFile: Codable, Equatable, Sendable {
     return merged
   }
 
+  /// Adds the samples of another run of some of the workloads.
+  public mutating func add(_ more: ResultsFile) {
+    let found = Dictionary(more.results.map { ($0.identity, $0) }) { first, _ in first }
+    results = results.map { result in
+      found[result.identity].map { WorkloadResult(merging: result, [$0]) } ?? result
+    }
+  }
+
   /// A moment as results files write it.
   public static func timestamp(_ date: Date) -> String {
     date.formatted(Date.ISO8601FormatStyle(timeZone: TimeZone(secondsFromGMT: 0) ?? .gmt))

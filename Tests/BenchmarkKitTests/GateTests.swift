@@ -115,6 +115,31 @@ struct GateTests {
     #expect(ResultsFile.merged([]) == nil)
   }
 
+  /// What a row says it would have shown is shown, and what is less isn't.
+  @Test func aRowTellsTheSmallestSlowdownThatItWouldHaveShown() throws {
+    let old = Taken(seconds: Self.nine)
+    let quiet = try row(old, old)
+    #expect(quiet.visible > 1.1 && quiet.visible < 1.15 && !quiet.isBlurred)
+    let wide = Self.nine.enumerated().map { $0 % 2 == 0 ? $1 * 1.2 : $1 / 1.2 }
+    let blurred = try row(Taken(seconds: wide), old)
+    #expect(blurred.isBlurred && blurred.canBeSharper && !blurred.isBeyond)
+    for (factor, isShown) in [(1.01, true), (0.99, false)] {
+      let slower = wide.map { $0 / blurred.ratio * blurred.visible * factor }
+      #expect(try row(Taken(seconds: slower), old).isBeyond == isShown, "\(factor)")
+    }
+    // More samples narrow it, but not what the baseline varies by.
+    var more = try file(["w": Taken(seconds: wide)])
+    for _ in 0..<20 { more.add(try file(["w": Taken(seconds: Self.nine), "other": old])) }
+    #expect(more.results.map(\.workload) == ["w"] && more.results[0].metrics.seconds.samples.count == 189)
+    #expect(try #require(Gate(more, baseline: try file(["w": old])).rows.first).isBlurred == false)
+    let low = Self.nine.enumerated().map { $0 % 2 == 0 ? $1 / 1.2 : $1 * 1.2 }
+    let byBaseline = try row(old, Taken(seconds: low))
+    #expect(byBaseline.isBlurred && !byBaseline.canBeSharper)
+    // Counts don't vary.
+    let counted = Taken(seconds: wide, instructions: 1_000)
+    #expect(try row(counted, counted).visible == 1.1)
+  }
+
   /// Nine noisy samples a side, of equal runs and of runs that are 15% slower: how often the gate's first look errs.
   @Test func noiseSeldomFailsAndASlowdownIsSeen() throws {
     var random = ResamplingRandom(seed: 5)

@@ -172,7 +172,10 @@ struct BenchCommand: Subcommand {
     try report(results, output)
     if let outputPath {
       try results.encoded().write(to: URL(fileURLWithPath: outputPath), options: .atomic)
-      StandardError.line("results written to \(outputPath)")
+      StandardError.line(
+        "results written to \(outputPath)"
+          + (countsInstructions
+            ? "" : "; as a baseline of 'gate', one with --instructions shows smaller slowdowns"))
     }
   }
 

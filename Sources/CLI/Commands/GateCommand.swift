@@ -16,6 +16,9 @@ struct GateCommand: Subcommand {
     "inject-delay", "PCT", in: 1...1_000, "Plants a slowdown, to try the gate")
   private static let samples = Option(
     "samples", "N", in: 3...1_000, "Runs of each workload on each engine (9)")
+  private static let timeLimit = Option(
+    "time-limit", "SECONDS", in: 0...86_400,
+    "How long to take more samples of what varies much (300)")
   private static let only = Option("only", "A,B", "Only these workloads")
   private static let engines = Option("engines", "A,B", "Only these engines of the baseline")
   private static let documents = Option(
@@ -29,8 +32,8 @@ struct GateCommand: Subcommand {
     "gate", "Says whether this build is slower than a baseline; status 1 when it is",
     positionals: [suites],
     options: [
-      baseline, against, threshold, delay, samples, only, engines, documents, wallOnly, directory, output,
-      DatabaseArguments.json,
+      baseline, against, threshold, delay, samples, timeLimit, only, engines, documents, wallOnly, directory,
+      output, DatabaseArguments.json,
     ],
     examples: [
       "touchstone gate --baseline results/baseline.json travel",
@@ -40,7 +43,8 @@ struct GateCommand: Subcommand {
       Judged are instructions, counted by callgrind, where the baseline has them (bench --instructions), else
       processor time over the limit in bare C of the same round; where the disk decides, wall clock over that limit
       too. A workload fails when the whole 95% interval of its ratio lies beyond the threshold, in the run and in a
-      second run of what failed. docs/method.md says more.
+      second run of what failed. Each has beside it the smallest slowdown that its samples would have shown; where
+      that is more than one and a half times the threshold, a warning says so. docs/method.md says more.
       """)
 
   private let names: [String]
@@ -49,6 +53,8 @@ struct GateCommand: Subcommand {
   private let thresholds: Gate.Thresholds
   private let delayShare: Double?
   private let sampleCount: Int
+  /// Seconds.
+  private let sharpeningLimit: Double
   private let chosenWorkloads: Set<String>?
   private let chosenEngines: [String]?
   private let documentCount: Int?
@@ -67,6 +73,7 @@ struct GateCommand: Subcommand {
     thresholds = Gate.Thresholds(processor: Double(try arguments.value(Self.threshold) ?? 10) / 100)
     delayShare = try arguments.value(Self.delay).map { Double($0) / 100 }
     sampleCount = try arguments.value(Self.samples) ?? 9
+    sharpeningLimit = Double(try arguments.value(Self.timeLimit) ?? 300)
     chosenWorkloads = try arguments.value(Self.only).map { Set($0.split(separator: ",").map(String.init)) }
     chosenEngines = try arguments.value(Self.engines).map { $0.split(separator: ",").map(String.init) }
     documentCount = try arguments.value(Self.documents)
@@ -108,17 +115,43 @@ struct GateCommand: Subcommand {
           + "follows with care")
     }
     let hasCounts = countsInstructions && baseline.results.contains { $0.instructions != nil }
-    func run(_ settings: BenchSettings) throws -> ResultsFile {
+    func run(_ settings: BenchSettings, counting: Bool) throws -> ResultsFile {
       try BenchSession(settings, suites: suites, version: BenchCommand.version, baselinePath: path).run(
-        countingInstructions: hasCounts)
+        countingInstructions: counting)
     }
-    let first = try run(settings)
-    try write(first)
-    let gate = Gate(first, baseline: baseline, thresholds: thresholds)
+    var new = try run(settings, counting: hasCounts)
+    func judged() -> Gate { Gate(new, baseline: baseline, thresholds: thresholds) }
+    let gate = try sharpened(judged()) { blurred in
+      var settings = settings
+      settings.only = blurred
+      new.add(try run(settings, counting: false))
+      return judged()
+    }
+    try write(new)
     let suspects = gate.rows.filter(\.isBeyond)
     guard !suspects.isEmpty else { return (gate, gate) }
     settings.only = Set(suspects.map(\.workload))
-    return (gate, Gate(try run(settings), baseline: baseline, thresholds: thresholds))
+    let again = try run(settings, counting: hasCounts)
+    return (gate, Gate(again, baseline: baseline, thresholds: thresholds))
+  }
+
+  /// Lets `more` take samples of the workloads that it is given, and judge again, until what varied too much to show a
+  /// slowdown doesn't, or the time is up.
+  private func sharpened(
+    _ gate: Gate, isBaselineSampled: Bool = false, by more: (Set<String>) throws -> Gate
+  ) throws -> Gate {
+    let clock = ContinuousClock()
+    let end = clock.now + .seconds(sharpeningLimit)
+    var gate = gate
+    while clock.now < end {
+      // What lies beyond needs no sharper look.
+      let blurred = gate.rows.filter {
+        $0.isBlurred && !$0.isBeyond && (isBaselineSampled || $0.canBeSharper)
+      }
+      if blurred.isEmpty { break }
+      gate = try more(Set(blurred.map(\.workload)))
+    }
+    return gate
   }
 
   private func suites(of baseline: ResultsFile) throws -> [Suite] {
@@ -170,17 +203,24 @@ struct GateCommand: Subcommand {
   private func judge(against revision: String) throws -> (Gate, Gate) {
     let builds = try RevisionBuild(revision, workDirectory: workDirectory)
     defer { builds.remove() }
-    let (new, old) = try pairs(builds, only: chosenWorkloads)
+    var seed = 0
+    var (new, old) = try pairs(builds, only: chosenWorkloads, &seed)
+    func judged() -> Gate { Gate(new, baseline: old, thresholds: thresholds) }
+    let gate = try sharpened(judged(), isBaselineSampled: true) { blurred in
+      let more = try pairs(builds, only: blurred, &seed)
+      new.add(more.new)
+      old.add(more.old)
+      return judged()
+    }
     try write(new)
-    let gate = Gate(new, baseline: old, thresholds: thresholds)
     let suspects = gate.rows.filter(\.isBeyond)
     guard !suspects.isEmpty else { return (gate, gate) }
-    let again = try pairs(builds, only: Set(suspects.map(\.workload)))
+    let again = try pairs(builds, only: Set(suspects.map(\.workload)), &seed)
     return (gate, Gate(again.new, baseline: again.old, thresholds: thresholds))
   }
 
-  /// Runs of both builds in turns, a round each at a time.
-  private func pairs(_ builds: RevisionBuild, only: Set<String>?) throws -> (
+  /// Runs of both builds in turns, a round each at a time, with seeds after `seed`.
+  private func pairs(_ builds: RevisionBuild, only: Set<String>?, _ seed: inout Int) throws -> (
     new: ResultsFile, old: ResultsFile
   ) {
     var arguments = ["bench"] + (names.isEmpty ? ["travel"] : names) + ["--samples", "1"]
@@ -194,7 +234,8 @@ struct GateCommand: Subcommand {
     for round in 0..<sampleCount {
       if Interrupt.isRequested { throw Interrupted("nothing is judged of a run that didn't end") }
       line.show("round \(round + 1) of \(sampleCount)")
-      let seeded = arguments + ["--seed", "\(round + 1)"]
+      seed += 1
+      let seeded = arguments + ["--seed", "\(seed)"]
       let planted = delayShare.map { ["--inject-delay", "\(Int(($0 * 100).rounded()))"] } ?? []
       func runNew() throws { new.append(try builds.run(builds.executable, seeded + planted)) }
       func runOld() throws { old.append(try builds.run(builds.oldExecutable, seeded)) }
@@ -231,6 +272,20 @@ struct GateCommand: Subcommand {
           + "\(text(Statistics.median(rows.map(\.ratio)))), worst \(text(worst?.ratio ?? 1)) (\(worst?.identity ?? "-"))"
       )
     }
+    try output.line("ratio    would show  by              workload")
+    for row in gate.rows {
+      let columns = [(text(row.ratio), 9), (text(row.visible), 12), (row.measure.rawValue, 16)]
+      try output.line(
+        columns.map { $0.padding(toLength: max($1, $0.count + 1), withPad: " ", startingAt: 0) }.joined()
+          + row.identity)
+    }
+    for row in gate.rows where row.isBlurred && !row.isBeyond {
+      StandardError.line(
+        "warning: \(row.identity) varies too much: a slowdown of less than \(text(row.visible)) by \(row.measure.rawValue) "
+          + "would have passed"
+          + (row.canBeSharper || revision != nil
+            ? "; a longer --time-limit takes more samples" : ", and the baseline's own samples vary so"))
+    }
     for row in gate.rows where row.isBeyond {
       let second = repeated.rows.first { $0.isSame(as: row) }
       try output.line(
@@ -249,6 +304,7 @@ struct GateCommand: Subcommand {
       let ratio: Double
       let ci95: [Double]
       let allowed: Double
+      let visible: Double?
       let failed: Bool
     }
     struct Object: Encodable {
@@ -260,7 +316,7 @@ struct GateCommand: Subcommand {
       Row(
         identity: row.identity, measure: row.measure.rawValue, ratio: row.ratio,
         ci95: [row.interval.lowerBound, row.interval.upperBound], allowed: row.allowed,
-        failed: failed.contains { $0.isSame(as: row) })
+        visible: row.visible.isFinite ? row.visible : nil, failed: failed.contains { $0.isSame(as: row) })
     }
     let object = Object(passed: failed.isEmpty, rows: rows, notJudged: gate.notJudged)
     return String(decoding: try JSONEncoder.readable.encode(object), as: UTF8.self)
