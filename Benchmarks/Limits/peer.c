@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "internal.h"
+#include "sqlite.h"
 
 struct limit_peer {
   const CSQLiteFunctions *f;
@@ -30,34 +30,6 @@ static const char *const schema =
     "PRAGMA user_version=400;"
     "COMMIT";
 
-static int fail(limit_outcome *outcome, limit_peer *database, int code, const char *tried) {
-  outcome->code = code ? code : SQLITE_ERROR;
-  const char *words = database->handle ? csqlite_errmsg(database->f, database->handle) : "";
-  snprintf(outcome->message, sizeof outcome->message, "%s: %s", tried, words);
-  return outcome->code;
-}
-
-#define TRY(call, tried)                                                                                     \
-  do {                                                                                                       \
-    int code_ = (call);                                                                                      \
-    if (code_) {                                                                                             \
-      fail(outcome, database, code_, tried);                                                                 \
-      goto failed;                                                                                           \
-    }                                                                                                        \
-  } while (0)
-
-static int prepare(limit_peer *database, const char *sql, sqlite3_stmt **statement, limit_outcome *outcome) {
-  int code = csqlite_prepare_v2(database->f, database->handle, sql, -1, statement, NULL);
-  return code ? fail(outcome, database, code, sql) : 0;
-}
-
-// Steps a statement that gives no row, and resets it.
-static inline int run(const CSQLiteFunctions *f, sqlite3_stmt *statement) {
-  int code = csqlite_step(f, statement);
-  csqlite_reset(f, statement);
-  return code == SQLITE_DONE ? 0 : code ? code : SQLITE_ERROR;
-}
-
 static limit_peer *open_database(
     const char *path, const limit_peer_options *options, int flags, limit_outcome *outcome) {
   outcome->code = 0;
@@ -75,8 +47,8 @@ static limit_peer *open_database(
   TRY(csqlite_exec(database->f, database->handle, pragmas, NULL, NULL, NULL), pragmas);
   if (flags & SQLITE_OPEN_CREATE)
     TRY(csqlite_exec(database->f, database->handle, schema, NULL, NULL, NULL), "making the tables");
-  if (prepare(
-          database, "SELECT sequence, flags, version, body, extra FROM kv_default WHERE key=?1",
+  if (limit_prepare(
+          database->f, database->handle, "SELECT sequence, flags, version, body, extra FROM kv_default WHERE key=?1",
           &database->get, outcome))
     goto failed;
   return database;
@@ -90,21 +62,21 @@ limit_peer *limit_peer_open(
   limit_peer *database = open_database(path, options, creates ? SQLITE_OPEN_CREATE : 0, outcome);
   if (!database) return NULL;
   sqlite3_stmt *last = NULL;
-  if (prepare(database, "BEGIN IMMEDIATE", &database->begin, outcome) ||
-      prepare(database, "COMMIT", &database->commit, outcome) ||
-      prepare(
-          database,
+  if (limit_prepare(database->f, database->handle, "BEGIN IMMEDIATE", &database->begin, outcome) ||
+      limit_prepare(database->f, database->handle, "COMMIT", &database->commit, outcome) ||
+      limit_prepare(
+          database->f, database->handle,
           "INSERT INTO kv_default (version, body, extra, flags, sequence, key) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
           &database->insert, outcome) ||
-      prepare(
-          database, "UPDATE kv_default SET version=?1, body=?2, extra=?3, flags=?4, sequence=?5 WHERE key=?6",
+      limit_prepare(
+          database->f, database->handle, "UPDATE kv_default SET version=?1, body=?2, extra=?3, flags=?4, sequence=?5 WHERE key=?6",
           &database->update, outcome) ||
-      prepare(
-          database, "UPDATE kvmeta SET lastSeq=?1 WHERE name='default'", &database->last_sequence, outcome) ||
-      prepare(database, "SELECT lastSeq FROM kvmeta WHERE name='default'", &last, outcome))
+      limit_prepare(
+          database->f, database->handle, "UPDATE kvmeta SET lastSeq=?1 WHERE name='default'", &database->last_sequence, outcome) ||
+      limit_prepare(database->f, database->handle, "SELECT lastSeq FROM kvmeta WHERE name='default'", &last, outcome))
     goto failed;
   if (csqlite_step(database->f, last) != SQLITE_ROW) {
-    fail(outcome, database, SQLITE_ERROR, "reading the last sequence");
+    limit_fail(outcome, database->f, database->handle, SQLITE_ERROR, "reading the last sequence");
     goto failed;
   }
   database->sequence = csqlite_column_int64(database->f, last, 0);
@@ -160,7 +132,7 @@ void limit_peer_save(
   limit_begin(outcome);
   for (size_t next = 0; next < count;) {
     size_t end = count - next < batch ? count : next + batch;
-    TRY(run(f, database->begin), "BEGIN");
+    TRY(limit_run(f, database->begin), "BEGIN");
     for (; next < end; next++) {
       const limit_peer_document *document = &documents[next];
       limit_step step = {document->text, document->digests, 0, 0};
@@ -175,19 +147,18 @@ void limit_peer_save(
       csqlite_bind_int64(f, statement, 4, document->flags);
       csqlite_bind_int64(f, statement, 5, ++database->sequence);
       csqlite_bind_text(f, statement, 6, document->key.bytes, (int)document->key.count, SQLITE_STATIC);
-      TRY(run(f, statement), "writing");
+      TRY(limit_run(f, statement), "writing");
     }
     csqlite_bind_int64(f, database->last_sequence, 1, database->sequence);
-    TRY(run(f, database->last_sequence), "writing the last sequence");
-    TRY(run(f, database->commit), "COMMIT");
+    TRY(limit_run(f, database->last_sequence), "writing the last sequence");
+    TRY(limit_run(f, database->commit), "COMMIT");
   }
   limit_end(outcome);
   outcome->count = count;
   limit_text_work_destroy(text_work);
   return;
 failed:
-  if (!csqlite_get_autocommit(f, database->handle))
-    csqlite_exec(f, database->handle, "ROLLBACK", NULL, NULL, NULL);
+  limit_roll_back(f, database->handle);
   limit_text_work_destroy(text_work);
 }
 
@@ -205,8 +176,8 @@ failed:
 void limit_peer_scan(limit_peer *database, limit_outcome *outcome) {
   const CSQLiteFunctions *f = database->f;
   sqlite3_stmt *statement = NULL;
-  if (prepare(
-          database, "SELECT sequence, flags, version, body, extra FROM kv_default WHERE (flags & 1) = 0",
+  if (limit_prepare(
+          database->f, database->handle, "SELECT sequence, flags, version, body, extra FROM kv_default WHERE (flags & 1) = 0",
           &statement, outcome))
     return;
   limit_begin(outcome);
@@ -214,7 +185,7 @@ void limit_peer_scan(limit_peer *database, limit_outcome *outcome) {
   while ((code = csqlite_step(f, statement)) == SQLITE_ROW) see_row(f, statement, outcome);
   csqlite_reset(f, statement);
   limit_end(outcome);
-  if (code != SQLITE_DONE) fail(outcome, database, code, "SELECT");
+  if (code != SQLITE_DONE) limit_fail(outcome, database->f, database->handle, code, "SELECT");
   csqlite_finalize(f, statement);
 }
 

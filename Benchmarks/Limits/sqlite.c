@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "internal.h"
+#include "sqlite.h"
 
 enum { MAXIMUM_TABLES = 16 };
 
@@ -24,19 +24,6 @@ struct limit_sqlite {
   size_t table_count;
 };
 
-static int fail(limit_outcome *outcome, limit_sqlite *database, int code, const char *tried) {
-  outcome->code = code ? code : SQLITE_ERROR;
-  const char *words = database->handle ? csqlite_errmsg(database->f, database->handle) : "";
-  snprintf(outcome->message, sizeof outcome->message, "%s: %s", tried, words);
-  return outcome->code;
-}
-
-static int prepare(
-    limit_sqlite *database, const char *sql, sqlite3_stmt **statement, limit_outcome *outcome) {
-  int code = csqlite_prepare_v2(database->f, database->handle, sql, -1, statement, NULL);
-  return code ? fail(outcome, database, code, sql) : 0;
-}
-
 static int prepare_tables(limit_sqlite *database, limit_outcome *outcome) {
   static const char *const forms[] = {
       "SELECT value FROM %s WHERE key = ?1", "INSERT INTO %s (key, value) VALUES (?1, ?2)",
@@ -45,7 +32,7 @@ static int prepare_tables(limit_sqlite *database, limit_outcome *outcome) {
     for (int kind = 0; kind < 4; kind++) {
       char sql[160];
       snprintf(sql, sizeof sql, forms[kind], database->tables[i].name);
-      int code = prepare(database, sql, &database->tables[i].statements[kind], outcome);
+      int code = limit_prepare(database->f, database->handle, sql, &database->tables[i].statements[kind], outcome);
       if (code) return code;
     }
   }
@@ -74,7 +61,7 @@ static limit_sqlite *open_database(
     code = csqlite_key(database->f, database->handle, options->key.bytes, (int)options->key.count);
   if (!code) code = csqlite_exec(database->f, database->handle, options->pragmas, NULL, NULL, NULL);
   if (!code) return database;
-  fail(outcome, database, code, path);
+  limit_fail(outcome, database->f, database->handle, code, path);
   limit_sqlite_close(database);
   return NULL;
 }
@@ -84,9 +71,9 @@ limit_sqlite *limit_sqlite_open(
     limit_outcome *outcome) {
   limit_sqlite *database = open_database(path, options, tables, count, outcome);
   if (!database) return NULL;
-  if (prepare(database, "BEGIN", &database->begin, outcome) ||
-      prepare(database, "BEGIN IMMEDIATE", &database->begin_write, outcome) ||
-      prepare(database, "COMMIT", &database->commit, outcome) || prepare_tables(database, outcome)) {
+  if (limit_prepare(database->f, database->handle, "BEGIN", &database->begin, outcome) ||
+      limit_prepare(database->f, database->handle, "BEGIN IMMEDIATE", &database->begin_write, outcome) ||
+      limit_prepare(database->f, database->handle, "COMMIT", &database->commit, outcome) || prepare_tables(database, outcome)) {
     limit_sqlite_close(database);
     return NULL;
   }
@@ -102,27 +89,6 @@ void limit_sqlite_close(limit_sqlite *database) {
     for (int kind = 0; kind < 4; kind++) csqlite_finalize(database->f, database->tables[i].statements[kind]);
   csqlite_close_v2(database->f, database->handle);
   free(database);
-}
-
-// Steps a statement that gives no row, and resets it.
-static inline int run(const CSQLiteFunctions *f, sqlite3_stmt *statement) {
-  int code = csqlite_step(f, statement);
-  csqlite_reset(f, statement);
-  return code == SQLITE_DONE ? 0 : code ? code : SQLITE_ERROR;
-}
-
-#define TRY(call, tried)                                                                                     \
-  do {                                                                                                       \
-    int code_ = (call);                                                                                      \
-    if (code_) {                                                                                             \
-      fail(outcome, database, code_, tried);                                                                 \
-      goto failed;                                                                                           \
-    }                                                                                                        \
-  } while (0)
-
-static inline void roll_back(limit_sqlite *database) {
-  if (!csqlite_get_autocommit(database->f, database->handle))
-    csqlite_exec(database->f, database->handle, "ROLLBACK", NULL, NULL, NULL);
 }
 
 static inline void bind_key(const CSQLiteFunctions *f, sqlite3_stmt *statement, int shape, limit_bytes key) {
@@ -143,7 +109,7 @@ static inline int write_record(
     csqlite_bind_blob(
         f, statement, 2, record->value.count ? record->value.bytes : "", (int)record->value.count,
         SQLITE_STATIC);
-  return run(f, statement);
+  return limit_run(f, statement);
 }
 
 static void write_records(
@@ -156,16 +122,16 @@ static void write_records(
   limit_begin(outcome);
   for (size_t next = 0; next < count;) {
     size_t end = count - next < batch ? count : next + batch;
-    TRY(run(f, database->begin_write), "BEGIN");
+    TRY(limit_run(f, database->begin_write), "BEGIN");
     for (; next < end; next++)
       TRY(write_record(f, statement, shape, &records[next], kind != LIMIT_DELETE), "writing");
-    TRY(run(f, database->commit), "COMMIT");
+    TRY(limit_run(f, database->commit), "COMMIT");
   }
   limit_end(outcome);
   outcome->count = count;
   return;
 failed:
-  roll_back(database);
+  limit_roll_back(database->f, database->handle);
 }
 
 void limit_sqlite_put(
@@ -203,14 +169,14 @@ void limit_sqlite_get(
   int shape = database->tables[0].shape;
   limit_begin(outcome);
   // Without BEGIN, a statement is a snapshot of its own.
-  if (!snapshot_each) TRY(run(f, database->begin), "BEGIN");
+  if (!snapshot_each) TRY(limit_run(f, database->begin), "BEGIN");
   for (size_t i = 0; i < count; i++)
     TRY(get_record(f, statement, shape, records[i].key, buffer, buffer_bytes, outcome), "SELECT");
-  if (!snapshot_each) TRY(run(f, database->commit), "COMMIT");
+  if (!snapshot_each) TRY(limit_run(f, database->commit), "COMMIT");
   limit_end(outcome);
   return;
 failed:
-  roll_back(database);
+  limit_roll_back(database->f, database->handle);
 }
 
 void limit_sqlite_scan(limit_sqlite *database, int order, limit_outcome *outcome) {
@@ -219,7 +185,7 @@ void limit_sqlite_scan(limit_sqlite *database, int order, limit_outcome *outcome
   sqlite3_stmt *statement = NULL;
   char sql[160];
   snprintf(sql, sizeof sql, "SELECT key, value FROM %s%s", database->tables[0].name, orders[order]);
-  if (prepare(database, sql, &statement, outcome)) return;
+  if (limit_prepare(database->f, database->handle, sql, &statement, outcome)) return;
   limit_begin(outcome);
   int code;
   while ((code = csqlite_step(f, statement)) == SQLITE_ROW) {
@@ -228,7 +194,7 @@ void limit_sqlite_scan(limit_sqlite *database, int order, limit_outcome *outcome
     outcome->sum += key == NULL;
     limit_see(outcome, value, (size_t)csqlite_column_bytes(f, statement, 1));
   }
-  if (code != SQLITE_DONE) fail(outcome, database, code, sql);
+  if (code != SQLITE_DONE) limit_fail(outcome, database->f, database->handle, code, sql);
   csqlite_reset(f, statement);
   limit_end(outcome);
   csqlite_finalize(f, statement);
@@ -242,9 +208,9 @@ void limit_sqlite_ranges(
   char sql[160];
   snprintf(
       sql, sizeof sql, "SELECT key, value FROM %s WHERE key >= ?1 ORDER BY key", database->tables[0].name);
-  if (prepare(database, sql, &statement, outcome)) return;
+  if (limit_prepare(database->f, database->handle, sql, &statement, outcome)) return;
   limit_begin(outcome);
-  TRY(run(f, database->begin), "BEGIN");
+  TRY(limit_run(f, database->begin), "BEGIN");
   for (size_t i = 0; i < count; i++) {
     bind_key(f, statement, database->tables[0].shape, records[i].key);
     size_t seen = 0;
@@ -259,13 +225,13 @@ void limit_sqlite_ranges(
     csqlite_reset(f, statement);
     if (code != SQLITE_ROW && code != SQLITE_DONE) TRY(code, "SELECT");
   }
-  TRY(run(f, database->commit), "COMMIT");
+  TRY(limit_run(f, database->commit), "COMMIT");
   limit_end(outcome);
   csqlite_finalize(f, statement);
   return;
 failed:
   csqlite_finalize(f, statement);
-  roll_back(database);
+  limit_roll_back(database->f, database->handle);
 }
 
 typedef struct commits {
@@ -284,15 +250,15 @@ static void commit_share(void *context, unsigned thread, limit_outcome *outcome)
   int shape = database->tables[0].shape;
   for (size_t i = thread; i < work->count; i += work->threads) {
     pthread_mutex_lock(&work->mutex);
-    TRY(run(f, database->begin_write), "BEGIN");
+    TRY(limit_run(f, database->begin_write), "BEGIN");
     TRY(write_record(f, insert, shape, &work->records[i], true), "INSERT");
-    TRY(run(f, database->commit), "COMMIT");
+    TRY(limit_run(f, database->commit), "COMMIT");
     pthread_mutex_unlock(&work->mutex);
     outcome->count++;
   }
   return;
 failed:
-  roll_back(database);
+  limit_roll_back(database->f, database->handle);
   pthread_mutex_unlock(&work->mutex);
 }
 
@@ -351,7 +317,7 @@ void limit_sqlite_replay(
   limit_begin(outcome);
   for (size_t next = 0; next < count;) {
     size_t end = count - next < batch ? count : next + batch;
-    TRY(run(f, database->begin_write), "BEGIN");
+    TRY(limit_run(f, database->begin_write), "BEGIN");
     for (; next < end; next++) {
       const limit_step *step = &steps[next];
       if (step->text.count && !limit_text_work_run(text_work, step, outcome))
@@ -368,13 +334,13 @@ void limit_sqlite_replay(
         }
       }
     }
-    TRY(run(f, database->commit), "COMMIT");
+    TRY(limit_run(f, database->commit), "COMMIT");
   }
   limit_end(outcome);
   limit_text_work_destroy(text_work);
   return;
 failed:
-  roll_back(database);
+  limit_roll_back(database->f, database->handle);
   limit_text_work_destroy(text_work);
 }
 
@@ -387,7 +353,7 @@ void limit_sqlite_compact(limit_sqlite *database, limit_outcome *outcome) {
   limit_begin(outcome);
   int code = csqlite_exec(database->f, database->handle, sql, NULL, NULL, NULL);
   limit_end(outcome);
-  if (code) fail(outcome, database, code, sql);
+  if (code) limit_fail(outcome, database->f, database->handle, code, sql);
 }
 
 void limit_sqlite_reopen(
@@ -401,7 +367,7 @@ void limit_sqlite_reopen(
     if (!database) return;
     char sql[160];
     snprintf(sql, sizeof sql, "SELECT value FROM %s WHERE key = ?1", table->name);
-    if (!prepare(database, sql, &database->tables[0].statements[LIMIT_GET], outcome))
+    if (!limit_prepare(database->f, database->handle, sql, &database->tables[0].statements[LIMIT_GET], outcome))
       limit_sqlite_get(database, record, 1, true, NULL, 0, outcome);
     sum += outcome->sum;
     count += outcome->count;

@@ -54,7 +54,7 @@ final class LimitDatabase {
 
   /// Puts all records, `batch` a transaction (0: all in one). `exist` says whether their keys are there.
   func put(_ records: Records, batch: Int, exist: Bool) throws -> limit_outcome {
-    try run {
+    try Self.run {
       switch handle {
       case .lmdb(let database):
         limit_lmdb_put(database, records.baseAddress, records.count, batch, exist, &$0)
@@ -65,7 +65,7 @@ final class LimitDatabase {
   }
 
   func delete(_ records: Records, batch: Int) throws -> limit_outcome {
-    try run {
+    try Self.run {
       switch handle {
       case .lmdb(let database): limit_lmdb_delete(database, records.baseAddress, records.count, batch, &$0)
       case .sqlite(let database):
@@ -79,7 +79,7 @@ final class LimitDatabase {
   func get(
     _ records: Records, snapshotEach: Bool = false, copyInto buffer: UnsafeMutableRawBufferPointer? = nil
   ) throws -> limit_outcome {
-    try run {
+    try Self.run {
       switch handle {
       case .lmdb(let database):
         limit_lmdb_get(
@@ -100,7 +100,7 @@ final class LimitDatabase {
       case .descending: Int32(LIMIT_DESCENDING)
       case .stored: Int32(LIMIT_STORED)
       }
-    return try run {
+    return try Self.run {
       switch handle {
       case .lmdb(let database): limit_lmdb_scan(database, order, &$0)
       case .sqlite(let database): limit_sqlite_scan(database, order, &$0)
@@ -110,7 +110,7 @@ final class LimitDatabase {
 
   /// From each record's key on, `length` entries.
   func ranges(_ records: Records, length: Int) throws -> limit_outcome {
-    try run {
+    try Self.run {
       switch handle {
       case .lmdb(let database): limit_lmdb_ranges(database, records.baseAddress, records.count, length, &$0)
       case .sqlite(let database):
@@ -121,7 +121,7 @@ final class LimitDatabase {
 
   /// A transaction a record, by `threads` threads.
   func commits(_ records: Records, threads: Int) throws -> limit_outcome {
-    try run {
+    try Self.run {
       switch handle {
       case .lmdb(let database):
         limit_lmdb_commits(database, records.baseAddress, records.count, UInt32(threads), &$0)
@@ -136,7 +136,7 @@ final class LimitDatabase {
   func readWhileWriting(
     _ records: Records, writer: LimitDatabase?, writes: Records, batch: Int
   ) throws -> limit_outcome {
-    try run {
+    try Self.run {
       switch (handle, writer?.handle) {
       case (.lmdb(let database), _):
         limit_lmdb_read_while_writing(
@@ -153,7 +153,7 @@ final class LimitDatabase {
   func replay(
     _ steps: UnsafeBufferPointer<limit_step>, _ operations: UnsafeBufferPointer<limit_operation>, batch: Int
   ) throws -> limit_outcome {
-    try run {
+    try Self.run {
       switch handle {
       case .lmdb(let database):
         limit_lmdb_replay(database, steps.baseAddress, steps.count, operations.baseAddress, batch, &$0)
@@ -165,7 +165,7 @@ final class LimitDatabase {
 
   /// Empties the first table and gives unused space of the file at `path` back. Nothing else may follow.
   func compact(_ path: String) throws -> limit_outcome {
-    try run {
+    try Self.run {
       switch handle {
       case .lmdb(let database): limit_lmdb_compact(database, path, path + ".copy", &$0)
       case .sqlite(let database): limit_sqlite_compact(database, &$0)
@@ -178,24 +178,24 @@ final class LimitDatabase {
     _ engine: ProbedEngine, path: String, table: Table, record: Records, times: Int
   ) throws -> limit_outcome {
     let open = LimitOpening(engine, [table])
-    var outcome = limit_outcome()
-    if engine.isLMDB {
-      open.withLMDB { options, tables in
-        limit_lmdb_reopen(path, options, tables.baseAddress, record.baseAddress, times, &outcome)
-      }
-    } else {
-      try open.withSQLite { options, tables in
-        limit_sqlite_reopen(path, options, tables.baseAddress, record.baseAddress, times, &outcome)
+    return try run { outcome in
+      if engine.isLMDB {
+        open.withLMDB { options, tables in
+          limit_lmdb_reopen(path, options, tables.baseAddress, record.baseAddress, times, &outcome)
+        }
+      } else {
+        try open.withSQLite { options, tables in
+          limit_sqlite_reopen(path, options, tables.baseAddress, record.baseAddress, times, &outcome)
+        }
       }
     }
-    if outcome.code != 0 { throw failure(outcome) }
-    return outcome
   }
 
-  private func run(_ loop: (inout limit_outcome) -> Void) throws -> limit_outcome {
+  /// What a bare loop measured. Throws what it failed with.
+  static func run(_ loop: (inout limit_outcome) throws -> Void) throws -> limit_outcome {
     var outcome = limit_outcome()
-    loop(&outcome)
-    if outcome.code != 0 { throw LimitDatabase.failure(outcome) }
+    try loop(&outcome)
+    if outcome.code != 0 { throw failure(outcome) }
     return outcome
   }
 

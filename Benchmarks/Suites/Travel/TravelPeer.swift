@@ -64,7 +64,7 @@ struct TravelPeer: Sendable {
     case .syncApply: return try database.save(documents.pull, batch: kind.batch)
     case .delete: return try database.save(documents.delete, batch: kind.batch)
     case .read:
-      let outcome = try database.get(data.reads.map { documents.insert[$0].key })
+      let outcome = try database.get(documents.reads)
       try RunMismatch.check(Int(outcome.count), data.reads.count)
       return outcome.seconds
     case .scan:
@@ -103,6 +103,8 @@ struct TravelPeer: Sendable {
     // Nothing changes after `init`. What they point to lies in the replays and the data set, which `data` keeps, and in
     // `fixed`.
     let insert, insertSingle, update, pull, delete: [limit_peer_document]
+    /// The keys that are read, in their order.
+    let reads: [limit_bytes]
     private let data: TravelData
     private let fixed: UnsafeMutableRawBufferPointer
 
@@ -130,7 +132,9 @@ struct TravelPeer: Sendable {
             version: version, body: isDeletion ? empty : record?.value ?? limit_bytes(), extra: extra)
         }
       }
-      insert = documents(data.replays.insert, extra: tree)
+      let insert = documents(data.replays.insert, extra: tree)
+      self.insert = insert
+      reads = data.reads.map { insert[$0].key }
       insertSingle = documents(data.replays.insertSingle, extra: tree)
       update = documents(data.replays.update, extra: longTree)
       pull = documents(data.replays.pull, extra: longTree)
@@ -166,28 +170,20 @@ private final class PeerDatabase {
 
   /// Saves all, and tells how many seconds that took.
   func save(_ documents: [limit_peer_document], batch: Int) throws -> Double {
-    try run { limit_peer_save(handle, documents, documents.count, batch, &$0) }.seconds
+    try LimitDatabase.run { limit_peer_save(handle, documents, documents.count, batch, &$0) }.seconds
   }
 
   func get(_ keys: [limit_bytes]) throws -> limit_outcome {
-    try run { limit_peer_get(handle, keys, keys.count, &$0) }
+    try LimitDatabase.run { limit_peer_get(handle, keys, keys.count, &$0) }
   }
 
-  func scan() throws -> limit_outcome { try run { limit_peer_scan(handle, &$0) } }
+  func scan() throws -> limit_outcome { try LimitDatabase.run { limit_peer_scan(handle, &$0) } }
 
   static func reopen(_ path: String, _ durability: Durability, _ key: limit_bytes, times: Int) throws
     -> limit_outcome
   {
-    var outcome = limit_outcome()
-    try withOptions(durability) { limit_peer_reopen(path, $0, key, times, &outcome) }
-    if outcome.code != 0 { throw LimitDatabase.failure(outcome) }
-    return outcome
-  }
-
-  private func run(_ loop: (inout limit_outcome) -> Void) throws -> limit_outcome {
-    var outcome = limit_outcome()
-    loop(&outcome)
-    if outcome.code != 0 { throw LimitDatabase.failure(outcome) }
-    return outcome
+    try LimitDatabase.run { outcome in
+      try withOptions(durability) { limit_peer_reopen(path, $0, key, times, &outcome) }
+    }
   }
 }
