@@ -12,10 +12,12 @@ int synced_directories(void) { return directories; }
 int synced_files(void) { return files; }
 void fail_syncs(int error) { failure = error; }
 
-int fail_one_sync(int after, int error) {
+void fail_one_sync(int after, int error) {
   once = error;
-  return atomic_exchange(&remaining, after) >= 0;
+  remaining = after;
 }
+
+int take_back_failing_sync(void) { return atomic_exchange(&remaining, -1) >= 0; }
 
 static int counted(int descriptor, const char *name) {
   struct stat status;

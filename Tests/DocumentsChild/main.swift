@@ -105,9 +105,9 @@ func run(_ arguments: [String]) throws {
     var (saved, failed) = (0, 0)
     var isWaiting = false
     while !isWaiting {
-      _ = fail_one_sync(Int32(saved), EIO)
+      fail_one_sync(Int32(saved), EIO)
       do { try database.compact() } catch { failed += 1 }
-      isWaiting = fail_one_sync(-1, 0) != 0
+      isWaiting = take_back_failing_sync() != 0
       try database.save("after-\(saved)", ["n": .int(Int64(saved))])
       saved += 1
       // The next one would copy what is open here, and not what others open.

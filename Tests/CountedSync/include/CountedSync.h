@@ -11,8 +11,10 @@ int synced_files(void);
 /// Lets syncs fail with this error of the system from now on; 0: they do what they should.
 void fail_syncs(int error);
 
-/// Lets one sync fail, once: that which comes after as many others as `after` says. Returns whether the one that was asked
-/// for before hasn't come.
-int fail_one_sync(int after, int error);
+/// Lets one sync fail, once: that which comes after as many others as `after` says.
+void fail_one_sync(int after, int error);
+
+/// Takes back what `fail_one_sync` asked for. Returns whether that sync hasn't come.
+int take_back_failing_sync(void);
 
 #endif
