@@ -10,7 +10,7 @@ extension DocumentStore {
     }
   }
 
-  /// The live document of that ID, or nil, read by itself; no answer when that takes more than one entry.
+  /// The live document of that ID, or nil, read by itself. No answer, the outer nil, when it takes more than one entry to tell.
   private func readAlone(_ id: String) throws -> Document?? {
     let context = context
     guard !isInBatch, let beginning = context.checksums?.beginning(in: context.keyspaces.docs) else {
@@ -27,9 +27,8 @@ extension DocumentStore {
             sharedKeys: context.sharedKeys)
         }
         guard isThere, let document = found else { return .some(nil) }
-        guard !document.isDeleted else { throw DocumentRecord.damaged }
-        // Another process has added some.
-        guard document.keyCount <= context.sharedKeys.count else { return nil }
+        // A record that is damaged, or needs names that another process has added.
+        if document.isDeleted || document.keyCount > context.sharedKeys.count { return nil }
         return .some(document)
       }
     } catch let error as StorageError where error.code == .closed || error.code == .snapshotExpired {

@@ -125,15 +125,12 @@ final class EngineConnection: @unchecked Sendable {
       _ = csqlite_reset(functions, pin)
       throw error
     }
-    state.pointee.uses = 0
   }
-
-  /// Makes ready for one statement, which sees the state of its own moment.
-  func beginStatement() { state.pointee.uses = 0 }
 
   func endSnapshot() {
     endCursors()
     _ = csqlite_reset(functions, pin)
+    state.pointee.uses = 0
     if state.pointee.isExplicit {
       state.pointee.isExplicit = false
       _ = csqlite_step(functions, commit)

@@ -73,10 +73,7 @@ final class ReaderPool: Sendable {
         throw error
       }
     }
-    guard beginsSnapshot else {
-      connection.beginStatement()
-      return connection
-    }
+    guard beginsSnapshot else { return connection }
     do {
       try storing("beginning a snapshot", file.path) { try connection.beginSnapshot() }
       return connection
