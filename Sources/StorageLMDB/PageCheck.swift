@@ -73,7 +73,9 @@ struct PageCheck {
   var lostPages: Int { Int(meta.lastPage) - 1 - used.count - free.count }
 
   static func describe(_ name: [UInt8]) -> String {
-    "keyspace \(String(decoding: name, as: UTF8.self))"
+    let text = String(decoding: name, as: UTF8.self)
+    // What a damaged page has for a name can be anything.
+    return "keyspace \(name.allSatisfy { (0x21...0x7E).contains($0) } ? text : String(reflecting: text))"
   }
 
   mutating func report(_ fault: String) {

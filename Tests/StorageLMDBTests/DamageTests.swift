@@ -159,6 +159,11 @@ struct LMDBDamageTests {
     #expect(found > opened / 4, "\(found) of \(opened)")
   }
 
+  @Test func aNameOfADamagedPageIsToldOnOneLine() {
+    #expect(PageCheck.describe(bytes("index.1")) == "keyspace index.1")
+    #expect(PageCheck.describe(bytes("a\n\0b")) == #"keyspace "a\n\0b""#)
+  }
+
   @Test func aDamagedRootIsRefusedAtOpenAndADamagedLeafFoundByTheCheck() throws {
     let whole = try make()
     let file = try PageFile(path: directory.file())
