@@ -28,13 +28,14 @@ struct RevisionBuild {
     let added = try Program.run(
       named: "git", ["-C", checkout, "worktree", "add", "--detach", worktree, hash])
     guard added.status == 0 else { throw UsageError("--against: \(added.output)") }
-    // Kept between runs: the revision is built once.
+    // As `make build` does. Kept between runs: the revision is built once.
     let scratch = "\(checkout)/.build/against-\(hash)"
     StandardError.line("building \(hash)")
     let built = try Program.run(
       named: "swift",
       [
-        "build", "-c", "release", "--package-path", worktree, "--scratch-path", scratch, "--product",
+        "build", "-c", "release", "-Xswiftc", "-enable-testing", "--package-path", worktree, "--scratch-path",
+        scratch, "--product",
         "touchstone",
       ])
     oldExecutable = "\(scratch)/release/touchstone"

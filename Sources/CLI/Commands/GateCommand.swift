@@ -40,11 +40,12 @@ struct GateCommand: Subcommand {
       "touchstone gate --against HEAD~1 engine --only readrandom",
     ],
     notes: """
-      Judged are instructions, counted by callgrind, where the baseline has them (bench --instructions), else
-      processor time over the limit in bare C of the same round; where the disk decides, wall clock over that limit
-      too. A workload fails when the whole 95% interval of its ratio lies beyond the threshold, in the run and in a
-      second run of what failed. Each has beside it the smallest slowdown that its samples would have shown; where
-      that is more than one and a half times the threshold, a warning says so. docs/method.md says more.
+      Judged are instructions, counted by callgrind, where the baseline has them (bench --instructions) and always
+      with --against; else processor time over the limit in bare C of the same round; where the disk decides, wall
+      clock over that limit too. A workload fails when the whole 95% interval of its ratio lies beyond the threshold,
+      in the run and in a second run of what failed. Each has beside it the smallest slowdown that its samples would
+      have shown; where that is more than one and a half times the threshold, a warning says so. docs/method.md says
+      more.
       """)
 
   private let names: [String]
@@ -204,10 +205,10 @@ struct GateCommand: Subcommand {
     let builds = try RevisionBuild(revision, workDirectory: workDirectory)
     defer { builds.remove() }
     var seed = 0
-    var (new, old) = try pairs(builds, only: chosenWorkloads, &seed)
+    var (new, old) = try pairs(builds, only: chosenWorkloads, &seed, counting: countsInstructions)
     func judged() -> Gate { Gate(new, baseline: old, thresholds: thresholds) }
     let gate = try sharpened(judged(), isBaselineSampled: true) { blurred in
-      let more = try pairs(builds, only: blurred, &seed)
+      let more = try pairs(builds, only: blurred, &seed, counting: false)
       new.add(more.new)
       old.add(more.old)
       return judged()
@@ -215,14 +216,17 @@ struct GateCommand: Subcommand {
     try write(new)
     let suspects = gate.rows.filter(\.isBeyond)
     guard !suspects.isEmpty else { return (gate, gate) }
-    let again = try pairs(builds, only: Set(suspects.map(\.workload)), &seed)
+    let again = try pairs(
+      builds, only: Set(suspects.map(\.workload)), &seed,
+      counting: suspects.contains { $0.measure == .instructions })
     return (gate, Gate(again.new, baseline: again.old, thresholds: thresholds))
   }
 
-  /// Runs of both builds in turns, a round each at a time, with seeds after `seed`.
-  private func pairs(_ builds: RevisionBuild, only: Set<String>?, _ seed: inout Int) throws -> (
-    new: ResultsFile, old: ResultsFile
-  ) {
+  /// Runs of both builds in turns, a round each at a time, with seeds after `seed`. The first round counts instructions
+  /// as well when `counting`.
+  private func pairs(
+    _ builds: RevisionBuild, only: Set<String>?, _ seed: inout Int, counting: Bool
+  ) throws -> (new: ResultsFile, old: ResultsFile) {
     var arguments = ["bench"] + (names.isEmpty ? ["travel"] : names) + ["--samples", "1"]
     arguments += ["--docs", "\(documentCount ?? 5_000)", "--work-directory", workDirectory]
     if let only { arguments += ["--only", only.sorted().joined(separator: ",")] }
@@ -235,7 +239,8 @@ struct GateCommand: Subcommand {
       if Interrupt.isRequested { throw Interrupted("nothing is judged of a run that didn't end") }
       line.show("round \(round + 1) of \(sampleCount)")
       seed += 1
-      let seeded = arguments + ["--seed", "\(seed)"]
+      let seeded =
+        arguments + ["--seed", "\(seed)"] + (counting && round == 0 ? ["--instructions"] : [])
       let planted = delayShare.map { ["--inject-delay", "\(Int(($0 * 100).rounded()))"] } ?? []
       func runNew() throws { new.append(try builds.run(builds.executable, seeded + planted)) }
       func runOld() throws { old.append(try builds.run(builds.oldExecutable, seeded)) }
