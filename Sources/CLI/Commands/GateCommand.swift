@@ -41,11 +41,11 @@ struct GateCommand: Subcommand {
     ],
     notes: """
       Judged are instructions, counted by callgrind, where the baseline has them (bench --instructions) and always
-      with --against; else processor time over the limit in bare C of the same round; where the disk decides, wall
-      clock over that limit too. A workload fails when the whole 95% interval of its ratio lies beyond the threshold,
-      in the run and in a second run of what failed. Each has beside it the smallest slowdown that its samples would
-      have shown; where that is more than one and a half times the threshold, a warning says so. docs/method.md says
-      more.
+      with --against; else processor time over the limit in bare C of the same round; where the disk decides,
+      wall clock over that limit too. A workload fails when the whole 95% interval of its ratio lies beyond the
+      threshold, in the run and in a second run of what failed. Each has beside it the smallest slowdown that its
+      samples would have shown; where that is more than one and a half times the threshold, a warning says so.
+      docs/method.md says more.
       """)
 
   private let names: [String]
