@@ -148,6 +148,21 @@ final class ChecksummedWriteTransaction: ChecksummedReadTransaction, WriteTransa
     try base.append(key, stored.bytes.bytes, in: keyspace)
   }
 
+  func load(
+    _ keyspace: Keyspace,
+    _ body: (_ append: (_ key: RawSpan, _ value: RawSpan) throws -> Void) throws -> Void
+  ) throws {
+    guard let beginning = checksums.beginning(in: keyspace) else { return try base.load(keyspace, body) }
+    try base.load(keyspace) { append in
+      try withoutActuallyEscaping(append) { append in
+        try body { key, value in
+          compose(key, value, beginning)
+          try append(key, stored.bytes.bytes)
+        }
+      }
+    }
+  }
+
   private func compose(_ key: RawSpan, _ value: RawSpan, _ beginning: CRC32C) {
     stored.removeAll()
     stored.append(value)

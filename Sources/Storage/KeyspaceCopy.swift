@@ -109,11 +109,13 @@ public struct KeyspaceCopy {
     while let chunk = try entries.next() {
       defer { entries.giveBack(chunk) }
       let copy = copies[chunk.keyspace]
-      try chunk.forEach { key, value in
-        try transaction.append(key, value, in: copy)
-        progress.entries += 1
-        progress.bytes += key.count + value.count
-        if progress.entries % Self.progressEntries == 0 { try onProgress(progress) }
+      try transaction.load(copy) { append in
+        try chunk.forEach { key, value in
+          try append(key.bytes, value.bytes)
+          progress.entries += 1
+          progress.bytes += key.count + value.count
+          if progress.entries % Self.progressEntries == 0 { try onProgress(progress) }
+        }
       }
       guard let piece = chunk.piece else { continue }
       batch.pieces.append(piece)

@@ -22,6 +22,16 @@ public protocol WriteTransaction: ReadTransaction {
   /// Throws `outOfOrder` when it isn't greater.
   func append(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws
 
+  /// Adds the entries that `body` hands to its argument, each with a key greater than the one before it and than all others in
+  /// the keyspace: the fast way to load many. Throws `outOfOrder` as `append` does; some may have been added then.
+  ///
+  /// Keys and values are copied before a call of the argument returns. Until `body` has returned, a write by any other call
+  /// throws `bytesAreLent`, and whether reads of the keyspace find what was handed over is left open.
+  func load(
+    _ keyspace: Keyspace,
+    _ body: (_ append: (_ key: RawSpan, _ value: RawSpan) throws -> Void) throws -> Void
+  ) throws
+
   /// Removes the entry at `key`. False when there was none.
   @discardableResult
   func delete(_ key: RawSpan, in keyspace: Keyspace) throws -> Bool

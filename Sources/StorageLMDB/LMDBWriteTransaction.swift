@@ -99,13 +99,22 @@ final class LMDBWriteTransaction: LMDBTransaction, WriteTransaction {
     _ key: RawSpan, _ value: RawSpan, _ keyspace: Keyspace, _ flags: UInt32
   ) throws -> Int32 {
     let handle = try changeableHandle(of: keyspace)
-    return try key.withUnsafeBytes { key in
+    return try withStored(key, value, keyspace) { mdb_put(transaction, handle, &$0, &$1, flags) }
+  }
+
+  /// Calls `body` with an entry as LMDB takes it, and gives its result.
+  @inline(__always)
+  private func withStored(
+    _ key: RawSpan, _ value: RawSpan, _ keyspace: Keyspace,
+    _ body: (_ key: inout MDB_val, _ value: inout MDB_val) -> Int32
+  ) throws -> Int32 {
+    try key.withUnsafeBytes { key in
       try value.withUnsafeBytes { value in
         if !keyspace.takes(key) { throw environment.invalidKey(key, keyspace) }
         if value.count > StorageLimits.maximumValueBytes { throw environment.valueTooLarge(value.count) }
         var storedKey = MDB_val(key)
         var storedValue = MDB_val(value)
-        let result = mdb_put(transaction, handle, &storedKey, &storedValue, flags)
+        let result = body(&storedKey, &storedValue)
         if result == 0 { hasWritten = true }
         return result
       }
@@ -126,8 +135,33 @@ final class LMDBWriteTransaction: LMDBTransaction, WriteTransaction {
 
   func append(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws {
     let result = try store(key, value, keyspace, UInt32(MDB_APPEND))
-    if result != 0 {
-      throw result == MDB_KEYEXIST ? outOfOrder() : failed(result, "a value could not be appended")
+    if result != 0 { throw appendFailure(result) }
+  }
+
+  private func appendFailure(_ result: Int32) -> StorageError {
+    result == MDB_KEYEXIST ? outOfOrder() : failed(result, "a value could not be appended")
+  }
+
+  /// Appends with one cursor, which stays at the end.
+  func load(
+    _ keyspace: Keyspace,
+    _ body: (_ append: (_ key: RawSpan, _ value: RawSpan) throws -> Void) throws -> Void
+  ) throws {
+    let handle = try changeableHandle(of: keyspace)
+    let cursor = try takeCursor(handle)
+    // Nothing else may be written meanwhile.
+    beginLending()
+    defer {
+      endLending()
+      giveBack(cursor, handle)
+    }
+    try body { key, value in
+      if lendsWhileLoading { throw lentBytes("a write") }
+      writes &+= 1
+      let result = try withStored(key, value, keyspace) {
+        mdb_cursor_put(cursor, &$0, &$1, UInt32(MDB_APPEND))
+      }
+      if result != 0 { throw appendFailure(result) }
     }
   }
 

@@ -20,6 +20,11 @@ class LendingTransaction {
     @inline(__always) get { lent > 0 }
   }
 
+  /// Whether bytes are lent to more than the closure of a load, which may write.
+  final var lendsWhileLoading: Bool {
+    @inline(__always) get { lent > 1 }
+  }
+
   @inline(__always)
   final func beginLending() { lent &+= 1 }
 

@@ -36,6 +36,77 @@ extension EngineConnection {
   func append(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws {
     try beginWrite()
     let slot = try slot(of: keyspace)
+    if try leavesGap(key, value, slot) { try count(before: slot) }
+    slot.pointee.lastKeyCount = -1
+    try insertAppended(slot, key, value)
+    noteLast(key, slot)
+  }
+
+  /// Appends entries in groups: a statement inserts several rows.
+  func load(
+    _ keyspace: Keyspace,
+    _ body: (_ append: (_ key: RawSpan, _ value: RawSpan) throws -> Void) throws -> Void
+  ) throws {
+    try beginWrite()
+    let slot = try slot(of: keyspace)
+    let rows = LoadedRows()
+    // Nothing else may be written meanwhile.
+    state.pointee.lent &+= 1
+    defer { endLending() }
+    do {
+      try body { key, value in
+        try key.withUnsafeBytes { key in
+          try value.withUnsafeBytes { value in
+            guard state.pointee.lent == 1 else { throw lentBytes("a write") }
+            if state.pointee.isLost { throw lostTransaction() }
+            if try leavesGap(key, value, slot) {
+              try write(rows, slot)
+              try count(before: slot)
+            }
+            if !rows.add(key, value) {
+              try write(rows, slot)
+              if !rows.add(key, value) { try insertAppended(slot, key, value) }
+            }
+            noteLast(key, slot)
+          }
+        }
+      }
+      try write(rows, slot)
+    } catch {
+      slot.pointee.lastKeyCount = -1
+      throw error
+    }
+  }
+
+  /// Writes what has been collected, in as few statements as there are for it.
+  private func write(_ rows: LoadedRows, _ slot: Slot) throws {
+    state.pointee.writes &+= 1
+    var next = 0
+    while next < rows.count {
+      let which: KeyspaceStatement =
+        switch rows.count - next {
+        case KeyspaceStatement.insertMany.rows...: .insertMany
+        case KeyspaceStatement.insertEight.rows...: .insertEight
+        default: .insert
+        }
+      let statement = try statement(which, slot)
+      for row in 0..<which.rows {
+        let (key, value) = rows[next + row]
+        bind(key, value, to: statement, at: Int32(truncatingIfNeeded: 2 * row + 1), slot)
+      }
+      try finishAppending(statement, slot, rows: which.rows)
+      next += which.rows
+    }
+    rows.removeAll()
+  }
+
+  /// Checks that an entry can be appended. Whether it is one of a sequence that leaves a gap behind the last, so that the
+  /// highest row won't tell the count any more.
+  @inline(__always)
+  private func leavesGap(
+    _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ slot: Slot
+  ) throws -> Bool {
+    let keyspace = slot.pointee.keyspace
     try check(key, keyspace)
     try check(value)
     if slot.pointee.lastKeyCount < 0 {
@@ -46,14 +117,31 @@ extension EngineConnection {
     guard Self.isGreater(key, than: last) else {
       throw StorageError(.outOfOrder, "an appended key is not greater than all others", path: path)
     }
-    if keyspace.shape == .sequences, last.count == 8, !Self.follows(key, last) { try count(before: slot) }
-    slot.pointee.lastKeyCount = -1
-    guard try run(.insert, slot, key, value) != 0 else {
-      throw StorageError(.damaged, "an appended key is greater than all others, and there", path: path)
-    }
-    addRow(slot)
+    return keyspace.shape == .sequences && last.count == 8 && slot.pointee.countBefore < 0
+      && !Self.follows(key, last)
+  }
+
+  @inline(__always)
+  private func noteLast(_ key: UnsafeRawBufferPointer, _ slot: Slot) {
     if let start = key.baseAddress { slot.pointee.lastKey.copyMemory(from: start, byteCount: key.count) }
     slot.pointee.lastKeyCount = key.count
+  }
+
+  private func insertAppended(
+    _ slot: Slot, _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer
+  ) throws {
+    let statement = try statement(.insert, slot)
+    bind(key, value, to: statement, at: 1, slot)
+    try finishAppending(statement, slot, rows: 1)
+  }
+
+  @inline(__always)
+  private func finishAppending(_ statement: OpaquePointer, _ slot: Slot, rows: Int) throws {
+    guard try finish(statement, slot) == rows else {
+      throw StorageError(.damaged, "an appended key is greater than all others, and there", path: path)
+    }
+    slot.pointee.highest = csqlite_last_insert_rowid(functions, connection.handle)
+    addEntries(rows, slot)
   }
 
   func delete(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> Bool {
@@ -122,11 +210,21 @@ extension EngineConnection {
     _ which: KeyspaceStatement, _ slot: Slot, _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer
   ) throws -> Int {
     let statement = try statement(which, slot)
-    _ = bind(key, to: statement, at: 1, slot.pointee.keyspace.shape)
+    bind(key, value, to: statement, at: 1, slot)
+    return try finish(statement, slot)
+  }
+
+  /// Binds an entry. Its bytes must stay until the statement is reset.
+  @inline(__always)
+  private func bind(
+    _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, to statement: OpaquePointer,
+    at index: Int32, _ slot: Slot
+  ) {
+    _ = bind(key, to: statement, at: index, slot.pointee.keyspace.shape)
     // A null pointer would bind NULL; with no bytes any other does.
     _ = csqlite_bind_static_blob(
-      functions, statement, 2, value.baseAddress ?? key.baseAddress, Int32(truncatingIfNeeded: value.count))
-    return try finish(statement, slot)
+      functions, statement, index + 1, value.baseAddress ?? key.baseAddress,
+      Int32(truncatingIfNeeded: value.count))
   }
 
   @inline(__always)

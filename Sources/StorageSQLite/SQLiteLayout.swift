@@ -63,6 +63,8 @@ enum SQLiteLayout {
 /// (`ScanBounds`); of `row`, which only documents have, `?1` is the row's number.
 enum KeyspaceStatement: Int, CaseIterable {
   case get, row, insert, update, delete, last, highest
+  /// Inserts of several rows, which are cheaper each: the library's cursor stays where the last row went.
+  case insertEight, insertMany
   case deleteAll, deleteFrom, deleteTo, deleteBetween
 
   func sql(_ keyspace: Keyspace) -> String {
@@ -72,7 +74,8 @@ enum KeyspaceStatement: Int, CaseIterable {
     case .get:
       "SELECT value\(keyspace.shape == .documents ? ", id" : "") FROM \(table) WHERE key = ?1"
     case .row: "SELECT key, value FROM \(table) WHERE id = ?1"
-    case .insert: "INSERT OR IGNORE INTO \(table) (key, value) VALUES (?1, ?2)"
+    case .insert, .insertEight, .insertMany:
+      "INSERT OR IGNORE INTO \(table) (key, value) VALUES \(Self.parameters(rows: rows))"
     case .update: "UPDATE \(table) SET value = ?2 WHERE key = ?1"
     case .delete: "DELETE FROM \(table) WHERE key = ?1"
     case .last: "SELECT key FROM \(table) ORDER BY key DESC LIMIT 1"
@@ -82,6 +85,19 @@ enum KeyspaceStatement: Int, CaseIterable {
     case .deleteTo: "DELETE FROM \(table) WHERE key \(below) ?2"
     case .deleteBetween: "DELETE FROM \(table) WHERE key >= ?1 AND key \(below) ?2"
     }
+  }
+
+  /// How many rows it inserts.
+  var rows: Int {
+    switch self {
+    case .insertMany: 64
+    case .insertEight: 8
+    default: 1
+    }
+  }
+
+  private static func parameters(rows: Int) -> String {
+    (0..<rows).map { "(?\(2 * $0 + 1), ?\(2 * $0 + 2))" }.joined(separator: ", ")
   }
 }
 

@@ -89,6 +89,11 @@ final class SQLiteWriteTransaction: WriteTransaction {
     }
   }
 
+  func load(
+    _ keyspace: Keyspace,
+    _ body: (_ append: (_ key: RawSpan, _ value: RawSpan) throws -> Void) throws -> Void
+  ) throws { try open().load(keyspace, body) }
+
   func delete(_ key: RawSpan, in keyspace: Keyspace) throws -> Bool {
     let connection = try open()
     return try key.withUnsafeBytes { try connection.delete($0, in: keyspace) }

@@ -130,7 +130,7 @@ extension ConformanceSuite {
           let keyspace = try transaction.createKeyspace("s", shape: .sequences)
           let sound: [UInt64] = [0, 1, 255, 256, 1 << 32, (1 << 53) + 1, UInt64(Int64.max)]
           for number in sound { try transaction.append(sequenceKey(number), [1], in: keyspace) }
-          let unsound = [
+          let unsound: [[UInt8]] = [
             [], [1], [UInt8](repeating: 0, count: 7), [UInt8](repeating: 0, count: 9),
             sequenceKey(1 << 63), sequenceKey(UInt64.max),
           ]
@@ -169,6 +169,93 @@ extension ConformanceSuite {
             try expect(!transaction.delete(sequenceKey(1), in: keyspace), "delete found a deleted entry")
             try expectEqual(transaction.count(of: keyspace), 0, "count at the end")
           }
+        }
+      }
+    },
+
+    Behaviour("a load appends entries of any number and length, and nothing else is written meanwhile") {
+      suite in
+      try suite.withEngine { engine in
+        var round = 0
+        for shape in KeyspaceShape.allCases {
+          for count in [0, 1, 2, 7, 8, 9, 63, 64, 65, 72, 200] {
+            round += 1
+            let name = "k\(round)"
+            let values = (0..<count).map { number in
+              // Some long, and some in a row that are long together.
+              let length = number % 29 == 3 ? 40_000 : number % 17 < 3 ? 5_000 : number % 5
+              return [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: length)
+            }
+            // From the second half on there are gaps.
+            func key(_ number: Int) -> [UInt8] {
+              sequenceKey(UInt64(10 + number + max(0, number - count / 2)))
+            }
+            let first = count / 3
+            let keyspace = try engine.write { transaction in
+              let keyspace = try transaction.createKeyspace(name, shape: shape)
+              try transaction.load(arrays: keyspace) { append in
+                for number in 0..<first { try append(key(number), values[number]) }
+              }
+              try expectEqual(transaction.count(of: keyspace), first, "count in between")
+              return keyspace
+            }
+            try engine.write { transaction in
+              try transaction.load(arrays: keyspace) { append in
+                for number in first..<count { try append(key(number), values[number]) }
+              }
+              try expectEqual(transaction.count(of: keyspace), count, "count of \(name)")
+            }
+            try engine.read { snapshot in
+              let entries = try snapshot.entries(of: keyspace)
+              try expectEqual(entries.map(\.key), (0..<count).map(key), "keys of \(name)")
+              try expectEqual(entries.map(\.value), values, "values of \(name)")
+              try expectEqual(snapshot.count(of: keyspace), count, "count of \(name) in a snapshot")
+            }
+          }
+        }
+        let keyspace = try engine.write { try $0.createKeyspace("other", shape: .documents) }
+        try engine.write { transaction in
+          try transaction.put([5], [5], in: keyspace)
+          for wrong: UInt8 in [4, 5, 6] {
+            try expectError(.outOfOrder, from: "a load with \(wrong) behind 6") {
+              try transaction.load(arrays: keyspace) { append in
+                try append([wrong == 4 ? 5 : 6], [1])
+                try append([wrong], [1])
+              }
+            }
+            _ = try transaction.delete([6], in: keyspace)
+          }
+          try transaction.load(arrays: keyspace) { append in
+            try append([7], [7])
+            try expectError(.bytesAreLent, from: "put in a load") {
+              try transaction.put([8], [8], in: keyspace)
+            }
+            try expectError(.bytesAreLent, from: "a load in a load") {
+              try transaction.load(arrays: keyspace) { try $0([8], [8]) }
+            }
+            let five: [UInt8] = [5]
+            _ = try transaction.read(five.span.bytes, in: keyspace) { _ in
+              try expectError(.bytesAreLent, from: "an append of a load inside of a read") {
+                try append([8], [8])
+              }
+            }
+            try append([9], [9])
+          }
+          try transaction.put([8], [8], in: keyspace)
+          try expectEqual(
+            transaction.entries(of: keyspace).map(\.key), [[5], [7], [8], [9]], "keys at the end")
+        }
+        // What a body throws goes on, and the transaction can be used.
+        try engine.write { transaction in
+          try expectError(.invalidArgument, from: "a body that throws") {
+            try transaction.load(arrays: keyspace) { append in
+              try append([10], [10])
+              throw StorageError(.invalidArgument, "on purpose")
+            }
+          }
+          _ = try transaction.delete([10], in: keyspace)
+          try transaction.append([11], [11], in: keyspace)
+          try expectEqual(transaction.count(of: keyspace), 5, "count after a body that threw")
         }
       }
     },
@@ -299,5 +386,19 @@ extension ConformanceSuite {
     do {
       try expect(!transaction.delete(key, in: keyspace), "delete of an impossible key")
     } catch let error as StorageError where error.code == .invalidKey {}
+  }
+}
+
+extension WriteTransaction {
+  /// `load` with arrays.
+  fileprivate func load(
+    arrays keyspace: Keyspace,
+    _ body: (_ append: (_ key: [UInt8], _ value: [UInt8]) throws -> Void) throws -> Void
+  ) throws {
+    try load(keyspace) { append in
+      try withoutActuallyEscaping(append) { append in
+        try body { key, value in try append(key.span.bytes, value.span.bytes) }
+      }
+    }
   }
 }

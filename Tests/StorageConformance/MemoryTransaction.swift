@@ -211,6 +211,20 @@ final class MemoryWriter: MemorySnapshot, WriteTransaction {
     }
   }
 
+  func load(
+    _ keyspace: Keyspace,
+    _ body: (_ append: (_ key: RawSpan, _ value: RawSpan) throws -> Void) throws -> Void
+  ) throws {
+    try beginWrite()
+    lent += 1
+    defer { lent -= 1 }
+    try body { key, value in
+      lent -= 1
+      defer { lent += 1 }
+      try append(key, value, in: keyspace)
+    }
+  }
+
   func delete(_ key: RawSpan, in keyspace: Keyspace) throws -> Bool {
     try beginWrite()
     return try key.withUnsafeBytes { key in

@@ -98,6 +98,20 @@ private final class RecordingTransaction: WriteTransaction {
     try transaction.append(key, value, in: keyspace)
   }
 
+  func load(
+    _ keyspace: Keyspace,
+    _ body: (_ append: (_ key: RawSpan, _ value: RawSpan) throws -> Void) throws -> Void
+  ) throws {
+    try transaction.load(keyspace) { append in
+      try withoutActuallyEscaping(append) { append in
+        try body { key, value in
+          recorder.record(.insert, key, [UInt8](copying: value), keyspace)
+          try append(key, value)
+        }
+      }
+    }
+  }
+
   func delete(_ key: RawSpan, in keyspace: Keyspace) throws -> Bool {
     recorder.record(.delete, key, [], keyspace)
     return try transaction.delete(key, in: keyspace)

@@ -39,11 +39,13 @@ public struct ValueIndexKind: IndexKind {
     }
     entries.sort()
     var counter = ValueIndexCounter(columns: definition.expressions.count)
-    for position in 0..<entries.count {
-      let entry = entries[position]
-      let key = entries.key(entry)
-      try entries.withValue(entry) { try transaction.append(key.bytes, $0.bytes, in: keyspace) }
-      counter.add(key)
+    try transaction.load(keyspace) { append in
+      for position in 0..<entries.count {
+        let entry = entries[position]
+        let key = entries.key(entry)
+        try entries.withValue(entry) { try append(key.bytes, $0.bytes) }
+        counter.add(key)
+      }
     }
     try counter.statistics.write(statistics, transaction)
   }

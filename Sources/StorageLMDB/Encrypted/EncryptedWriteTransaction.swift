@@ -91,6 +91,21 @@ final class EncryptedWriteTransaction: EncryptedTransaction, WriteTransaction {
     }
   }
 
+  func load(
+    _ keyspace: Keyspace,
+    _ body: (_ append: (_ key: RawSpan, _ value: RawSpan) throws -> Void) throws -> Void
+  ) throws {
+    _ = try changeablePlace(of: keyspace)
+    beginLending()
+    defer { endLending() }
+    try body { key, value in
+      // Nothing else may be written meanwhile; what is lent beside counts as well.
+      endLending()
+      defer { beginLending() }
+      try append(key, value, in: keyspace)
+    }
+  }
+
   @discardableResult
   func delete(_ key: RawSpan, in keyspace: Keyspace) throws -> Bool {
     try key.withUnsafeBytes { key in

@@ -8,7 +8,7 @@ class StrictSnapshot: ReadTransaction {
   private var whenEnded: (() -> Void)?
   private var hasEnded = false
   /// Closures that bytes of this transaction are lent to now.
-  private(set) var lent = 0
+  var lent = 0
   /// Writes so far, by which a cursor knows that it stands nowhere.
   var writes = 0
 

@@ -50,6 +50,28 @@ final class StrictWriter: StrictSnapshot, WriteTransaction {
     }
   }
 
+  func load(
+    _ keyspace: Keyspace,
+    _ body: (_ append: (_ key: RawSpan, _ value: RawSpan) throws -> Void) throws -> Void
+  ) throws {
+    let writer = try beginWrite()
+    lent += 1
+    defer { lent -= 1 }
+    try writer.load(keyspace) { append in
+      try withoutActuallyEscaping(append) { append in
+        try body { key, value in
+          guard lent == 1 else {
+            throw StorageError(.bytesAreLent, "a write while bytes are lent to a closure", path: path)
+          }
+          writes += 1
+          try GuardedMemory.withCopy(of: key) { key in
+            try GuardedMemory.withCopy(of: value) { try append(key, $0) }
+          }
+        }
+      }
+    }
+  }
+
   func delete(_ key: RawSpan, in keyspace: Keyspace) throws -> Bool {
     let writer = try beginWrite()
     return try GuardedMemory.withCopy(of: key) { try writer.delete($0, in: keyspace) }

@@ -1,0 +1,56 @@
+import Storage
+
+/// Copies of entries that are to be inserted together.
+final class LoadedRows {
+  /// Bytes of keys and values that are collected.
+  private static let capacity = 32 << 10
+  private static let maximumCount = KeyspaceStatement.insertMany.rows
+
+  private struct Row {
+    var offset, keyCount, valueCount: Int
+  }
+
+  // Allocated with `allocate`, which `deinit` frees; never grown, so that bytes stay where a statement has them bound.
+  private let bytes: UnsafeMutableRawPointer
+  private let rows: UnsafeMutablePointer<Row>
+  private var used = 0
+  /// How many there are.
+  private(set) var count = 0
+
+  init() {
+    bytes = .allocate(byteCount: Self.capacity, alignment: 8)
+    rows = .allocate(capacity: Self.maximumCount)
+  }
+
+  deinit {
+    bytes.deallocate()
+    rows.deallocate()
+  }
+
+  /// Copies an entry. False when there is no room for it.
+  func add(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Bool {
+    guard count < Self.maximumCount, key.count + value.count <= Self.capacity - used else { return false }
+    if let start = key.baseAddress { (bytes + used).copyMemory(from: start, byteCount: key.count) }
+    if let start = value.baseAddress {
+      (bytes + used + key.count).copyMemory(from: start, byteCount: value.count)
+    }
+    rows[count] = Row(offset: used, keyCount: key.count, valueCount: value.count)
+    used += key.count + value.count
+    count += 1
+    return true
+  }
+
+  func removeAll() {
+    used = 0
+    count = 0
+  }
+
+  /// An entry. Its bytes are valid until `removeAll`.
+  subscript(index: Int) -> (key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
+    let row = rows[index]
+    return (
+      UnsafeRawBufferPointer(start: bytes + row.offset, count: row.keyCount),
+      UnsafeRawBufferPointer(start: bytes + row.offset + row.keyCount, count: row.valueCount)
+    )
+  }
+}
