@@ -16,7 +16,7 @@ struct limit_peer {
 // The settings of that core. (Its `synchronous` is NORMAL; the bench has one level for all.)
 static const char *const settings =
     "PRAGMA busy_timeout=60000; PRAGMA page_size=4096; PRAGMA auto_vacuum=incremental; PRAGMA journal_mode=WAL;"
-    "PRAGMA cache_size=-10240; PRAGMA journal_size_limit=5242880; PRAGMA case_sensitive_like=true;"
+    "PRAGMA journal_size_limit=5242880; PRAGMA case_sensitive_like=true;"
     "PRAGMA synchronous=";
 
 static const char *const schema =
@@ -40,7 +40,8 @@ static limit_peer *open_database(
   }
   database->f = options->functions;
   char pragmas[512];
-  snprintf(pragmas, sizeof pragmas, "%s%s", settings, options->synchronous);
+  snprintf(
+      pragmas, sizeof pragmas, "PRAGMA cache_size=-%zu; %s%s", options->cache_bytes >> 10, settings, options->synchronous);
   TRY(csqlite_open_v2(
           database->f, path, &database->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | flags, NULL),
       path);

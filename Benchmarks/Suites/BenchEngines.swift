@@ -28,9 +28,11 @@ public struct ProbedEngine: Sendable {
   static let key = [UInt8](0..<32)
 
   /// Opens `type` once below `workDirectory` and looks at it.
-  init(_ type: EngineType, durability: Durability, workDirectory: String) throws {
+  init(_ type: EngineType, durability: Durability, cacheBytes: Int? = nil, workDirectory: String) throws {
     self.type = type
-    options = EngineOptions(durability: durability, key: type.encrypts ? ProbedEngine.key : nil)
+    var options = EngineOptions(durability: durability, key: type.encrypts ? ProbedEngine.key : nil)
+    if let cacheBytes { options.cacheBytes = cacheBytes }
+    self.options = options
     let path = "\(workDirectory)/probe-\(UUID().uuidString).\(type.fileExtension)"
     defer {
       for suffix in ["", "-wal", "-shm", "-lock"] {

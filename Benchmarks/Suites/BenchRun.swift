@@ -27,7 +27,7 @@ public struct BenchRun {
     var engines: [String: ProbedEngine] = [:]
     for type in suites.flatMap({ $0.engines(settings) }) where engines[type.name] == nil {
       engines[type.name] = try ProbedEngine(
-        type, durability: settings.durability, workDirectory: directory.path)
+        type, durability: settings.durability, cacheBytes: settings.cacheBytes, workDirectory: directory.path)
     }
     let dataset = suites.contains { $0.usesDataset } ? try loadDataset() : nil
     let fixtures = Fixtures(in: directory.path)
@@ -48,7 +48,7 @@ public struct BenchRun {
     }
     var descriptions = engines.mapValues(description)
     for peer in suites.flatMap(\.peers) {
-      descriptions[peer.name] = try peer.description(settings.durability)
+      descriptions[peer.name] = try peer.description(settings)
     }
     return ResultsFile(
       touchstone: version, started: started, machine: .current(directory: directory.path),

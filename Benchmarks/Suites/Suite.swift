@@ -89,6 +89,9 @@ public struct BenchSettings: Sendable {
   public var rates = [2_000, 8_000]
   /// The greatest number of documents of the suite `scale`. Nil: `documents`, or 100,000.
   public var scaleDocuments: Int?
+  /// What the engines' caches of pages may hold in the suites `travel` and `engine`, in bytes. Nil: 16 MiB, and 10 MiB for
+  /// the peer of `travel`, as the original has it.
+  public var cacheBytes: Int?
   /// A slowdown of all workloads, to try a gate.
   public var plantedDelay: PlantedDelay?
   /// Only these workloads. Nil: all of the suite.
@@ -121,12 +124,12 @@ extension Suite {
   public struct Peer: Sendable {
     /// What stands in the place of an engine's name.
     public let name: String
-    /// What it is at a durability.
-    public let description: @Sendable (Durability) throws -> ResultsFile.EngineDescription
+    /// What it is with the settings of a run.
+    public let description: @Sendable (BenchSettings) throws -> ResultsFile.EngineDescription
 
     /// A peer; see the properties.
     public init(
-      name: String, description: @escaping @Sendable (Durability) throws -> ResultsFile.EngineDescription
+      name: String, description: @escaping @Sendable (BenchSettings) throws -> ResultsFile.EngineDescription
     ) {
       self.name = name
       self.description = description

@@ -177,6 +177,8 @@ typedef struct limit_peer_options {
   const CSQLiteFunctions *functions;
   // The value of `PRAGMA synchronous`.
   const char *synchronous;
+  // What the cache of pages may hold.
+  size_t cache_bytes;
 } limit_peer_options;
 
 // A document to be saved: `text` is parsed and digested as that of a `limit_step`, the others are the row's columns.

@@ -62,7 +62,8 @@ final class TravelData: Sendable {
   func options(_ engine: ProbedEngine) throws -> DatabaseOptions {
     DatabaseOptions(
       engine: EngineName(rawValue: engine.type.name), durability: context.settings.durability,
-      key: try engine.options.key.map { try UserKey.raw($0) }, compaction: .off)
+      key: try engine.options.key.map { try UserKey.raw($0) }, compaction: .off,
+      cacheBytes: engine.options.cacheBytes)
   }
 
   func open(_ engine: ProbedEngine, in directory: String) throws -> Database {

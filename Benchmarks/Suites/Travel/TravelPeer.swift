@@ -22,18 +22,21 @@ struct TravelPeer: Sendable {
     documents = Documents(data)
   }
 
-  /// Whether it has the workload: its file is never compacted.
-  static func runs(_ kind: TravelWorkload) -> Bool { kind != .compact }
+  /// Whether it has the workload: its file is never compacted, and it has one connection.
+  static func runs(_ kind: TravelWorkload) -> Bool { kind != .compact && kind != .insertThreads }
 
-  static func description(_ durability: Durability) throws -> ResultsFile.EngineDescription {
+  static func description(_ settings: BenchSettings) throws -> ResultsFile.EngineDescription {
     let library = try Library.load(Library.sqlitePath)
     return .init(
       library: "SQLite \(library.version), bare C, tables as Couchbase Lite's",
       settings: [
-        "durability": durability.rawValue, "synchronous": synchronous(durability), "cache_size": "-10240",
+        "durability": settings.durability.rawValue, "synchronous": synchronous(settings.durability),
+        "cache_size": "-\(cacheBytes(settings) >> 10)",
         "page_size": "4096", "journal_mode": "wal",
       ])
   }
+
+  fileprivate static func cacheBytes(_ settings: BenchSettings) -> Int { settings.cacheBytes ?? 10 << 20 }
 
   fileprivate static func synchronous(_ durability: Durability) -> String {
     switch durability {
@@ -50,7 +53,7 @@ struct TravelPeer: Sendable {
     let path = directory + "/peer.sqlite"
     let fileBytes = { try TrialDirectory.fileBytes(in: directory) }
     if kind == .reopen { return Trial(run: { .seconds(try reopen(path).seconds) }, fileBytes: fileBytes) }
-    let database = try PeerDatabase(path, context.settings.durability, creates: kind.start == .empty)
+    let database = try PeerDatabase(path, context.settings, creates: kind.start == .empty)
     return Trial(
       run: { .seconds(try run(kind, database)) }, fileBytes: fileBytes,
       finish: { withExtendedLifetime(database) {} })
@@ -75,13 +78,13 @@ struct TravelPeer: Sendable {
         seconds += outcome.seconds
       }
       return seconds
-    case .reopen, .compact: preconditionFailure("\(kind.rawValue) has no run on an open peer")
+    case .insertThreads, .reopen, .compact: preconditionFailure("\(kind.rawValue) has no run on an open peer")
     }
   }
 
   private func reopen(_ path: String) throws -> limit_outcome {
     let outcome = try PeerDatabase.reopen(
-      path, context.settings.durability, documents.insert[0].key, times: TravelWorkload.opens)
+      path, context.settings, documents.insert[0].key, times: TravelWorkload.opens)
     try RunMismatch.check(Int(outcome.count), TravelWorkload.opens)
     return outcome
   }
@@ -90,7 +93,7 @@ struct TravelPeer: Sendable {
   private func directory(_ start: TravelWorkload.Start, _ trial: TrialContext) throws -> String {
     guard start != .empty else { return trial.directory }
     let fixture = try context.fixtures.directory("travel peer loaded") { directory in
-      let database = try PeerDatabase(directory + "/peer.sqlite", context.settings.durability, creates: true)
+      let database = try PeerDatabase(directory + "/peer.sqlite", context.settings, creates: true)
       _ = try database.save(documents.insert, batch: 0)
     }
     if start == .shared { return fixture }
@@ -149,9 +152,9 @@ struct TravelPeer: Sendable {
 private final class PeerDatabase {
   private let handle: OpaquePointer
 
-  init(_ path: String, _ durability: Durability, creates: Bool) throws {
+  init(_ path: String, _ settings: BenchSettings, creates: Bool) throws {
     var outcome = limit_outcome()
-    let opened = try PeerDatabase.withOptions(durability) { limit_peer_open(path, $0, creates, &outcome) }
+    let opened = try PeerDatabase.withOptions(settings) { limit_peer_open(path, $0, creates, &outcome) }
     guard let opened else { throw LimitDatabase.failure(outcome) }
     handle = opened
   }
@@ -159,11 +162,12 @@ private final class PeerDatabase {
   deinit { limit_peer_close(handle) }
 
   private static func withOptions<Result>(
-    _ durability: Durability, _ body: (UnsafePointer<limit_peer_options>) throws -> Result
+    _ settings: BenchSettings, _ body: (UnsafePointer<limit_peer_options>) throws -> Result
   ) throws -> Result {
     let library = try Library.load(Library.sqlitePath)
-    return try TravelPeer.synchronous(durability).withCString { synchronous in
-      var options = limit_peer_options(functions: library.functions, synchronous: synchronous)
+    return try TravelPeer.synchronous(settings.durability).withCString { synchronous in
+      var options = limit_peer_options(
+        functions: library.functions, synchronous: synchronous, cache_bytes: TravelPeer.cacheBytes(settings))
       return try body(&options)
     }
   }
@@ -179,11 +183,11 @@ private final class PeerDatabase {
 
   func scan() throws -> limit_outcome { try LimitDatabase.run { limit_peer_scan(handle, &$0) } }
 
-  static func reopen(_ path: String, _ durability: Durability, _ key: limit_bytes, times: Int) throws
+  static func reopen(_ path: String, _ settings: BenchSettings, _ key: limit_bytes, times: Int) throws
     -> limit_outcome
   {
     try LimitDatabase.run { outcome in
-      try withOptions(durability) { limit_peer_reopen(path, $0, key, times, &outcome) }
+      try withOptions(settings) { limit_peer_reopen(path, $0, key, times, &outcome) }
     }
   }
 }

@@ -20,9 +20,12 @@ struct TravelRow: Sendable {
   func workload() -> Workload {
     Workload(
       suite: "travel", name: kind.rawValue, summary: kind.summary, operations: operations,
-      limit: .init(
-        name: { engine in (try? context.engine(engine))?.limitName },
-        prepare: limitTrial),
+      runsThreads: kind == .insertThreads,
+      limit: kind == .insertThreads
+        ? nil
+        : .init(
+          name: { engine in (try? context.engine(engine))?.limitName },
+          prepare: limitTrial),
       runs: { engine in engine != TravelPeer.name || TravelPeer.runs(kind) }
     ) { trial in
       trial.engine == TravelPeer.name ? try peer.trial(kind, trial) : try documentsTrial(trial)
@@ -32,7 +35,7 @@ struct TravelRow: Sendable {
   private var operations: Int {
     switch kind {
     case .insertBatch, .update, .syncApply, .delete, .compact: data.ids.count
-    case .insertSingle: data.singles.count
+    case .insertSingle, .insertThreads: data.singles.count
     case .read: data.reads.count
     case .scan: data.ids.count * TravelWorkload.scans
     case .reopen: TravelWorkload.opens
@@ -53,6 +56,11 @@ struct TravelRow: Sendable {
         }, fileBytes: fileBytes)
     }
     let database = try data.open(engine, in: directory)
+    if kind == .insertThreads {
+      return Trial(
+        run: { .seconds(try insertByThreads(database)) }, fileBytes: fileBytes,
+        finish: { try database.close() })
+    }
     let bytes = kind == .insertBatch ? data.bytes : 0
     return Trial(
       run: {
@@ -76,8 +84,20 @@ struct TravelRow: Sendable {
       }
     case .delete: try database.inBatch { for id in data.ids { try database.delete(id) } }
     case .compact: try database.compact()
-    case .reopen: break
+    case .insertThreads, .reopen: break
     }
+  }
+
+  private func insertByThreads(_ database: Database) throws -> Double {
+    let (data, threads) = (data, TravelWorkload.threads)
+    let seconds = try ThreadGroup.run(threads) { thread in
+      for index in stride(from: thread, to: data.singles.count, by: threads) {
+        let number = data.singles[index]
+        try database.save(data.ids[number], json: data.dataset.json(number))
+      }
+    }
+    try RunMismatch.check(try database.documentCount, data.singles.count)
+    return seconds
   }
 
   private func read(_ database: Database) throws {
@@ -171,7 +191,7 @@ struct TravelRow: Sendable {
         seconds += outcome.seconds
       }
       return seconds
-    case .compact, .reopen: preconditionFailure("\(kind.rawValue) has no replay")
+    case .insertThreads, .compact, .reopen: preconditionFailure("\(kind.rawValue) has no replay")
     }
   }
 

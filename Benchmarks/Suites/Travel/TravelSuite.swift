@@ -24,6 +24,7 @@ extension Suite {
 enum TravelWorkload: String, CaseIterable {
   case insertBatch = "insert-batch"
   case insertSingle = "insert-single"
+  case insertThreads = "insert-threads"
   case read
   case update
   case scan
@@ -33,6 +34,7 @@ enum TravelWorkload: String, CaseIterable {
   case reopen
 
   static let pulledBatch = 200
+  static let threads = 16
   static let scans = 10
   static let opens = 20
 
@@ -40,6 +42,7 @@ enum TravelWorkload: String, CaseIterable {
     switch self {
     case .insertBatch: "all documents in one transaction"
     case .insertSingle: "2,000 documents, a transaction each"
+    case .insertThreads: "the same by 16 threads, whose commits share a sync when they wait for one"
     case .read: "documents at random, a snapshot and one property of each"
     case .update: "every document once, in one transaction"
     case .scan: "one property of every document, in the engine's order"
@@ -72,7 +75,7 @@ enum TravelWorkload: String, CaseIterable {
 
   var start: Start {
     switch self {
-    case .insertBatch, .insertSingle, .syncApply: .empty
+    case .insertBatch, .insertSingle, .insertThreads, .syncApply: .empty
     case .update, .delete: .copy
     case .read, .scan, .reopen: .shared
     case .compact: .updated

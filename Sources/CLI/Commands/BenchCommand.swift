@@ -45,6 +45,8 @@ struct BenchCommand: Subcommand {
     "keys", "N", in: 200...100_000_000, "Keys of the engine suite (100,000)")
   private static let commits = Option(
     "commits", "N", in: 16...1_000_000, "Single commits of the engine suite (1,000)")
+  private static let cache = Option(
+    "cache-mib", "N", in: 1...65_536, "The engines' caches of pages, in the suites travel and engine (16)")
   private static let threads = Option(
     "threads", "A,B", "Numbers of threads of the suite ycsb (1,2)"
   ) { try numbers($0, in: 1...64) }
@@ -74,7 +76,8 @@ struct BenchCommand: Subcommand {
     positionals: [suites],
     options: [
       list, engines, dataset, documents, durability, samples, precision, budget, seed, keys, commits,
-      threads, rates, scaleDocuments, only, instructions, allocations, delay, delayCounts, runLog, directory,
+      cache, threads, rates, scaleDocuments, only, instructions, allocations, delay, delayCounts, runLog,
+      directory,
       output,
     ],
     examples: [
@@ -115,6 +118,7 @@ struct BenchCommand: Subcommand {
     if let seed = try arguments.value(Self.seed) { settings.seed = UInt64(seed) }
     if let keys = try arguments.value(Self.keys) { settings.keys = keys }
     if let commits = try arguments.value(Self.commits) { settings.commits = commits }
+    settings.cacheBytes = try arguments.value(Self.cache).map { $0 << 20 }
     if let threads = try arguments.value(Self.threads) { settings.threads = threads }
     if let rates = try arguments.value(Self.rates) { settings.rates = rates }
     settings.scaleDocuments = try arguments.value(Self.scaleDocuments)
