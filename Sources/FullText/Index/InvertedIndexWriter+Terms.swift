@@ -52,11 +52,11 @@ private final class TermSession {
   private var pageHasChanged = false
 
   // What the page becomes.
-  private var gathered: [Gathered] = []
+  @exclusivity(unchecked) private var gathered: [Gathered] = []
   @exclusivity(unchecked) private var termBytes = GrowingBytes(capacity: 4_096)
   @exclusivity(unchecked) private var inlineBytes = GrowingBytes(capacity: 4_096)
 
-  private var changes: [Change] = []
+  @exclusivity(unchecked) private var changes: [Change] = []
   @exclusivity(unchecked) private var encoder: PostingEncoder
   @exclusivity(unchecked) private var block = PageCopy()
   @exclusivity(unchecked) private var encoded = GrowingBytes(capacity: 2_048)

@@ -17,15 +17,15 @@ public final class InvertedIndexWriter {
   }
 
   let keyspaces: InvertedIndexKeyspaces
-  var state: InvertedIndexState
+  @exclusivity(unchecked) var state: InvertedIndexState
   let pending = PendingPostings()
-  var documents: [DocumentChange] = []
+  @exclusivity(unchecked) var documents: [DocumentChange] = []
   private let analyzer: TextAnalyzer
   private var touched: Set<[UInt8]> = []
   /// Nothing is in the index yet: what comes in order is appended.
   var isFresh: Bool
   /// Memory for tokens, in bytes, after which they are written.
-  public var memoryLimit = 128 << 20
+  @exclusivity(unchecked) public var memoryLimit = 128 << 20
 
   private init(
     _ keyspaces: InvertedIndexKeyspaces, _ state: InvertedIndexState, _ analyzer: TextAnalyzer,
