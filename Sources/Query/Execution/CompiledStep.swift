@@ -84,6 +84,7 @@ final class CompiledHashJoin: @unchecked Sendable {
 final class CompiledIndexAccess: @unchecked Sendable {
   let index: PlannedIndex
   let ranges: [[CompiledCondition]]
+  let keyRanges: IndexRanges
   let direction: ScanDirection
   /// For each expression the slot it goes to, -1 for none.
   let slots: [Int]
@@ -113,6 +114,7 @@ final class CompiledIndexAccess: @unchecked Sendable {
   ) throws(QueryError) {
     index = access.index
     ranges = try CompiledCondition.compile(access.ranges, program, scope)
+    keyRanges = IndexRanges(ranges)
     direction = access.direction
     isCovering = access.isCovering
     readsValues = access.isCovering || !access.entryFilter.isEmpty
@@ -143,6 +145,16 @@ enum CompiledCondition {
   struct Bound {
     var value: CompiledExpression
     var isInclusive: Bool
+  }
+
+  /// Whether its values are the same in each run.
+  var isConstant: Bool {
+    switch self {
+    case .equal(let value), .anyOf(let value), .like(let value): value.constant != nil
+    case .range(let lower, let upper):
+      [lower, upper].allSatisfy { $0.map { $0.value.constant != nil } ?? true }
+    case .isNull, .isMissing, .isValued, .isThere: true
+    }
   }
 
   static func compile(

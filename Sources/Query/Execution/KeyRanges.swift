@@ -56,6 +56,33 @@ struct ByteRange {
   }
 }
 
+/// The ranges of index keys that lists of conditions are met in, and what all of those begin with. Where all values are
+/// constants they are made by the first run.
+final class IndexRanges: Sendable {
+  struct Made: Sendable {
+    let ranges: [ByteRange]
+    /// As `KeyRanges.sharedPrefix` says.
+    let prefix: (bytes: [UInt8], count: Int)
+  }
+
+  private let areConstant: Bool
+  private let known = Lock<Made?>(nil)
+
+  init(_ lists: [[CompiledCondition]]) {
+    areConstant = lists.allSatisfy { $0.allSatisfy(\.isConstant) }
+  }
+
+  /// Those of `lists`, with the values as they are now. Throws as `KeyRanges.ofIndex` does.
+  func made(of lists: [[CompiledCondition]], _ context: EvaluationContext) throws -> Made {
+    if areConstant, let known = known.withLock({ $0 }) { return known }
+    let ranges = KeyRanges(context: context)
+    let made = Made(ranges: try ranges.ofIndex(lists), prefix: ranges.sharedPrefix(lists))
+    try context.check()
+    if areConstant { known.withLock { $0 = made } }
+    return made
+  }
+}
+
 /// Makes ranges of conditions, with the values as they are now.
 struct KeyRanges {
   let context: EvaluationContext

@@ -9,10 +9,8 @@ extension QueryExecution {
   ) throws -> Bool {
     let reader = try reader(of: access)
     let isBackward = access.direction == .backward
-    let keyRanges = KeyRanges(context: context)
-    var ranges = try keyRanges.ofIndex(access.ranges)
-    let prefix = keyRanges.sharedPrefix(access.ranges)
-    try context.check()
+    let made = try access.keyRanges.made(of: access.ranges, context)
+    var (ranges, prefix) = (made.ranges, made.prefix)
     if isBackward { ranges.reverse() }
     // A document has several entries in an array index.
     let seen = access.index.unnest == nil ? nil : IdentifierSet(context.budget, .unnest)
@@ -183,7 +181,7 @@ extension QueryExecution {
     of access: CompiledIndexAccess, _ body: (UnsafeRawBufferPointer) throws -> Bool
   ) throws {
     let reader = try reader(of: access)
-    for range in try KeyRanges(context: context).ofIndex(access.ranges) {
+    for range in try access.keyRanges.made(of: access.ranges, context).ranges {
       var goesOn = true
       try snapshot.withoutWrites {
         try reader.scan(from: range.lowerEdge, to: range.upperEdge) { entry in
