@@ -31,6 +31,13 @@ import Touchstone
     // Nor is the other bound of a BETWEEN one for an index.
     caseless + "query SELECT d.s AS c0 FROM _ AS d WHERE d.s BETWEEN ('a' COLLATE NOCASE) AND 'B'",
     caseless + "query SELECT d.s AS c0 FROM _ AS d WHERE d.s BETWEEN 'A' AND ('b' COLLATE NOCASE)",
+    // A row of an outer join that a covering index answers alone has a match.
+    """
+    save {"id":"d1","body":{}}
+    save {"id":"d2","body":{"a":"b"}}
+    index {"name":"i","on":["a","b"]}
+    query SELECT e.a AS c0 FROM _ AS d LEFT OUTER JOIN _ AS e ON e.a = d.a
+    """,
   ]
 
   @Test("cases that were wrong are right", arguments: cases) func found(_ text: String) throws {

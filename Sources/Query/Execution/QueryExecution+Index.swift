@@ -71,8 +71,10 @@ extension QueryExecution {
         }
       }
 
-      // An index that has all that is asked, and nothing between its entries and the results.
-      if isCovering, entryFilter == nil, filter == nil, number + 1 == compiled.steps.count,
+      // An index that has all that is asked, and nothing between its entries and the results, as an outer join is: that has to
+      // be told of each row.
+      if isCovering, entryFilter == nil, filter == nil, step.kind != .leftOuter,
+        number + 1 == compiled.steps.count,
         let (storage, slots) = (sink as? ProjectingSink)?.direct,
         let targets = reading.columns(of: slots, in: arena)
       {
