@@ -46,7 +46,7 @@ extension PageCheck {
     guard depth <= Self.maximumDepth else { return report("\(name) has an impossible depth of \(depth)") }
     let isLeaf = level == depth
     guard load(page, isLeaf ? PageFlags.leaf : PageFlags.branch, name, bytes),
-      let nodes = nodes(of: page, UnsafeRawBufferPointer(bytes), name)
+      let nodes = nodes(of: page, isLeaf: isLeaf, UnsafeRawBufferPointer(bytes), name)
     else { return }
     for node in nodes.reversed() where search.goesOn {
       if !isLeaf {

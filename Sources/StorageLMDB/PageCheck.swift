@@ -176,7 +176,9 @@ struct PageCheck {
     let isLeaf = level == walk.depth
     guard load(page, isLeaf ? PageFlags.leaf : PageFlags.branch, walk.name, bytes) else { return }
     guard used.insert(page) else { return report("\(walk.name): page \(page) is used twice") }
-    guard let nodes = nodes(of: page, UnsafeRawBufferPointer(bytes), walk.name) else { return }
+    guard let nodes = nodes(of: page, isLeaf: isLeaf, UnsafeRawBufferPointer(bytes), walk.name) else {
+      return
+    }
     if isLeaf {
       walk.totals.leafPages += 1
       for node in nodes { check(leafNode: node, UnsafeRawBufferPointer(bytes), page, &walk, lower, upper) }
@@ -214,9 +216,17 @@ struct PageCheck {
     let child: UInt64
     /// Past the key.
     var end: Int { offset + 8 + keyBytes }
+
+    /// What it takes of a page: an even number.
+    func storedBytes(isLeaf: Bool) -> Int {
+      let value = !isLeaf ? 0 : flags & NodeFlags.overflow != 0 ? 8 : valueBytes
+      return (8 + keyBytes + value + 1) & ~1
+    }
   }
 
-  mutating func nodes(of page: UInt64, _ bytes: UnsafeRawBufferPointer, _ name: String) -> [Node]? {
+  mutating func nodes(
+    of page: UInt64, isLeaf: Bool, _ bytes: UnsafeRawBufferPointer, _ name: String
+  ) -> [Node]? {
     let lower = Int(bytes.loadUnaligned(fromByteOffset: 12, as: UInt16.self))
     let upper = Int(bytes.loadUnaligned(fromByteOffset: 14, as: UInt16.self))
     guard lower > 16, lower % 2 == 0, lower <= upper, upper <= bytes.count else {
@@ -225,6 +235,7 @@ struct PageCheck {
     }
     var nodes: [Node] = []
     nodes.reserveCapacity((lower - 16) / 2)
+    var used = 0
     for position in stride(from: 16, to: lower, by: 2) {
       let offset = Int(bytes.loadUnaligned(fromByteOffset: position, as: UInt16.self))
       guard offset >= upper, offset % 2 == 0, offset + 8 <= bytes.count else {
@@ -233,10 +244,16 @@ struct PageCheck {
       }
       let low = bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self)
       let flags = bytes.loadUnaligned(fromByteOffset: offset + 4, as: UInt16.self)
-      nodes.append(
-        Node(
-          offset: offset, keyBytes: Int(bytes.loadUnaligned(fromByteOffset: offset + 6, as: UInt16.self)),
-          flags: flags, valueBytes: Int(low), child: UInt64(low) | UInt64(flags) << 32))
+      let node = Node(
+        offset: offset, keyBytes: Int(bytes.loadUnaligned(fromByteOffset: offset + 6, as: UInt16.self)),
+        flags: flags, valueBytes: Int(low), child: UInt64(low) | UInt64(flags) << 32)
+      nodes.append(node)
+      used += node.storedBytes(isLeaf: isLeaf)
+    }
+    // Nodes lie one after the other up to the page's end: LMDB moves by their lengths when it removes one.
+    guard used == bytes.count - upper else {
+      report("\(name): page \(page) has nodes of \(used) bytes in \(bytes.count - upper)")
+      return nil
     }
     return nodes
   }
@@ -252,8 +269,18 @@ struct PageCheck {
     }
     walk.totals.entries += 1
     let key = [UInt8](bytes[(node.offset + 8)..<node.end])
-    if walk.kind == .freeList, key.count != 8 {
-      return report("\(walk.name): page \(page) has a key of \(key.count) bytes")
+    if walk.kind == .freeList {
+      guard key.count == 8 else {
+        return report("\(walk.name): page \(page) has a key of \(key.count) bytes")
+      }
+      // The transaction that freed the pages.
+      let number = key.withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) }
+      guard number >= 1, number <= meta.transaction else {
+        return report("\(walk.name): page \(page) has a record of transaction \(number)")
+      }
+      guard node.valueBytes % 8 == 0 else {
+        return report("\(walk.name): page \(page) has a record of \(node.valueBytes) bytes")
+      }
     }
     if let previous = walk.previous, !isOrdered(previous, key, walk.kind, orEqual: false) {
       report("\(walk.name): page \(page) has keys out of order")

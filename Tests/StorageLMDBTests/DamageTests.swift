@@ -159,6 +159,43 @@ struct LMDBDamageTests {
     #expect(found > opened / 4, "\(found) of \(opened)")
   }
 
+  /// Changes the first leaf of the free list, of which `change` gets the offsets of two nodes, and looks whether the check
+  /// finds that: LMDB ends the process at a later write.
+  private func expectFound(_ change: (inout [UInt8], _ first: Int, _ second: Int) -> Void) throws {
+    var file = try make()
+    func number(_ offset: Int, _ bytes: Int) -> Int {
+      (0..<bytes).reduce(0) { $0 | Int(file[offset + $1]) << (8 * $1) }
+    }
+    let transaction = 16 + 128
+    let meta = number(transaction, 8) > number(4096 + transaction, 8) ? 0 : 4096
+    let record = meta + 16 + 24
+    var page = number(record + 40, 8)
+    for _ in 1..<max(1, number(record + 6, 2)) { page = number(page * 4096 + number(page * 4096 + 16, 2), 6) }
+    try #require(number(page * 4096 + 12, 2) >= 20, "the free list has two records")
+    let nodes = [16, 18].map { page * 4096 + number(page * 4096 + $0, 2) }
+    change(&file, nodes[0], nodes[1])
+    do {
+      let engine = try open(write(file), .openExisting)
+      #expect(try engine.checkIntegrity() != [])
+      try engine.close()
+    } catch let error as StorageError {
+      #expect(error.code == .damaged)
+    }
+  }
+
+  @Test func freePagesOfATransactionThatWasNeverAreFound() throws {
+    let keyOffset = 8
+    try expectFound { file, first, _ in for index in 0..<8 { file[first + keyOffset + index] = 0 } }
+    try expectFound { file, _, second in file[second + keyOffset + 4] = 1 }
+  }
+
+  @Test func nodesThatOverlapAreFound() throws {
+    try expectFound { file, first, _ in file[first] &+= 8 }
+    try expectFound { file, first, _ in file[first] &-= 8 }
+    // An odd number of bytes of page numbers.
+    try expectFound { file, first, _ in file[first] &+= 1 }
+  }
+
   @Test func aNameOfADamagedPageIsToldOnOneLine() {
     #expect(PageCheck.describe(bytes("index.1")) == "keyspace index.1")
     #expect(PageCheck.describe(bytes("a\n\0b")) == #"keyspace "a\n\0b""#)
