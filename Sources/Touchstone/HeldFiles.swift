@@ -26,11 +26,27 @@ final class HeldFiles: Sendable {
     let device: UInt64
     let number: UInt64
   }
-  private let files = Lock<[File: Held]>([:])
+  private struct State {
+    var files: [File: Held] = [:]
+    /// Calls of `using` that haven't returned.
+    var users = 0
+    var isClosed = false
+  }
+  private let state = Lock(State())
+
+  /// Calls `body`, which may keep files until it returns. Throws `closed` when the engine is closed, or is being closed.
+  func using<Result>(_ body: () throws -> Result) throws -> Result {
+    try state.withLock { state in
+      guard !state.isClosed else { throw DatabaseError(.closed, "the database is closed") }
+      state.users += 1
+    }
+    defer { state.withLock { $0.users -= 1 } }
+    return try body()
+  }
 
   /// The regular file at `path`; nil when there is no such file.
   func file(at path: String) throws -> Held? {
-    try files.withLock { files in
+    try state.withLock { state in
       // By its number first: another descriptor of the same file would have to be kept as well.
       var status = stat()
       guard lstat(path, &status) == 0 else {
@@ -38,7 +54,7 @@ final class HeldFiles: Sendable {
         return nil
       }
       guard status.st_mode & S_IFMT == S_IFREG else { return nil }
-      if let known = files[File(device: UInt64(status.st_dev), number: UInt64(status.st_ino))] {
+      if let known = state.files[File(device: UInt64(status.st_dev), number: UInt64(status.st_ino))] {
         return known
       }
       let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
@@ -49,7 +65,7 @@ final class HeldFiles: Sendable {
       // It may be another file by now; whatever it is, it stays open.
       _ = fstat(descriptor, &status)
       let held = Held(descriptor)
-      files[File(device: UInt64(status.st_dev), number: UInt64(status.st_ino))] = held
+      state.files[File(device: UInt64(status.st_dev), number: UInt64(status.st_ino))] = held
       return held
     }
   }
@@ -57,9 +73,20 @@ final class HeldFiles: Sendable {
   /// Gives up files that have been removed, whose room the disk keeps until then. Nobody can open them any more, so the
   /// locks on them keep nobody out.
   func giveUpRemoved() {
-    files.withLock { files in files = files.filter { !$0.value.isRemoved } }
+    state.withLock { state in state.files = state.files.filter { !$0.value.isRemoved } }
   }
 
-  /// Gives all up, when the engine is closed.
-  func giveUpAll() { files.withLock { $0 = [:] } }
+  /// Closes the engine by `body`, and gives all files up. Throws `inUse` while somebody may keep some: an engine that is
+  /// opened next would lose its locks when they are closed. Nothing has changed when it throws.
+  func closing(_ body: () throws -> Void) throws {
+    try state.withLock { state in
+      guard state.users == 0 else { throw DatabaseError(.inUse, "the database is being checked") }
+      state.isClosed = true
+    }
+    do { try body() } catch {
+      state.withLock { $0.isClosed = false }
+      throw error
+    }
+    state.withLock { $0.files = [:] }
+  }
 }

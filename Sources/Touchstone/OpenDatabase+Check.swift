@@ -14,7 +14,9 @@ extension OpenDatabase {
       }
       try files.run(check, store)
     }
-    return try store.check(
-      deep: deep, limit: limit, others: [(PlaintextCheck.subject, search)], progress: progress)
+    return try heldFiles.using {
+      try store.check(
+        deep: deep, limit: limit, others: [(PlaintextCheck.subject, search)], progress: progress)
+    }
   }
 }

@@ -114,8 +114,7 @@ final class OpenDatabase: Sendable {
   /// Closes the engine, and all that works on its files; nothing has changed when the engine can't be closed. The caller
   /// holds `maintenance` and the path's lock, and does the rest: gives up the directory's lock, forgets this object.
   func closeFiles() throws {
-    try store.closing { try store.engine.close() }
-    heldFiles.giveUpAll()
+    try heldFiles.closing { try store.closing { try store.engine.close() } }
     upkeep?.close()
     store.blobs?.discardUnsaved()
     opens = 0

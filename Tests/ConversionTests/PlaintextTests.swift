@@ -266,6 +266,33 @@ import Testing
     }
   }
 
+  @Test(
+    "a database isn't closed under a deep check, whose files the next engine would lock", arguments: engines)
+  func closingUnderACheck(_ engine: EngineName) throws {
+    try withEncrypted(engine) { database, _ in
+      var hasCompacted = false
+      let codes = Lock<[DatabaseError.Code?]>([])
+      _ = try database.check(
+        deep: true,
+        progress: { _ in
+          guard !hasCompacted else { return }
+          hasCompacted = true
+          try? database.compact()
+        },
+        onFile: { _ in
+          codes.withLock { codes in
+            guard codes.isEmpty else { return }
+            do {
+              try database.close()
+              codes.append(nil)
+            } catch { codes.append((error as? DatabaseError)?.code) }
+          }
+        })
+      #expect(codes.withLock { $0 } == [.inUse])
+      #expect(try faults(database) == [])
+    }
+  }
+
   @Test("what a compaction removes is given up, also when a check has read it", arguments: engines)
   func removedFiles(_ engine: EngineName) throws {
     try withEncrypted(engine) { database, path in
