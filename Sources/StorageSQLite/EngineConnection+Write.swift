@@ -58,28 +58,48 @@ extension EngineConnection {
         try key.withUnsafeBytes { key in
           try value.withUnsafeBytes { value in
             guard state.pointee.lent == 1 else { throw lentBytes("a write") }
-            if state.pointee.isLost { throw lostTransaction() }
+            if let failure = rows.failure { throw failure }
             if try leavesGap(key, value, slot) {
               try write(rows, slot)
               try count(before: slot)
             }
             if !rows.add(key, value) {
               try write(rows, slot)
-              if !rows.add(key, value) { try insertAppended(slot, key, value) }
+              if !rows.add(key, value) {
+                do { try insertAppended(slot, key, value) } catch {
+                  rows.failure = error
+                  throw error
+                }
+              }
             }
             noteLast(key, slot)
           }
         }
       }
+      // The body may have gone on.
+      if let failure = rows.failure { throw failure }
       try write(rows, slot)
+      if !rows.wasUsed, try Catalog.shape(of: keyspace.number, in: connection, path) != keyspace.shape {
+        throw noSuchKeyspace(keyspace)
+      }
     } catch {
       slot.pointee.lastKeyCount = -1
       throw error
     }
   }
 
-  /// Writes what has been collected, in as few statements as there are for it.
+  /// Writes what has been collected, in as few statements as there are for it. After a failure nothing more is written: some
+  /// of the rows may be there, and the library may have ended the transaction.
   private func write(_ rows: LoadedRows, _ slot: Slot) throws {
+    do { try writeAll(rows, slot) } catch {
+      rows.failure = error
+      throw error
+    }
+    rows.removeAll()
+  }
+
+  private func writeAll(_ rows: LoadedRows, _ slot: Slot) throws {
+    if state.pointee.isLost { throw lostTransaction() }
     state.pointee.writes &+= 1
     var next = 0
     while next < rows.count {
@@ -97,7 +117,6 @@ extension EngineConnection {
       try finishAppending(statement, slot, rows: which.rows)
       next += which.rows
     }
-    rows.removeAll()
   }
 
   /// Checks that an entry can be appended. Whether it is one of a sequence that leaves a gap behind the last, so that the

@@ -16,6 +16,10 @@ final class LoadedRows {
   private var used = 0
   /// How many there are.
   private(set) var count = 0
+  /// Whether there was any.
+  private(set) var wasUsed = false
+  /// What writing them failed with.
+  var failure: (any Error)?
 
   init() {
     bytes = .allocate(byteCount: Self.capacity, alignment: 8)
@@ -29,6 +33,7 @@ final class LoadedRows {
 
   /// Copies an entry. False when there is no room for it.
   func add(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Bool {
+    wasUsed = true
     guard count < Self.maximumCount, key.count + value.count <= Self.capacity - used else { return false }
     if let start = key.baseAddress { (bytes + used).copyMemory(from: start, byteCount: key.count) }
     if let start = value.baseAddress {

@@ -29,6 +29,7 @@ public enum ConformanceChild {
       case "commit": try child.commit()
       case "increment": try child.increment()
       case "fill": try child.fill()
+      case "load-full": try child.loadOnFullDisk()
       case "nobody": try child.readAsNobody()
       case "snapshots": try child.openSnapshots()
       case "keep": try child.keepLentPointer()

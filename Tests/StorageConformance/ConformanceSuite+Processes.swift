@@ -72,6 +72,13 @@ extension ConformanceSuite {
       }
     },
 
+    Behaviour("a load whose body goes on after a full disk leaves nothing", needs: [.child]) { suite in
+      try expectEqual(suite.runChild("load-full", [suite.path("loaded")]).last, "done", "what the child says")
+      try suite.withEngine("loaded") { engine in
+        try expectEqual(engine.maintenance.checkIntegrity(), [], "faults")
+      }
+    },
+
     Behaviour("a directory that can't be written serves readers of another user", needs: [.child]) { suite in
       let path = suite.path("main")
       let content = try suite.withEngine { try suite.fill($0) }

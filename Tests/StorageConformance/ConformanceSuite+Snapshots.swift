@@ -244,6 +244,7 @@ extension ConformanceSuite {
       try expectError(.noSuchKeyspace, from: "put") { try transaction.put(key, [], in: keyspace) }
       try expectError(.noSuchKeyspace, from: "insert") { _ = try transaction.insert(key, [], in: keyspace) }
       try expectError(.noSuchKeyspace, from: "append") { try transaction.append(key, [], in: keyspace) }
+      try expectError(.noSuchKeyspace, from: "load of nothing") { try transaction.load(keyspace) { _ in } }
       try expectError(.noSuchKeyspace, from: "delete") { try transaction.delete(key, in: keyspace) }
       try expectError(.noSuchKeyspace, from: "deleteRange") {
         _ = try transaction.deleteRange(.all, in: keyspace)

@@ -216,6 +216,7 @@ final class MemoryWriter: MemorySnapshot, WriteTransaction {
     _ body: (_ append: (_ key: RawSpan, _ value: RawSpan) throws -> Void) throws -> Void
   ) throws {
     try beginWrite()
+    _ = try records(of: keyspace)
     lent += 1
     defer { lent -= 1 }
     try body { key, value in

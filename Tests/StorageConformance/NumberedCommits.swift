@@ -231,4 +231,41 @@ extension Child {
     try opened.close()
     say(end.map(String.init).joined(separator: " "))
   }
+
+  /// `load-full PATH` loads more than files may hold, and goes on with the load when there is room again. Nothing of it may stay.
+  func loadOnFullDisk() throws {
+    signal(SIGXFSZ, SIG_IGN)
+    let opened = try engine.open(arguments[0], options())
+    for shape in KeyspaceShape.allCases {
+      let keyspace = try opened.write { try $0.createKeyspace("k\(shape.rawValue)", shape: shape) }
+      var limit = rlimit()
+      getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
+      let before = limit
+      limit.rlim_cur = 3 << 20
+      setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
+      defer {
+        var before = before
+        setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &before)
+      }
+      let value = [UInt8](repeating: 7, count: 1_000)
+      try expectError(.diskFull, from: "a load on a full disk") {
+        try opened.write { transaction in
+          try transaction.load(keyspace) { append in
+            for number in 0..<40_000 {
+              do {
+                try append(sequenceKey(UInt64(number)).span.bytes, value.span.bytes)
+              } catch {
+                var before = before
+                setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &before)
+              }
+            }
+          }
+        }
+      }
+      try expectEqual(opened.read { try $0.entries(of: keyspace).count }, 0, "entries of \(shape)")
+      try expectEqual(opened.maintenance.checkIntegrity(), [], "faults")
+    }
+    try opened.close()
+    say("done")
+  }
 }
