@@ -16,7 +16,7 @@ final class TestThreads: Sendable {
   }
 
   /// Waits for all, and throws the first error of any.
-  func wait(seconds: Double = 120) throws {
+  func wait(seconds: Double = 1_200) throws {
     for _ in 0..<count.withLock({ $0 }) where !ended.wait(seconds: seconds) {
       throw ConformanceFailure("a thread hangs")
     }
