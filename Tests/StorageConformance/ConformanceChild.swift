@@ -84,14 +84,14 @@ struct Child {
 
   /// `probe MODE PATH…` opens each file, checks it, reads all of it and writes to it, and says a line about it:
   /// `error CODE STEP MESSAGE`, `faults FAULT` or `content CONTENT`. The mode `blind` leaves the check out, so that
-  /// reading meets the damage.
+  /// reading meets the damage; `rewritten` changes entries all over the file at last.
   func probe() throws {
     for path in arguments.dropFirst() {
-      say(try probe(path, isBlind: arguments[0] == "blind"))
+      say(try probe(path, isBlind: arguments[0] == "blind", rewrites: arguments[0] == "rewritten"))
     }
   }
 
-  private func probe(_ path: String, isBlind: Bool) throws -> String {
+  private func probe(_ path: String, isBlind: Bool, rewrites: Bool) throws -> String {
     // What a crash interrupts is told by the last line here.
     var step = "open" {
       didSet { FileHandle.standardError.write(Data("\(step) \(path)\n".utf8)) }
@@ -119,9 +119,26 @@ struct Child {
           try transaction.put("probe", "probe", in: keyspace)
         }
       }
+      step = "more writes"
+      if rewrites { for round in 0..<3 { try rewrite(opened, round) } }
       return "content \(content)"
     } catch let error as StorageError {
       return "error \(error.code.rawValue) \(step) \(error)"
+    }
+  }
+
+  /// Removes entries all over the file, and puts them back with longer values: pages are taken, given back and balanced.
+  private func rewrite(_ opened: any StorageEngine, _ round: Int) throws {
+    try opened.write { transaction in
+      for keyspace in try transaction.keyspaces().values {
+        let keys = try transaction.entries(of: keyspace).map(\.key)
+        for (index, key) in keys.enumerated() where index % 3 == round {
+          _ = try transaction.delete(key, in: keyspace)
+        }
+        for (index, key) in keys.enumerated() where index % 9 == round {
+          try transaction.put(key, [UInt8](repeating: 1, count: index % 5 == 0 ? 9_000 : 300), in: keyspace)
+        }
+      }
     }
   }
 

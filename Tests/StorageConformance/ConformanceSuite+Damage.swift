@@ -18,7 +18,7 @@ extension ConformanceSuite {
       for size in [16, 100, 511, 512, 1_024, 4_096, 8_192, 100_000] {
         files.append(Variant("\(size) random bytes", generator.bytes(size)))
       }
-      for (variant, line) in try suite.probe(files, "checked") + suite.probe(files, "blind") {
+      for (variant, line) in try suite.probe(files, "rewritten") + suite.probe(files, "blind") {
         if variant.bytes.isEmpty, line.hasPrefix("content ") { continue }
         let codes: [StorageError.Code] = [
           .notADatabase, .damaged, .unsupportedVersion, .wrongKey, .notEncrypted,
@@ -58,7 +58,7 @@ extension ConformanceSuite {
       sizes += [3 * page, bytes.count / 4, bytes.count / 2, bytes.count * 3 / 4]
       sizes += (0..<(suite.isLong ? 500 : 15)).map { _ in 1 + generator.below(bytes.count - 1) }
       let files = sizes.map { Variant("the first \($0) of \(bytes.count) bytes", Array(bytes[..<$0])) }
-      var found = try suite.probe(files, "checked")
+      var found = try suite.probe(files, "rewritten")
       if suite.subject.survivesAnyDamage { found += try suite.probe(files, "blind") }
       for (variant, line) in found { try suite.expectNoticed(variant, line, content) }
       let noticed = found.count { !$0.1.hasPrefix("content ") }
@@ -81,7 +81,7 @@ extension ConformanceSuite {
         damaged.replaceSubrange(number * page..<(number + 1) * page, with: filling)
         files.append(Variant("page \(number) overwritten with \(name)", damaged))
       }
-      let found = try suite.probe(files, "checked")
+      let found = try suite.probe(files, "rewritten")
       for (variant, line) in found { try suite.expectNoticed(variant, line, content) }
       let noticed = found.count { !$0.1.hasPrefix("content ") }
       try expect(
@@ -113,7 +113,7 @@ extension ConformanceSuite {
         }
         files.append(Variant("flipped bits at \(places)", damaged))
       }
-      var found = try suite.probe(files, "checked")
+      var found = try suite.probe(files, "rewritten")
       if suite.subject.survivesAnyDamage { found += try suite.probe(files, "blind") }
       for (variant, line) in found {
         try expect(
