@@ -33,9 +33,12 @@ import Touchstone
     caseless + "query SELECT d.s AS c0 FROM _ AS d WHERE d.s BETWEEN 'A' AND ('b' COLLATE NOCASE)",
     // A row of an outer join that a covering index answers alone has a match.
     """
+    index {"name":"i","on":["a","b","s"]}
     save {"id":"d1","body":{}}
-    save {"id":"d2","body":{"a":"b"}}
-    index {"name":"i","on":["a","b"]}
+    save {"id":"d2","body":{}}
+    save {"id":"d3","body":{}}
+    save {"id":"d4","body":{}}
+    save {"id":"d5","body":{"a":"b"}}
     query SELECT e.a AS c0 FROM _ AS d LEFT OUTER JOIN _ AS e ON e.a = d.a
     """,
   ]
