@@ -47,12 +47,28 @@ public enum Program {
       try inputPipe.fileHandleForWriting.write(contentsOf: Data(input.utf8))
       try inputPipe.fileHandleForWriting.close()
     }
-    let output = outputPipe.fileHandleForReading.readDataToEndOfFile()
-    let complaints = errors == .apart ? errorPipe.fileHandleForReading.readDataToEndOfFile() : Data()
+    let output = readAll(outputPipe)
+    let complaints = errors == .apart ? readAll(errorPipe) : []
     process.waitUntilExit()
     return Outcome(
       status: process.terminationStatus, output: String(decoding: output, as: UTF8.self),
       errors: String(decoding: complaints, as: UTF8.self))
+  }
+
+  /// What is written into a pipe until its other end is closed. A signal interrupts a read, which Foundation's own doesn't
+  /// survive.
+  private static func readAll(_ pipe: Pipe) -> [UInt8] {
+    let descriptor = pipe.fileHandleForReading.fileDescriptor
+    var bytes: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 1 << 16)
+    while true {
+      let count = read(descriptor, &chunk, chunk.count)
+      if count > 0 {
+        bytes += chunk[..<count]
+      } else if count == 0 || errno != EINTR {
+        return bytes
+      }
+    }
   }
 
   /// Runs the program of a name on the search path, as `run` does; the status is 127 when there is none.
