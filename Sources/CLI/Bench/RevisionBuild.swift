@@ -35,8 +35,7 @@ struct RevisionBuild {
       named: "swift",
       [
         "build", "-c", "release", "-Xswiftc", "-enable-testing", "--package-path", worktree, "--scratch-path",
-        scratch, "--product",
-        "touchstone",
+        scratch, "--product", "touchstone",
       ])
     oldExecutable = "\(scratch)/release/touchstone"
     guard built.status == 0 else {

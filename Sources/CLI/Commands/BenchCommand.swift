@@ -77,8 +77,7 @@ struct BenchCommand: Subcommand {
     options: [
       list, engines, dataset, documents, durability, samples, precision, budget, seed, keys, commits,
       cache, threads, rates, scaleDocuments, only, instructions, allocations, delay, delayCounts, runLog,
-      directory,
-      output,
+      directory, output,
     ],
     examples: [
       "touchstone bench travel --engines sqlite,lmdb --output r.json",
