@@ -149,7 +149,7 @@ import Testing
           let ranges = KeyRanges(context: context)
           func made() throws -> Int {
             switch compiled.steps[0].access {
-            case .index(let access): try ranges.ofIndex(access.ranges).count
+            case .index(let access): try ranges.ofIndex(access.ranges.lists).count
             case .identifiers(let lists, _): try ranges.ofIdentifiers(lists).count
             default: 0
             }

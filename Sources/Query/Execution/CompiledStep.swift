@@ -83,8 +83,7 @@ final class CompiledHashJoin: @unchecked Sendable {
 /// Ranges of an index.
 final class CompiledIndexAccess: @unchecked Sendable {
   let index: PlannedIndex
-  let ranges: [[CompiledCondition]]
-  let keyRanges: IndexRanges
+  let ranges: IndexRanges
   let direction: ScanDirection
   /// For each expression the slot it goes to, -1 for none.
   let slots: [Int]
@@ -113,8 +112,7 @@ final class CompiledIndexAccess: @unchecked Sendable {
     _ access: IndexAccess, _ program: EvaluationProgram, _ scope: PlanScope, _ source: ByteString
   ) throws(QueryError) {
     index = access.index
-    ranges = try CompiledCondition.compile(access.ranges, program, scope)
-    keyRanges = IndexRanges(ranges)
+    ranges = IndexRanges(try CompiledCondition.compile(access.ranges, program, scope))
     direction = access.direction
     isCovering = access.isCovering
     readsValues = access.isCovering || !access.entryFilter.isEmpty

@@ -56,24 +56,26 @@ struct ByteRange {
   }
 }
 
-/// The ranges of index keys that lists of conditions are met in, and what all of those begin with. Where all values are
-/// constants they are made by the first run.
-final class IndexRanges: Sendable {
+/// Lists of conditions on the keys of an index, and the ranges in which they are met. Where all values are constants the ranges
+/// are made by the first run.
+final class IndexRanges: @unchecked Sendable {
   struct Made: Sendable {
     let ranges: [ByteRange]
     /// As `KeyRanges.sharedPrefix` says.
     let prefix: (bytes: [UInt8], count: Int)
   }
 
+  let lists: [[CompiledCondition]]
   private let areConstant: Bool
   private let known = Lock<Made?>(nil)
 
   init(_ lists: [[CompiledCondition]]) {
+    self.lists = lists
     areConstant = lists.allSatisfy { $0.allSatisfy(\.isConstant) }
   }
 
-  /// Those of `lists`, with the values as they are now. Throws as `KeyRanges.ofIndex` does.
-  func made(of lists: [[CompiledCondition]], _ context: EvaluationContext) throws -> Made {
+  /// The ranges, with the values as they are now. Throws as `KeyRanges.ofIndex` does.
+  func made(_ context: EvaluationContext) throws -> Made {
     if areConstant, let known = known.withLock({ $0 }) { return known }
     let ranges = KeyRanges(context: context)
     let made = Made(ranges: try ranges.ofIndex(lists), prefix: ranges.sharedPrefix(lists))

@@ -9,7 +9,7 @@ extension QueryExecution {
   ) throws -> Bool {
     let reader = try reader(of: access)
     let isBackward = access.direction == .backward
-    let made = try access.keyRanges.made(of: access.ranges, context)
+    let made = try access.ranges.made(context)
     var (ranges, prefix) = (made.ranges, made.prefix)
     if isBackward { ranges.reverse() }
     // A document has several entries in an array index.
@@ -183,7 +183,7 @@ extension QueryExecution {
     of access: CompiledIndexAccess, _ body: (UnsafeRawBufferPointer) throws -> Bool
   ) throws {
     let reader = try reader(of: access)
-    for range in try access.keyRanges.made(of: access.ranges, context).ranges {
+    for range in try access.ranges.made(context).ranges {
       var goesOn = true
       try snapshot.withoutWrites {
         try reader.scan(from: range.lowerEdge, to: range.upperEdge) { entry in
