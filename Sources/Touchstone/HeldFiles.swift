@@ -33,11 +33,15 @@ final class HeldFiles: Sendable {
     var isClosed = false
   }
   private let state = Lock(State())
+  /// The database's, for errors.
+  private let path: String
+
+  init(of path: String) { self.path = path }
 
   /// Calls `body`, which may keep files until it returns. Throws `closed` when the engine is closed, or is being closed.
   func using<Result>(_ body: () throws -> Result) throws -> Result {
     try state.withLock { state in
-      guard !state.isClosed else { throw DatabaseError(.closed, "the database is closed") }
+      guard !state.isClosed else { throw DatabaseError(.closed, "the database is closed", path: path) }
       state.users += 1
     }
     defer { state.withLock { $0.users -= 1 } }
@@ -80,7 +84,7 @@ final class HeldFiles: Sendable {
   /// opened next would lose its locks when they are closed. Nothing has changed when it throws.
   func closing(_ body: () throws -> Void) throws {
     try state.withLock { state in
-      guard state.users == 0 else { throw DatabaseError(.inUse, "the database is being checked") }
+      guard state.users == 0 else { throw DatabaseError(.inUse, "the database is being checked", path: path) }
       state.isClosed = true
     }
     do { try body() } catch {

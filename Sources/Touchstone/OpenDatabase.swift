@@ -25,7 +25,7 @@ final class OpenDatabase: Sendable {
   /// What queries know of the indexes.
   let planning = PlanningKnowledge()
   /// What checks read of the engine's files.
-  let heldFiles = HeldFiles()
+  let heldFiles: HeldFiles
   /// What the database does by itself. Set once, at the opening.
   private(set) nonisolated(unsafe) var upkeep: Upkeep?
   /// The one thread of asynchronous writes.
@@ -182,6 +182,7 @@ final class OpenDatabase: Sendable {
 
   private init(_ directory: DatabaseDirectory, _ options: DatabaseOptions) throws {
     self.directory = directory
+    heldFiles = HeldFiles(of: directory.path)
     currentOptions = Lock(options)
     var attempts = 0
     while true {
