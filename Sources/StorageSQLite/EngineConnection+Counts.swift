@@ -25,11 +25,11 @@ extension EngineConnection {
     }
   }
 
-  /// Notes a row that was inserted.
+  /// Notes rows that were inserted by one statement.
   @inline(__always)
-  func addRow(_ slot: Slot) {
+  func addRows(_ count: Int, _ slot: Slot) {
     slot.pointee.highest = csqlite_last_insert_rowid(functions, connection.handle)
-    addEntries(1, slot)
+    addEntries(count, slot)
   }
 
   /// To be called before what isn't an append: counts what there is, while the highest row still tells.

@@ -15,9 +15,9 @@ extension EngineConnection {
     if slot.pointee.lastPutReplaced {
       if try run(.update, slot, key, value) != 0 { return }
       slot.pointee.lastPutReplaced = false
-      if try run(.insert, slot, key, value) != 0 { addRow(slot) }
+      if try run(.insert, slot, key, value) != 0 { addRows(1, slot) }
     } else {
-      if try run(.insert, slot, key, value) != 0 { return addRow(slot) }
+      if try run(.insert, slot, key, value) != 0 { return addRows(1, slot) }
       slot.pointee.lastPutReplaced = true
       _ = try run(.update, slot, key, value)
     }
@@ -29,7 +29,7 @@ extension EngineConnection {
     let slot = try beginWrite(key, value, keyspace)
     if keyspace.shape == .sequences { try count(before: slot) }
     guard try run(.insert, slot, key, value) != 0 else { return false }
-    addRow(slot)
+    addRows(1, slot)
     return true
   }
 
@@ -58,43 +58,36 @@ extension EngineConnection {
         try key.withUnsafeBytes { key in
           try value.withUnsafeBytes { value in
             guard state.pointee.lent == 1 else { throw lentBytes("a write") }
-            if let failure = rows.failure { throw failure }
-            if try leavesGap(key, value, slot) {
-              try write(rows, slot)
-              try count(before: slot)
-            }
-            if !rows.add(key, value) {
-              try write(rows, slot)
-              if !rows.add(key, value) {
-                do { try insertAppended(slot, key, value) } catch {
-                  rows.failure = error
-                  throw error
-                }
-              }
-            }
-            noteLast(key, slot)
+            try load(key, value, rows, slot)
           }
         }
       }
-      // The body may have gone on.
-      if let failure = rows.failure { throw failure }
       try write(rows, slot)
-      if !rows.wasUsed, try Catalog.shape(of: keyspace.number, in: connection, path) != keyspace.shape {
-        throw noSuchKeyspace(keyspace)
-      }
+      if !rows.wasUsed { try checkIsThere(keyspace) }
     } catch {
       slot.pointee.lastKeyCount = -1
       throw error
     }
   }
 
-  /// Writes what has been collected, in as few statements as there are for it. After a failure nothing more is written: some
-  /// of the rows may be there, and the library may have ended the transaction.
-  private func write(_ rows: LoadedRows, _ slot: Slot) throws {
-    do { try writeAll(rows, slot) } catch {
-      rows.failure = error
-      throw error
+  private func load(
+    _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ rows: LoadedRows, _ slot: Slot
+  ) throws {
+    try rows.checkNotFailed()
+    if try leavesGap(key, value, slot) {
+      try write(rows, slot)
+      try count(before: slot)
     }
+    if !rows.add(key, value) {
+      try write(rows, slot)
+      if !rows.add(key, value) { try rows.writing { try insertAppended(slot, key, value) } }
+    }
+    noteLast(key, slot)
+  }
+
+  /// Writes what has been collected, in as few statements as there are for it.
+  private func write(_ rows: LoadedRows, _ slot: Slot) throws {
+    try rows.writing { try writeAll(rows, slot) }
     rows.removeAll()
   }
 
@@ -159,8 +152,7 @@ extension EngineConnection {
     guard try finish(statement, slot) == rows else {
       throw StorageError(.damaged, "an appended key is greater than all others, and there", path: path)
     }
-    slot.pointee.highest = csqlite_last_insert_rowid(functions, connection.handle)
-    addEntries(rows, slot)
+    addRows(rows, slot)
   }
 
   func delete(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> Bool {

@@ -173,9 +173,7 @@ final class EngineConnection: @unchecked Sendable {
 
   @inline(never)
   private func makeSlot(_ keyspace: Keyspace) throws -> Slot {
-    guard try Catalog.shape(of: keyspace.number, in: connection, path) == keyspace.shape else {
-      throw noSuchKeyspace(keyspace)
-    }
+    try checkIsThere(keyspace)
     let number = keyspace.number
     guard number > 0, number <= Self.highestNumber else {
       throw StorageError(.damaged, "a keyspace has the impossible number \(number)", path: path)
@@ -199,6 +197,13 @@ final class EngineConnection: @unchecked Sendable {
     slot.initialize(to: KeyspaceSlot(keyspace))
     state.pointee.slots[number] = slot
     return slot
+  }
+
+  /// Throws `noSuchKeyspace` when the transaction has none of that number and shape.
+  func checkIsThere(_ keyspace: Keyspace) throws {
+    guard try Catalog.shape(of: keyspace.number, in: connection, path) == keyspace.shape else {
+      throw noSuchKeyspace(keyspace)
+    }
   }
 
   func noSuchKeyspace(_ keyspace: Keyspace) -> StorageError {

@@ -19,7 +19,7 @@ final class LoadedRows {
   /// Whether there was any.
   private(set) var wasUsed = false
   /// What writing them failed with.
-  var failure: (any Error)?
+  private var failure: (any Error)?
 
   init() {
     bytes = .allocate(byteCount: Self.capacity, alignment: 8)
@@ -29,6 +29,21 @@ final class LoadedRows {
   deinit {
     bytes.deallocate()
     rows.deallocate()
+  }
+
+  /// Throws what writing has failed with, again: some of the rows may be there, and the library may have ended the
+  /// transaction.
+  func checkNotFailed() throws {
+    if let failure { throw failure }
+  }
+
+  /// Calls `body`, which writes. After one that failed nothing more is written.
+  func writing(_ body: () throws -> Void) throws {
+    try checkNotFailed()
+    do { try body() } catch {
+      failure = error
+      throw error
+    }
   }
 
   /// Copies an entry. False when there is no room for it.
