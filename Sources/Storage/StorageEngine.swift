@@ -4,8 +4,8 @@
 /// built above this protocol, once, for all engines. Keys are ordered by unsigned bytes. `limits` says how long
 /// they and their values may be.
 ///
-/// What an engine can do faster than the loops that stand in for it is in `FastReads`. What it can do with its files is
-/// in `EngineMaintenance`, which it may leave out.
+/// What an engine can do faster than the loops that stand in for it is in `FastReads` and `FastWrites`. What it can do with its
+/// files is in `EngineMaintenance`, which it may leave out.
 ///
 /// Concurrency: an engine may be used from any thread. Readers never block the writer and the writer never
 /// blocks readers. A transaction is used by one thread at a time.

@@ -173,7 +173,7 @@ extension ConformanceSuite {
       }
     },
 
-    Behaviour("a load appends entries of any number and length, and nothing else is written meanwhile") {
+    Behaviour("a load appends entries of any number and length, and refuses other writes or does them") {
       suite in
       try suite.withEngine { engine in
         var round = 0
@@ -225,37 +225,43 @@ extension ConformanceSuite {
             }
             _ = try transaction.delete([6], in: keyspace)
           }
+          var keys: [[UInt8]] = [[5], [7], [9], [10]]
           try transaction.load(arrays: keyspace) { append in
             try append([7], [7])
-            try expectError(.bytesAreLent, from: "put in a load") {
-              try transaction.put([8], [8], in: keyspace)
-            }
-            try expectError(.bytesAreLent, from: "a load in a load") {
-              try transaction.load(arrays: keyspace) { try $0([8], [8]) }
+            let put = { try transaction.put([6], [6], in: keyspace) }
+            let load = { try transaction.load(arrays: keyspace) { try $0([8], [8]) } }
+            if suite.subject.loadsItself {
+              try expectError(.bytesAreLent, from: "put in a load", put)
+              try expectError(.bytesAreLent, from: "a load in a load", load)
+            } else {
+              try put()
+              try load()
+              keys += [[6], [8]]
             }
             let five: [UInt8] = [5]
             _ = try transaction.read(five.span.bytes, in: keyspace) { _ in
               try expectError(.bytesAreLent, from: "an append of a load inside of a read") {
-                try append([8], [8])
+                try append([9], [9])
               }
             }
             try append([9], [9])
           }
-          try transaction.put([8], [8], in: keyspace)
-          try expectEqual(
-            transaction.entries(of: keyspace).map(\.key), [[5], [7], [8], [9]], "keys at the end")
+          try transaction.put([10], [10], in: keyspace)
+          keys.sort { isBefore($0, $1) }
+          try expectEqual(transaction.entries(of: keyspace).map(\.key), keys, "keys at the end")
         }
         // What a body throws goes on, and the transaction can be used.
         try engine.write { transaction in
           try expectError(.invalidArgument, from: "a body that throws") {
             try transaction.load(arrays: keyspace) { append in
-              try append([10], [10])
+              try append([11], [11])
               throw StorageError(.invalidArgument, "on purpose")
             }
           }
-          _ = try transaction.delete([10], in: keyspace)
-          try transaction.append([11], [11], in: keyspace)
-          try expectEqual(transaction.count(of: keyspace), 5, "count after a body that threw")
+          _ = try transaction.delete([11], in: keyspace)
+          let count = try transaction.count(of: keyspace)
+          try transaction.append([12], [12], in: keyspace)
+          try expectEqual(transaction.count(of: keyspace), count + 1, "count after a body that threw")
         }
       }
     },

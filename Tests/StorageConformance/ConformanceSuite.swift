@@ -22,17 +22,20 @@ public struct ConformanceSuite: Sendable {
     /// Whether an engine that encrypts notices any change of the file's first page when it opens it. One over a library
     /// that knows nothing of the key can't where nothing is read: there the data are to be what they were.
     public let authenticatesHeader: Bool
+    /// Whether it has a `load` of its own: that one refuses other writes until it has returned.
+    public let loadsItself: Bool
 
     /// An engine of files that encrypts when its type says so.
     public init(
       engine: EngineType, keepsFiles: Bool = true, plainCounterpart: EngineType? = nil,
-      survivesAnyDamage: Bool = true, authenticatesHeader: Bool = true
+      survivesAnyDamage: Bool = true, authenticatesHeader: Bool = true, loadsItself: Bool = true
     ) {
       self.engine = engine
       self.keepsFiles = keepsFiles
       self.plainCounterpart = plainCounterpart
       self.survivesAnyDamage = survivesAnyDamage
       self.authenticatesHeader = authenticatesHeader
+      self.loadsItself = loadsItself
     }
   }
 

@@ -201,31 +201,6 @@ final class MemoryWriter: MemorySnapshot, WriteTransaction {
     try set(key, value, in: keyspace) { _, isThere in !isThere }
   }
 
-  func append(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws {
-    let count = try count(of: keyspace)
-    _ = try set(key, value, in: keyspace) { index, isThere in
-      guard index == count, !isThere else {
-        throw StorageError(.outOfOrder, "an appended key isn't greater than all others")
-      }
-      return true
-    }
-  }
-
-  func load(
-    _ keyspace: Keyspace,
-    _ body: (_ append: (_ key: RawSpan, _ value: RawSpan) throws -> Void) throws -> Void
-  ) throws {
-    try beginWrite()
-    _ = try records(of: keyspace)
-    lent += 1
-    defer { lent -= 1 }
-    try body { key, value in
-      lent -= 1
-      defer { lent += 1 }
-      try append(key, value, in: keyspace)
-    }
-  }
-
   func delete(_ key: RawSpan, in keyspace: Keyspace) throws -> Bool {
     try beginWrite()
     return try key.withUnsafeBytes { key in

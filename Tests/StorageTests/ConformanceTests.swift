@@ -8,7 +8,7 @@ import Testing
 /// The engines that have to pass. An engine is added by a line here and one in the child's `main.swift`.
 let subjects: [ConformanceSuite.Subject] =
   [
-    .init(engine: MemoryEngine.type, keepsFiles: false),
+    .init(engine: MemoryEngine.type, keepsFiles: false, loadsItself: false),
     .init(engine: LMDBEngines.lmdb, survivesAnyDamage: false),
     .init(
       engine: LMDBEngines.encrypted, plainCounterpart: LMDBEngines.lmdb, survivesAnyDamage: false,
