@@ -78,7 +78,7 @@ struct ScriptGenerator {
     case 2..<10: return [.put(name: name, key: key(), value())]
     case 10..<13: return [.insert(name: name, key: key(), value())]
     case 13..<15:
-      // Ascending, as loads are; some of them are out of order.
+      // Ascending; some of them are out of order.
       let first = random.below(200)
       return (0..<(1 + random.below(6))).map {
         .append(name: name, key: ScriptKey(number: first + $0 * 16 + 3), value())
@@ -86,11 +86,20 @@ struct ScriptGenerator {
     case 15..<20: return [.delete(name: name, key: key())]
     case 20, 21: return [.deleteRange(name: name, range(isNarrow: true))]
     case 22: return [.deleteRange(name: name, range(isNarrow: !random.once(in: 4)))]
-    case 23, 24:
+    case 23:
       // Pages that are allocated and given back in one transaction.
       let key = key()
       let large = ScriptValue(count: 5_000 + random.below(200_000), start: random.below(65_537))
       return [.put(name: name, key: key, large), .delete(name: name, key: key)]
+    case 24:
+      // Mostly into a keyspace without entries, as what copies and builds indexes does.
+      let entries = (0..<(random.once(in: 3) ? random.below(150) : random.below(10))).map { _ in
+        ScriptEntry(key: key(), value: value())
+      }
+      let end = random.pick([ScriptLoadEnd.well, .well, .well, .well, .outOfOrder, .thrown])
+      let load = ScriptOperation.load(name: name, entries, end)
+      let all = ScriptRange(lower: .unbounded, upper: .unbounded, prefix: nil)
+      return random.once(in: 3) ? [load] : [.deleteRange(name: name, all), load]
     case 25: return [.refuseKey(name: name, bytes: random.pick([0, 512, 513, 600, 5_000]))]
     case 26..<29: return [.read(name: name, key: key())]
     case 29..<33:

@@ -8,6 +8,8 @@ enum ScriptOperation: Sendable {
   case put(name: Int, key: ScriptKey, ScriptValue)
   case insert(name: Int, key: ScriptKey, ScriptValue)
   case append(name: Int, key: ScriptKey, ScriptValue)
+  /// A load of the entries that can be, in order: those behind all that are there.
+  case load(name: Int, [ScriptEntry], ScriptLoadEnd)
   case delete(name: Int, key: ScriptKey)
   case deleteRange(name: Int, ScriptRange)
   /// A key of so many bytes that no keyspace takes.
@@ -23,12 +25,32 @@ enum ScriptOperation: Sendable {
   var names: [Int] {
     switch self {
     case .createKeyspace(let name, _), .dropKeyspace(let name), .put(let name, _, _), .insert(let name, _, _),
-      .append(let name, _, _), .delete(let name, _), .deleteRange(let name, _), .refuseKey(let name, _),
+      .append(let name, _, _), .load(let name, _, _), .delete(let name, _), .deleteRange(let name, _),
+      .refuseKey(let name, _),
       .read(let name, _), .scan(let name, _, _, _, _), .walk(let name, _, _, _):
       [name]
     case .nest(let names, _): names
     }
   }
+}
+
+/// How a load ends.
+enum ScriptLoadEnd: Sendable {
+  case well
+  /// With the last key once more.
+  case outOfOrder
+  /// With an error of its body.
+  case thrown
+}
+
+/// An entry that is written.
+struct ScriptEntry: Sendable {
+  let key: ScriptKey
+  let value: ScriptValue
+}
+
+extension ScriptEntry: CustomStringConvertible {
+  var description: String { "\(key) of \(value)" }
 }
 
 /// A key by its number: short ones in no order, long ones, and the 8 bytes of a sequence.

@@ -47,6 +47,8 @@ struct ScriptWriter {
         try transaction.append(key, value, in: keyspace)
         model[name]?.map.put(key, value)
       }
+    case .load(_, let entries, let end):
+      try load(entries, end, name, keyspace)
     case .delete(_, let key):
       let key = key.bytes(shape)
       let wanted = model[name]?.map.delete(key) ?? false
@@ -95,6 +97,48 @@ struct ScriptWriter {
     let keyspace = try transaction.known(ScriptRun.name(name))
     keyspaces[name] = keyspace
     return keyspace
+  }
+
+  /// Loads those of the entries that lie behind all others, ordered. After a load that failed, the first of them may be there.
+  private mutating func load(
+    _ entries: [ScriptEntry], _ end: ScriptLoadEnd, _ name: Int, _ keyspace: Keyspace
+  ) throws {
+    guard let before = model[name]?.map else { return }
+    let last = before.entries.last?.key
+    var ordered = SortedMap()
+    for entry in entries {
+      let key = entry.key.bytes(keyspace.shape)
+      if let last, !isBefore(last, key) { continue }
+      ordered.put(key, entry.value.bytes(limit: valueLimit))
+    }
+    func loadAll(then again: [UInt8]? = nil, failing: Bool = false) throws {
+      try transaction.load(keyspace) { append in
+        for entry in ordered.entries { try append(entry.key.span.bytes, entry.value.span.bytes) }
+        if let again { try append(again.span.bytes, again.span.bytes) }
+        if failing { throw StorageError(.invalidArgument, "on purpose") }
+      }
+    }
+    let greatest = ordered.entries.last?.key ?? last
+    switch end {
+    case .outOfOrder:
+      guard let greatest else { return }
+      try expectError(.outOfOrder, from: "a load that ends with \(hexadecimal(greatest)) again") {
+        try loadAll(then: greatest)
+      }
+    case .thrown:
+      try expectError(.invalidArgument, from: "a load whose body throws") {
+        try loadAll(failing: true)
+      }
+    case .well:
+      try loadAll()
+      for entry in ordered.entries { model[name]?.map.put(entry.key, entry.value) }
+      return
+    }
+    var added = ordered.entries.count
+    while added > 0, try transaction.bytes(ordered.entries[added - 1].key, in: keyspace) == nil { added -= 1 }
+    for entry in ordered.entries.prefix(added) { model[name]?.map.put(entry.key, entry.value) }
+    try expectEqual(
+      transaction.entries(of: keyspace), model[name]?.map.entries ?? [], "entries after a load that failed")
   }
 
   private func scan(
