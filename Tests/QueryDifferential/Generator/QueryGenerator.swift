@@ -248,6 +248,7 @@ extension CaseGenerator {
 
   /// The text of a query, and the values of its parameters.
   mutating func query() -> (text: String, parameters: JSONObject) {
+    if chance(8), ids.count <= 40 { return (covered(), JSONObject()) }
     var names = Names()
     let from = from(&names)
     var filter: [String] = chance(75) ? [condition(names, chance(50) ? 2 : 1)] : []
@@ -288,6 +289,45 @@ extension CaseGenerator {
       text += " LIMIT $n"
     }
     return (text, parameters)
+  }
+
+  /// A query that reads nothing of its last source but what one of the indexes may hold: such are answered from entries alone.
+  private mutating func covered() -> String {
+    let indexed = one([
+      ["a"], ["s", "b"], ["b", "a"], ["r"], ["a", "b", "s"], ["o.x", "a"], ["big", "a"], ["l[0]", "s"],
+    ])
+    let isJoin = chance(75)
+    let name = isJoin ? "e" : "d"
+    let columns = indexed.map { "\(name).\($0)" }
+    var from = "FROM _ AS d"
+    if isJoin {
+      let other = one(["d.\(indexed[0])", "d.a", "d.b", "d.s", "d.r", "META(d).id", "d.l[0]"])
+      from += " \(one(["JOIN", "LEFT JOIN", "LEFT OUTER JOIN"])) _ AS e ON \(columns[0]) = \(other)"
+      if chance(20) { from += " AND \(one(columns)) \(one(["<", ">=", "!=", "="])) \(constant())" }
+    }
+    var filter = ""
+    if chance(isJoin ? 25 : 75) {
+      filter =
+        " WHERE \(chance(75) ? columns[0] : one(columns)) "
+        + one([
+          "= \(constant())", "> \(constant())", "IN (\(constant()), \(constant()))", "IS MISSING",
+          "IS NOT MISSING",
+          "IS VALUED", "IS NULL", "BETWEEN \(constant()) AND \(constant())",
+        ])
+    }
+    if chance(15) {
+      return
+        "SELECT \(columns[0]) AS c0, COUNT(*), COUNT(\(one(columns))) \(from)\(filter) GROUP BY \(columns[0])"
+    }
+    var selected = chance(50) ? [columns[0]] : columns.filter { _ in chance(60) }
+    if selected.isEmpty || chance(20) { selected.append("META(\(name)).id") }
+    if isJoin, chance(30) { selected.append(one(["META(d).id", "d.a", "d.s"])) }
+    var text = "SELECT \(chance(15) ? "DISTINCT " : "")\(named(selected)) \(from)\(filter)"
+    if chance(30) {
+      let keys = chance(60) ? columns : [one(columns)]
+      text += " ORDER BY " + keys.map { $0 + (chance(40) ? " DESC" : "") }.joined(separator: ", ")
+    }
+    return text + page()
   }
 
   private mutating func matchText(_ columns: [String]) -> String {
