@@ -59,12 +59,12 @@ public final class DocumentImport {
 
   /// Encodes a body. Throws `invalidBody` for what is no JSON object.
   public func encode(json: UnsafeRawBufferPointer) throws {
-    try writer.encode(json: json, of: id.bytes, isForeign: true)
+    try writer.encode(json: json, of: id.bytes, isForeign: true, hasRevisionID: true)
   }
 
   /// Encodes a body. Throws `invalidBody` for what is no object.
   public func encode(_ body: JSONValue) throws {
-    try writer.encode(.value(body), of: id.bytes, isForeign: true)
+    try writer.encode(.value(body), of: id.bytes, isForeign: true, hasRevisionID: true)
   }
 
   /// Whether the body that was encoded last has attachments, or other names that begin with an underscore.

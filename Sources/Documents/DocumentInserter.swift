@@ -205,7 +205,7 @@ public final class DocumentInserter {
         guard revision.isDeleted else { throw .invalidFleece(reason: "there is no body", offset: 0) }
         return .given(Self.emptyObject)
       case .json(let json):
-        try writer.encoder.encode(json: json, keys: writer.keys)
+        try writer.encoder.encode(json: json, keys: writer.keys, withCanonicalJSON: false)
         guard writer.encoder.isObject else {
           throw .invalidJSON(reason: "the body isn't an object", offset: 0)
         }

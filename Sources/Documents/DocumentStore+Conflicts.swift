@@ -118,7 +118,7 @@ extension DocumentStore {
         guard try writer.currentRevision(of: key) == current else { return nil }
         // What can't be a body is refused before anything has changed.
         if let merged { try writer.encode(.value(merged), of: key) }
-        try writer.encode(revision.body, of: key, isForeign: true)
+        try writer.encode(revision.body, of: key, isForeign: true, hasRevisionID: true)
         writer.bodyBlobs.mayBeMissing = revision.allowsMissingBlobs
         guard try writer.apply(key, history: revision.history, deleted: revision.isDeleted) else {
           return false

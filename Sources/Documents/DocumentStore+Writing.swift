@@ -97,7 +97,7 @@ extension DocumentStore {
   public func apply(_ revision: PulledRevision) throws -> Bool {
     try DocumentID.withValidated(revision.id, maximum: DocumentID.maximumStoredBytes) { key in
       try writing { writer in
-        try writer.encode(revision.body, of: key, isForeign: true)
+        try writer.encode(revision.body, of: key, isForeign: true, hasRevisionID: true)
         writer.bodyBlobs.mayBeMissing = revision.allowsMissingBlobs
         return try writer.apply(key, history: revision.history, deleted: revision.isDeleted)
       }

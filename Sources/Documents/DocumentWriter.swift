@@ -220,19 +220,31 @@ final class DocumentWriter {
   // MARK: Encoding bodies
 
   /// Encodes a body. Names that begin with an underscore are the database's own: a user can't set them at the
-  /// top, what comes from another database may have them.
-  func encode(_ body: DocumentBody, of id: UnsafeRawBufferPointer, isForeign: Bool = false) throws {
+  /// top, what comes from another database may have them. A body whose revision has its ID already needs no text
+  /// to make one of: `hasRevisionID`.
+  func encode(
+    _ body: DocumentBody, of id: UnsafeRawBufferPointer, isForeign: Bool = false, hasRevisionID: Bool = false
+  ) throws {
     switch body {
     case .json(let bytes):
-      try bytes.withUnsafeBytes { try encode(json: $0, of: id, isForeign: isForeign) }
+      try bytes.withUnsafeBytes {
+        try encode(json: $0, of: id, isForeign: isForeign, hasRevisionID: hasRevisionID)
+      }
     case .value(let value):
-      do { try encoder.encode(value, keys: keys) } catch { throw refused(error, id) }
+      do { try encoder.encode(value, keys: keys, withCanonicalJSON: !hasRevisionID) } catch {
+        throw refused(error, id)
+      }
       try checkBody(id, isForeign)
     }
   }
 
-  func encode(json: UnsafeRawBufferPointer, of id: UnsafeRawBufferPointer, isForeign: Bool = false) throws {
-    do { try encoder.encode(json: json, keys: keys) } catch { throw refused(error, id) }
+  func encode(
+    json: UnsafeRawBufferPointer, of id: UnsafeRawBufferPointer, isForeign: Bool = false,
+    hasRevisionID: Bool = false
+  ) throws {
+    do { try encoder.encode(json: json, keys: keys, withCanonicalJSON: !hasRevisionID) } catch {
+      throw refused(error, id)
+    }
     try checkBody(id, isForeign)
   }
 

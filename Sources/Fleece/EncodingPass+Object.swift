@@ -36,14 +36,16 @@ extension Member {
 }
 
 extension EncodingPass {
-  mutating func encodeObject(_ index: Int, depth: Int) throws(FleeceError) -> Slot {
+  mutating func encodeObject<Text: EncodedText>(
+    _ index: Int, depth: Int, _ text: Text.Type
+  ) throws(FleeceError) -> Slot {
     guard depth < FleeceLimits.depth else { throw .tooDeep(limit: FleeceLimits.depth) }
     let firstMember = members.count
     let count = collectMembers(index)
     if depth == 0 { findUnderscoredName(firstMember, count) }
-    json.appendByte(UInt8(ascii: "{"))
+    if Text.isWritten { json.appendByte(UInt8(ascii: "{")) }
     if count == 0 {
-      json.appendByte(UInt8(ascii: "}"))
+      if Text.isWritten { json.appendByte(UInt8(ascii: "}")) }
       return Inline.emptyDict
     }
     let firstSlot = slots.count
@@ -53,17 +55,17 @@ extension EncodingPass {
     var lastRank: Slot = 0
     var inOrder = true
     for memberIndex in firstMember..<(firstMember &+ count) {
-      let key = encodeName(members.base[memberIndex])
+      let key = encodeName(members.base[memberIndex], text)
       let rank = EncodingPass.rank(key)
       inOrder = inOrder && rank >= lastRank
       lastRank = rank
-      let value = try encodeValue(Int(members.base[memberIndex].value), depth: depth &+ 1)
+      let value = try encodeValue(Int(members.base[memberIndex].value), depth: depth &+ 1, text)
       slots.base[slotIndex] = key
       slots.base[slotIndex &+ 1] = value
       slotIndex &+= 2
-      json.appendByte(UInt8(ascii: ","))
+      if Text.isWritten { json.appendByte(UInt8(ascii: ",")) }
     }
-    json.base[json.count &- 1] = UInt8(ascii: "}")
+    if Text.isWritten { json.base[json.count &- 1] = UInt8(ascii: "}") }
     members.count = firstMember
     if !inOrder { sortSlots(firstSlot, count) }
     return writeCollection(Tag.dict, first: firstSlot, count: count &* 2)
@@ -149,20 +151,24 @@ extension EncodingPass {
 
   /// Writes a name to the JSON and returns the slot of its key.
   @inline(__always)
-  private mutating func encodeName(_ member: Member) -> Slot {
+  private mutating func encodeName<Text: EncodedText>(_ member: Member, _ text: Text.Type) -> Slot {
     let length = Int(member.length)
     if length <= FleeceLimits.sharedKeyLength {
       let short = ShortName(low: member.prefix.byteSwapped, high: member.suffix.byteSwapped)
       let number = keys.pointee.table.find(short, length: length)
-      if _fastPath(number >= 0) { return writeSharedName(short, length, number) }
-      return encodeNewName(member, short)
+      if _fastPath(number >= 0) { return writeSharedName(short, length, number, text) }
+      return encodeNewName(member, short, text)
     }
-    return encodeStringName(member)
+    return encodeStringName(member, text)
   }
 
-  /// A shared key: its name needs no escapes.
+  /// A shared key: in the JSON its name needs no escapes.
   @inline(__always)
-  private mutating func writeSharedName(_ short: ShortName, _ length: Int, _ number: Int) -> Slot {
+  private mutating func writeSharedName<Text: EncodedText>(
+    _ short: ShortName, _ length: Int, _ number: Int, _ text: Text.Type
+  ) -> Slot {
+    highestKey = max(highestKey, number)
+    guard Text.isWritten else { return Slot(truncatingIfNeeded: number) }
     json.reserve(32)
     let target = UnsafeMutableRawPointer(json.base + json.count)
     target.storeBytes(of: UInt8(ascii: "\""), as: UInt8.self)
@@ -170,26 +176,29 @@ extension EncodingPass {
     target.storeBytes(of: short.high, toByteOffset: 9, as: UInt64.self)
     target.storeBytes(of: 0x3A22, toByteOffset: length &+ 1, as: UInt16.self)  // ":
     json.count &+= length &+ 3
-    highestKey = max(highestKey, number)
     return Slot(truncatingIfNeeded: number)
   }
 
   @inline(never)
-  private mutating func encodeNewName(_ member: Member, _ short: ShortName) -> Slot {
+  private mutating func encodeNewName<Text: EncodedText>(
+    _ member: Member, _ short: ShortName, _ text: Text.Type
+  ) -> Slot {
     let length = Int(member.length)
     let name = UnsafeBufferPointer(start: tape.strings + Int(member.name), count: length)
     if KeyTable.isEligible(name) {
       let number = keys.pointee.add(short, length: length)
-      if number >= 0 { return writeSharedName(short, length, number) }
+      if number >= 0 { return writeSharedName(short, length, number, text) }
     }
-    return encodeStringName(member)
+    return encodeStringName(member, text)
   }
 
   @inline(never)
-  private mutating func encodeStringName(_ member: Member) -> Slot {
+  private mutating func encodeStringName<Text: EncodedText>(_ member: Member, _ text: Text.Type) -> Slot {
     let start = tape.strings + Int(member.name)
-    appendEscapedName(start, Int(member.length))
-    json.appendByte(UInt8(ascii: ":"))
+    if Text.isWritten {
+      appendEscapedName(start, Int(member.length))
+      json.appendByte(UInt8(ascii: ":"))
+    }
     return writeString(start, Int(member.length))
   }
 

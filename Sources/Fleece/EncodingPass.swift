@@ -1,4 +1,4 @@
-// One pass over a tape that writes the Fleece body and the canonical JSON together.
+// One pass over a tape that writes the Fleece body and, where it is asked for, the canonical JSON together.
 //
 // Fleece is written bottom up: a value goes out before the collection that holds it, and what it leaves behind
 // is its slot, which the collection writes when it closes:
@@ -21,6 +21,17 @@ import CSimdjson
 
 typealias Slot = UInt32
 
+/// Whether a pass writes the canonical JSON as well. A type rather than a value, so that a pass that doesn't asks nowhere.
+protocol EncodedText { static var isWritten: Bool { get } }
+
+enum CanonicalText: EncodedText {
+  @inline(__always) static var isWritten: Bool { true }
+}
+
+enum NoText: EncodedText {
+  @inline(__always) static var isWritten: Bool { false }
+}
+
 /// The state of the encoder, in raw memory: no exclusivity checks, no bounds checks.
 struct EncodingPass {
   var out = ByteBuffer()
@@ -34,6 +45,10 @@ struct EncodingPass {
   var highestKey = -1
   /// A name at the top that begins with an underscore, on the tape.
   var underscoredName: UnsafeBufferPointer<UInt8>?
+  /// Whether the value at the top is an object.
+  private(set) var isObject = false
+  /// Whether `json` has the text of what `out` has.
+  private(set) var hasText = true
   private(set) var tape: JSONTape
   var keys: UnsafeMutablePointer<SharedKeysBuilder.State>
 
@@ -69,14 +84,18 @@ struct EncodingPass {
     strings.reset()
     highestKey = -1
     underscoredName = nil
+    isObject = false
+    hasText = true
   }
 
-  mutating func encode(
-    _ tape: JSONTape, keys: UnsafeMutablePointer<SharedKeysBuilder.State>
+  mutating func encode<Text: EncodedText>(
+    _ tape: JSONTape, keys: UnsafeMutablePointer<SharedKeysBuilder.State>, _ text: Text.Type
   ) throws(FleeceError) {
     self.tape = tape
     self.keys = keys
-    let root = try encodeValue(1, depth: 0)
+    isObject = JSONTape.tag(tape.words[1]) == TapeTag.object
+    hasText = Text.isWritten
+    let root = try encodeValue(1, depth: 0, text)
     // The farthest a wide pointer reaches is also the largest body.
     guard out.count <= FleeceLimits.body else { throw .tooLarge(limit: FleeceLimits.body) }
     writeRoot(root)
@@ -106,56 +125,60 @@ struct EncodingPass {
   var here: Slot { EncodingPass.isPointer | UInt32(truncatingIfNeeded: out.count &>> 1) }
 
   /// Writes the value at a tape index (what it needs of it) and returns its slot.
-  mutating func encodeValue(_ index: Int, depth: Int) throws(FleeceError) -> Slot {
+  mutating func encodeValue<Text: EncodedText>(_ index: Int, depth: Int, _ text: Text.Type)
+    throws(FleeceError) -> Slot
+  {
     let word = tape.words[index]
     switch JSONTape.tag(word) {
-    case TapeTag.string: return encodeString(word)
-    case TapeTag.object: return try encodeObject(index, depth: depth)
-    case TapeTag.array: return try encodeArray(index, depth: depth)
+    case TapeTag.string: return encodeString(word, text)
+    case TapeTag.object: return try encodeObject(index, depth: depth, text)
+    case TapeTag.array: return try encodeArray(index, depth: depth, text)
     case TapeTag.int:
       let value = Int64(bitPattern: tape.words[index &+ 1])
-      json.appendInteger(value)
+      if Text.isWritten { json.appendInteger(value) }
       return value < 0 ? writeNegative(value) : writePositive(UInt64(bitPattern: value))
     case TapeTag.uint:
-      json.appendInteger(tape.words[index &+ 1])
+      if Text.isWritten { json.appendInteger(tape.words[index &+ 1]) }
       return writePositive(tape.words[index &+ 1])
     case TapeTag.double:
       let value = Double(bitPattern: tape.words[index &+ 1])
-      json.appendDouble(value)
+      if Text.isWritten { json.appendDouble(value) }
       return writeDouble(value)
     case TapeTag.true:
-      json.appendWord(0x6575_7274, count: 4)  // true
+      if Text.isWritten { json.appendWord(0x6575_7274, count: 4) }  // true
       return Inline.true
     case TapeTag.false:
-      json.appendWord(0x65_736C_6166, count: 5)  // false
+      if Text.isWritten { json.appendWord(0x65_736C_6166, count: 5) }  // false
       return Inline.false
     case TapeTag.data:
       let bytes = tape.string(word)
-      json.appendBase64String(bytes)
+      if Text.isWritten { json.appendBase64String(bytes) }
       return writeData(bytes)
     default:
-      json.appendWord(0x6C6C_756E, count: 4)  // null
+      if Text.isWritten { json.appendWord(0x6C6C_756E, count: 4) }  // null
       return Inline.null
     }
   }
 
-  private mutating func encodeArray(_ index: Int, depth: Int) throws(FleeceError) -> Slot {
+  private mutating func encodeArray<Text: EncodedText>(_ index: Int, depth: Int, _ text: Text.Type)
+    throws(FleeceError) -> Slot
+  {
     guard depth < FleeceLimits.depth else { throw .tooDeep(limit: FleeceLimits.depth) }
-    json.appendByte(UInt8(ascii: "["))
+    if Text.isWritten { json.appendByte(UInt8(ascii: "[")) }
     let first = slots.count
     let end = JSONTape.end(tape.words[index]) &- 1
     var item = index &+ 1
     while item < end {
-      let slot = try encodeValue(item, depth: depth &+ 1)
+      let slot = try encodeValue(item, depth: depth &+ 1, text)
       slots.push(slot)
-      json.appendByte(UInt8(ascii: ","))
+      if Text.isWritten { json.appendByte(UInt8(ascii: ",")) }
       item = tape.next(item)
     }
     if slots.count == first {
-      json.appendByte(UInt8(ascii: "]"))
+      if Text.isWritten { json.appendByte(UInt8(ascii: "]")) }
       return Inline.emptyArray
     }
-    json.base[json.count &- 1] = UInt8(ascii: "]")
+    if Text.isWritten { json.base[json.count &- 1] = UInt8(ascii: "]") }
     return writeCollection(Tag.array, first: first, count: slots.count &- first)
   }
 
@@ -213,11 +236,15 @@ struct EncodingPass {
   }
 
   @inline(__always)
-  private mutating func encodeString(_ word: UInt64) -> Slot {
+  private mutating func encodeString<Text: EncodedText>(_ word: UInt64, _ text: Text.Type) -> Slot {
     let bytes = tape.string(word)
     let start = bytes.baseAddress.unsafelyUnwrapped
-    if bytes.count > 15 { return encodeLongString(start, bytes.count) }
-    json.appendJSONString(start, bytes.count, readable: EncodingPass.everywhere)
+    if bytes.count > 15 {
+      return Text.isWritten ? encodeLongString(start, bytes.count) : writeString(start, bytes.count)
+    }
+    if Text.isWritten {
+      json.appendJSONString(start, bytes.count, readable: EncodingPass.everywhere)
+    }
     return writeString(start, bytes.count)
   }
 

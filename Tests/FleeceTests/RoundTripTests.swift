@@ -49,6 +49,35 @@ import Testing
     }
   }
 
+  @Test(arguments: [41, 42] as [UInt64]) func bodiesAreTheSameWithoutTheirText(seed: UInt64) throws {
+    var random = SeededGenerator(seed: seed)
+    let encoder = BodyEncoder()
+    let (keys, keysAgain) = (SharedKeysBuilder(.empty), SharedKeysBuilder(.empty))
+    func checkSame(_ value: JSONValue, _ encode: (SharedKeysBuilder, Bool) throws -> Void) throws {
+      try encode(keys, true)
+      let (fleece, count) = (Array(encoder.fleece), encoder.sharedKeyCount)
+      let (isObject, underscored) = (encoder.isObject, encoder.underscoredName)
+      try encode(keysAgain, false)
+      #expect(Array(encoder.fleece) == fleece, "\(value)")
+      #expect(encoder.sharedKeyCount == count && keysAgain.count == keys.count)
+      #expect(encoder.isObject == isObject && encoder.underscoredName == underscored)
+    }
+    for _ in 0..<500 {
+      let value = randomValue(&random)
+      try checkSame(value) { try encoder.encode(value, keys: $0, withCanonicalJSON: $1) }
+      let text = try Array(value.canonicalJSON().utf8)
+      try checkSame(value) { keys, withText in
+        try text.withUnsafeBytes { try encoder.encode(json: $0, keys: keys, withCanonicalJSON: withText) }
+      }
+    }
+    // What is refused is refused, and a text is there again after a body without.
+    #expect(throws: FleeceError.notFinite) {
+      try encoder.encode(.double(.infinity), keys: keys, withCanonicalJSON: false)
+    }
+    try encoder.encode(["a": 1], keys: keys)
+    #expect(String(decoding: encoder.canonicalJSON, as: UTF8.self) == #"{"a":1}"#)
+  }
+
   @Test(arguments: [31, 32, 33, 34] as [UInt64]) func damagedBytesAreReadWithoutHarm(seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     let keys = SharedKeysBuilder(.empty)
