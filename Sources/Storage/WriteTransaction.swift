@@ -31,7 +31,7 @@ public protocol WriteTransaction: ReadTransaction, FastWrites {
 public protocol FastWrites {
   /// Adds an entry whose key is greater than all others in the keyspace. Throws `outOfOrder` when it isn't greater.
   ///
-  /// Default: a look at the greatest key, and a `put`.
+  /// Default: a look at the greatest key, and a `put`. Its `outOfOrder` names no location, since a transaction knows none.
   func append(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws
 
   /// Adds the entries that `body` hands to its argument, each with a key greater than the one before it and than all others in

@@ -57,14 +57,17 @@ extension Environment {
 
   func checkIntegrity(of snapshot: LMDBReadTransaction) throws -> [String] {
     let file = try PageFile(descriptor: fcntl(descriptor, F_DUPFD_CLOEXEC, 0), path: path)
-    var check = PageCheck(file: file, meta: try file.meta(of: UInt64(mdb_txn_id(snapshot.slot.transaction))))
+    let keyspaces = try snapshot.keyspaces()
+    var check = PageCheck(
+      file: file, meta: try file.meta(of: UInt64(mdb_txn_id(snapshot.slot.transaction))),
+      sequences: Set(keyspaces.filter { $0.value.shape == .sequences }.map { Array($0.key.utf8) }))
     check.run(.everything)
     var faults = check.faults
     if faults.isEmpty, check.lostPages != 0 {
       faults.append("\(check.lostPages) pages are neither in use nor in the free list")
     }
     // A husk is what a dropped keyspace leaves: a tree without a catalog entry, and empty.
-    let known = Set(try snapshot.keyspaces().keys.map { Array($0.utf8) } + [Array(Catalog.databaseName.utf8)])
+    let known = Set(keyspaces.keys.map { Array($0.utf8) } + [Array(Catalog.databaseName.utf8)])
     for tree in check.trees where !known.contains(tree.name) && !tree.record.isEmpty {
       faults.append("\(PageCheck.describe(tree.name)) has entries and isn't in the catalog")
     }

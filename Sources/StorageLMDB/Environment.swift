@@ -169,7 +169,7 @@ final class Environment: @unchecked Sendable {
   private func catalog(
     of records: CatalogRecords, _ found: CatalogRecords.State, _ state: CatalogState
   ) throws -> Catalog? {
-    try EnvironmentOpening.catalog(try records.keyspaces(), found, state.handles)
+    try EnvironmentOpening.catalog(try records.keyspaces(), found, state.handles, path: path)
   }
 
   /// Opens what another process has made. No write transaction of this process is open.

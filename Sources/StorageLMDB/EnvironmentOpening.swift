@@ -136,7 +136,7 @@ struct EnvironmentOpening {
       }
       let keyspaces = try records.keyspaces()
       let handles = try Self.openHandles(transaction, keyspaces.map(\.name), besides: [:], path: path)
-      guard let catalog = try Self.catalog(keyspaces, state, handles) else {
+      guard let catalog = try Self.catalog(keyspaces, state, handles, path: path) else {
         throw StorageError(.damaged, "the catalog names a keyspace that isn't there", path: path)
       }
       let number = mdb_txn_id(transaction)
@@ -205,16 +205,25 @@ struct EnvironmentOpening {
     return opened
   }
 
-  /// The catalog of these keyspaces, or nil when one of them has no handle.
+  /// The catalog of these keyspaces, or nil when one of them has no handle. Throws `damaged` for numbers that can't be: entries
+  /// are found by them.
   static func catalog(
     _ keyspaces: [(name: String, keyspace: Keyspace)], _ state: CatalogRecords.State,
-    _ handles: [String: MDB_dbi]
+    _ handles: [String: MDB_dbi], path: String
   ) throws -> Catalog? {
+    let nextNumber = Int(clamping: state.nextNumber)
     var items: [String: Catalog.Item] = [:]
+    var numbers: Set<Int> = []
     for (name, keyspace) in keyspaces {
+      guard keyspace.number < nextNumber, numbers.insert(keyspace.number).inserted else {
+        throw StorageError(
+          .damaged,
+          "the catalog's number of keyspace \(name), \(keyspace.number), is another's or past the last",
+          path: path)
+      }
       guard let handle = handles[name] else { return nil }
       items[name] = Catalog.Item(name: name, keyspace: keyspace, handle: handle)
     }
-    return Catalog(version: state.version, nextNumber: Int(clamping: state.nextNumber), items: items)
+    return Catalog(version: state.version, nextNumber: nextNumber, items: items)
   }
 }

@@ -25,15 +25,18 @@ struct PageCheck {
 
   let file: PageFile
   let meta: MetaPage
+  /// The names of trees whose keys are sequences.
+  private let sequences: Set<[UInt8]>
   private(set) var faults: [String] = []
   private(set) var trees: [NamedTree] = []
   private var untold = 0
   private var used: PageSet
   private var free: PageSet
 
-  init(file: PageFile, meta: MetaPage) {
+  init(file: PageFile, meta: MetaPage, sequences: Set<[UInt8]> = []) {
     self.file = file
     self.meta = meta
+    self.sequences = sequences
     used = PageSet()
     free = PageSet()
   }
@@ -55,7 +58,10 @@ struct PageCheck {
       }
       return
     }
-    for tree in trees { check(tree: tree.record, name: Self.describe(tree.name), kind: .entries) }
+    for tree in trees {
+      let kind: Kind = sequences.contains(tree.name) ? .sequences : .entries
+      check(tree: tree.record, name: Self.describe(tree.name), kind: kind)
+    }
     check(tree: meta.free, name: "the free list", kind: .freeList)
     for page in free.intersection(used) { report("page \(page) is in use and in the free list") }
     // Pages that were freed by the transaction that took them were never written. No others may be missing.
@@ -87,6 +93,7 @@ struct PageCheck {
   private enum Kind {
     case main
     case entries
+    case sequences
     case freeList
   }
 
@@ -114,8 +121,25 @@ struct PageCheck {
     report("\(name) has the flags \(record.flags) instead of \(wanted)")
   }
 
+  /// Whether there is a tree to look at. LMDB goes on from what a record says, also of one that has no pages.
+  private mutating func hasPages(_ record: TreeRecord, _ name: String) -> Bool {
+    if record.isEmpty {
+      if (record.branchPages, record.leafPages, record.overflowPages, record.entries) != (0, 0, 0, 0)
+        || record.depth != 0
+      {
+        report("\(name) has no root, and counts pages, entries or a depth")
+      }
+      return false
+    }
+    guard (1...Self.maximumDepth).contains(Int(record.depth)) else {
+      report("\(name) has an impossible depth of \(record.depth)")
+      return false
+    }
+    return true
+  }
+
   private mutating func checkRoot(_ record: TreeRecord, _ name: String) {
-    guard !record.isEmpty else { return }
+    guard hasPages(record, name) else { return }
     let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: file.pageBytes, alignment: 8)
     defer { bytes.deallocate() }
     let isLeaf = record.depth == 1
@@ -123,13 +147,7 @@ struct PageCheck {
   }
 
   private mutating func check(tree record: TreeRecord, name: String, kind: Kind) {
-    guard !record.isEmpty else {
-      if record.entries != 0 { report("\(name) has no pages and counts \(record.entries) entries") }
-      return
-    }
-    guard (1...Self.maximumDepth).contains(Int(record.depth)) else {
-      return report("\(name) has an impossible depth of \(record.depth)")
-    }
+    guard hasPages(record, name) else { return }
     var walk = Walk(name: name, kind: kind, depth: Int(record.depth))
     let before = faults.count + untold
     visit(record.root, level: 1, &walk, lower: nil, upper: nil)
@@ -235,7 +253,6 @@ struct PageCheck {
     }
     var nodes: [Node] = []
     nodes.reserveCapacity((lower - 16) / 2)
-    var used = 0
     for position in stride(from: 16, to: lower, by: 2) {
       let offset = Int(bytes.loadUnaligned(fromByteOffset: position, as: UInt16.self))
       guard offset >= upper, offset % 2 == 0, offset + 8 <= bytes.count else {
@@ -248,11 +265,18 @@ struct PageCheck {
         offset: offset, keyBytes: Int(bytes.loadUnaligned(fromByteOffset: offset + 6, as: UInt16.self)),
         flags: flags, valueBytes: Int(low), child: UInt64(low) | UInt64(flags) << 32)
       nodes.append(node)
-      used += node.storedBytes(isLeaf: isLeaf)
     }
-    // Nodes lie one after the other up to the page's end: LMDB moves by their lengths when it removes one.
-    guard used == bytes.count - upper else {
-      report("\(name): page \(page) has nodes of \(used) bytes in \(bytes.count - upper)")
+    // Nodes lie one after the other up to the page's end: LMDB moves them by their lengths when it removes one.
+    var end = upper
+    for node in nodes.sorted(by: { $0.offset < $1.offset }) {
+      guard node.offset == end else {
+        report("\(name): page \(page) has a node at \(node.offset), and the one before it ends at \(end)")
+        return nil
+      }
+      end += node.storedBytes(isLeaf: isLeaf)
+    }
+    guard end == bytes.count else {
+      report("\(name): page \(page) has nodes up to \(end) of \(bytes.count) bytes")
       return nil
     }
     return nodes
@@ -282,6 +306,9 @@ struct PageCheck {
         return report("\(walk.name): page \(page) has a record of \(node.valueBytes) bytes")
       }
     }
+    if walk.kind == .sequences, key.count != 8 || key[0] >= 0x80 {
+      report("\(walk.name): page \(page) has a key of \(key.count) bytes that is no sequence")
+    }
     if let previous = walk.previous, !isOrdered(previous, key, walk.kind, orEqual: false) {
       report("\(walk.name): page \(page) has keys out of order")
     } else if let lower, !isOrdered(lower, key, walk.kind, orEqual: true) {
@@ -294,7 +321,7 @@ struct PageCheck {
     if isOutside {
       let first = bytes.loadUnaligned(fromByteOffset: node.end, as: UInt64.self)
       value = checkOverflow(first, node.valueBytes, &walk)
-    } else if walk.kind != .entries {
+    } else if walk.kind == .main || walk.kind == .freeList {
       value = [UInt8](bytes[node.end..<(node.end + node.valueBytes)])
     }
     let isTree = node.flags & NodeFlags.tree != 0

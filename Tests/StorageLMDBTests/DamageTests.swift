@@ -197,6 +197,120 @@ struct LMDBDamageTests {
     try expectFound { file, first, _ in file[first] &+= 1 }
   }
 
+  /// Makes a file, changes its bytes, and says what opening it threw or else what the check found.
+  private func found(
+    after make: (any StorageEngine) throws -> Void, _ change: (inout [UInt8]) throws -> Void
+  ) throws -> [String] {
+    let path = directory.file("\(UUID().uuidString).mdb")
+    let engine = try open(path)
+    try make(engine)
+    #expect(try engine.checkIntegrity() == [])
+    try engine.close()
+    var file = [UInt8](try Data(contentsOf: URL(fileURLWithPath: path)))
+    try change(&file)
+    do {
+      let engine = try open(write(file), .openExisting)
+      defer { try? engine.close() }
+      return try engine.checkIntegrity()
+    } catch let error as StorageError {
+      #expect(error.code == .damaged)
+      return ["at open: \(error.message)"]
+    }
+  }
+
+  /// LMDB moves nodes by their lengths: two wrong ones destroy each other's neighbours, also when their sum is right.
+  @Test func nodesThatOverlapBySumsThatAreRightAreFound() throws {
+    let valueBytes = 200
+    func key(_ number: Int) -> [UInt8] { bytes("k\(100 + number)") }
+    func make(_ engine: any StorageEngine) throws {
+      try engine.write { transaction in
+        let keyspace = try transaction.createKeyspace("docs", shape: .entries)
+        for number in 0..<10 {
+          // A node of the next key, as text in the value of this one.
+          var value = [UInt8](repeating: 0xFF, count: valueBytes)
+          let node = [UInt8(valueBytes), 0, 0, 0, 0, 0, UInt8(key(0).count), 0] + key(number + 1)
+          value.replaceSubrange(20..<(20 + node.count), with: node)
+          try transaction.put(key(number), value, in: keyspace)
+        }
+      }
+    }
+    /// Calls `body` with where the page of the entries begins, and its nodes.
+    func change(
+      _ file: inout [UInt8], _ body: (inout [UInt8], _ page: Int, _ nodes: [Int]) -> Void
+    ) throws {
+      func number(_ offset: Int) -> Int { Int(file[offset]) | Int(file[offset + 1]) << 8 }
+      let pages = stride(from: 2 * 4096, to: file.count, by: 4096)
+        .filter { number($0 + 10) == 2 && number($0 + 12) == 16 + 2 * 10 }
+      #expect(!pages.isEmpty)
+      for page in pages { body(&file, page, (0..<10).map { page + number(page + 16 + 2 * $0) }) }
+    }
+    let lengths = try found(after: make) { file in
+      try change(&file) { file, _, nodes in
+        file[nodes[2]] -= 150
+        file[nodes[7]] += 50
+        file[nodes[8]] += 50
+        file[nodes[9]] += 50
+      }
+    }
+    #expect(lengths.contains { $0.contains("has a node at") }, "\(lengths)")
+    let places = try found(after: make) { file in
+      try change(&file) { file, page, nodes in
+        let inside = nodes[3] - page + 8 + key(3).count + 20
+        file[page + 16 + 2 * 4] = UInt8(inside & 0xFF)
+        file[page + 16 + 2 * 4 + 1] = UInt8(inside >> 8)
+      }
+    }
+    #expect(places.contains { $0.contains("has a node at") }, "\(places)")
+  }
+
+  /// What LMDB writes next goes on from the depth and the counts of a tree without pages.
+  @Test func recordsOfTreesWithoutPagesAreLookedAtWhenAFileIsOpened() throws {
+    for field in [6, 8, 16, 24, 32] {
+      for value: UInt8 in [1, 40] {
+        let found = try found(after: { engine in
+          try engine.write { _ = try $0.createKeyspace("docs", shape: .documents) }
+        }) { file in
+          let node: [UInt8] = [48, 0, 0, 0, 2, 0, 4, 0] + bytes("docs")
+          let records = file.indices.dropLast(64).filter { file[$0...].starts(with: node) }
+          #expect(!records.isEmpty)
+          for record in records { file[record + node.count + field] = value }
+        }
+        #expect(
+          found == [
+            "at open: the file is damaged or cut short: keyspace docs has no root, and counts pages, entries or a depth"
+          ],
+          "field \(field)")
+      }
+    }
+  }
+
+  /// Entries are found by the number: one that is another's shows one keyspace's entries as the other's.
+  @Test func numbersAndShapesOfKeyspacesAreLookedAt() throws {
+    func found(_ change: @escaping (inout [UInt8], _ value: Int) -> Void) throws -> [String] {
+      try self.found(after: { engine in
+        try engine.write { transaction in
+          for name in ["a", "b"] {
+            let keyspace = try transaction.createKeyspace(name, shape: .documents)
+            try transaction.put(bytes("a key of \(name)"), [], in: keyspace)
+          }
+        }
+      }) { file in
+        let node: [UInt8] = [9, 0, 0, 0, 0, 0, 1, 0] + bytes("a")
+        let entries = file.indices.dropLast(64).filter { file[$0...].starts(with: node) }
+        #expect(!entries.isEmpty)
+        for entry in entries { change(&file, entry + node.count) }
+      }
+    }
+    #expect(try found { _, _ in } == [])
+    for number: UInt8 in [2, 3, 200] {
+      let faults = try found { $0[$1 + 7] = number }
+      #expect(
+        faults.count == 1 && faults[0].hasPrefix("at open: the catalog's number of keyspace"), "\(faults)")
+    }
+    let faults = try found { $0[$1 + 8] = KeyspaceShape.sequences.rawValue }
+    #expect(faults.contains { $0.contains("that is no sequence") }, "\(faults)")
+  }
+
   @Test func aNameOfADamagedPageIsToldOnOneLine() {
     #expect(PageCheck.describe(bytes("index.1")) == "keyspace index.1")
     #expect(PageCheck.describe(bytes("a\n\0b")) == #"keyspace "a\n\0b""#)
