@@ -10,8 +10,10 @@ public struct Suite: Sendable {
   public let summary: String
   /// The names of its workloads, in their order.
   public let workloadNames: [String]
-  /// Whether it needs documents.
+  /// Whether it needs the documents of the data set in memory.
   public let usesDataset: Bool
+  /// What it measures with when it doesn't.
+  public let data: String
   /// The engines it compares when none is named; nil: the standard ones.
   public let standardEngines: (@Sendable () -> [EngineType])?
   /// What is measured beside its engines, in columns of its own: what is no engine.
@@ -27,7 +29,7 @@ public struct Suite: Sendable {
 
   /// A suite; see the properties.
   public init(
-    name: String, summary: String, workloadNames: [String], usesDataset: Bool,
+    name: String, summary: String, workloadNames: [String], usesDataset: Bool, data: String = "made data",
     standardEngines: (@Sendable () -> [EngineType])? = nil, peers: [Peer] = [],
     notes: @escaping @Sendable ([WorkloadResult]) -> [String] = { _ in [] },
     tables: @escaping @Sendable ([WorkloadResult]) -> [Remarks.Table] = { _ in [] },
@@ -38,6 +40,7 @@ public struct Suite: Sendable {
     self.summary = summary
     self.workloadNames = workloadNames
     self.usesDataset = usesDataset
+    self.data = data
     self.standardEngines = standardEngines
     self.peers = peers
     self.notes = notes
@@ -49,7 +52,7 @@ public struct Suite: Sendable {
   /// All suites, in the order in which they run when none is named.
   public static let all = [
     travel, engine, documents, query, fullText, encryption, convert, upgrade, claims, ycsb, cold, sync, scale,
-    harness,
+    memory, harness,
   ]
 }
 
@@ -59,7 +62,7 @@ extension Suite {
     var engines: [String] = []
     for result in results where !engines.contains(result.engine) { engines.append(result.engine) }
     return Remarks(
-      notes(results), tables: tables(results), pairs: pairs(engines), data: usesDataset ? nil : "made data")
+      notes(results), tables: tables(results), pairs: pairs(engines), data: usesDataset ? nil : data)
   }
 }
 

@@ -21,7 +21,8 @@ public final class BodyEncoder {
     builder.free()
   }
 
-  /// Encodes a JSON text; eligible property names become shared keys in `keys`. Without `canonicalJSON` takes a third less time.
+  /// Encodes a JSON text; eligible property names become shared keys in `keys`. Without its canonical JSON a body takes less
+  /// time: applying pulled revisions an eighth of its instructions.
   ///
   /// Of members with one name the last wins. Integers beyond 64 bits become doubles. Any value may be at the top.
   /// - Throws: `FleeceError.invalidJSON` with the offset of the fault, `.tooDeep`, `.tooLarge`; `keys` are then

@@ -1,0 +1,152 @@
+import BenchmarkKit
+import Datasets
+import Documents
+import Storage
+import Touchstone
+
+/// A workload of the suite `memory`: how a run on an engine is made.
+struct MemoryRow: Sendable {
+  private let kind: MemoryWorkload
+  private let documents: StreamedDocuments
+  private let context: SuiteContext
+
+  private static let property = "type"
+
+  init(_ kind: MemoryWorkload, _ documents: StreamedDocuments, _ context: SuiteContext) {
+    self.kind = kind
+    self.documents = documents
+    self.context = context
+  }
+
+  func workload() -> Workload {
+    Workload(
+      suite: "memory", name: kind.rawValue, summary: kind.summary,
+      parameters: ["data": .string(documents.name), "documents": .integer(documents.count)],
+      operations: documents.count
+    ) { try prepare($0) }
+  }
+
+  private func prepare(_ trial: TrialContext) throws -> Trial {
+    let engine = try context.engine(trial.engine)
+    let fixture = try context.fixtures.directory("memory \(engine.type.name) \(kind.start.rawValue)") {
+      directory in
+      let database = try open(engine, in: directory)
+      if kind.start != .empty { try saveAll(database) }
+      if kind.start == .updated { try saveAll(database) }
+      try database.close()
+    }
+    try Fixtures.copy(fixture, to: trial.directory)
+    let peak = MemoryPeak()
+    // What was freed before and the allocator keeps isn't of this run.
+    ProcessMemory.giveBack()
+    return Trial(
+      run: {
+        try peak.measure {
+          let database = try open(engine, in: trial.directory)
+          defer { try? database.close() }
+          try run(database)
+        }
+        return .whole
+      }, fileBytes: { try TrialDirectory.fileBytes(in: trial.directory) },
+      metrics: { [.anonymousMemoryBytes: Double(peak.bytes)] })
+  }
+
+  private func open(_ engine: ProbedEngine, in directory: String) throws -> Database {
+    try Database.open(
+      "memory", in: directory,
+      options: DatabaseOptions(
+        engine: EngineName(rawValue: engine.type.name), durability: context.settings.durability,
+        key: try engine.options.key.map { try UserKey.raw($0) }, compaction: .off,
+        cacheBytes: engine.options.cacheBytes))
+  }
+
+  private func saveAll(_ database: Database) throws {
+    try database.inBatch {
+      try documents.forEach { id, json in try database.save(id, json: json) }
+    }
+  }
+
+  private func run(_ database: Database) throws {
+    switch kind {
+    case .insertBatch, .update: try saveAll(database)
+    case .read: try read(database)
+    case .scan: try scan(database)
+    case .syncApply: try pull(database)
+    case .delete: try database.inBatch { try documents.forEach { id, _ in try database.delete(id) } }
+    case .compact: try database.compact()
+    }
+    let left = kind == .delete ? 0 : documents.count
+    try RunMismatch.check("documents after \(kind.rawValue)", try database.documentCount, left)
+  }
+
+  private func read(_ database: Database) throws {
+    let key = try database.key(Self.property)
+    var bytes = 0
+    try documents.forEach { id, _ in bytes &+= try database.document(id)?[key].string?.utf8.count ?? 0 }
+    withExtendedLifetime(bytes) {}
+  }
+
+  private func scan(_ database: Database) throws {
+    var bytes = 0
+    try database.read { snapshot in
+      let key = try snapshot.key(Self.property)
+      try snapshot.forEachDocument { document in
+        bytes &+= document[key]?.utf8?.byteCount ?? 0
+        return true
+      }
+    }
+    withExtendedLifetime(bytes) {}
+  }
+
+  private func pull(_ database: Database) throws {
+    var waiting: [PulledRevision] = []
+    var number = 0
+    try documents.forEach { id, json in
+      let digits = String(number, radix: 16)
+      let suffix = String(repeating: "0", count: 39 - digits.count) + digits
+      waiting.append(
+        PulledRevision(id: id, history: ["2-a" + suffix, "1-b" + suffix], body: .json([UInt8](json))))
+      number += 1
+      guard waiting.count == MemoryWorkload.pulledBatch else { return }
+      try database.apply(waiting)
+      waiting = []
+    }
+    try database.apply(waiting)
+  }
+}
+
+/// The documents of a run, read anew each time that they are gone through.
+struct StreamedDocuments: Sendable {
+  /// The data set's name, or the file's.
+  let name: String
+  /// How many there are.
+  let count: Int
+  private let settings: BenchSettings
+
+  /// The data set of the settings. Of more documents than they ask for the first are taken. Throws `DatasetError`.
+  init(_ settings: BenchSettings) throws {
+    self.settings = settings
+    name = settings.dataset ?? Manifest.standard().name
+    let source = try Self.open(name, settings)
+    var count = 0
+    while count < settings.documents ?? .max, try source.next() != nil { count += 1 }
+    self.count = count
+  }
+
+  private static func open(_ name: String, _ settings: BenchSettings) throws -> any RecordSource {
+    if CBLite2Dataset.isNamed(name) {
+      throw DatasetError(
+        .invalidArgument, "the suite memory reads data sets and files of JSON lines", path: name)
+    }
+    return try DatasetLookup.open(name, documents: settings.documents, seed: settings.seed)
+  }
+
+  /// Calls `body` with the ID of each document and its JSON, which lasts until it returns.
+  func forEach(_ body: (_ id: String, _ json: UnsafeRawBufferPointer) throws -> Void) throws {
+    let source = try Self.open(name, settings)
+    for number in 0..<count {
+      guard let record = try source.next() else { return }
+      try body(record.idString ?? "row-\(number + 1)", record.json)
+    }
+  }
+}

@@ -1,0 +1,63 @@
+import BenchmarkKit
+import Foundation
+import Storage
+import Testing
+import Touchstone
+
+@testable import Suites
+
+struct MemorySuiteTests {
+  @Test(arguments: Engines.names)
+  func everyWorkloadTellsItsPeak(_ engine: EngineName) throws {
+    let settings = BenchSettings(
+      engines: [try Engines.type(engine)], samples: 1, workDirectory: NSTemporaryDirectory(),
+      dataset: "synthetic-travel", documents: 450, evictsCaches: false)
+    let file = try BenchRun(settings, version: "0.1.0+test").run([.memory])
+    #expect(file.results.map(\.workload) == MemoryWorkload.allCases.map(\.rawValue))
+    // The whole process's, with all that other tests hold.
+    let peaks = file.results.map { $0.metrics[.anonymousMemoryBytes]?.median ?? 0 }
+    #expect(peaks.allSatisfy { $0 > 1 << 20 }, "\(peaks)")
+    #expect(ResultsSchema.faults(in: try file.encoded()) == [])
+    #expect(Suite.memory.notes(file.results).count == 1)
+    #expect(Suite.memory.tables(file.results)[0].rows.count == MemoryWorkload.allCases.count)
+  }
+
+  @Test func aPeakIsSeenThatIsGoneAtTheEnd() throws {
+    let peak = MemoryPeak()
+    let size = 256 << 20
+    var isSeen = false
+    try peak.measure {
+      let memory = UnsafeMutableRawPointer.allocate(byteCount: size, alignment: 4_096)
+      defer { memory.deallocate() }
+      memset(memory, 1, size)
+      let deadline = Date(timeIntervalSinceNow: 60)
+      while !isSeen, Date() < deadline { isSeen = peak.bytes >= size }
+    }
+    #expect(isSeen && peak.bytes >= size)
+    try peak.measure {}
+    #expect(peak.bytes > 0 && peak.bytes < size)
+  }
+
+  @Test func theWorkloadThatTakesMostIsTold() throws {
+    func workload(_ kind: MemoryWorkload, mebibytes: Double) -> Workload {
+      Workload(suite: "memory", name: kind.rawValue, summary: "", operations: 1) { context in
+        let bytes = mebibytes * (context.engine == "large" ? 10 : 1) * 1_048_576
+        return Trial(run: { .whole }, metrics: { [.anonymousMemoryBytes: bytes] })
+      }
+    }
+    let results = try Runner(
+      .init(sampling: .fixed(2), workDirectory: NSTemporaryDirectory(), evictsCaches: false)
+    ).run([workload(.read, mebibytes: 8), workload(.update, mebibytes: 8.1)], engines: ["small", "large"])
+    #expect(
+      MemoryNotes.lines(results) == [
+        "small: the process had 8.1 MiB of its own at its peak, in update: at most 81 MiB, as wanted.",
+        "large: the process had 81.0 MiB of its own at its peak, in update: at most 81 MiB, as wanted.",
+      ])
+    #expect(
+      MemoryNotes.tables(results) == [
+        Remarks.Table(
+          heads: ["anonymous memory, MiB", "small", "large"],
+          rows: [["read", "8.0", "80.0"], ["update", "8.1", "81.0"]])
+      ])
+  }
+}
