@@ -16,7 +16,7 @@ struct MemorySuiteTests {
     #expect(file.results.map(\.workload) == MemoryWorkload.allCases.map(\.rawValue))
     // The whole process's, with all that other tests hold.
     let peaks = file.results.map { $0.metrics[.anonymousMemoryBytes]?.median ?? 0 }
-    #expect(peaks.allSatisfy { $0 > 1 << 20 }, "\(peaks)")
+    #expect(peaks.allSatisfy { $0 > 1_048_576 }, "\(peaks)")
     #expect(ResultsSchema.faults(in: try file.encoded()) == [])
     #expect(Suite.memory.notes(file.results).count == 1)
     #expect(Suite.memory.tables(file.results)[0].rows.count == MemoryWorkload.allCases.count)
