@@ -1,8 +1,15 @@
 import SQLiteLibrary
 import Storage
 
-/// The table of keyspaces. For calls away from hot paths: each compiles its statement.
+/// The table of keyspaces.
 enum Catalog {
+  /// Which rows are asked for. Connections of the engine keep a statement for each.
+  enum Condition: String, CaseIterable {
+    case none = ""
+    case number = "WHERE number = ?1"
+    case name = "WHERE name = ?1"
+  }
+
   struct Row {
     let number: Int
     let name: String
@@ -12,16 +19,15 @@ enum Catalog {
     var keyspace: Keyspace { Keyspace(number: number, shape: shape) }
   }
 
-  static func shape(of number: Int, in connection: Connection, _ path: String) throws -> KeyspaceShape? {
-    try rows(in: connection, path, "WHERE number = ?1") { try $0.bind(1, number) }.first?.shape
+  static func shape(of number: Int, in connection: EngineConnection) throws -> KeyspaceShape? {
+    try rows(in: connection, .number) { try $0.bind(1, number) }.first?.shape
   }
 
-  static func keyspace(named name: String, in connection: Connection, _ path: String) throws -> Row? {
-    guard let row = try rows(in: connection, path, "WHERE name = ?1", bind: { try $0.bind(1, name) }).first
-    else { return nil }
+  static func keyspace(named name: String, in connection: EngineConnection) throws -> Row? {
+    guard let row = try rows(in: connection, .name, bind: { try $0.bind(1, name) }).first else { return nil }
     // Found by the index of names: in a sound file also by its number.
-    guard try shape(of: row.number, in: connection, path) == row.shape else {
-      throw StorageError(.damaged, "the table of keyspaces and its index differ", path: path)
+    guard try shape(of: row.number, in: connection) == row.shape else {
+      throw StorageError(.damaged, "the table of keyspaces and its index differ", path: connection.path)
     }
     return row
   }
@@ -47,36 +53,54 @@ enum Catalog {
 
   static func keyspaces(in connection: EngineConnection) throws -> [String: Keyspace] {
     var keyspaces: [String: Keyspace] = [:]
-    for row in try rows(in: connection.connection, connection.path) { keyspaces[row.name] = row.keyspace }
+    for row in try rows(in: connection, .none) { keyspaces[row.name] = row.keyspace }
     return keyspaces
   }
 
-  static func rows(
-    in connection: Connection, _ path: String, _ condition: String = "",
-    bind: (Statement) throws -> Void = { _ in }
+  /// The rows of a condition, whose parameter `bind` sets.
+  private static func rows(
+    in connection: EngineConnection, _ condition: Condition, bind: (Statement) throws -> Void = { _ in }
   ) throws -> [Row] {
-    try storing("reading the table of keyspaces", path) {
-      let statement = try connection.prepare(
-        "SELECT number, name, shape, entries, highest FROM keyspaces \(condition)")
-      defer { statement.finalize() }
+    try storing("reading the table of keyspaces", connection.path) {
+      let statement = try connection.catalogStatement(condition)
+      // One that stands on a row would keep its snapshot.
+      defer { statement.reset() }
       try bind(statement)
-      var rows: [Row] = []
-      while try statement.step() {
-        guard let number = UInt8(exactly: statement.integer(2)), let shape = KeyspaceShape(rawValue: number)
-        else {
-          throw StorageError(
-            .damaged, "keyspace \(statement.integer(0)) has the unknown shape \(statement.integer(2))",
-            path: path)
-        }
-        guard rows.last.map({ $0.number < statement.integer(0) }) ?? true else {
-          throw StorageError(.damaged, "the table of keyspaces is out of order", path: path)
-        }
-        rows.append(
-          Row(
-            number: statement.integer(0), name: statement.string(1) ?? "", shape: shape,
-            entries: statement.integer(3), highest: statement.isNull(4) ? nil : statement.integer(4)))
-      }
-      return rows
+      return try rows(of: statement, connection.path)
     }
+  }
+
+  /// All rows, by a connection that isn't the engine's.
+  static func rows(in connection: Connection, _ path: String) throws -> [Row] {
+    try storing("reading the table of keyspaces", path) {
+      let statement = try prepare(.none, in: connection)
+      defer { statement.finalize() }
+      return try rows(of: statement, path)
+    }
+  }
+
+  static func prepare(_ condition: Condition, in connection: Connection) throws -> Statement {
+    try connection.prepare(
+      "SELECT number, name, shape, entries, highest FROM keyspaces \(condition.rawValue)")
+  }
+
+  private static func rows(of statement: Statement, _ path: String) throws -> [Row] {
+    var rows: [Row] = []
+    while try statement.step() {
+      guard let number = UInt8(exactly: statement.integer(2)), let shape = KeyspaceShape(rawValue: number)
+      else {
+        throw StorageError(
+          .damaged, "keyspace \(statement.integer(0)) has the unknown shape \(statement.integer(2))",
+          path: path)
+      }
+      guard rows.last.map({ $0.number < statement.integer(0) }) ?? true else {
+        throw StorageError(.damaged, "the table of keyspaces is out of order", path: path)
+      }
+      rows.append(
+        Row(
+          number: statement.integer(0), name: statement.string(1) ?? "", shape: shape,
+          entries: statement.integer(3), highest: statement.isNull(4) ? nil : statement.integer(4)))
+    }
+    return rows
   }
 }

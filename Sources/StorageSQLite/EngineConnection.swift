@@ -58,6 +58,7 @@ final class EngineConnection: @unchecked Sendable {
   private let begin: OpaquePointer
   private let commit: OpaquePointer
   let countStatement: OpaquePointer
+  private var catalogStatements: [Catalog.Condition: Statement] = [:]
 
   init(_ connection: Connection, path: String, places: RowPlaces, isLarge: Bool) throws {
     self.connection = connection
@@ -105,6 +106,7 @@ final class EngineConnection: @unchecked Sendable {
     state.pointee.slots.deallocate()
     state.deallocate()
     for statement in [pin, begin, commit, countStatement] { _ = csqlite_finalize(functions, statement) }
+    for statement in catalogStatements.values { statement.finalize() }
     connection.close()
   }
 
@@ -112,6 +114,7 @@ final class EngineConnection: @unchecked Sendable {
   func abandon() {
     isOpen = false
     _ = Unmanaged.passRetained(connection)
+    for statement in catalogStatements.values { _ = Unmanaged.passRetained(statement) }
   }
 
   // MARK: Snapshots
@@ -199,9 +202,17 @@ final class EngineConnection: @unchecked Sendable {
     return slot
   }
 
+  /// The statement that reads those rows of the table of keyspaces, compiled when it is first asked for.
+  func catalogStatement(_ condition: Catalog.Condition) throws -> Statement {
+    if let known = catalogStatements[condition] { return known }
+    let statement = try Catalog.prepare(condition, in: connection)
+    catalogStatements[condition] = statement
+    return statement
+  }
+
   /// Throws `noSuchKeyspace` when the transaction has none of that number and shape.
   func checkIsThere(_ keyspace: Keyspace) throws {
-    guard try Catalog.shape(of: keyspace.number, in: connection, path) == keyspace.shape else {
+    guard try Catalog.shape(of: keyspace.number, in: self) == keyspace.shape else {
       throw noSuchKeyspace(keyspace)
     }
   }
@@ -276,7 +287,7 @@ final class EngineConnection: @unchecked Sendable {
   /// Whether the file has the keyspace, or can't say.
   private func isKnown(_ keyspace: Keyspace) -> Bool {
     do {
-      return try Catalog.shape(of: keyspace.number, in: connection, path) == keyspace.shape
+      return try Catalog.shape(of: keyspace.number, in: self) == keyspace.shape
     } catch {
       return true
     }

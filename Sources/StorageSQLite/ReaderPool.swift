@@ -142,7 +142,7 @@ final class ReaderPool: Sendable {
   }
 
   private func connect(isLarge: Bool) throws -> EngineConnection {
-    let connection = try file.connect(cacheBytes: isLarge ? cacheBytes : cacheBytes / 8)
+    let connection = try file.connect(cacheBytes: isLarge ? cacheBytes : cacheBytes / 8, for: .reading)
     do {
       try connection.execute("PRAGMA query_only = 1")
       return try EngineConnection(connection, path: file.path, places: file.places, isLarge: isLarge)

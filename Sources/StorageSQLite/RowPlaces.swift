@@ -14,19 +14,19 @@ final class RowPlaces: @unchecked Sendable {
   // lower bits, the later one first. Threads read and write them as they come: at worst a guess is lost.
   private let words: UnsafeMutablePointer<UInt64>
   private static let bucketBits: UInt64 = 15
+  private static var byteCount: Int { MemoryLayout<UInt64>.stride * 2 << Int(bucketBits) }
   private static let numberBits: UInt64 = 40
   private static let numberMask: UInt64 = 1 << numberBits - 1
 
   init() {
-    let count = 2 << Int(Self.bucketBits)
-    // Half a megabyte of which the system gives what is used.
-    guard let memory = calloc(count, MemoryLayout<UInt64>.stride) else {
-      preconditionFailure("out of memory")
-    }
-    words = memory.bindMemory(to: UInt64.self, capacity: count)
+    // Of the system, which gives pages of zeros as they are used: memory that malloc gives again would have to be cleared.
+    let flags = MAP_PRIVATE | MAP_ANONYMOUS
+    guard let memory = mmap(nil, Self.byteCount, PROT_READ | PROT_WRITE, flags, -1, 0), memory != MAP_FAILED
+    else { preconditionFailure("out of memory") }
+    words = memory.bindMemory(to: UInt64.self, capacity: Self.byteCount / MemoryLayout<UInt64>.stride)
   }
 
-  deinit { free(words) }
+  deinit { munmap(words, Self.byteCount) }
 
   @inline(__always)
   private static func bucket(_ hash: UInt64) -> Int { Int(hash & (1 << bucketBits - 1)) &* 2 }

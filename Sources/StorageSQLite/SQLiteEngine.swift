@@ -22,8 +22,16 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
   public let durability: Durability
   /// Whether writes are refused.
   public let isReadOnly: Bool
-  /// Pragmas as the library reported them when the file was opened.
-  public let settings: [(name: String, value: String)]
+  /// Pragmas as the library reports them of a connection that writes, asked for when they are first wanted. None of an engine
+  /// that was closed before.
+  public var settings: [(name: String, value: String)] {
+    if let known = knownSettings.withLock({ $0 }) { return known }
+    guard let found = try? askForSettings() else { return [] }
+    knownSettings.withLock { $0 = found }
+    return found
+  }
+  private let knownSettings: Lock<[(name: String, value: String)]?>
+  private let cacheBytes: Int
 
   let file: SQLiteFile
   let queue = WriteQueue()
@@ -63,7 +71,10 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
         }
       }
       do {
-        settings = try storing("reading settings", path) { try Self.settings(of: first, file) }
+        // Those of a connection that nobody opens twice are asked for now.
+        knownSettings = Lock(
+          options.isReadOnly || options.isBulkLoad
+            ? try storing("reading settings", path) { try Self.settings(of: first, file) } : nil)
         self.library = try storing("reading settings", path) { try Self.libraryName(first) }
         if options.isReadOnly {
           writer = nil
@@ -86,6 +97,7 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
     self.file = file
     durability = options.durability
     isReadOnly = options.isReadOnly
+    cacheBytes = options.cacheBytes
     forks = csqlite_forks()
     readers = ReaderPool(file, cacheBytes: options.cacheBytes)
   }
@@ -261,10 +273,25 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
 
   // MARK: Settings
 
+  /// By their paths: a library says the same of each file.
+  private static let libraryNames = Lock<[String: String]>([:])
+
   private static func libraryName(_ connection: Connection) throws -> String {
-    let version = "SQLite \(connection.library.version)"
-    guard let cipher = try connection.string("PRAGMA cipher_version") else { return version }
-    return "SQLCipher \(cipher) (\(version))"
+    let path = connection.library.path
+    if let known = libraryNames.withLock({ $0[path] }) { return known }
+    var name = "SQLite \(connection.library.version)"
+    if let cipher = try connection.string("PRAGMA cipher_version") { name = "SQLCipher \(cipher) (\(name))" }
+    libraryNames.withLock { $0[path] = name }
+    return name
+  }
+
+  private func askForSettings() throws -> [(name: String, value: String)] {
+    // While it is taken the engine can't be closed.
+    let reader = try readers.take(isOwn: true, beginsSnapshot: false)
+    defer { readers.give(reader) }
+    let connection = try file.connect(cacheBytes: cacheBytes)
+    defer { connection.close() }
+    return try Self.settings(of: connection, file)
   }
 
   private static func settings(of connection: Connection, _ file: SQLiteFile) throws -> [(

@@ -41,11 +41,17 @@ struct SQLiteFile: Sendable {
     }
   }
 
-  /// Opens a connection with what every connection needs. Throws `SQLiteError`.
-  func connect(cacheBytes: Int) throws -> Connection {
+  /// What a connection is for, which says what has to be set on it.
+  enum Use {
+    case writing
+    case reading
+  }
+
+  /// Opens a connection with what every connection of that use needs. Throws `SQLiteError`.
+  func connect(cacheBytes: Int, for use: Use = .writing) throws -> Connection {
     let connection = try connectOnly()
     do {
-      try configure(connection, cacheBytes: cacheBytes)
+      try configure(connection, cacheBytes: cacheBytes, for: use)
       return connection
     } catch {
       connection.close()
@@ -63,7 +69,7 @@ struct SQLiteFile: Sendable {
   }
 
   /// Gives the key, reads the file's first page with it, and sets what every connection has set.
-  func configure(_ connection: Connection, cacheBytes: Int) throws {
+  func configure(_ connection: Connection, cacheBytes: Int, for use: Use = .writing) throws {
     try unlock(connection)
     if access == .withoutLocks { try connection.execute("PRAGMA locking_mode = EXCLUSIVE") }
     try connection.execute(
@@ -71,16 +77,19 @@ struct SQLiteFile: Sendable {
       PRAGMA cache_size = -\(max(cacheBytes, 256 << 10) >> 10);
       PRAGMA temp_store = MEMORY;
       PRAGMA synchronous = \(synchronous);
-      PRAGMA secure_delete = OFF;
-      PRAGMA journal_size_limit = \(SQLiteLayout.logBytes);
       """)
+    if use == .writing {
+      try connection.execute(
+        "PRAGMA secure_delete = OFF; PRAGMA journal_size_limit = \(SQLiteLayout.logBytes)")
+    }
     // Checkpoints are the writer's own business, outside of the library's commit.
     _ = csqlite_wal_autocheckpoint(connection.functions, connection.handle, 0)
   }
 
-  /// Gives the key and the page size, which SQLCipher needs before anything is read.
+  /// Gives the key and the page size, which SQLCipher needs before anything is read. Without a key only a new file needs the
+  /// size.
   private func unlock(_ connection: Connection) throws {
-    guard let key else { return try connection.execute("PRAGMA page_size = \(SQLiteLayout.pageBytes)") }
+    guard let key else { return }
     try key.withText { try connection.setKey($0) }
     try connection.execute("PRAGMA cipher_page_size = \(SQLiteLayout.pageBytes)")
   }
@@ -97,21 +106,19 @@ struct SQLiteFile: Sendable {
   }
 
   static func percentEncoded(_ path: String) -> String {
-    let digits = Array("0123456789ABCDEF")
-    var encoded = ""
+    let digits = Array("0123456789ABCDEF".utf8)
+    var encoded: [UInt8] = []
+    encoded.reserveCapacity(path.utf8.count + 16)
     for byte in path.utf8 {
       switch byte {
       case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
         UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "/"), UInt8(ascii: "."), UInt8(ascii: "-"),
         UInt8(ascii: "_"):
-        encoded.unicodeScalars.append(Unicode.Scalar(byte))
-      default:
-        encoded.append("%")
-        encoded.append(digits[Int(byte >> 4)])
-        encoded.append(digits[Int(byte & 15)])
+        encoded.append(byte)
+      default: encoded += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
       }
     }
-    return encoded
+    return String(decoding: encoded, as: UTF8.self)
   }
 
   // MARK: A new file
@@ -125,6 +132,7 @@ struct SQLiteFile: Sendable {
       try storing("creating a database", path) {
         try connection.execute(
           """
+          \(key == nil ? "PRAGMA page_size = \(SQLiteLayout.pageBytes);" : "")
           PRAGMA journal_mode = MEMORY;
           BEGIN;
           \(SQLiteLayout.creation(in: "main"))

@@ -29,7 +29,7 @@ final class SQLiteWriteTransaction: WriteTransaction {
 
   func keyspace(named name: String) throws -> Keyspace? {
     let connection = try open()
-    return try Catalog.keyspace(named: name, in: connection.connection, connection.path)?.keyspace
+    return try Catalog.keyspace(named: name, in: connection)?.keyspace
   }
 
   func keyspaces() throws -> [String: Keyspace] {
