@@ -33,9 +33,17 @@ final class ReaderPool: Sendable {
   private let forks: UInt64
   private let state = Lock(State())
 
-  init(_ file: SQLiteFile, cacheBytes: Int) {
+  /// `first` is a connection that is open already, and has a large cache.
+  init(_ file: SQLiteFile, cacheBytes: Int, first: EngineConnection?) {
     self.file = file
     self.cacheBytes = cacheBytes
+    if let first {
+      state.withLock { state in
+        state.idle = [first]
+        state.connections = 1
+        state.large = 1
+      }
+    }
     forks = csqlite_forks()
   }
 
@@ -144,13 +152,16 @@ final class ReaderPool: Sendable {
   private func connect(isLarge: Bool) throws -> EngineConnection {
     let connection = try file.connect(cacheBytes: isLarge ? cacheBytes : cacheBytes / 8, for: .reading)
     do {
-      try connection.execute("PRAGMA query_only = 1")
+      try Self.prepare(connection)
       return try EngineConnection(connection, path: file.path, places: file.places, isLarge: isLarge)
     } catch {
       connection.close()
       throw error
     }
   }
+
+  /// Makes a connection one that only reads.
+  static func prepare(_ connection: Connection) throws { try connection.execute("PRAGMA query_only = 1") }
 
   /// A snapshot has two files open. When the process has as many as it may, its limit is raised to what the
   /// system allows it. False when that is reached.

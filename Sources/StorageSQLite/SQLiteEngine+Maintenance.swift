@@ -107,7 +107,7 @@ extension SQLiteEngine {
   /// Rebuilds the file (VACUUM). Needs room for two more copies of it meanwhile, one of them in the log.
   public func compact() throws {
     try checkFork()
-    guard writer != nil else { throw readOnlyError("compacting") }
+    guard !isReadOnly else { throw readOnlyError("compacting") }
     try queue.exclusively {
       try checkOpen()
       try storing("compacting", path) {

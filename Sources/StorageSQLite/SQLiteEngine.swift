@@ -36,8 +36,12 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
   let file: SQLiteFile
   let queue = WriteQueue()
   let readers: ReaderPool
-  /// Nil when it was opened for reading only.
-  let writer: SQLiteWriter?
+  /// What writes, made by the first write: who only reads has one connection less to open.
+  private let writing: Lock<Writing>
+  private struct Writing {
+    var writer: SQLiteWriter?
+    var isClosed = false
+  }
   private let claim: OpenFiles.Claim
   private let forks: UInt64
   /// In the queue.
@@ -70,24 +74,25 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
           try storing("preparing a bulk load", path) { try first.execute("PRAGMA journal_mode = OFF") }
         }
       }
+      let reader: EngineConnection?
       do {
         // Those of a connection that nobody opens twice are asked for now.
         knownSettings = Lock(
           options.isReadOnly || options.isBulkLoad
             ? try storing("reading settings", path) { try Self.settings(of: first, file) } : nil)
         self.library = try storing("reading settings", path) { try Self.libraryName(first) }
-        if options.isReadOnly {
-          writer = nil
-          first.close()
-        } else {
-          writer = try storing("opening a database", path) {
-            try SQLiteWriter(EngineConnection(first, path: path, places: file.places, isLarge: true))
-          }
+        (writing, reader) = try storing("opening a database", path) {
+          // The first connection has what writing needs.
+          if !options.isBulkLoad { try ReaderPool.prepare(first) }
+          let connection = try EngineConnection(first, path: path, places: file.places, isLarge: true)
+          return options.isBulkLoad
+            ? (Lock(Writing(writer: try SQLiteWriter(connection))), nil) : (Lock(Writing()), connection)
         }
       } catch {
         first.close()
         throw error
       }
+      readers = ReaderPool(file, cacheBytes: options.cacheBytes, first: reader)
     } catch {
       claim.release { file.removeEmptyLog() }
       throw error
@@ -99,19 +104,18 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
     isReadOnly = options.isReadOnly
     cacheBytes = options.cacheBytes
     forks = csqlite_forks()
-    readers = ReaderPool(file, cacheBytes: options.cacheBytes)
   }
 
   deinit {
     guard !isClosed else { return }
     guard csqlite_forks() == forks else {
       readers.abandon()
-      writer?.abandon()
+      writing.withLock { $0.writer }?.abandon()
       return
     }
     claim.release {
       readers.abandon()
-      writer?.close()
+      closeWriter()
       file.removeEmptyLog()
     }
   }
@@ -125,9 +129,32 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
         try readers.close()
         isClosed = true
         // The last connection copies what is in the log into the file, and removes the log.
-        writer?.close()
+        closeWriter()
         file.removeEmptyLog()
       }
+    }
+  }
+
+  private func closeWriter() {
+    writing.withLock { writing in
+      writing.isClosed = true
+      writing.writer?.close()
+    }
+  }
+
+  func writer() throws -> SQLiteWriter {
+    try writing.withLock { writing in
+      if let writer = writing.writer { return writer }
+      guard !writing.isClosed else {
+        throw StorageError(.closed, "writing to a closed database", path: path)
+      }
+      let writer = try storing("opening a database for writing", path) {
+        let connection = try file.connect(cacheBytes: cacheBytes)
+        return try SQLiteWriter(
+          EngineConnection(connection, path: path, places: file.places, isLarge: true))
+      }
+      writing.writer = writer
+      return writer
     }
   }
 
@@ -152,8 +179,8 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
   /// Runs `body` in the write transaction, which waits up to 60 seconds for other processes, then throws `busy`.
   public func write(_ body: (any WriteTransaction) throws -> Void) throws {
     try checkFork()
-    guard let writer else { throw readOnlyError("writing") }
-    try queue.run(writer, body)
+    guard !isReadOnly else { throw readOnlyError("writing") }
+    try queue.run(try writer(), body)
   }
 
   /// A connection and its locks belong to the process that opened it.

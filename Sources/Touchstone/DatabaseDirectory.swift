@@ -142,17 +142,20 @@ struct DatabaseDirectory {
 
   func readDescription() throws -> Description {
     let bytes = try AtomicFile.read(descriptionPath, limit: 65_536)
+    let decoder = JSONDecoder()
+    let description = try? decoder.decode(Description.self, from: Data(bytes))
     struct Version: Codable { var version: Int }
-    guard let version = try? JSONDecoder().decode(Version.self, from: Data(bytes)) else {
+    guard let version = try? description?.version ?? decoder.decode(Version.self, from: Data(bytes)).version
+    else {
       throw DatabaseError(.damaged, "this isn't a database's description", path: descriptionPath)
     }
-    guard version.version == DatabaseDirectory.version else {
+    guard version == DatabaseDirectory.version else {
       throw DatabaseError(
         .unsupportedVersion,
-        "the database is of version \(version.version); this release knows \(DatabaseDirectory.version)",
+        "the database is of version \(version); this release knows \(DatabaseDirectory.version)",
         path: descriptionPath)
     }
-    guard let description = try? JSONDecoder().decode(Description.self, from: Data(bytes)),
+    guard let description,
       !description.file.contains("/"), description.file.hasPrefix("data-"),
       description.key.map(Self.isKeyFile) ?? true, description.blobs.map(Self.isBlobDirectory) ?? true
     else {

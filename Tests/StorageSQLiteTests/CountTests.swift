@@ -89,7 +89,7 @@ import Testing
       }
     }
     try save(1)
-    let database = try #require(engine.writer).connection.connection
+    let database = try engine.writer().connection.connection
     let rows = try database.strings("SELECT entries || ',' || highest FROM keyspaces")
     for number in 2..<50 { try save(UInt64(number)) }
     #expect(try database.strings("SELECT entries || ',' || highest FROM keyspaces") == rows)
@@ -126,7 +126,7 @@ import Testing
   }
 
   private func counted(_ engine: SQLiteEngine, _ keyspace: Keyspace) throws -> Int {
-    let database = try #require(engine.writer).connection.connection
+    let database = try engine.writer().connection.connection
     return try #require(try database.integer("SELECT count(*) FROM \(SQLiteLayout.table(keyspace.number))"))
   }
 }

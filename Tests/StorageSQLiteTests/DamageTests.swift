@@ -77,7 +77,7 @@ struct DamageTests {
     let path = directory.file("a")
     let engine = try kind.open(path)
     try engine.fill(count: 10, bytes: 10)
-    let database = try #require(engine.writer).connection.connection
+    let database = try engine.writer().connection.connection
     try database.execute("UPDATE keyspaces SET entries = 11")
     #expect(try engine.checkIntegrity() == ["keyspace “k” has 10 entries and should have 11"])
     try database.execute("UPDATE keyspaces SET entries = 10; CREATE TABLE k77 (a)")
@@ -90,13 +90,13 @@ struct DamageTests {
   @Test(arguments: Kind.all) func anotherProgramsFileAndAnUnknownVersionAreRefused(_ kind: Kind) throws {
     let path = directory.file("a")
     let engine = try kind.open(path)
-    try #require(engine.writer).connection.connection.execute("PRAGMA user_version = 99")
+    try engine.writer().connection.connection.execute("PRAGMA user_version = 99")
     try engine.close()
     #expect(errorCode { _ = try kind.open(path) } == .unsupportedVersion)
 
     let other = directory.file("other")
     let second = try kind.open(other)
-    try #require(second.writer).connection.connection.execute("PRAGMA application_id = 1")
+    try second.writer().connection.connection.execute("PRAGMA application_id = 1")
     try second.close()
     #expect(errorCode { _ = try kind.open(other) } == .notADatabase)
   }
