@@ -99,7 +99,14 @@ struct ScriptGenerator {
       let end = random.pick([ScriptLoadEnd.well, .well, .well, .well, .outOfOrder, .thrown])
       let load = ScriptOperation.load(name: name, entries, end)
       let all = ScriptRange(lower: .unbounded, upper: .unbounded, prefix: nil)
-      return random.once(in: 3) ? [load] : [.deleteRange(name: name, all), load]
+      switch random.below(4) {
+      case 0: return [.deleteRange(name: name, all), load]
+      case 1:
+        return [
+          .dropKeyspace(name: name), .createKeyspace(name: name, random.pick(KeyspaceShape.allCases)), load,
+        ]
+      default: return [load]
+      }
     case 25: return [.refuseKey(name: name, bytes: random.pick([0, 512, 513, 600, 5_000]))]
     case 26..<29: return [.read(name: name, key: key())]
     case 29..<33:

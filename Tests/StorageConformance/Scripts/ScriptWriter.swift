@@ -107,7 +107,7 @@ struct ScriptWriter {
     let last = before.entries.last?.key
     var ordered = SortedMap()
     for entry in entries {
-      let key = entry.key.bytes(keyspace.shape)
+      let key = Self.loadedKey(entry.key, keyspace.shape, behind: last)
       if let last, !isBefore(last, key) { continue }
       ordered.put(key, entry.value.bytes(limit: valueLimit))
     }
@@ -139,6 +139,13 @@ struct ScriptWriter {
     for entry in ordered.entries.prefix(added) { model[name]?.map.put(entry.key, entry.value) }
     try expectEqual(
       transaction.entries(of: keyspace), model[name]?.map.entries ?? [], "entries after a load that failed")
+  }
+
+  /// Of a sequence one behind the last, with gaps: the script's own are mostly below the greatest there is.
+  private static func loadedKey(_ key: ScriptKey, _ shape: KeyspaceShape, behind last: [UInt8]?) -> [UInt8] {
+    guard shape == .sequences else { return key.bytes(shape) }
+    let number = (last ?? sequenceKey(0)).reduce(0) { $0 << 8 | UInt64($1) }
+    return sequenceKey(min(number + 1 + UInt64(key.number), UInt64(Int64.max)))
   }
 
   private func scan(
