@@ -71,6 +71,23 @@ struct ReportTests {
     }
   }
 
+  /// As a peer has no files that it is asked for.
+  @Test func aPictureLeavesOutWhatHasNoValues() throws {
+    let workload = Workload(suite: "travel", name: "read", summary: "", operations: 10) { context in
+      Trial(run: { .seconds(1e-6) }, fileBytes: { context.engine == "peer" ? 0 : 4_096 })
+    }
+    let runner = Runner(
+      .init(sampling: .fixed(3), workDirectory: NSTemporaryDirectory(), evictsCaches: false))
+    var file = try file()
+    file.results = try runner.run([workload], engines: ["peer", "lmdb"])
+    let directory = try TrialDirectory(in: NSTemporaryDirectory())
+    defer { directory.remove() }
+    let names = try Report([file]) { _, _ in Remarks() }.write(to: directory.path)
+    #expect(Set(names).isSuperset(of: ["travel-time.svg", "travel-file-size.svg"]))
+    let scripts = Report([file]).sections.flatMap(\.charts).filter { $0.script.contains("\"peer\"") }
+    #expect(scripts.map(\.name).contains("travel-time") && !scripts.map(\.name).contains("travel-file-size"))
+  }
+
   @Test func growthIsAPower() throws {
     let fit = try #require(PowerFit([(100, 20), (1, 2), (10_000, 200)]))
     #expect(abs(fit.exponent - 0.5) < 1e-12)

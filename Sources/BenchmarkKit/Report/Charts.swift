@@ -20,15 +20,18 @@ enum Charts {
     _ value: (WorkloadResult) -> Distribution?, scale: (WorkloadResult) -> Double
   ) -> Chart? {
     var lines: [String] = []
+    // gnuplot refuses bars of which there are none.
+    var hasValues = engines.map { _ in false }
     for row in rows {
       guard let any = row.first else { continue }
       var cells = [Gnuplot.quoted(any.label).replacing(" (", with: "\\n(")]
-      for engine in engines {
+      for (index, engine) in engines.enumerated() {
         let result = row.first { $0.engine == engine }
         guard let result, let found = value(result), found.median > 0 else {
           cells += ["NaN", "NaN", "NaN"]
           continue
         }
+        hasValues[index] = true
         let factor = scale(result)
         cells += [found.median, found.ci95[0], found.ci95[1]].map { "\($0 * factor)" }
       }
@@ -36,10 +39,11 @@ enum Charts {
       if cells.dropFirst().contains(where: { $0 != "NaN" }) { lines.append(cells.joined(separator: " ")) }
     }
     guard !lines.isEmpty else { return nil }
-    let plots = engines.enumerated().map { index, engine in
+    let drawn = engines.indices.filter { hasValues[$0] }
+    let plots = drawn.map { index in
       let column = 2 + index * 3
-      return "$data using \(column):\(column + 1):\(column + 2)\(index == 0 ? ":xtic(1)" : "") "
-        + "title \(Gnuplot.quoted(engine)) lc rgb '\(Gnuplot.colours[index % Gnuplot.colours.count])'"
+      return "$data using \(column):\(column + 1):\(column + 2)\(index == drawn[0] ? ":xtic(1)" : "") "
+        + "title \(Gnuplot.quoted(engines[index])) lc rgb '\(Gnuplot.colours[index % Gnuplot.colours.count])'"
     }
     let script = """
       $data << EOD
