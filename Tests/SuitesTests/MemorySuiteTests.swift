@@ -23,19 +23,17 @@ struct MemorySuiteTests {
   }
 
   @Test func aPeakIsSeenThatIsGoneAtTheEnd() throws {
-    let peak = MemoryPeak()
-    let size = 256 << 20
-    var isSeen = false
+    let memory = Lock(10)
+    let peak = MemoryPeak { memory.withLock { $0 } }
+    let deadline = Date(timeIntervalSinceNow: 600)
     try peak.measure {
-      let memory = UnsafeMutableRawPointer.allocate(byteCount: size, alignment: 4_096)
-      defer { memory.deallocate() }
-      memset(memory, 1, size)
-      let deadline = Date(timeIntervalSinceNow: 60)
-      while !isSeen, Date() < deadline { isSeen = peak.bytes >= size }
+      memory.withLock { $0 = 100 }
+      while peak.bytes < 100, Date() < deadline { usleep(100) }
+      memory.withLock { $0 = 20 }
     }
-    #expect(isSeen && peak.bytes >= size)
+    #expect(peak.bytes == 100)
     try peak.measure {}
-    #expect(peak.bytes > 0 && peak.bytes < size)
+    #expect(peak.bytes == 20)
   }
 
   @Test func theWorkloadThatTakesMostIsTold() throws {

@@ -10,6 +10,10 @@ final class MemoryPeak: Sendable {
     var isDone = false
   }
   private let state = Lock(State())
+  private let now: @Sendable () -> Int?
+
+  /// `now` tells the memory of the moment, in bytes.
+  init(_ now: @escaping @Sendable () -> Int? = { ProcessUsage.anonymousMemory() }) { self.now = now }
 
   /// In bytes; 0 before anything was measured, and where the kernel doesn't tell.
   var bytes: Int { state.withLock { $0.bytes } }
@@ -35,7 +39,7 @@ final class MemoryPeak: Sendable {
   }
 
   private func look() {
-    let now = ProcessUsage.anonymousMemory() ?? 0
-    state.withLock { $0.bytes = max($0.bytes, now) }
+    let bytes = now() ?? 0
+    state.withLock { $0.bytes = max($0.bytes, bytes) }
   }
 }
