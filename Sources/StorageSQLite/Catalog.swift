@@ -4,7 +4,7 @@ import Storage
 /// The table of keyspaces.
 enum Catalog {
   /// Which rows are asked for. Connections of the engine keep a statement for each.
-  enum Condition: String, CaseIterable {
+  enum Condition: String {
     case none = ""
     case number = "WHERE number = ?1"
     case name = "WHERE name = ?1"
