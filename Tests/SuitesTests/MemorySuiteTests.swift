@@ -13,13 +13,13 @@ struct MemorySuiteTests {
       engines: [try Engines.type(engine)], samples: 1, workDirectory: NSTemporaryDirectory(),
       dataset: "synthetic-travel", documents: 450, evictsCaches: false)
     let file = try BenchRun(settings, version: "0.1.0+test").run([.memory])
-    #expect(file.results.map(\.workload) == MemoryWorkload.allCases.map(\.rawValue))
+    #expect(file.results.map(\.workload) == TravelWorkload.streamed.map(\.rawValue))
     // The whole process's, with all that other tests hold.
     let peaks = file.results.map { $0.metrics[.anonymousMemoryBytes]?.median ?? 0 }
     #expect(peaks.allSatisfy { $0 > 1_048_576 }, "\(peaks)")
     #expect(ResultsSchema.faults(in: try file.encoded()) == [])
     #expect(Suite.memory.notes(file.results).count == 1)
-    #expect(Suite.memory.tables(file.results)[0].rows.count == MemoryWorkload.allCases.count)
+    #expect(Suite.memory.tables(file.results)[0].rows.count == TravelWorkload.streamed.count)
   }
 
   @Test func aPeakIsSeenThatIsGoneAtTheEnd() throws {
@@ -37,7 +37,7 @@ struct MemorySuiteTests {
   }
 
   @Test func theWorkloadThatTakesMostIsTold() throws {
-    func workload(_ kind: MemoryWorkload, mebibytes: Double) -> Workload {
+    func workload(_ kind: TravelWorkload, mebibytes: Double) -> Workload {
       Workload(suite: "memory", name: kind.rawValue, summary: "", operations: 1) { context in
         let bytes = mebibytes * (context.engine == "large" ? 10 : 1) * 1_048_576
         return Trial(run: { .whole }, metrics: { [.anonymousMemoryBytes: bytes] })

@@ -6,13 +6,11 @@ import Touchstone
 
 /// A workload of the suite `memory`: how a run on an engine is made.
 struct MemoryRow: Sendable {
-  private let kind: MemoryWorkload
+  private let kind: TravelWorkload
   private let documents: StreamedDocuments
   private let context: SuiteContext
 
-  private static let property = "type"
-
-  init(_ kind: MemoryWorkload, _ documents: StreamedDocuments, _ context: SuiteContext) {
+  init(_ kind: TravelWorkload, _ documents: StreamedDocuments, _ context: SuiteContext) {
     self.kind = kind
     self.documents = documents
     self.context = context
@@ -20,7 +18,8 @@ struct MemoryRow: Sendable {
 
   func workload() -> Workload {
     Workload(
-      suite: "memory", name: kind.rawValue, summary: kind.summary,
+      suite: "memory", name: kind.rawValue,
+      summary: kind == .read ? "every document once, a snapshot and one property of each" : kind.summary,
       parameters: ["data": .string(documents.name), "documents": .integer(documents.count)],
       operations: documents.count
     ) { try prepare($0) }
@@ -28,11 +27,16 @@ struct MemoryRow: Sendable {
 
   private func prepare(_ trial: TrialContext) throws -> Trial {
     let engine = try context.engine(trial.engine)
-    let fixture = try context.fixtures.directory("memory \(engine.type.name) \(kind.start.rawValue)") {
+    let saves =
+      switch kind.start {
+      case .empty: 0
+      case .copy, .shared: 1
+      case .updated: 2
+      }
+    let fixture = try context.fixtures.directory("memory \(engine.type.name) saved \(saves) times") {
       directory in
       let database = try open(engine, in: directory)
-      if kind.start != .empty { try saveAll(database) }
-      if kind.start == .updated { try saveAll(database) }
+      for _ in 0..<saves { try saveAll(database) }
       try database.close()
     }
     try Fixtures.copy(fixture, to: trial.directory)
@@ -74,13 +78,14 @@ struct MemoryRow: Sendable {
     case .syncApply: try pull(database)
     case .delete: try database.inBatch { try documents.forEach { id, _ in try database.delete(id) } }
     case .compact: try database.compact()
+    case .insertSingle, .insertThreads, .reopen: preconditionFailure("\(kind.rawValue) isn't streamed")
     }
     let left = kind == .delete ? 0 : documents.count
     try RunMismatch.check("documents after \(kind.rawValue)", try database.documentCount, left)
   }
 
   private func read(_ database: Database) throws {
-    let key = try database.key(Self.property)
+    let key = try database.key(TravelData.property)
     var bytes = 0
     try documents.forEach { id, _ in bytes &+= try database.document(id)?[key].string?.utf8.count ?? 0 }
     withExtendedLifetime(bytes) {}
@@ -89,7 +94,7 @@ struct MemoryRow: Sendable {
   private func scan(_ database: Database) throws {
     var bytes = 0
     try database.read { snapshot in
-      let key = try snapshot.key(Self.property)
+      let key = try snapshot.key(TravelData.property)
       try snapshot.forEachDocument { document in
         bytes &+= document[key]?.utf8?.byteCount ?? 0
         return true
@@ -102,12 +107,9 @@ struct MemoryRow: Sendable {
     var waiting: [PulledRevision] = []
     var number = 0
     try documents.forEach { id, json in
-      let digits = String(number, radix: 16)
-      let suffix = String(repeating: "0", count: 39 - digits.count) + digits
-      waiting.append(
-        PulledRevision(id: id, history: ["2-a" + suffix, "1-b" + suffix], body: .json([UInt8](json))))
+      waiting.append(TravelData.pulled(id, number, json))
       number += 1
-      guard waiting.count == MemoryWorkload.pulledBatch else { return }
+      guard waiting.count == TravelWorkload.pulledBatch else { return }
       try database.apply(waiting)
       waiting = []
     }

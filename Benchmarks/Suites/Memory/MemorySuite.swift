@@ -8,54 +8,20 @@ extension Suite {
     summary:
       "The most anonymous memory that the process has while documents are inserted, read, updated, scanned, synced, "
       + "deleted and compacted. They are streamed: nothing but the database holds them.",
-    workloadNames: MemoryWorkload.allCases.map(\.rawValue), usesDataset: false,
+    workloadNames: TravelWorkload.streamed.map(\.rawValue), usesDataset: false,
     data: "the data set, streamed",
     notes: MemoryNotes.lines, tables: MemoryNotes.tables
   ) { context in
     let documents = try StreamedDocuments(context.settings)
-    return MemoryWorkload.allCases.map { MemoryRow($0, documents, context).workload() }
+    return TravelWorkload.streamed.map { MemoryRow($0, documents, context).workload() }
   }
 }
 
-/// The workloads of the suite `memory`, as those of `travel` of the same names.
-enum MemoryWorkload: String, CaseIterable {
-  case insertBatch = "insert-batch"
-  case read
-  case update
-  case scan
-  case syncApply = "sync-apply"
-  case delete
-  case compact
-
-  static let pulledBatch = 200
-
-  var summary: String {
-    switch self {
-    case .insertBatch: "all documents in one transaction"
-    case .read: "every document once, a snapshot and one property of each"
-    case .update: "every document once, in one transaction"
-    case .scan: "one property of every document, in the engine's order"
-    case .syncApply: "every document as a pulled revision with a history of two, 200 a transaction"
-    case .delete: "every document, in one transaction"
-    case .compact: "drops replaced bodies and gives space back, after every document was updated"
-    }
-  }
-
-  var start: Start {
-    switch self {
-    case .insertBatch, .syncApply: .empty
-    case .read, .update, .scan, .delete: .loaded
-    case .compact: .updated
-    }
-  }
-
-  /// What a run begins with: a database of its own.
-  enum Start: String {
-    case empty
-    case loaded
-    /// Every document was updated once.
-    case updated
-  }
+extension TravelWorkload {
+  /// Those of the suite `memory`.
+  static let streamed: [TravelWorkload] = [
+    .insertBatch, .read, .update, .scan, .syncApply, .delete, .compact,
+  ]
 }
 
 /// What the suite says below its table.
@@ -78,7 +44,7 @@ enum MemoryNotes {
 
   static func tables(_ results: [WorkloadResult]) -> [Remarks.Table] {
     let engines = engines(results)
-    let rows = MemoryWorkload.allCases.map(\.rawValue).compactMap { workload -> [String]? in
+    let rows = TravelWorkload.streamed.map(\.rawValue).compactMap { workload -> [String]? in
       let cells = engines.map { engine in
         results.first { $0.workload == workload && $0.engine == engine }?.metrics[.anonymousMemoryBytes]
           .map { mebibytes($0.median) } ?? "-"

@@ -44,17 +44,19 @@ final class TravelData: Sendable {
     singles = (0..<count).map { $0 * dataset.count / count }
     var random = SeededRandom(seed: context.settings.seed)
     reads = (0..<min(100_000, dataset.count * 50)).map { _ in random.below(dataset.count) }
-    pulled = ids.indices.map { number in
-      let digits = String(number, radix: 16)
-      let suffix = String(repeating: "0", count: 39 - digits.count) + digits
-      return PulledRevision(
-        id: ids[number], history: ["2-a" + suffix, "1-b" + suffix],
-        body: .json([UInt8](dataset.json(number))))
-    }
+    pulled = ids.indices.map { Self.pulled(ids[$0], $0, dataset.json($0)) }
     let recordings = try TrialDirectory(in: context.settings.workDirectory)
     defer { recordings.remove() }
     replays = try TravelReplay.record(
       dataset, ids: ids, singles: singles, pulled: pulled, in: recordings.path)
+  }
+
+  /// A document as sync brings it: the second revision, with a digest that is made of its number.
+  static func pulled(_ id: String, _ number: Int, _ json: UnsafeRawBufferPointer) -> PulledRevision {
+    let digits = String(number, radix: 16)
+    let suffix = String(repeating: "0", count: 39 - digits.count) + digits
+    return PulledRevision(
+      id: id, history: ["2-a" + suffix, "1-b" + suffix], body: .json([UInt8](json)))
   }
 
   // MARK: Databases
