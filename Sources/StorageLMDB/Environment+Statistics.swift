@@ -55,8 +55,19 @@ extension Environment {
     return pages
   }
 
+  /// The pages of the file, to be read beside LMDB.
+  private func pageFile() throws -> PageFile {
+    try PageFile(descriptor: fcntl(descriptor, F_DUPFD_CLOEXEC, 0), path: path)
+  }
+
+  /// The way to the keys of a named database in a snapshot; nil when it has none of that name. Inside
+  /// `PageFile.withPinnedMeta`.
+  func pagePath(_ snapshot: OpaquePointer, databaseNamed name: String) throws -> PagePath? {
+    try PagePath(pageFile(), snapshot, databaseNamed: name)
+  }
+
   func checkIntegrity(of snapshot: LMDBReadTransaction) throws -> [String] {
-    let file = try PageFile(descriptor: fcntl(descriptor, F_DUPFD_CLOEXEC, 0), path: path)
+    let file = try pageFile()
     let keyspaces = try snapshot.keyspaces()
     var check = PageCheck(
       file: file, meta: try file.meta(of: UInt64(mdb_txn_id(snapshot.slot.transaction))),

@@ -122,7 +122,7 @@ struct PageCheck {
   }
 
   /// Whether there is a tree to look at. LMDB goes on from what a record says, also of one that has no pages.
-  private mutating func hasPages(_ record: TreeRecord, _ name: String) -> Bool {
+  mutating func hasPages(_ record: TreeRecord, _ name: String) -> Bool {
     if record.isEmpty {
       if (record.branchPages, record.leafPages, record.overflowPages, record.entries) != (0, 0, 0, 0)
         || record.depth != 0
@@ -340,21 +340,29 @@ struct PageCheck {
     trees.append(NamedTree(name: name, record: value.withUnsafeBytes { TreeRecord($0) }))
   }
 
-  /// Checks the pages of a value that fills pages of its own; gives the value when it is one of the free
-  /// list.
-  private mutating func checkOverflow(_ first: UInt64, _ valueBytes: Int, _ walk: inout Walk) -> [UInt8]? {
-    let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: file.pageBytes, alignment: 8)
-    defer { bytes.deallocate() }
-    guard load(first, PageFlags.overflow, walk.name, bytes) else { return nil }
+  /// How many pages a value has that fills pages of its own; nil, and a fault, when the first isn't sound or they aren't all in
+  /// the file. The first is read into `bytes`.
+  mutating func overflowPages(
+    _ first: UInt64, _ valueBytes: Int, _ name: String, _ bytes: UnsafeMutableRawBufferPointer
+  ) -> (needed: UInt64, count: UInt64)? {
+    guard load(first, PageFlags.overflow, name, bytes) else { return nil }
     let needed = (16 + UInt64(valueBytes) + UInt64(file.pageBytes) - 1) / UInt64(file.pageBytes)
     let count = UInt64(bytes.loadUnaligned(fromByteOffset: 12, as: UInt32.self))
     guard count >= needed, count <= meta.lastPage, first + count - 1 <= meta.lastPage,
       first + needed <= file.pages
     else {
-      report(
-        "\(walk.name): the value on page \(first) has \(valueBytes) bytes, and \(count) pages of the file")
+      report("\(name): the value on page \(first) has \(valueBytes) bytes, and \(count) pages of the file")
       return nil
     }
+    return (needed, count)
+  }
+
+  /// Checks the pages of a value that fills pages of its own; gives the value when it is one of the free
+  /// list.
+  private mutating func checkOverflow(_ first: UInt64, _ valueBytes: Int, _ walk: inout Walk) -> [UInt8]? {
+    let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: file.pageBytes, alignment: 8)
+    defer { bytes.deallocate() }
+    guard let (needed, count) = overflowPages(first, valueBytes, walk.name, bytes) else { return nil }
     walk.totals.overflowPages += count
     for page in first..<(first + count) where !used.insert(page) {
       report("\(walk.name): page \(page) is used twice")

@@ -201,6 +201,38 @@ struct EncryptedFileTests {
     #expect(noticed > 15, "seed \(seed)")
   }
 
+  /// Opening reads header, root and, of many keyspaces, their tree, before a check can have looked at the pages on the way.
+  @Test(arguments: [1, 300])
+  func aFlippedBitInThePagesThatAnOpenGoesThroughIsAnErrorThere(keyspaces: Int) throws {
+    try make()
+    let engine = try openEncrypted(path)
+    try engine.write { transaction in
+      for number in 1..<keyspaces { _ = try transaction.createKeyspace("k\(number)", shape: .entries) }
+    }
+    try engine.close()
+    let sound = [UInt8](try Data(contentsOf: URL(fileURLWithPath: path)))
+    var generator = SeededGenerator(seed: 11)
+    var refused = 0
+    for page in 2..<(sound.count / 4_096) {
+      let start = page * 4_096
+      guard sound[start] == UInt8(page & 0xFF), sound[start + 10] == 1 || sound[start + 10] == 2 else { continue }
+      let upper = Int(sound[start + 14]) | Int(sound[start + 15]) << 8
+      // Header and offsets, and the nodes, which lie at the page's end.
+      let places = Array(0..<26) + (0..<10).map { _ in upper + generator.below(4_096 - upper) }
+      for place in places {
+        var damaged = sound
+        damaged[start + place] ^= place % 2 == 0 ? 1 << UInt8(generator.below(8)) : 0x80
+        try Data(damaged).write(to: URL(fileURLWithPath: path))
+        do { try openEncrypted(path, .openExisting).close() } catch let error as StorageError {
+          let codes: [StorageError.Code] = [.damaged, .notEncrypted, .notADatabase, .unsupportedVersion]
+          #expect(codes.contains(error.code), "page \(page), byte \(place): \(error)")
+          refused += 1
+        }
+      }
+    }
+    #expect(refused > 100, "\(refused)")
+  }
+
   @Test func swappedRecordsAreAnError() throws {
     try make()
     let records = try Records.all(path)

@@ -58,7 +58,7 @@ final class EncryptedFile: @unchecked Sendable {
         let opening = EncryptedFileOpening(
           environment: environment, dataKey: dataKey, nodePages: nodePages, isReadOnly: options.isReadOnly)
         let file = try EncryptedFile(environment, try opening.run(), dataKey, options)
-        try file.checkRoot()
+        try PageFile.withPinnedMeta { try file.checkRoot() }
         return file
       } catch {
         try? environment.close()
@@ -85,11 +85,20 @@ final class EncryptedFile: @unchecked Sendable {
   /// Reads the root, which vouches for the file, and holds it against the records that there are: an older root that was
   /// put back knows nothing of younger ones.
   private func checkRoot() throws {
-    let snapshot = try beginRead(isOwn: true)
+    let snapshot = try environment.beginOwnRead()
     defer { snapshot.end() }
-    let state = snapshot.state
-    let count = try snapshot.outer.count(of: records)
-    let cursor = try snapshot.outer.cursor(in: records, .all)
+    let transaction = snapshot.slot.transaction
+    guard let path = try environment.pagePath(transaction, databaseNamed: RecordFormat.databaseName) else {
+      throw error(.damaged, "the encrypted file has lost its records")
+    }
+    let reader = takeReader()
+    defer { giveBack(reader) }
+    reader.begin(transaction)
+    reader.pagePath = path
+    let state = try state(of: transaction, reader)
+    let count = try snapshot.count(of: records)
+    try path.check(nil)
+    let cursor = try snapshot.cursor(in: records, .all)
     let last = try cursor.last { key, _ in key.unsafeLoadUnaligned(as: UInt64.self).byteSwapped }
     guard let last, last < state.nextNumber, !state.table.items.isEmpty || count == 2 else {
       throw error(
@@ -170,12 +179,12 @@ struct EncryptedFileOpening {
   }
 
   func run() throws -> Found {
-    if let found = try find() { return found }
+    if let found = try PageFile.withPinnedMeta({ try find() }) { return found }
     if isReadOnly {
       throw environment.error(.notADatabase, "the database was never finished being made")
     }
     try make()
-    guard let found = try find() else {
+    guard let found = try PageFile.withPinnedMeta({ try find() }) else {
       throw environment.error(.damaged, "the records were made and can't be found")
     }
     return found
@@ -192,7 +201,9 @@ struct EncryptedFileOpening {
       }
       return nil
     }
-    let bytes = try snapshot.bytes(RecordFormat.key(of: RecordFormat.headerNumber), in: records)
+    let key = RecordFormat.key(of: RecordFormat.headerNumber)
+    try environment.pagePath(snapshot.slot.transaction, databaseNamed: RecordFormat.databaseName)?.check(key)
+    let bytes = try snapshot.bytes(key, in: records)
     guard let bytes else { throw environment.error(.damaged, "the encrypted file has no header") }
     let header = try FileHeaderRecord(bytes, dataKey: dataKey, path: environment.path)
     return Found(header: header, records: records, database: database)

@@ -45,6 +45,8 @@ final class RecordReader {
   let path = TreePath()
   /// Whether nothing is taken from the cache: a check looks at the file itself.
   @exclusivity(unchecked) var bypassesCache = false
+  /// While a file is opened: looks at the pages on the way to a record first, for nothing has checked them yet.
+  @exclusivity(unchecked) var pagePath: PagePath?
 
   init(_ file: EncryptedFile, changed: ChangedNodes? = nil) {
     self.file = file
@@ -65,6 +67,7 @@ final class RecordReader {
 
   func end() {
     transaction = nil
+    pagePath = nil
     path.clear()
     forget()
   }
@@ -117,6 +120,7 @@ final class RecordReader {
   /// A record as LMDB has it, valid until the transaction's next write or its end.
   func record(_ number: UInt64) throws -> UnsafeRawBufferPointer? {
     guard let transaction else { preconditionFailure("records are read in a transaction") }
+    if let pagePath { try pagePath.check(RecordFormat.key(of: number)) }
     var bigEndian = number.bigEndian
     return try withUnsafeMutableBytes(of: &bigEndian) { key in
       var key = MDB_val(UnsafeRawBufferPointer(key))
