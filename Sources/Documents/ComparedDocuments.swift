@@ -88,7 +88,7 @@ final class ComparedDocuments {
   }
 
   func lastSequence() throws -> UInt64 {
-    try DocumentStore.State(transaction, keyspaces.meta).lastSequence
+    try DocumentStore.lastSequence(transaction, keyspaces)
   }
 
   /// Lends the body of a revision: in the record for the current one, else under its sequence. Nil, and `body` is still

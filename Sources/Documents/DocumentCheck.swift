@@ -92,10 +92,6 @@ final class DocumentCheck {
         subject,
         isTombstone ? "it is live and stored among the deleted" : "it is deleted and stored among the live")
     }
-    if let state, record.sequence > state.lastSequence {
-      try check.report(
-        subject, "its sequence is \(record.sequence), and the last one is \(state.lastSequence)")
-    }
     if sequences.insert(record.sequence) {
       try checkChange(id, record, subject)
     } else {

@@ -131,11 +131,9 @@ public final class DocumentImport {
       writer.other.removeAll()
       writer.other.append(flags.rawValue)
       writer.other.append(id.bytes)
-      if highest > writer.state?.lastSequence ?? 0 {
-        try withSequenceKey(highest) {
-          try transaction.append($0, writer.other.bytes, in: keyspaces.changes)
-        }
-        writer.state?.lastSequence = highest
+      if highest > writer.lastSequence ?? 0 {
+        try writer.appendChange(highest, transaction, keyspaces)
+        writer.lastSequence = highest
       } else {
         writer.hasUnsequencedChanges = true
         try insert(highest, in: keyspaces.changes, transaction)
@@ -189,8 +187,8 @@ public final class DocumentImport {
 
   /// Makes `sequence` the last one, when the highest so far is below it.
   public func raiseLastSequence(to sequence: UInt64) {
-    guard sequence <= maximumSequence, sequence > writer.state?.lastSequence ?? 0 else { return }
-    writer.state?.lastSequence = sequence
+    guard sequence <= maximumSequence, sequence > writer.lastSequence ?? 0 else { return }
+    writer.lastSequence = sequence
   }
 
   /// Gives the database the UUIDs of the one that it is made from, 16 bytes each; they hold from the next opening on.

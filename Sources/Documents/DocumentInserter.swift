@@ -67,7 +67,7 @@ public final class DocumentInserter {
   public func raiseLastSequence(to sequence: UInt64) throws {
     try store.writing { writer in
       guard let last = writer.lastSequence, sequence > last, sequence <= Self.highestKept else { return }
-      writer.state?.lastSequence = sequence
+      writer.lastSequence = sequence
     }
   }
 
@@ -361,7 +361,7 @@ public final class DocumentInserter {
     guard keepsSequences, let last = writer.lastSequence, wanted > last, wanted <= Self.highestKept else {
       return try nextSequence(writer)
     }
-    writer.state?.lastSequence = wanted
+    writer.lastSequence = wanted
     return wanted
   }
 

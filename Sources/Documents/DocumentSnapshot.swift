@@ -15,6 +15,7 @@ public final class DocumentSnapshot {
   public internal(set) var unsequencedCommits: UInt64 = 0
   /// What `meta/state` says, once it was read: not in a batch, where it changes.
   private var knownState: DocumentStore.State?
+  private var knownLastSequence: UInt64?
 
   init(
     _ store: DocumentStore, _ transaction: any ReadTransaction, _ context: DocumentStore.Context,
@@ -83,7 +84,15 @@ public final class DocumentSnapshot {
 
   /// The sequence of the latest change, 0 when there was none.
   public var lastSequence: UInt64 {
-    get throws { try state.lastSequence }
+    get throws {
+      let (transaction, context) = try open()
+      if let knownLastSequence { return knownLastSequence }
+      if isOfBatch, let sequence = store.writer.lastSequence { return sequence }
+      let sequence = try max(
+        state.lowestLastSequence, DocumentStore.newestChange(transaction, context.keyspaces.changes))
+      if !isOfBatch { knownLastSequence = sequence }
+      return sequence
+    }
   }
 
   /// Calls `body` with each change after `sequence`, oldest first, until it returns false. Each document comes once, with

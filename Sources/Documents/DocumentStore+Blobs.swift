@@ -75,7 +75,7 @@ extension DocumentStore {
           }
         }
       }
-      return try State(transaction, context.keyspaces.meta).lastSequence
+      return try Self.lastSequence(transaction, context.keyspaces)
     }
     return BlobRemoval(sweep, sequence)
   }

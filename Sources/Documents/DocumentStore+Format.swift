@@ -5,16 +5,18 @@ import Storage
 //   1    entries without checksums
 //   2    the same, once there was an index: releases that don't maintain indexes refuse it
 //   3    entries end with a checksum (EntryChecksums.swift), this one as well
+//   4    the last sequence is the newest change's: releases that take it from meta/state alone would give numbers twice
 
 extension DocumentStore {
   /// What a new database begins with.
-  static let formatVersion: UInt8 = 3
+  static let formatVersion: UInt8 = 4
+  private static let firstFormatWithChecksums: UInt8 = 3
   private static let formatKey = Array("format".utf8)
 
   /// How the documents in a transaction are stored.
   struct StoredFormat {
     let version: UInt8
-    /// Nil for an earlier format.
+    /// Nil for a format without them.
     let checksums: EntryChecksums?
     /// Whether it is what this release writes.
     var isCurrent: Bool { version == formatVersion }
@@ -34,7 +36,7 @@ extension DocumentStore {
         .unsupportedVersion,
         "the documents in \(location) are of format \(version); this release knows \(formatVersion)")
     }
-    guard version == formatVersion else {
+    guard version >= firstFormatWithChecksums else {
       guard stored.count == 1 else { throw damagedFormat(location) }
       return StoredFormat(version: version, checksums: nil)
     }
@@ -70,7 +72,7 @@ extension DocumentStore {
       for name in ["publicUUID", "privateUUID"] {
         try checked.put(Array(name.utf8), randomUUID(), in: meta)
       }
-    } else {
+    } else if old?.checksums == nil {
       for name in EntryChecksums.keyspaceNames {
         if let keyspace = keyspaces[name] { try addChecksums(in: keyspace, transaction, checked) }
       }
@@ -114,7 +116,8 @@ extension DocumentStore {
     let (transaction, current) = try beginRead()
     guard current.checksums == nil else { return (transaction, current) }
     do {
-      guard let format = try Self.storedFormat(transaction, in: current.engine.location), format.isCurrent
+      guard let format = try Self.storedFormat(transaction, in: current.engine.location),
+        format.checksums != nil
       else {
         return (transaction, current)
       }

@@ -45,7 +45,7 @@ extension DocumentStore {
 
   /// The sequence of the last commit, also inside a batch.
   private func committedSequence() throws -> UInt64 {
-    try withSnapshot { try State($0, $1.keyspaces.meta).lastSequence }
+    try withSnapshot { try Self.lastSequence($0, $1.keyspaces) }
   }
 
   /// The stored changes after a sequence and up to another, at most `limit`, as observers are told, and up to where

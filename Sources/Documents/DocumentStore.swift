@@ -346,15 +346,36 @@ public final class DocumentStore: Sendable {
     get throws {
       if isInBatch, let sequence = writer.lastSequence { return sequence }
       return try reading { transaction, context in
-        try State(transaction, context.keyspaces.meta).lastSequence
+        try Self.lastSequence(transaction, context.keyspaces)
       }
     }
   }
 
-  /// The record `meta/state`.
+  /// The last sequence that a transaction sees: that of the newest change, or a greater one whose change is gone.
+  static func lastSequence(_ transaction: any ReadTransaction, _ keyspaces: Keyspaces) throws -> UInt64 {
+    try max(
+      State(transaction, keyspaces.meta).lowestLastSequence, newestChange(transaction, keyspaces.changes))
+  }
+
+  /// The sequence of the newest change that is stored, 0 when there is none.
+  static func newestChange(_ transaction: any ReadTransaction, _ changes: Keyspace) throws -> UInt64 {
+    var newest: UInt64 = 0
+    try transaction.scan(changes, .all, order: .descending, fetch: .keys) { key, _ in
+      guard let sequence = StoredChange.sequence(of: key), sequence <= maximumSequence else {
+        throw DocumentError(.damaged, "the key of the newest change can't be right")
+      }
+      newest = sequence
+      return false
+    }
+    return newest
+  }
+
+  /// The record `meta/state`. It isn't written by each transaction: most change nothing of it.
   struct State {
     static let key = Array("state".utf8)
-    var lastSequence: UInt64 = 0
+    /// The last sequence isn't below this. It is above the newest change when that one's document was purged, or when
+    /// the database continues the numbers of another.
+    var lowestLastSequence: UInt64 = 0
     var sharedKeyCount = 0
     /// Changes whenever an index is made or removed; 0 while there never was one.
     var indexGeneration: UInt32 = 0
@@ -366,21 +387,21 @@ public final class DocumentStore: Sendable {
 
     private mutating func read(_ bytes: RawSpan) throws {
       guard bytes.byteCount == 10 || bytes.byteCount == 14 else {
-        throw DocumentError(.damaged, "the record of the last sequence can't be read")
+        throw DocumentError(.damaged, "the record \"state\" can't be read")
       }
-      lastSequence = UInt64(bigEndian: bytes.unsafeLoadUnaligned(as: UInt64.self))
+      lowestLastSequence = UInt64(bigEndian: bytes.unsafeLoadUnaligned(as: UInt64.self))
       sharedKeyCount = Int(UInt16(bigEndian: bytes.unsafeLoadUnaligned(fromByteOffset: 8, as: UInt16.self)))
       if bytes.byteCount == 14 {
         indexGeneration = UInt32(bigEndian: bytes.unsafeLoadUnaligned(fromByteOffset: 10, as: UInt32.self))
       }
-      guard lastSequence <= maximumSequence, sharedKeyCount <= 2048 else {
-        throw DocumentError(.damaged, "the record of the last sequence can't be right")
+      guard lowestLastSequence <= maximumSequence, sharedKeyCount <= 2048 else {
+        throw DocumentError(.damaged, "the record \"state\" can't be right")
       }
     }
 
     func write(_ transaction: any WriteTransaction, _ meta: Keyspace) throws {
       try withUnsafeTemporaryAllocation(byteCount: 16, alignment: 8) { bytes in
-        bytes.storeBytes(of: lastSequence.bigEndian, as: UInt64.self)
+        bytes.storeBytes(of: lowestLastSequence.bigEndian, as: UInt64.self)
         bytes.storeBytes(of: UInt16(sharedKeyCount).bigEndian, toByteOffset: 8, as: UInt16.self)
         // At byte 10 four bytes aren't aligned.
         withUnsafeBytes(of: indexGeneration.bigEndian) { generation in

@@ -110,7 +110,7 @@ extension DocumentWriter {
       try transaction.delete(id, in: old.isDeleted ? keyspaces.deleted : keyspaces.docs)
     }
     try transaction.put(id, record.bytes, in: isDeleted ? keyspaces.deleted : keyspaces.docs)
-    if let old { try deleteSequence(old.sequence, in: keyspaces.changes, transaction) }
+    if let old { try deleteChange(old.sequence, transaction, keyspaces) }
     try addChange(id, flags: flags, sequence, transaction, keyspaces)
     if !keepsCurrent {
       try updateIndexes(id, old: liveBody(old), new: isDeleted ? nil : bodyOfRecord, transaction)
@@ -224,7 +224,7 @@ extension DocumentWriter {
     other.removeAll()
     other.append(flags.rawValue)
     other.append(id)
-    try withSequenceKey(sequence) { try transaction.append($0, other.bytes, in: keyspaces.changes) }
+    try appendChange(sequence, transaction, keyspaces)
     if notes.isCollecting { try notes.add(id, flags: flags, sequence, record: record.bytes) }
   }
 
@@ -244,7 +244,7 @@ extension DocumentWriter {
       }
       if history != nil { _ = try dropHistory(of: id, transaction, keyspaces) }
       try transaction.delete(id, in: old.isDeleted ? keyspaces.deleted : keyspaces.docs)
-      try deleteSequence(old.sequence, in: keyspaces.changes, transaction)
+      try deleteChange(old.sequence, transaction, keyspaces)
       try updateIndexes(id, old: liveBody(old), new: nil, transaction)
       try removeExpiration(of: id, transaction, keyspaces)
       notes.addPurge(id, isExpired: isExpired)

@@ -110,7 +110,7 @@ extension DocumentWriter {
   ) throws -> SavedRevision? {
     let suffix = try digest.digest(
       parent: UnsafeRawBufferPointer(start: nil, count: 0), deleted: false, body: encoder.canonicalJSON)
-    let last = state?.lastSequence ?? 0
+    let last = lastSequence ?? 0
     guard last < maximumSequence else { return nil }
     let sequence = last + 1
     treeBytes.removeAll()
@@ -125,7 +125,7 @@ extension DocumentWriter {
       guard try transaction.insert(id, record.bytes, in: keyspaces.docs) else { return nil }
       try addChange(id, flags: [], sequence, transaction, keyspaces)
       try updateIndexes(id, old: nil, new: encoder.fleece, transaction)
-      state?.lastSequence = sequence
+      lastSequence = sequence
       return saved(sequence, 1, suffix)
     }
   }

@@ -41,8 +41,13 @@ final class DocumentWriter {
   var removedBodies = 0
   /// Counts transactions: no two have the same number.
   private(set) var indexBatch: UInt64 = 0
+  /// The database's own record as it is stored, with the index generation of the open transaction.
   @exclusivity(unchecked) var state: DocumentStore.State?
-  private var stateAtBegin: UInt64 = 0
+  /// The sequence of the latest change, those of the open transaction included; nil outside one.
+  @exclusivity(unchecked) var lastSequence: UInt64?
+  private var lastSequenceAtBegin: UInt64 = 0
+  /// What the last sequence is by the stored changes alone; 0 when that isn't known.
+  @exclusivity(unchecked) private var newestChange: UInt64 = 0
   @exclusivity(unchecked) var mayHaveTombstones = true
   @exclusivity(unchecked) private var failure: (any Error)?
   var bodyBlobs = BodyBlobs()
@@ -84,11 +89,14 @@ final class DocumentWriter {
     keys = SharedKeysBuilder(base)
     mayHaveTombstones = try transaction.hasEntries(context.keyspaces.deleted)
     self.state = state
+    newestChange = try DocumentStore.newestChange(transaction, context.keyspaces.changes)
+    let last = max(state.lowestLastSequence, newestChange)
+    lastSequence = last
+    lastSequenceAtBegin = last
     indexBatch &+= 1
     hasUnsequencedChanges = false
     hasChangedExpirations = false
     removedBodies = 0
-    stateAtBegin = state.lastSequence
     self.transaction = transaction
     self.context = base === context.sharedKeys ? context : context.with(sharedKeys: base)
     maximumTreeDepth = context.maximumTreeDepth
@@ -102,11 +110,8 @@ final class DocumentWriter {
     if !installedBlobs.isEmpty { installedBlobs = [] }
   }
 
-  /// The sequence of the latest change, those of this transaction included.
-  var lastSequence: UInt64? { state?.lastSequence }
-
   /// The last sequence before the transaction, and of it.
-  var span: (begin: UInt64, end: UInt64) { (stateAtBegin, state?.lastSequence ?? stateAtBegin) }
+  var span: (begin: UInt64, end: UInt64) { (lastSequenceAtBegin, lastSequence ?? lastSequenceAtBegin) }
 
   /// What reading inside the transaction needs: the shared keys that it added are known to nobody else yet.
   var contextOfNow: DocumentStore.Context? {
@@ -157,9 +162,12 @@ final class DocumentWriter {
     }
     // Before the documents that name them.
     if !installedBlobs.isEmpty { try blobs?.sync() }
-    guard let transaction, let context, var state else { return nil }
+    guard let transaction, let context, var state, let lastSequence else { return nil }
     try finishIndexes(transaction)
-    guard state.lastSequence != stateAtBegin || keys.hasAdditions || hasChangedIndexes else { return nil }
+    // Most transactions leave the record as it is: a page less to write for each.
+    let isTold = lastSequence == newestChange || lastSequence == state.lowestLastSequence
+    guard !isTold || keys.hasAdditions || hasChangedIndexes else { return nil }
+    state.lowestLastSequence = lastSequence
     state.sharedKeyCount = keys.count
     try state.write(transaction, context.keyspaces.meta)
     guard keys.hasAdditions else { return nil }
@@ -177,6 +185,7 @@ final class DocumentWriter {
     transaction = nil
     context = nil
     state = nil
+    lastSequence = nil
     lastContext = nil
     run = nil
   }
@@ -209,12 +218,27 @@ final class DocumentWriter {
   }
 
   func nextSequence() throws -> UInt64 {
-    let last = state?.lastSequence ?? 0
+    let last = lastSequence ?? 0
     guard last < maximumSequence else {
       throw DocumentError(.damaged, "the last sequence is \(last): there are no more")
     }
-    state?.lastSequence = last + 1
+    lastSequence = last + 1
     return last + 1
+  }
+
+  /// Stores a change, from `other`, under a sequence above all that are stored.
+  func appendChange(
+    _ sequence: UInt64, _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
+  ) throws {
+    try withSequenceKey(sequence) { try transaction.append($0, other.bytes, in: keyspaces.changes) }
+    newestChange = sequence
+  }
+
+  func deleteChange(
+    _ sequence: UInt64, _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
+  ) throws {
+    try deleteSequence(sequence, in: keyspaces.changes, transaction)
+    if sequence == newestChange { newestChange = 0 }
   }
 
   // MARK: Encoding bodies

@@ -36,7 +36,7 @@ public final class StoredTree {
   public func load(_ id: UnsafeRawBufferPointer) throws -> Bool {
     self.id.removeAll()
     self.id.append(id)
-    let found = try withRecord { record in
+    let found: Void? = try withRecord { record in
       try tree.decode(record.tree)
       sequence = record.sequence
     }

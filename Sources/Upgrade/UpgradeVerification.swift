@@ -139,7 +139,7 @@ final class UpgradeVerification {
   ) throws {
     let said = reader.revisions.rows[row]
     try reader.withBody(said.sequence) { json in
-      let isHere = try stored.withBody(place) {
+      let isHere: Void? = try stored.withBody(place) {
         try compareBody($0, stored.sharedKeys, json, said, row, check)
       }
       if isHere == nil {

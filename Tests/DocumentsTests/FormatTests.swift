@@ -9,13 +9,13 @@ import Testing
 
 /// Documents in the formats of earlier releases.
 @Suite("Formats of documents") struct FormatTests {
-  /// A database that a release wrote which knew format 2, copied to where it may be changed.
+  /// A database that an earlier release wrote, copied to where it may be changed.
   private func withEarlier(
-    _ engine: EngineName, _ body: (_ directory: String, DatabaseOptions) throws -> Void
+    _ engine: EngineName, format: Int = 2, _ body: (_ directory: String, DatabaseOptions) throws -> Void
   ) throws {
     let directory = TemporaryDirectory()
     let source = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-      .appendingPathComponent("Databases/format-2/\(engine.rawValue)")
+      .appendingPathComponent("Databases/format-\(format)/\(engine.rawValue)")
     try FileManager.default.copyItem(atPath: source.path, toPath: directory.path + "/earlier.touchstone")
     let encrypts = try Engines.type(engine).encrypts
     try body(directory.path, DatabaseOptions(key: encrypts ? try .raw(Array(0..<32)) : nil))
@@ -42,13 +42,13 @@ import Testing
 
   private static let engines: [EngineName] = [.sqlite, .lmdb, .sqlcipher, .lmdbEncrypted]
 
-  @Test("a database of an earlier release is converted once, and then has checksums", arguments: engines)
-  func conversion(_ engine: EngineName) throws {
-    try withEarlier(engine) { directory, options in
+  @Test("a database of an earlier release is converted once", arguments: engines, [2, 3])
+  func conversion(_ engine: EngineName, from earlier: Int) throws {
+    try withEarlier(engine, format: earlier) { directory, options in
       var uuid = ""
       for round in 0..<2 {
         let database = try Database.open("earlier", in: directory, options: options)
-        #expect(try format(database)?.first == 3 && format(database)?.count == 5)
+        #expect(try format(database)?.first == 4 && format(database)?.count == 5)
         try check(database)
         if round == 0 { uuid = database.publicUUID }
         #expect(database.publicUUID == uuid)
@@ -64,14 +64,14 @@ import Testing
     }
   }
 
-  @Test("opened for reading only, it stays as it is", arguments: engines)
-  func readOnly(_ engine: EngineName) throws {
-    try withEarlier(engine) { directory, options in
+  @Test("opened for reading only, it stays as it is", arguments: engines, [2, 3])
+  func readOnly(_ engine: EngineName, earlier: Int) throws {
+    try withEarlier(engine, format: earlier) { directory, options in
       var options = options
       options.isReadOnly = true
       let database = try Database.open("earlier", in: directory, options: options)
       try check(database)
-      #expect(try format(database) == [2])
+      #expect(try format(database)?.first == UInt8(earlier))
       #expect(throws: (any Error).self) { try database.save("doc1", ["n": 12]) }
       try database.close()
     }
@@ -128,8 +128,8 @@ import Testing
   @Test("a format of a later release, and one that is none, are told apart", arguments: allEngines)
   func others(_ engine: EngineName) throws {
     for (stored, expected) in [
-      ([4], DocumentError.Code.unsupportedVersion), ([200, 1, 2], .unsupportedVersion), ([0], .damaged),
-      ([], .damaged), ([2, 2], .damaged), ([3], .damaged), ([3, 1, 2, 3, 4], .damaged),
+      ([5], DocumentError.Code.unsupportedVersion), ([200, 1, 2], .unsupportedVersion), ([0], .damaged),
+      ([], .damaged), ([2, 2], .damaged), ([3], .damaged), ([3, 1, 2, 3, 4], .damaged), ([4, 1, 2, 3, 4], .damaged),
     ] as [([UInt8], DocumentError.Code)] {
       let directory = TemporaryDirectory()
       let database = try Database.open("a", in: directory.path, options: try options(engine))

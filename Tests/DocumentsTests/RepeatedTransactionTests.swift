@@ -134,7 +134,7 @@ private struct Stop: Error {}
       do {
         try database.read { snapshot in
           _ = try snapshot.documentCount
-          try onAnotherThread { try database.save("new", ["n": 1]) }
+          try onAnotherThread { _ = try database.save("new", ["n": 1]) }
           _ = try snapshot.document("doc1")
         }
         Issue.record("the snapshot did not expire")
@@ -143,7 +143,7 @@ private struct Stop: Error {}
       var runs = 0
       let count = try database.read(attempts: 3) { snapshot in
         runs += 1
-        if runs < 3 { try onAnotherThread { try database.save("new\(runs)", ["n": 1]) } }
+        if runs < 3 { try onAnotherThread { _ = try database.save("new\(runs)", ["n": 1]) } }
         return try snapshot.documentCount
       }
       #expect(runs == 3 && count == 23)

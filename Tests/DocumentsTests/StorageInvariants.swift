@@ -29,7 +29,8 @@ func storageFaults(_ engine: any StorageEngine) throws -> [String] {
       return true
     }
     let state = try transaction.bytes(Array("state".utf8), in: keyspace("meta"))
-    let lastSequence = state?.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) } ?? 0
+    let lowestLastSequence = state?.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) } ?? 0
+    let lastSequence = max(lowestLastSequence, changes.values.joined().map(\.sequence).max() ?? 0)
     let keyCount = state?.dropFirst(8).prefix(2).reduce(0) { $0 << 8 | Int($1) } ?? 0
     let sharedKeys = try DocumentStore.loadSharedKeys(transaction, keyspace("meta"))
     if sharedKeys.count != keyCount {

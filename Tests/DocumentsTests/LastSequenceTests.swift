@@ -1,0 +1,114 @@
+import Storage
+import TestSupport
+import Testing
+
+@testable import Documents
+@testable import Touchstone
+
+/// The last sequence is that of the newest change, and is written down only where no change tells it.
+@Suite("The last sequence") struct LastSequenceTests {
+  private func record(_ database: Database) throws -> [UInt8]? {
+    try database.engine.read {
+      try $0.bytes(DocumentStore.State.key, in: #require(try $0.keyspace(named: "meta")))
+    }
+  }
+
+  @Test("a save writes no record of it", arguments: allEngines)
+  func recordStays(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      try database.save("a", ["n": 1])
+      let first = try record(database)
+      for number in 2..<20 { try database.save("a", ["n": .int(Int64(number))]) }
+      try database.save("b", ["n": 1])
+      try database.delete("b")
+      #expect(try record(database) == first)
+      #expect(try database.lastSequence == 21)
+    }
+  }
+
+  @Test("it stays when the newest documents are purged, and over a reopening", arguments: allEngines)
+  func purged(_ engine: EngineName) throws {
+    try withTemporaryDirectory { directory in
+      var database = try Database.open("a", in: directory, options: try options(engine))
+      func reopen() throws {
+        try database.close()
+        database = try Database.open("a", in: directory, options: try options(engine))
+      }
+      for number in 1...6 { try database.save("doc\(number)", ["n": 1]) }
+      try database.purge("doc6")
+      try reopen()
+      #expect(try database.lastSequence == 6)
+      // An older one, while the newest change is below the last sequence.
+      try database.purge("doc5")
+      try database.purge("doc2")
+      try reopen()
+      #expect(try database.lastSequence == 6)
+      #expect(try database.save("doc7", ["n": 1]).sequence == 7)
+      #expect(try database.check(deep: true) == [])
+      try database.inBatch {
+        #expect(try database.save("doc8", ["n": 1]).sequence == 8)
+        try database.purge("doc8")
+        #expect(try database.lastSequence == 8)
+      }
+      try reopen()
+      #expect(try database.lastSequence == 8)
+      try database.inBatch {
+        for id in ["doc1", "doc3", "doc4", "doc7"] { try database.purge(id) }
+        #expect(try database.lastSequence == 8)
+        try database.save("doc9", ["n": 1])
+      }
+      try database.purge("doc9")
+      try reopen()
+      #expect(try database.documentCount == 0 && database.lastSequence == 9)
+      #expect(try database.read { try $0.lastSequence } == 9)
+      #expect(try database.save("doc1", ["n": 1]).sequence == 10)
+      #expect(try database.check(deep: true) == [])
+      try database.close()
+    }
+  }
+
+  @Test("a batch that fails leaves it", arguments: allEngines)
+  func failed(_ engine: EngineName) throws {
+    struct Stop: Error {}
+    try withDatabase(engine) { database in
+      try database.save("a", ["n": 1])
+      #expect(throws: Stop.self) {
+        try database.inBatch {
+          try database.save("b", ["n": 1])
+          try database.purge("b")
+          throw Stop()
+        }
+      }
+      #expect(try database.lastSequence == 1)
+      #expect(try database.save("c", ["n": 1]).sequence == 2)
+    }
+  }
+
+  @Test("two stores on one engine go on from each other's", arguments: allEngines)
+  func shared(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      let other = try DocumentStore(engine: database.engine)
+      for number in 0..<5 {
+        try database.save("a\(number)", ["n": 1])
+        try other.save("b\(number)", ["n": 1])
+        try other.purge("b\(number)")
+      }
+      #expect(try database.lastSequence == 10 && other.lastSequence == 10)
+      #expect(try database.save("last", ["n": 1]).sequence == 11)
+    }
+  }
+
+  @Test("a key that is no sequence is damage", arguments: [EngineName.sqlite, .lmdb])
+  func damaged(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      try database.save("a", ["n": 1])
+      let context = try database.store.context
+      try database.engine.write {
+        let record = try #require(try $0.bytes(DocumentStore.State.key, in: context.keyspaces.meta))
+        try $0.put(DocumentStore.State.key, record.map { ~$0 }, in: context.keyspaces.meta)
+      }
+      #expect(code { _ = try database.lastSequence } == .damaged)
+      #expect(code { try database.save("b", ["n": 1]) } == .damaged)
+    }
+  }
+}
