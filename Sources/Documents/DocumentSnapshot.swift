@@ -91,8 +91,15 @@ public final class DocumentSnapshot {
       let sequence = try max(
         state.lowestLastSequence, DocumentStore.newestChange(transaction, context.keyspaces.changes))
       if !isOfBatch { knownLastSequence = sequence }
+      store.greatestSequence.max(sequence, ordering: .relaxed)
       return sequence
     }
+  }
+
+  /// About the last sequence, for estimates: nothing is read, so commits of other processes may be missing, and there may be
+  /// some that are younger than the snapshot. 0 when nothing is known.
+  public var estimatedLastSequence: UInt64 {
+    isOfBatch ? store.writer.lastSequence ?? 0 : store.greatestSequence.load(ordering: .relaxed)
   }
 
   /// Calls `body` with each change after `sequence`, oldest first, until it returns false. Each document comes once, with

@@ -101,6 +101,7 @@ extension DocumentStore {
         finished.hasFailed(feed)
         throw error
       }
+      greatestSequence.max(finished.end, ordering: .relaxed)
       if isUnsequenced { unsequencedCommits.add(1, ordering: .acquiringAndReleasing) }
       if let added { publish(added) }
       if !installed.isEmpty { blobs?.commit(installed) }

@@ -118,6 +118,8 @@ public final class DocumentStore: Sendable {
   let unsequencedCommits = Atomic<UInt64>(0)
   /// Counts bodies that this process has removed: of purged documents and of dropped revisions.
   let removedBodies = Atomic<UInt64>(0)
+  /// The greatest last sequence that a commit of this process left, or a snapshot of it read; for estimates.
+  let greatestSequence = Atomic<UInt64>(0)
   /// Passed by work in the background that reads or writes, closed by who closes the engine.
   let background = WriteGate()
   /// Tells observers of commits.

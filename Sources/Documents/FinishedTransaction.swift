@@ -11,7 +11,8 @@ public protocol DocumentUpkeep: AnyObject, Sendable {
 /// What a transaction leaves to be done after its commit. Without observers it is five numbers.
 struct FinishedTransaction {
   private var begin: UInt64 = 0
-  private var end: UInt64 = 0
+  /// The last sequence that it left.
+  private(set) var end: UInt64 = 0
   private var earliestExpiration: Int64?
   private var commit: ObservedCommit?
   private var isInLine = false

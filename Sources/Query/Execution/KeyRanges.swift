@@ -63,6 +63,8 @@ final class IndexRanges: @unchecked Sendable {
     let ranges: [ByteRange]
     /// As `KeyRanges.sharedPrefix` says.
     let prefix: (bytes: [UInt8], count: Int)
+    /// Whether most of the ranges are probably empty: they are all ways to write one beginning.
+    let areSparse: Bool
   }
 
   let lists: [[CompiledCondition]]
@@ -78,7 +80,9 @@ final class IndexRanges: @unchecked Sendable {
   func made(_ context: EvaluationContext) throws -> Made {
     if areConstant, let known = known.withLock({ $0 }) { return known }
     let ranges = KeyRanges(context: context)
-    let made = Made(ranges: try ranges.ofIndex(lists), prefix: ranges.sharedPrefix(lists))
+    let made = Made(
+      ranges: try ranges.ofIndex(lists), prefix: ranges.sharedPrefix(lists),
+      areSparse: lists.contains { $0.contains { if case .like = $0 { true } else { false } } })
     try context.check()
     if areConstant { known.withLock { $0 = made } }
     return made

@@ -11,7 +11,11 @@ extension QueryExecution {
     let isBackward = access.direction == .backward
     let made = try access.ranges.made(context)
     var (ranges, prefix) = (made.ranges, made.prefix)
-    if isBackward { ranges.reverse() }
+    if isBackward {
+      ranges.reverse()
+    } else if made.areSparse, ranges.count > 2 {
+      ranges = try snapshot.withoutWrites { try reader.withEntries(ranges) }
+    }
     // A document has several entries in an array index.
     let seen = access.index.unnest == nil ? nil : IdentifierSet(context.budget, .unnest)
     let row = context.rows + step.source
@@ -210,6 +214,6 @@ extension QueryExecution {
 }
 
 extension ByteRange {
-  fileprivate var lowerEdge: KeyRange.Edge { lower.isEmpty ? .unbounded : .including(lower) }
-  fileprivate var upperEdge: KeyRange.Edge { upper.map { .excluding($0) } ?? .unbounded }
+  var lowerEdge: KeyRange.Edge { lower.isEmpty ? .unbounded : .including(lower) }
+  var upperEdge: KeyRange.Edge { upper.map { .excluding($0) } ?? .unbounded }
 }

@@ -87,6 +87,33 @@ final class ValueIndexReader {
     try turns.finish(body)
   }
 
+  /// Those of `ranges`, which are in order and don't overlap, that have entries. The first key from the beginning of a range
+  /// on tells of all ranges before that key that they are empty: cheaper than scans of each when most are.
+  func withEntries(_ ranges: [ByteRange]) throws -> [ByteRange] {
+    guard let end = ranges.last?.upperEdge,
+      !ranges.contains(where: { $0.lowerEdge.isCut || $0.upperEdge.isCut })
+    else { return ranges }
+    var found: [ByteRange] = []
+    var index = 0
+    while index < ranges.count {
+      var first: [UInt8]?
+      let rest = KeyRange.orderedKeys(from: ranges[index].lowerEdge, to: end)
+      try transaction.scan(keyspace, rest, order: .ascending, fetch: .keys) { key, _ in
+        first = [UInt8](copying: key)
+        return false
+      }
+      guard let first else { break }
+      while index < ranges.count, let upper = ranges[index].upper, !first.lexicographicallyPrecedes(upper) {
+        index += 1
+      }
+      if index < ranges.count, !first.lexicographicallyPrecedes(ranges[index].lower) {
+        found.append(ranges[index])
+        index += 1
+      }
+    }
+    return found
+  }
+
   /// The same, going on to documents: `plain` says which one an entry is of, by bytes of its key, or nil for one that isn't
   /// wanted. `document` takes the entry's key, the ID in it, and the document's record. What comes by `other` isn't
   /// followed.

@@ -1,5 +1,6 @@
 import Documents
 import Storage
+import Synchronization
 
 // What planning needs of a database's value indexes is read once, and kept while it is right: definitions are parsed
 // and keyspaces opened as long as nobody, in whatever process, makes or removes an index (`IndexVersion`). Counts and
@@ -15,6 +16,9 @@ final class IndexKnowledge: Sendable {
   private weak let engine: (any StorageEngine)?
   /// The indexes, their expressions canonical for a source called `_`.
   let indexes: [PlannedIndex]
+  /// How often it was asked whether it holds. What other processes change is looked for every so often.
+  private let uses = Atomic<UInt64>(0)
+  private static let usesPerReading: UInt64 = 64
   /// The same for sources with other names.
   private let renamed = Lock<[ByteString: [PlannedIndex]]>([:])
   private static let mostNames = 64
@@ -39,7 +43,9 @@ final class IndexKnowledge: Sendable {
     guard version.generation == self.version.generation,
       self.version.batch == 0 || self.version.batch == version.batch, try engine === snapshot.engine
     else { return false }
-    let now = try snapshot.lastSequence
+    // Reading it costs as much as finding a document, and the statistics are estimates anyway.
+    let isDue = uses.add(1, ordering: .relaxed).newValue % Self.usesPerReading == 0
+    let now = try isDue ? snapshot.lastSequence : snapshot.estimatedLastSequence
     let changes = now > sequence ? now - sequence : sequence - now
     return changes <= 64 + UInt64(documentCount) / 4
   }
