@@ -92,7 +92,7 @@ public struct BenchSettings: Sendable {
   public var rates = [2_000, 8_000]
   /// The greatest number of documents of the suite `scale`. Nil: `documents`, or 100,000.
   public var scaleDocuments: Int?
-  /// What the engines' caches of pages may hold in the suites `travel` and `engine`, in bytes. Nil: 16 MiB, and 10 MiB for
+  /// What the engines' caches of pages may hold in the suites `travel` and `engine`, in bytes. Nil: 40 MiB, and 10 MiB for
   /// the peer of `travel`, as the original has it.
   public var cacheBytes: Int?
   /// A slowdown of all workloads, to try a gate.

@@ -26,7 +26,9 @@ public struct EngineOptions: Sendable {
   /// 32 bytes for an engine that encrypts. Wiped by whoever made it; an engine keeps no copy of its own
   /// beyond what the library below needs.
   public var key: [UInt8]?
-  /// Memory for the engine's own cache of pages, in bytes; engines that use the system's ignore it.
+  /// What an engine's own cache of pages may hold, in bytes: taken as pages are read, so never more than a file has.
+  /// Engines that use the system's cache ignore it. One with a cache for each connection gives so much to the writer and to
+  /// the first reader, half to the second and an eighth to each further one.
   public var cacheBytes: Int
   /// The library to load instead of the system's, for engines that load one.
   public var libraryPath: String?
@@ -34,10 +36,13 @@ public struct EngineOptions: Sendable {
   /// What engines do to survive that is left out.
   public var isBulkLoad: Bool
 
+  /// 40 MiB: all of some ten thousands of documents, and a process that reads and writes them has less than 81 MiB of its own.
+  public static let defaultCacheBytes = 40 << 20
+
   /// Options; see the properties.
   public init(
     creation: Creation = .openOrCreate, isReadOnly: Bool = false, durability: Durability = .normal,
-    key: [UInt8]? = nil, cacheBytes: Int = 16 << 20, libraryPath: String? = nil,
+    key: [UInt8]? = nil, cacheBytes: Int = EngineOptions.defaultCacheBytes, libraryPath: String? = nil,
     isBulkLoad: Bool = false
   ) {
     self.creation = creation

@@ -15,8 +15,8 @@ final class ReaderPool: Sendable {
   static let keptIdle = 128
   /// Idle connections that keep their caches.
   static let cachedIdle = 16
-  /// So many have the whole cache that the options ask for; the others, opened when many snapshots are held
-  /// at once, an eighth.
+  /// So many have large caches: the first what the options ask for, the second half of it. The others, opened when many
+  /// snapshots are held at once, have an eighth.
   static let largeOnes = 2
 
   private struct State {
@@ -53,30 +53,30 @@ final class ReaderPool: Sendable {
   /// are met also when there are as many snapshots as there may be. One that doesn't begin its snapshot is for a single
   /// statement.
   func take(isOwn: Bool = false, beginsSnapshot: Bool = true) throws -> EngineConnection {
-    let (idle, isLarge): (EngineConnection?, Bool) = try state.withLock { state in
+    let (idle, rank): (EngineConnection?, Int) = try state.withLock { state in
       guard !state.isClosed else { throw StorageError(.closed, "reading a closed database", path: file.path) }
       guard state.snapshots < Self.maximumSnapshots || isOwn else {
         throw StorageError(
           .tooManyReaders, "\(state.snapshots) snapshots are open, as many as may be", path: file.path)
       }
       state.snapshots += 1
-      if let connection = state.idle.popLast() { return (connection, false) }
+      if let connection = state.idle.popLast() { return (connection, 0) }
       state.connections += 1
-      let isLarge = state.large < Self.largeOnes
-      if isLarge { state.large += 1 }
-      return (nil, isLarge)
+      let rank = min(state.large, Self.largeOnes)
+      if rank < Self.largeOnes { state.large += 1 }
+      return (nil, rank)
     }
     let connection: EngineConnection
     if let idle {
       connection = idle
     } else {
       do {
-        connection = try open(isLarge: isLarge)
+        connection = try open(rank)
       } catch {
         state.withLock { state in
           state.snapshots -= 1
           state.connections -= 1
-          if isLarge { state.large -= 1 }
+          if rank < Self.largeOnes { state.large -= 1 }
         }
         throw error
       }
@@ -141,19 +141,21 @@ final class ReaderPool: Sendable {
     for connection in idle { isForked ? connection.abandon() : connection.close() }
   }
 
-  private func open(isLarge: Bool) throws -> EngineConnection {
+  /// Opens a connection with the cache of its rank: how many with large ones there are already.
+  private func open(_ rank: Int) throws -> EngineConnection {
     do {
-      return try storing("opening a reader", file.path) { try connect(isLarge: isLarge) }
+      return try storing("opening a reader", file.path) { try connect(rank) }
     } catch let error as StorageError where error.code == .tooManyReaders && Self.raiseFileLimit() {
-      return try storing("opening a reader", file.path) { try connect(isLarge: isLarge) }
+      return try storing("opening a reader", file.path) { try connect(rank) }
     }
   }
 
-  private func connect(isLarge: Bool) throws -> EngineConnection {
-    let connection = try file.connect(cacheBytes: isLarge ? cacheBytes : cacheBytes / 8, for: .reading)
+  private func connect(_ rank: Int) throws -> EngineConnection {
+    let part = [0: 1, 1: 2][rank] ?? 8
+    let connection = try file.connect(cacheBytes: cacheBytes / part, for: .reading)
     do {
       try Self.prepare(connection)
-      return try EngineConnection(connection, path: file.path, places: file.places, isLarge: isLarge)
+      return try EngineConnection(connection, path: file.path, places: file.places, isLarge: rank < Self.largeOnes)
     } catch {
       connection.close()
       throw error

@@ -38,7 +38,7 @@ public struct DatabaseOptions: Sendable {
   package var revisionsPerBlock: Int?
   /// When the database is compacted by itself.
   public var compaction: CompactionPolicy
-  /// Memory for the engine's own cache of pages, in bytes.
+  /// What the engine's own cache of pages may hold, in bytes (`EngineOptions.cacheBytes`).
   public var cacheBytes: Int
   /// The library to load in place of the system's SQLite or SQLCipher.
   public var libraryPath: String?
@@ -52,7 +52,7 @@ public struct DatabaseOptions: Sendable {
     engine: EngineName? = nil, requireEngine: Bool = false, creation: EngineOptions.Creation = .openOrCreate,
     isReadOnly: Bool = false, durability: Durability = .normal, key: UserKey? = nil,
     maximumTreeDepth: Int? = nil, keepsReplacedBodies: Bool = true, verifiesChecksums: Bool = false,
-    compaction: CompactionPolicy = .standard, cacheBytes: Int = 16 << 20, libraryPath: String? = nil,
+    compaction: CompactionPolicy = .standard, cacheBytes: Int = EngineOptions.defaultCacheBytes, libraryPath: String? = nil,
     makesParents: Bool = false,
     upgrade: UpgradeOptions? = nil
   ) {

@@ -65,7 +65,7 @@ final class DocumentsData: Sendable {
   static let databaseName = "documents"
 
   func open(
-    _ engine: ProbedEngine, in directory: String, depth: Int = 20, cacheBytes: Int = 16 << 20
+    _ engine: ProbedEngine, in directory: String, depth: Int = 20, cacheBytes: Int = EngineOptions.defaultCacheBytes
   ) throws -> Database {
     try Database.open(
       DocumentsData.databaseName, in: directory,

@@ -46,7 +46,7 @@ struct BenchCommand: Subcommand {
   private static let commits = Option(
     "commits", "N", in: 16...1_000_000, "Single commits of the engine suite (1,000)")
   private static let cache = Option(
-    "cache-mib", "N", in: 1...65_536, "The engines' caches of pages, in the suites travel and engine (16)")
+    "cache-mib", "N", in: 1...65_536, "The engines' caches of pages, in the suites travel and engine (40)")
   private static let threads = Option(
     "threads", "A,B", "Numbers of threads of the suite ycsb (1,2)"
   ) { try numbers($0, in: 1...64) }
