@@ -22,7 +22,7 @@ final class EncryptedFile: @unchecked Sendable {
   /// The writer's.
   let sealer = Sealer()
   /// Changed nodes past so many bytes are written before the transaction ends. Tests make it small.
-  var spillBytes = 64 << 20
+  var spillBytes = 16 << 20
 
   private struct Known: @unchecked Sendable {
     var transaction: Int
