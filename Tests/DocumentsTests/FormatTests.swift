@@ -129,7 +129,8 @@ import Testing
   func others(_ engine: EngineName) throws {
     for (stored, expected) in [
       ([5], DocumentError.Code.unsupportedVersion), ([200, 1, 2], .unsupportedVersion), ([0], .damaged),
-      ([], .damaged), ([2, 2], .damaged), ([3], .damaged), ([3, 1, 2, 3, 4], .damaged), ([4, 1, 2, 3, 4], .damaged),
+      ([], .damaged), ([2, 2], .damaged), ([3], .damaged), ([3, 1, 2, 3, 4], .damaged),
+      ([4, 1, 2, 3, 4], .damaged),
     ] as [([UInt8], DocumentError.Code)] {
       let directory = TemporaryDirectory()
       let database = try Database.open("a", in: directory.path, options: try options(engine))

@@ -215,7 +215,9 @@ struct EncryptedFileTests {
     var refused = 0
     for page in 2..<(sound.count / 4_096) {
       let start = page * 4_096
-      guard sound[start] == UInt8(page & 0xFF), sound[start + 10] == 1 || sound[start + 10] == 2 else { continue }
+      guard sound[start] == UInt8(page & 0xFF), sound[start + 10] == 1 || sound[start + 10] == 2 else {
+        continue
+      }
       let upper = Int(sound[start + 14]) | Int(sound[start + 15]) << 8
       // Header and offsets, and the nodes, which lie at the page's end.
       let places = Array(0..<26) + (0..<10).map { _ in upper + generator.below(4_096 - upper) }

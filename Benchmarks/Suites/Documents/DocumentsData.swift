@@ -65,7 +65,8 @@ final class DocumentsData: Sendable {
   static let databaseName = "documents"
 
   func open(
-    _ engine: ProbedEngine, in directory: String, depth: Int = 20, cacheBytes: Int = EngineOptions.defaultCacheBytes
+    _ engine: ProbedEngine, in directory: String, depth: Int = 20,
+    cacheBytes: Int = EngineOptions.defaultCacheBytes
   ) throws -> Database {
     try Database.open(
       DocumentsData.databaseName, in: directory,

@@ -155,7 +155,8 @@ final class ReaderPool: Sendable {
     let connection = try file.connect(cacheBytes: cacheBytes / part, for: .reading)
     do {
       try Self.prepare(connection)
-      return try EngineConnection(connection, path: file.path, places: file.places, isLarge: rank < Self.largeOnes)
+      return try EngineConnection(
+        connection, path: file.path, places: file.places, isLarge: rank < Self.largeOnes)
     } catch {
       connection.close()
       throw error

@@ -52,7 +52,8 @@ public struct DatabaseOptions: Sendable {
     engine: EngineName? = nil, requireEngine: Bool = false, creation: EngineOptions.Creation = .openOrCreate,
     isReadOnly: Bool = false, durability: Durability = .normal, key: UserKey? = nil,
     maximumTreeDepth: Int? = nil, keepsReplacedBodies: Bool = true, verifiesChecksums: Bool = false,
-    compaction: CompactionPolicy = .standard, cacheBytes: Int = EngineOptions.defaultCacheBytes, libraryPath: String? = nil,
+    compaction: CompactionPolicy = .standard, cacheBytes: Int = EngineOptions.defaultCacheBytes,
+    libraryPath: String? = nil,
     makesParents: Bool = false,
     upgrade: UpgradeOptions? = nil
   ) {
