@@ -196,7 +196,7 @@ bench-full: build ## Runs all suites, in under forty minutes on two cores: resul
 	echo "bench-full: $(RESULTS)/report/index.html, and the tables in $(RESULTS)/*.txt"
 
 lint: ## Checks the formatting of Swift and what else is cheap to check
-	@paths=(Package.swift Sources Tests Benchmarks Datasets)
+	@paths=(Package.swift Sources Tests Benchmarks Datasets docs)
 	[ ! -d Fuzz ] || paths+=(Fuzz)
 	swift format lint --strict --parallel --recursive --configuration .swift-format "$${paths[@]}"
 	bash -n .ci/run
@@ -207,6 +207,13 @@ lint: ## Checks the formatting of Swift and what else is cheap to check
 	if grep -rnE --include='*.swift' 'try!|fatalError\(' Sources Datasets Benchmarks; then
 	  echo "lint: throw a typed error instead" >&2; exit 1
 	fi
+	# The architecture page names every module and draws what Package.swift says.
+	swift docs/draw-modules.swift --check
+	# Every page is linked from the index of pages.
+	for page in docs/*.md; do
+	  [ "$$page" = docs/README.md ] || grep -qF "($$(basename "$$page"))" docs/README.md \
+	    || { echo "lint: docs/README.md doesn't link $$page" >&2; exit 1; }
+	done
 	# Links between the project's own pages lead somewhere.
 	git ls-files '*.md' | while read -r page; do
 	  { grep -oE '\]\([^)#: ]+' "$$page" || true; } | sed 's/^](//' | while read -r link; do
