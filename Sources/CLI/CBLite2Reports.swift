@@ -42,7 +42,7 @@ extension CBLite2ImportReport {
 
   /// All of it.
   var json: String {
-    var object = JSONObject()
+    var object = JSONObjectText()
     object.add("version", version)
     object.add("collection", collection)
     for (name, _, count) in counts { object.add(name, count) }
@@ -50,9 +50,9 @@ extension CBLite2ImportReport {
     object.add(
       "notImported",
       {
-        var left = JSONObject()
+        var left = JSONObjectText()
         left.add("collections", otherCollections.map { $0.json })
-        left.add("indexes", json: "[" + indexes.map(JSONObject.quoted).joined(separator: ",") + "]")
+        left.add("indexes", json: "[" + indexes.map(JSONObjectText.quoted).joined(separator: ",") + "]")
         left.add("checkpoints", checkpoints)
         left.add("remoteNotes", remoteNotes)
         return left
@@ -63,8 +63,8 @@ extension CBLite2ImportReport {
 }
 
 extension CBLite2ImportReport.Collection {
-  fileprivate var json: JSONObject {
-    var object = JSONObject()
+  fileprivate var json: JSONObjectText {
+    var object = JSONObjectText()
     object.add("name", name)
     object.add("documents", documents)
     return object
@@ -72,8 +72,8 @@ extension CBLite2ImportReport.Collection {
 }
 
 extension CBLite2ImportReport.Skipped {
-  fileprivate var json: JSONObject {
-    var object = JSONObject()
+  fileprivate var json: JSONObjectText {
+    var object = JSONObjectText()
     object.add("id", id)
     object.add("reason", reason)
     return object
@@ -112,14 +112,14 @@ extension CBLite2ExportReport {
 
   /// All of it.
   var json: String {
-    var object = JSONObject()
+    var object = JSONObjectText()
     for (name, _, count) in counts { object.add(name, count) }
     object.add("blobBytes", blobBytes)
-    object.add("indexes", json: "[" + indexes.map(JSONObject.quoted).joined(separator: ",") + "]")
+    object.add("indexes", json: "[" + indexes.map(JSONObjectText.quoted).joined(separator: ",") + "]")
     object.add(
       "rewritten",
       rewritten.map { change in
-        var object = JSONObject()
+        var object = JSONObjectText()
         object.add("id", change.id)
         object.add("revision", change.revision)
         object.add("written", change.written)
@@ -128,7 +128,7 @@ extension CBLite2ExportReport {
     object.add(
       "details",
       details.map { detail in
-        var object = JSONObject()
+        var object = JSONObjectText()
         object.add("id", detail.id)
         object.add("reason", detail.reason)
         return object

@@ -156,7 +156,7 @@ import Testing
   }
 
   @Test func jsonObjectsKeepTheirOrderAndEscapeTheirStrings() throws {
-    var object = JSONObject()
+    var object = JSONObjectText()
     object.add("b", "\"\\\n\t\r\u{1}\u{7F}ö\u{1F600}")
     object.add("a", 1)
     object.add("c", true)

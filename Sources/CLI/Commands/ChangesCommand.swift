@@ -51,7 +51,7 @@ struct ChangesCommand: Subcommand {
       let marks = (change.isDeleted ? " deleted" : "") + (change.isConflicted ? " conflicted" : "")
       return "\(change.sequence) \(change.documentID)\(marks)"
     }
-    var object = JSONObject()
+    var object = JSONObjectText()
     object.add("sequence", change.sequence)
     object.add("id", change.documentID)
     object.add("deleted", change.isDeleted)

@@ -34,7 +34,7 @@ struct CheckCommand: Subcommand {
     let faults = try Self.faults(database, isDeep: isDeep) { files.append($0) }
     for file in files {
       if asJSON {
-        var object = JSONObject()
+        var object = JSONObjectText()
         object.add("file", file.name)
         object.add("bytes", file.bytes)
         if let entropy = file.entropy { object.add("entropy", json: String(entropy)) }
@@ -47,7 +47,7 @@ struct CheckCommand: Subcommand {
     }
     for fault in faults {
       if asJSON {
-        var object = JSONObject()
+        var object = JSONObjectText()
         object.add("subject", fault.subject)
         object.add("problem", fault.problem)
         try output.line(object.text)

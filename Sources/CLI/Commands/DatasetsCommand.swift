@@ -42,14 +42,14 @@ struct DatasetsCommand: Subcommand {
     }
   }
 
-  private static func json(_ dataset: Dataset) -> JSONObject {
-    var object = JSONObject()
+  private static func json(_ dataset: Dataset) -> JSONObjectText {
+    var object = JSONObjectText()
     object.add("name", dataset.name)
     object.add("summary", dataset.summary)
     object.add("documents", dataset.documents)
     object.add("jsonBytes", dataset.jsonBytes)
     object.add("sha256", dataset.sha256)
-    var types = JSONObject()
+    var types = JSONObjectText()
     for type in dataset.types { types.add(type.name, type.documents) }
     object.add("types", types)
     object.add("available", dataset.isAvailable())

@@ -125,7 +125,7 @@ struct ExportCommand: Subcommand {
     func add(_ document: DocumentView) throws -> Bool {
       guard !Interrupt.isRequested else { throw Interrupted("the export is not complete") }
       line.removeAll(keepingCapacity: true)
-      line += Array("{\"_id\":\(JSONObject.quoted(document.id))".utf8)
+      line += Array("{\"_id\":\(JSONObjectText.quoted(document.id))".utf8)
       if withMetadata {
         line += Array(",\"_rev\":\"\(try document.revisionID())\",\"_sequence\":\(document.sequence)".utf8)
         if document.isDeleted { line += Array(",\"_deleted\":true".utf8) }

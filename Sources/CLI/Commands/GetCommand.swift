@@ -91,8 +91,8 @@ struct GetCommand: Subcommand {
     }
   }
 
-  private func json(_ chosen: Revision, _ revisions: [Revision]) throws -> JSONObject {
-    var object = JSONObject()
+  private func json(_ chosen: Revision, _ revisions: [Revision]) throws -> JSONObjectText {
+    var object = JSONObjectText()
     object.add("id", id)
     object.add("rev", chosen.id.description)
     object.add("sequence", chosen.sequence)
@@ -102,7 +102,7 @@ struct GetCommand: Subcommand {
     object.add(
       "revisions",
       try revisions.map { revision in
-        var object = JSONObject()
+        var object = JSONObjectText()
         object.add("rev", revision.id.description)
         if let parent = revision.parent {
           object.add("parent", parent.description)

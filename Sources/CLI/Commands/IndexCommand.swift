@@ -139,13 +139,13 @@ struct IndexCommand: Subcommand {
     try database.close()
   }
 
-  static func json(_ index: DatabaseIndex) -> JSONObject {
-    var object = JSONObject()
+  static func json(_ index: DatabaseIndex) -> JSONObjectText {
+    var object = JSONObjectText()
     object.add("name", index.name)
     object.add("kind", index.kind)
     if let definition = index.fullText { add(definition, to: &object) }
     guard let definition = index.definition else { return object }
-    let expressions = definition.expressions.map { JSONObject.quoted($0.description) }
+    let expressions = definition.expressions.map { JSONObjectText.quoted($0.description) }
     object.add("expressions", json: "[" + expressions.joined(separator: ",") + "]")
     if let condition = definition.condition { object.add("where", condition.description) }
     if let unnest = definition.unnest {
@@ -154,10 +154,10 @@ struct IndexCommand: Subcommand {
     return object
   }
 
-  private static func add(_ definition: FullTextIndexDefinition, to object: inout JSONObject) {
+  private static func add(_ definition: FullTextIndexDefinition, to object: inout JSONObjectText) {
     func list(_ texts: [String]) -> String { "[" + texts.joined(separator: ",") + "]" }
     object.add(
-      "expressions", json: list(definition.expressions.map { JSONObject.quoted($0.description) }))
+      "expressions", json: list(definition.expressions.map { JSONObjectText.quoted($0.description) }))
     if let condition = definition.condition { object.add("where", condition.description) }
     let options = definition.options
     if let language = options.language { object.add("language", language.rawValue) }
@@ -166,7 +166,7 @@ struct IndexCommand: Subcommand {
     switch options.stopWords {
     case .standard: object.add("stopWords", "standard")
     case .none: object.add("stopWords", json: "[]")
-    case .custom(let words): object.add("stopWords", json: list(words.map(JSONObject.quoted)))
+    case .custom(let words): object.add("stopWords", json: list(words.map(JSONObjectText.quoted)))
     }
     if let weights = definition.weights { object.add("weights", json: list(weights.map { "\($0)" })) }
   }

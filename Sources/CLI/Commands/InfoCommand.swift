@@ -66,8 +66,8 @@ struct InfoCommand: Subcommand {
     for line in table.lines { try output.line(line) }
   }
 
-  private static func json(_ facts: Facts, _ files: [(name: String, bytes: Int)]) -> JSONObject {
-    var object = JSONObject()
+  private static func json(_ facts: Facts, _ files: [(name: String, bytes: Int)]) -> JSONObjectText {
+    var object = JSONObjectText()
     object.add("engine", facts.engine)
     object.add("library", facts.library)
     object.add("encrypted", facts.isEncrypted)
@@ -78,7 +78,7 @@ struct InfoCommand: Subcommand {
     object.add(
       "files",
       files.map { file in
-        var object = JSONObject()
+        var object = JSONObjectText()
         object.add("name", file.name)
         object.add("bytes", file.bytes)
         return object

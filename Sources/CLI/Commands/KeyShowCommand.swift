@@ -34,7 +34,7 @@ struct KeyShowCommand: Subcommand {
     }
     let pageBytes = try opened.engine.maintenance.statistics().pageBytes
     if asJSON {
-      var object = JSONObject()
+      var object = JSONObjectText()
       object.add("key", key)
       object.add("pageBytes", pageBytes)
       object.add("file", opened.engineFile)

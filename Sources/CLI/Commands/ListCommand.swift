@@ -61,8 +61,8 @@ struct ListCommand: Subcommand {
     if isInterrupted { throw Interrupted("\(count) documents were listed") }
   }
 
-  private static func json(_ document: DocumentView, _ id: String) throws -> JSONObject {
-    var object = JSONObject()
+  private static func json(_ document: DocumentView, _ id: String) throws -> JSONObjectText {
+    var object = JSONObjectText()
     object.add("id", id)
     object.add("rev", try document.revisionID().description)
     object.add("sequence", document.sequence)

@@ -107,7 +107,7 @@ private struct AttachedFile: Sendable {
 /// Prints what a write made.
 func printSaved(_ saved: SavedRevision, _ id: String, asJSON: Bool, to output: StandardOutput) throws {
   guard asJSON else { return try output.line(saved.revisionID.description) }
-  var object = JSONObject()
+  var object = JSONObjectText()
   object.add("id", id)
   object.add("rev", saved.revisionID.description)
   object.add("sequence", saved.sequence)

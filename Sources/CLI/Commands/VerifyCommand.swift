@@ -64,7 +64,7 @@ struct VerifyCommand: Subcommand {
     func write(_ difference: DocumentDifference) throws {
       defer { count += 1 }
       guard asJSON else { return try output.line(difference.description) }
-      var object = JSONObject()
+      var object = JSONObjectText()
       object.add("id", difference.id)
       object.add("kind", difference.kind.rawValue)
       object.add("left", difference.left)

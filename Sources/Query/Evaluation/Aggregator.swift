@@ -43,7 +43,7 @@ final class Aggregator: Sendable {
     case .arrayAggregate: if value.isMissing { return }
     }
     if isDistinct && kind != .minimum && kind != .maximum {
-      let values = state.values ?? ValueTable(context.budget)
+      let values = state.values ?? ValueSet(context.budget)
       state.values = values
       let isNew = values.insert(value, context.order(collation)) { arena.copy($0, context.sharedKeys) }
       if kind == .sum || kind == .average { return state.add(distinctNumber: value, isNew: isNew) }
@@ -97,7 +97,7 @@ struct AggregateState {
   fileprivate(set) var count = 0
   fileprivate var value = QueryValue.missing
   /// The values that were, for DISTINCT.
-  fileprivate var values: ValueTable?
+  fileprivate var values: ValueSet?
   fileprivate var items: UnsafeMutablePointer<QueryValue>?
   private var capacity = 0
   /// Exact: 2⁶³ integers of 64 bits fit.

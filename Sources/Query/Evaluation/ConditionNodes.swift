@@ -46,13 +46,14 @@ final class NotNode: ConditionNode, FoldableNode, @unchecked Sendable {
 }
 
 final class ComparisonNode: ConditionNode, FoldableNode, @unchecked Sendable {
-  private let comparison: Comparison
+  private let comparison: ComparisonOperator
   private let left: CompiledExpression
   private let right: CompiledExpression
   private let collation: Int?
 
   init(
-    _ comparison: Comparison, _ left: CompiledExpression, _ right: CompiledExpression, _ collation: Int?
+    _ comparison: ComparisonOperator, _ left: CompiledExpression, _ right: CompiledExpression,
+    _ collation: Int?
   ) {
     self.comparison = comparison
     self.left = left
@@ -95,7 +96,7 @@ final class PathIsTextNode: ConditionNode, @unchecked Sendable {
 
   override func truth(_ context: EvaluationContext) -> Truth {
     guard case .object(let body) = context.rows[source].value else {
-      let comparison = negated ? Comparison.notEqual : .equal
+      let comparison = negated ? ComparisonOperator.notEqual : .equal
       return comparison.apply(
         context.rows[source].value.follow(context.paths[path]), .string(text), context.order(nil))
     }
@@ -115,11 +116,12 @@ final class PathNumberNode: ConditionNode, @unchecked Sendable {
   private let source: Int
   private let path: Int
   private let number: QueryValue
-  private let comparison: Comparison
+  private let comparison: ComparisonOperator
   private let owner: EvaluationProgram
 
   init(
-    _ source: Int, _ path: Int, _ number: QueryValue, _ comparison: Comparison, _ owner: EvaluationProgram
+    _ source: Int, _ path: Int, _ number: QueryValue, _ comparison: ComparisonOperator,
+    _ owner: EvaluationProgram
   ) {
     self.source = source
     self.path = path
@@ -218,10 +220,10 @@ final class BetweenNode: ConditionNode, FoldableNode, @unchecked Sendable {
   override func truth(_ context: EvaluationContext) -> Truth {
     let value = operand.evaluate(context)
     let order = context.order(collation)
-    let above = Comparison.greaterOrEqual.apply(value, lower.evaluate(context), order)
+    let above = ComparisonOperator.greaterOrEqual.apply(value, lower.evaluate(context), order)
     let within =
       above == .false
-      ? above : above.and(Comparison.lessOrEqual.apply(value, upper.evaluate(context), order))
+      ? above : above.and(ComparisonOperator.lessOrEqual.apply(value, upper.evaluate(context), order))
     return negated ? within.negated : within
   }
 }
@@ -251,7 +253,7 @@ final class InNode: ConditionNode, FoldableNode, @unchecked Sendable {
     let order = context.order(collation)
     var found = Truth.false
     items.forEachItem { item in
-      found = found.or(Comparison.equal.apply(value, item, order))
+      found = found.or(ComparisonOperator.equal.apply(value, item, order))
       return found != .true && context.goesOn
     }
     return negated ? found.negated : found
@@ -281,7 +283,7 @@ final class ListNode: ConditionNode, FoldableNode, @unchecked Sendable {
     let order = context.order(collation)
     var found = Truth.false
     for item in items {
-      found = found.or(Comparison.equal.apply(value, item.evaluate(context), order))
+      found = found.or(ComparisonOperator.equal.apply(value, item.evaluate(context), order))
       if found == .true { break }
     }
     return negated ? found.negated : found
@@ -291,7 +293,7 @@ final class ListNode: ConditionNode, FoldableNode, @unchecked Sendable {
 /// `x IN ('a', 'b', 3)` of constants, which are looked up by their hash.
 final class ConstantListNode: ConditionNode, FoldableNode, @unchecked Sendable {
   private let operand: CompiledExpression
-  private let values: ValueTable
+  private let values: ValueSet
   /// What the list says of a value that isn't in it: FALSE, or what null and missing make of it.
   private let otherwise: Truth
   private let isEmpty: Bool
@@ -304,7 +306,7 @@ final class ConstantListNode: ConditionNode, FoldableNode, @unchecked Sendable {
     self.operand = operand
     self.owner = owner
     self.negated = negated
-    values = ValueTable(minimumCapacity: constants.count)
+    values = ValueSet(minimumCapacity: constants.count)
     var otherwise = Truth.false
     for constant in constants {
       switch constant {

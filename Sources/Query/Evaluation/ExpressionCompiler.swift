@@ -180,7 +180,7 @@ struct ExpressionCompiler {
   }
 
   private func comparison(
-    _ comparison: Comparison, _ first: CompiledExpression, _ second: CompiledExpression,
+    _ comparison: ComparisonOperator, _ first: CompiledExpression, _ second: CompiledExpression,
     _ collation: Int?
   ) -> CompiledExpression {
     if let path = first as? PathNode, let number = path.path, let constant = second.constant,

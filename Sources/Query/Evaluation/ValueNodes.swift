@@ -200,7 +200,7 @@ final class MatchingNode: CompiledExpression, @unchecked Sendable {
     let value = operand.evaluate(context)
     for branch in branches {
       let other = branch.value.evaluate(context)
-      if Comparison.equal.apply(value, other, context.order(collation)) == .true {
+      if ComparisonOperator.equal.apply(value, other, context.order(collation)) == .true {
         return branch.result.evaluate(context)
       }
     }

@@ -43,7 +43,7 @@ public struct QueryError: Error, Sendable, Equatable {
   /// What was found, in one line without a place.
   public let message: String
   /// Where in the query's text, if it's known.
-  public let location: SourceLocation?
+  public let location: QueryLocation?
 
   /// An error about a place in a query's text; without a position or a text it has no place.
   ///
@@ -54,7 +54,7 @@ public struct QueryError: Error, Sendable, Equatable {
   {
     self.code = code
     self.message = message
-    location = position.offset.flatMap { offset in text.map { SourceLocation(offset: offset, in: $0) } }
+    location = position.offset.flatMap { offset in text.map { QueryLocation(offset: offset, in: $0) } }
   }
 
   /// The line, counted from 1, if the place is known.

@@ -60,7 +60,7 @@ extension EngineConnection {
     let code = csqlite_step(functions, statement)
     guard code == SQLITE_ROW else { throw failure(code, statement, slot) }
     defer { _ = csqlite_reset(functions, statement) }
-    return try Catalog.count(entries, highest, Int(csqlite_column_int64(functions, statement, 0)), path)
+    return try CatalogTable.count(entries, highest, Int(csqlite_column_int64(functions, statement, 0)), path)
   }
 
   /// What the table of keyspaces says of one.

@@ -58,7 +58,7 @@ final class EngineConnection: @unchecked Sendable {
   private let begin: OpaquePointer
   private let commit: OpaquePointer
   let countStatement: OpaquePointer
-  private var catalogStatements: [Catalog.Condition: Statement] = [:]
+  private var catalogStatements: [CatalogTable.Condition: Statement] = [:]
 
   init(_ connection: Connection, path: String, places: RowPlaces, isLarge: Bool) throws {
     self.connection = connection
@@ -203,16 +203,16 @@ final class EngineConnection: @unchecked Sendable {
   }
 
   /// The statement that reads those rows of the table of keyspaces, compiled when it is first asked for.
-  func catalogStatement(_ condition: Catalog.Condition) throws -> Statement {
+  func catalogStatement(_ condition: CatalogTable.Condition) throws -> Statement {
     if let known = catalogStatements[condition] { return known }
-    let statement = try Catalog.prepare(condition, in: connection)
+    let statement = try CatalogTable.prepare(condition, in: connection)
     catalogStatements[condition] = statement
     return statement
   }
 
   /// Throws `noSuchKeyspace` when the transaction has none of that number and shape.
   func checkIsThere(_ keyspace: Keyspace) throws {
-    guard try Catalog.shape(of: keyspace.number, in: self) == keyspace.shape else {
+    guard try CatalogTable.shape(of: keyspace.number, in: self) == keyspace.shape else {
       throw noSuchKeyspace(keyspace)
     }
   }
@@ -287,7 +287,7 @@ final class EngineConnection: @unchecked Sendable {
   /// Whether the file has the keyspace, or can't say.
   private func isKnown(_ keyspace: Keyspace) -> Bool {
     do {
-      return try Catalog.shape(of: keyspace.number, in: self) == keyspace.shape
+      return try CatalogTable.shape(of: keyspace.number, in: self) == keyspace.shape
     } catch {
       return true
     }

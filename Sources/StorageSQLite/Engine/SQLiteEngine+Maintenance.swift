@@ -8,8 +8,8 @@ extension SQLiteEngine {
   public func statistics() throws -> EngineStatistics {
     try withSnapshot { connection in
       let database = connection.connection
-      let entries = try Catalog.rows(in: database, path).map { row in
-        (row.name, try Catalog.count(row, in: database, path))
+      let entries = try CatalogTable.rows(in: database, path).map { row in
+        (row.name, try CatalogTable.count(row, in: database, path))
       }
       return try storing("reading statistics", path) {
         EngineStatistics(
@@ -60,7 +60,7 @@ extension SQLiteEngine {
       INSERT INTO copy.layout SELECT * FROM main.layout;
       INSERT INTO copy.keyspaces SELECT * FROM main.keyspaces;
       """)
-    for row in try Catalog.rows(in: source, path) {
+    for row in try CatalogTable.rows(in: source, path) {
       let table = SQLiteLayout.table(row.number)
       // Alike in every word, the library copies the records of table and index as they are.
       try source.execute(
@@ -168,7 +168,7 @@ extension SQLiteEngine {
       faults.append("there is no table \(table)")
     }
     guard faults.isEmpty else { return faults }
-    let rows = try Catalog.rows(in: database, path)
+    let rows = try CatalogTable.rows(in: database, path)
     let next = try database.integer("SELECT next FROM layout") ?? 0
     for row in rows {
       let table = SQLiteLayout.table(row.number)
@@ -178,7 +178,7 @@ extension SQLiteEngine {
       }
       let count = try database.integer("SELECT count(*) FROM \(table)") ?? 0
       do {
-        let expected = try Catalog.count(row, in: database, path)
+        let expected = try CatalogTable.count(row, in: database, path)
         if count != expected {
           faults.append("keyspace “\(row.name)” has \(count) entries and should have \(expected)")
         }

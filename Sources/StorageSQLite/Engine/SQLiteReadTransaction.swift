@@ -29,12 +29,12 @@ final class SQLiteReadTransaction: ReadTransaction {
 
   func keyspace(named name: String) throws -> Keyspace? {
     let connection = try open()
-    return try Catalog.keyspace(named: name, in: connection)?.keyspace
+    return try CatalogTable.keyspace(named: name, in: connection)?.keyspace
   }
 
   func keyspaces() throws -> [String: Keyspace] {
     let connection = try open()
-    return try Catalog.keyspaces(in: connection)
+    return try CatalogTable.keyspaces(in: connection)
   }
 
   func follow(

@@ -29,12 +29,12 @@ final class SQLiteWriteTransaction: WriteTransaction {
 
   func keyspace(named name: String) throws -> Keyspace? {
     let connection = try open()
-    return try Catalog.keyspace(named: name, in: connection)?.keyspace
+    return try CatalogTable.keyspace(named: name, in: connection)?.keyspace
   }
 
   func keyspaces() throws -> [String: Keyspace] {
     let connection = try open()
-    return try Catalog.keyspaces(in: connection)
+    return try CatalogTable.keyspaces(in: connection)
   }
 
   func read(_ key: RawSpan, in keyspace: Keyspace, _ body: (_ value: RawSpan) throws -> Void) throws -> Bool {

@@ -184,7 +184,7 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
         path: connection.path)
     }
     let database = connection.connection
-    if let row = try Catalog.keyspace(named: name, in: connection) {
+    if let row = try CatalogTable.keyspace(named: name, in: connection) {
       guard row.shape == shape else {
         throw StorageError(
           .shapeMismatch, "the keyspace “\(name)” has the shape \(row.shape), not \(shape)",

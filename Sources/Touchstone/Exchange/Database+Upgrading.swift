@@ -30,7 +30,7 @@ extension Database {
   ) throws -> UpgradeReport {
     let type = try Engines.type(engine ?? (key == nil ? .sqlite : .sqlcipher))
     return try UpgradeInstaller(at: DatabaseDirectory(path, in: directory)).install(
-      from: SourceLocation(source), type, key: key, options, progress)
+      from: SourceFiles(source), type, key: key, options, progress)
   }
 
   /// Makes a database of the name that a 1.x one has, beside it: of `catalog.cblite2` it makes `catalog.touchstone`.
@@ -43,9 +43,9 @@ extension Database {
     options: UpgradeOptions = UpgradeOptions(), removesSource: Bool = false,
     progress: UpgradeProgress.Handler? = nil
   ) throws -> UpgradeReport {
-    let location = try SourceLocation(source)
+    let location = try SourceFiles(source)
     let report = try upgrade(
-      source, to: SourceLocation.withoutSuffix(location.path), engine: engine, key: key, options: options,
+      source, to: SourceFiles.withoutSuffix(location.path), engine: engine, key: key, options: options,
       progress: progress)
     if removesSource { try removeSource(location) }
     return report
@@ -57,11 +57,11 @@ extension Database {
   ) throws -> String {
     var name = path
     while name.count > 1, name.hasSuffix("/") { name.removeLast() }
-    name = SourceLocation.withoutSuffix(name)
+    name = SourceFiles.withoutSuffix(name)
     let target = try DatabaseDirectory(name, in: directory)
     guard !target.exists, options.creation != .createNew else { return name }
     let base = String(target.path.dropLast(DatabaseDirectory.suffix.count))
-    guard let old = SourceLocation.suffixes.map({ base + $0 }).first(where: target.isThere) else {
+    guard let old = SourceFiles.suffixes.map({ base + $0 }).first(where: target.isThere) else {
       return name
     }
     guard !options.isReadOnly else {
@@ -77,11 +77,11 @@ extension Database {
   }
 
   /// Removes a 1.x database, its SQLite file first: what is left when it is interrupted is none any more.
-  private static func removeSource(_ location: SourceLocation) throws {
+  private static func removeSource(_ location: SourceFiles) throws {
     if location.file != location.path { try FileTree.remove(location.file) }
     for part in location.parts { try FileTree.remove(part) }
     // Android's directory of attachments lies in one of the database's name.
-    _ = rmdir(SourceLocation.withoutSuffix(location.path))
+    _ = rmdir(SourceFiles.withoutSuffix(location.path))
     try AtomicFile.syncDirectory(of: location.path)
   }
 }

@@ -12,7 +12,7 @@ struct UpgradeInstaller {
   }
 
   func install(
-    from location: SourceLocation, _ type: EngineType, key: UserKey?, _ options: UpgradeOptions,
+    from location: SourceFiles, _ type: EngineType, key: UserKey?, _ options: UpgradeOptions,
     _ progress: UpgradeProgress.Handler?
   ) throws -> UpgradeReport {
     let recipe = try DatabaseRecipe(

@@ -25,7 +25,7 @@ public final class Upgrade {
   ///
   /// Throws an `UpgradeError` that says what is at the place when it is no 1.x database that can be read.
   public init(
-    _ location: SourceLocation, _ options: UpgradeOptions, scratch: String,
+    _ location: SourceFiles, _ options: UpgradeOptions, scratch: String,
     progress: UpgradeProgress.Handler? = nil
   ) throws {
     self.options = options

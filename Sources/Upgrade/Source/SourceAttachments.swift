@@ -35,11 +35,11 @@ final class SourceAttachments {
   private static let remembered = 200_000
   private(set) var counts = UpgradeReport.Attachments()
 
-  init(_ location: SourceLocation, key: SecretBytes?, blobs: BlobStore) {
-    directories = location.attachmentDirectories.filter { SourceLocation.kind($0) == S_IFDIR }
+  init(_ location: SourceFiles, key: SecretBytes?, blobs: BlobStore) {
+    directories = location.attachmentDirectories.filter { SourceFiles.kind($0) == S_IFDIR }
     self.key = key
     self.blobs = blobs
-    encrypted = Set(directories.filter { SourceLocation.kind($0 + "/_encryption") != nil })
+    encrypted = Set(directories.filter { SourceFiles.kind($0 + "/_encryption") != nil })
   }
 
   /// Makes a blob of an attachment, once. `limit` is how many bytes it may have when it is decoded.
@@ -146,7 +146,7 @@ final class SourceAttachments {
     for directory in directories {
       for name in [upper, upper.lowercased()] {
         let path = "\(directory)/\(name).blob"
-        if SourceLocation.kind(path) == S_IFREG { return (path, encrypted.contains(directory)) }
+        if SourceFiles.kind(path) == S_IFREG { return (path, encrypted.contains(directory)) }
       }
     }
     return nil

@@ -4,7 +4,7 @@ import SQLiteLibrary
 
 /// A 1.x database that was found to be one by its tables, and what its schema has.
 final class SourceDatabase {
-  let location: SourceLocation
+  let location: SourceFiles
   let connection: Connection
   /// The key, when it is encrypted.
   let key: SecretBytes?
@@ -23,7 +23,7 @@ final class SourceDatabase {
   ]
 
   /// Throws an `UpgradeError` that says what the file is when it is no 1.x database.
-  init(_ location: SourceLocation, _ file: SourceFile) throws {
+  init(_ location: SourceFiles, _ file: SourceFile) throws {
     self.location = location
     self.file = file
     let connection = file.connection
@@ -35,7 +35,7 @@ final class SourceDatabase {
     } catch let error as SQLiteError { throw Self.error(error, location) }
     guard tables.contains("docs"), tables.contains("revs") else {
       if tables.contains("kvmeta") || tables.contains(where: { $0.hasPrefix("kv_") }) {
-        throw SourceLocation.laterVersion(location.path)
+        throw SourceFiles.laterVersion(location.path)
       }
       throw UpgradeError(
         .foreign,
@@ -103,7 +103,7 @@ final class SourceDatabase {
   func hasTable(_ name: String) -> Bool { tables.contains(name) }
 
   /// What an error of the library means for a source.
-  static func error(_ error: SQLiteError, _ location: SourceLocation) -> any Error {
+  static func error(_ error: SQLiteError, _ location: SourceFiles) -> any Error {
     switch error.code {
     case SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_FORMAT, SQLITE_ERROR, SQLITE_MISMATCH, SQLITE_RANGE,
       SQLITE_TOOBIG,

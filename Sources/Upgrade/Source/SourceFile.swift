@@ -23,7 +23,7 @@ final class SourceFile {
   static let magic = Array("SQLite format 3\0".utf8)
 
   /// Opens it. `scratch` is a directory for a copy where one is needed; the caller removes it.
-  init(_ location: SourceLocation, key: UserKey?, scratch: String) throws {
+  init(_ location: SourceFiles, key: UserKey?, scratch: String) throws {
     let header = try Self.header(location)
     let isPlain = Array(header.prefix(16)) == Self.magic
     if isPlain {
@@ -87,8 +87,8 @@ final class SourceFile {
 
   // MARK: Before it is opened
 
-  private static func header(_ location: SourceLocation) throws -> [UInt8] {
-    guard let kind = SourceLocation.kind(location.file) else {
+  private static func header(_ location: SourceFiles) throws -> [UInt8] {
+    guard let kind = SourceFiles.kind(location.file) else {
       throw UpgradeError(.notFound, "there is no database", path: location.path)
     }
     guard kind == S_IFREG else {
@@ -114,7 +114,7 @@ final class SourceFile {
   }
 
   /// Of a plain file: whether all pages are there that its header counts.
-  private static func checkLength(_ header: [UInt8], _ location: SourceLocation) throws {
+  private static func checkLength(_ header: [UInt8], _ location: SourceFiles) throws {
     func number(_ offset: Int, _ count: Int) -> Int {
       header[offset..<(offset + count)].reduce(0) { $0 << 8 | Int($1) }
     }
@@ -130,7 +130,7 @@ final class SourceFile {
   }
 
   /// Of a file that doesn't begin as SQLite's: throws what it is unless it may be encrypted and there is a key.
-  private static func checkUnreadable(_ header: [UInt8], _ location: SourceLocation, hasKey: Bool) throws {
+  private static func checkUnreadable(_ header: [UInt8], _ location: SourceFiles, hasKey: Bool) throws {
     if header.starts(with: Array("PK\u{3}\u{4}".utf8)) {
       throw UpgradeError(.foreign, "this is a zip file: unpack it first", path: location.path)
     }
@@ -148,14 +148,14 @@ final class SourceFile {
     if !hasKey { throw keyRequired(location) }
   }
 
-  private static func notSQLite(_ location: SourceLocation) -> UpgradeError {
+  private static func notSQLite(_ location: SourceFiles) -> UpgradeError {
     UpgradeError(
       .foreign,
       "this is no SQLite file, neither a plain one nor an encrypted one: name a NAME.cblite2 directory or a NAME.cblite "
         + "file of Couchbase Lite 1.x", path: location.path)
   }
 
-  private static func keyRequired(_ location: SourceLocation) -> UpgradeError {
+  private static func keyRequired(_ location: SourceFiles) -> UpgradeError {
     UpgradeError(
       .keyRequired, "the file is encrypted, or no database at all: give its password or key",
       path: location.path)
@@ -180,7 +180,7 @@ final class SourceFile {
   // MARK: Opening
 
   private static func openEncrypted(
-    _ name: String, _ key: UserKey, _ location: SourceLocation
+    _ name: String, _ key: UserKey, _ location: SourceFiles
   ) throws -> (Connection, SecretBytes) {
     for candidate in try SourceKey.candidates(key) {
       let secret = try candidate()

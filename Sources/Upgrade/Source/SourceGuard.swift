@@ -27,7 +27,7 @@ final class SourceGuard {
     }
   }
 
-  private let location: SourceLocation
+  private let location: SourceFiles
   private var descriptors: [Int32] = []
   private let looks: [Look?]
 
@@ -36,7 +36,7 @@ final class SourceGuard {
 
   private static let watched = ["", "-wal", "-journal"]
 
-  init(_ location: SourceLocation) throws {
+  init(_ location: SourceFiles) throws {
     self.location = location
     looks = Self.watched.map { Look(location.file + $0) }
     try lock(location.file, from: 0x4000_0000, count: 512)

@@ -2,7 +2,7 @@ import SQLiteLibrary
 import Storage
 
 /// The table of keyspaces.
-enum Catalog {
+enum CatalogTable {
   /// Which rows are asked for. Connections of the engine keep a statement for each.
   enum Condition: String {
     case none = ""

@@ -1,14 +1,14 @@
 import Fleece
 
 /// The text of a JSON object whose members stay in the order in which they were added.
-struct JSONObject {
+struct JSONObjectText {
   private var members = ""
 
   mutating func add(_ name: String, _ value: String) { add(name, json: Self.quoted(value)) }
   mutating func add(_ name: String, _ value: some BinaryInteger) { add(name, json: String(value)) }
   mutating func add(_ name: String, _ value: Bool) { add(name, json: value ? "true" : "false") }
-  mutating func add(_ name: String, _ value: JSONObject) { add(name, json: value.text) }
-  mutating func add(_ name: String, _ values: [JSONObject]) {
+  mutating func add(_ name: String, _ value: JSONObjectText) { add(name, json: value.text) }
+  mutating func add(_ name: String, _ values: [JSONObjectText]) {
     add(name, json: "[" + values.map(\.text).joined(separator: ",") + "]")
   }
 

@@ -1,5 +1,5 @@
 /// A place in a query's text, for people.
-public struct SourceLocation: Sendable, Equatable {
+public struct QueryLocation: Sendable, Equatable {
   /// Bytes of UTF-8 from the start of the text.
   public let offset: Int
   /// Counted from 1.

@@ -2,7 +2,7 @@ import Fleece
 
 /// A set of values by their hash, in memory of its own. It doesn't own what the values point at. Reading is safe on
 /// any thread while nobody inserts.
-final class ValueTable {
+final class ValueSet {
   private struct Entry: BitwiseCopyable {
     var hash: UInt64
     var value: QueryValue

@@ -1,5 +1,5 @@
 /// The operators that compare two values.
-enum Comparison: UInt8 {
+enum ComparisonOperator: UInt8 {
   case equal, notEqual, less, lessOrEqual, greater, greaterOrEqual
 
   /// Whether an order (below, at, above 0) is one that it asks for.
@@ -26,7 +26,7 @@ enum Comparison: UInt8 {
   }
 
   /// The same with its sides exchanged: `5 < x` is `x > 5`.
-  var flipped: Comparison {
+  var flipped: ComparisonOperator {
     switch self {
     case .equal, .notEqual: self
     case .less: .greater

@@ -11,7 +11,7 @@
 #endif
 
 /// The files of a database that isn't of this project, found by what they hold.
-public struct SourceLocation: Sendable, Hashable {
+public struct SourceFiles: Sendable, Hashable {
   /// What was asked for.
   public let path: String
   /// The SQLite file.
