@@ -50,11 +50,6 @@ public final class SyntheticTravel: RecordSource {
 
   deinit { buffer.deallocate() }
 
-  /// How many documents of each type there are, in the order in which they come.
-  public var countsByType: [(type: String, count: Int)] {
-    zip(TravelType.allCases, counts).map { ($0.name, $1) }
-  }
-
   /// The next document as a line of JSON that begins with `{"_id":"…",`. Valid until the next call.
   public func nextLine() -> UnsafeRawBufferPointer? {
     while index == counts[type.rawValue] {

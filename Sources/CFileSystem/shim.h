@@ -7,4 +7,3 @@ extern int renameat2(int old_directory, const char *old_path, int new_directory,
 #ifndef RENAME_NOREPLACE
 #define RENAME_NOREPLACE 1
 #endif
-extern int sync_file_range(int descriptor, off_t offset, off_t count, unsigned int flags);

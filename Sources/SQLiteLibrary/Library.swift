@@ -38,15 +38,6 @@ public final class Library: Sendable {
 
   /// Whether it encrypts.
   public var hasKeys: Bool { csqlite_has_key(functions) != 0 }
-
-  /// What it was compiled with, without the prefix `SQLITE_`.
-  public var compileOptions: [String] {
-    var options: [String] = []
-    while let option = text(csqlite_compileoption_get(functions, Int32(options.count))) {
-      options.append(option)
-    }
-    return options
-  }
 }
 
 /// Why a library can't be used.

@@ -103,11 +103,6 @@ public final class Statement {
   /// Columns of a row.
   public var columnCount: Int { Int(csqlite_column_count(functions, handle)) }
 
-  /// A column's name.
-  public func columnName(_ index: Int32) -> String {
-    text(csqlite_column_name(functions, handle, index)) ?? ""
-  }
-
   /// `SQLITE_INTEGER`, `SQLITE_FLOAT`, `SQLITE_TEXT`, `SQLITE_BLOB` or `SQLITE_NULL`.
   public func type(_ index: Int32) -> Int32 { csqlite_column_type(functions, handle, index) }
 

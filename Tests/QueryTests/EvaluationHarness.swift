@@ -59,3 +59,19 @@ struct TestScope: EvaluationScope {
   }
   func source(_ name: SourceName?) throws(QueryError) -> Int { 0 }
 }
+
+/// The scope of constants: nothing has a name.
+struct EmptyScope: EvaluationScope {
+  func resolve(_ reference: PropertyReference) throws(QueryError) -> ResolvedReference {
+    throw QueryError(
+      .unknownName, "\"\(reference.pathText)\" is not a constant", at: reference.position)
+  }
+
+  func source(_ name: SourceName?) throws(QueryError) -> Int {
+    throw QueryError(.invalidUse, "there are no documents here", at: name?.position ?? .init())
+  }
+
+  func checkParameter(_ name: ByteString) throws(QueryError) {
+    throw QueryError(.invalidUse, "the parameter $\(name) can't be used here")
+  }
+}

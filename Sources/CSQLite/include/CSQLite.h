@@ -21,7 +21,6 @@
 
 // X(result, name, arguments, parameters...): the functions that every library of the family has.
 #define CSQLITE_REQUIRED(X)                                                                                  \
-  X(const char *, compileoption_get, (index), int index)                                                     \
   X(int, open_v2, (path, db, flags, vfs), const char *path, sqlite3 **db, int flags, const char *vfs)        \
   X(int, close_v2, (db), sqlite3 *db)                                                                        \
   X(int, extended_result_codes, (db, on), sqlite3 *db, int on)                                               \
@@ -67,7 +66,6 @@
   X(int, bind_null, (statement, index), sqlite3_stmt *statement, int index)                                  \
   X(int, bind_zeroblob, (statement, index, count), sqlite3_stmt *statement, int index, int count)            \
   X(int, column_count, (statement), sqlite3_stmt *statement)                                                 \
-  X(const char *, column_name, (statement, index), sqlite3_stmt *statement, int index)                       \
   X(int, column_type, (statement, index), sqlite3_stmt *statement, int index)                                \
   X(const void *, column_blob, (statement, index), sqlite3_stmt *statement, int index)                       \
   X(const unsigned char *, column_text, (statement, index), sqlite3_stmt *statement, int index)              \

@@ -41,9 +41,6 @@ extension DocumentSnapshot {
     return try body()
   }
 
-  /// Whether it is the view of a batch, which may change from one use to the next.
-  public var isBatch: Bool { isOfBatch }
-
   /// The revision ID of a stored record, as a `DocumentView` has it in `bytes`.
   public static func revisionID(ofRecord bytes: RawSpan) throws -> RevisionID {
     try DocumentRecord(bytes).currentRevisionID()

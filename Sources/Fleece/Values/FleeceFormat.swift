@@ -55,9 +55,3 @@ enum Inline {
 @inlinable var longCount: Int { 2047 }
 /// The farthest a narrow pointer reaches, in units of 2 bytes: 32,766 bytes, valid in both variants.
 let narrowReach: UInt32 = 16383
-
-/// Bytes that a varint of `value` takes.
-@inline(__always)
-func varintLength(_ value: Int) -> Int {
-  (UInt64(truncatingIfNeeded: value | 1).leadingZeroBitCount ^ 63) / 7 + 1
-}

@@ -7,7 +7,7 @@
 
 /// A path such as `geo.lat` or `reviews[0].author`, resolved once and evaluated in place.
 ///
-/// As with `Key`, resolve again when the shared key table has grown and `isFullyShared` is false.
+/// As with `Key`, resolve it again when the shared key table has grown.
 public struct PropertyPath: Sendable, Hashable {
   /// One step into a value.
   public enum Step: Sendable, Hashable {
@@ -79,11 +79,6 @@ public struct PropertyPath: Sendable, Hashable {
       }
     }
     self.init(steps: steps)
-  }
-
-  /// Whether the table had every name of the path.
-  public var isFullyShared: Bool {
-    steps.allSatisfy { if case .key(let key) = $0 { key.isShared } else { true } }
   }
 }
 

@@ -24,15 +24,4 @@ enum ComparisonOperator: UInt8 {
     }
     return Truth(accepts(order.compare(left, right)))
   }
-
-  /// The same with its sides exchanged: `5 < x` is `x > 5`.
-  var flipped: ComparisonOperator {
-    switch self {
-    case .equal, .notEqual: self
-    case .less: .greater
-    case .lessOrEqual: .greaterOrEqual
-    case .greater: .less
-    case .greaterOrEqual: .lessOrEqual
-    }
-  }
 }

@@ -1,4 +1,4 @@
-// What the names in an expression mean. The planner has a scope for each query, an index definition `DocumentScope`.
+// What the names in an expression mean.
 
 import Storage
 
@@ -47,49 +47,6 @@ extension EvaluationScope {
       throw QueryError(.invalidUse, "the aggregate \(call.name) can't be used here", at: call.position)
     default: throw QueryError(.invalidUse, "this can't be used here")
     }
-  }
-}
-
-/// The scope of one document without parameters, as an index's definition has it: every path is a property of the
-/// document. A name given to the source may begin paths.
-struct DocumentScope: EvaluationScope {
-  /// What paths may begin with; nil when every first name is a property.
-  var name: ByteString?
-
-  init(name: ByteString? = nil) { self.name = name }
-
-  func resolve(_ reference: PropertyReference) throws(QueryError) -> ResolvedReference {
-    if let name, case .name(name)? = reference.steps.first {
-      return .path(source: 0, Array(reference.steps.dropFirst()))
-    }
-    return .path(source: 0, reference.steps)
-  }
-
-  func source(_ name: SourceName?) throws(QueryError) -> Int {
-    if let name, name.name != self.name {
-      throw QueryError(.unknownName, "there is no source \"\(name.name)\"", at: name.position)
-    }
-    return 0
-  }
-
-  func checkParameter(_ name: ByteString) throws(QueryError) {
-    throw QueryError(.invalidUse, "the parameter $\(name) can't be used here")
-  }
-}
-
-/// The scope of constants: nothing has a name.
-struct EmptyScope: EvaluationScope {
-  func resolve(_ reference: PropertyReference) throws(QueryError) -> ResolvedReference {
-    throw QueryError(
-      .unknownName, "\"\(reference.pathText)\" is not a constant", at: reference.position)
-  }
-
-  func source(_ name: SourceName?) throws(QueryError) -> Int {
-    throw QueryError(.invalidUse, "there are no documents here", at: name?.position ?? .init())
-  }
-
-  func checkParameter(_ name: ByteString) throws(QueryError) {
-    throw QueryError(.invalidUse, "the parameter $\(name) can't be used here")
   }
 }
 

@@ -131,14 +131,6 @@ final class TreePath {
     return false
   }
 
-  /// Whether the leaf is the tree's last one.
-  var isLastLeaf: Bool {
-    for depth in 0..<leaf {
-      guard let node = nodes[depth], indexes[depth] == node.count - 1 else { return false }
-    }
-    return true
-  }
-
   // MARK: Places in a range
 
   /// Goes to the first entry that isn't below `lower`. False when there is none.
