@@ -98,7 +98,24 @@ import Testing
     }
   }
 
-  @Test("a key that is no sequence is damage", arguments: [EngineName.sqlite, .lmdb])
+  @Test("a newest change under another key is damage where checksums are verified", arguments: allEngines)
+  func movedChange(_ engine: EngineName) throws {
+    try withDatabase(engine, { $0.verifiesChecksums = true }) { database in
+      for number in 1...10 { try database.save("doc\(number)", ["n": 1]) }
+      let changes = try database.store.context.keyspaces.changes
+      try database.engine.write { transaction in
+        let key: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 10]
+        let value = try #require(try transaction.bytes(key, in: changes))
+        _ = try key.withUnsafeBytes { try transaction.delete($0, in: changes) }
+        try transaction.put([0, 0, 1, 0, 0, 0, 0, 10], value, in: changes)
+      }
+      #expect(code { _ = try database.lastSequence } == .damaged)
+      #expect(code { _ = try database.read { try $0.lastSequence } } == .damaged)
+      #expect(code { try database.save("new", ["n": 1]) } == .damaged)
+    }
+  }
+
+  @Test("a record that can't be right is damage", arguments: [EngineName.sqlite, .lmdb])
   func damaged(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
       try database.save("a", ["n": 1])

@@ -285,6 +285,22 @@ struct LMDBDamageTests {
   }
 
   /// Entries are found by the number: one that is another's shows one keyspace's entries as the other's.
+  /// Such a file was once made anew over its data.
+  @Test func anEmptyTreeInTheNewestMetaPageIsDamage() throws {
+    var damaged = try make()
+    func transaction(_ page: Int) -> UInt64 {
+      damaged.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: page * 4096 + 144, as: UInt64.self) }
+    }
+    let newest = transaction(0) > transaction(1) ? 0 : 4096
+    damaged.replaceSubrange((newest + 92)..<(newest + 128), with: [UInt8](repeating: 0, count: 36))
+    damaged.replaceSubrange((newest + 128)..<(newest + 136), with: [UInt8](repeating: 0xFF, count: 8))
+    for creation in [EngineOptions.Creation.openExisting, .openOrCreate] {
+      let path = try write(damaged)
+      #expect(try code { _ = try open(path, creation) } == .damaged)
+      #expect([UInt8](try Data(contentsOf: URL(fileURLWithPath: path))) == damaged)
+    }
+  }
+
   @Test func numbersAndShapesOfKeyspacesAreLookedAt() throws {
     func found(_ change: @escaping (inout [UInt8], _ value: Int) -> Void) throws -> [String] {
       try self.found(after: { engine in

@@ -33,6 +33,24 @@ struct TransactionTests {
     try engine.close()
   }
 
+  /// The reader that runs alone has the whole cache, whichever snapshot ended last.
+  @Test(arguments: Kind.all) func theLargestIdleCacheIsTakenFirst(_ kind: Kind) throws {
+    let engine = try kind.open(directory.file("a"))
+    let pool = engine.readers
+    let connections = try (0..<4).map { _ in try pool.take() }
+    #expect(connections.map(\.cacheRank) == [.whole, .half, .eighth, .eighth])
+    for index in [2, 0, 3, 1] { pool.give(connections[index]) }
+    for _ in 0..<3 {
+      let alone = try pool.take()
+      #expect(alone.cacheRank == .whole)
+      pool.give(alone)
+    }
+    let again = try (0..<4).map { _ in try pool.take() }
+    #expect(again.map(\.cacheRank) == [.whole, .half, .eighth, .eighth])
+    again.forEach(pool.give)
+    try engine.close()
+  }
+
   @Test(arguments: Kind.all) func aFullFileFailsTheTransactionAndNothingOfItRemains(_ kind: Kind) throws {
     let engine = try kind.open(directory.file("a"))
     let keyspace = try engine.fill(count: 10, bytes: 10)

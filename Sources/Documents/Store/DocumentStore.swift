@@ -362,7 +362,8 @@ public final class DocumentStore: Sendable {
   /// The sequence of the newest change that is stored, 0 when there is none.
   static func newestChange(_ transaction: any ReadTransaction, _ changes: Keyspace) throws -> UInt64 {
     var newest: UInt64 = 0
-    try transaction.scan(changes, .all, order: .descending, fetch: .keys) { key, _ in
+    // With its value, so that its checksum can be verified.
+    try transaction.scan(changes, .all, order: .descending, fetch: .entries) { key, _ in
       guard let sequence = StoredChange.sequence(of: key), sequence <= maximumSequence else {
         throw DocumentError(.damaged, "the key of the newest change can't be right")
       }

@@ -158,7 +158,12 @@ struct CatalogRecords {
     var value = MDB_val()
     var result = mdb_cursor_get(cursor, &key, &value, MDB_FIRST)
     while result == 0 {
-      let name = String(decoding: UnsafeRawBufferPointer(key), as: UTF8.self)
+      let bytes = UnsafeRawBufferPointer(key)
+      // LMDB takes names as C strings.
+      guard !bytes.isEmpty, !bytes.contains(0) else {
+        throw StorageError(.damaged, "the catalog has a keyspace whose name can't be one", path: path)
+      }
+      let name = String(decoding: bytes, as: UTF8.self)
       if name != Catalog.stateKey { found.append((name, try Self.decode(value, name, path))) }
       result = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)
     }

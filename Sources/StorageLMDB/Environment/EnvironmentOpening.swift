@@ -150,7 +150,8 @@ struct EnvironmentOpening {
     }
   }
 
-  /// A file without a catalog is one that is just being made, or someone else's.
+  /// Throws unless a file without a catalog is new. Another one belongs to someone else, or is damaged: a catalog made in
+  /// it would hide its data and overwrite its pages.
   private func refuseForeign(_ transaction: OpaquePointer) throws {
     var statistics = MDB_stat()
     let mainDatabase: MDB_dbi = 1
@@ -158,6 +159,10 @@ struct EnvironmentOpening {
     if result != 0 || statistics.ms_entries > 0 {
       throw StorageError(
         .notADatabase, "this is an LMDB file, but not one of this database: it has no catalog", path: path)
+    }
+    guard mdb_txn_id(transaction) == 0 else {
+      throw StorageError(
+        .damaged, "the newest commit of the file has no data: a meta page is damaged", path: path)
     }
     if options.isReadOnly {
       throw StorageError(.notADatabase, "the database was never finished being made", path: path)

@@ -34,8 +34,8 @@ final class EngineConnection: @unchecked Sendable {
   let state: UnsafeMutablePointer<State>
   /// Where rows were found, by this connection or another one of the file.
   let places: RowPlaces
-  /// Whether it belongs to those that have a large cache.
-  let isLarge: Bool
+  /// How large its cache is.
+  let cacheRank: CacheRank
   /// What its cache may hold, in bytes; nil when that isn't set in bytes.
   private(set) lazy var cacheBytes: Int? = {
     guard let setting = try? connection.integer("PRAGMA cache_size"), setting < 0 else { return nil }
@@ -60,11 +60,11 @@ final class EngineConnection: @unchecked Sendable {
   let countStatement: OpaquePointer
   private var catalogStatements: [CatalogTable.Condition: Statement] = [:]
 
-  init(_ connection: Connection, path: String, places: RowPlaces, isLarge: Bool) throws {
+  init(_ connection: Connection, path: String, places: RowPlaces, cacheRank: CacheRank) throws {
     self.connection = connection
     self.path = path
     self.places = places
-    self.isLarge = isLarge
+    self.cacheRank = cacheRank
     functions = connection.functions
     var prepared: [OpaquePointer] = []
     do {

@@ -6,6 +6,19 @@ import Storage
   import Glibc
 #endif
 
+/// How large the cache of a reader's connection is: the size in the options divided by the raw value. One reader has the
+/// whole size and one has half of it. The others, opened when many snapshots are held at once, have an eighth.
+enum CacheRank: Int, Comparable {
+  case whole = 1
+  case half = 2
+  case eighth = 8
+
+  /// Whether the connection keeps its cache, and stays open, while it is idle.
+  var isLarge: Bool { self != .eighth }
+
+  static func < (left: CacheRank, right: CacheRank) -> Bool { left.rawValue < right.rawValue }
+}
+
 /// The connections that hold snapshots: opened when none is idle, kept for the next snapshot.
 final class ReaderPool: Sendable {
   /// Snapshots that may be open at once. Each has a connection with two open files.
@@ -15,16 +28,13 @@ final class ReaderPool: Sendable {
   static let keptIdle = 128
   /// Idle connections that keep their caches.
   static let cachedIdle = 16
-  /// So many have large caches: the first what the options ask for, the second half of it. The others, opened when many
-  /// snapshots are held at once, have an eighth.
-  static let largeOnes = 2
-
   private struct State {
-    /// Those with a large cache last, where they are taken first.
+    /// In the order of their caches. The largest is last and is taken first.
     var idle: [EngineConnection] = []
     var snapshots = 0
     var connections = 0
-    var large = 0
+    /// The large caches that open connections have.
+    var ranks: Set<CacheRank> = []
     var isClosed = false
   }
 
@@ -41,7 +51,7 @@ final class ReaderPool: Sendable {
       state.withLock { state in
         state.idle = [first]
         state.connections = 1
-        state.large = 1
+        state.ranks = [.whole]
       }
     }
     forks = csqlite_forks()
@@ -53,17 +63,17 @@ final class ReaderPool: Sendable {
   /// are met also when there are as many snapshots as there may be. One that doesn't begin its snapshot is for a single
   /// statement.
   func take(isOwn: Bool = false, beginsSnapshot: Bool = true) throws -> EngineConnection {
-    let (idle, rank): (EngineConnection?, Int) = try state.withLock { state in
+    let (idle, rank): (EngineConnection?, CacheRank) = try state.withLock { state in
       guard !state.isClosed else { throw StorageError(.closed, "reading a closed database", path: file.path) }
       guard state.snapshots < Self.maximumSnapshots || isOwn else {
         throw StorageError(
           .tooManyReaders, "\(state.snapshots) snapshots are open, as many as may be", path: file.path)
       }
       state.snapshots += 1
-      if let connection = state.idle.popLast() { return (connection, 0) }
+      if let connection = state.idle.popLast() { return (connection, connection.cacheRank) }
       state.connections += 1
-      let rank = min(state.large, Self.largeOnes)
-      if rank < Self.largeOnes { state.large += 1 }
+      let rank = [.whole, .half].first { !state.ranks.contains($0) } ?? CacheRank.eighth
+      if rank.isLarge { state.ranks.insert(rank) }
       return (nil, rank)
     }
     let connection: EngineConnection
@@ -76,7 +86,7 @@ final class ReaderPool: Sendable {
         state.withLock { state in
           state.snapshots -= 1
           state.connections -= 1
-          if rank < Self.largeOnes { state.large -= 1 }
+          if rank.isLarge { state.ranks.remove(rank) }
         }
         throw error
       }
@@ -96,21 +106,18 @@ final class ReaderPool: Sendable {
     guard csqlite_forks() == forks else { return connection.abandon() }
     connection.endSnapshot()
     // Other threads may give some back meanwhile: then a cache more or less is kept.
-    if !connection.isLarge, state.withLock({ $0.idle.count >= Self.cachedIdle }) {
+    if !connection.cacheRank.isLarge, state.withLock({ $0.idle.count >= Self.cachedIdle }) {
       _ = csqlite_db_release_memory(connection.functions, connection.connection.handle)
     }
     let isKept = state.withLock { state in
       state.snapshots -= 1
-      guard !state.isClosed, state.idle.count < Self.keptIdle || connection.isLarge else {
+      guard !state.isClosed, state.idle.count < Self.keptIdle || connection.cacheRank.isLarge else {
         state.connections -= 1
-        if connection.isLarge { state.large -= 1 }
+        if connection.cacheRank.isLarge { state.ranks.remove(connection.cacheRank) }
         return false
       }
-      if connection.isLarge {
-        state.idle.append(connection)
-      } else {
-        state.idle.insert(connection, at: 0)
-      }
+      let place = state.idle.firstIndex { $0.cacheRank <= connection.cacheRank } ?? state.idle.endIndex
+      state.idle.insert(connection, at: place)
       return true
     }
     if !isKept { connection.close() }
@@ -141,8 +148,7 @@ final class ReaderPool: Sendable {
     for connection in idle { isForked ? connection.abandon() : connection.close() }
   }
 
-  /// Opens a connection with the cache of its rank: how many with large ones there are already.
-  private func open(_ rank: Int) throws -> EngineConnection {
+  private func open(_ rank: CacheRank) throws -> EngineConnection {
     do {
       return try storing("opening a reader", file.path) { try connect(rank) }
     } catch let error as StorageError where error.code == .tooManyReaders && Self.raiseFileLimit() {
@@ -150,13 +156,12 @@ final class ReaderPool: Sendable {
     }
   }
 
-  private func connect(_ rank: Int) throws -> EngineConnection {
-    let part = [0: 1, 1: 2][rank] ?? 8
-    let connection = try file.connect(cacheBytes: cacheBytes / part, for: .reading)
+  private func connect(_ rank: CacheRank) throws -> EngineConnection {
+    let connection = try file.connect(cacheBytes: cacheBytes / rank.rawValue, for: .reading)
     do {
       try Self.prepare(connection)
       return try EngineConnection(
-        connection, path: file.path, places: file.places, isLarge: rank < Self.largeOnes)
+        connection, path: file.path, places: file.places, cacheRank: rank)
     } catch {
       connection.close()
       throw error

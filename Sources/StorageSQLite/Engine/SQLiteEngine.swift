@@ -84,7 +84,7 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
         (writing, reader) = try storing("opening a database", path) {
           // The first connection has what writing needs.
           if !options.isBulkLoad { try ReaderPool.prepare(first) }
-          let connection = try EngineConnection(first, path: path, places: file.places, isLarge: true)
+          let connection = try EngineConnection(first, path: path, places: file.places, cacheRank: .whole)
           return options.isBulkLoad
             ? (Lock(Writing(writer: try SQLiteWriter(connection))), nil) : (Lock(Writing()), connection)
         }
@@ -151,7 +151,7 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
       let writer = try storing("opening a database for writing", path) {
         let connection = try file.connect(cacheBytes: cacheBytes)
         return try SQLiteWriter(
-          EngineConnection(connection, path: path, places: file.places, isLarge: true))
+          EngineConnection(connection, path: path, places: file.places, cacheRank: .whole))
       }
       writing.writer = writer
       return writer
