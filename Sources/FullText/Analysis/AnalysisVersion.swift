@@ -2,13 +2,18 @@ import CICU
 import CStemmer
 import Storage
 
-/// By what words are made of texts: other versions of ICU and of libstemmer may make others of the same text.
+/// The version of the text analysis that made an index's terms.
+///
+/// Different versions of ICU or libstemmer can make different terms from the same text.
 public enum AnalysisVersion {
-  /// Counted up when the rules of `WordScanner` or the lists of stop words change.
+  /// Increase this number when the rules of `WordScanner` or the lists of stop words change.
   private static let rules = 1
 
-  /// A text that indexes remember: `rules 1, icu 72.1, english 0123456789abcdef`. libstemmer doesn't tell its version;
-  /// the number is of what it makes of some thousand words.
+  /// Returns the version text that an index stores, for example `rules 1, icu 72.1, english
+  /// 0123456789abcdef`.
+  ///
+  /// The language and its fingerprint are present only if words are stemmed. libstemmer has no version
+  /// number. The fingerprint is a hash of the stems of some thousand words.
   public static func text(of options: TextAnalysisOptions) -> String {
     var (major, minor): (Int32, Int32) = (0, 0)
     icu_running_version(&major, &minor)
@@ -21,7 +26,7 @@ public enum AnalysisVersion {
 
   private static let known = Lock<[FullTextLanguage: UInt64]>([:])
 
-  /// A number made of the stems of words that have the endings of the languages.
+  /// Returns a hash of the stems of words with the endings of the supported languages.
   private static func fingerprint(of language: FullTextLanguage) -> UInt64 {
     if let known = known.withLock({ $0[language] }) { return known }
     guard let stemmer = try? Stemmer(language) else { return 0 }

@@ -1,27 +1,29 @@
 import CICU
 
-/// What a character is to the analysis, for every code point: filled from ICU's properties a block at a time, when a
-/// text has one of its characters. For one thread at a time.
+/// The properties of every code point that text analysis needs. For one thread at a time.
+///
+/// A block of 256 entries is filled from ICU's properties when a text has a character of the block.
 ///
 /// An entry, from its low bits:
 ///
 ///     21 bits   the character folded (and without accents, if they are ignored)
 ///      3 bits   unused
 ///      3 bits   its class
-///      1 bit    nothing of it is left
-///      1 bit    a word with it has to be composed (normal form C)
+///      1 bit    the character is dropped
+///      1 bit    a word with this character must be composed (normal form C)
 struct CharacterTable {
-  /// What a character is.
+  /// The class of a character.
   enum Class {
-    /// Between words.
+    /// A character between words.
     static let separator: UInt32 = 0
-    /// Never divided by word breaks from letters and marks at its side.
+    /// Word breaks never divide these letters from the letters and marks next to them.
     static let letter: UInt32 = 1
     static let mark: UInt32 = 2
-    /// Of a script whose words only ICU finds.
+    /// A letter of a script that needs ICU to find its words.
     static let complexLetter: UInt32 = 3
-    /// A run of these is a word, divided from letters of other scripts. ICU divides them by what comes later in the
-    /// text: when its dictionaries have something to do there, Korean words fall apart.
+    /// A run of Hangul is one word, and other letters next to it are other words. ICU isn't used for Hangul:
+    /// its word breaks there depend on later text. If its dictionaries are needed later in the text, it
+    /// divides Korean words.
     static let hangul: UInt32 = 4
   }
 
@@ -36,7 +38,7 @@ struct CharacterTable {
   private let isTurkish: Bool
   private let ignoresAccents: Bool
 
-  /// An empty table; `free` ends it.
+  /// Creates an empty table. Call `free` when it is no longer used.
   init(isTurkish: Bool, ignoresAccents: Bool) {
     self.isTurkish = isTurkish
     self.ignoresAccents = ignoresAccents
@@ -49,7 +51,7 @@ struct CharacterTable {
     blocks.deallocate()
   }
 
-  /// The entry of a code point, which has to be one of Unicode's.
+  /// The entry of a code point. The code point must be at most 10FFFF.
   @inline(__always)
   subscript(scalar: UInt32) -> UInt32 {
     if let block = blocks[Int(scalar >> 8)] { return block[Int(scalar & 0xFF)] }
@@ -95,7 +97,7 @@ struct CharacterTable {
 
   private func fold(_ scalar: Int32) -> Int32 { isTurkish ? icu_fold_turkic(scalar) : icu_fold(scalar) }
 
-  /// Whether a mark is of the blocks of combining diacritical marks, which are of no script.
+  /// Whether a mark is in one of the blocks of combining diacritical marks. These marks belong to no script.
   private static func isDiacritic(_ scalar: Int32) -> Bool {
     switch scalar {
     case 0x300...0x36F, 0x1AB0...0x1AFF, 0x1DC0...0x1DFF, 0x20D0...0x20FF, 0xFE20...0xFE2F: true
@@ -103,7 +105,7 @@ struct CharacterTable {
     }
   }
 
-  /// The Latin or Greek letter that a character is made of with marks; nil if it isn't.
+  /// Returns the Latin or Greek base letter if the character decomposes into it and marks, otherwise nil.
   private static func base(of scalar: Int32) -> Int32? {
     guard let unicode = Unicode.Scalar(UInt32(scalar)) else { return nil }
     let units = Array(String(Character(unicode)).utf16)

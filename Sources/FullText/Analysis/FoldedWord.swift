@@ -1,8 +1,8 @@
 import CICU
 
-/// The bytes of the word that is being folded.
+/// A growing buffer for the UTF-8 bytes of a folded word.
 struct FoldedWord {
-  /// How many bytes there always is room for.
+  /// The initial capacity in bytes. The capacity never falls below it.
   static let smallest = 256
 
   private(set) var start: UnsafeMutablePointer<UInt8>
@@ -63,10 +63,10 @@ struct FoldedWord {
 
 /// Unicode's normal forms.
 enum NormalForm {
-  /// Normal form C; the text itself if ICU fails.
+  /// Returns the text in normal form C, or the text itself if ICU fails.
   static func composed(_ text: String) -> String {
     let units = Array(text.utf16)
-    // Composition makes text at most three times as long, in UTF-16.
+    // Composition makes a text at most three times as long, in UTF-16 units.
     var composed = [UInt16](repeating: 0, count: units.count * 3 + 16)
     let count = icu_nfc(units, Int32(units.count), &composed, Int32(composed.count))
     guard count >= 0, Int(count) <= composed.count else { return text }

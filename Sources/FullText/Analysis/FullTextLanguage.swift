@@ -1,13 +1,13 @@
-/// A language whose words have a stemmer.
+/// A language that has a stemmer.
 ///
-/// The raw value is the stemmer's name, which is also what an index's definition holds.
+/// The raw value is the stemmer's name. The definition of an index stores it.
 public enum FullTextLanguage: String, Sendable, Hashable, CaseIterable {
   case danish, dutch, english, finnish, french, german, hungarian, italian, norwegian
-  /// English by Porter's first algorithm of 1980, which is what SQLite's `porter` is.
+  /// English by Porter's first algorithm of 1980, the algorithm of SQLite's `porter` tokenizer.
   case porter
   case portuguese, romanian, russian, spanish, swedish, turkish
 
-  /// The code of ISO 639-1; nil for `porter`, which is no language of its own.
+  /// The ISO 639-1 code; nil for `porter`, which isn't a language of its own.
   public var code: String? {
     switch self {
     case .danish: "da"
@@ -29,8 +29,10 @@ public enum FullTextLanguage: String, Sendable, Hashable, CaseIterable {
     }
   }
 
-  /// The language that a text names: a code, of which what follows `_` or `-` doesn't count (`en`, `en_US`,
-  /// `pt-BR`; `nb` and `nn` are Norwegian), or an English name in any case. Nil for any other.
+  /// Creates a language from its English name in any case or from its ISO 639-1 code.
+  ///
+  /// Text after `_` or `-` in a code is ignored (`en`, `en_US`, `pt-BR`). `nb` and `nn` are Norwegian. The
+  /// result is nil for any other text.
   public init?(_ text: some StringProtocol) {
     let text = text.lowercased()
     if let named = FullTextLanguage(rawValue: text) {

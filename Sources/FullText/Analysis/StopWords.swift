@@ -1,13 +1,14 @@
-/// The words that an index leaves out. They take no position: a phrase matches across them.
+/// The words that an index leaves out. They take no position, so a phrase matches across them.
 public enum StopWords: Sendable, Hashable {
-  /// The language's own list, which English (and `porter`) and French have; other languages have none.
+  /// The list of the language. English, `porter` and French have a list; other languages have none.
   case standard
   /// No stop words.
   case none
-  /// These, which are compared after folding; what isn't one word of the analysis never matches.
+  /// A list of your own. Its words are compared after folding. An entry that the analysis doesn't see as
+  /// exactly one word never matches.
   case custom([String])
 
-  /// The words, each once, as they are written.
+  /// Returns the stop words as they are written, not folded.
   func words(of language: FullTextLanguage?) -> [String] {
     switch self {
     case .none: []
@@ -21,7 +22,7 @@ public enum StopWords: Sendable, Hashable {
     }
   }
 
-  /// The same that Couchbase Lite leaves out.
+  /// The list that Couchbase Lite uses.
   static let english = """
     i me my myself we our ours ourselves you your yours yourself yourselves he him his himself she her hers herself
     it its itself they them their theirs themselves what which who whom this that these those am is are was were be
@@ -31,8 +32,8 @@ public enum StopWords: Sendable, Hashable {
     other some such no nor not only own same so than too very cannot
     """
 
-  /// Articles, pronouns, prepositions, conjunctions, what is left of them before an apostrophe, and the forms of
-  /// être and avoir.
+  /// Articles, pronouns, prepositions, conjunctions, their elided forms (`l` of `l'`), and the forms of être
+  /// and avoir.
   static let french = """
     le la les un une des du de au aux ce cet cette ces mon ton son ma ta sa mes tes ses notre votre nos vos leur leurs
     je tu il elle on nous vous ils elles me te se moi toi lui eux en y qui que quoi dont où

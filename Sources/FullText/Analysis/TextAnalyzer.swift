@@ -1,9 +1,9 @@
-/// Takes text apart into terms. For one thread at a time.
+/// Divides text into terms. For one thread at a time.
 ///
-/// The rules are in docs/fulltext.md. Stretches of characters that word breaks never divide, which is all text of most
-/// scripts, are read without ICU; only what is written without spaces between words goes through its break iterator.
+/// The rules are in docs/fulltext.md. Most scripts have only characters that word breaks never divide. Their
+/// text is scanned without ICU. Only scripts without spaces between words use ICU's break iterator.
 public final class TextAnalyzer {
-  /// What it was made from.
+  /// The options of this analyzer.
   public let options: TextAnalysisOptions
 
   let scanner: WordScanner
@@ -11,9 +11,9 @@ public final class TextAnalyzer {
   private let stopWords: Set<[UInt8]>
   private let cache = WordCache()
 
-  /// An analyzer.
+  /// Creates an analyzer.
   ///
-  /// - Throws: if libstemmer hasn't got the language.
+  /// - Throws: `TextAnalysisError` if libstemmer doesn't have the language.
   public init(_ options: TextAnalysisOptions) throws(TextAnalysisError) {
     self.options = options
     let scanner = WordScanner(
@@ -38,12 +38,12 @@ public final class TextAnalyzer {
 
   deinit { cache.free() }
 
-  /// Calls `body` with each term of a text, in order.
+  /// Calls `body` with each term of a text, in order. Stop words are left out.
   ///
   /// - Parameters:
-  ///   - text: UTF-8; a byte that isn't of a well-formed sequence separates words.
-  ///   - body: gets the term, folded and stemmed, whole, of any length, whose bytes are valid until it returns. It
-  ///     doesn't use this analyzer.
+  ///   - text: UTF-8. A byte outside a well-formed sequence separates words.
+  ///   - body: gets the whole term, folded and stemmed, of any length. The bytes are valid until `body`
+  ///     returns. `body` must not use this analyzer.
   public func analyze(
     _ text: UnsafeRawBufferPointer,
     _ body: (_ term: UnsafeRawBufferPointer, _ token: TextToken) throws -> Void
@@ -64,7 +64,7 @@ public final class TextAnalyzer {
     }
   }
 
-  /// The term of a folded word, valid until the next one; no bytes for a stop word.
+  /// Returns the term of a folded word, or no bytes for a stop word. The bytes are valid until the next call.
   @inline(__always)
   private func term(_ folded: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
     guard folded.count <= WordCache.longestWord else { return computedTerm(folded) }
@@ -91,7 +91,7 @@ public final class TextAnalyzer {
     var isStopWord: Bool
   }
 
-  /// The words of a text with the stop words, which have terms like others.
+  /// Returns the words of a text, including stop words. Stop words have terms like other words.
   func words(in text: UnsafeRawBufferPointer) -> [Word] {
     var words: [Word] = []
     scanner.forEachWord(in: text) { start, end, folded in

@@ -1,14 +1,14 @@
-/// Where a term was found in a text.
+/// The place of a term in a text.
 @frozen
 public struct TextToken: Sendable, Hashable {
-  /// Counted from 0, over the terms of the text: stop words take none.
+  /// The position of the term, counted from 0. Stop words take no position.
   public var position: Int
-  /// The word's first byte in the text.
+  /// The offset of the word's first byte in the text.
   public var start: Int
-  /// The byte after its last.
+  /// The offset of the byte after the word.
   public var end: Int
 
-  /// A token at a place.
+  /// Creates a token.
   @inlinable
   public init(position: Int, start: Int, end: Int) {
     self.position = position
@@ -17,7 +17,7 @@ public struct TextToken: Sendable, Hashable {
   }
 }
 
-/// What the analysis of text can't be begun with.
+/// The error of an analyzer that can't be created.
 public struct TextAnalysisError: Error, Sendable, Equatable, CustomStringConvertible {
   /// What was tried, and what was found.
   public let description: String

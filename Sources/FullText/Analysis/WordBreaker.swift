@@ -1,9 +1,9 @@
 import CICU
 
-/// ICU's word breaks in UTF-8. For one thread at a time.
+/// Finds ICU's word breaks in UTF-8. For one thread at a time.
 final class WordBreaker {
   private var iterator: OpaquePointer?
-  /// What the iterator goes through.
+  /// ICU's view of the text that the iterator reads.
   private var text: UnsafeMutableRawPointer?
 
   deinit {
@@ -11,7 +11,8 @@ final class WordBreaker {
     if let text { icu_text_close(text) }
   }
 
-  /// Calls `body` with each piece between two breaks. If ICU has no memory or no data, the whole is one piece.
+  /// Calls `body` with each piece between two breaks. If ICU has no memory or no data, the whole text is one
+  /// piece.
   func forEachPiece(
     in bytes: UnsafeRawBufferPointer, _ body: (_ start: Int, _ end: Int) throws -> Void
   ) rethrows {

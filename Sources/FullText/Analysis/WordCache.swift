@@ -2,25 +2,26 @@
   import Glibc
 #endif
 
-/// What folded words become: their stems, or nothing. For one thread at a time.
+/// A cache from folded words to their stems. Stop words have no stem. For one thread at a time.
 ///
-/// A table of open addressing over bytes that lie one behind the other; when it is full it begins anew. Its state is
-/// behind a pointer, since a class's stored properties would be checked for exclusive access at each word.
+/// An open-addressing hash table refers to bytes in one growing buffer. A full table or buffer is cleared.
+/// The state is behind a pointer because Swift would check exclusive access to a class's stored properties
+/// for each word.
 struct WordCache {
-  /// Longer words aren't kept.
+  /// The maximum length in bytes of a cached word.
   static let longestWord = 63
   private static let slotLimit = 1 << 16
   private static let byteLimit = 4 << 20
 
-  /// A word's place; `word` is 0 for none.
+  /// A slot of the hash table. `word` is the length of the word, or 0 for a free slot.
   struct Slot {
     var hash: UInt32
-    /// Where in the bytes the word begins, and behind it its stem, if that isn't the word's beginning.
+    /// The offset of the word in the bytes. A stem that isn't a prefix of the word follows the word.
     var offset: UInt32
     var word: UInt8
-    /// The stem's length; 0 for a stop word.
+    /// The length of the stem; 0 for a stop word.
     var stem: UInt8
-    /// Whether the stem has bytes of its own.
+    /// Whether the stem has its own bytes.
     var isOwn: Bool
   }
 
@@ -35,7 +36,7 @@ struct WordCache {
 
   private let state: UnsafeMutablePointer<State>
 
-  /// An empty cache; `free` ends it.
+  /// Creates an empty cache. Call `free` when it is no longer used.
   init() {
     state = .allocate(capacity: 1)
     let capacity = 1 << 14
@@ -76,7 +77,7 @@ struct WordCache {
     return UInt32(truncatingIfNeeded: hash >> 32)
   }
 
-  /// The stem of a word that is kept, or no bytes if it is a stop word; nil if it isn't kept.
+  /// Returns the stem of a cached word, no bytes for a stop word, or nil if the word isn't cached.
   @inline(__always)
   func find(_ word: UnsafeRawBufferPointer, _ hash: UInt32) -> UnsafeRawBufferPointer? {
     let slots = state.pointee.slots
@@ -96,7 +97,7 @@ struct WordCache {
     return nil
   }
 
-  /// Keeps what a word of at most `longestWord` bytes becomes; a stem of over 255 bytes isn't kept.
+  /// Adds a word of at most `longestWord` bytes and its stem. A stem of more than 255 bytes isn't cached.
   func insert(_ word: UnsafeRawBufferPointer, _ hash: UInt32, stem: UnsafeRawBufferPointer) {
     guard let base = word.baseAddress, stem.count <= 255 else { return }
     let isBeginning = stem.count <= word.count && stem.elementsEqual(word.prefix(stem.count))

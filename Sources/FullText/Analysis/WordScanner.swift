@@ -1,10 +1,11 @@
 /// Finds the words of a text and folds them. For one thread at a time.
 final class WordScanner {
-  /// A longer stretch without separators is cut before ICU looks for its words.
+  /// The maximum length in bytes of a stretch without separators that ICU divides. A longer stretch is cut
+  /// first.
   static let longestStretch = 32 << 10
 
   let table: CharacterTable
-  /// Of each byte: what it is folded to, `separator`, or `closerLook`.
+  /// The folded byte for each byte, or `separator`, or `closerLook`.
   private let ascii: UnsafeMutablePointer<UInt8>
   private let breaker = WordBreaker()
   private let buffer: UnsafeMutablePointer<FoldedWord>
@@ -36,7 +37,7 @@ final class WordScanner {
     buffer.deallocate()
   }
 
-  /// Calls `body` with each word's place and its folded bytes, which are valid until it returns.
+  /// Calls `body` with the place of each word and its folded bytes. The bytes are valid until `body` returns.
   @inline(__always)
   func forEachWord(
     in text: UnsafeRawBufferPointer,
@@ -52,7 +53,8 @@ final class WordScanner {
       while index < count, ascii[Int(bytes[index])] == Self.separator { index += 1 }
       guard index < count else { return }
       let start = index
-      // A word of ASCII: folded as it is read, up to what the buffer takes without a look at its capacity.
+      // ASCII is folded as it is read, up to the buffer's minimum capacity, so the loop needs no capacity
+      // checks.
       let to = buffer.pointee.start
       let limit = min(count, index + FoldedWord.smallest)
       var folded: UInt8 = 0
@@ -87,13 +89,13 @@ final class WordScanner {
 
   private enum Scanned {
     case word
-    /// Only separators, behind which the index is.
+    /// Only separators. The index is after them.
     case nothing
-    /// ICU has to find the words.
+    /// A stretch of text in which ICU has to find the words.
     case stretch
   }
 
-  /// Goes on with a word of which the buffer has the beginning.
+  /// Continues a word whose beginning is already in the buffer.
   @inline(never)
   private func scan(_ bytes: UnsafePointer<UInt8>, _ count: Int, _ index: inout Int) -> Scanned {
     let start = index - buffer.pointee.count
@@ -133,7 +135,7 @@ final class WordScanner {
     return buffer.pointee.count > 0 ? .word : .nothing
   }
 
-  /// Where the letters and marks from `start` on end, of other scripts than Hangul.
+  /// Returns the end of the run of letters and marks from `start`, without Hangul.
   private func stretchEnd(_ bytes: UnsafePointer<UInt8>, _ count: Int, from start: Int) -> Int {
     let limit = min(count, start + Self.longestStretch)
     var index = start
@@ -147,7 +149,7 @@ final class WordScanner {
     return index
   }
 
-  /// The first letter of a piece of letters and marks, or its end.
+  /// Returns the offset of the first letter in a piece of letters and marks, or `end` if there is none.
   private func firstLetter(_ bytes: UnsafePointer<UInt8>, from start: Int, to end: Int) -> Int {
     var index = start
     while index < end {
@@ -158,7 +160,7 @@ final class WordScanner {
     return end
   }
 
-  /// Folds a word into the buffer, and says whether anything is left of it.
+  /// Folds a word into the buffer. Returns whether the buffer has any bytes.
   func fold(_ bytes: UnsafePointer<UInt8>, from start: Int, to end: Int) -> Bool {
     buffer.pointee.count = 0
     var composes = false
@@ -177,11 +179,10 @@ final class WordScanner {
     return buffer.pointee.count > 0
   }
 
-  /// The buffer's bytes.
   var folded: UnsafeRawBufferPointer { buffer.pointee.bytes }
 
-  /// Folds a word anew that has to be in normal form C. Accents are dropped behind it, so that those remain which
-  /// make a letter of another script.
+  /// Folds a word again after converting it to normal form C. Accents are removed after the composition, so
+  /// that marks that compose a letter of another script stay.
   private func compose(_ bytes: UnsafePointer<UInt8>, from start: Int, to end: Int) {
     let text = String(decoding: UnsafeBufferPointer(start: bytes + start, count: end - start), as: UTF8.self)
     buffer.pointee.count = 0
@@ -194,7 +195,8 @@ final class WordScanner {
   }
 }
 
-/// The code point at the beginning of bytes and its width, which is 0 if they don't begin with a well-formed sequence.
+/// Decodes the code point at the beginning of the bytes. The width is 0 if the bytes don't begin with a
+/// well-formed sequence.
 @inline(__always)
 func decodeScalar(_ bytes: UnsafePointer<UInt8>, _ count: Int) -> (scalar: UInt32, width: Int) {
   let first = UInt32(bytes[0])

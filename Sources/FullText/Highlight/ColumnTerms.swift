@@ -1,10 +1,10 @@
-// Where a query's terms are in one column of one document.
+// Finds a query's terms in one column of one document.
 
-/// The terms of a query by which a text's terms are told apart.
+/// The terms of a query, for comparison with the terms of a text.
 struct QueryTerms {
-  /// Of each term of the query, by its number. Those on the right of a NOT aren't there.
+  /// The terms and their numbers in the query. Terms on the right side of a NOT are missing.
   private var terms: [(number: Int, bytes: [UInt8], isPrefix: Bool)] = []
-  /// The terms, as places in `terms`, by their first byte.
+  /// Indexes into `terms`, by the first byte of the term.
   private var byFirstByte: [[Int]] = Array(repeating: [], count: 256)
 
   init(_ phrases: [MatchPhrase]) {
@@ -17,7 +17,7 @@ struct QueryTerms {
     }
   }
 
-  /// Calls `body` with the number of each term that a text's term answers.
+  /// Calls `body` with the number of each query term that a term of the text matches.
   @inline(__always)
   func forEachMatch(of term: UnsafeRawBufferPointer, _ body: (Int) -> Void) {
     for place in byFirstByte[Int(term[0])] {
@@ -30,11 +30,11 @@ struct QueryTerms {
   }
 }
 
-/// A column's text, analysed for a query.
+/// The text of a column, analysed for a query.
 struct ColumnTerms {
-  /// The words, by position.
+  /// The byte ranges of the words, by position.
   private(set) var words: [(start: Int, end: Int)] = []
-  /// The positions of each of the query's terms, in order.
+  /// The positions of each query term, ascending.
   private var positions: [Int: [Int]] = [:]
 
   init(_ text: UnsafeRawBufferPointer, _ terms: QueryTerms, _ analyzer: TextAnalyzer) {
@@ -44,7 +44,7 @@ struct ColumnTerms {
     }
   }
 
-  /// The positions at which a phrase begins, in order.
+  /// Returns the positions at which a phrase begins, ascending.
   func occurrences(of phrase: MatchPhrase) -> [Int] {
     guard let starts = positions[phrase.firstTerm] else { return [] }
     return starts.filter { start in
@@ -55,10 +55,11 @@ struct ColumnTerms {
     }
   }
 
-  /// Of each phrase the occurrences that are in a chain of NEAR through all of them.
+  /// Returns the occurrences of each phrase that belong to a chain of NEAR through all phrases.
   func occurrences(of phrases: [MatchPhrase], distances: [Int]) -> [[Int]] {
     var kept = phrases.map { occurrences(of: $0) }
-    // What has a neighbour on its left that has one, and so on; then the same from the right.
+    // Keep the occurrences that have a chain of neighbours to the first phrase. Then do the same from the
+    // other end.
     for index in phrases.indices.dropFirst() {
       keep(&kept, index, beside: index - 1, phrases, distances[index - 1])
     }
@@ -81,7 +82,7 @@ struct ColumnTerms {
 }
 
 extension [Int] {
-  /// Whether an element of these, which are in order, is between two numbers, both included.
+  /// Whether the array, which is sorted, has an element in `first...last`.
   func hasElement(in first: Int, _ last: Int) -> Bool {
     var (low, high) = (0, count)
     while low < high {

@@ -1,17 +1,18 @@
-/// Finds a query's terms in the texts of documents, which are analysed again for it. For one thread at a time.
+/// Finds the terms of a query in the texts of documents. It analyses the texts again. For one thread at a
+/// time.
 public struct Highlighter {
   private let analyzer: TextAnalyzer
   private let terms: QueryTerms
   private let groups: [Group]
 
-  /// Phrases that are looked for together.
+  /// Phrases that are searched together.
   private struct Group {
     var phrases: [MatchPhrase]
-    /// Of NEAR; none for a phrase.
+    /// The distances of NEAR; empty for a single phrase.
     var distances: [Int]
   }
 
-  /// A highlighter of a query; the analyzer is of the options that the index has.
+  /// Creates a highlighter for a query. The analyzer must have the options of the index.
   public init(_ query: MatchQuery, analyzer: TextAnalyzer) {
     self.analyzer = analyzer
     terms = QueryTerms(query.rankedPhrases)
@@ -27,8 +28,10 @@ public struct Highlighter {
     }
   }
 
-  /// The occurrences of the query's terms, ordered by column, start and term: of a phrase only whole ones, of NEAR
-  /// only those near each other, of what is on the right of NOT none.
+  /// Returns the occurrences of the query's terms, ordered by column, start and term.
+  ///
+  /// A phrase has hits only where all of it occurs. Operands of NEAR have hits only where they are near each
+  /// other. The right side of a NOT has no hits.
   ///
   /// - Parameter columns: the texts of the document's columns.
   public func hits(in columns: [UnsafeRawBufferPointer]) -> [MatchHit] {
@@ -40,7 +43,7 @@ public struct Highlighter {
     let found = ColumnTerms(text, terms, analyzer)
     var hits: [MatchHit] = []
     for group in groups {
-      // Of NEAR all have to be in one column.
+      // All operands of NEAR must be in one column.
       guard group.phrases.allSatisfy({ $0.column == nil || $0.column == column }) else { continue }
       let occurrences =
         group.distances.isEmpty
@@ -59,21 +62,24 @@ public struct Highlighter {
       }
     }
     hits.sort { ($0.start, $0.term) < ($1.start, $1.term) }
-    // A phrase that overlaps itself ("a a") has a word twice as different terms, but never twice as one.
+    // In a phrase that overlaps itself ("a a"), a word can be two different terms, but never twice the same
+    // term.
     return hits
   }
 
-  /// The part of a column's text that has the most distinct terms of the query, with each hit between `before` and
-  /// `after`; words that are hits and have nothing between them are marked as one. Neither the text nor the marks are
-  /// escaped.
+  /// Returns the part of a column's text with the most distinct terms of the query. Each hit is between
+  /// `before` and `after`.
   ///
-  /// Of several such parts it is the one with the most hits, and of those the first.
+  /// Adjacent hits with nothing between them are marked as one. Neither the text nor the marks are escaped.
+  /// If several parts have the same number of distinct terms, the one with the most hits is returned. If
+  /// several of these have the same number of hits, the first is returned. If nothing matches, the snippet is
+  /// the beginning of the first column that has words.
   ///
   /// - Parameters:
   ///   - columns: the texts of the document's columns.
-  ///   - ellipsis: what stands for text that is left out.
-  ///   - words: how many words are shown at most, stop words too; at least 1.
-  /// - Returns: the beginning of the first column that has words, if nothing matches; "" if none has.
+  ///   - ellipsis: the text that stands for omitted text.
+  ///   - words: the maximum number of words, including stop words. A value below 1 counts as 1.
+  /// - Returns: the snippet, or "" if no column has words.
   public func snippet(
     of columns: [UnsafeRawBufferPointer], before: String = "<b>", after: String = "</b>",
     ellipsis: String = "…", words: Int = 15

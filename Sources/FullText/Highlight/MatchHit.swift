@@ -2,14 +2,14 @@
 public struct MatchHit: Hashable, Sendable {
   /// The index of the column.
   public var column: Int
-  /// The number of the term in the query, from 0, in the order of its text; stop words have none.
+  /// The number of the term in the query, counted from 0 in the order of the text. Stop words have no number.
   public var term: Int
-  /// The word's first byte in the column's text.
+  /// The offset of the word's first byte in the column's text.
   public var start: Int
-  /// How many bytes the word has in the text.
+  /// The number of bytes of the word in the text.
   public var length: Int
 
-  /// A hit.
+  /// Creates a hit.
   public init(column: Int, term: Int, start: Int, length: Int) {
     self.column = column
     self.term = term

@@ -1,23 +1,23 @@
 /// The part of a text that a snippet shows.
 struct SnippetWindow {
-  /// How many terms of the query are in it.
+  /// The number of distinct query terms in the window.
   let distinct: Int
-  /// The hits in it, each word once.
+  /// The byte ranges of the hits in the window, each word once.
   let hits: [(start: Int, end: Int)]
   private let text: UnsafeRawBufferPointer
   private let start: Int
   private let end: Int
 
-  /// The best window of a text's words; nil if it has none.
+  /// Finds the best window of a text. Returns nil if the text has no words.
   ///
-  /// - Parameter hits: ordered by their starts.
+  /// - Parameter hits: the hits in the text, ordered by their starts.
   init?(_ text: UnsafeRawBufferPointer, _ hits: [MatchHit], _ limit: Int, _ analyzer: TextAnalyzer) {
     self.text = text
     var words: [(start: Int, end: Int)] = []
     analyzer.scanner.forEachWord(in: text) { start, end, _ in words.append((start, end)) }
     guard !words.isEmpty else { return nil }
 
-    // The number of each hit's word: both are in the order of the text.
+    // The number of each hit's word. Both lists are in the order of the text.
     var wordOfHit: [Int] = []
     var word = 0
     for hit in hits {
@@ -25,7 +25,7 @@ struct SnippetWindow {
       wordOfHit.append(word)
     }
 
-    // Windows that begin at a hit: the hits `first..<last` are in it.
+    // Try the windows that begin at a hit. A window has the hits `first..<last`.
     var best = (distinct: 0, first: 0, last: 0)
     var counts: [Int: Int] = [:]
     var last = 0
@@ -47,7 +47,7 @@ struct SnippetWindow {
     }
     self.hits = shown
 
-    // The hits in the middle, if there are words on both sides.
+    // Center the hits in the window as far as the text allows.
     var firstWord = 0
     if best.first < best.last {
       let used = wordOfHit[best.last - 1] - wordOfHit[best.first] + 1
@@ -59,7 +59,7 @@ struct SnippetWindow {
     end = lastWord == words.count - 1 ? text.count : words[lastWord].end
   }
 
-  /// The text with its marks.
+  /// Returns the text of the window with its hits marked.
   func marked(before: String, after: String, ellipsis: String) -> String {
     var result = start > 0 ? ellipsis : ""
     var shown = start

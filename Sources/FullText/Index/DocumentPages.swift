@@ -3,20 +3,20 @@
 #endif
 import Storage
 
-// Which documents the numbers stand for, and how long they are.
+// The IDs and the lengths of documents, by document number.
 //
 //   IDs     := (shared:varint+1 restLength:varint rest | 00)*     under the key of the highest number, or 7FFFFFFF
 //   lengths := width:u8 (length:u8|u16le|u32le){256}              under number / 256
 //
-//   a page of IDs begins with the number `first`, which it has before them: first:varint, then one item a number; 00 is
-//   a number whose document is gone. `shared` bytes are those of the last ID before it in the page.
-//   A length is of all columns together; 0 is a number without a document.
+//   A page of IDs begins with the number of its first item (first:varint). Then it has one item per number.
+//   The item 00 is a number whose document is gone. `shared` counts the bytes in common with the last ID
+//   before it in the page. A length is the sum over all columns. 0 is a number without a document.
 
-/// The IDs of a run of numbers, read from the front.
+/// Reads a page of document IDs from the front.
 struct DocumentPage {
   let first: UInt32
   private var scanner: ByteScanner
-  /// The number of the item that comes next.
+  /// The number of the next item.
   private(set) var nextNumber: UInt32
 
   init(_ page: UnsafeRawBufferPointer) throws {
@@ -27,7 +27,7 @@ struct DocumentPage {
 
   var isAtEnd: Bool { scanner.isAtEnd }
 
-  /// Reads an item: `id` has the ID, unless the result is false.
+  /// Reads an item. Returns false if the document is gone; otherwise `id` has the ID.
   @inline(__always)
   mutating func next(_ id: inout GrowingBytes) throws -> Bool {
     let shared = try scanner.varint32()
@@ -41,7 +41,7 @@ struct DocumentPage {
   }
 }
 
-/// Makes a page of IDs.
+/// Encodes a page of document IDs.
 struct DocumentPageEncoder: ~Copyable {
   private(set) var page = GrowingBytes(capacity: 2_048)
   private var last = GrowingBytes(capacity: 64)
@@ -56,7 +56,7 @@ struct DocumentPageEncoder: ~Copyable {
     isEmpty = true
   }
 
-  /// Adds the next number's ID; nil for one whose document is gone.
+  /// Adds the ID of the next number, or nil if the document is gone.
   mutating func append(_ id: UnsafeRawBufferPointer?) {
     nextNumber += 1
     guard let id else { return page.append(0) }
@@ -87,7 +87,7 @@ struct LengthPage {
     for index in lengths.indices { lengths[index] = LengthPage.length(index, width, page) }
   }
 
-  /// The length of a number in its page.
+  /// Reads a length from an encoded page. `index` is the number's index in the page.
   @inline(__always)
   static func length(_ index: Int, _ width: Int, _ page: UnsafeRawBufferPointer) -> UInt32 {
     switch width {

@@ -2,7 +2,7 @@
   import Glibc
 #endif
 
-/// Bytes that are written at the end again and again, in memory of their own.
+/// A buffer in its own memory that grows at the end.
 struct GrowingBytes: ~Copyable {
   private(set) var start: UnsafeMutablePointer<UInt8>
   private(set) var count = 0
@@ -21,7 +21,7 @@ struct GrowingBytes: ~Copyable {
   @inline(__always)
   mutating func removeAll() { count = 0 }
 
-  /// Takes away what lies behind the first bytes.
+  /// Removes all bytes after the first `length`.
   @inline(__always)
   mutating func truncate(to length: Int) { count = min(count, length) }
 
@@ -55,7 +55,6 @@ struct GrowingBytes: ~Copyable {
     count &+= bytes.count
   }
 
-  /// Appends lent bytes.
   @inline(__always)
   mutating func append(_ bytes: RawSpan) { bytes.withUnsafeBytes { append($0) } }
 
@@ -84,10 +83,10 @@ struct GrowingBytes: ~Copyable {
   }
 }
 
-/// Reads stored bytes from the front and never past their end: what isn't there is damage.
+/// Reads stored bytes from the front and never past their end. Missing bytes throw `damaged`.
 ///
-/// It holds pointers. Whoever makes one uses it up inside the closure that the bytes were lent to, or makes it of a
-/// `PageCopy` that it owns.
+/// It holds pointers. Use it only inside the closure that the bytes were lent to, or over a `PageCopy` that
+/// you own.
 struct ByteScanner {
   var next: UnsafePointer<UInt8>
   let end: UnsafePointer<UInt8>
@@ -152,17 +151,17 @@ struct ByteScanner {
     throw InvertedIndexFormat.damaged
   }
 
-  /// A number that counts bytes or things in memory.
+  /// Reads a number of bytes or of items in memory.
   @inline(__always)
   mutating func length() throws -> Int { Int(try varint32()) }
 
-  /// Goes behind `count` varints.
+  /// Skips `count` varints.
   @inline(__always)
   mutating func skipVarints(_ count: Int) throws {
     var left = count
     var place = next
-    // A varint ends with a byte whose high bit is clear: eight bytes are counted at once.
-    // (No instruction counts bits on the oldest processors that this is built for; a multiplication adds bytes.)
+    // A varint ends with a byte whose high bit is clear. Eight bytes are counted at once. The oldest
+    // supported processors have no instruction that counts bits, so a multiplication adds up the bytes.
     let ones: UInt64 = 0x0101_0101_0101_0101
     while left >= 32, end - place >= 32 {
       let from = UnsafeRawPointer(place)
@@ -183,7 +182,8 @@ struct ByteScanner {
       if place.pointee < 0x80 { left &-= 1 }
       place += 1
     }
-    // The eight may have gone into the varint behind the last one: never, as no more than are left end in them.
+    // `next` is never past the last varint: a group is only skipped when no more than the remaining varints
+    // can end in it.
     next = place
   }
 }

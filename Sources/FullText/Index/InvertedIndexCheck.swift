@@ -1,9 +1,11 @@
 import Storage
 
-/// Proves an inverted index: that it has what the documents' texts give, and nothing else. One thread at a time.
+/// Checks that an inverted index has exactly the postings that the documents' texts give. One thread at a
+/// time.
 ///
-/// Each occurrence of a word has a number made of the word, its document, column and position. Their sums by document,
-/// of the texts and of the index, are equal when the index is right: memory is a few bytes a document.
+/// Each occurrence of a word has a number, made from the word, its document, its column and its position. The
+/// sums of these numbers per document must be equal for the texts and for the index. Memory use is a few
+/// bytes per document.
 public final class InvertedIndexCheck {
   private let reader: InvertedIndexReader
   private let analyzer: TextAnalyzer
@@ -14,11 +16,12 @@ public final class InvertedIndexCheck {
   private var documents: UInt64 = 0
   private var tokens: UInt64 = 0
 
-  /// A check of an index whose texts go through an analyzer.
+  /// Creates a check of an index. The analyzer must have the options of the index.
   ///
-  /// - Throws: `StorageError`: `damaged` for what can't be looked at.
+  /// - Throws: `StorageError` with the code `damaged` if the index can't be read.
   public init(_ reader: InvertedIndexReader, analyzer: TextAnalyzer) throws {
-    // Each number has a byte in the pages of IDs at least: a wrong count doesn't ask for much memory.
+    // Each number takes at least one byte in the pages of IDs. This bounds the memory that a wrong count can
+    // ask for.
     var bytes = 0
     try reader.transaction.scan(
       reader.keyspaces.blocks, InvertedIndexFormat.range(ofList: InvertedIndexFormat.documentList)
@@ -46,7 +49,7 @@ public final class InvertedIndexCheck {
     return value ^ value >> 29
   }
 
-  /// A document, each once. Returns what is wrong; nil when nothing is so far.
+  /// Adds a document and its texts. Call it once for each document. Returns a description of a fault, or nil.
   public func add(_ id: UnsafeRawBufferPointer, _ texts: [UnsafeRawBufferPointer]) throws -> String? {
     var sum: UInt64 = 0
     var length: UInt64 = 0
@@ -73,7 +76,7 @@ public final class InvertedIndexCheck {
     return nil
   }
 
-  /// All documents have come: calls `report` with what is wrong.
+  /// Finishes the check after all documents were added. Calls `report` with each fault.
   public func finish(_ report: (String) throws -> Void) throws {
     let (state, transaction) = (reader.state, reader.transaction)
     if documents != state.documents {
@@ -83,7 +86,7 @@ public final class InvertedIndexCheck {
     var blocks = 0
     var last: [UInt8] = []
     try transaction.scan(reader.keyspaces.terms, .termPages) { key, value in
-      // Without the tag.
+      // The key without its tag.
       let separator = key.extracting(droppingFirst: 1)
       try value.withUnsafeBytes { page in
         var entries = TermPageEntries(page)
@@ -112,7 +115,7 @@ public final class InvertedIndexCheck {
     }
   }
 
-  /// Takes what a term's postings have from the sums, and returns how many there are.
+  /// Subtracts the postings of a term from the sums. Returns the number of postings.
   private func check(
     _ term: UnsafeRawBufferPointer, _ entry: TermEntry, _ blocks: inout Int, _ report: (String) throws -> Void
   ) throws -> Int {
@@ -178,7 +181,7 @@ public final class InvertedIndexCheck {
     sums[Int(posting.document)] &-= sum
   }
 
-  /// Counts the pages of documents, and looks at their numbers.
+  /// Counts the pages of IDs and of lengths, and checks their numbers.
   private func checkDocuments(_ blocks: inout Int, _ report: (String) throws -> Void) throws {
     var number: UInt32 = 0
     var there: UInt64 = 0
@@ -212,6 +215,6 @@ public final class InvertedIndexCheck {
 }
 
 extension UnsafeRawBufferPointer {
-  /// For messages.
+  /// The text for messages, from at most 200 bytes.
   fileprivate var text: String { String(decoding: prefix(200), as: UTF8.self) }
 }

@@ -1,6 +1,7 @@
 import Storage
 
-// The inverted index: two keyspaces of an engine. The whole of it is told in docs/fulltext-index.md.
+// The stored form of the inverted index: two keyspaces of an engine. docs/fulltext-index.md describes it in
+// full.
 //
 //   terms, shape `entries`:
 //     00                    state       (InvertedIndexState)
@@ -12,15 +13,15 @@ import Storage
 //     list 2 and above      blocks of postings (PostingBlock), by the highest document number that belongs in them;
 //                           the last block of a list has 7FFFFFFF
 
-/// Keys, limits and errors of the inverted index.
+/// The keys, limits and errors of the inverted index.
 enum InvertedIndexFormat {
-  /// Of what `InvertedIndexState` begins with.
+  /// The first byte of `InvertedIndexState`.
   static let version: UInt8 = 1
 
   static let stateKey: [UInt8] = [0]
   static let termPageTag: UInt8 = 1
   static let documentTag: UInt8 = 2
-  /// Above every term: no UTF-8 has this byte.
+  /// A key above every term: UTF-8 never has this byte.
   static let lastTermPageKey: [UInt8] = [termPageTag, 0xFF]
 
   static let documentList: UInt32 = 0
@@ -29,18 +30,20 @@ enum InvertedIndexFormat {
   /// The number in the key of a list's last block.
   static let lastDocument: UInt32 = 0x7FFF_FFFF
 
-  /// A term page ends with the entry that takes it to this size: five lie on a page of 4,096 bytes of every engine.
+  /// A term page ends with the entry that brings it to this size in bytes. Five term pages fit on a page of
+  /// 4,096 bytes in every engine.
   static let termPageBytes = 770
-  /// What a block or a page of IDs has at most, unless one item takes more: two lie on a page of every engine.
+  /// The maximum size in bytes of a block or a page of IDs, unless a single item is larger. Two fit on a page
+  /// of every engine.
   static let blockBytes = 1_980
-  /// Postings of a block at most.
+  /// The maximum number of postings in a block.
   static let blockPostings = 1_024
-  /// Lists up to this many bytes lie in the term page.
+  /// Lists of up to this many bytes are stored in the term page.
   static let inlineBytes = 200
-  /// What a separator has at most.
+  /// The maximum length of a separator in bytes.
   static let separatorBytes = 480
   static let lengthsPerPage: UInt32 = 256
-  /// Properties of an index at most: columns are bits of 32.
+  /// The maximum number of columns of an index. Columns are bits of a 32-bit number.
   static let maximumColumns = 32
 
   static var damaged: StorageError {
@@ -52,14 +55,14 @@ enum InvertedIndexFormat {
     UInt64(list) << 32 | UInt64(document)
   }
 
-  /// The number in a key of blocks.
+  /// Decodes a key of `blocks`. Throws `damaged` if the key isn't 8 bytes.
   @inline(__always)
   static func number(ofKey key: RawSpan) throws -> UInt64 {
     guard key.byteCount == 8 else { throw damaged }
     return UInt64(bigEndian: key.unsafeLoadUnaligned(as: UInt64.self))
   }
 
-  /// The blocks of one list.
+  /// The keys of the blocks of one list.
   static func range(ofList list: UInt32) -> KeyRange {
     KeyRange(
       lower: .inclusive(bytes(blockKey(list, 0))), upper: .inclusive(bytes(blockKey(list, lastDocument))))
@@ -71,7 +74,7 @@ enum InvertedIndexFormat {
 }
 
 extension KeyRange {
-  /// The term pages.
+  /// The keys of the term pages.
   static var termPages: KeyRange {
     KeyRange(
       lower: .inclusive([InvertedIndexFormat.termPageTag]),
@@ -80,19 +83,19 @@ extension KeyRange {
 }
 
 extension WriteTransaction {
-  /// `put` under a key of blocks.
+  /// Stores a value under a key of `blocks`.
   @inline(__always)
   func put(_ key: UInt64, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws {
     try withUnsafeBytes(of: key.bigEndian) { try put($0.bytes, value.bytes, in: keyspace) }
   }
 
-  /// `append` under a key of blocks.
+  /// Appends a value under a key of `blocks`.
   @inline(__always)
   func append(_ key: UInt64, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws {
     try withUnsafeBytes(of: key.bigEndian) { try append($0.bytes, value.bytes, in: keyspace) }
   }
 
-  /// `delete` of a key of blocks, which is there.
+  /// Deletes a key of `blocks`. Throws `damaged` if the key doesn't exist.
   func remove(_ key: UInt64, in keyspace: Keyspace) throws {
     let isDeleted = try withUnsafeBytes(of: key.bigEndian) { try delete($0.bytes, in: keyspace) }
     guard isDeleted else { throw InvertedIndexFormat.damaged }
@@ -100,7 +103,8 @@ extension WriteTransaction {
 }
 
 extension ReadTransaction {
-  /// Lends the value under a key of blocks, and returns what `body` returns; nil when there is none.
+  /// Calls `body` with the value of a key of `blocks` and returns its result, or nil if the key doesn't
+  /// exist. The bytes are valid until `body` returns.
   @inline(__always)
   func withBlock<Result>(
     _ key: UInt64, in keyspace: Keyspace, _ body: (UnsafeRawBufferPointer) throws -> Result
@@ -109,7 +113,8 @@ extension ReadTransaction {
   }
 }
 
-/// Not a member, so that its closures can be specialised: those of a member are generic over the transaction's type.
+/// A free function, so that its closures can be specialized. Closures of a member are generic over the
+/// transaction's type.
 @inline(__always)
 private func lentBlock<Result>(
   of transaction: any ReadTransaction, _ key: UInt64, in keyspace: Keyspace,
@@ -121,7 +126,7 @@ private func lentBlock<Result>(
 }
 
 extension Cursor {
-  /// Moves to the first entry at or above a key of blocks.
+  /// Moves to the first entry at or above a key of `blocks`.
   @inline(__always)
   func seek(_ key: UInt64) throws -> Bool {
     try withUnsafeBytes(of: key.bigEndian) { try seek($0.bytes) }

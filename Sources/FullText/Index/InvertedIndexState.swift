@@ -3,21 +3,21 @@ import Storage
 //   state := version:u8=1  columns:varint  next:varint  sorted:varint  documents:varint  tokens:varint
 //            list:varint  length:varint  analysis
 
-/// What there is one of in an index: the counts that ranks are made of, and the numbers that are given next.
+/// The state of an index: the counts for ranking, and the next document and list numbers.
 struct InvertedIndexState: Equatable {
-  /// How many columns texts have.
+  /// The number of columns.
   var columns: Int
-  /// The number that the next new document gets. Numbers begin at 0 and aren't given twice.
+  /// The number of the next new document. Numbers begin at 0 and are never used again.
   var nextDocument: UInt32 = 0
-  /// Documents below this number are in the order of their IDs.
+  /// Documents with a number below this one are in the order of their IDs.
   var sortedDocuments: UInt32 = 0
-  /// How many documents there are: those with a word at least.
+  /// The number of documents that have at least one word.
   var documents: UInt64 = 0
-  /// How many tokens they have, all columns together.
+  /// The number of tokens in these documents, over all columns.
   var tokens: UInt64 = 0
-  /// The number that the next list gets.
+  /// The number of the next list.
   var nextList: UInt32 = InvertedIndexFormat.firstPostingList
-  /// By what the words were made: text of `AnalysisVersion`.
+  /// The version of the text analysis, as UTF-8 (see `AnalysisVersion`).
   var analysis: [UInt8] = []
 
   init(columns: Int) { self.columns = columns }

@@ -1,8 +1,10 @@
 import Storage
 
 extension InvertedIndexWriter {
-  /// Packs what changes have left half empty: blocks that are together no larger than one become one, short lists go
-  /// into their term pages, and term pages are filled. What is packed already isn't written.
+  /// Packs lists and pages that changes have left partly empty.
+  ///
+  /// The blocks of a list are written again if that saves a block. Short lists move into their term pages.
+  /// Term pages are filled. Packed lists and pages aren't written.
   public func compact(in transaction: any WriteTransaction) throws {
     try finish(in: transaction)
     var packer = ListPacker(keyspaces, columns: state.columns, transaction)
@@ -11,7 +13,8 @@ extension InvertedIndexWriter {
     var bytes = 0
     var next: [UInt8]? = [InvertedIndexFormat.termPageTag]
     let cursor = try transaction.cursor(in: keyspaces.terms, .termPages)
-    // Lists first: pages are then written anew if that is worth it, or if one of their lists has moved into them.
+    // Lists come first. The pages are written again only if a list has moved into its page or if they have
+    // much free space.
     while let key = next {
       guard try cursor.seek(key.span.bytes) else { break }
       let (pageKey, page) = try cursor.withEntry { ([UInt8](copying: $0), [UInt8](copying: $1)) }
@@ -27,12 +30,12 @@ extension InvertedIndexWriter {
     if isChanged || bytes < pages * InvertedIndexFormat.termPageBytes * 3 / 4 { try packPages(transaction) }
   }
 
-  /// Writes all term pages anew, each full.
+  /// Writes all term pages again, filled.
   private func packPages(_ transaction: any WriteTransaction) throws {
     var output = TermPageEncoder()
     var isBegun = false
     let cursor = try transaction.cursor(in: keyspaces.terms, .termPages)
-    // Each page is taken away when it has been read: what is written lies below those that are still to be read.
+    // Each page is deleted after it was read. New pages have keys below the pages that are still unread.
     var sought: [UInt8] = [InvertedIndexFormat.termPageTag]
     while try cursor.seek(sought.span.bytes) {
       let (key, page) = try cursor.withEntry { ([UInt8](copying: $0), [UInt8](copying: $1)) }
@@ -59,7 +62,7 @@ extension InvertedIndexWriter {
   }
 }
 
-/// Packs the lists of postings that a term page names.
+/// Packs the posting lists of a term page.
 private struct ListPacker: ~Copyable {
   private let keyspaces: InvertedIndexKeyspaces
   private let columns: Int
@@ -74,7 +77,7 @@ private struct ListPacker: ~Copyable {
     encoder = PostingEncoder(columns: columns)
   }
 
-  /// The page as it is then; nil when it stays.
+  /// Packs the lists of a page. Returns the new page, or nil if the page doesn't change.
   mutating func pack(_ page: [UInt8]) throws -> [UInt8]? {
     var output = TermPageEncoder()
     var isChanged = false
@@ -93,7 +96,8 @@ private struct ListPacker: ~Copyable {
     return isChanged ? [UInt8](output.page.bytes) : nil
   }
 
-  /// Packs a list; true when it is so short that it goes into its page: `encoded` has it, and its blocks are gone.
+  /// Packs a list. Returns true if the list is short enough for its term page. Then `encoded` has the list,
+  /// and its blocks are deleted.
   private mutating func pack(_ list: UInt32) throws -> Bool {
     var blocks: [(key: UInt64, value: [UInt8])] = []
     var bytes = 0
@@ -103,7 +107,7 @@ private struct ListPacker: ~Copyable {
       return true
     }
     let isShort = bytes <= InvertedIndexFormat.inlineBytes
-    // Worth it when a block is saved; the last one is seldom full.
+    // Packing is worthwhile when it saves a block. The last block is seldom full.
     guard isShort || bytes <= (blocks.count - 1) * InvertedIndexFormat.blockBytes * 9 / 10 else {
       return false
     }

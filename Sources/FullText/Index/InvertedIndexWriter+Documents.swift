@@ -1,12 +1,12 @@
 import Storage
 
 extension InvertedIndexWriter {
-  /// The number of a document; nil when the index hasn't got it.
+  /// Returns the number of a document, or nil if the index doesn't have the document.
   func number(of id: UnsafeRawBufferPointer, _ transaction: any ReadTransaction) throws -> UInt32? {
     try DocumentPages(keyspaces, state, transaction).number(of: id)
   }
 
-  /// Writes which documents come and go and how long they are.
+  /// Writes the IDs of added and removed documents, and the lengths of all changed documents.
   func writeDocuments(_ transaction: any WriteTransaction) throws {
     try writeNewIDs(transaction)
     try removeIDs(transaction)
@@ -73,7 +73,7 @@ extension InvertedIndexWriter {
         }
         return try InvertedIndexFormat.number(ofKey: key)
       }
-      // What wasn't in the page it belongs in would be sought for ever.
+      // An ID that isn't in its page would be sought forever.
       guard index == removed.count || UInt64(removed[index].number) > key else {
         throw InvertedIndexFormat.damaged
       }
@@ -111,7 +111,7 @@ extension InvertedIndexWriter {
   }
 }
 
-/// The pages of IDs as a transaction has them.
+/// The pages of IDs in a transaction's snapshot.
 struct DocumentPages {
   private let keyspaces: InvertedIndexKeyspaces
   private let state: InvertedIndexState
@@ -125,7 +125,7 @@ struct DocumentPages {
     self.transaction = transaction
   }
 
-  /// Adds all items of a page to what is to be one.
+  /// Adds all items of a page to the page that the encoder builds.
   static func copy(_ bytes: UnsafeRawBufferPointer, to encoder: inout DocumentPageEncoder) throws {
     var page = try DocumentPage(bytes)
     var id = GrowingBytes(capacity: 64)
@@ -133,7 +133,7 @@ struct DocumentPages {
     while !page.isAtEnd { encoder.append(try page.next(&id) ? id.bytes : nil) }
   }
 
-  /// The number of a document; nil when the index hasn't got it.
+  /// Returns the number of a document, or nil if the index doesn't have the document.
   func number(of id: UnsafeRawBufferPointer) throws -> UInt32? {
     let late = try transaction.withValue(at: InvertedIndexFormat.documentKey(id), in: keyspaces.terms) {
       guard $0.byteCount == 4 else { throw InvertedIndexFormat.damaged }
@@ -143,13 +143,13 @@ struct DocumentPages {
     return try sortedNumber(of: id)
   }
 
-  /// The number of a document among those that are in the order of their IDs: by halves.
+  /// Returns the number of a document among those in the order of their IDs. A binary search over the pages.
   func sortedNumber(of sought: UnsafeRawBufferPointer) throws -> UInt32? {
     guard state.sortedDocuments > 0 else { return nil }
     let cursor = try transaction.cursor(
       in: keyspaces.blocks, InvertedIndexFormat.range(ofList: InvertedIndexFormat.documentList))
     var id = GrowingBytes(capacity: 64)
-    // Numbers below `low` are of lower IDs, those from `high` on of higher ones.
+    // Numbers below `low` have lower IDs. Numbers from `high` on have higher IDs.
     var low: UInt32 = 0
     var high = state.sortedDocuments
     while low < high {
@@ -170,13 +170,13 @@ struct DocumentPages {
     return nil
   }
 
-  /// What a page tells about an ID.
+  /// The result of looking for an ID in a page.
   private enum Place {
     case found(UInt32)
     case nowhere
-    /// Its number is below that of the page's first.
+    /// The ID's number is below the first number of the page.
     case below(UInt32)
-    /// Its number is this at least.
+    /// The ID's number is at least this one.
     case above(UInt32)
   }
 
@@ -193,7 +193,7 @@ struct DocumentPages {
       guard try page.next(&id) else { continue }
       let order = TermPage.compare(id.bytes, sought)
       if order == 0 { return .found(number) }
-      // Above one that is below in the same page: it isn't there.
+      // A lower ID is in the same page, so the sought ID doesn't exist.
       if order > 0 { return isAnyBelow ? .nowhere : .below(first) }
       isAnyBelow = true
     }

@@ -14,12 +14,12 @@ extension InvertedIndexWriter {
   }
 }
 
-/// One pass over the terms in their order: term pages are read, changed and written one after the other.
+/// One pass over the terms in byte order. It reads, changes and writes one term page after the other.
 private final class TermSession {
-  /// What becomes of a document's posting.
+  /// The change of a document's posting.
   private struct Change: BitwiseCopyable {
     var document: UInt32
-    /// Where its occurrences lie; none when it goes.
+    /// The start of the new occurrences. `count` is 0 if the posting is removed.
     var start: Int
     var count: Int
   }
@@ -27,7 +27,7 @@ private final class TermSession {
   private struct Gathered: BitwiseCopyable {
     var term: (start: Int, count: Int)
     var documents: UInt32
-    /// 0 for none.
+    /// The number of the list, or 0 if the entry has none.
     var list: UInt32
     var inline: (start: Int, count: Int)
   }
@@ -42,16 +42,16 @@ private final class TermSession {
   private let blocks: any Cursor
   private(set) var nextList: UInt32
 
-  /// The key of the page at hand; empty when there is none.
+  /// The key of the current page; empty if there is none.
   private var pageKey: [UInt8] = []
   @exclusivity(unchecked) private var page = PageCopy()
-  /// How far the page has been read, and whether `ahead` is an entry of it that hasn't been taken.
+  /// The reader of the current page. `ahead` is the entry that was read last and isn't used yet.
   @exclusivity(unchecked) private var entries = TermPageEntries(UnsafeRawBufferPointer(start: nil, count: 0))
   private var ahead: TermEntry?
   private var isPageStored = false
   private var pageHasChanged = false
 
-  // What the page becomes.
+  // The entries of the changed page.
   @exclusivity(unchecked) private var gathered: [Gathered] = []
   @exclusivity(unchecked) private var termBytes = GrowingBytes(capacity: 4_096)
   @exclusivity(unchecked) private var inlineBytes = GrowingBytes(capacity: 4_096)
@@ -100,7 +100,7 @@ private final class TermSession {
     try mergeInline(term, UnsafeRawBufferPointer(start: nil, count: 0), 0, occurrences)
   }
 
-  /// Says for each document what becomes of it: what stays the same is left out.
+  /// Collects the change of each document. Documents whose occurrences stay the same are left out.
   private func collectChanges(_ occurrences: UnsafeBufferPointer<Occurrence>) {
     changes.removeAll(keepingCapacity: true)
     var index = 0
@@ -128,7 +128,7 @@ private final class TermSession {
 
   // MARK: Pages
 
-  /// Goes to the page that has, or would have, a term.
+  /// Moves to the page that contains the term or would contain it.
   private func turn(to term: UnsafeRawBufferPointer) throws {
     if !pageKey.isEmpty {
       let isHere = pageKey.withUnsafeBytes { key in
@@ -164,7 +164,8 @@ private final class TermSession {
         inline: (inlineStart, entry.inline.count)))
   }
 
-  /// Writes what the page at hand has become: as many pages as it takes, or none.
+  /// Writes the changed entries of the current page to as many pages as they need, or deletes the page if it
+  /// is empty.
   func finishPage() throws {
     guard !pageKey.isEmpty, pageHasChanged else {
       pageKey = []
@@ -174,7 +175,7 @@ private final class TermSession {
       gather(entries.term.bytes, entry)
       ahead = try entries.next()
     }
-    // About the size of an entry is its bytes and a few more.
+    // The size of an entry is about its bytes plus a few more.
     let total = gathered.reduce(0) { $0 + $1.inline.count + 4 } + termBytes.count * 2 / 3
     let limit = InvertedIndexFormat.termPageBytes
     let pieces = max(1, (total + limit - 1) / limit)
@@ -227,7 +228,7 @@ private final class TermSession {
     _ term: UnsafeRawBufferPointer, _ list: UnsafeRawBufferPointer, _ count: Int,
     _ occurrences: UnsafeBufferPointer<Occurrence>
   ) throws {
-    // Shorter lists than this are all short.
+    // This many postings can't be inline: each takes at least two bytes.
     if count == 0, changes.count > InvertedIndexFormat.inlineBytes / 2 {
       return try writeNewList(term, occurrences)
     }
@@ -259,7 +260,7 @@ private final class TermSession {
       return gather(term, entry)
     }
     if count == 0 { return try writeNewList(term, occurrences) }
-    // A list that has grown too long for its place becomes blocks.
+    // A list that has become too long for the term page moves to blocks.
     let number = try takeList()
     let documents = encoder.count
     try list.withStored(count, columns) { stored in
@@ -281,7 +282,7 @@ private final class TermSession {
     return nextList
   }
 
-  /// A term's first postings, too many for the term page.
+  /// Writes the first postings of a term if they may be too many for the term page.
   private func writeNewList(
     _ term: UnsafeRawBufferPointer, _ occurrences: UnsafeBufferPointer<Occurrence>
   ) throws {
@@ -303,7 +304,7 @@ private final class TermSession {
     gather(term, TermEntry(documents: UInt32(documents), list: number))
   }
 
-  /// Whether the last posting was one too many.
+  /// Whether the last posting made the block too large.
   private func isOverfull(_ target: Int) -> Bool {
     encoder.count > 1
       && (encoder.size > target || encoder.count > InvertedIndexFormat.blockPostings)
@@ -321,7 +322,7 @@ private final class TermSession {
     }
   }
 
-  /// Writes the changes to the blocks of a list, and returns how many documents it has then.
+  /// Writes the changes to the blocks of a list. Returns the new number of documents in the list.
   private func mergeBlocks(
     _ list: UInt32, _ documents: Int, _ occurrences: UnsafeBufferPointer<Occurrence>
   ) throws -> Int {
@@ -356,7 +357,7 @@ private final class TermSession {
         return try merge(
           &next, &stored, &place, end, occurrences, list, upper: upper, target: target, length: shortest)
       }
-      // A block in the middle is halved, the last one is filled and goes on in a new one.
+      // A full block in the middle is divided. A full last block is filled and continues in a new block.
       let limit = InvertedIndexFormat.blockBytes
       let growth = changes[index..<end].reduce(0) { $0 + $1.count * 4 + 8 }
       var target = limit
@@ -372,7 +373,7 @@ private final class TermSession {
     return documents
   }
 
-  /// Writes stored postings and changes, up to an end, as blocks. Returns how many postings there are.
+  /// Merges stored postings with the changes before `end`, and writes blocks. Returns the number of postings.
   @discardableResult
   private func merge(
     _ next: inout StoredPosting?, _ stored: inout StoredPostings, _ index: inout Int, _ end: Int,
@@ -413,7 +414,7 @@ private final class TermSession {
 }
 
 extension UnsafeRawBufferPointer {
-  /// Calls `body` with a copy of a list's postings: what is written meanwhile may end the bytes.
+  /// Calls `body` with a reader of a copy of the list. The original bytes may end when something is written.
   fileprivate func withStored(
     _ count: Int, _ columns: Int, _ body: (inout StoredPostings) throws -> Void
   ) throws {
@@ -424,7 +425,7 @@ extension UnsafeRawBufferPointer {
   }
 }
 
-/// The lengths of documents that are written, by number.
+/// The new lengths of the changed documents, by number.
 private final class DocumentLengths {
   private let first: UInt32
   private var dense: [UInt32] = []

@@ -1,18 +1,18 @@
 import Storage
 
-/// Writes an inverted index: takes documents' texts, old and new, and writes what they change when it is told to. One
-/// thread at a time.
+/// Writes an inverted index. One thread at a time.
 ///
-/// What it remembers between calls is as of the last commit: after a transaction that failed it is made anew.
+/// It collects changes of documents in memory. `finish` writes them. Its state is that of the last commit:
+/// after a failed transaction, create a new writer.
 public final class InvertedIndexWriter {
-  /// What happens to a document.
+  /// The change of a document.
   struct DocumentChange {
     var number: UInt32
-    /// Nil of one that goes.
+    /// The new length; nil for a removed document.
     var length: UInt32?
-    /// The ID of one that comes.
+    /// The ID of an added document.
     var newID: [UInt8]?
-    /// The ID of one that goes.
+    /// The ID of a removed document.
     var oldID: [UInt8]?
   }
 
@@ -22,9 +22,9 @@ public final class InvertedIndexWriter {
   @exclusivity(unchecked) var documents: [DocumentChange] = []
   private let analyzer: TextAnalyzer
   private var touched: Set<[UInt8]> = []
-  /// Nothing is in the index yet: what comes in order is appended.
+  /// Whether the index is still empty. Then entries in ascending order are appended.
   var isFresh: Bool
-  /// Memory for tokens, in bytes, after which they are written.
+  /// The memory for pending tokens, in bytes. `isFull` is true above this limit.
   @exclusivity(unchecked) public var memoryLimit = 128 << 20
 
   private init(
@@ -40,9 +40,9 @@ public final class InvertedIndexWriter {
   /// Opens an index.
   ///
   /// - Parameters:
-  ///   - name: of its first keyspace, with which the others' names begin.
-  ///   - analyzer: of the options that it was made with.
-  /// - Throws: `StorageError`: `damaged` when it isn't there.
+  ///   - name: the name of the first keyspace. The names of the other keyspaces begin with it.
+  ///   - analyzer: an analyzer with the options of the index.
+  /// - Throws: `StorageError` with the code `damaged` if the keyspaces or the state are missing.
   public convenience init(
     named name: String, analyzer: TextAnalyzer, in transaction: any ReadTransaction
   ) throws {
@@ -51,7 +51,7 @@ public final class InvertedIndexWriter {
       keyspaces, .load(keyspaces.terms, transaction), analyzer, isFresh: false)
   }
 
-  /// Makes an empty index of texts in so many columns, up to 32.
+  /// Creates an empty index for documents with 1 to 32 columns.
   public static func create(
     named name: String, columns: Int, analyzer: TextAnalyzer, in transaction: any WriteTransaction
   ) throws -> InvertedIndexWriter {
@@ -64,8 +64,8 @@ public final class InvertedIndexWriter {
 
   // MARK: Documents
 
-  /// Adds a document to an index that is being made. IDs come in ascending order, each once; after the last one
-  /// `finish` is called.
+  /// Adds a document to an index that is being built. IDs must ascend, each once. Call `finish` after the
+  /// last document.
   public func append(
     _ id: UnsafeRawBufferPointer, _ texts: [UnsafeRawBufferPointer], in transaction: any WriteTransaction
   ) throws {
@@ -77,21 +77,24 @@ public final class InvertedIndexWriter {
     state.sortedDocuments = state.nextDocument
   }
 
-  /// Whether documents have changed that `finish` hasn't written.
+  /// Whether there are changes that `finish` hasn't written yet.
   public var hasPendingChanges: Bool { !documents.isEmpty }
 
-  /// Whether so much has been added that it should be written now.
+  /// Whether the pending changes take more than `memoryLimit`. Then call `finish`.
   public var isFull: Bool { pending.usedBytes > memoryLimit }
 
-  /// Takes out what a document's old texts gave and puts in what the new ones give. A document that isn't in the
-  /// index has no old texts, one that goes no new ones.
+  /// Replaces the postings of a document's old texts by those of its new texts.
+  ///
+  /// `old` is empty for a document that isn't in the index. `new` is empty for a document that is removed.
+  /// Unchanged texts are ignored. `update` first calls `finish` if the document already has a pending change
+  /// or if `isFull` is true.
   public func update(
     _ id: UnsafeRawBufferPointer, old: [UnsafeRawBufferPointer], new: [UnsafeRawBufferPointer],
     in transaction: any WriteTransaction
   ) throws {
     if old.count == new.count, zip(old, new).allSatisfy({ TermPage.compare($0, $1) == 0 }) { return }
     let key = [UInt8](id)
-    // The second change of a document in a transaction: the first one is what it is made to.
+    // For a second change of a document, the first change must be written first.
     if touched.contains(key) || isFull { try finish(in: transaction) }
     let known = try number(of: id, transaction)
     let runs = pending.runCount
@@ -99,7 +102,7 @@ public final class InvertedIndexWriter {
     if let known, !old.isEmpty { oldLength = try analyze(old, known, flags: Occurrence.isOld) }
     let number = known ?? state.nextDocument
     let newLength = try analyze(new, number, flags: 0)
-    // What blocks say of lengths would be wrong.
+    // Unchanged postings are written too, because the length bounds in their blocks would be wrong.
     if PostingBlockHeader.lengthBound(newLength) < PostingBlockHeader.lengthBound(oldLength) {
       pending.mark(runsFrom: runs, Occurrence.isForced)
     }
@@ -124,7 +127,7 @@ public final class InvertedIndexWriter {
     state.nextDocument += 1
   }
 
-  /// Takes the tokens of a document, and returns how many there are.
+  /// Adds the tokens of a document's texts. Returns the number of tokens.
   private func analyze(_ texts: [UnsafeRawBufferPointer], _ number: UInt32, flags: UInt16) throws -> UInt32 {
     var length = 0
     let pending = pending
@@ -139,7 +142,7 @@ public final class InvertedIndexWriter {
 
   // MARK: Writing
 
-  /// Writes what documents have changed.
+  /// Writes the pending changes.
   public func finish(in transaction: any WriteTransaction) throws {
     guard !documents.isEmpty else { return }
     documents.sort { $0.number < $1.number }
@@ -166,7 +169,7 @@ public struct InvertedIndexKeyspaces: Sendable {
   let terms: Keyspace
   let blocks: Keyspace
 
-  /// Those of an index.
+  /// Opens the keyspaces of an index. Throws `damaged` if one is missing.
   public init(named name: String, in transaction: any ReadTransaction) throws {
     guard let terms = try transaction.keyspace(named: name),
       let blocks = try transaction.keyspace(named: name + ".blocks")

@@ -1,22 +1,22 @@
 import Storage
 
-/// A page of the index, copied from where the engine lent it.
+/// A copy of a page that the engine lent.
 ///
-/// Streams of postings are merged, so a page of each has to outlive the closure that it was lent to. They are copied by
-/// this and by nothing else: a page at once, never its values one by one. A page has 2 kB, or one item that is larger, so
-/// each stream takes that much memory whatever the length of its list.
+/// Streams of postings are merged, so a page of each stream must outlive the closure that it was lent to.
+/// Only this type copies pages. It copies a page at once, never single values. A page has 2 kB, or one larger
+/// item, so the memory per stream doesn't depend on the length of the list.
 struct PageCopy: ~Copyable {
   private var copy = GrowingBytes(capacity: 64)
-  /// A copy with more memory is given back when the next page needs little.
+  /// A copy with a larger capacity in bytes is released when the next page is smaller than this.
   private static let keptBytes = 1 << 16
 
-  /// The page. Valid until the next `take`, and for as long as this lives.
+  /// The page. Valid until the next `take` or `removeAll`, at most for the lifetime of this copy.
   var bytes: UnsafeRawBufferPointer { copy.bytes }
 
-  /// Forgets the page before, and copies this one.
+  /// Replaces the page by a copy of `page`.
   mutating func take(_ page: RawSpan) { page.withUnsafeBytes { take($0) } }
 
-  /// `take` of bytes inside a lent page.
+  /// Replaces the page by a copy of bytes inside a lent page.
   mutating func take(_ page: UnsafeRawBufferPointer) {
     if _slowPath(copy.capacity > PageCopy.keptBytes), page.count <= PageCopy.keptBytes {
       copy = GrowingBytes(capacity: page.count)
@@ -25,6 +25,6 @@ struct PageCopy: ~Copyable {
     copy.append(page)
   }
 
-  /// Forgets the page.
+  /// Removes the page. The memory stays.
   mutating func removeAll() { copy.removeAll() }
 }

@@ -2,8 +2,10 @@
   import Glibc
 #endif
 
-/// Tokens of documents before they are written: of one transaction, or of many documents while an index is built. They
-/// come document by document and are given back term by term. One thread at a time.
+/// Tokens that aren't written yet: those of one transaction, or those of many documents while an index is
+/// built. One thread at a time.
+///
+/// Tokens are added by document and returned by term.
 final class PendingPostings {
   private struct Token: BitwiseCopyable {
     var term: UInt32
@@ -20,12 +22,12 @@ final class PendingPostings {
   }
 
   private struct Term: BitwiseCopyable {
-    /// The first bytes, to sort by.
+    /// The first eight bytes, big-endian, for sorting.
     var prefix: UInt64
     var hash: UInt32
     var length: UInt32
     var offset: Int
-    /// How many tokens are of it.
+    /// The number of tokens with this term.
     var tokens: Int
   }
 
@@ -36,7 +38,7 @@ final class PendingPostings {
     var terms: UnsafeMutablePointer<Term>
     var termCount = 0
     var termCapacity: Int
-    /// Numbers of terms plus one, by hash; 0 where there is none.
+    /// Numbers of terms plus one, by hash; 0 for a free slot.
     var slots: UnsafeMutablePointer<UInt32>
     var slotCount: Int
     var tokens: UnsafeMutablePointer<Token>
@@ -44,7 +46,7 @@ final class PendingPostings {
     var tokenCapacity: Int
   }
 
-  // Behind a pointer, so that no access is checked for exclusivity at run time.
+  // The state is behind a pointer to avoid exclusivity checks at run time.
   private let state: UnsafeMutablePointer<State>
   private var runs: [Run] = []
 
@@ -67,9 +69,9 @@ final class PendingPostings {
   }
 
   var isEmpty: Bool { runs.isEmpty }
-  /// Those since `removeAll`.
+  /// The number of tokens since the last `removeAll`.
   var tokenCount: Int { state.pointee.tokenCount }
-  /// The memory that they take when they are given back, in bytes.
+  /// The memory in bytes that the tokens need, including the occurrences that `forEachTerm` makes.
   var usedBytes: Int {
     state.pointee.tokenCount * (MemoryLayout<Token>.stride + MemoryLayout<Occurrence>.stride)
       + state.pointee.byteCount + state.pointee.termCount * MemoryLayout<Term>.stride
@@ -79,7 +81,7 @@ final class PendingPostings {
     runs.removeAll(keepingCapacity: true)
     state.pointee.byteCount = 0
     state.pointee.tokenCount = 0
-    // A long transaction's memory isn't kept for the short ones after it.
+    // The memory of a long transaction isn't kept for later short ones.
     if state.pointee.slotCount > 1 << 14 {
       state.pointee.slots.deallocate()
       state.pointee.slotCount = 1024
@@ -96,7 +98,7 @@ final class PendingPostings {
 
   // MARK: Adding
 
-  /// Tokens that are added from now on are of a column of a document.
+  /// Starts a column of a document. The tokens that follow belong to it.
   func begin(_ document: UInt32, column: Int, flags: UInt16) {
     runs.append(
       Run(
@@ -104,7 +106,7 @@ final class PendingPostings {
         end: state.pointee.tokenCount))
   }
 
-  /// The tokens of the column have come. False when there were none.
+  /// Ends the column. Returns false if it had no tokens.
   func end() -> Bool {
     guard var run = runs.popLast() else { return false }
     run.end = state.pointee.tokenCount
@@ -113,15 +115,15 @@ final class PendingPostings {
     return true
   }
 
-  /// Adds flags to the runs of a document that were begun since there were `count`.
+  /// Adds flags to all runs from index `count` on.
   func mark(runsFrom count: Int, _ flags: UInt16) {
     for index in count..<runs.count { runs[index].flags |= flags }
   }
 
-  /// How many columns of documents have come.
+  /// The number of document columns that were added.
   var runCount: Int { runs.count }
 
-  /// Adds a token. Positions of a column ascend.
+  /// Adds a token. The positions of a column must ascend.
   @inline(__always)
   func add(_ term: UnsafeRawBufferPointer, position: Int) {
     let number = number(of: term)
@@ -238,8 +240,10 @@ final class PendingPostings {
 
   // MARK: Giving back
 
-  /// Calls `body` with each term in the order of their bytes and with where it occurs: by document, the old text
-  /// before the new one, column and position.
+  /// Calls `body` with each term and its occurrences.
+  ///
+  /// Terms are in byte order. Occurrences are ordered by document, old text before new text, column and
+  /// position.
   func forEachTerm(
     _ body: (_ term: UnsafeRawBufferPointer, _ occurrences: UnsafeBufferPointer<Occurrence>) throws -> Void
   ) rethrows {
@@ -259,7 +263,7 @@ final class PendingPostings {
         UnsafeRawBufferPointer(start: bytes + first.offset, count: Int(first.length)),
         UnsafeRawBufferPointer(start: bytes + second.offset, count: Int(second.length))) < 0
     }
-    // A place for each token, those of a term side by side.
+    // Reserve a place for each token. The tokens of a term are side by side.
     let places = UnsafeMutablePointer<Int>.allocate(capacity: termCount + 1)
     let occurrences = UnsafeMutablePointer<Occurrence>.allocate(capacity: max(1, state.pointee.tokenCount))
     defer {

@@ -2,7 +2,7 @@
   import Glibc
 #endif
 
-// Postings of one term: which documents have it, how often in which columns, and where.
+// The postings of one term: the documents, the frequencies per column, and the positions.
 //
 //   block     := count:varint  maximum:varint  shortest:varint  entriesLength:varint  list
 //   list      := entry{count}  positions{count}
@@ -12,27 +12,26 @@
 //              | of one of several, step even: columns:varint (column:varint frequency:varint){columns}
 //   positions := (first:varint (position - the one before):varint{frequency - 1}){columns}
 //
-//   maximum   no posting has a higher frequency, all columns together
-//   shortest  no document of the block has fewer tokens; of a length the three highest bits are kept, so that a text
-//             that gets a little shorter doesn't change the blocks of all of its words
+//   maximum   the highest frequency of a posting, all columns together
+//   shortest  a lower bound of the documents' lengths. Only the three highest bits of a length are kept, so
+//             that a text that becomes a little shorter doesn't change the blocks of all its words
 //
-// The first document of a list is a step from 0 in a term page, and in a block from the number after that of the block
-// before it... which isn't known when a block is read alone: there too it is a step from 0.
+// The first document of a list or of a block is a step from 0, so that a block can be read alone.
 //
-// Words need the entries only; positions lie apart, behind them.
+// Single words need only the entries. Positions follow the entries.
 
 /// A posting in its stored form.
 struct StoredPosting {
   var document: UInt32
-  /// Step's lowest bit.
+  /// The lowest bit of the step.
   var isSimple: Bool
-  /// All columns together.
+  /// The number of occurrences in all columns together.
   var frequency: UInt32
   var details: UnsafeRawBufferPointer
   var positions: UnsafeRawBufferPointer
 }
 
-/// Goes through the postings of a list one after the other, whole: for writers and checks.
+/// Reads the postings of a list in order, with all details and positions. For writers and checks.
 struct StoredPostings {
   private var entries: ByteScanner
   private var positions: ByteScanner
@@ -41,7 +40,7 @@ struct StoredPostings {
   private var isFirst = true
   private let columns: Int
 
-  /// The postings of a list that has nothing else behind it.
+  /// Reads a list that takes all of `list`.
   init(list: UnsafeRawBufferPointer, count: Int, columns: Int) throws {
     self.columns = columns
     left = count
@@ -82,7 +81,8 @@ struct StoredPostings {
     return (step, frequency)
   }
 
-  /// The next posting; nil behind the last, when nothing may be left.
+  /// Returns the next posting, or nil after the last one. Throws `damaged` if bytes are left after the last
+  /// posting.
   mutating func next() throws -> StoredPosting? {
     guard left > 0 else {
       guard entries.isAtEnd, positions.isAtEnd else { throw InvertedIndexFormat.damaged }
@@ -107,7 +107,7 @@ struct StoredPostings {
   }
 }
 
-/// What stands before a block's list.
+/// The header of a block, and the two parts of its list.
 struct PostingBlockHeader {
   var count: Int
   var maximumFrequency: UInt32
@@ -115,7 +115,7 @@ struct PostingBlockHeader {
   var entries: UnsafeRawBufferPointer
   var positions: UnsafeRawBufferPointer
 
-  /// What `shortest` is of a document of a length.
+  /// Returns the lower bound that `shortest` keeps of a length: its three highest bits.
   @inline(__always)
   static func lengthBound(_ length: UInt32) -> UInt32 {
     let shift = UInt32(max(0, 29 - length.leadingZeroBitCount))
@@ -130,29 +130,30 @@ struct PostingBlockHeader {
     shortest = try scanner.varint32()
     entries = try scanner.bytes(try scanner.length())
     positions = scanner.rest
-    // Each posting has a byte at least: a wrong count can't ask for much memory.
+    // Each posting takes at least one byte. This bounds the memory that a wrong count can ask for.
     guard count > 0, count <= entries.count, count <= positions.count else {
       throw InvertedIndexFormat.damaged
     }
   }
 }
 
-/// Where a term occurs in one document: the tokens of one column after those of another.
+/// An occurrence of a term in a document.
 struct Occurrence: BitwiseCopyable {
   var document: UInt32
   var position: UInt32
   var column: UInt16
   var flags: UInt16
 
-  /// The text that was: it is taken out.
+  /// The occurrence is in the old text and is removed.
   static let isOld: UInt16 = 1
-  /// The document has become shorter: its postings are written even when they are the same, for the blocks' bounds.
+  /// The document has become shorter. Its postings are written even if they are the same, for the bounds of
+  /// the blocks.
   static let isForced: UInt16 = 2
 
   var isOld: Bool { flags & Occurrence.isOld != 0 }
 }
 
-/// Makes a list of postings, which come by ascending number.
+/// Encodes a list of postings. Document numbers must ascend.
 struct PostingEncoder: ~Copyable {
   private var entries = GrowingBytes(capacity: 2_048)
   private var positions = GrowingBytes(capacity: 2_048)
@@ -161,12 +162,12 @@ struct PostingEncoder: ~Copyable {
   private var maximumFrequency: UInt32 = 0
   private var shortest = UInt32.max
   private let columns: Int
-  /// What the encoder was before the last posting.
+  /// The state before the last posting.
   private var before = (entries: 0, positions: 0, last: UInt32(0), maximum: UInt32(0), shortest: UInt32.max)
 
   init(columns: Int) { self.columns = columns }
 
-  /// Bytes of the list.
+  /// The size of the list in bytes.
   var size: Int { entries.count &+ positions.count }
 
   mutating func removeAll() {
@@ -178,7 +179,7 @@ struct PostingEncoder: ~Copyable {
     shortest = .max
   }
 
-  /// Takes the last posting back. Not twice in a row.
+  /// Removes the last posting. It can't be called twice in a row.
   mutating func removeLast() {
     entries.truncate(to: before.entries)
     positions.truncate(to: before.positions)
@@ -199,14 +200,14 @@ struct PostingEncoder: ~Copyable {
     if bound < shortest { shortest = bound }
   }
 
-  /// Adds a posting as it is stored. `length` is a lower bound of its document's.
+  /// Adds a stored posting. `length` is a lower bound of the document's length.
   mutating func append(_ posting: StoredPosting, length: UInt32) {
     begin(posting.document, isSimple: posting.isSimple, posting.frequency, length)
     entries.append(posting.details)
     positions.append(posting.positions)
   }
 
-  /// Adds a document, of which there is an occurrence at least.
+  /// Adds a document that has at least one occurrence.
   mutating func append(_ occurrences: UnsafeBufferPointer<Occurrence>, length: UInt32) {
     let document = occurrences[0].document
     let frequency = UInt32(truncatingIfNeeded: occurrences.count)
@@ -249,13 +250,13 @@ struct PostingEncoder: ~Copyable {
     }
   }
 
-  /// Appends the list alone, as term pages have it.
+  /// Appends the list without a header, as it is stored in a term page.
   func write(listTo target: inout GrowingBytes) {
     target.append(entries.bytes)
     target.append(positions.bytes)
   }
 
-  /// Appends a block.
+  /// Appends the block: the header and the list.
   func write(blockTo target: inout GrowingBytes) {
     target.append(varint: UInt64(count))
     target.append(varint: maximumFrequency)

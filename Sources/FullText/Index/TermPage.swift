@@ -2,7 +2,7 @@
   import Glibc
 #endif
 
-// Terms in order, by which their postings are found.
+// Pages of terms in byte order, with the postings of each term.
 //
 //   page   := entry*
 //   entry  := shared:varint  restLength:varint  rest  kind:varint  body     term = shared bytes of the one before + rest
@@ -10,13 +10,14 @@
 //   body   := list:varint                  with blocks
 //           | length:varint  list          in place (PostingBlock.swift)
 //
-// Terms are whole, of any length. A page's key is a separator, above all of its terms and not above the next page's.
+// Terms are stored whole, of any length. The key of a page is a separator. It is above all terms of the page
+// and not above the terms of the next page.
 
-/// What a page has of a term.
+/// The entry of a term in a page.
 struct TermEntry {
-  /// How many documents have it.
+  /// The number of documents that have the term.
   var documents: UInt32
-  /// The number of its list of blocks; nil when `inline` is all of it.
+  /// The number of the list of blocks; nil if `inline` has the whole list.
   var list: UInt32?
   var inline: UnsafeRawBufferPointer
 
@@ -43,15 +44,15 @@ struct TermEntry {
   }
 }
 
-/// Goes through the entries of a page.
+/// Reads the entries of a page.
 struct TermPageEntries: ~Copyable {
   private var scanner: ByteScanner
-  /// The term of the entry that was read last.
+  /// The term of the last entry that was read.
   private(set) var term = GrowingBytes(capacity: 64)
 
   init(_ page: UnsafeRawBufferPointer) { scanner = ByteScanner(page) }
 
-  /// The next entry; nil behind the last.
+  /// Returns the next entry, or nil after the last one.
   mutating func next() throws -> TermEntry? {
     if scanner.isAtEnd { return nil }
     let shared = try scanner.length()
@@ -64,15 +65,16 @@ struct TermPageEntries: ~Copyable {
 }
 
 enum TermPage {
-  /// The entry of a term, without making the terms before it.
+  /// Finds the entry of a term without building the other terms.
   static func find(_ term: UnsafeRawBufferPointer, in page: UnsafeRawBufferPointer) throws -> TermEntry? {
     var scanner = ByteScanner(page)
-    // How many bytes the entry before has in common with the term, below which it is.
+    // The number of bytes that the entry before has in common with the term. That entry is below the term.
     var common = 0
     while !scanner.isAtEnd {
       let shared = try scanner.length()
       let rest = try scanner.bytes(try scanner.length())
-      // Alike to the one before beyond where that differs: below as well. Less alike: above, and so all behind it.
+      // shared > common: the entry is below the term too. shared < common: the entry and all later ones are
+      // above.
       if shared < common { return nil }
       if shared == common {
         let limit = min(rest.count, term.count - common)
@@ -80,7 +82,7 @@ enum TermPage {
         while index < limit, rest[index] == term[common + index] { index += 1 }
         if index == limit {
           if rest.count == term.count - common { return try TermEntry(&scanner) }
-          // A term that begins with the one that is looked for is above it.
+          // An entry that begins with the term and is longer is above it.
           if index == term.count - common { return nil }
         } else if rest[index] > term[common + index] {
           return nil
@@ -92,19 +94,20 @@ enum TermPage {
     return nil
   }
 
-  /// The key under which the page lies, or would lie, that has a term: the first key at or above this.
+  /// Returns the key to seek for a term. The first page key at or above it is the key of the term's page.
   static func seekKey(_ term: UnsafeRawBufferPointer) -> [UInt8] {
     var key: [UInt8] = []
     let length = min(term.count, InvertedIndexFormat.separatorBytes + 8)
     key.reserveCapacity(length + 2)
     key.append(InvertedIndexFormat.termPageTag)
     key.append(contentsOf: UnsafeRawBufferPointer(rebasing: term[..<length]))
-    // The separator has to be above the term, and nothing is between a term and this.
+    // The separator must be above the term. No key is between the term and the term with this byte.
     key.append(0)
     return key
   }
 
-  /// A key above `last` and not above `next`, which is behind it; nil when it would be too long.
+  /// Returns the shortest key that is above `last` and not above the next term, or nil if it would be too
+  /// long.
   static func separator(after last: UnsafeRawBufferPointer, before next: UnsafeRawBufferPointer) -> [UInt8]? {
     var common = 0
     while common < last.count, common < next.count, last[common] == next[common] { common += 1 }
@@ -112,7 +115,7 @@ enum TermPage {
     return [InvertedIndexFormat.termPageTag] + next[...common]
   }
 
-  /// Below, at or above 0, as engines compare keys.
+  /// Compares in byte order, like engines compare keys. The result is below 0, 0 or above 0.
   @inline(__always)
   static func compare(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Int {
     let shorter = min(left.count, right.count)
@@ -124,7 +127,7 @@ enum TermPage {
   }
 }
 
-/// Makes a page of entries that come in order.
+/// Encodes a page of entries. Terms must ascend.
 struct TermPageEncoder: ~Copyable {
   private(set) var page = GrowingBytes(capacity: 2_048)
   private(set) var last = GrowingBytes(capacity: 64)
@@ -137,7 +140,6 @@ struct TermPageEncoder: ~Copyable {
     last.removeAll()
   }
 
-  /// Adds an entry.
   mutating func append(_ term: UnsafeRawBufferPointer, _ entry: TermEntry) {
     var shared = 0
     let old = last.bytes

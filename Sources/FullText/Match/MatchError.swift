@@ -1,24 +1,22 @@
-// What is wrong with the text of a match query, for a person.
-
-/// Why the text of a match query was refused.
+/// The error of a match query whose text is refused.
 public struct MatchError: Error, Sendable, Equatable {
-  /// What kind of mistake it is.
+  /// The kind of error.
   public enum Code: String, Sendable, CaseIterable {
-    /// The text isn't of the grammar.
+    /// The text doesn't follow the grammar.
     case syntax
-    /// Parentheses nested deeper than `MatchQuery.depthLimit`.
+    /// Parentheses are nested deeper than `MatchQuery.depthLimit`.
     case tooDeep
-    /// More terms than `MatchQuery.termLimit`.
+    /// The query has more terms than `MatchQuery.termLimit`.
     case tooManyTerms
   }
 
-  /// What kind of mistake it is.
+  /// The kind of error.
   public let code: Code
-  /// What was found and what was expected, without the place.
+  /// A description of the error without its place.
   public let message: String
-  /// Where: in bytes of UTF-8 from the start of the text.
+  /// The place in the text, in UTF-8 bytes from 0.
   public let offset: Int
-  /// Where: in characters, from 1.
+  /// The place in the text, in characters from 1.
   public let column: Int
 
   init(_ code: Code, _ message: String, offset: Int, in text: String) {
@@ -32,6 +30,6 @@ public struct MatchError: Error, Sendable, Equatable {
 }
 
 extension MatchError: CustomStringConvertible {
-  /// `column 8: …`
+  /// The message with its place, for example `column 8 of the match text: …`.
   public var description: String { "column \(column) of the match text: \(message)" }
 }

@@ -1,15 +1,15 @@
-// The tree of a match query, over terms that the analysis has made.
+// The tree of a match query. Its terms are already analysed.
 
 /// A term of a query.
 public struct MatchTerm: Hashable, Sendable {
-  /// The term, folded and stemmed, as an index has it. Never empty, of any length.
+  /// The term after folding and stemming, as the index has it. Never empty, of any length.
   public var bytes: [UInt8]
-  /// Whether any term counts that begins with `bytes`.
+  /// Whether the term matches all terms that begin with `bytes`.
   public var isPrefix: Bool
-  /// Whether it has to be the first of its column.
+  /// Whether the term matches only as the first term of a column.
   public var isFirst: Bool
 
-  /// A term.
+  /// Creates a term.
   public init(_ bytes: [UInt8], isPrefix: Bool = false, isFirst: Bool = false) {
     self.bytes = bytes
     self.isPrefix = isPrefix
@@ -17,16 +17,16 @@ public struct MatchTerm: Hashable, Sendable {
   }
 }
 
-/// One or more terms, each at the position after the one before, in one column.
+/// One or more terms at consecutive positions of one column.
 public struct MatchPhrase: Hashable, Sendable {
-  /// At least one. Only the first can have `isFirst`.
+  /// The terms, at least one. Only the first can have `isFirst`.
   public var terms: [MatchTerm]
-  /// The index of the column that it has to be in; nil for any.
+  /// The index of the column to search; nil for all columns.
   public var column: Int?
-  /// The number of its first term among all terms of the query, from 0, in the order of the text.
+  /// The number of the first term among all terms of the query, counted from 0 in the order of the text.
   public var firstTerm: Int
 
-  /// A phrase.
+  /// Creates a phrase.
   public init(_ terms: [MatchTerm], column: Int? = nil, firstTerm: Int = 0) {
     self.terms = terms
     self.column = column
@@ -34,23 +34,24 @@ public struct MatchPhrase: Hashable, Sendable {
   }
 }
 
-/// What a document has to hold.
+/// The condition that a document must match.
 public indirect enum MatchExpression: Hashable, Sendable {
   /// The phrase occurs.
   case phrase(MatchPhrase)
-  /// There is one column and in it an occurrence of each phrase, such that each lies before or after the one
-  /// before it in the list, doesn't overlap it, and has at most the distance's number of terms between.
-  /// Two phrases or more; `distances[i]` is of the phrases `i` and `i + 1`.
+  /// The phrases occur near each other in one column. There are at least two phrases.
+  ///
+  /// Each occurrence is before or after that of the previous phrase in the list. The two don't overlap and
+  /// have at most `distances[i]` terms between them, for the phrases `i` and `i + 1`.
   case near([MatchPhrase], distances: [Int])
-  /// All of them; two or more.
+  /// All operands match. There are at least two.
   case and([MatchExpression])
-  /// Any of them; two or more.
+  /// At least one operand matches. There are at least two.
   case or([MatchExpression])
-  /// The first and not the second.
+  /// The first operand matches and the second doesn't.
   case not(MatchExpression, MatchExpression)
 
-  /// The phrases that a document's rank is made of: all but those on the right of a NOT, in the order of the
-  /// query; one that is written twice is there twice.
+  /// The phrases that count for the rank, in the order of the query. Phrases on the right side of a NOT are
+  /// left out. A phrase that is written twice is there twice.
   public var rankedPhrases: [MatchPhrase] {
     switch self {
     case .phrase(let phrase): [phrase]

@@ -1,6 +1,6 @@
-// The text of a match query, taken apart: what is a word is for the analysis to say.
+// Divides the text of a match query into tokens. The analyzer decides what a word is.
 
-/// A piece of the text of a match query.
+/// A token of a match query.
 enum MatchToken: Equatable {
   case open
   case close
@@ -8,15 +8,15 @@ enum MatchToken: Equatable {
   case or
   case not
   case near(Int)
-  /// `name:`, by the column's index.
+  /// `name:`. The value is the index of the column.
   case column(Int)
-  /// One word, or words with nothing between them, or all between two quotes.
+  /// One word, words with nothing between them, or the words between two quotes.
   case phrase([MatchTerm], isQuoted: Bool)
   /// A stop word, or a quoted text without other words.
   case nothing
   case end
 
-  /// How a person is told what was found.
+  /// The name of the token in error messages.
   var name: String {
     switch self {
     case .open: "\"(\""
@@ -33,14 +33,14 @@ enum MatchToken: Equatable {
   }
 }
 
-/// Takes the text of a query apart.
+/// Divides the text of a match query into tokens.
 struct MatchLexer {
-  /// The number of intervening terms of NEAR without one.
+  /// The distance of NEAR without a number.
   static let nearDistance = 10
-  /// No text has more terms.
+  /// The maximum distance of NEAR. No text has more terms.
   static let largestDistance = 1 << 30
 
-  /// The tokens, closed by `end`, and where each begins in the text's UTF-8.
+  /// The tokens and their offsets in the text's UTF-8. The last token is `end`.
   private(set) var tokens: [(token: MatchToken, offset: Int)] = []
   private let text: String
   private let bytes: [UInt8]
@@ -52,7 +52,7 @@ struct MatchLexer {
     self.text = text
     bytes = Array(text.utf8)
     self.analyzer = analyzer
-    // The longest first, so that none hides one that begins so.
+    // The longest name is first, so that a name isn't hidden by another name that is its prefix.
     self.columns = columns.enumerated()
       .filter { !$0.element.isEmpty }
       .map { (index: $0.offset, prefix: Array(($0.element + ":").utf8)) }
@@ -62,7 +62,7 @@ struct MatchLexer {
 
   private mutating func run() throws(MatchError) {
     var offset = 0
-    // Behind `name:` any word is one.
+    // Keywords and column names directly after `name:` are ordinary words.
     var isBehindColumn = false
     while true {
       while offset < bytes.count, Self.isSpace(bytes[offset]) { offset += 1 }
@@ -110,7 +110,7 @@ struct MatchLexer {
     isSpace(byte) || byte == UInt8(ascii: "(") || byte == UInt8(ascii: ")") || byte == UInt8(ascii: "\"")
   }
 
-  /// The column whose name and a colon are here.
+  /// Returns the column whose name and a colon are at this offset.
   private func column(at offset: Int) -> (index: Int, prefix: [UInt8])? {
     columns.first { _, prefix in
       bytes.count - offset >= prefix.count
@@ -134,7 +134,7 @@ struct MatchLexer {
     }
   }
 
-  /// The words between two places. A stop word with a star behind it counts as a word.
+  /// Returns the words in a range. A stop word followed by `*` has a term; other stop words have none.
   private mutating func words(
     from start: Int, to end: Int
   ) throws(MatchError) -> [(term: MatchTerm?, start: Int, end: Int)] {

@@ -1,5 +1,5 @@
-// From the pieces of a match query to its tree. The grammar is in docs/fulltext.md. What has no terms, a stop word for
-// instance, is parsed to nil, and then is as if it weren't there.
+// Builds the tree of a match query from its tokens. docs/fulltext.md has the grammar. A part without terms,
+// for example a stop word, is parsed to nil and then ignored.
 
 /// Parses a match query.
 struct MatchParser {
@@ -23,7 +23,7 @@ struct MatchParser {
     MatchError(.syntax, "expected \(what), found \(token.name)", offset: offset, in: text)
   }
 
-  /// The whole query; nil for one that matches nothing.
+  /// Parses the whole query. Returns nil if it matches nothing.
   mutating func query() throws(MatchError) -> MatchExpression? {
     if token == .end { return nil }
     let expression = try or()
@@ -76,7 +76,7 @@ struct MatchParser {
     var phrases: [MatchPhrase] = []
     var distances: [Int] = []
     if let phrase = try item() { phrases.append(phrase) }
-    // A stop word between two NEARs leaves the wider one.
+    // A stop word between two NEARs leaves the larger distance.
     var pending: Int?
     while case .near(let distance) = token {
       index += 1
@@ -140,7 +140,7 @@ struct MatchParser {
     }
   }
 
-  /// Operands in one list, those of their own kind taken apart.
+  /// Joins operands. Operands of the same kind are merged into one list.
   private static func joined(_ operands: [MatchExpression], isOr: Bool) -> MatchExpression? {
     guard operands.count > 1 else { return operands.first }
     var flat: [MatchExpression] = []

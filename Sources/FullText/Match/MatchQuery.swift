@@ -1,16 +1,16 @@
-/// What MATCH asks for, parsed (docs/fulltext.md).
+/// A parsed MATCH query (docs/fulltext.md).
 public struct MatchQuery: Hashable, Sendable {
-  /// How deep parentheses may be nested.
+  /// The maximum nesting depth of parentheses.
   public static let depthLimit = 64
-  /// How many terms a query may have.
+  /// The maximum number of terms in a query.
   public static let termLimit = 1_000
 
-  /// What a document has to hold; nil if the text has no terms, and then nothing matches.
+  /// The condition that a document must match. Nil if the text has no terms; then nothing matches.
   public let expression: MatchExpression?
   /// The names of the index's columns.
   public let columns: [String]
 
-  /// A query that was built.
+  /// Creates a query from an expression.
   public init(_ expression: MatchExpression?, columns: [String]) {
     self.expression = expression
     self.columns = columns
@@ -19,24 +19,25 @@ public struct MatchQuery: Hashable, Sendable {
   /// Parses the text of a query.
   ///
   /// - Parameters:
-  ///   - text: in the language of docs/fulltext.md.
-  ///   - columns: the names that `name:` can have; compared without regard to the case of ASCII.
-  ///   - analyzer: of the options that the index was made with.
-  /// - Throws: `MatchError` with the place.
+  ///   - text: the query, in the language of docs/fulltext.md.
+  ///   - columns: the names for `name:`. They are compared without regard to the case of ASCII letters.
+  ///   - analyzer: an analyzer with the options of the index.
+  /// - Throws: `MatchError` with the place of the error.
   public init(parsing text: String, columns: [String], analyzer: TextAnalyzer) throws(MatchError) {
     var parser = try MatchParser(text, columns: columns, analyzer: analyzer)
     self.init(try parser.query(), columns: columns)
   }
 
-  /// The phrases that a document's rank is made of: all but those on the right of a NOT.
+  /// The phrases that count for the rank. Phrases on the right side of a NOT are left out.
   public var rankedPhrases: [MatchPhrase] { expression?.rankedPhrases ?? [] }
 }
 
 extension MatchQuery: CustomStringConvertible {
-  /// The query over its terms, in the language itself: without stems and stop words it is parsed to the same one.
+  /// The query in its own language, with analysed terms. It parses to the same query if there are no stems
+  /// and stop words.
   public var description: String { expression.map { print($0, within: .or) } ?? "" }
 
-  /// What binds how tightly.
+  /// The binding strength of operators, weakest first.
   private enum Level: Int {
     case or, and, not, item
   }

@@ -3,26 +3,26 @@
 #endif
 import Storage
 
-/// Reads the IDs of documents, whose numbers mostly ascend: pages are gone through from the front. The bytes of pages
-/// are told in `DocumentPages.swift`.
+/// Reads document IDs from the pages of IDs. It is fast when numbers ascend, because a page is read from the
+/// front. `DocumentPages.swift` describes the bytes of a page.
 final class DocumentIdentifiers {
-  /// Behind a pointer, so that no access is checked for exclusivity at run time.
+  /// The state is behind a pointer to avoid exclusivity checks at run time.
   private struct State {
-    /// The document of the ID.
+    /// The number of the document whose ID is in `bytes`, or nil.
     var number: UInt32?
-    /// The ID that was read last, of whichever number.
+    /// The length of the last ID that was read, of any number.
     var count = 0
-    /// The number of the item that comes next, and where it is.
+    /// The number and the place of the next item.
     var nextNumber: UInt32 = 0
     var next: UnsafePointer<UInt8>
     var end: UnsafePointer<UInt8>
     var hasPage = false
-    /// The numbers in the page.
+    /// The range of numbers in the page.
     var lower: UInt32 = 0
     var upper: UInt32 = 0
   }
 
-  /// No stored ID is longer, with eight bytes to spare.
+  /// The size of the ID buffer in bytes. No stored ID is longer; eight bytes are spare.
   private static let capacity = 1_024
   private let bytes: UnsafeMutablePointer<UInt8>
   private let state: UnsafeMutablePointer<State>
@@ -40,7 +40,7 @@ final class DocumentIdentifiers {
     state.deallocate()
   }
 
-  /// The ID of a document, in memory of this, until the next is asked for. Cheap when numbers ascend.
+  /// Returns the ID of a document. The bytes are valid until the next call. Cheap when numbers ascend.
   @inline(__always)
   func id(of document: UInt32, in reader: InvertedIndexReader) throws -> UnsafeRawBufferPointer {
     if state.pointee.number != document { try read(document, in: reader) }
@@ -69,7 +69,8 @@ final class DocumentIdentifiers {
         isThere = false
         next += 1
       } else if _fastPath(left >= 10 && shared < 0x80 && next[1] <= 8) {
-        // Eight bytes are there on both sides, whatever they are.
+        // The source has ten bytes left and the buffer has eight spare bytes, so eight bytes are copied at
+        // once.
         let rest = Int(next[1])
         guard shared <= count + 1 else { throw InvertedIndexFormat.damaged }
         let word = UnsafeRawPointer(next + 2).loadUnaligned(as: UInt64.self)
@@ -98,7 +99,7 @@ final class DocumentIdentifiers {
     state.pointee.number = document
   }
 
-  /// Goes to the page of a document.
+  /// Reads the page of a document.
   private func seek(_ document: UInt32, in reader: InvertedIndexReader) throws {
     state.pointee.hasPage = false
     let cursor =
@@ -118,7 +119,7 @@ final class DocumentIdentifiers {
     state.pointee.hasPage = true
   }
 
-  /// Goes to the front of the page.
+  /// Moves to the front of the page.
   private func begin() throws {
     var scanner = ByteScanner(page.bytes)
     state.pointee.nextNumber = try scanner.varint32()

@@ -1,6 +1,7 @@
 import Storage
 
-/// An inverted index as a transaction has it. One thread at a time, and not beyond the transaction.
+/// Reads an inverted index in a transaction. One thread at a time. Don't use it after the transaction has
+/// ended.
 public final class InvertedIndexReader {
   let transaction: any ReadTransaction
   let keyspaces: InvertedIndexKeyspaces
@@ -8,27 +9,28 @@ public final class InvertedIndexReader {
   @exclusivity(unchecked) private var pages: (any Cursor)?
   @exclusivity(unchecked) private var lengthGroup: UInt32 = .max
   @exclusivity(unchecked) private var lengthPage = LengthPage()
-  /// Called before each block of postings and each page of terms that a search reads. What it throws ends the search.
+  /// Called before a search reads a block of postings or a page of terms for a prefix. An error that it
+  /// throws ends the search.
   public var check: () throws -> Void = {}
-  /// Told how many bytes a search takes of what may be many, until it goes: each term of a prefix, each of the best
-  /// documents. What it throws ends the search.
+  /// Called with the bytes of memory that a search takes for each term of a prefix and for each of the best
+  /// documents. The search keeps this memory until it is released. An error that it throws ends the search.
   public var take: (_ bytes: Int) throws -> Void = { _ in }
 
   /// Opens an index.
   ///
-  /// - Parameter name: of its first keyspace.
-  /// - Throws: `StorageError`: `damaged` when it isn't there or can't be read.
+  /// - Parameter name: the name of the first keyspace of the index.
+  /// - Throws: `StorageError` with the code `damaged` if the index doesn't exist or can't be read.
   public init(named name: String, in transaction: any ReadTransaction) throws {
     self.transaction = transaction
     keyspaces = try InvertedIndexKeyspaces(named: name, in: transaction)
     state = try .load(keyspaces.terms, transaction)
   }
 
-  /// How many documents have at least one term.
+  /// The number of documents that have at least one term.
   public var documentCount: Int { Int(clamping: state.documents) }
-  /// By what its words were made, as `AnalysisVersion` has it; empty when that wasn't noted.
+  /// The version of the analysis that made the terms (see `AnalysisVersion`); empty if it isn't known.
   public var analysis: String { String(decoding: state.analysis, as: UTF8.self) }
-  /// How many columns texts have.
+  /// The number of columns.
   public var columns: Int { state.columns }
   var averageLength: Double { Double(state.tokens) / Double(max(1, state.documents)) }
 
@@ -41,7 +43,7 @@ public final class InvertedIndexReader {
     return cursor
   }
 
-  /// The postings of a term; nil when no document has it.
+  /// Returns the postings of a term, or nil if no document has the term.
   func postings(of term: UnsafeRawBufferPointer) throws -> TermPostings? {
     let pages = try termPages()
     let sought = TermPage.seekKey(term)
@@ -51,13 +53,14 @@ public final class InvertedIndexReader {
     }
   }
 
-  /// Calls `body` with each term that begins with a prefix, in order, until it returns false. What it is handed lasts
-  /// until it returns; it must not look for terms itself.
+  /// Calls `body` with each term that begins with a prefix, in byte order, until `body` returns false. The
+  /// term and the entry are valid until `body` returns. `body` must not look up terms.
   func forEachTerm(
     prefix: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer, TermEntry) throws -> Bool
   ) throws {
     let cursor = try termPages()
-    // A term equal to the prefix is in the page that is sought, and so is what is behind it.
+    // The page sought is the page of a term equal to the prefix. Longer terms with the prefix follow that
+    // place.
     let sought = TermPage.seekKey(prefix)
     var goesOn = try cursor.seek(sought.span.bytes)
     while goesOn {
@@ -79,7 +82,7 @@ public final class InvertedIndexReader {
     }
   }
 
-  /// The postings of all terms that begin with a prefix.
+  /// Returns the postings of each term that begins with a prefix.
   func postings(ofPrefix prefix: UnsafeRawBufferPointer) throws -> [TermPostings] {
     var found: [TermPostings] = []
     try forEachTerm(prefix: prefix) { _, entry in
@@ -92,7 +95,7 @@ public final class InvertedIndexReader {
 
   // MARK: Documents
 
-  /// How many tokens a document has.
+  /// Returns the number of tokens in a document.
   func length(of document: UInt32) throws -> UInt32 {
     let size = InvertedIndexFormat.lengthsPerPage
     if document / size != lengthGroup {

@@ -1,31 +1,33 @@
-/// The documents that a part of a match query finds, by ascending number.
+/// The documents that match a part of a query, by ascending number.
 class MatchIterator {
-  /// The document it stands on, `PostingSource.end` behind the last. Before the first `advance` it stands nowhere.
+  /// The current document; `PostingSource.end` after the last one. Not valid before the first `advance`.
   @exclusivity(unchecked) final var document: UInt32 = 0
 
-  /// Goes to the first document at or above a number, which never goes down.
+  /// Moves to the first document at or above `target`. Targets must not descend.
   func advance(to target: UInt32) throws { document = PostingSource.end }
 
-  /// Goes to the next document.
+  /// Moves to the next document.
   func next() throws { try advance(to: document &+ 1) }
 
-  /// About how many documents it finds: what comes first in an AND.
+  /// The approximate number of documents. AND begins with the part that has the smallest estimate.
   var estimate: Int { 0 }
 }
 
-/// A part of a query that has places in texts: a term, a prefix or a phrase.
+/// A part of a query that has positions in texts: a term, a prefix or a phrase.
 class OccurrenceIterator: MatchIterator {
-  /// How many terms an occurrence has.
+  /// The number of terms in an occurrence.
   var termCount: Int { 1 }
 
-  /// The places of its first terms in the document, ascending. Valid until it moves or is asked again.
+  /// Returns the positions of the first terms of the occurrences, ascending. The list is valid until the
+  /// iterator moves or until the next call.
   func occurrences() throws -> PositionList { PositionList() }
 
-  /// The sum over columns of how often it occurs times the column's weight; nil weights are 1 each.
+  /// Returns the sum over the columns of the number of occurrences times the weight of the column. Nil means
+  /// a weight of 1 for each column.
   func frequency(_ weights: [Double]?) throws -> Double { 0 }
 }
 
-/// The documents with a term, or one of a prefix's terms, anywhere or in one column.
+/// The documents that have a term, or a term with a prefix, in any column or in one column.
 final class TermIterator: OccurrenceIterator {
   let source: PostingSource
   let column: Int?
@@ -36,7 +38,7 @@ final class TermIterator: OccurrenceIterator {
     self.column = column
   }
 
-  /// The term's own postings, when nothing of them is left out.
+  /// The postings of the term, if it is a single term without a column.
   var plain: TermPostings? { column == nil ? source as? TermPostings : nil }
 
   override var estimate: Int { source.estimate }
@@ -80,17 +82,17 @@ final class TermIterator: OccurrenceIterator {
   }
 }
 
-/// The documents with terms one after the other, or with one at the beginning of a column.
+/// The documents that have several terms at consecutive positions, or a term at the beginning of a column.
 final class PhraseIterator: OccurrenceIterator {
   private let sources: [PostingSource]
-  /// The sources, those with the fewest documents first.
+  /// The sources, ordered by their number of documents.
   private let order: [PostingSource]
   private let column: Int?
   private let isFirst: Bool
-  /// What finds the documents of two plain terms.
+  /// Finds the documents of a phrase of two terms without prefixes.
   private let pair: TermPair?
   @exclusivity(unchecked) private var isBegun = false
-  /// Whether `starts` are those of the document.
+  /// Whether `starts` belongs to the current document.
   @exclusivity(unchecked) private var hasStarts = false
   private let starts = PositionList()
   private let positions = PositionList()
@@ -147,7 +149,7 @@ final class PhraseIterator: OccurrenceIterator {
     document = PostingSource.end
   }
 
-  /// Finds where the terms stand one after the other.
+  /// Finds the positions at which the terms are consecutive.
   private func findStarts() throws -> Bool {
     let (starts, positions) = (starts, positions)
     starts.removeAll()
@@ -165,7 +167,7 @@ final class PhraseIterator: OccurrenceIterator {
     while offset < sources.count, !starts.isEmpty {
       positions.removeAll()
       try sources[offset].appendPositions(column, to: positions)
-      // Both ascend.
+      // Both lists are ascending.
       let (first, second) = (starts.places, positions.places)
       let (firstCount, secondCount) = (starts.count, positions.count)
       var index = 0
@@ -178,7 +180,7 @@ final class PhraseIterator: OccurrenceIterator {
           first[kept] = first[index]
           kept &+= 1
         }
-        // Without a branch that can't be foreseen.
+        // Without a branch, because the processor couldn't predict it.
         place &+= found <= wanted ? 1 : 0
         index &+= found >= wanted ? 1 : 0
       }
@@ -208,14 +210,14 @@ final class PhraseIterator: OccurrenceIterator {
   }
 }
 
-/// The documents in which phrases occur near each other, each to the one before it.
+/// The documents in which each phrase occurs near the phrase before it.
 final class NearIterator: MatchIterator {
   private let phrases: [OccurrenceIterator]
   private let distances: [Int]
   private let aligned: AndIterator
-  /// What finds the documents of two plain terms.
+  /// Finds the documents of two terms without prefixes.
   private let pair: TermPair?
-  /// For the places that are reached, in turns.
+  /// The reached positions; the two lists take turns.
   private let lists = [PositionList(), PositionList()]
 
   init(_ phrases: [OccurrenceIterator], distances: [Int]) {
@@ -226,7 +228,7 @@ final class NearIterator: MatchIterator {
       let second = phrases[1] as? TermIterator, let left = first.source as? TermPostings,
       let right = second.source as? TermPostings, first.column == second.column
     {
-      // Words at a distance of 0 stand side by side.
+      // Words at a distance of 0 are adjacent.
       let reach = min(max(0, distances[0]), Int(UInt32.max)) + 1
       pair = TermPair(left, right, -reach, reach, column: first.column)
     } else {
@@ -250,7 +252,7 @@ final class NearIterator: MatchIterator {
   }
 
   private func areNear() throws -> Bool {
-    // Occurrences that can be reached from the first phrase on.
+    // The occurrences that are reached from the first phrase.
     var reached = try phrases[0].occurrences()
     for index in 1..<phrases.count {
       let own = try phrases[index].occurrences()
@@ -267,7 +269,8 @@ final class NearIterator: MatchIterator {
     return !reached.isEmpty
   }
 
-  /// Writes those of a phrase's places that lie near one of the phrase before it; one is enough of the last phrase.
+  /// Writes the positions of a phrase that are near a position of the phrase before it. For the last phrase,
+  /// one position is enough.
   private static func nearOnes(
     _ own: PositionList, _ ownLength: UInt64, _ others: PositionList, _ otherLength: UInt64,
     distance: UInt64, isLast: Bool, to target: UnsafeMutablePointer<UInt64>
@@ -275,12 +278,12 @@ final class NearIterator: MatchIterator {
     let (places, before) = (own.places, others.places)
     let otherCount = others.count
     var kept = 0
-    // The first of the others that isn't too far in front.
+    // The first of the others that isn't too far before `start`.
     var low = 0
     for index in 0..<own.count {
       let start = places[index]
       let position = start & 0xFFFF_FFFF
-      // The farthest in front that one may begin, in the same column.
+      // The largest distance in front of `start`, within the column.
       let reach = min(position, otherLength &+ distance)
       while low < otherCount, before[low] < start &- reach { low &+= 1 }
       if low == otherCount { break }
@@ -301,7 +304,7 @@ final class NearIterator: MatchIterator {
   }
 }
 
-/// The documents that all parts find.
+/// The documents that all parts match.
 final class AndIterator: MatchIterator {
   let parts: [MatchIterator]
 
@@ -315,7 +318,7 @@ final class AndIterator: MatchIterator {
       for part in parts {
         try part.advance(to: target)
         if part.document != target {
-          // The first one tells where to begin.
+          // The first part sets the target. A later part that moves past it restarts the search.
           target = part.document
           if part !== parts[0] || target == PostingSource.end { continue search }
         }
@@ -326,7 +329,7 @@ final class AndIterator: MatchIterator {
   }
 }
 
-/// The documents that any part finds.
+/// The documents that at least one part matches.
 final class OrIterator: MatchIterator {
   private var parts: [MatchIterator]
   private var isBegun = false
@@ -346,7 +349,7 @@ final class OrIterator: MatchIterator {
   }
 }
 
-/// The documents that one part finds and the other doesn't.
+/// The documents that one part matches and another part doesn't.
 final class NotIterator: MatchIterator {
   private let kept: MatchIterator
   private let excluded: MatchIterator

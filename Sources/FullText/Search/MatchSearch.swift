@@ -1,36 +1,36 @@
 import Storage
 
-/// A match query on an index: finds its documents, and ranks them (docs/fulltext.md). One thread at a time, within the
-/// reader's transaction.
+/// A search of an index for a match query, with ranking (docs/fulltext.md).
 ///
-/// It is gone through once, by one of `forEach`, `forEachRanked` and `forEachBest`, which lend the IDs to a closure.
-/// While that runs, other searches of the same reader can be gone through; this one can't, and throws.
+/// One thread at a time, within the reader's transaction. Call only one of `forEach`, `forEachRanked` and
+/// `forEachBest`, and only once: a second call throws. The bytes of an ID are valid until the closure
+/// returns. The closure can use other searches of the same reader.
 public final class MatchSearch {
   let reader: InvertedIndexReader
   let root: MatchIterator?
   let ranking: Ranking
   private let plan: RankPlan
-  /// The postings that are all of the query.
+  /// The postings of a query that is a single term.
   private let term: TermPostings?
   private let identifiers = DocumentIdentifiers()
   @exclusivity(unchecked) private var isBegun = false
 
   /// How the best documents are found.
   enum RankPlan {
-    /// All terms are needed; whole blocks are left out when nothing in them is good enough.
+    /// All terms must match. Blocks whose bound is too low are skipped.
     case allOf([TermIterator])
-    /// Any term is enough; those that matter little are only looked at for documents that others find.
+    /// Any term is enough. Terms with a low contribution are read only for documents that other terms find.
     case anyOf([TermIterator])
     /// Every document is ranked.
     case everything
   }
 
-  /// A search.
+  /// Creates a search.
   ///
   /// - Parameters:
-  ///   - query: of columns that are the index's.
-  ///   - weights: how much an occurrence in each column counts; nil is 1 each.
-  /// - Throws: `StorageError` for an index that can't be read.
+  ///   - query: a query with the columns of the index.
+  ///   - weights: the weight of an occurrence in each column. Nil means 1 for each column.
+  /// - Throws: `StorageError` if the index can't be read.
   public init(_ query: MatchQuery, in reader: InvertedIndexReader, weights: [Double]? = nil) throws {
     self.reader = reader
     var builder = SearchBuilder(reader)
@@ -48,7 +48,8 @@ public final class MatchSearch {
     var leaves = builder.leaves
     let shares = SearchBuilder.sharesLeaves(expression)
     if !shares {
-      // Parts of a query go ahead of documents where they don't hold: ranks have postings of their own.
+      // Some parts of the query can be past a document that they don't match. Ranking then uses its own
+      // iterators.
       var own = SearchBuilder(reader)
       leaves = []
       for phrase in expression.rankedPhrases {
@@ -70,7 +71,7 @@ public final class MatchSearch {
     self.plan = plan
   }
 
-  /// About how many documents there are.
+  /// The approximate number of matching documents.
   public var estimate: Int { min(root?.estimate ?? 0, reader.documentCount) }
 
   private func begin() throws {
@@ -80,14 +81,16 @@ public final class MatchSearch {
     isBegun = true
   }
 
-  /// Calls `body` with the ID of each document until it returns false, in the order of the index's numbers.
+  /// Calls `body` with the ID of each matching document until `body` returns false. The order is that of the
+  /// index's document numbers.
   ///
-  /// - Throws: `StorageError`: `damaged`; what `body` throws.
+  /// - Throws: `StorageError` with the code `damaged`, `invalidArgument` for a second call, and errors of
+  ///   `body`.
   public func forEach(_ body: (_ documentID: RawSpan) throws -> Bool) throws {
     try begin()
     guard let root else { return }
     if let term {
-      // One word: nothing stands between.
+      // A single word needs no other iterator.
       try term.advance(to: 0)
       while term.document != PostingSource.end {
         guard try body(try identifiers.id(of: term.document, in: reader).bytes) else { return }
@@ -102,8 +105,8 @@ public final class MatchSearch {
     }
   }
 
-  /// Calls `body` with the ID and the rank of each document until it returns false, in the order of the index's
-  /// numbers.
+  /// Calls `body` with the ID and the rank of each matching document until `body` returns false. The order is
+  /// that of the index's document numbers.
   public func forEachRanked(_ body: (_ documentID: RawSpan, _ rank: Double) throws -> Bool) throws {
     try begin()
     guard let root else { return }
@@ -115,8 +118,10 @@ public final class MatchSearch {
     }
   }
 
-  /// Calls `body` with the documents of the highest ranks, the best first, those of one rank by their IDs, until it
-  /// returns false. What can't be among them isn't ranked.
+  /// Calls `body` with the `count` documents of the highest rank until `body` returns false.
+  ///
+  /// The best document is first. Documents of equal rank are ordered by ID. Documents that can't be among the
+  /// best may be skipped without ranking.
   public func forEachBest(
     _ count: Int, _ body: (_ documentID: RawSpan, _ rank: Double) throws -> Bool
   ) throws {
@@ -141,7 +146,7 @@ public final class MatchSearch {
   private func collect(allOf terms: [TermIterator], _ root: MatchIterator, _ best: BestDocuments) throws {
     let postings = terms.compactMap(\.plain)
     var target: UInt32 = 0
-    // No document up to this is in other blocks than those whose bound was good enough.
+    // All documents up to this number are in the blocks whose bound was good enough.
     var upper: UInt32 = 0
     var isBounded = false
     while true {
@@ -174,7 +179,8 @@ public final class MatchSearch {
 
   private func collect(anyOf terms: [TermIterator], _ best: BestDocuments) throws {
     let bounds = terms.indices.map { ranking.bound($0, .max, 0) }
-    // By what they can give at most, the least first; the first ones together may not be enough.
+    // The terms ordered by their highest possible contribution, lowest first. The first `spared` terms
+    // together can't reach the required rank.
     let order = terms.indices.sorted { bounds[$0] < bounds[$1] }
     let sums = order.reduce(into: [0.0]) { $0.append($0[$0.count - 1] + bounds[$1]) }
     var spared = 0
@@ -203,9 +209,9 @@ extension MatchExpression {
   fileprivate var isPhrase: Bool { if case .phrase = self { true } else { false } }
 }
 
-/// Makes iterators of the parts of a query.
+/// Creates the iterators for the parts of a query.
 struct SearchBuilder {
-  /// A phrase that ranks are made of.
+  /// A phrase that counts for the rank.
   struct Leaf {
     var iterator: OccurrenceIterator
     var idf: Double
@@ -216,7 +222,8 @@ struct SearchBuilder {
 
   init(_ reader: InvertedIndexReader) { self.reader = reader }
 
-  /// Whether each phrase stands on a document or behind it when the whole query does, wherever that has the phrase.
+  /// Returns whether ranking can use the iterators of the query itself. They must not be past the query's
+  /// current document if this document has their phrase.
   static func sharesLeaves(_ expression: MatchExpression) -> Bool {
     switch expression {
     case .phrase, .near: return true
@@ -244,7 +251,7 @@ struct SearchBuilder {
     case .or(let parts): return OrIterator(try parts.map { try iterator($0) })
     case .not(let kept, let excluded):
       let first = try iterator(kept)
-      // What is excluded counts for no rank.
+      // The excluded part doesn't count for the rank.
       var other = SearchBuilder(reader)
       return NotIterator(first, try other.iterator(excluded))
     }

@@ -1,5 +1,5 @@
-/// Places in the texts of a document: a column in the upper 32 bits and a position in the lower ones. Filled again and
-/// again without allocating.
+/// A reusable list of places in the texts of a document. A place has the column in its upper 32 bits and the
+/// position in its lower 32 bits.
 final class PositionList {
   private struct State {
     var places: UnsafeMutablePointer<UInt64>
@@ -7,7 +7,7 @@ final class PositionList {
     var capacity = 64
   }
 
-  // Behind a pointer, so that no access is checked for exclusivity at run time.
+  // The state is behind a pointer to avoid exclusivity checks at run time.
   private let state: UnsafeMutablePointer<State>
 
   init() {
@@ -24,18 +24,18 @@ final class PositionList {
   var count: Int { state.pointee.count }
   @inline(__always)
   var isEmpty: Bool { state.pointee.count == 0 }
-  /// What is in it, until it is changed.
+  /// The places. The pointer is valid until the next change.
   @inline(__always)
   var places: UnsafeMutablePointer<UInt64> { state.pointee.places }
 
   @inline(__always)
   func removeAll() { state.pointee.count = 0 }
 
-  /// Keeps the first ones only.
+  /// Keeps only the first `count` places.
   @inline(__always)
   func truncate(to count: Int) { state.pointee.count = count }
 
-  /// Makes room at the end, which the caller fills, and counts it in.
+  /// Appends `more` places that the caller must fill. Returns the first of them.
   @inline(__always)
   func extend(by more: Int) -> UnsafeMutablePointer<UInt64> {
     if state.pointee.capacity &- state.pointee.count < more { grow(more) }
@@ -54,7 +54,7 @@ final class PositionList {
     state.pointee.capacity = capacity
   }
 
-  /// Sorts what lies at and behind an index.
+  /// Sorts the places from index `start` on.
   func sort(from start: Int) {
     var part = UnsafeMutableBufferPointer(
       start: state.pointee.places + start, count: state.pointee.count - start)

@@ -1,16 +1,17 @@
-/// Where a term stands in one document, a run of positions for each column that has it, read from the stored bytes.
+/// The positions of a term in one document, read from the stored bytes. There is a run of positions for each
+/// column that has the term.
 struct PositionRuns {
-  /// The column of the run at hand.
+  /// The column of the current run.
   private(set) var column: Int
-  /// How many positions it has; one at least.
+  /// The number of positions in the current run, at least 1.
   private(set) var count: Int
-  /// The columns behind it, and how many.
+  /// The columns after the current one, and their number.
   private var details: ByteScanner
   private var left: Int
-  /// Its positions, and those of the runs behind it.
+  /// The positions of the current run and of the runs after it.
   private(set) var positions: ByteScanner
 
-  /// The only run of a document.
+  /// Creates the only run of a document.
   @inline(__always)
   init(column: Int, count: Int, positions: ByteScanner) {
     self.column = column
@@ -20,7 +21,7 @@ struct PositionRuns {
     left = 0
   }
 
-  /// Runs whose number, columns and lengths stand at a place among the entries.
+  /// Creates runs from `details`: the number of runs, then the column and the length of each run.
   init(_ details: ByteScanner, positions: ByteScanner) throws {
     self.init(column: 0, count: 0, positions: positions)
     self.details = details
@@ -28,7 +29,7 @@ struct PositionRuns {
     guard try next() else { throw InvertedIndexFormat.damaged }
   }
 
-  /// Goes to the next column's run; false when there is none.
+  /// Moves to the run of the next column. Returns false if there is none.
   @inline(__always)
   mutating func next() throws -> Bool {
     guard left > 0 else { return false }
@@ -39,7 +40,7 @@ struct PositionRuns {
     return true
   }
 
-  /// Appends the positions of the run at hand.
+  /// Appends the positions of the current run.
   @inline(__always)
   func append(to list: PositionList) throws {
     var scanner = positions
@@ -52,8 +53,8 @@ struct PositionRuns {
     }
   }
 
-  /// Whether a position of one run has one of another `low` to `high` places behind it, other than itself. Reads no
-  /// further than it has to.
+  /// Returns whether a position q of `many` follows a position p of `few` with `p + low <= q <= p + high` and
+  /// `p != q`. It reads only as many positions as it needs.
   @inline(__always)
   static func isAny(
     of few: PositionRuns, within low: Int, _ high: Int, of many: PositionRuns
@@ -78,7 +79,7 @@ struct PositionRuns {
 }
 
 extension ByteScanner {
-  /// The position that stands so much behind another one.
+  /// Reads the next position, stored as the distance from `other`.
   @inline(__always)
   fileprivate mutating func position(behind other: Int) throws -> Int {
     guard next < end else { throw InvertedIndexFormat.damaged }

@@ -1,29 +1,29 @@
-/// The documents that have something, by ascending number, and where: a term's postings, or those of a prefix's terms.
+/// The documents and positions of a term, or of all terms with a prefix. Documents are in ascending order.
 ///
-/// It stands on a document; `PostingSource.end` is behind the last. What it says of positions is worked out when it is
-/// asked for.
+/// A source has a current document; `PostingSource.end` is after the last one. Positions are decoded only
+/// when they are asked for.
 class PostingSource {
   static let end = UInt32.max
 
-  /// The document it stands on. Before the first `advance` it stands nowhere.
+  /// The current document. Not valid before the first `advance`.
   @exclusivity(unchecked) final var document: UInt32 = 0
 
-  /// Goes to the first document at or above a number; stays where that is already so, but for the first time.
+  /// Moves to the first document at or above `target`. If the current document is there already, it stays.
   func advance(to target: UInt32) throws { document = PostingSource.end }
 
-  /// Goes to the next document.
+  /// Moves to the next document.
   func next() throws { try advance(to: document &+ 1) }
 
-  /// How often it occurs in the document, all columns together.
+  /// The number of occurrences in the document, in all columns together.
   var frequency: UInt32 { 0 }
 
-  /// Calls `body` with each column of the document that it occurs in, and how often.
+  /// Calls `body` with each column of the document that has occurrences, and with their number.
   func forEachColumn(_ body: (_ column: Int, _ frequency: UInt32) -> Void) throws {}
 
-  /// Appends where it occurs in the document, in one column or in all: the column in the upper 32 bits and the position
-  /// in the lower ones, ascending.
+  /// Appends the places in the document, in one column or in all columns, ascending. The upper 32 bits of a
+  /// place are the column; the lower 32 bits are the position.
   func appendPositions(_ column: Int?, to positions: PositionList) throws {}
 
-  /// About how many documents it has.
+  /// The approximate number of documents.
   var estimate: Int { 0 }
 }

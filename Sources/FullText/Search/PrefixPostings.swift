@@ -1,7 +1,7 @@
-/// The postings of all terms that begin alike, as if they were one term's.
+/// The postings of all terms with a prefix, merged like the postings of one term.
 final class PrefixPostings: PostingSource {
   private let terms: [TermPostings]
-  /// The terms by their documents, the least first: a heap.
+  /// A heap of the terms, with the lowest document on top.
   private var heap: [TermPostings] = []
   private var isBegun = false
 
@@ -46,12 +46,12 @@ final class PrefixPostings: PostingSource {
     }
   }
 
-  /// Calls `body` with each term that the document has.
+  /// Calls `body` with each term that the current document has.
   private func forEachTerm(_ body: (TermPostings) throws -> Void) rethrows {
     try forEachTerm(from: 0, body)
   }
 
-  // In a heap all that stand on the least document lie together at the top.
+  // In a heap, all terms at the lowest document are connected at the top.
   private func forEachTerm(from index: Int, _ body: (TermPostings) throws -> Void) rethrows {
     guard index < heap.count, heap[index].document == document else { return }
     try body(heap[index])

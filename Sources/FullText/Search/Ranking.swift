@@ -2,7 +2,7 @@
   import Glibc
 #endif
 
-/// Ranks documents by BM25: the rule is in docs/fulltext.md.
+/// Ranks documents by BM25. docs/fulltext.md has the formula.
 final class Ranking {
   static let k1 = 1.2
   static let b = 0.75
@@ -21,9 +21,9 @@ final class Ranking {
     highestWeight = weights?.max() ?? 1
   }
 
-  /// Whether columns count differently.
+  /// Whether the columns have different weights.
   var isWeighted: Bool { weights != nil }
-  /// Whether more occurrences never rank lower.
+  /// Whether more occurrences never make a rank lower: no weight is negative.
   var canPrune: Bool { weights?.allSatisfy { $0 >= 0 } ?? true }
 
   static func idf(_ documents: Int, of all: Int) -> Double {
@@ -36,18 +36,20 @@ final class Ranking {
     return idf * frequency * (Ranking.k1 + 1) / (frequency + norm)
   }
 
-  /// What a phrase gives at most to documents of such a frequency at most and of such a length at least.
+  /// Returns the highest contribution of a phrase to a document with at most `frequency` occurrences and at
+  /// least `length` tokens.
   func bound(_ leaf: Int, _ frequency: UInt32, _ length: UInt32) -> Double {
     score(leaves[leaf].idf, max(0, highestWeight) * Double(frequency), length)
   }
 
-  /// What a phrase gives to the document that it stands on.
+  /// Returns the contribution of a phrase to its current document.
   func contribution(_ leaf: Int, _ document: UInt32) throws -> Double {
     score(
       leaves[leaf].idf, try leaves[leaf].iterator.frequency(weights), try reader.length(of: document))
   }
 
-  /// The rank of a document, on which or behind which all phrases stand or are to be brought.
+  /// Returns the rank of a document. Iterators before the document are moved to it. No iterator may be past
+  /// the document if the document has its phrase.
   func rank(of document: UInt32) throws -> Double {
     let length = try reader.length(of: document)
     var rank = 0.0
@@ -61,7 +63,7 @@ final class Ranking {
   }
 }
 
-/// The documents of the highest ranks so far: a heap, the last of them on top.
+/// A heap of the documents with the highest ranks so far. The worst of them is on top.
 final class BestDocuments {
   private final class Item {
     let rank: Double
@@ -78,10 +80,10 @@ final class BestDocuments {
   private let reader: InvertedIndexReader
   private let identifiers: DocumentIdentifiers
   private var items: [Item] = []
-  /// Whether numbers are in the order of IDs.
+  /// Whether all document numbers are in the order of the IDs.
   private let isSorted: Bool
   private var threshold = -Double.infinity
-  /// About what one takes, with its ID.
+  /// The approximate memory of an item with its ID, in bytes.
   private static let itemBytes = 160
 
   init(_ count: Int, _ reader: InvertedIndexReader, _ identifiers: DocumentIdentifiers) {
@@ -91,14 +93,14 @@ final class BestDocuments {
     isSorted = reader.state.sortedDocuments == reader.state.nextDocument
   }
 
-  /// Whether a document that comes next could be among the best if its rank is no higher than this.
+  /// Whether a document that comes later can be among the best if its rank is at most `bound`.
   @inline(__always)
   func canTake(_ bound: Double) -> Bool {
-    // Of one rank the lower ID goes first.
+    // Of documents with equal rank, the one with the lower ID is better.
     bound > threshold || (bound == threshold && !isSorted) || items.count < count
   }
 
-  /// Takes a document if it is among the best. They come by ascending number.
+  /// Adds a document if it is among the best. Document numbers must ascend.
   @inline(__always)
   func offer(_ document: UInt32, _ rank: Double) throws {
     if items.count == count, rank < threshold { return }
@@ -133,7 +135,7 @@ final class BestDocuments {
     if items.count == count { threshold = items[0].rank }
   }
 
-  /// Whether a document comes before another in the result.
+  /// Whether a document comes before another one in the result.
   private func precedes(_ left: Item, _ right: Item) throws -> Bool {
     if left.rank != right.rank { return left.rank > right.rank }
     if isSorted || max(left.document, right.document) < reader.state.sortedDocuments {
@@ -149,9 +151,9 @@ final class BestDocuments {
     return id
   }
 
-  /// Calls `body` with each, the best first.
+  /// Calls `body` with each document, the best first, until `body` returns false.
   func forEach(_ body: (RawSpan, Double) throws -> Bool) throws {
-    // IDs are cheapest in the order of numbers.
+    // Reading IDs is cheapest in the order of the numbers.
     items.sort { $0.document < $1.document }
     for item in items { _ = try id(item) }
     items.sort {

@@ -1,16 +1,16 @@
-/// Documents in which one term stands at certain distances from another: a phrase of two words, or two words near each
-/// other. Positions are read of documents that have both, as far as it takes to know.
+/// Documents that have two terms at certain distances: a phrase of two words, or two words near each other.
+/// Positions are read only in documents that have both terms, and only until the answer is known.
 final class TermPair {
-  /// The term with fewer documents, which tells where to look for the other.
+  /// The term with fewer documents. It decides where to look for the other term.
   private let lead: TermPostings
   private let other: TermPostings
-  /// Where the other one has to be, from the first one.
+  /// The range of the other term's position, relative to the first term's.
   private let low: Int
   private let high: Int
   private let column: Int?
 
-  /// The second term comes so many places behind the first, `low` to `high`, which may be below 0; in one column or in
-  /// any.
+  /// Creates a pair. The position of `second` minus that of `first` must be from `low` to `high`. Both can be
+  /// negative. `column` is the column to search; nil means any column.
   init(_ first: TermPostings, _ second: TermPostings, _ low: Int, _ high: Int, column: Int?) {
     let isFirst = first.documentCount <= second.documentCount
     lead = isFirst ? first : second
@@ -20,7 +20,8 @@ final class TermPair {
     self.column = column
   }
 
-  /// The first document at or above a number, `PostingSource.end` when there is none. Both terms stand on it.
+  /// Moves to the first document at or above `target` and returns it, or `PostingSource.end` if there is
+  /// none. Both terms are then at this document.
   func advance(to target: UInt32) throws -> UInt32 {
     let (lead, other) = (lead, other)
     var target = target
@@ -44,7 +45,7 @@ final class TermPair {
     while true {
       if own.column == others.column {
         if column == nil || column == own.column {
-          // The shorter run tells where to look in the longer one.
+          // The positions of the shorter run decide where to look in the longer run.
           let isFound =
             own.count <= others.count
             ? try PositionRuns.isAny(of: own, within: low, high, of: others)

@@ -1,47 +1,48 @@
 import Storage
 
-/// The postings of one term. Blocks are found by their keys and decoded when one of their documents is looked at; what
-/// lies between is skipped.
+/// The postings of one term. Blocks are found by their keys. A block is decoded only when one of its
+/// documents is needed.
 final class TermPostings: PostingSource {
-  // Behind a pointer, so that no access is checked for exclusivity at run time.
+  // The state is behind a pointer to avoid exclusivity checks at run time.
   struct State {
-    /// The documents of the block at hand, `PostingSource.end` behind the last.
+    /// The documents of the current block, then `PostingSource.end`.
     var documents: UnsafeMutablePointer<UInt32>
     var frequencies: UnsafeMutablePointer<UInt32>
-    /// Of a document that has the term in one column: that column * 2 + 1. Of others: the place of the number of its
-    /// columns in the entries, * 2.
+    /// For a document with the term in one column: the column * 2 + 1. For other documents: the offset of the
+    /// number of columns in the entries, * 2.
     var details: UnsafeMutablePointer<UInt32>
     var capacity: Int
     var count = 0
     var index = 0
-    /// The postings whose positions have been skipped, and what comes behind them.
+    /// The number of postings whose positions have been skipped. `positions` is after these positions.
     var positionsIndex = 0
     var positions: UnsafePointer<UInt8>
     var positionsEnd: UnsafePointer<UInt8>
     var entries: UnsafeRawBufferPointer
-    /// Whether `documents` are those of the block that the last `seekBlock` went to.
+    /// Whether `documents` has the block that the last `seekBlock` moved to.
     var isDecoded = false
     var isBegun = false
-    /// No document above this is in the block at hand.
+    /// The highest document number that belongs in the current block.
     var blockUpper: UInt32 = 0
     var blockMaximum: UInt32 = .max
     var blockShortest: UInt32 = 0
   }
 
   private let reader: InvertedIndexReader
-  /// How many documents have the term.
+  /// The number of documents that have the term.
   let documentCount: Int
-  /// The number of the list of blocks; nil when `page` has all postings.
+  /// The number of the list of blocks; nil if `page` has all postings.
   private let list: UInt32?
   let columns: Int
   let state: UnsafeMutablePointer<State>
-  /// The block at hand, or the whole list where it has no blocks.
+  /// The current block, or the whole list if the term has no blocks.
   @exclusivity(unchecked) private var page = PageCopy()
   @exclusivity(unchecked) private var blocks: (any Cursor)?
-  /// Of the block at hand: points into `page`.
+  /// The header of the current block. It points into `page`.
   @exclusivity(unchecked) private var header: PostingBlockHeader?
 
-  /// About what one takes besides its page: itself, its state and the three lists of that.
+  /// The approximate memory of an object without its page, in bytes: the object, its state and its three
+  /// arrays.
   static let leastBytes = 192 + MemoryLayout<State>.stride + 3 * 64 * MemoryLayout<UInt32>.stride
 
   init(_ entry: TermEntry, _ reader: InvertedIndexReader) {
@@ -70,15 +71,17 @@ final class TermPostings: PostingSource {
 
   override var estimate: Int { documentCount }
   override var frequency: UInt32 { state.pointee.frequencies[state.pointee.index] }
-  /// No document above this is in the block at hand.
+  /// The highest document number that belongs in the current block.
   var blockUpper: UInt32 { state.pointee.blockUpper }
-  /// Bounds of the block at hand: the highest frequency, and the fewest tokens of a document.
+  /// The highest frequency in the current block. `blockShortest` is a lower bound of its documents' lengths
+  /// in tokens.
   var blockMaximum: UInt32 { state.pointee.blockMaximum }
   var blockShortest: UInt32 { state.pointee.blockShortest }
 
   // MARK: Blocks
 
-  /// Goes to the block in which a document would be, without looking into it. False when there is none.
+  /// Moves to the block in which a document would be, without decoding it. Returns false if there is no such
+  /// block.
   func seekBlock(_ target: UInt32) throws -> Bool {
     let state = state
     if state.pointee.isBegun, target <= state.pointee.blockUpper { return true }
@@ -94,7 +97,7 @@ final class TermPostings: PostingSource {
     state.pointee.index = 0
     var isFound: Bool
     if let blocks {
-      // Mostly it is the next one.
+      // It is usually the next block.
       isFound = try blocks.next()
       if isFound, try !take(blocks, from: target) {
         isFound = try blocks.seek(InvertedIndexFormat.blockKey(list, target))
@@ -121,14 +124,14 @@ final class TermPostings: PostingSource {
     return true
   }
 
-  /// Copies the block that a cursor stands on; false when no document from `target` on belongs in it.
+  /// Copies the block at the cursor. Returns false if no document from `target` on belongs in the block.
   private func take(_ blocks: any Cursor, from target: UInt32) throws -> Bool {
     var isTaken = false
     try blocks.lendEntry { key, value in
       let upper = UInt32(truncatingIfNeeded: try InvertedIndexFormat.number(ofKey: key))
       guard upper >= target else { return }
       state.pointee.blockUpper = upper
-      // What pointed into it has been given up.
+      // The header points into the page, which is replaced.
       header = nil
       page.take(value)
       isTaken = true
@@ -163,7 +166,7 @@ final class TermPostings: PostingSource {
     state.pointee.positionsEnd = scanner.end
   }
 
-  /// Decodes entries, and returns how many bytes they have.
+  /// Decodes entries. Returns the number of bytes that they take.
   private func decode(_ count: Int, _ bytes: UnsafeRawBufferPointer) throws -> Int {
     guard count <= bytes.count else { throw InvertedIndexFormat.damaged }
     if count >= state.pointee.capacity { grow(count + 1) }
@@ -181,7 +184,8 @@ final class TermPostings: PostingSource {
       var frequency: UInt32
       var detail: UInt32
       if columns > 1, scanner.count >= 4 {
-        // The most common two forms, without a branch between them: a column alone, and a column with a frequency.
+        // The two most common forms, without a branch between them: one column with a frequency of 1, or with
+        // a frequency.
         let word = UInt32(
           littleEndian: UnsafeRawPointer(scanner.next).loadUnaligned(as: UInt32.self))
         let isSimple = word & 1 == 1
@@ -269,13 +273,14 @@ final class TermPostings: PostingSource {
 
   override func advance(to target: UInt32) throws { _ = try moved(to: target) }
 
-  /// `advance`, and the document that it stands on then.
+  /// Like `advance`, but returns the new current document.
   @inline(__always)
   func moved(to target: UInt32) throws -> UInt32 {
     let state = state
     if _fastPath(state.pointee.isDecoded) {
       if document >= target { return document }
-      // Mostly it is one of the next in the block. What stands behind the last one is above any.
+      // It is usually one of the next documents in the block. The end mark after the last document is above
+      // any target.
       let documents = state.pointee.documents
       var index = state.pointee.index
       var left = 12
@@ -309,7 +314,7 @@ final class TermPostings: PostingSource {
       let count = state.pointee.count
       var index = state.pointee.index
       if index < count, documents[index] < target {
-        // Steps that double, then halves.
+        // Gallop forward, then search by halves.
         var step = 1
         var low = index
         while index < count, documents[index] < target {
@@ -351,7 +356,7 @@ final class TermPostings: PostingSource {
     }
   }
 
-  /// Where the term stands in the document, column by column.
+  /// Returns the positions of the term in the current document, column by column.
   @inline(__always)
   func runs() throws -> PositionRuns {
     let state = state
