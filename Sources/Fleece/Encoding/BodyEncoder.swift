@@ -1,14 +1,16 @@
-// The encoder's public face: JSON or a JSONValue in; the Fleece body and the canonical JSON out.
+// The encoder's public API. It takes JSON text or a JSONValue and returns the Fleece body and the canonical
+// JSON.
 
 /// Encodes values to Fleece and canonical JSON in one pass.
 ///
-/// Reuse one for many documents: in the steady state nothing is allocated. For one thread at a time.
+/// Reuse one encoder for many documents: when its buffers are large enough, it allocates nothing. For one
+/// thread at a time.
 public final class BodyEncoder {
   private let pass: UnsafeMutablePointer<EncodingPass>
   private let parser = JSONParser()
   private var builder: JSONTapeBuilder
 
-  /// An encoder with empty results.
+  /// Creates an encoder with empty results.
   public init() {
     pass = .allocate(capacity: 1)
     pass.initialize(to: EncodingPass())
@@ -21,12 +23,13 @@ public final class BodyEncoder {
     builder.free()
   }
 
-  /// Encodes a JSON text; eligible property names become shared keys in `keys`. Without its canonical JSON a body takes less
-  /// time: applying pulled revisions an eighth of its instructions.
+  /// Encodes a JSON text. Eligible property names become shared keys in `keys`.
   ///
-  /// Of members with one name the last wins. Integers beyond 64 bits become doubles. Any value may be at the top.
-  /// - Throws: `FleeceError.invalidJSON` with the offset of the fault, `.tooDeep`, `.tooLarge`; `keys` are then
-  ///   as before, and the results are empty.
+  /// If several members have the same name, the last one wins. Integers beyond 64 bits become doubles. The
+  /// top-level value can be of any type. Without canonical JSON, encoding is faster: applying pulled
+  /// revisions takes an eighth fewer instructions.
+  /// - Throws: `FleeceError.invalidJSON` with the offset of the fault, `.tooDeep`, `.tooLarge`,
+  ///   `.outOfMemory`. After an error, `keys` is unchanged and the results are empty.
   public func encode(json: UnsafeRawBufferPointer, keys: SharedKeysBuilder, withCanonicalJSON: Bool = true)
     throws(FleeceError)
   {
@@ -34,10 +37,10 @@ public final class BodyEncoder {
     try run(parser.parse(json), keys, withCanonicalJSON)
   }
 
-  /// Encodes a value; eligible property names become shared keys in `keys`.
+  /// Encodes a value. Eligible property names become shared keys in `keys`.
   ///
-  /// - Throws: `FleeceError.notFinite`, `.tooDeep`, `.tooLarge`; `keys` are then as before, and the results are
-  ///   empty.
+  /// - Throws: `FleeceError.notFinite`, `.tooDeep`, `.tooLarge`. After an error, `keys` is unchanged and the
+  ///   results are empty.
   public func encode(_ value: JSONValue, keys: SharedKeysBuilder, withCanonicalJSON: Bool = true)
     throws(FleeceError)
   {
@@ -45,11 +48,12 @@ public final class BodyEncoder {
     try run(builder.build(value), keys, withCanonicalJSON)
   }
 
-  /// Encodes a value that lies in a body by another table of shared keys; eligible property names become shared keys in
-  /// `keys`. The source is trusted in nothing.
+  /// Encodes a value of a body that uses another table of shared keys. Eligible property names become shared
+  /// keys in `keys`. Every part of the source is checked.
   ///
-  /// `canonicalJSON` is empty then, and `isObject` and `underscoredName` say nothing.
-  /// - Throws: as `Value.writeJSON`; `keys` are then as before, and the results are empty.
+  /// Afterwards `canonicalJSON` is empty, and `isObject` and `underscoredName` aren't set.
+  /// - Throws: the errors of `Value.writeJSON`. After an error, `keys` is unchanged and the results are
+  ///   empty.
   public func transcode(_ value: UnsafeValue, sharedKeys: SharedKeys, keys: SharedKeysBuilder)
     throws(FleeceError)
   {
@@ -80,25 +84,26 @@ public final class BodyEncoder {
     }
   }
 
-  /// The Fleece body of the last value, valid until the next call of `encode`.
+  /// The Fleece body of the last value. Valid until the next call of `encode` or `transcode`.
   public var fleece: UnsafeRawBufferPointer { pass.pointee.out.bytes }
 
-  /// The canonical JSON of the last value, valid until the next call of `encode`. Not to be asked for when that call was made
-  /// without.
+  /// The canonical JSON of the last value. Valid until the next call of `encode` or `transcode`.
+  ///
+  /// - Precondition: the last value wasn't encoded with `withCanonicalJSON: false`.
   public var canonicalJSON: UnsafeRawBufferPointer {
     precondition(pass.pointee.hasText, "the last body was encoded without its canonical JSON")
     return pass.pointee.json.bytes
   }
 
-  /// One more than the highest shared key number in the last body, 0 when it uses none: a reader needs a table
-  /// at least this long.
+  /// The highest shared key number in the last body plus one, or 0 if it uses none. A reader needs a table
+  /// with at least this many names.
   public var sharedKeyCount: Int { pass.pointee.highestKey + 1 }
 
-  /// Whether the last value was an object, which is what a document must be.
+  /// Whether the last value was an object. A document must be an object.
   public var isObject: Bool { pass.pointee.isObject }
 
-  /// The first top-level name of the last value that begins with an underscore, nil when there is none: the
-  /// names that databases keep for themselves do.
+  /// The first top-level name of the last value that begins with an underscore, or nil. Databases reserve
+  /// such names.
   public var underscoredName: String? {
     pass.pointee.underscoredName.map { String(decoding: $0, as: UTF8.self) }
   }

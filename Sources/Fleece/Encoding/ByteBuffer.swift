@@ -1,4 +1,5 @@
-// Growable raw memory for the encoder: no bounds checks, no copy on write, kept between documents.
+// Growable raw memory for the encoder. It has no bounds checks and no copy on write, and it is reused for
+// many documents.
 
 #if canImport(Glibc)
   import Glibc
@@ -8,7 +9,7 @@
   import Darwin
 #endif
 
-/// Bytes that grow at the end. Whoever holds it calls `free()`; writing is unchecked after `reserve`.
+/// A buffer that grows at the end. Its owner calls `free()`. Writes after `reserve` aren't checked.
 struct ByteBuffer {
   private(set) var base: UnsafeMutablePointer<UInt8>
   var count = 0
@@ -39,7 +40,7 @@ struct ByteBuffer {
     capacity = wanted
   }
 
-  /// Empties the buffer, and gives memory beyond `kept` bytes back.
+  /// Empties the buffer. Memory beyond `kept` bytes is released.
   mutating func reset(kept: Int) {
     count = 0
     if capacity > kept {
@@ -56,7 +57,7 @@ struct ByteBuffer {
     count &+= 1
   }
 
-  /// Appends the low `count` (at most 8) bytes of a word.
+  /// Appends the low `length` bytes of a word, at most 8.
   @inline(__always)
   mutating func appendWord(_ word: UInt64, count length: Int) {
     reserve(8)
@@ -72,7 +73,7 @@ struct ByteBuffer {
 
 }
 
-/// A stack of trivial elements in raw memory, read and written by index. Whoever holds it calls `free()`.
+/// A stack of trivial elements in raw memory, accessed by index. Its owner calls `free()`.
 struct RawStack<Element: BitwiseCopyable> {
   private(set) var base: UnsafeMutablePointer<Element>
   var count = 0
@@ -107,7 +108,7 @@ struct RawStack<Element: BitwiseCopyable> {
     count &+= 1
   }
 
-  /// Empties the stack, and gives memory beyond `kept` elements back.
+  /// Empties the stack. Memory beyond `kept` elements is released.
   mutating func reset(kept: Int) {
     count = 0
     if capacity > kept {
@@ -118,7 +119,7 @@ struct RawStack<Element: BitwiseCopyable> {
   }
 }
 
-/// The order of two byte strings: unsigned bytes, then the shorter first.
+/// Compares two byte strings as unsigned bytes. If one is a prefix of the other, the shorter one is first.
 @inline(__always)
 func compareBytes(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Int {
   let shared = min(left.count, right.count)

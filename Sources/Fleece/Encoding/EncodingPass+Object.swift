@@ -1,19 +1,20 @@
-// The encoding pass's objects: members in canonical order, dict slots with integer keys first.
+// Encodes objects: members in canonical order, dict slots with integer keys first.
 
-/// A member of an open object: its name, ready to be compared and looked up, and where its value is.
+/// A member of an open object: its name, prepared for comparison and lookup, and the place of its value.
 struct Member: BitwiseCopyable {
-  /// The first 16 bytes of the name as two big-endian numbers, zero-padded: their order is the bytes' order.
+  /// The first 16 bytes of the name as two big-endian numbers, padded with zeros. They compare like the
+  /// bytes.
   var prefix: UInt64
   var suffix: UInt64
-  /// Offset of the name's bytes in the tape's strings.
+  /// The offset of the name's bytes in the tape's strings.
   var name: UInt32
   var length: UInt32
-  /// Tape index of the value.
+  /// The tape index of the value.
   var value: UInt32
 }
 
 extension Member {
-  /// Whether a name comes strictly before another by its bytes; `strings` are the tape's.
+  /// Whether the name is strictly before another name in byte order. `strings` are the tape's strings.
   @inline(__always)
   func precedes(_ other: Member, _ strings: UnsafePointer<UInt8>) -> Bool {
     if prefix != other.prefix { return prefix < other.prefix }
@@ -21,7 +22,7 @@ extension Member {
     return precedesSlowly(other, strings)
   }
 
-  /// The first 16 bytes are the same, but for zeros that may be padding.
+  /// Compares names whose first 16 bytes are the same, except for zeros that can be padding.
   @inline(never)
   private func precedesSlowly(_ other: Member, _ strings: UnsafePointer<UInt8>) -> Bool {
     if length > 16, other.length > 16 {
@@ -79,7 +80,7 @@ extension EncodingPass {
     }
   }
 
-  /// Pushes the members of the object at a tape index in canonical order, the last of each name; returns how many.
+  /// Pushes the members of an object in canonical order, only the last of each name. Returns their number.
   private mutating func collectMembers(_ index: Int) -> Int {
     let tape = self.tape
     let first = members.count
@@ -107,7 +108,8 @@ extension EncodingPass {
     return inOrder ? count : sortMembers(first, count, shape: shape)
   }
 
-  /// Sorts the members on top of the stack and drops all but the last of each name; returns how many are left.
+  /// Sorts the members on top of the stack and keeps only the last of each name. Returns the number that is
+  /// left.
   private mutating func sortMembers(_ first: Int, _ count: Int, shape: UInt64) -> Int {
     members.reserve(count)
     let strings = tape.strings
@@ -132,7 +134,7 @@ extension EncodingPass {
         base[hole] = member
       }
     } else {
-      // Tape order breaks ties, so that the last of a name is the last.
+      // Tape order breaks ties, so that the last member of a name is the last.
       var unsorted = UnsafeMutableBufferPointer(start: base, count: count)
       unsorted.sort {
         $0.precedes($1, strings) || (!$1.precedes($0, strings) && $0.value < $1.value)
@@ -162,7 +164,7 @@ extension EncodingPass {
     return encodeStringName(member, text)
   }
 
-  /// A shared key: in the JSON its name needs no escapes.
+  /// Writes the name of a shared key. It needs no escapes in the JSON.
   @inline(__always)
   private mutating func writeSharedName<Text: EncodedText>(
     _ short: ShortName, _ length: Int, _ number: Int, _ text: Text.Type
@@ -202,11 +204,11 @@ extension EncodingPass {
     return writeString(start, Int(member.length))
   }
 
-  /// What dict slots are ordered by: shared keys by their number, then strings, which are in order already.
+  /// The sort key of a dict slot: shared keys by number, then strings. Strings are already in order.
   @inline(__always)
   static func rank(_ key: Slot) -> Slot { min(key, Slot(FleeceLimits.sharedKeys)) }
 
-  /// Puts integer keys first, by their number; keeps the order of strings.
+  /// Moves integer keys to the front, ordered by number. The order of strings stays.
   mutating func sortSlots(_ first: Int, _ count: Int) {
     let base = UnsafeMutableRawPointer(slots.base + first)
       .bindMemory(to: (Slot, Slot).self, capacity: count)
@@ -223,7 +225,8 @@ extension EncodingPass {
       }
       return
     }
-    // There are few integer keys at most, so they are put into a table by number; strings move up behind them.
+    // There are at most 2,048 integer keys. They are put into a table by number, and strings move up behind
+    // them.
     withUnsafeTemporaryAllocation(of: (Slot, Slot).self, capacity: FleeceLimits.sharedKeys) { integers in
       let absent = Slot.max
       integers.initialize(repeating: (absent, 0))

@@ -1,7 +1,7 @@
-// The encoding pass's scalars: integers, doubles, strings, data.
+// Encodes scalars: integers, doubles, strings and data.
 
 extension EncodingPass {
-  /// Pads to an even length.
+  /// Pads the body to an even length.
   @inline(__always)
   mutating func pad() {
     out.base[out.count] = 0
@@ -27,13 +27,13 @@ extension EncodingPass {
 
   mutating func writeNegative(_ value: Int64) -> Slot {
     if value >= -2048 { return Slot(truncatingIfNeeded: value) & 0xFFF }
-    // One bit more than the magnitude's, for the sign.
+    // The sign needs one bit more than the magnitude.
     let bytes = (64 - (~value).leadingZeroBitCount) / 8 + 1
     let bits = UInt64(bitPattern: value)
     return writeInteger(bytes == 8 ? bits : bits & ((1 << UInt64(bytes * 8)) - 1), bytes: bytes, header: 0x10)
   }
 
-  /// Header, then the low bytes of `bits`, whose higher bytes are 0.
+  /// Writes the header, then the low bytes of `bits`. The higher bytes of `bits` are 0.
   @inline(__always)
   private mutating func writeInteger(_ bits: UInt64, bytes: Int, header: UInt8) -> Slot {
     let slot = here
@@ -62,7 +62,7 @@ extension EncodingPass {
     return slot
   }
 
-  /// Writes a string of a tape, of which 16 bytes past the end may be read.
+  /// Writes a string of a tape. The function can read 16 bytes past its end.
   @inline(__always)
   mutating func writeString(_ start: UnsafePointer<UInt8>, _ length: Int) -> Slot {
     if length > 15 { return writeLong(Tag.string, start, length) }
@@ -70,11 +70,11 @@ extension EncodingPass {
     return writeShort(ShortName(overreading: start, length: length), length)
   }
 
-  /// Writes a string of 2...15 bytes, or finds where it was written.
+  /// Writes a string of 2...15 bytes, or returns the slot of an earlier copy.
   @inline(__always)
   mutating func writeShort(_ name: ShortName, _ length: Int) -> Slot {
     let unit = UInt32(truncatingIfNeeded: out.count &>> 1)
-    // Some distance is left for what comes between here and the slot.
+    // Leave some distance for the bytes between here and the slot.
     let oldest = unit < narrowReach &- 500 ? 0 : unit &- (narrowReach &- 500)
     if let earlier = strings.find(name, length: length, oldest: oldest, orRecord: unit) {
       return EncodingPass.isPointer | earlier

@@ -1,10 +1,10 @@
-// From a body by another table of shared keys to one by this pass's table: Fleece to Fleece.
+// Encodes a Fleece body again with this pass's table of shared keys.
 //
-// The source is trusted in nothing. `undefined` is left out of dictionaries and is null in arrays; dictionaries whose keys
-// aren't in order, or stand twice, come out as they should be. No JSON is written.
+// Every part of the source is checked. `undefined` is left out of dictionaries and is null in arrays.
+// Dictionary keys are sorted, and of repeated keys only one is kept. No JSON is written.
 
-/// The table that a source's bodies go by, and what may still be made out of one of them: pointers to shared values
-/// let small data stand for a lot.
+/// The table of shared keys of a source body, and the remaining output budget. The budget is needed because
+/// pointers to shared values let small data stand for large output.
 struct TranscodingSource {
   let table: KeyTable
   private var values: Int
@@ -28,7 +28,7 @@ struct TranscodingSource {
 }
 
 extension EncodingPass {
-  /// Encodes a value that goes by `source`'s table.
+  /// Encodes a value that uses the table of `source`.
   mutating func transcode(
     _ root: UnsafeValue, _ source: inout TranscodingSource,
     keys: UnsafeMutablePointer<SharedKeysBuilder.State>
@@ -78,7 +78,7 @@ extension EncodingPass {
     try source.spend(bytes: utf8.count)
     guard isUTF8(utf8) else { throw value.damaged("the string is not UTF-8") }
     let start = utf8.baseAddress.unsafelyUnwrapped.assumingMemoryBound(to: UInt8.self)
-    // What is read past a string's end has to be the data's own.
+    // Bytes past the end of a string can be read only within the body.
     if utf8.count < 2 || utf8.count > 15 || value.limit - start >= 16 {
       return writeString(start, utf8.count)
     }
@@ -110,7 +110,7 @@ extension EncodingPass {
     guard let entries = value.slots(Tag.dict) else { throw value.damaged("the slots end after their place") }
     try source.spend(bytes: entries.count)
     if entries.count == 0 { return Inline.emptyDict }
-    // The keys first: what isn't as it usually is goes another way before any value is written.
+    // Keys are read first. An unusual dictionary is encoded by name instead, before any value is written.
     let first = slots.count
     var lastNumber = -1
     var lastRank: Slot = 0
@@ -149,7 +149,8 @@ extension EncodingPass {
     return writeCollection(Tag.dict, first: first, count: slots.count &- first)
   }
 
-  /// The number of an eligible name in the own table, which gets it when it has room; else -1.
+  /// Returns the number of an eligible name in this pass's table. A missing name is added; if the table is
+  /// full, the result is -1.
   @inline(__always)
   private mutating func sharedNumber(of name: ShortName, length: Int) -> Int {
     var number = keys.pointee.table.find(name, length: length)
@@ -158,7 +159,7 @@ extension EncodingPass {
     return number
   }
 
-  /// Encodes a dictionary by the names of its members, sorted, the first of each.
+  /// Encodes a dictionary sorted by name. Of members with the same name, the first is kept.
   @inline(never)
   private mutating func transcodeByName(
     _ value: UnsafeValue, _ entries: UnsafeValue.Slots, _ source: inout TranscodingSource, depth: Int
@@ -183,7 +184,7 @@ extension EncodingPass {
         members.append((utf8.bindMemory(to: UInt8.self), item))
       }
     }
-    // Stable: of one name, the one that a reader would have found first.
+    // The sort is stable: of members with the same name, a reader finds the first.
     let order = members.indices.sorted {
       let order = compareBytes(
         UnsafeRawBufferPointer(members[$0].name), UnsafeRawBufferPointer(members[$1].name))

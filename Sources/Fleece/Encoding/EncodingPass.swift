@@ -1,13 +1,13 @@
-// One pass over a tape that writes the Fleece body and, where it is asked for, the canonical JSON together.
+// One pass over a tape that writes the Fleece body and, if requested, the canonical JSON.
 //
-// Fleece is written bottom up: a value goes out before the collection that holds it, and what it leaves behind
-// is its slot, which the collection writes when it closes:
+// Fleece is written bottom up: a value is written before the collection that contains it. The pass keeps a
+// slot for the value. The collection writes its slots when it is closed:
 //
 //   slot = 0iiiiiii 0000.... value of two bytes that stands in the slot itself (low 16 bits)
 //        | 1uuuuuuu uuuu.... unit (offset in the body / 2) of a value that the slot points to
 //
-// A collection's pointers are narrow (2 bytes) when all its targets are within 32,766 bytes, else its slots are
-// wide (4 bytes). The root is the last value, pointed to by the last two bytes.
+// A collection has narrow pointers (2 bytes) if all targets are within 32,766 bytes. Otherwise its slots are
+// wide (4 bytes). The root is the last value. The last two bytes point to it or are the root itself.
 
 import CSimdjson
 
@@ -21,7 +21,8 @@ import CSimdjson
 
 typealias Slot = UInt32
 
-/// Whether a pass writes the canonical JSON as well. A type rather than a value, so that a pass that doesn't asks nowhere.
+/// Whether a pass writes the canonical JSON. It is a type and not a value, so that the check costs nothing at
+/// run time.
 protocol EncodedText { static var isWritten: Bool { get } }
 
 enum CanonicalText: EncodedText {
@@ -32,28 +33,28 @@ enum NoText: EncodedText {
   @inline(__always) static var isWritten: Bool { false }
 }
 
-/// The state of the encoder, in raw memory: no exclusivity checks, no bounds checks.
+/// The state of the encoder in raw memory, without exclusivity checks or bounds checks.
 struct EncodingPass {
   var out = ByteBuffer()
   var json = ByteBuffer()
-  /// Slots of the open collections, the innermost on top.
+  /// The slots of the open collections. The innermost collection is on top.
   var slots = RawStack<Slot>()
-  /// Members of the open objects, the innermost on top.
+  /// The members of the open objects. The innermost object is on top.
   var members = RawStack<Member>()
   var strings = StringInterner()
   var shapes = ShapeCache()
   var highestKey = -1
-  /// A name at the top that begins with an underscore, on the tape.
+  /// The first top-level name that begins with an underscore. It points into the tape.
   var underscoredName: UnsafeBufferPointer<UInt8>?
-  /// Whether the value at the top is an object.
+  /// Whether the top-level value is an object.
   private(set) var isObject = false
-  /// Whether `json` has the text of what `out` has.
+  /// Whether `json` has the text of the value in `out`.
   private(set) var hasText = true
   private(set) var tape: JSONTape
   var keys: UnsafeMutablePointer<SharedKeysBuilder.State>
 
   static let isPointer: Slot = 0x8000_0000
-  /// No string buffer ends here: strings on a tape may be read past their end.
+  /// The highest address. Strings on a tape can always be read past their end.
   private static var everywhere: UnsafePointer<UInt8> {
     UnsafePointer(bitPattern: UInt.max).unsafelyUnwrapped
   }
@@ -75,7 +76,7 @@ struct EncodingPass {
     shapes.free()
   }
 
-  /// Empties the results, and gives back memory that only a huge document needed.
+  /// Clears the results. Memory that only a very large document needed is released.
   mutating func clear() {
     out.reset(kept: 1 << 22)
     json.reset(kept: 1 << 22)
@@ -96,7 +97,7 @@ struct EncodingPass {
     isObject = JSONTape.tag(tape.words[1]) == TapeTag.object
     hasText = Text.isWritten
     let root = try encodeValue(1, depth: 0, text)
-    // The farthest a wide pointer reaches is also the largest body.
+    // The reach of a wide pointer limits the size of a body.
     guard out.count <= FleeceLimits.body else { throw .tooLarge(limit: FleeceLimits.body) }
     writeRoot(root)
   }
@@ -120,11 +121,12 @@ struct EncodingPass {
     out.count &+= 2
   }
 
-  /// The slot for a value that begins at the end of what is written.
+  /// The slot of a value that begins at the end of the output.
   @inline(__always)
   var here: Slot { EncodingPass.isPointer | UInt32(truncatingIfNeeded: out.count &>> 1) }
 
-  /// Writes the value at a tape index (what it needs of it) and returns its slot.
+  /// Writes the value at a tape index and returns its slot. A value that fits the slot isn't written to the
+  /// body.
   mutating func encodeValue<Text: EncodedText>(_ index: Int, depth: Int, _ text: Text.Type)
     throws(FleeceError) -> Slot
   {
@@ -182,7 +184,7 @@ struct EncodingPass {
     return writeCollection(Tag.array, first: first, count: slots.count &- first)
   }
 
-  /// Writes a collection of the slots from `first` on, and takes them off the stack.
+  /// Writes a collection with the slots from `first` on, and removes them from the stack.
   mutating func writeCollection(_ tag: UInt8, first: Int, count: Int) -> Slot {
     let items = tag == Tag.dict ? count &>> 1 : count
     let slot = here
@@ -196,7 +198,7 @@ struct EncodingPass {
       pad()
     }
     let source = slots.base + first
-    // Narrow slots first; when a target turns out to be too far, they are written again as wide ones.
+    // Narrow slots are tried first. If a target is too far, the slots are written again as wide ones.
     let start = out.count
     var unit = UInt32(truncatingIfNeeded: start &>> 1)
     var farthest: UInt32 = 0
@@ -248,7 +250,7 @@ struct EncodingPass {
     return writeString(start, bytes.count)
   }
 
-  /// A string that is never shared: each block of it is read once and goes to both outputs.
+  /// Writes a long string, which is never shared. Each block is read once and written to both outputs.
   private mutating func encodeLongString(_ start: UnsafePointer<UInt8>, _ length: Int) -> Slot {
     let slot = here
     out.reserve(length &+ 32)
@@ -268,7 +270,7 @@ struct EncodingPass {
         memcpy(body + offset, start + offset, length &- offset)
         json.appendJSONStringSlowly(
           start + (offset &+ position), start + length, written: text + (offset &+ position))
-        // The last block ran over the padding.
+        // The last block may have overwritten the padding.
         body[length] = 0
         return slot
       }

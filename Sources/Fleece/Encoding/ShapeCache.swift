@@ -1,9 +1,9 @@
-// Documents of one kind list their properties in one order. The order that sorted them last time is tried first;
-// whoever applies it checks the result, so a collision costs time and nothing else.
+// Documents of one kind list their properties in the same order. The last sort order of such a list is tried
+// first. The caller checks the result, so a hash collision only costs time.
 
-/// Remembered permutations by a hash of the names in their order. Whoever holds it calls `free()`.
+/// A cache of permutations, by a hash of the names in their order. Its owner calls `free()`.
 struct ShapeCache {
-  /// Members of the largest object that is remembered.
+  /// The maximum number of members of an object in the cache.
   static let largest = 32
   private static let shapes = 64
 
@@ -27,7 +27,7 @@ struct ShapeCache {
   @inline(__always)
   private func entry(_ shape: UInt64) -> Int { Int(truncatingIfNeeded: shape &>> 58) }
 
-  /// Copies members in the remembered order; false when none is remembered for this shape.
+  /// Copies members in the cached order. Returns false if no order is cached for this shape.
   func apply(
     _ shape: UInt64, _ source: UnsafeMutablePointer<Member>, into target: UnsafeMutablePointer<Member>,
     _ count: Int
@@ -39,7 +39,7 @@ struct ShapeCache {
     return true
   }
 
-  /// Remembers the order of sorted members, whose tape indexes tell where they stood.
+  /// Caches the order of sorted members. Their tape indexes give their original places.
   func record(_ shape: UInt64, _ sorted: UnsafeMutablePointer<Member>, _ count: Int) {
     let entry = entry(shape)
     let order = orders + entry * ShapeCache.largest

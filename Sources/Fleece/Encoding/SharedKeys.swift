@@ -1,13 +1,13 @@
 // The table of property names that bodies refer to by number.
 //
-// Persistent form: a Fleece array of strings; a name's index is its number.
+// Persistent form: a Fleece array of strings. The number of a name is its index.
 
 /// An immutable table of shared keys, numbered in order of first use.
 ///
-/// A body needs a table at least as long as its encoder's `sharedKeyCount`; tables only ever grow, so a
-/// longer one of the same database serves as well. Instances are safe to use from any thread.
+/// A body needs a table with at least as many names as its encoder's `sharedKeyCount`. Tables only grow, so a
+/// longer table of the same database also works. Instances are safe to use from any thread.
 public final class SharedKeys: @unchecked Sendable {
-  /// The table of no names.
+  /// A table without names.
   public static let empty = SharedKeys(taking: KeyTable(capacity: 0))
 
   let table: KeyTable
@@ -22,10 +22,10 @@ public final class SharedKeys: @unchecked Sendable {
   /// The number of names, 0...2048.
   public let count: Int
 
-  /// A table of these names in this order.
+  /// Creates a table with these names in this order.
   ///
-  /// - Throws: `FleeceError.invalidSharedKeys` when there are over 2048, one occurs twice, or one is not
-  ///   eligible (at most 16 bytes of `A-Z a-z 0-9 _ -`).
+  /// - Throws: `FleeceError.invalidSharedKeys` if there are more than 2048 names, if a name occurs twice, or
+  ///   if a name isn't eligible (at most 16 bytes of `A-Z a-z 0-9 _ -`).
   public convenience init(keys: [String]) throws(FleeceError) {
     var table = KeyTable(capacity: min(keys.count, FleeceLimits.sharedKeys))
     var failure: FleeceError?
@@ -39,9 +39,9 @@ public final class SharedKeys: @unchecked Sendable {
     self.init(taking: table)
   }
 
-  /// Reads the persistent form: a Fleece array of strings. The bytes are trusted in nothing.
+  /// Reads the persistent form: a Fleece array of strings. All bytes are checked.
   ///
-  /// - Throws: `FleeceError.invalidFleece` or, for names that can't be shared keys, `.invalidSharedKeys`.
+  /// - Throws: `FleeceError.invalidFleece`, or `.invalidSharedKeys` if the names can't be shared keys.
   public convenience init(fleece: UnsafeRawBufferPointer) throws(FleeceError) {
     guard let root = FleeceReader.root(of: fleece), root.type == .array else {
       throw .invalidFleece(reason: "a shared key table must be an array of strings", offset: 0)
@@ -76,7 +76,7 @@ public final class SharedKeys: @unchecked Sendable {
     return nil
   }
 
-  /// The persistent form: a Fleece array of the names.
+  /// Returns the persistent form: a Fleece array of the names.
   public func encoded() -> [UInt8] {
     let encoder = BodyEncoder()
     let names = (0..<count).map { JSONValue.string(String(decoding: table.utf8(of: $0), as: UTF8.self)) }
@@ -88,7 +88,7 @@ public final class SharedKeys: @unchecked Sendable {
     return Array(encoder.fleece)
   }
 
-  /// The number of a name, or nil when the table doesn't have it.
+  /// Returns the number of a name, or nil if the table doesn't have it.
   public func number(of name: String) -> Int? {
     var name = name
     let number = name.withUTF8 { utf8 in
@@ -98,12 +98,12 @@ public final class SharedKeys: @unchecked Sendable {
     return number < 0 ? nil : number
   }
 
-  /// The name of a number, or nil when the table doesn't have it.
+  /// Returns the name of a number, or nil if the table doesn't have it.
   public func name(of number: Int) -> String? {
     utf8(of: number).map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// Whether both give the same names to the numbers that both know.
+  /// Returns whether all numbers that both tables have stand for the same names.
   public func agrees(with other: SharedKeys) -> Bool {
     if self === other { return true }
     return (0..<min(count, other.count)).allSatisfy { number in
@@ -111,7 +111,8 @@ public final class SharedKeys: @unchecked Sendable {
     }
   }
 
-  /// The UTF-8 bytes of a number's name, valid while this table lives; it needs no escaping in JSON.
+  /// Returns the UTF-8 bytes of a number's name, or nil if the table doesn't have it. The bytes are valid for
+  /// the lifetime of the table. They need no escapes in JSON.
   public func utf8(of number: Int) -> UnsafeRawBufferPointer? {
     guard number >= 0, number < count else { return nil }
     return UnsafeRawBufferPointer(table.utf8(of: number))

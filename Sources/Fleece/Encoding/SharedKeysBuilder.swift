@@ -1,13 +1,14 @@
-// Shared keys that grow while documents are encoded inside one write transaction.
+// Shared keys that are added while documents are encoded in a write transaction.
 
-/// A growing shared key table on top of an immutable one. For one thread at a time.
+/// A shared key table that grows on top of an immutable table. For one thread at a time.
 ///
-/// Nothing is copied until the first name is added, so making one for each transaction is cheap.
+/// The names are copied when the first name is added. Creating a builder for each transaction is therefore
+/// cheap.
 public final class SharedKeysBuilder {
-  /// The table this one grew from.
+  /// The table that this builder started with.
   public let base: SharedKeys
 
-  /// What the encoder reads and adds to; borrows the base's memory until `owned`.
+  /// The state that the encoder reads and changes. It borrows the memory of `base` until `owned` is true.
   let state: UnsafeMutablePointer<State>
   private var lastSnapshot: SharedKeys?
 
@@ -15,7 +16,7 @@ public final class SharedKeysBuilder {
     var table: KeyTable
     var owned = false
 
-    /// Adds an eligible name that is not in the table, or returns -1 when the table is full.
+    /// Adds an eligible name that isn't in the table. Returns its number, or -1 if the table is full.
     @inline(never)
     mutating func add(_ name: ShortName, length: Int) -> Int {
       guard table.count < FleeceLimits.sharedKeys else { return -1 }
@@ -29,7 +30,7 @@ public final class SharedKeysBuilder {
     }
   }
 
-  /// Starts with the names of `base`.
+  /// Creates a builder with the names of `base`.
   public init(_ base: SharedKeys) {
     self.base = base
     state = .allocate(capacity: 1)
@@ -41,11 +42,11 @@ public final class SharedKeysBuilder {
     state.deallocate()
   }
 
-  /// The number of names, those of the base included.
+  /// The number of names, including those of `base`.
   public var count: Int { state.pointee.table.count }
 
-  /// Adds the names that `table` has more, when those that are here have the same numbers in it. False, and nothing
-  /// changed, when they don't: bodies by that table can't be taken as they are.
+  /// Adds the names that only `table` has. Returns false and changes nothing if the numbers of the other
+  /// names differ. Bodies with such a table must be transcoded.
   public func adopt(_ table: SharedKeys) -> Bool {
     guard count <= table.count else { return snapshot().agrees(with: table) }
     guard snapshot().agrees(with: table) else { return false }
@@ -55,10 +56,10 @@ public final class SharedKeysBuilder {
     return true
   }
 
-  /// Whether names were added to those of the base.
+  /// Whether names were added to those of `base`.
   public var hasAdditions: Bool { count > base.count }
 
-  /// The names as they are now, as an immutable table; the base itself when nothing was added.
+  /// Returns the current names as an immutable table. It is `base` if no names were added.
   public func snapshot() -> SharedKeys {
     if !hasAdditions { return base }
     if let lastSnapshot, lastSnapshot.count == count { return lastSnapshot }
@@ -68,9 +69,9 @@ public final class SharedKeysBuilder {
     return snapshot
   }
 
-  /// Forgets the names added after there were `count`, as when a part of a transaction is undone.
+  /// Removes the names from number `count` on, for example when part of a transaction is undone.
   ///
-  /// - Precondition: `count` is at least the base's count.
+  /// - Precondition: `count` is at least the count of `base`.
   public func rollBack(to count: Int) {
     precondition(count >= base.count, "shared keys of an earlier transaction are never removed")
     guard count < self.count else { return }

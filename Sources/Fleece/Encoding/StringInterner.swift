@@ -1,16 +1,18 @@
-// Strings of 2 to 15 bytes are written once per body; later uses point to the first.
+// Strings of 2 to 15 bytes are written once per body. Later uses point to the first copy.
 //
-// A cache rather than a map: 512 entries, four probes, the oldest way out is to write the string again.
-// Entries of earlier bodies are recognised by their generation, so starting a body costs nothing.
+// This is a cache and not a map: 512 entries and four probes. If there is no free place, an older entry is
+// replaced, and its string may be written again. Entries of earlier bodies are recognised by their
+// generation, so starting a body costs nothing.
 
-/// Where short strings of the current body were written. Whoever holds it calls `free()`.
+/// The places of short strings in the current body. Its owner calls `free()`.
 struct StringInterner {
   private struct Entry: BitwiseCopyable {
-    /// The bytes; the last one of `high`, free as strings have at most 15, holds the length.
+    /// The bytes of the string. The last byte of `high` holds the length; it is free because strings have at
+    /// most 15 bytes.
     var low: UInt64
     var high: UInt64
     var generation: UInt32
-    /// Offset in the body, in units of 2 bytes.
+    /// The offset in the body, in units of 2 bytes.
     var unit: UInt32
   }
 
@@ -27,7 +29,7 @@ struct StringInterner {
 
   func free() { entries.deallocate() }
 
-  /// Forgets all strings.
+  /// Removes all strings.
   mutating func reset() {
     generation &+= 1
     if generation == 0 {
@@ -37,7 +39,8 @@ struct StringInterner {
     }
   }
 
-  /// The unit at which a string was written if that is `oldest` or later; else records `unit` and returns nil.
+  /// Returns the unit at which a string was written, if it is `oldest` or later. Otherwise records `unit` and
+  /// returns nil.
   @inline(__always)
   func find(_ name: ShortName, length: Int, oldest: UInt32, orRecord unit: UInt32) -> UInt32? {
     let high = name.high | UInt64(truncatingIfNeeded: length) &<< 56

@@ -1,27 +1,31 @@
-// JSON text held against an encoded value: by the parser and the reader, without the encoder.
+// Compares JSON text with an encoded value. It uses the parser and the reader, not the encoder.
 
-/// Compares JSON texts with encoded values, member by member and without making values: what shows that an encoded
-/// body says what its text said.
+/// Compares JSON texts with encoded values, member by member, without creating values. It verifies that an
+/// encoded body has the content of its text.
 ///
-/// Of members with one name the last counts, numbers are equal when they are the same number, and the order of
-/// members doesn't matter. For one thread at a time.
+/// If several members have the same name, the last one counts. Numbers are equal if they are the same number.
+/// The order of members doesn't matter. For one thread at a time.
 public final class JSONComparison {
   private let parser = JSONParser()
 
-  /// A comparison, to be used again and again.
+  /// Creates a comparison. It can be reused.
   public init() {}
 
-  /// Whether `value` is what `json` says. Throws as the encoder does for what is no JSON.
+  /// Returns whether `value` is equal to the value of `json`.
+  ///
+  /// - Throws: the errors of `BodyEncoder` for a text that isn't valid JSON, and those of
+  ///   `UnsafeValue.jsonValue` for a damaged body.
   public func isEqual(
     json: UnsafeRawBufferPointer, _ value: UnsafeValue, sharedKeys: SharedKeys
   ) throws(FleeceError) -> Bool {
     let tape = try parser.parse(json)
     if Self.matches(tape, 1, value, sharedKeys.table) { return true }
-    // Members that occur twice make the quick way say no.
+    // The fast comparison returns false if a name occurs twice.
     return try JSONValue(json: json) == value.jsonValue(sharedKeys: sharedKeys)
   }
 
-  /// Whether the value of the tape at `index` is `value`. It may say no for objects with members of one name.
+  /// Returns whether the value at `index` of the tape equals `value`. It can return false if a name occurs
+  /// twice.
   private static func matches(_ tape: JSONTape, _ index: Int, _ value: UnsafeValue, _ keys: KeyTable) -> Bool
   {
     let word = tape.words[index]
@@ -68,7 +72,7 @@ public final class JSONComparison {
     }
   }
 
-  /// The member of that name; 16 bytes of `name` and more can be read, as the tape's strings can.
+  /// Returns the member with a name. At least 16 bytes of `name` must be readable, as on a tape.
   @inline(__always)
   private static func member(
     _ name: UnsafeBufferPointer<UInt8>, of slots: UnsafeValue.Slots, _ keys: KeyTable

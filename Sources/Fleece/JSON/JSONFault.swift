@@ -1,11 +1,11 @@
-// Where a text stops being JSON, and why. Runs only after the parser refused a text, to make the error useful.
+// Finds where and why a text isn't JSON. It only runs after the parser refused a text, to improve the error.
 
 /// The first fault of a JSON text.
 struct JSONFault {
   var offset: Int
   var reason: String
 
-  /// Finds the first fault, or nil when the text is JSON after all.
+  /// Returns the first fault, or nil if the text is JSON after all.
   static func locate(in text: UnsafeRawBufferPointer) -> JSONFault? {
     var scanner = JSONFaultScanner(text: text)
     do {
@@ -19,7 +19,7 @@ struct JSONFault {
 
 extension JSONFault: Error {}
 
-/// A strict JSON scanner that makes nothing; open containers are a stack of their end bytes.
+/// A strict JSON scanner that builds no values. Open containers are a stack of their closing bytes.
 private struct JSONFaultScanner {
   let text: UnsafeRawBufferPointer
   var index = 0
@@ -43,7 +43,7 @@ private struct JSONFaultScanner {
     repeat {
       try scanValue()
       skipSpace()
-      // After a value: close what ends here, then a comma or the end of the text.
+      // After a value: read the closing bytes, then a comma or the end of the text.
       while let closer = closers.last, byte == closer {
         closers.removeLast()
         index += 1
@@ -70,7 +70,7 @@ private struct JSONFaultScanner {
     skipSpace()
   }
 
-  /// Scans a scalar, an empty collection, or the openings down to the first scalar.
+  /// Scans a scalar or an empty collection, or the openings down to the first scalar.
   mutating func scanValue() throws(JSONFault) {
     while true {
       skipSpace()

@@ -1,9 +1,9 @@
 // The members of an object, by name.
 //
-// Why not a Dictionary of String: Swift's strings are equal when they are canonically equivalent ("é" in one
-// scalar or in two), JSON's names when their bytes are. A plain dictionary would silently merge two properties.
+// This isn't a Dictionary of String: Swift compares strings by canonical equivalence ("é" as one scalar or as
+// two). JSON compares names by their bytes. A plain dictionary would silently merge two properties.
 
-/// An unordered collection of values by name; names are the same when their UTF-8 bytes are.
+/// An unordered collection of values by name. Names are equal if their UTF-8 bytes are equal.
 public struct JSONObject: Sendable {
   /// A name that is compared and hashed by its bytes.
   fileprivate struct Name: Hashable, Sendable {
@@ -16,17 +16,17 @@ public struct JSONObject: Sendable {
 
   fileprivate var members: [Name: JSONValue]
 
-  /// An object without members.
+  /// Creates an object without members.
   public init() { members = [:] }
 
-  /// An object of these members.
+  /// Creates an object with these members.
   public init(_ members: [String: JSONValue]) {
     self.init()
     self.members.reserveCapacity(members.count)
     for (name, value) in members { self.members[Name(string: name)] = value }
   }
 
-  /// An object of these members; of those with one name the last wins.
+  /// Creates an object with these members. If several members have the same name, the last one wins.
   public init(_ members: some Sequence<(String, JSONValue)>) {
     self.init()
     for (name, value) in members { self.members[Name(string: name)] = value }
@@ -44,19 +44,19 @@ public struct JSONObject: Sendable {
   /// The values, in no particular order.
   public var values: [JSONValue] { Array(members.values) }
 
-  /// The member of a name, nil when there is none; setting nil takes it out.
+  /// The member with a name, or nil. Setting nil removes the member.
   public subscript(name: String) -> JSONValue? {
     get { members[Name(string: name)] }
     _modify { yield &members[Name(string: name)] }
   }
 
-  /// The member of a name, or a value to use, and to start from when changed in place, when there is none.
+  /// The member with a name, or `value` if there is none. A change in place starts from `value`.
   public subscript(name: String, default value: @autoclosure () -> JSONValue) -> JSONValue {
     get { members[Name(string: name), default: value()] }
     _modify { yield &members[Name(string: name), default: value()] }
   }
 
-  /// Takes a member out and returns it, or nil when there is none.
+  /// Removes a member and returns it, or returns nil if there is none.
   @discardableResult
   public mutating func removeValue(forKey name: String) -> JSONValue? {
     members.removeValue(forKey: Name(string: name))
@@ -68,27 +68,27 @@ public struct JSONObject: Sendable {
 extension JSONObject: Hashable {}
 
 extension JSONObject: Sequence {
-  /// Goes through the members in no particular order.
+  /// Iterates over the members in no particular order.
   public struct Iterator: IteratorProtocol {
     fileprivate var members: Dictionary<Name, JSONValue>.Iterator
 
-    /// The next member.
+    /// Returns the next member, or nil after the last one.
     public mutating func next() -> (key: String, value: JSONValue)? {
       members.next().map { ($0.key.string, $0.value) }
     }
   }
 
-  /// Goes through the members in no particular order.
+  /// Iterates over the members in no particular order.
   public func makeIterator() -> Iterator { Iterator(members: members.makeIterator()) }
 }
 
 extension JSONObject: ExpressibleByDictionaryLiteral {
-  /// An object of these members; of those with one name the last wins.
+  /// Creates an object with these members. If several members have the same name, the last one wins.
   public init(dictionaryLiteral elements: (String, JSONValue)...) { self.init(elements) }
 }
 
 extension String {
-  /// Whether both have the same UTF-8 bytes, which is stricter than Swift's `==`.
+  /// Returns whether both strings have the same UTF-8 bytes. This is stricter than `==`.
   func hasSameBytes(as other: String) -> Bool { utf8.elementsEqual(other.utf8) }
 
   func hashBytes(into hasher: inout Hasher) {

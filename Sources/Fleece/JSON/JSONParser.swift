@@ -1,8 +1,8 @@
-// JSON text to tape: simdjson, and what it leaves to its caller (large integers, where an error is).
+// Parses JSON text to a tape with simdjson. It also handles large integers and locates errors.
 
 import CSimdjson
 
-/// A reusable parser for one thread at a time.
+/// A reusable parser. For one thread at a time.
 final class JSONParser {
   private let parser: OpaquePointer
 
@@ -13,10 +13,11 @@ final class JSONParser {
 
   deinit { json_parser_destroy(parser) }
 
-  /// The tape of a text, valid until the next call.
+  /// Parses a text to a tape. The tape is valid until the next call.
   ///
   /// Integers beyond 64 bits become doubles.
-  /// - Throws: `FleeceError.invalidJSON` with the offset of the fault, `.tooDeep`, `.tooLarge`, `.outOfMemory`.
+  /// - Throws: `FleeceError.invalidJSON` with the offset of the fault, `.tooDeep`, `.tooLarge`,
+  ///   `.outOfMemory`.
   func parse(_ text: UnsafeRawBufferPointer) throws(FleeceError) -> JSONTape {
     guard text.count <= FleeceLimits.text else { throw .tooLarge(limit: FleeceLimits.text) }
     var result = run(text)
@@ -42,7 +43,7 @@ final class JSONParser {
     json_parser_parse(parser, text.baseAddress?.assumingMemoryBound(to: UInt8.self), text.count)
   }
 
-  /// The text with `e0` put after every integer that 64 bits don't hold, or nil when there is none.
+  /// Returns the text with `e0` after every integer that doesn't fit in 64 bits, or nil if there is none.
   private static func wideningIntegers(_ text: UnsafeRawBufferPointer) -> [UInt8]? {
     var output: [UInt8] = []
     output.reserveCapacity(text.count + 64)
@@ -65,7 +66,7 @@ final class JSONParser {
       while end < text.count, isDigit(text[end]) { end += 1 }
       let token = text[index..<end]
       output.append(contentsOf: token)
-      // A fraction or an exponent follows: that is a double already; copy it whole.
+      // A fraction or an exponent follows, so the number is already a double. It is copied as a whole.
       let isInteger = end == text.count || ![".", "e", "E"].contains(Unicode.Scalar(text[end]))
       if isInteger, end - index > 18 {
         let digits = String(decoding: token, as: UTF8.self)

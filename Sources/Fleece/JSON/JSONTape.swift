@@ -1,4 +1,4 @@
-// A parsed value as a flat tape, in simdjson's layout: what the encoding pass walks.
+// A parsed value as a flat tape in simdjson's layout. The encoding pass reads it.
 //
 //   word  = tag (top byte), payload (56 bits); word 0 is the root, the value starts at word 1
 //   { [     payload: index after the end word (32 bits), count saturated at 0xFFFFFF (24 bits)
@@ -49,7 +49,7 @@ struct JSONTape {
     }
   }
 
-  /// The string (or data) whose word is given.
+  /// Returns the string or data of a word.
   @inline(__always)
   func string(_ word: UInt64) -> UnsafeBufferPointer<UInt8> {
     let header = strings + JSONTape.payload(word)

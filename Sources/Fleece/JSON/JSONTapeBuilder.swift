@@ -1,6 +1,7 @@
-// From a JSONValue to the tape that the encoding pass walks, so that there is one encoder for both.
+// Converts a JSONValue to the tape that the encoding pass reads, so that one encoder serves JSON text and
+// values.
 
-/// Writes values onto a tape of its own. Whoever holds it calls `free()`.
+/// Writes values to its own tape. Its owner calls `free()`.
 struct JSONTapeBuilder {
   private var words = RawStack<UInt64>()
   private var strings = ByteBuffer()
@@ -10,7 +11,7 @@ struct JSONTapeBuilder {
     strings.free()
   }
 
-  /// The tape of a value, valid until the next call.
+  /// Builds the tape of a value. The tape is valid until the next call.
   ///
   /// - Throws: `FleeceError.tooDeep`, `.notFinite`, `.tooLarge`.
   mutating func build(_ value: JSONValue) throws(FleeceError) -> JSONTape {

@@ -1,4 +1,4 @@
-// JSON text out: strings, numbers, base64, as canonical JSON has them (docs/fleece.md).
+// Writes strings, numbers and base64 data as in canonical JSON (docs/fleece.md).
 //
 //   string  = '"' with \" \\ \n \r \t, other controls and DEL as \u00xx in lower-case hex, the rest raw
 //   integer = decimal digits; double = shortest that reads back, always with a point or an exponent
@@ -7,9 +7,10 @@
 import CSimdjson
 
 extension ByteBuffer {
-  /// Appends a string with its quotes. Bytes up to `readable` may be read, which lets whole blocks be copied.
+  /// Appends a string with its quotes. Bytes up to `readable` can be read, so that whole blocks can be
+  /// copied.
   ///
-  /// Sixteen bytes at a time are copied and looked at together; only what needs an escape leaves the loop.
+  /// Sixteen bytes are copied and checked at a time. The loop ends at the first byte that needs an escape.
   @inline(__always)
   mutating func appendJSONString(
     _ source: UnsafePointer<UInt8>, _ length: Int, readable: UnsafePointer<UInt8>
@@ -37,7 +38,7 @@ extension ByteBuffer {
     base[count &- 1] = UInt8(ascii: "\"")
   }
 
-  /// The rest of a string, byte by byte where there is something to escape.
+  /// Appends the rest of a string, byte by byte.
   @inline(never)
   mutating func appendJSONStringSlowly(
     _ source: UnsafePointer<UInt8>, _ end: UnsafePointer<UInt8>, written: UnsafeMutablePointer<UInt8>
@@ -45,7 +46,7 @@ extension ByteBuffer {
     count = written - base
     var from = source
     while from < end {
-      // Room for the largest escape for each byte of a run, so that the inner loop needs no checks.
+      // Reserve the largest escape for each byte of a run, so that the inner loop needs no checks.
       let run = min(end - from, 64)
       reserve(run * 6 + 1)
       var target = base + count
@@ -109,7 +110,7 @@ extension ByteBuffer {
     count &+= digits
   }
 
-  /// Appends a finite double: the shortest digits that read back, never without a point or an exponent.
+  /// Appends a finite double with the shortest digits that read back, always with a point or an exponent.
   @inline(__always)
   mutating func appendDouble(_ value: Double) {
     reserve(32)

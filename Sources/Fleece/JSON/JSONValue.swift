@@ -1,32 +1,33 @@
-// The value that users build documents from.
+// The value from which users build documents.
 
-/// A JSON value in memory, plus binary data.
+/// A JSON value in memory. It can also hold binary data.
 ///
-/// Members of an object are unordered: a body doesn't keep an order either. Values are equal when their bodies
-/// are: integers and doubles are different values (`1` is not `1.0`), and strings are compared by their bytes.
+/// The members of an object have no order, as in a body. Values are equal if their bodies are equal: integers
+/// and doubles are different values (`1` is not `1.0`), and strings are compared by their bytes.
 public enum JSONValue: Sendable {
   /// JSON null.
   case null
   /// True or false.
   case bool(Bool)
-  /// An integer that 64 signed bits hold.
+  /// An integer in the range of `Int64`.
   case int(Int64)
-  /// An integer above `Int64.max`; smaller ones are encoded, and read back, as `int`.
+  /// An integer above `Int64.max`. Smaller ones are encoded as `int` and read back as `int`.
   case uint(UInt64)
-  /// A finite double; NaN and infinities are refused when encoded.
+  /// A finite double. NaN and infinities can't be encoded.
   case double(Double)
   /// Text.
   case string(String)
-  /// Binary data; in JSON text a base64 string.
+  /// Binary data. In JSON text it is a base64 string.
   case data([UInt8])
-  /// Values in order.
+  /// An array.
   case array([JSONValue])
-  /// Values by name.
+  /// An object.
   case object(JSONObject)
 }
 
 extension JSONValue: Hashable {
-  /// Whether both have the same canonical form; `0.0` and `-0.0` differ.
+  /// Returns whether both are the same value. `0.0` and `-0.0` differ. An `int` equals a `uint` of the same
+  /// number.
   public static func == (left: JSONValue, right: JSONValue) -> Bool {
     switch (left, right) {
     case (.null, .null): true
@@ -43,7 +44,7 @@ extension JSONValue: Hashable {
     }
   }
 
-  /// Hashes what `==` compares.
+  /// Hashes the parts of the value that `==` compares.
   public func hash(into hasher: inout Hasher) {
     switch self {
     case .null: hasher.combine(0)
@@ -64,26 +65,26 @@ extension JSONValue: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, Expre
   ExpressibleByFloatLiteral, ExpressibleByStringInterpolation, ExpressibleByArrayLiteral,
   ExpressibleByDictionaryLiteral
 {
-  /// `nil` is null.
+  /// Creates null.
   public init(nilLiteral: ()) { self = .null }
-  /// `true` and `false`.
+  /// Creates a boolean.
   public init(booleanLiteral value: Bool) { self = .bool(value) }
-  /// An integer.
+  /// Creates an integer.
   public init(integerLiteral value: Int64) { self = .int(value) }
-  /// A double.
+  /// Creates a double.
   public init(floatLiteral value: Double) { self = .double(value) }
-  /// A string.
+  /// Creates a string.
   public init(stringLiteral value: String) { self = .string(value) }
-  /// An array.
+  /// Creates an array.
   public init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
-  /// An object; of members with one name the last wins.
+  /// Creates an object. If several members have the same name, the last one wins.
   public init(dictionaryLiteral elements: (String, JSONValue)...) {
     var members = JSONObject()
     for (name, value) in elements { members[name] = value }
     self = .object(members)
   }
 
-  /// An integer of any sign that 64 bits hold: `int` when it fits, else `uint`.
+  /// Creates an integer: `int` if it fits, otherwise `uint`. Bits beyond 64 are lost.
   public init(_ value: some BinaryInteger) {
     if let int = Int64(exactly: value) {
       self = .int(int)
@@ -92,21 +93,21 @@ extension JSONValue: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, Expre
     }
   }
 
-  /// A double.
+  /// Creates a double.
   public init(_ value: Double) { self = .double(value) }
-  /// A string.
+  /// Creates a string.
   public init(_ value: String) { self = .string(value) }
-  /// A boolean.
+  /// Creates a boolean.
   public init(_ value: Bool) { self = .bool(value) }
-  /// An object.
+  /// Creates an object.
   public init(_ members: [String: JSONValue]) { self = .object(JSONObject(members)) }
 }
 
 extension JSONValue {
-  /// Whether this is null, which is also what a missing member or item reads as.
+  /// Whether the value is null. A missing member or item also reads as null.
   public var isNull: Bool { self == .null }
 
-  /// The boolean, or nil for another kind of value.
+  /// The boolean, or nil for other kinds of value.
   public var bool: Bool? { if case .bool(let value) = self { value } else { nil } }
 
   /// The integer, or nil for doubles, other kinds of value and integers above `Int64.max`.
@@ -118,7 +119,7 @@ extension JSONValue {
     }
   }
 
-  /// The integer when it isn't negative, or nil.
+  /// The integer, or nil if it is negative and for other kinds of value.
   public var uint: UInt64? {
     switch self {
     case .int(let value): UInt64(exactly: value)
@@ -127,7 +128,7 @@ extension JSONValue {
     }
   }
 
-  /// The number, an integer converted, or nil for another kind of value.
+  /// The number as a double, or nil for other kinds of value. Integers are converted.
   public var double: Double? {
     switch self {
     case .double(let value): value
@@ -137,19 +138,19 @@ extension JSONValue {
     }
   }
 
-  /// The string, or nil for another kind of value.
+  /// The string, or nil for other kinds of value.
   public var string: String? { if case .string(let value) = self { value } else { nil } }
 
-  /// The binary data, or nil for another kind of value.
+  /// The binary data, or nil for other kinds of value.
   public var data: [UInt8]? { if case .data(let value) = self { value } else { nil } }
 
-  /// The items, or nil for another kind of value.
+  /// The items, or nil for other kinds of value.
   public var array: [JSONValue]? { if case .array(let value) = self { value } else { nil } }
 
-  /// The members, or nil for another kind of value.
+  /// The members, or nil for other kinds of value.
   public var object: JSONObject? { if case .object(let value) = self { value } else { nil } }
 
-  /// The number of items or members; 0 for scalars.
+  /// The number of items or members, or 0 for scalars.
   public var count: Int {
     switch self {
     case .array(let items): items.count
@@ -158,16 +159,16 @@ extension JSONValue {
     }
   }
 
-  /// The member of a name; a missing one reads as null.
+  /// The member with a name. A missing member reads as null.
   ///
-  /// Setting makes anything but an object into one first, so that `value["geo"]["lat"] = 51.5` works on an
-  /// empty value. Setting null stores null: `remove` takes a member out.
+  /// Setting a member replaces any other kind of value by an object first, so that `value["geo"]["lat"] =
+  /// 51.5` works on an empty value. Setting null stores null. Use `remove` to remove a member.
   public subscript(name: String) -> JSONValue {
     get {
       if case .object(let members) = self { members[name] ?? .null } else { .null }
     }
     _modify {
-      // The members leave `self` while they change, so that they are not copied.
+      // The members are moved out of `self` during the change, so that they aren't copied.
       var members = JSONObject()
       if case .object(let existing) = self {
         members = existing
@@ -178,9 +179,10 @@ extension JSONValue {
     }
   }
 
-  /// The item at an index; one out of bounds reads as null.
+  /// The item at an index. An index out of bounds reads as null.
   ///
-  /// Setting at the count appends; setting elsewhere out of bounds, or on anything but an array, does nothing.
+  /// Setting at the index `count` appends an item. Setting at other indexes out of bounds, or on another kind
+  /// of value, does nothing.
   public subscript(index: Int) -> JSONValue {
     get {
       if case .array(let items) = self, items.indices.contains(index) { items[index] } else { .null }
@@ -198,7 +200,7 @@ extension JSONValue {
     }
   }
 
-  /// Takes a member out of an object and returns it, or nil when there is none.
+  /// Removes a member of an object and returns it, or returns nil if there is none.
   @discardableResult
   public mutating func remove(_ name: String) -> JSONValue? {
     guard case .object(var members) = self else { return nil }
@@ -209,18 +211,20 @@ extension JSONValue {
 }
 
 extension JSONValue {
-  /// The value of a JSON text; of members with one name the last wins.
+  /// Parses a JSON text. If several members have the same name, the last one wins.
   ///
-  /// - Throws: `FleeceError.invalidJSON` with the offset of the fault, `.tooDeep`, `.tooLarge`.
+  /// - Throws: `FleeceError.invalidJSON` with the offset of the fault, `.tooDeep`, `.tooLarge`,
+  ///   `.outOfMemory`.
   public init(json: UnsafeRawBufferPointer) throws(FleeceError) {
     let parser = JSONParser()
     self = try JSONValue(parser.parse(json), at: 1, depth: 0)
     withExtendedLifetime(parser) {}
   }
 
-  /// The value of a JSON text; of members with one name the last wins.
+  /// Parses a JSON text. If several members have the same name, the last one wins.
   ///
-  /// - Throws: `FleeceError.invalidJSON` with the offset of the fault, `.tooDeep`, `.tooLarge`.
+  /// - Throws: `FleeceError.invalidJSON` with the offset of the fault, `.tooDeep`, `.tooLarge`,
+  ///   `.outOfMemory`.
   public init(json: String) throws(FleeceError) {
     var result = Result<JSONValue, FleeceError>.success(.null)
     var json = json
@@ -267,7 +271,7 @@ extension JSONValue {
     }
   }
 
-  /// The canonical JSON text of this value: names sorted by their bytes, no spaces.
+  /// Returns the canonical JSON text of this value: names sorted by their bytes, no spaces.
   ///
   /// - Throws: `FleeceError.tooDeep`, `.notFinite`, `.tooLarge`.
   public func canonicalJSON() throws(FleeceError) -> String {

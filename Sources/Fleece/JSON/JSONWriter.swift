@@ -1,5 +1,5 @@
-/// Puts JSON text together piece by piece. Strings, numbers and data are written as canonical JSON has them
-/// (docs/fleece.md), so that a row of a query reads as the document that it came from.
+/// Builds JSON text piece by piece. Strings, numbers and data are written as in canonical JSON
+/// (docs/fleece.md), so that a query row reads like the document that it came from.
 ///
 /// ```swift
 /// var writer = JSONWriter()
@@ -13,34 +13,34 @@
 public struct JSONWriter: ~Copyable {
   private var text: ByteBuffer
 
-  /// A writer of nothing yet, with room for `capacity` bytes.
+  /// Creates an empty writer with room for `capacity` bytes.
   public init(capacity: Int = 256) { text = ByteBuffer(capacity: max(16, capacity)) }
 
   deinit { text.free() }
 
-  /// How many bytes were written.
+  /// The number of bytes written.
   public var count: Int { text.count }
 
-  /// Calls `body` with what was written, which stays until `body` returns.
+  /// Calls `body` with the written bytes. They are valid until `body` returns.
   public func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
     try body(text.bytes)
   }
 
-  /// Appends what was written to `output`.
+  /// Appends the written bytes to `output`.
   public func write(to output: inout [UInt8]) { output.append(contentsOf: text.bytes) }
 
-  /// What was written.
+  /// The written text.
   public var string: String { String(decoding: text.bytes, as: UTF8.self) }
 
-  /// Forgets what was written, and keeps the memory.
+  /// Removes the written bytes and keeps the memory.
   public mutating func removeAll() { text.count = 0 }
 
   // MARK: Pieces
 
-  /// Appends a byte as it is.
+  /// Appends a byte without escaping.
   public mutating func append(byte: UInt8) { text.appendByte(byte) }
 
-  /// Appends JSON text as it is.
+  /// Appends JSON text without changes.
   public mutating func append(json: UnsafeRawBufferPointer) {
     guard let start = json.baseAddress else { return }
     text.append(start.assumingMemoryBound(to: UInt8.self), json.count)
@@ -60,12 +60,12 @@ public struct JSONWriter: ~Copyable {
   /// Appends an integer.
   public mutating func append(_ value: UInt64) { text.appendInteger(value) }
 
-  /// Appends a number. One that isn't finite has no JSON form and is written as `null`.
+  /// Appends a number. A number that isn't finite has no JSON form and is written as `null`.
   public mutating func append(_ value: Double) {
     value.isFinite ? text.appendDouble(value) : appendNull()
   }
 
-  /// Appends a string between quotes, with escapes. Bytes that aren't UTF-8 stay as they are.
+  /// Appends a string between quotes, with escapes. Bytes that aren't UTF-8 are copied.
   public mutating func append(string utf8: UnsafeRawBufferPointer) {
     guard let start = utf8.baseAddress?.assumingMemoryBound(to: UInt8.self) else {
       return text.appendWord(0x2222, count: 2)
@@ -79,21 +79,21 @@ public struct JSONWriter: ~Copyable {
     string.withUTF8 { append(string: UnsafeRawBufferPointer($0)) }
   }
 
-  /// Appends binary data as a string of base64.
+  /// Appends binary data as a base64 string.
   public mutating func append(base64 bytes: UnsafeRawBufferPointer) {
     text.appendBase64String(bytes.bindMemory(to: UInt8.self))
   }
 
-  /// Appends a value of a body, its members in the order of their names' bytes.
+  /// Appends a value of a body. Members are in the byte order of their names.
   ///
-  /// - Throws: as `Value.writeJSON`.
+  /// - Throws: the errors of `Value.writeJSON`.
   public mutating func append(_ value: UnsafeValue, sharedKeys: SharedKeys) throws(FleeceError) {
     try value.writeJSON(sharedKeys: sharedKeys, into: &text)
   }
 }
 
 extension String {
-  /// The string as JSON text, between quotes and with escapes.
+  /// The string as JSON text: in quotes and with escapes.
   public var jsonText: String {
     var writer = JSONWriter(capacity: utf8.count + 32)
     writer.append(string: self)

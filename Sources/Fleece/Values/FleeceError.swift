@@ -1,29 +1,29 @@
-// Everything that can go wrong with a body or a JSON text.
+// The errors of bodies and JSON texts.
 
-/// Why JSON, Fleece or a shared key table was refused.
+/// The error for JSON, Fleece, a property path or a shared key table that is refused.
 public enum FleeceError: Error, Equatable, Sendable {
-  /// The text is not JSON; `offset` is the byte at which it stops being so, when that is known.
+  /// The text isn't JSON. `offset` is the byte at which the fault begins, if it is known.
   case invalidJSON(reason: String, offset: Int?)
-  /// The bytes are not valid Fleece; `offset` is that of the value or slot at fault.
+  /// The bytes aren't valid Fleece. `offset` is that of the damaged value or slot.
   case invalidFleece(reason: String, offset: Int)
   /// Arrays and objects are nested deeper than `limit`.
   case tooDeep(limit: Int)
-  /// NaN or an infinity, which JSON can't express.
+  /// The value is NaN or infinite. JSON has no such numbers.
   case notFinite
-  /// A body, text or JSON output larger than the format or the given bound holds.
+  /// A body, a text or JSON output is larger than `limit`, in bytes.
   case tooLarge(limit: Int)
-  /// A body uses a shared key number that the table (of `count` names) doesn't have.
+  /// A body uses a shared key number that isn't in the table of `count` names.
   case unknownSharedKey(number: Int, count: Int)
-  /// The names can't be a shared key table.
+  /// The names can't form a shared key table.
   case invalidSharedKeys(reason: String)
-  /// A property path could not be read; `offset` counts UTF-8 bytes.
+  /// A property path can't be parsed. `offset` counts UTF-8 bytes.
   case invalidPath(path: String, reason: String, offset: Int)
-  /// No memory could be had for the JSON parser.
+  /// The JSON parser can't allocate memory.
   case outOfMemory
 }
 
 extension FleeceError: CustomStringConvertible {
-  /// One line for a person.
+  /// A description in one line.
   public var description: String {
     switch self {
     case .invalidJSON(let reason, let offset?): "invalid JSON at byte \(offset): \(reason)"

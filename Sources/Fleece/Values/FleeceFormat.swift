@@ -16,15 +16,15 @@
 
 /// Limits of the format and of this implementation.
 public enum FleeceLimits {
-  /// Arrays and objects may be nested this deep; one level more is an error everywhere.
+  /// The maximum nesting depth of arrays and objects. One more level is an error everywhere.
   public static let depth = 200
-  /// Names in a shared key table.
+  /// The maximum number of names in a shared key table.
   @inlinable public static var sharedKeys: Int { 2048 }
-  /// Bytes in a shared key's name.
+  /// The maximum length of a shared key in bytes.
   public static let sharedKeyLength = 16
-  /// Bytes of one JSON text or of the strings of one value: 1 GiB.
+  /// The maximum size in bytes of one JSON text, or of the strings of one value: 1 GiB.
   public static let text = 1 << 30
-  /// Bytes of one encoded body, bounded by the reach of a wide pointer: 2 GiB - 2.
+  /// The maximum size in bytes of one encoded body: 2 GiB - 2. The reach of a wide pointer limits it.
   public static let body = (1 << 31) - 2
 }
 
@@ -40,7 +40,7 @@ enum Tag {
   @inlinable static var dict: UInt8 { 7 }
 }
 
-/// Values of two bytes, as they stand in a slot.
+/// Values of two bytes, as stored in a slot.
 enum Inline {
   static let null: UInt32 = 0x3000
   static let `false`: UInt32 = 0x3400
@@ -51,7 +51,8 @@ enum Inline {
   static let emptyDict: UInt32 = 0x7000
 }
 
-/// The largest count that fits a collection's header; from it on a varint holds the rest.
+/// The largest count that a collection's header can hold. From this count on, a varint holds the rest.
 @inlinable var longCount: Int { 2047 }
-/// The farthest a narrow pointer reaches, in units of 2 bytes: 32,766 bytes, valid in both variants.
+/// The reach of a narrow pointer in units of 2 bytes: 32,766 bytes. Both variants of the format read it
+/// alike.
 let narrowReach: UInt32 = 16383

@@ -1,11 +1,11 @@
-// Property names and paths, resolved once and then looked up without making a string.
+// Property names, resolved once and then looked up without creating a string.
 
 /// A property name resolved against a shared key table.
 ///
-/// It holds for bodies whose names are numbered by that table; resolve again when the table has grown and the key
-/// has no number yet, as bodies encoded later may refer to the name by one.
+/// A key is valid for bodies that use this table. If the table has grown and the key has no number, resolve
+/// it again: later bodies may use a number for the name.
 public struct Key: Sendable, Hashable {
-  /// The shared key's number, or -1 when the table lacks the name.
+  /// The number of the shared key, or -1 if the table doesn't have the name.
   let number: Int
   /// The name's bytes.
   let utf8: [UInt8]

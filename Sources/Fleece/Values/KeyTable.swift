@@ -1,13 +1,14 @@
 // The table behind shared keys: names by number, and open addressing from name to number.
 //
-// A name is at most 16 bytes, so it is kept, hashed and compared as two words; no String is made to look
-// one up. Plain memory behind pointers: the encoder goes through it for every property.
+// A name has at most 16 bytes. It is stored, hashed and compared as two words, so a lookup creates no String.
+// The table is raw memory behind pointers, because the encoder uses it for every property.
 
-/// Names and their numbers in raw memory. Copies share the memory; exactly one holder frees it.
+/// Names and their numbers in raw memory. Copies share the memory. Exactly one owner frees it.
 struct KeyTable {
   private(set) var names: UnsafeMutablePointer<ShortName>
   private(set) var lengths: UnsafeMutablePointer<UInt8>
-  /// Number + 1, or 0 when empty; four times the capacity, so that most searches end at once.
+  /// The number + 1, or 0 for a free slot. There are four slots per name of capacity, so most searches end at
+  /// once.
   private var slots: UnsafeMutablePointer<UInt16>
   private var shift: UInt64
   private(set) var capacity: Int
@@ -24,7 +25,7 @@ struct KeyTable {
     shift = UInt64(64 - (size * 4).trailingZeroBitCount)
   }
 
-  /// A copy with memory of its own, of the first `kept` names, with room for `capacity`.
+  /// Copies the first `kept` names into new memory with room for `capacity` names.
   init(copying other: KeyTable, first kept: Int, capacity: Int) {
     self.init(capacity: max(capacity, kept))
     for number in 0..<kept {
@@ -38,7 +39,7 @@ struct KeyTable {
     slots.deallocate()
   }
 
-  /// The number of a name, or -1.
+  /// Returns the number of a name, or -1.
   @inline(__always)
   func find(_ name: ShortName, length: Int) -> Int {
     let mask = capacity &* 4 &- 1
@@ -53,7 +54,8 @@ struct KeyTable {
     }
   }
 
-  /// Adds a name that is not in the table, which must have room (`count < capacity`); returns its number.
+  /// Adds a name that isn't in the table and returns its number. The table must have room (`count <
+  /// capacity`).
   mutating func add(_ name: ShortName, length: Int) -> Int {
     precondition(count < capacity)
     let mask = capacity * 4 - 1
@@ -72,7 +74,7 @@ struct KeyTable {
     }
   }
 
-  /// Whether a name may become a shared key: at most 16 bytes of `A-Z a-z 0-9 _ -`.
+  /// Returns whether a name can be a shared key: at most 16 bytes of `A-Z a-z 0-9 _ -`.
   static func isEligible(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
     guard bytes.count <= FleeceLimits.sharedKeyLength else { return false }
     for byte in bytes {

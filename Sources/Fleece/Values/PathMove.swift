@@ -1,21 +1,23 @@
-// Paths as plain memory, for whoever evaluates many of them over many bodies: nothing is retained on the way.
+// Paths as plain memory, for the evaluation of many paths over many bodies without retain calls.
 
-/// One step of a path whose name is resolved to its number. The names' memory is the owner's.
+/// One step of a path, with its name resolved to a number. The caller owns the memory of the name.
 public struct PathMove: BitwiseCopyable {
-  /// A shared key's number, -1 when the table lacks the name; or an item's index, negative from the end.
+  /// The number of a shared key, -1 if the table doesn't have the name, or the index of an item. A negative
+  /// index counts from the end.
   @usableFromInline let number: Int
-  /// The name's first byte, nil for an index.
+  /// The first byte of the name, or nil for an index.
   @usableFromInline let name: UnsafePointer<UInt8>?
   @usableFromInline let nameLength: Int
 
-  /// A step to the item at an index; a negative one counts from the end.
+  /// Creates a step to the item at an index. A negative index counts from the end.
   public init(index: Int) {
     number = index
     name = nil
     nameLength = 0
   }
 
-  /// A step to the member of a name. The bytes have to live as long as the step; an empty name has an address too.
+  /// Creates a step to the member with a name. The bytes must live as long as the step. An empty name also
+  /// needs an address.
   public init(name: UnsafePointer<UInt8>, count: Int, in sharedKeys: SharedKeys) {
     let bytes = UnsafeBufferPointer(start: name, count: count)
     number =
@@ -25,17 +27,17 @@ public struct PathMove: BitwiseCopyable {
     nameLength = count
   }
 
-  /// The index of an item, nil for a name.
+  /// The index of an item, or nil for a name.
   @inlinable public var index: Int? { name == nil ? number : nil }
 
-  /// The name's bytes; empty for an index.
+  /// The bytes of the name. Empty for an index.
   @inlinable public var nameBytes: UnsafeRawBufferPointer {
     UnsafeRawBufferPointer(start: name, count: nameLength)
   }
 }
 
 extension UnsafeValue {
-  /// The value that steps lead to, or nil when one finds nothing. Allocates nothing.
+  /// Returns the value at the end of the steps, or nil if a step finds nothing. Allocates nothing.
   @inlinable
   public func value(at moves: UnsafeBufferPointer<PathMove>) -> UnsafeValue? {
     var value = self
@@ -46,7 +48,7 @@ extension UnsafeValue {
     return value
   }
 
-  /// The value that one step leads to, or nil when it finds nothing.
+  /// Returns the value of one step, or nil if it finds nothing.
   @inlinable @inline(__always)
   public func value(at move: PathMove) -> UnsafeValue? {
     guard move.name != nil else {
@@ -59,8 +61,9 @@ extension UnsafeValue {
     return member(name: move.nameBytes)
   }
 
-  /// The same in a body whose encoder needed so many shared keys (`BodyEncoder.sharedKeyCount`): names whose numbers are
-  /// below stand as numbers only, and aren't looked for as strings.
+  /// Like `value(at:)`, for a body whose encoder needed `sharedKeyCount` shared keys
+  /// (`BodyEncoder.sharedKeyCount`). Names with lower numbers are stored only as numbers in this body, so
+  /// they aren't searched as strings.
   @inlinable @inline(__always)
   public func value(at move: PathMove, sharedKeyCount: Int) -> UnsafeValue? {
     if move.name != nil, move.number >= 0, move.number < sharedKeyCount {
@@ -69,7 +72,7 @@ extension UnsafeValue {
     return value(at: move)
   }
 
-  /// The entry of a name that stands as a string.
+  /// Returns the entry of a name that is stored as a string.
   @usableFromInline @inline(never)
   func member(name: UnsafeRawBufferPointer) -> UnsafeValue? {
     guard let slots = slots(Tag.dict), slots.count > 0 else { return nil }

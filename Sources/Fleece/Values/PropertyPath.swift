@@ -7,29 +7,29 @@
 
 /// A path such as `geo.lat` or `reviews[0].author`, resolved once and evaluated in place.
 ///
-/// As with `Key`, resolve it again when the shared key table has grown.
+/// Resolve it again when the shared key table has grown, as for `Key`.
 public struct PropertyPath: Sendable, Hashable {
   /// One step into a value.
   public enum Step: Sendable, Hashable {
-    /// Into the member of a name.
+    /// A step to the member with a name.
     case key(Key)
-    /// Into the item at an index; a negative one counts from the end.
+    /// A step to the item at an index. A negative index counts from the end.
     case index(Int)
   }
 
   /// The steps, outermost first.
   public let steps: [Step]
 
-  /// What evaluation goes by: the steps without their names, so that nothing is retained on the way.
+  /// The steps without their names, so that evaluation retains nothing.
   fileprivate struct Move: BitwiseCopyable, Hashable {
-    /// A shared key's number, or an index.
+    /// The number of a shared key, or an index.
     var number: Int
     var isIndex: Bool
   }
 
   fileprivate let moves: [Move]
 
-  /// A path of given steps.
+  /// Creates a path from steps.
   public init(steps: [Step]) {
     self.steps = steps
     moves = steps.map {
@@ -40,7 +40,7 @@ public struct PropertyPath: Sendable, Hashable {
     }
   }
 
-  /// Reads a path and resolves its names.
+  /// Parses a path and resolves its names.
   ///
   /// - Throws: `FleeceError.invalidPath`.
   public init(_ path: String, in sharedKeys: SharedKeys) throws(FleeceError) {
@@ -83,7 +83,7 @@ public struct PropertyPath: Sendable, Hashable {
 }
 
 extension UnsafeValue {
-  /// The value a path leads to, or nil when a step finds nothing. Allocates nothing.
+  /// The value at the end of a path, or nil if a step finds nothing. Allocates nothing.
   public subscript(path: PropertyPath) -> UnsafeValue? {
     var value = self
     for position in path.moves.indices {

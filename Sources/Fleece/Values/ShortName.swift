@@ -1,23 +1,23 @@
-// Up to sixteen bytes in two registers, which is how short strings are hashed and compared here.
+// Strings of up to 16 bytes in two registers, for fast hashing and comparison.
 
-/// A string of at most 16 bytes, zero-padded, in memory order.
+/// A string of at most 16 bytes in memory order, padded with zeros.
 struct ShortName: BitwiseCopyable {
   var low: UInt64
   var high: UInt64
 
-  /// Loads `length` (0...16) bytes; 16 bytes must be readable.
+  /// Loads `length` bytes (0...16). 16 bytes must be readable.
   @inline(__always)
   init(overreading bytes: UnsafePointer<UInt8>, length: Int) {
     let raw = UnsafeRawPointer(bytes)
     let bits = UInt64(truncatingIfNeeded: length &* 8)
-    // Shifts of 64 and more give 0, so full words get a mask of ones.
+    // A shift by 64 or more gives 0, so full words get a mask of ones.
     let lowMask = ((1 as UInt64) << bits) &- 1
     let highMask = ((1 as UInt64) << (max(bits, 64) &- 64)) &- 1
     low = raw.loadUnaligned(as: UInt64.self) & lowMask
     high = raw.loadUnaligned(fromByteOffset: 8, as: UInt64.self) & highMask
   }
 
-  /// Loads a string of at most 16 bytes and reads nothing after it.
+  /// Loads a string of at most 16 bytes. Doesn't read past its end.
   init(exactly bytes: UnsafeBufferPointer<UInt8>) {
     low = 0
     high = 0

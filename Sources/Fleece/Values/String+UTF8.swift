@@ -3,10 +3,11 @@
 #endif
 
 extension String {
-  /// The text whose UTF-8 bytes these are; nil when they are none.
+  /// Creates a string from UTF-8 bytes. The result is nil if the bytes aren't UTF-8.
   ///
-  /// `String(validating:as:)` says the same, in some 900 instructions for a word: it isn't specialized. Decoding is, and repairs
-  /// what is no UTF-8, which then shows in the bytes.
+  /// `String(validating:as:)` does the same, but isn't specialized and takes some 900 instructions for a
+  /// word. `String(decoding:as:)` is specialized. It repairs invalid bytes, so the result then differs from
+  /// the input.
   init?(utf8 bytes: UnsafeRawBufferPointer) {
     var text = String(decoding: bytes, as: UTF8.self)
     let isSame = text.withUTF8 { decoded in

@@ -1,17 +1,18 @@
-// Arrays and dictionaries in place: slots, items, entries, and lookups by resolved keys.
+// Arrays and dictionaries in place: slots, items, entries, and lookups with resolved keys.
 
 extension UnsafeValue {
-  /// Pointers that lead to pointers are followed this often; encoders write one such step at most.
+  /// The maximum number of pointers that are followed after a pointer. Encoders write at most one.
   @inlinable static var longestChain: Int { 8 }
 
-  /// The value of a slot that lies within its data, or nil when its pointer leads outside.
+  /// Creates the value of a slot within the data, or nil if its pointer leads outside.
   @inlinable @inline(__always)
   init?(slot: UnsafePointer<UInt8>, isWide: Bool, start: UnsafePointer<UInt8>) {
     if slot[0] & 0x80 == 0 {
       self.init(position: slot, start: start, limit: slot + (isWide ? 4 : 2))
       return
     }
-    // Without external data, what newer encoders mark "extern" is an older encoder's longer distance.
+    // Documents have no external data. The "extern" bit of newer encoders is therefore part of an older
+    // encoder's distance.
     let raw = UnsafeRawPointer(slot)
     let units =
       isWide
@@ -27,7 +28,7 @@ extension UnsafeValue {
     self = value
   }
 
-  /// Follows a pointer that another pointer led to: always a wide one.
+  /// Follows a pointer that another pointer led to. Such a pointer is always wide.
   @usableFromInline @inline(never)
   static func follow(
     _ pointer: UnsafePointer<UInt8>, limit: UnsafePointer<UInt8>, start: UnsafePointer<UInt8>
@@ -46,7 +47,8 @@ extension UnsafeValue {
     return nil
   }
 
-  /// The slots of an array (one for each item) or a dict (two for each entry), or nil when they don't fit.
+  /// Returns the slots of an array (one per item) or a dict (two per entry), or nil if they don't fit in the
+  /// data.
   @inlinable @inline(__always)
   func slots(_ tag: UInt8) -> Slots? {
     let header = position[0]
@@ -67,7 +69,7 @@ extension UnsafeValue {
   @usableFromInline
   struct Slots: BitwiseCopyable {
     @usableFromInline let first: UnsafePointer<UInt8>
-    /// Items of an array, entries of a dict.
+    /// The number of items of an array or of entries of a dict.
     @usableFromInline let count: Int
     @usableFromInline let isWide: Bool
     @usableFromInline let start: UnsafePointer<UInt8>
@@ -83,14 +85,15 @@ extension UnsafeValue {
     @inlinable @inline(__always)
     var width: Int { isWide ? 4 : 2 }
 
-    /// The value of the slot at an index, counted in slots.
+    /// The value of the slot at an index. The index counts slots.
     @inlinable @inline(__always)
     func value(_ index: Int) -> UnsafeValue? {
       UnsafeValue(slot: first + index &* width, isWide: isWide, start: start)
     }
   }
 
-  /// The number of items of an array or of entries of a dictionary; 0 for anything else, or damaged.
+  /// The number of items of an array or of entries of a dictionary. 0 for other kinds of value and damaged
+  /// values.
   @inlinable
   public var count: Int {
     switch tag {
@@ -100,25 +103,26 @@ extension UnsafeValue {
     }
   }
 
-  /// An item of an array; nil out of bounds, when damaged, and for other kinds of value.
+  /// The item at an index of an array. Nil if it is out of bounds or damaged, and for other kinds of value.
   @inlinable
   public subscript(index: Int) -> UnsafeValue? {
     guard let slots = slots(Tag.array), index >= 0, index < slots.count else { return nil }
     return slots.value(index)
   }
 
-  /// The entry of a resolved key; nil when there is none (or `undefined`), and for other kinds of value.
+  /// The entry of a resolved key. Nil if it is missing or `undefined`, and for other kinds of value.
   public subscript(key: Key) -> UnsafeValue? {
     guard let slots = slots(Tag.dict), slots.count > 0 else { return nil }
     if key.number >= 0 {
       if let entry = slots.find(number: key.number) { return slots.member(entry) }
-      // Where not all names are shared, a name may stand as a string although the table has it.
+      // If not all names are shared, a name can be stored as a string although the table has it.
       guard slots.endsInStringKey else { return nil }
     }
     return key.utf8.withUnsafeBytes { slots.find(name: $0) }.flatMap { slots.member($0) }
   }
 
-  /// The entry of a shared key's number, for dictionaries in which no name stands as a string.
+  /// Returns the entry of a shared key's number. `mayBeString` tells whether the name can still be stored as
+  /// a string.
   @inlinable @inline(__always)
   func member(number: Int) -> (value: UnsafeValue?, mayBeString: Bool) {
     guard let slots = slots(Tag.dict), slots.count > 0 else { return (nil, false) }
@@ -126,7 +130,7 @@ extension UnsafeValue {
     return (nil, slots.endsInStringKey)
   }
 
-  /// The entry of a name; resolve a `Key` once instead where the same name is looked up again.
+  /// Returns the entry of a name. To look up a name repeatedly, resolve a `Key` once instead.
   public func value(of name: String, sharedKeys: SharedKeys) -> UnsafeValue? {
     self[Key(name, in: sharedKeys)]
   }
@@ -138,10 +142,10 @@ extension UnsafeValue.Slots {
     Int(UInt16(bigEndian: UnsafeRawPointer(slot).loadUnaligned(as: UInt16.self)))
   }
 
-  /// The key slot of a shared key. Needs at least one entry.
+  /// Finds the key slot of a shared key. There must be at least one entry.
   ///
-  /// Small integers have smaller first bytes than strings and pointers, so the slots' first two bytes, as
-  /// unsigned numbers, are in order as far as the integers go: no key needs decoding.
+  /// The first bytes of small integers are lower than those of strings and pointers. The first two bytes of
+  /// the slots, as unsigned numbers, are therefore ordered for all integers, and no key needs decoding.
   @inlinable @inline(__always)
   func find(number: Int) -> UnsafePointer<UInt8>? {
     let stride = isWide ? 8 : 4
@@ -156,7 +160,7 @@ extension UnsafeValue.Slots {
     return UnsafeValue.Slots.load(base) == number ? base : nil
   }
 
-  /// The value of an entry, by its key slot.
+  /// Returns the value of an entry from its key slot.
   @inlinable @inline(__always)
   func member(_ key: UnsafePointer<UInt8>) -> UnsafeValue? {
     let value = UnsafeValue(slot: key + width, isWide: isWide, start: start)
@@ -168,7 +172,7 @@ extension UnsafeValue.Slots {
     UnsafeValue.Slots.load(first + (count &- 1) &* (isWide ? 8 : 4)) >= FleeceLimits.sharedKeys
   }
 
-  /// The key slot of a name that stands as a string.
+  /// Finds the key slot of a name that is stored as a string.
   @inline(never)
   func find(name: UnsafeRawBufferPointer) -> UnsafePointer<UInt8>? {
     var low = 0
@@ -176,7 +180,7 @@ extension UnsafeValue.Slots {
     while low < high {
       let middle = (low + high) / 2
       guard let key = value(middle * 2) else { return nil }
-      // Integers come before strings.
+      // Integers are before strings.
       var order = 1
       if let string = key.utf8 {
         order = compareBytes(name, string)
@@ -191,20 +195,20 @@ extension UnsafeValue.Slots {
 }
 
 extension UnsafeValue {
-  /// The items of an array, in order; empty for other kinds of value. A damaged item reads as null.
+  /// The items of an array, in order. Empty for other kinds of value. A damaged item reads as null.
   @inlinable
   public var items: Items {
     Items(slots: slots(Tag.array) ?? Slots(first: position, count: 0, isWide: false, start: start))
   }
 
-  /// The entries of a dictionary in its own order: shared keys by number, then names by their bytes. Empty for
-  /// other kinds of value; `undefined` and damaged entries are left out.
+  /// The entries of a dictionary in stored order: shared keys by number, then names by their bytes. Empty for
+  /// other kinds of value. `undefined` and damaged entries are left out.
   @inlinable
   public var entries: Entries {
     Entries(slots: slots(Tag.dict) ?? Slots(first: position, count: 0, isWide: false, start: start))
   }
 
-  /// What damaged items read as.
+  /// The value of damaged items.
   @usableFromInline nonisolated(unsafe) static let null: UnsafePointer<UInt8> = {
     let bytes = UnsafeMutablePointer<UInt8>.allocate(capacity: 2)
     bytes[0] = 0x30
@@ -220,7 +224,7 @@ extension UnsafeValue {
     @inlinable
     init(slots: Slots) { self.slots = slots }
 
-    /// The next item.
+    /// Returns the next item, or nil after the last one.
     @inlinable
     public mutating func next() -> UnsafeValue? {
       guard index < slots.count else { return nil }
@@ -232,7 +236,7 @@ extension UnsafeValue {
 
   /// An entry of a dictionary.
   public struct Entry {
-    /// The key: a small integer (a shared key's number) or a string.
+    /// The key: a small integer (the number of a shared key) or a string.
     public let key: UnsafeValue
     /// The value.
     public let value: UnsafeValue
@@ -243,12 +247,13 @@ extension UnsafeValue {
       self.value = value
     }
 
-    /// The name, or nil when the key's number is not in the table or the key is neither number nor UTF-8.
+    /// Returns the name. Nil if the table doesn't have the key's number, or if the key is neither a number
+    /// nor UTF-8.
     public func name(in sharedKeys: SharedKeys) -> String? {
       utf8(in: sharedKeys).flatMap { String(utf8: $0) }
     }
 
-    /// The name's bytes, valid while the body and the table live.
+    /// Returns the bytes of the name. They are valid as long as the body and the table live.
     public func utf8(in sharedKeys: SharedKeys) -> UnsafeRawBufferPointer? {
       if let number = key.int { return sharedKeys.utf8(of: Int(number)) }
       return key.utf8
@@ -263,7 +268,7 @@ extension UnsafeValue {
     @inlinable
     init(slots: Slots) { self.slots = slots }
 
-    /// The next entry.
+    /// Returns the next entry, or nil after the last one.
     @inlinable
     public mutating func next() -> Entry? {
       while index < slots.count {

@@ -1,15 +1,15 @@
-// From a body back to JSON text and to values in memory.
+// Converts a body to JSON text and to values in memory.
 //
-// Shared values let small data stand for large output, so the work is bounded: at most four values for each two
-// bytes of data, and at most 64 bytes of text for each byte, which no honest body reaches.
+// Shared values let small data stand for large output. The work is therefore limited to four values per two
+// bytes of data and 64 bytes of text per byte of data. No regular body reaches these limits.
 
 extension UnsafeValue {
-  /// Appends this value's JSON text.
+  /// Appends the JSON text of this value.
   ///
-  /// Canonical: names sorted by their bytes at every level. Otherwise members come in the body's own order, which
-  /// is quicker. Spaces are never written. Data become base64 strings.
-  /// - Throws: `FleeceError.invalidFleece` where the body is damaged, `.unknownSharedKey`, `.notFinite`, `.tooDeep`,
-  ///   `.tooLarge`; nothing is appended then.
+  /// In canonical JSON, names are sorted by their bytes at every level. Otherwise members have the order of
+  /// the body, which is faster. Spaces are never written. Binary data become base64 strings.
+  /// - Throws: `FleeceError.invalidFleece` if the body is damaged, `.unknownSharedKey`, `.notFinite`,
+  ///   `.tooDeep`, `.tooLarge`. After an error, nothing is appended.
   public func writeJSON(
     sharedKeys: SharedKeys, canonical: Bool = true, into output: inout [UInt8]
   ) throws(FleeceError) {
@@ -19,7 +19,7 @@ extension UnsafeValue {
     output.append(contentsOf: writer.text.bytes)
   }
 
-  /// The same into a writer's text.
+  /// Appends the canonical JSON text to a writer's buffer.
   func writeJSON(sharedKeys: SharedKeys, into text: inout ByteBuffer) throws(FleeceError) {
     var writer = ValueWriter(self, sharedKeys: sharedKeys, canonical: true)
     defer { writer.free() }
@@ -28,9 +28,9 @@ extension UnsafeValue {
     text.append(bytes.baseAddress.unsafelyUnwrapped.assumingMemoryBound(to: UInt8.self), bytes.count)
   }
 
-  /// This value's JSON text.
+  /// Returns the JSON text of this value.
   ///
-  /// - Throws: as `writeJSON`.
+  /// - Throws: the errors of `writeJSON`.
   public func json(sharedKeys: SharedKeys, canonical: Bool = true) throws(FleeceError) -> String {
     var writer = ValueWriter(self, sharedKeys: sharedKeys, canonical: canonical)
     defer { writer.free() }
@@ -38,9 +38,9 @@ extension UnsafeValue {
     return String(decoding: writer.text.bytes, as: UTF8.self)
   }
 
-  /// This value in memory.
+  /// Returns a copy of this value in memory.
   ///
-  /// - Throws: as `writeJSON`.
+  /// - Throws: the errors of `writeJSON`.
   public func jsonValue(sharedKeys: SharedKeys) throws(FleeceError) -> JSONValue {
     var budget = Budget(self)
     return try jsonValue(sharedKeys, &budget, depth: 0)
@@ -97,14 +97,14 @@ extension UnsafeValue {
           throw damaged("the name of entry \(index) is not UTF-8")
         }
         let member = try value.jsonValue(sharedKeys, &budget, depth: depth + 1)
-        // A shared key comes first and is found first: a string of the same name is never seen.
+        // A shared key is first and is found first. A string with the same name is never seen.
         if members[name] == nil { members[name] = member }
       }
       return .object(members)
     }
   }
 
-  /// An entry of this dictionary: its name and its value.
+  /// Returns the name and the value of an entry of this dictionary.
   @inline(__always)
   func entry(
     _ slots: Slots, _ index: Int, _ sharedKeys: SharedKeys
@@ -122,7 +122,7 @@ extension UnsafeValue {
     return (name, value)
   }
 
-  /// What may still be made out of a value's data.
+  /// The remaining output budget of a value's data.
   fileprivate struct Budget {
     private let limit: Int
     private var values: Int
@@ -144,7 +144,7 @@ extension UnsafeValue {
   }
 }
 
-/// Writes values as JSON text into memory of its own. Whoever makes one calls `free()`.
+/// Writes values as JSON text into its own memory. Its owner calls `free()`.
 private struct ValueWriter {
   private struct Member: BitwiseCopyable {
     var name: UnsafeRawBufferPointer
@@ -214,7 +214,7 @@ private struct ValueWriter {
     }
   }
 
-  /// Appends a string; bytes up to `readable` belong to the data.
+  /// Appends a string. Bytes up to `readable` belong to the data.
   @inline(__always)
   private mutating func append(
     _ utf8: UnsafeRawBufferPointer, readable: UnsafePointer<UInt8>
@@ -224,7 +224,7 @@ private struct ValueWriter {
     text.appendJSONString(bytes.baseAddress.unsafelyUnwrapped, bytes.count, readable: readable)
   }
 
-  /// Ends a collection in place of the last comma.
+  /// Closes a collection. The closing byte replaces the last comma.
   @inline(__always)
   private mutating func close(isEmpty: Bool, _ byte: UInt8) {
     if isEmpty { return text.appendByte(byte) }
@@ -248,7 +248,7 @@ private struct ValueWriter {
     for index in first..<(first + count) {
       let member = members.base[index]
       let start = member.name.assumingStart
-      // Names of the shared key table stand in 16 bytes of their own; the others within the data.
+      // Names of the shared key table are stored in 16 bytes each. Other names are in the data.
       try append(member.name, readable: member.isShared ? start + 16 : value.limit)
       text.appendByte(UInt8(ascii: ":"))
       try write(member.value, depth: depth + 1)
@@ -258,7 +258,7 @@ private struct ValueWriter {
     close(isEmpty: count == 0, UInt8(ascii: "}"))
   }
 
-  /// Sorts members by their names and keeps the first of each, which is the shared key; returns how many are left.
+  /// Sorts members by name and keeps the first of each name, the shared key. Returns the number that is left.
   private mutating func sort(_ first: Int, _ count: Int) -> Int {
     guard count > 1 else { return count }
     let base = members.base + first
@@ -289,7 +289,7 @@ private struct ValueWriter {
 }
 
 extension UnsafeRawBufferPointer {
-  /// Where a string of a body or a table begins; these are never without an address.
+  /// The start of a string of a body or a table. Such strings always have an address.
   fileprivate var assumingStart: UnsafePointer<UInt8> {
     baseAddress.unsafelyUnwrapped.assumingMemoryBound(to: UInt8.self)
   }

@@ -1,12 +1,13 @@
 // A Fleece value read in place. The grammar is in FleeceFormat.swift.
 //
-// Nothing is trusted: a value knows where its data starts and where it must end. An inline value ends with its
-// slot, a pointer's target before the pointer. So every step goes to smaller addresses or a smaller limit: no
-// bytes make it read outside, or go round in circles. What is malformed reads as missing.
+// No input is trusted. A value knows the start of its data and its limit. An inline value ends with its slot,
+// and the target of a pointer ends before the pointer. Each step therefore goes to smaller addresses or to a
+// smaller limit, so no input can cause a read outside the data or an endless loop. A malformed value reads as
+// missing.
 
 /// The kinds of values.
 public enum ValueType: UInt8, Sendable {
-  /// Null; also what `undefined` reads as.
+  /// Null. `undefined` also reads as null.
   case null
   /// True or false.
   case bool
@@ -26,15 +27,16 @@ public enum ValueType: UInt8, Sendable {
 
 /// A value in place inside the bytes of a body.
 ///
-/// The compiler does not watch its lifetime: whoever holds one says beside it why its bytes live as long. It exists because
-/// a `Value` can stand neither in an array nor in an object: the query executor keeps values in the slots of a row, and a
-/// document keeps its properties with the memory that it owns. Everybody else uses `Value`.
+/// The compiler doesn't check its lifetime. Code that stores one must document why the bytes live long
+/// enough. The type exists because a `Value` can't be stored in an array or an object: the query executor
+/// stores values in the slots of a row, and a document stores its properties together with the memory that it
+/// owns. All other code uses `Value`.
 public struct UnsafeValue: BitwiseCopyable {
-  /// Where the header is; at least two bytes up to `limit`.
+  /// The header of the value. At least two bytes are readable before `limit`.
   @usableFromInline let position: UnsafePointer<UInt8>
-  /// Where the data starts.
+  /// The start of the data.
   @usableFromInline let start: UnsafePointer<UInt8>
-  /// Where this value must have ended.
+  /// The limit: the value must end before it.
   @usableFromInline let limit: UnsafePointer<UInt8>
 
   @inlinable @inline(__always)
@@ -47,7 +49,7 @@ public struct UnsafeValue: BitwiseCopyable {
   @inlinable @inline(__always)
   var tag: UInt8 { position[0] &>> 4 }
 
-  /// The offset of this value in the data.
+  /// The offset of this value in the data, in bytes.
   var offset: Int { position - start }
 
   /// The kind of this value.
@@ -64,15 +66,15 @@ public struct UnsafeValue: BitwiseCopyable {
     }
   }
 
-  /// Whether this is null (or undefined).
+  /// Whether this is null or undefined.
   @inlinable
   public var isNull: Bool { type == .null }
 
-  /// Whether this is `undefined`, which as a member of a dictionary means that there is none.
+  /// Whether this is `undefined`. A dictionary member that is undefined counts as missing.
   @inlinable @inline(__always)
   var isUndefined: Bool { position[0] & 0xFC == 0x3C }
 
-  /// The boolean, or nil for another kind of value.
+  /// The boolean, or nil for other kinds of value.
   @inlinable
   public var bool: Bool? {
     switch position[0] & 0xFC {
@@ -89,14 +91,14 @@ public struct UnsafeValue: BitwiseCopyable {
     return integer.isUnsigned && integer.bits > UInt64(Int64.max) ? nil : Int64(bitPattern: integer.bits)
   }
 
-  /// The integer when it isn't negative, or nil.
+  /// The integer, or nil if it is negative and for other kinds of value.
   @inlinable
   public var uint: UInt64? {
     guard let integer else { return nil }
     return !integer.isUnsigned && Int64(bitPattern: integer.bits) < 0 ? nil : integer.bits
   }
 
-  /// The number, an integer converted, or nil for another kind of value.
+  /// The number as a double, or nil for other kinds of value. Integers are converted.
   @inlinable
   public var double: Double? {
     if tag == Tag.float {
@@ -112,7 +114,7 @@ public struct UnsafeValue: BitwiseCopyable {
     return integer.isUnsigned ? Double(integer.bits) : Double(Int64(bitPattern: integer.bits))
   }
 
-  /// The 64 bits of an integer, and whether they are unsigned.
+  /// The 64 bits of an integer, and whether it is stored in the unsigned form.
   @inlinable @inline(__always)
   var integer: (bits: UInt64, isUnsigned: Bool)? {
     let header = position[0]
@@ -130,16 +132,16 @@ public struct UnsafeValue: BitwiseCopyable {
     return (UInt64(bitPattern: Int64(bitPattern: bits << unused) >> Int64(unused)), false)
   }
 
-  /// The string's UTF-8 bytes in place, or nil for another kind of value. They are as stored: not checked.
+  /// The UTF-8 bytes of the string in place, or nil for other kinds of value. The bytes aren't checked.
   @inlinable
   public var utf8: UnsafeRawBufferPointer? { bytes(Tag.string) }
 
-  /// The string, or nil for another kind of value and for bytes that aren't UTF-8.
+  /// A copy of the string, or nil for other kinds of value and for bytes that aren't UTF-8.
   public var string: String? {
     utf8.flatMap { String(utf8: $0) }
   }
 
-  /// The binary data in place, or nil for another kind of value.
+  /// The binary data in place, or nil for other kinds of value.
   @inlinable
   public var data: UnsafeRawBufferPointer? { bytes(Tag.data) }
 
@@ -159,7 +161,8 @@ public struct UnsafeValue: BitwiseCopyable {
   }
 }
 
-/// Reads a varint of at most 32 bits before `limit`: its value and how many bytes it takes (1...5).
+/// Reads a varint of at most 32 bits before `limit`. Returns its value and its length in bytes (1...5), or
+/// nil.
 @usableFromInline
 func readVarint(_ position: UnsafePointer<UInt8>, _ limit: UnsafePointer<UInt8>) -> (Int, Int)? {
   var value = 0
@@ -172,10 +175,11 @@ func readVarint(_ position: UnsafePointer<UInt8>, _ limit: UnsafePointer<UInt8>)
   return nil
 }
 
-/// Where reading begins.
+/// The entry point for reading a body.
 public enum FleeceReader {
-  /// The root value of a body, or nil when the bytes don't end in one. Only what is needed to find it is checked:
-  /// a damaged value further in reads as missing when it is met.
+  /// Returns the root value of a body, or nil if the bytes don't end in one.
+  ///
+  /// Only the bytes that lead to the root are checked. A damaged value inside the body reads as missing.
   @inlinable
   public static func root(of bytes: UnsafeRawBufferPointer) -> UnsafeValue? {
     guard bytes.count >= 2, bytes.count & 1 == 0,

@@ -1,14 +1,16 @@
-// Full validation of bytes from outside, before anything is stored.
+// Full validation of bytes from outside, before they are stored.
 //
-// Beyond what reading in place checks: every value is well formed and ends where it must, strings are UTF-8,
-// numbers finite, keys are numbers below the table's count or strings, sorted and unique, and nesting has a limit.
-// Long encodings of small numbers, set reserved bits and padding that isn't zero are legal.
+// It checks more than reading in place: every value is well formed and ends within its limit, strings are
+// UTF-8, numbers are finite, keys are numbers below the table's count or strings, keys are sorted and unique,
+// and nesting is limited. Long encodings of small numbers, set reserved bits and padding that isn't zero are
+// legal.
 
-/// Checks bytes that came from outside against the whole format.
+/// Checks bytes from outside against the whole format.
 ///
-/// Takes time linear in the data: what is referred to many times is checked once.
-/// - Parameter sharedKeyCount: how many shared keys the body may refer to.
-/// - Throws: `FleeceError.invalidFleece` with the offset of the fault, `.unknownSharedKey`, `.notFinite`, `.tooDeep`.
+/// The time is linear in the size of the data: a value with several references is checked once.
+/// - Parameter sharedKeyCount: the number of shared keys that the body can refer to.
+/// - Throws: `FleeceError.invalidFleece` with the offset of the fault, `.unknownSharedKey`, `.notFinite`,
+///   `.tooDeep`.
 public func validate(_ bytes: UnsafeRawBufferPointer, sharedKeyCount: Int) throws(FleeceError) {
   guard bytes.count >= 2, let start = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self) else {
     throw .invalidFleece(reason: "there are fewer than 2 bytes", offset: 0)
@@ -27,7 +29,7 @@ public func validate(_ bytes: UnsafeRawBufferPointer, sharedKeyCount: Int) throw
 private struct Validator {
   let start: UnsafePointer<UInt8>
   let sharedKeyCount: Int
-  /// For each unit of 2 bytes: 0, or 1 + the levels of nesting of the valid value that begins there.
+  /// For each unit of 2 bytes: 0, or 1 + the nesting levels of the valid value that begins there.
   let heights: UnsafeMutablePointer<UInt8>
 
   init(start: UnsafePointer<UInt8>, size: Int, sharedKeyCount: Int) {
@@ -37,7 +39,7 @@ private struct Validator {
     heights.initialize(repeating: 0, count: size / 2)
   }
 
-  /// Checks a value at a depth; returns its levels of nesting (0 for a scalar).
+  /// Checks a value at a depth. Returns its nesting levels, 0 for a scalar.
   func validate(_ value: UnsafeValue, depth: Int) throws(FleeceError) -> Int {
     switch value.type {
     case .null:
@@ -63,7 +65,8 @@ private struct Validator {
   }
 
   private func validateCollection(_ value: UnsafeValue, depth: Int) throws(FleeceError) -> Int {
-    // Where it ends depends on who refers to it, and is checked each time; what it holds doesn't.
+    // The limit depends on the reference, so it is checked each time. The contents don't, so they are checked
+    // once.
     guard let slots = value.slots(value.tag) else { throw value.damaged("the slots end after their place") }
     let unit = value.offset / 2
     if heights[unit] != 0 {
@@ -120,10 +123,10 @@ private struct Validator {
   }
 }
 
-/// Whether bytes are UTF-8.
+/// Returns whether the bytes are UTF-8.
 func isUTF8(_ bytes: UnsafeRawBufferPointer) -> Bool {
   var index = 0
-  // Eight ASCII bytes at a time; most strings are nothing else.
+  // Eight ASCII bytes at a time. Most strings have only ASCII.
   while bytes.count - index >= 8,
     bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self) & 0x8080_8080_8080_8080 == 0
   {

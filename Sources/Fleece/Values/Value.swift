@@ -1,15 +1,18 @@
 /// A value in place inside lent bytes.
 ///
-/// It can't leave the closure that its bytes are lent to: the compiler refuses. `jsonValue` copies it. Nothing is
-/// allocated to read it (but for `string`). What is malformed reads as missing.
+/// The compiler prevents it from leaving the closure that the bytes are lent to. `jsonValue` copies it.
+/// Reading allocates nothing, except for `string` and the functions that return copies. A malformed value
+/// reads as missing.
 ///
-/// `UnsafeValue` is the same without the compiler's guard.
+/// `UnsafeValue` is the same without the compiler's checks.
 public struct Value: ~Escapable {
-  /// The same value for code that keeps it where the compiler can't follow, and shows another way that it ends in time.
+  /// The same value, without lifetime checks by the compiler. Its user must ensure that it isn't used after
+  /// the bytes.
   public let unsafeValue: UnsafeValue
 
-  /// The root value of a body, or nil when the bytes don't end in one. Only what is needed to find it is checked:
-  /// a damaged value further in reads as missing when it is met.
+  /// Creates the root value of a body. The result is nil if the bytes don't end in one.
+  ///
+  /// Only the bytes that lead to the root are checked. A damaged value inside the body reads as missing.
   @inlinable @inline(__always)
   @_lifetime(copy body)
   public init?(rootOf body: RawSpan) {
@@ -17,39 +20,39 @@ public struct Value: ~Escapable {
     self = Value(value, copying: body)
   }
 
-  /// The value of a place in memory that lives as long as `bytes`, which needn't hold it.
+  /// Creates a value with the lifetime of `bytes`. The value can be in other memory that lives as long.
   @inlinable @inline(__always)
   @_lifetime(copy bytes)
   public init(_ value: UnsafeValue, copying bytes: RawSpan) { unsafeValue = value }
 
-  /// A value that lies in the same bytes as `other`.
+  /// Creates a value in the same bytes as `other`.
   @inlinable @inline(__always)
   @_lifetime(copy other)
   init(_ value: UnsafeValue, in other: borrowing Value) { unsafeValue = value }
 
   /// The kind of this value.
   @inlinable public var type: ValueType { unsafeValue.type }
-  /// Whether this is null (or undefined).
+  /// Whether this is null or undefined.
   @inlinable public var isNull: Bool { unsafeValue.isNull }
-  /// The boolean, or nil for another kind of value.
+  /// The boolean, or nil for other kinds of value.
   @inlinable public var bool: Bool? { unsafeValue.bool }
   /// The integer, or nil for doubles, other kinds of value and integers above `Int64.max`.
   @inlinable public var int: Int64? { unsafeValue.int }
-  /// The integer when it isn't negative, or nil.
+  /// The integer, or nil if it is negative and for other kinds of value.
   @inlinable public var uint: UInt64? { unsafeValue.uint }
-  /// The number, an integer converted, or nil for another kind of value.
+  /// The number as a double, or nil for other kinds of value. Integers are converted.
   @inlinable public var double: Double? { unsafeValue.double }
-  /// A copy of the string, or nil for another kind of value and for bytes that aren't UTF-8.
+  /// A copy of the string, or nil for other kinds of value and for bytes that aren't UTF-8.
   public var string: String? { unsafeValue.string }
 
-  /// The string's UTF-8 bytes in place, or nil for another kind of value. They are as stored: not checked.
+  /// The UTF-8 bytes of the string in place, or nil for other kinds of value. The bytes aren't checked.
   @inlinable
   public var utf8: RawSpan? {
     @_lifetime(copy self)
     get { span(unsafeValue.utf8) }
   }
 
-  /// The binary data in place, or nil for another kind of value.
+  /// The binary data in place, or nil for other kinds of value.
   @inlinable
   public var data: RawSpan? {
     @_lifetime(copy self)
@@ -64,29 +67,30 @@ public struct Value: ~Escapable {
     return _overrideLifetime(span, copying: self)
   }
 
-  /// The number of items of an array or of entries of a dictionary; 0 for anything else, or damaged.
+  /// The number of items of an array or of entries of a dictionary. 0 for other kinds of value and damaged
+  /// values.
   @inlinable public var count: Int { unsafeValue.count }
 
-  /// An item of an array; nil out of bounds, when damaged, and for other kinds of value.
+  /// The item at an index of an array. Nil if it is out of bounds or damaged, and for other kinds of value.
   @inlinable
   public subscript(index: Int) -> Value? {
     @_lifetime(copy self)
     get { inSameBytes(unsafeValue[index]) }
   }
 
-  /// The entry of a resolved key; nil when there is none (or `undefined`), and for other kinds of value.
+  /// The entry of a resolved key. Nil if it is missing or `undefined`, and for other kinds of value.
   public subscript(key: Key) -> Value? {
     @_lifetime(copy self)
     get { inSameBytes(unsafeValue[key]) }
   }
 
-  /// What a path leads to, or nil.
+  /// The value at the end of a path, or nil if a step finds nothing.
   public subscript(path: PropertyPath) -> Value? {
     @_lifetime(copy self)
     get { inSameBytes(unsafeValue[path]) }
   }
 
-  /// The entry of a name; resolve a `Key` once instead where the same name is looked up again.
+  /// Returns the entry of a name. To look up a name repeatedly, resolve a `Key` once instead.
   @_lifetime(copy self)
   public func value(of name: String, sharedKeys: SharedKeys) -> Value? {
     inSameBytes(unsafeValue.value(of: name, sharedKeys: sharedKeys))
@@ -99,8 +103,8 @@ public struct Value: ~Escapable {
     return Value(value, in: self)
   }
 
-  /// Calls `body` with the items of an array, in order, until it returns false; never for other kinds of value. A
-  /// damaged item reads as null.
+  /// Calls `body` with the items of an array, in order, until it returns false. It isn't called for other
+  /// kinds of value. A damaged item reads as null.
   @inlinable
   public func forEachItem(_ body: (Value) throws -> Bool) rethrows {
     for item in unsafeValue.items {
@@ -108,8 +112,8 @@ public struct Value: ~Escapable {
     }
   }
 
-  /// Calls `body` with the entries of a dictionary, in its own order, until it returns false; never for other kinds of
-  /// value. Damaged entries, and those whose name `sharedKeys` doesn't know, are left out.
+  /// Calls `body` with the entries of a dictionary in stored order, until it returns false. It isn't called
+  /// for other kinds of value. Damaged entries and entries whose names aren't in `sharedKeys` are left out.
   @inlinable
   public func forEachEntry(
     _ sharedKeys: SharedKeys, _ body: (_ name: RawSpan, _ value: Value) throws -> Bool
@@ -120,19 +124,19 @@ public struct Value: ~Escapable {
     }
   }
 
-  /// Appends this value's JSON text (`UnsafeValue.writeJSON`).
+  /// Appends the JSON text of this value (see `UnsafeValue.writeJSON`).
   public func writeJSON(
     sharedKeys: SharedKeys, canonical: Bool = true, into output: inout [UInt8]
   ) throws(FleeceError) {
     try unsafeValue.writeJSON(sharedKeys: sharedKeys, canonical: canonical, into: &output)
   }
 
-  /// This value's JSON text.
+  /// Returns the JSON text of this value. Throws the errors of `UnsafeValue.writeJSON`.
   public func json(sharedKeys: SharedKeys, canonical: Bool = true) throws(FleeceError) -> String {
     try unsafeValue.json(sharedKeys: sharedKeys, canonical: canonical)
   }
 
-  /// A copy of this value in memory.
+  /// Returns a copy of this value in memory. Throws the errors of `UnsafeValue.writeJSON`.
   public func jsonValue(sharedKeys: SharedKeys) throws(FleeceError) -> JSONValue {
     try unsafeValue.jsonValue(sharedKeys: sharedKeys)
   }
