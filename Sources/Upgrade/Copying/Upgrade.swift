@@ -7,23 +7,29 @@ import Storage
   import Glibc
 #endif
 
-/// One upgrade of a 1.x database: opens the source without changing it, carries what is in it over into an empty store,
-/// and compares the two.
+/// An upgrade of a 1.x database. It reads the source without changing it, copies its contents into an empty
+/// store, and can compare the two.
 ///
-/// Memory doesn't grow with the database. One thread at a time.
+/// Memory use doesn't depend on the size of the database. One thread at a time.
 public final class Upgrade {
   let source: SourceDatabase
   let options: UpgradeOptions
   private let progress: UpgradeProgress.Handler?
   private let sourceGuard: SourceGuard
   private(set) var report = UpgradeReport()
-  /// Documents that have an ID another one has, by their numbers in the source.
+  /// The source numbers of documents whose ID another document also has.
   var duplicates: Set<Int> = []
 
-  /// Opens the source and looks it through for damage. `scratch` is a directory for a copy of the file where one is
-  /// needed, on a file system with room for it; removing it is the caller's.
+  /// Opens the source and checks it for damage.
   ///
-  /// Throws an `UpgradeError` that says what is at the place when it is no 1.x database that can be read.
+  /// - Parameters:
+  ///   - location: the files of the source.
+  ///   - options: the options of the upgrade.
+  ///   - scratch: a directory for a copy of the SQLite file, if one is needed. Its file system must have room
+  ///     for the copy. The caller removes the directory.
+  ///   - progress: called while the upgrade runs.
+  /// - Throws: `UpgradeError` with a description of what is at the place, if it isn't a readable 1.x
+  ///   database.
   public init(
     _ location: SourceFiles, _ options: UpgradeOptions, scratch: String,
     progress: UpgradeProgress.Handler? = nil
@@ -45,7 +51,8 @@ public final class Upgrade {
     report.seconds = Self.seconds(since: begun)
   }
 
-  /// Carries everything over into `store`, which is empty. Throws `refused` for what can't be when the options are strict.
+  /// Copies everything into `store`, which must be empty. With strict options, throws `refused` for anything
+  /// that can't be carried over.
   public func run(into store: DocumentStore) throws -> UpgradeReport {
     let begun = ContinuousClock.now
     if source.isDamagedElsewhere {
@@ -59,7 +66,7 @@ public final class Upgrade {
     return report
   }
 
-  /// Reads the source again and compares it with what `store` has. Throws `differs` with the first difference.
+  /// Reads the source again and compares it with `store`. Throws `differs` at the first difference.
   public func verify(_ store: DocumentStore) throws -> UpgradeReport {
     let begun = ContinuousClock.now
     report.verifiedDocuments = try UpgradeVerification(self, store).run()

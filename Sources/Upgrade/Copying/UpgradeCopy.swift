@@ -3,7 +3,7 @@ import Documents
 import Fleece
 import Storage
 
-/// Carries a source over into an empty store, in transactions of a limited size.
+/// Copies a source into an empty store, in transactions of a limited size.
 final class UpgradeCopy {
   private let upgrade: Upgrade
   private let store: DocumentStore
@@ -12,12 +12,12 @@ final class UpgradeCopy {
   private var plan = SourcePlan()
   private var done = 0
   private var total = 0
-  /// Of the document: attachments that were reported already.
+  /// The attachment issues of the current document that were already reported.
   private var reported: Set<ByteString> = []
   private var documentBytes = 0
 
-  /// Documents of a transaction, and bytes of JSON, at most. Each document of a transaction may bring some pages of a mapped
-  /// file into memory, 16 at a time.
+  /// The limits of a transaction: documents, and bytes of JSON. Each document can bring some pages of a
+  /// mapped file into memory, 16 at a time.
   private static let batchDocuments = 1_000
   private static let batchBytes = 16 << 20
 
@@ -135,7 +135,8 @@ final class UpgradeCopy {
     } catch let error as DocumentError where error.code == .invalidBody { return error.message }
   }
 
-  /// Encodes the body of a revision, with its attachments; false for one of a replaced revision that can't be read.
+  /// Encodes the body of a revision with its attachments. Returns false if the body of a replaced revision
+  /// can't be read.
   private func encode(_ sequence: Int, _ target: DocumentImport) throws -> Bool {
     guard let index = reader.revisions.find(sequence) else { return false }
     let row = reader.revisions.rows[index]
@@ -197,7 +198,7 @@ final class UpgradeCopy {
       })
   }
 
-  /// Once of each document, whatever number of its revisions has the attachment.
+  /// Reports an issue of an attachment once per document, however many revisions have the attachment.
   private func note(
     _ kind: UpgradeIssue.Kind, _ row: Int, _ name: String?, _ message: String
   ) throws {
@@ -232,7 +233,7 @@ final class UpgradeCopy {
         report.conflicts.read += 1
         if isFull { report.conflicts.carried += 1 } else { report.conflicts.unwanted += 1 }
       }
-      // A leaf without one gets an empty one.
+      // A leaf without a body gets an empty body.
       let left = max(0, plan.sourceBodies - carriedBodies)
       report.bodies.read += carriedBodies + left
       if isFull { report.bodies.skipped += left } else { report.bodies.unwanted += left }
@@ -321,7 +322,7 @@ final class UpgradeCopy {
       if try target.insertLocalDocument(name, generation: generation, json: json) {
         return upgrade.update { $0.localDocuments.carried += 1 }
       }
-      // The table forbids it, and a damaged one has it.
+      // The table forbids duplicate IDs, but a damaged table can have them.
       reason = "there is another one of this ID before it"
     } catch let error as DocumentError where [.invalidBody, .invalidDocumentID].contains(error.code) {
       reason = "it can't be stored: \(error.message)"

@@ -1,47 +1,47 @@
-/// Why an old database can't be upgraded: what was found, where, and what to do.
+/// The error of an upgrade that failed: what was found, where, and what to do.
 public struct UpgradeError: Error, Sendable, CustomStringConvertible {
-  /// What kind of failure it is.
+  /// The kind of failure.
   public enum Code: String, Sendable, CaseIterable {
     /// There is nothing at the path.
     case notFound
-    /// It is a database of this project already.
+    /// The database is already in this project's format.
     case notOld
-    /// A `.cblite2` of Couchbase Lite 2 or later: those are imported.
+    /// A `.cblite2` of Couchbase Lite 2 or later. Import it instead.
     case laterVersion
-    /// A `.cblite2` of Couchbase Lite 2 or later, encrypted with a cipher that isn't to be had here.
+    /// A `.cblite2` of Couchbase Lite 2 or later, encrypted with a cipher that isn't available here.
     case unknownCipher
     /// A 1.x database with ForestDB storage.
     case forestDB
-    /// A SQLite file, or another, that isn't Couchbase Lite's.
+    /// An SQLite file or another file that isn't a Couchbase Lite database.
     case foreign
-    /// The file ends before its end.
+    /// The file was cut off: it is empty, or shorter than its header says.
     case truncated
-    /// The file can't be read.
+    /// The file is damaged and can't be read.
     case damaged
-    /// Somebody else is writing to it.
+    /// Another connection is writing to the database.
     case inUse
-    /// It was written to while it was read.
+    /// The database was changed while it was read.
     case changed
-    /// It is encrypted, or no database, and no key was given.
+    /// The file is encrypted or isn't a database, and no key was given.
     case keyRequired
-    /// The key isn't its own.
+    /// The key or password isn't that of the database.
     case wrongKey
-    /// A key was given and it isn't encrypted.
+    /// A key was given, but the database isn't encrypted.
     case notEncrypted
-    /// Something can't be carried over, and nothing was to be left out.
+    /// Something can't be carried over, and the options are strict.
     case refused
-    /// What was written isn't what the source says.
+    /// The result differs from the source.
     case differs
   }
 
-  /// What kind of failure it is.
+  /// The kind of failure.
   public let code: Code
-  /// What was found and what to do, for people.
+  /// A description of what was found and what to do, for people.
   public let message: String
-  /// The file or directory that it is about.
+  /// The path of the file or directory that failed.
   public let path: String
 
-  /// An error of that kind.
+  /// Creates an error.
   public init(_ code: Code, _ message: String, path: String) {
     self.code = code
     self.message = message

@@ -1,29 +1,30 @@
 import Encryption
 
-/// What is carried over of a 1.x database, and what is done about what can't be.
+/// The options of an upgrade: what is carried over, and what happens with the rest.
 public struct UpgradeOptions: Sendable {
-  /// What is carried over.
+  /// The part of a database that is carried over.
   public enum Carry: String, Sendable, CaseIterable {
-    /// Everything: whole revision trees, conflicts, bodies of replaced revisions that are still there, tombstones, local
-    /// documents, expirations, sequences and UUIDs.
+    /// Everything: whole revision trees, conflicts, the remaining bodies of replaced revisions, tombstones,
+    /// local documents, expirations, sequences and UUIDs.
     case full
-    /// What Couchbase's own upgrade carries over: the winning revision of each document, tombstones included, with the IDs
-    /// of its ancestors.
+    /// Only what Couchbase's own upgrade carries over: the winning revision of each document, including
+    /// tombstones, with the IDs of its ancestors.
     case winners
   }
 
-  /// What is carried over.
+  /// The part of the database that is carried over.
   public var carry: Carry
-  /// Whether something that can't be carried over ends the upgrade, and nothing is made.
+  /// Whether anything that can't be carried over ends the upgrade. Then no database is made.
   public var isStrict: Bool
-  /// Whether every document of the source is read again at the end, and compared with what was made of it.
+  /// Whether every document of the source is read again at the end and compared with the result.
   public var verifies: Bool
   /// The password or the key of an encrypted source.
   public var sourceKey: UserKey?
-  /// Is told of each thing that isn't carried over as it is, as the report lists a limited number of them.
+  /// Called for each issue. The report lists only a limited number of issues.
   public var onIssue: (@Sendable (UpgradeIssue) -> Void)?
 
-  /// The defaults: everything is carried over, what can't be is reported.
+  /// Creates options. With the defaults, everything is carried over, and anything that can't be carried over
+  /// is reported.
   public init(
     carry: Carry = .full, isStrict: Bool = false, verifies: Bool = false, sourceKey: UserKey? = nil,
     onIssue: (@Sendable (UpgradeIssue) -> Void)? = nil
@@ -36,25 +37,26 @@ public struct UpgradeOptions: Sendable {
   }
 }
 
-/// How far an upgrade is.
+/// The progress of an upgrade.
 public struct UpgradeProgress: Sendable, Equatable {
-  /// What is being done.
+  /// A phase of an upgrade.
   public enum Phase: String, Sendable {
-    /// The source is looked through for damage.
+    /// The source is checked for damage.
     case checking
-    /// Documents are carried over.
+    /// Documents are copied.
     case copying
-    /// The source is read again and compared.
+    /// The source is read again and compared with the result.
     case verifying
   }
 
-  /// What is being done.
+  /// The current phase.
   public var phase: Phase
-  /// Documents that are done.
+  /// The number of documents that are done.
   public var done: Int
-  /// How many there are.
+  /// The number of documents in the source.
   public var total: Int
 
-  /// Is told how far it is, several times a second; what it throws ends the upgrade, and nothing has been made then.
+  /// Called before the check, after every 512 documents, and at the end of the copying and the verifying
+  /// phase. An error that it throws ends the upgrade, and no database is made.
   public typealias Handler = (UpgradeProgress) throws -> Void
 }

@@ -1,43 +1,43 @@
-/// Something of a source that isn't carried over as it is.
+/// Something in a source that isn't carried over unchanged.
 public struct UpgradeIssue: Sendable, Hashable, Codable {
-  /// What it is.
+  /// The kind of issue.
   public enum Kind: String, Sendable, Codable, CaseIterable {
-    /// A document whose ID can't be stored: too long, with control characters, or no text.
+    /// The ID of a document can't be stored: it is too long, has control characters, or isn't text.
     case invalidDocumentID
-    /// A document whose ID begins with an underscore, as design documents' do.
+    /// The ID of a document begins with an underscore, like those of design documents.
     case reservedDocumentID
-    /// A document that has an ID another one has.
+    /// Another document has the same ID.
     case duplicateDocument
-    /// A document without a revision that could be carried over.
+    /// No revision of a document can be carried over.
     case noRevision
-    /// A revision whose ID isn't one, or can't be stored.
+    /// The ID of a revision is invalid or can't be stored.
     case invalidRevisionID
-    /// A leaf revision whose body can't be read: it is left out with its branch.
+    /// The body of a leaf revision can't be read. The leaf is left out with its branch.
     case unreadableBody
-    /// The body of a replaced revision can't be read: the revision is carried over by its ID alone.
+    /// The body of a replaced revision can't be read. Only the ID of the revision is carried over.
     case unreadableOldBody
-    /// A revision that has been replaced and that nothing descends from.
+    /// A replaced revision has no descendant leaf.
     case detachedRevision
-    /// A revision of no document.
+    /// A revision belongs to no document.
     case orphanRevision
-    /// An attachment whose file isn't there.
+    /// The file of an attachment is missing.
     case missingAttachment
-    /// An attachment whose file isn't what its digest says, or can't be decoded.
+    /// The file of an attachment doesn't match its digest or can't be decoded.
     case damagedAttachment
-    /// An attachment that names no file.
+    /// An attachment has no valid digest, so it names no file.
     case invalidAttachment
-    /// A local document that can't be stored.
+    /// A local document can't be read or stored.
     case localDocument
-    /// A time to expire that can't be stored.
+    /// The expiration time of a document can't be read.
     case expiration
-    /// A leaf revision without a body in the source: it gets an empty one.
+    /// A leaf revision has no body in the source. It gets an empty body.
     case emptyBody
-    /// A revision whose parent isn't there, or isn't older: it becomes a root.
+    /// The parent of a revision is missing or isn't older. The revision becomes a root.
     case brokenParent
-    /// Something in the file that isn't carried over anyway can't be read.
+    /// A part of the file that isn't carried over anyway is damaged.
     case damagedElsewhere
 
-    /// Whether the source has something that the result hasn't.
+    /// Whether something in the source is missing from the result.
     public var isLoss: Bool {
       switch self {
       case .emptyBody, .brokenParent, .damagedElsewhere: false
@@ -46,18 +46,18 @@ public struct UpgradeIssue: Sendable, Hashable, Codable {
     }
   }
 
-  /// What it is.
+  /// The kind of issue.
   public let kind: Kind
-  /// The document, as far as its ID is text.
+  /// The ID of the document. Bytes that aren't UTF-8 are replaced.
   public let documentID: String?
-  /// The revision.
+  /// The ID of the revision.
   public let revisionID: String?
-  /// The attachment's name.
+  /// The name of the attachment.
   public let attachment: String?
-  /// What was found, for people.
+  /// A description of what was found, for people.
   public let message: String
 
-  /// An issue; see the properties.
+  /// Creates an issue. See the properties.
   public init(
     _ kind: Kind, documentID: String? = nil, revisionID: String? = nil, attachment: String? = nil,
     _ message: String
@@ -71,7 +71,7 @@ public struct UpgradeIssue: Sendable, Hashable, Codable {
 }
 
 extension UpgradeIssue: CustomStringConvertible {
-  /// A line for people.
+  /// A description in one line, for people.
   public var description: String {
     var subject: [String] = []
     if let documentID { subject.append("document '\(documentID)'") }
@@ -81,88 +81,89 @@ extension UpgradeIssue: CustomStringConvertible {
   }
 }
 
-/// What an upgrade read, carried over and left out, and why.
+/// The counts of what an upgrade read, carried over and left out, with the reasons.
 public struct UpgradeReport: Sendable, Hashable, Codable {
-  /// How many of something there were and what became of them: `read` is the sum of the others.
+  /// The counts for one kind of thing. `read` is the sum of the others.
   public struct Count: Sendable, Hashable, Codable {
-    /// In the source.
+    /// The number in the source.
     public var read = 0
-    /// In the result.
+    /// The number in the result.
     public var carried = 0
-    /// Left out because they can't be carried over: each is an issue, or belongs to something that is one.
+    /// The number left out because they can't be carried over. Each one is an issue or belongs to an issue.
     public var skipped = 0
-    /// Left out because they weren't to be carried over.
+    /// The number left out because the options don't ask for them.
     public var unwanted = 0
   }
 
-  /// What became of attachments, which are counted once whatever number of revisions has them.
+  /// The counts of attachments. An attachment counts once, however many revisions have it.
   public struct Attachments: Sendable, Hashable, Codable {
-    /// Different files that revisions name.
+    /// The number of different files that revisions name.
     public var read = 0
-    /// That are blobs of the result.
+    /// The number that are blobs of the result.
     public var carried = 0
-    /// Of those, how many were compressed with gzip and aren't any more.
+    /// The number of carried attachments that were compressed with gzip and are now decoded.
     public var decoded = 0
-    /// Of those, how many were decrypted.
+    /// The number of carried attachments that were decrypted.
     public var decrypted = 0
-    /// Whose files aren't there.
+    /// The number whose file is missing.
     public var missing = 0
-    /// Whose files aren't what their digests say.
+    /// The number whose file doesn't match its digest or can't be decoded.
     public var damaged = 0
-    /// Bytes of the blobs.
+    /// The size of the blobs in bytes.
     public var bytes: UInt64 = 0
   }
 
-  /// The source, as it was given.
+  /// The path of the source, as it was given.
   public var source = ""
   /// The directory of the new database.
   public var target = ""
-  /// Its `user_version`.
+  /// The `user_version` of the source.
   public var userVersion = 0
-  /// Whether it is encrypted.
+  /// Whether the source is encrypted.
   public var isEncrypted = false
-  /// What was to be carried over.
+  /// The part of the database that was to be carried over.
   public var carry = UpgradeOptions.Carry.full.rawValue
-  /// Live documents and tombstones.
+  /// Documents, live ones and tombstones.
   public var documents = Count()
-  /// Of the documents, those whose winner is a tombstone.
+  /// Documents whose winning revision is a tombstone.
   public var tombstones = Count()
-  /// Of the documents, those with more than one live leaf.
+  /// Documents with more than one live leaf.
   public var conflicts = Count()
   /// Revisions of all documents.
   public var revisions = Count()
-  /// Of the revisions, those with a body.
+  /// Revisions with a body.
   public var bodies = Count()
-  /// Bytes of JSON that were carried over.
+  /// The number of bytes of JSON that were carried over.
   public var bodyBytes = 0
   /// Attachments.
   public var attachments = Attachments()
   /// Local documents.
   public var localDocuments = Count()
-  /// Documents that expire.
+  /// Documents with an expiration.
   public var expirations = Count()
-  /// Views, which are never carried over: their code isn't in the database.
+  /// Views. They are never carried over, because their code isn't in the database.
   public var views = Count()
-  /// Checkpoints of replications in the `info` table, which are never carried over.
+  /// Replication checkpoints of the `info` table. They are never carried over.
   public var checkpoints = Count()
-  /// Of each kind of issue, how many there were.
+  /// The number of issues of each kind.
   public var issueCounts: [String: Int] = [:]
-  /// The first thousand issues.
+  /// The first 1,000 issues.
   public var issues: [UpgradeIssue] = []
-  /// How many documents were read again and compared; nil when that wasn't asked for.
+  /// The number of documents that were compared with the source; nil without verification.
   public var verifiedDocuments: Int?
-  /// Seconds that carrying over took, and that verifying took.
+  /// The time for checking and copying, in seconds.
   public var seconds = 0.0
-  /// Seconds that reading again and comparing took.
+  /// The time for verification, in seconds.
   public var verificationSeconds = 0.0
 
-  /// How many issues the list holds at most.
+  /// The maximum number of issues in the list.
   public static let maximumIssues = 1_000
 
-  /// An empty report.
+  /// Creates an empty report.
   public init() {}
 
-  /// How many things of the source are not in the result, as far as they were wanted.
+  /// The number of issues in which something in the source is missing from the result. Things that the
+  /// options don't ask for don't count.
   public var losses: Int {
     issueCounts.reduce(0) { sum, entry in
       sum + (UpgradeIssue.Kind(rawValue: entry.key)?.isLoss == true ? entry.value : 0)

@@ -3,9 +3,11 @@ import Documents
 import Fleece
 import Storage
 
-/// Reads a source again and compares it with a store: every document, every revision, every body, attachments byte by
-/// byte, and what else there is. Bodies are compared by the JSON parser and the reader of stored bodies; what encodes them
-/// has no part in it.
+/// Reads a source again and compares it with a store.
+///
+/// It compares every document, revision and body, attachments byte by byte, expirations, local documents and
+/// the last sequence. The JSON parser and the reader of stored bodies compare bodies. The encoder isn't
+/// involved.
 final class UpgradeVerification {
   private let upgrade: Upgrade
   private let store: DocumentStore
@@ -28,7 +30,7 @@ final class UpgradeVerification {
     attachments = SourceAttachments(upgrade.source.location, key: upgrade.source.key, blobs: blobs)
   }
 
-  /// Says how many documents were compared. Throws `differs`.
+  /// Compares everything. Returns the number of compared documents. Throws `differs` at the first difference.
   func run() throws -> Int {
     defer { reader.close() }
     let total = try reader.documentCount()
@@ -119,7 +121,7 @@ final class UpgradeVerification {
     try check(expiration == reader.expiration.map { Int64($0) * 1_000 }, nil, "it expires at another time")
   }
 
-  /// Whether the document at which the reader is was to be left out.
+  /// Whether the reader's current document was to be left out.
   private func isLeftOut() throws -> Bool {
     for row in reader.revisions.rows where row.isLeaf {
       if try reader.withBody(row.sequence, { whyUnreadable($0) }) == nil { return false }
@@ -143,7 +145,7 @@ final class UpgradeVerification {
         try compareBody($0, stored.sharedKeys, json, said, row, check)
       }
       if isHere == nil {
-        // One of a replaced revision that can't be read was reported when it was copied.
+        // The copy has reported unreadable bodies of replaced revisions.
         try check(!said.isLeaf && whyUnreadable(json) != nil, row, "its body is missing")
       }
     }
@@ -167,7 +169,7 @@ final class UpgradeVerification {
     }
   }
 
-  /// Whether a body is the source's with its attachments as they had to become.
+  /// Whether a body equals the source's body after its attachments were changed as the upgrade does it.
   private func isSettled(
     _ json: UnsafeRawBufferPointer, _ body: Value, _ keys: SharedKeys, _ generation: UInt64
   ) throws -> Bool {
@@ -186,7 +188,7 @@ final class UpgradeVerification {
     for entry in found.entries {
       let entry = AttachmentEntry(entry.name(in: keys) ?? "", entry.value, keys)
       guard let said = entry.stored, !whole.contains(said.digest) else { continue }
-      // What is decoded isn't named by its source's file: that was compared with the body.
+      // The digest of decoded bytes doesn't name a file of the source. It was compared with the body.
       let length: UInt64
       switch said.isCompressed ? nil : try attachments.expected(said, limit: .max) {
       case .carried(let bytes)?: length = bytes
@@ -207,7 +209,7 @@ final class UpgradeVerification {
 
   private func compareExtras() throws {
     let extras = SourceExtras(source: upgrade.source)
-    // Of several with the same ID the first is carried over.
+    // Of several local documents with the same ID, the first is carried over.
     var names: Set<ByteString> = []
     try extras.forEachLocalDocument { id, generation, json in
       let name =

@@ -1,19 +1,20 @@
 import Blobs
 import Fleece
 
-/// One member of `_attachments`, as far as an upgrade looks at it.
+/// A member of `_attachments`, with the properties that an upgrade needs.
 struct AttachmentEntry {
   let name: String
-  /// Nil when it has no digest of SHA-1.
+  /// The digest and the encoding, or nil if the member has no SHA-1 digest.
   let stored: SourceAttachments.Stored?
-  /// How many bytes it may have when it is decoded.
+  /// The maximum number of bytes after decoding.
   let limit: UInt64
-  /// Whether it has what makes readers take it for a blob, and is as its blob will be.
+  /// Whether the member can stay unchanged: it isn't compressed, and has everything that makes readers
+  /// recognise a blob.
   let isAsStored: Bool
 
   static let property = "_attachments"
 
-  /// From an encoded body.
+  /// Reads a member of an encoded body.
   init(_ name: String, _ value: UnsafeValue, _ keys: SharedKeys) {
     self.name = name
     let digest = value.value(of: "digest", sharedKeys: keys)?.string.flatMap { BlobDigest($0) }
@@ -26,7 +27,7 @@ struct AttachmentEntry {
       && value.value(of: "stub", sharedKeys: keys)?.bool == true
   }
 
-  /// From a body as a value.
+  /// Reads a member of a body as a value.
   init(_ name: String, _ entry: JSONObject) {
     self.name = name
     let digest = entry["digest"]?.string.flatMap { BlobDigest($0) }
@@ -38,8 +39,8 @@ struct AttachmentEntry {
       !isCompressed && length != nil && (entry["revpos"]?.uint ?? 0) > 0 && entry["stub"]?.bool == true
   }
 
-  /// A body in which attachments that were decoded name their new blobs, and all have what makes readers take them for
-  /// blobs.
+  /// Returns a body whose decoded attachments name their new blobs. All attachments get the properties that
+  /// make readers recognise a blob.
   static func settled(
     _ body: JSONValue, generation: UInt64, outcome: (AttachmentEntry) throws -> SourceAttachments.Outcome?
   ) rethrows -> JSONValue {

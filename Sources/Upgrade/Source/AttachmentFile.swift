@@ -1,4 +1,4 @@
-// The file of an attachment, named by the SHA-1 of what it holds when it is decrypted:
+// The file of an attachment. Its name is the SHA-1 of its decrypted contents:
 //
 //   plain      the bytes; or a gzip stream of them, when the attachment says "encoding": "gzip"
 //   encrypted  IV (16 bytes)  AES-256-CBC of the same, padded as PKCS#7 says
@@ -13,18 +13,20 @@ import Storage
   import Glibc
 #endif
 
-/// Reads an attachment's file in pieces: decrypts it and decodes it on the way.
+/// Reads the file of an attachment in pieces, and decrypts and decodes it.
 struct AttachmentFile {
   let path: String
-  /// Nil when it isn't encrypted.
+  /// The key, or nil if the file isn't encrypted.
   let key: SecretBytes?
   let isCompressed: Bool
 
-  /// What can be wrong with a file's contents.
+  /// A fault in the contents of a file.
   struct Fault: Error { let message: String }
 
-  /// Calls `sink` with the decoded bytes; returns the SHA-1 of the stored ones, decrypted, when `hashes` says so. Throws a
-  /// `Fault` for contents that can't be decrypted or decoded, and for more than `limit` bytes.
+  /// Calls `sink` with the decoded bytes. Returns the SHA-1 of the stored bytes after decryption if `hashes`
+  /// is true.
+  ///
+  /// Throws a `Fault` if the contents can't be decrypted or decoded, or if they have more than `limit` bytes.
   func read(hashes: Bool, limit: UInt64, _ sink: (UnsafeRawBufferPointer) throws -> Void) throws
     -> BlobDigest?
   {
@@ -68,7 +70,7 @@ struct AttachmentFile {
     return StorageError(.engineFailure, "\(message) in libcrypto")
   }
 
-  /// AES-256-CBC of bytes as they come, the IV first.
+  /// Decrypts AES-256-CBC as a stream. The IV comes first.
   private final class Decryption {
     private let context: OpaquePointer
     private let key: SecretBytes
@@ -124,7 +126,7 @@ struct AttachmentFile {
     }
   }
 
-  /// Decodes gzip as it comes.
+  /// Decodes gzip as a stream.
   private final class Inflater {
     private let stream: UnsafeMutablePointer<z_stream>
     private let output = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 17, alignment: 64)
@@ -133,7 +135,7 @@ struct AttachmentFile {
     init() throws {
       stream = .allocate(capacity: 1)
       stream.initialize(to: z_stream())
-      // 16 on top of the window: gzip.
+      // 16 plus the window bits selects gzip.
       let code = inflateInit2_(stream, 15 + 16, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size))
       guard code == Z_OK else { throw StorageError(.engineFailure, "zlib can't decode gzip (code \(code))") }
     }
@@ -150,7 +152,7 @@ struct AttachmentFile {
       stream.pointee.avail_in = UInt32(bytes.count)
       while stream.pointee.avail_in > 0 {
         if isEnded {
-          // Another member may follow.
+          // Another gzip member can follow.
           guard inflateReset(stream) == Z_OK else { throw Fault(message: "its gzip stream goes on wrongly") }
           isEnded = false
         }

@@ -1,8 +1,8 @@
 import Blobs
 
-/// Parts of the property `_attachments` as JSON text.
+/// Makes JSON text for parts of the property `_attachments`.
 enum AttachmentText {
-  /// The text of a digest's 20 bytes; of another number, what is no digest.
+  /// Returns the text of a digest of 20 bytes. For another number of bytes, the text isn't a valid digest.
   static func digest(_ bytes: UnsafeRawBufferPointer) -> String {
     BlobDigest(bytes)?.text ?? "sha1-"
   }

@@ -6,18 +6,18 @@ import Storage
   import Glibc
 #endif
 
-/// The attachments of a source: finds their files, and makes blobs of them or compares them with blobs.
+/// The attachments of a source. Finds their files, and makes blobs of them or compares them with blobs.
 final class SourceAttachments {
-  /// What an attachment says of its file.
+  /// The properties of an attachment that describe its file.
   struct Stored: Hashable {
-    /// Of the file's contents, as they are when decrypted.
+    /// The digest of the file's contents after decryption.
     var digest: BlobDigest
     var isCompressed: Bool
   }
 
-  /// What became of it.
+  /// The result for an attachment.
   enum Outcome {
-    /// A blob of its own digest and this length.
+    /// A blob with the attachment's own digest and this length.
     case carried(length: UInt64)
     /// A blob of the decoded bytes.
     case decoded(BlobDigest, length: UInt64)
@@ -27,11 +27,12 @@ final class SourceAttachments {
 
   private let directories: [String]
   private let key: SecretBytes?
-  /// Directories whose files are encrypted.
+  /// The directories whose files are encrypted.
   private let encrypted: Set<String>
   private let blobs: BlobStore
   private var outcomes: [Stored: Outcome] = [:]
-  /// So that memory stays flat: what was forgotten is found in the store.
+  /// The maximum number of remembered outcomes. It bounds memory; forgotten attachments are looked up in the
+  /// store again.
   private static let remembered = 200_000
   private(set) var counts = UpgradeReport.Attachments()
 
@@ -42,7 +43,7 @@ final class SourceAttachments {
     encrypted = Set(directories.filter { SourceFiles.kind($0 + "/_encryption") != nil })
   }
 
-  /// Makes a blob of an attachment, once. `limit` is how many bytes it may have when it is decoded.
+  /// Makes a blob of an attachment, once. `limit` is the maximum number of bytes after decoding.
   func carry(_ stored: Stored, limit: UInt64) throws -> Outcome {
     if let outcome = outcomes[stored] { return outcome }
     let isNew = outcomes.count < Self.remembered
@@ -71,7 +72,7 @@ final class SourceAttachments {
     guard let (path, isEncrypted) = find(stored.digest) else { return .missing }
     var outcome = try store(stored, path, isEncrypted ? key : nil, limit)
     if case .damaged = outcome, !isEncrypted, key != nil {
-      // The mark of an encrypted directory may be lost.
+      // The marker of an encrypted directory may be lost.
       let second = try store(stored, path, key, limit)
       if case .damaged = second {} else { outcome = second }
     }
@@ -84,7 +85,7 @@ final class SourceAttachments {
     let file = AttachmentFile(path: path, key: key, isCompressed: stored.isCompressed)
     let digest: BlobDigest?
     do {
-      // Of a file that isn't compressed, the writer makes the digest.
+      // The writer computes the digest of a file that isn't compressed.
       digest = try file.read(hashes: stored.isCompressed, limit: limit) { try writer.write($0) }
     } catch let fault as AttachmentFile.Fault {
       return .damaged(fault.message)
@@ -99,7 +100,8 @@ final class SourceAttachments {
     return stored.isCompressed ? .decoded(blob.digest, length: blob.length) : .carried(length: blob.length)
   }
 
-  /// What an attachment has to be in the result, found anew from its file: for a comparison.
+  /// Returns the outcome that an attachment must have in the result. It is computed again from the file, for
+  /// the comparison.
   func expected(_ stored: Stored, limit: UInt64) throws -> Outcome {
     if let outcome = outcomes[stored] { return outcome }
     if outcomes.count >= Self.remembered { outcomes.removeAll(keepingCapacity: true) }
@@ -129,7 +131,7 @@ final class SourceAttachments {
     return outcome
   }
 
-  /// Whether the blob is in the result, whole.
+  /// Whether the result has the whole blob.
   func isWhole(_ digest: BlobDigest, length: UInt64) throws -> Bool {
     do {
       let found = try blobs.verify(fileName: try blobs.fileName(of: digest))

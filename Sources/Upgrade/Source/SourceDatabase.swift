@@ -2,17 +2,17 @@ import CSQLite
 import Encryption
 import SQLiteLibrary
 
-/// A 1.x database that was found to be one by its tables, and what its schema has.
+/// A database that has the tables of a 1.x database, and the properties of its schema.
 final class SourceDatabase {
   let location: SourceFiles
   let connection: Connection
-  /// The key, when it is encrypted.
+  /// The key, if the database is encrypted.
   let key: SecretBytes?
   let userVersion: Int
-  /// Whether attachments are rows of a table, as in 1.0, and not a property.
+  /// Whether attachments are rows of a table, as in 1.0. Later versions have a property.
   let hasAttachmentTable: Bool
   let hasExpirations: Bool
-  /// Something that isn't carried over anyway is damaged.
+  /// Whether a part of the file that isn't carried over anyway is damaged.
   private(set) var isDamagedElsewhere = false
   private let tables: Set<String>
   private let file: SourceFile
@@ -22,7 +22,8 @@ final class SourceDatabase {
     "revs": ["sequence", "doc_id", "revid", "parent", "current", "deleted", "json"],
   ]
 
-  /// Throws an `UpgradeError` that says what the file is when it is no 1.x database.
+  /// Reads the schema. If it isn't that of a 1.x database, throws an `UpgradeError` that says what the file
+  /// is.
   init(_ location: SourceFiles, _ file: SourceFile) throws {
     self.location = location
     self.file = file
@@ -59,7 +60,7 @@ final class SourceDatabase {
     do {
       for (table, needed) in Self.needed.sorted(by: { $0.key < $1.key }) {
         let found = try columns(table)
-        // The first is what rows are found by.
+        // The first column must be the integer primary key.
         guard needed.allSatisfy({ found[$0] != nil }),
           found[needed[0]].map({ $0.isKey && $0.type == "INTEGER" }) == true
         else {
@@ -74,11 +75,11 @@ final class SourceDatabase {
     } catch let error as SQLiteError { throw Self.error(error, location) }
   }
 
-  /// Looks at every page. Throws `damaged` when what is carried over can't be trusted.
+  /// Checks every page. Throws `damaged` if a table that is carried over is damaged.
   func checkPages() throws {
     do {
       guard let fault = try Self.fault(connection, "PRAGMA quick_check(1)") else { return }
-      // Indexes of views, and of full text, are damaged more often than they are missed.
+      // Damaged indexes of views and full text don't matter: they aren't carried over.
       guard try connection.library.supportsTableChecks else { throw damaged(fault) }
       for table in ["docs", "revs", "localdocs", "attachments", "info"] where tables.contains(table) {
         if let fault = try Self.fault(connection, "PRAGMA quick_check('\(table)')") { throw damaged(fault) }
@@ -87,7 +88,8 @@ final class SourceDatabase {
     } catch let error as SQLiteError { throw Self.error(error, location) }
   }
 
-  /// The first fault that the library finds, but for what is a matter of rows.
+  /// Returns the first fault of a check. Messages about NULL values and about missing modules ("no such …")
+  /// are ignored.
   private static func fault(_ connection: Connection, _ sql: String) throws -> String? {
     try connection.strings(sql).first {
       $0 != "ok" && !$0.hasPrefix("NULL value in") && !$0.contains("no such")
@@ -102,7 +104,7 @@ final class SourceDatabase {
 
   func hasTable(_ name: String) -> Bool { tables.contains(name) }
 
-  /// What an error of the library means for a source.
+  /// Converts an SQLite error to an error about the source.
   static func error(_ error: SQLiteError, _ location: SourceFiles) -> any Error {
     switch error.code {
     case SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_FORMAT, SQLITE_ERROR, SQLITE_MISMATCH, SQLITE_RANGE,
@@ -111,7 +113,7 @@ final class SourceDatabase {
       UpgradeError(
         .damaged, "the file is damaged (\(error.message)): take it from a backup", path: location.file)
     case SQLITE_NOMEM:
-      // A length that says gigabytes.
+      // A damaged length can ask for gigabytes.
       UpgradeError(
         .damaged,
         "the file can't be read in the memory there is, as happens when a length in it is damaged: "
@@ -126,7 +128,7 @@ final class SourceDatabase {
 }
 
 extension Library {
-  /// Whether `quick_check` takes the name of a table: since 3.33.
+  /// Whether `quick_check` accepts the name of a table. SQLite does since 3.33.
   var supportsTableChecks: Bool {
     get throws {
       let numbers = version.split(separator: ".").compactMap { Int($0) }

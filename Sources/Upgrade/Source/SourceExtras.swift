@@ -1,12 +1,12 @@
 import CSQLite
 import SQLiteLibrary
 
-/// What a source has besides documents: local documents, the `info` table, views.
+/// The contents of a source besides documents: local documents, the `info` table and views.
 struct SourceExtras {
   let source: SourceDatabase
 
-  /// Calls `body` with each local document: its ID as it is stored, the number of its revision, and its JSON, which ends
-  /// when `body` returns.
+  /// Calls `body` with the stored ID, the revision number and the JSON of each local document. The JSON is
+  /// valid until `body` returns.
   func forEachLocalDocument(
     _ body: (_ id: String, _ generation: UInt64, _ json: UnsafeRawBufferPointer) throws -> Void
   ) throws {
@@ -32,7 +32,7 @@ struct SourceExtras {
 
   static let localPrefix = "_local/"
 
-  /// The value of a key of `info`.
+  /// Returns the value of a key of `info`.
   func info(_ key: String) throws -> String? {
     guard source.hasTable("info") else { return nil }
     return try reading {
@@ -43,7 +43,7 @@ struct SourceExtras {
     }
   }
 
-  /// How many checkpoints of replications there are.
+  /// Returns the number of replication checkpoints.
   func checkpointCount() throws -> Int {
     guard source.hasTable("info") else { return 0 }
     return try reading {
@@ -57,7 +57,7 @@ struct SourceExtras {
     return try reading { try source.connection.integer("SELECT count(*) FROM views NOT INDEXED") ?? 0 }
   }
 
-  /// The last sequence, as far as the file knows: those of revisions that are gone count.
+  /// Returns the last sequence that the file knows, including sequences of removed revisions.
   func lastSequence() throws -> Int {
     try reading {
       let highest = try source.connection.integer("SELECT max(sequence) FROM revs") ?? 0
@@ -76,7 +76,8 @@ struct SourceExtras {
     }
   }
 
-  /// The 16 bytes of a UUID as 1.x writes it: dashed hex, or `-` and 22 characters of base64 with `-` and `_`.
+  /// Returns the 16 bytes of a UUID. 1.x writes hexadecimal digits with dashes, or `-` and 22 characters of
+  /// base64 with `-` and `_`.
   static func uuid(_ text: String) -> [UInt8]? {
     var bytes: [UInt8] = []
     let characters = Array(text.utf8)

@@ -1,8 +1,8 @@
-// How a SQLite file is read that must not change.
+// Reads an SQLite file without changing it.
 //
-// A file without a log is opened where it lies, as immutable: SQLite makes no file beside it and takes no lock
-// (SourceGuard does). What has a write-ahead log, or a journal that is to be rolled back, is copied with it to a place
-// of its own and opened there: SQLite would make a NAME-shm beside the source, or roll back in it.
+// A file without a log is opened in place as immutable. SQLite then makes no file beside it and takes no lock
+// (SourceGuard does). A file with a write-ahead log, or with a journal to roll back, is copied to a directory
+// of its own and opened there. Otherwise SQLite would make a NAME-shm beside the source, or roll back in it.
 
 import CSQLite
 import Encryption
@@ -13,16 +13,16 @@ import Storage
   import Glibc
 #endif
 
-/// An old database's SQLite file, open for reading.
+/// The SQLite file of an old database, open for reading.
 final class SourceFile {
   let connection: Connection
-  /// The key, when it is encrypted.
+  /// The key, if the file is encrypted.
   let key: SecretBytes?
   private let copy: String?
 
   static let magic = Array("SQLite format 3\0".utf8)
 
-  /// Opens it. `scratch` is a directory for a copy where one is needed; the caller removes it.
+  /// Opens the file. `scratch` is a directory for a copy, if one is needed. The caller removes it.
   init(_ location: SourceFiles, key: UserKey?, scratch: String) throws {
     let header = try Self.header(location)
     let isPlain = Array(header.prefix(16)) == Self.magic
@@ -50,7 +50,7 @@ final class SourceFile {
     }
     if isPlain {
       self.key = nil
-      // A copy may be rolled back.
+      // A copy may need a rollback, so it is opened for writing.
       connection = try Connection(
         name, library: try Library.load(Library.sqlitePath),
         flags: needsCopy ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY | SQLITE_OPEN_URI)
@@ -70,7 +70,8 @@ final class SourceFile {
 
   private func prepare() throws {
     try connection.createCollation("REVID", RevisionOrder.compare)
-    // Nothing is compared by these; an index that names them has to be known to be left alone.
+    // No comparison uses these collations. SQLite must know the collations of an index even if the index
+    // isn't used.
     for name in ["JSON", "JSON_RAW", "JSON_ASCII"] {
       try connection.createCollation(name) { left, right in
         let count = min(left.count, right.count)
@@ -113,13 +114,13 @@ final class SourceFile {
     return bytes
   }
 
-  /// Of a plain file: whether all pages are there that its header counts.
+  /// Checks that a plain file has all pages that its header counts.
   private static func checkLength(_ header: [UInt8], _ location: SourceFiles) throws {
     func number(_ offset: Int, _ count: Int) -> Int {
       header[offset..<(offset + count)].reduce(0) { $0 << 8 | Int($1) }
     }
     let pageBytes = number(16, 2) == 1 ? 65_536 : number(16, 2)
-    // The count is right when it was written with the last change; a log may hold more.
+    // The page count is valid if it was written by the last change. A log may hold more pages.
     guard number(24, 4) == number(92, 4), length(location.file + "-wal") <= 32 else { return }
     let bytes = length(location.file)
     guard pageBytes >= 512, bytes < number(28, 4) * pageBytes else { return }
@@ -129,12 +130,14 @@ final class SourceFile {
       path: location.file)
   }
 
-  /// Of a file that doesn't begin as SQLite's: throws what it is unless it may be encrypted and there is a key.
+  /// Checks a file that doesn't begin like an SQLite file. Throws unless it can be an encrypted database and
+  /// there is a key.
   private static func checkUnreadable(_ header: [UInt8], _ location: SourceFiles, hasKey: Bool) throws {
     if header.starts(with: Array("PK\u{3}\u{4}".utf8)) {
       throw UpgradeError(.foreign, "this is a zip file: unpack it first", path: location.path)
     }
-    // SQLite's own encryption leaves bytes 16 to 23 as they are: those of pages with 32 reserved bytes.
+    // SQLite's own encryption leaves bytes 16 to 23 unchanged. These values are those of pages with 32
+    // reserved bytes.
     if header[21] == 64, header[22] == 32, header[23] == 32, header[18] == 2, header[19] == 2 {
       throw UpgradeError(
         .unknownCipher,
@@ -166,8 +169,8 @@ final class SourceFile {
     return stat(path, &status) == 0 ? Int(status.st_size) : 0
   }
 
-  /// Whether a journal is to be rolled back: one that a transaction left that didn't end. A finished one is removed, cut,
-  /// or begins with zeros.
+  /// Whether a journal must be rolled back because its transaction didn't end. A finished journal is removed,
+  /// truncated, or begins with zeros.
   private static func hasHotJournal(_ path: String) -> Bool {
     let file = open(path, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { return false }
@@ -198,7 +201,7 @@ final class SourceFile {
         : "the password isn't the database's, or the file is no encrypted 1.x database", path: location.path)
   }
 
-  /// A path as part of a URI.
+  /// Escapes a path for a URI.
   private static func escaped(_ path: String) -> String {
     var text = ""
     for byte in path.utf8 {

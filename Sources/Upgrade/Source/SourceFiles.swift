@@ -1,4 +1,4 @@
-// Where a 1.x database lies:
+// The files of a 1.x database:
 //
 //   NAME.cblite2/db.sqlite3, NAME.cblite2/attachments/     iOS 1.1, Android and .NET 1.2, and later
 //   NAME.cblite, "NAME attachments/"                       iOS 1.0, others up to 1.1; or NAME.touchdb
@@ -10,20 +10,22 @@
   import Glibc
 #endif
 
-/// The files of a database that isn't of this project, found by what they hold.
+/// The files of a database of another product, found by their names and contents.
 public struct SourceFiles: Sendable, Hashable {
-  /// What was asked for.
+  /// The path that was given.
   public let path: String
   /// The SQLite file.
   public let file: String
-  /// Where attachments may be, in the order in which they are looked for.
+  /// The possible directories of attachments, in the order in which they are searched.
   public let attachmentDirectories: [String]
 
-  /// The endings of 1.x databases' names.
+  /// The suffixes of 1.x database names.
   public static let suffixes = [".cblite2", ".cblite", ".touchdb"]
 
-  /// Finds the files at `path`: a directory, or a database file. Throws an `UpgradeError` that says what is there when that
-  /// can't be a 1.x database in SQLite; whether it is one shows when it is opened.
+  /// Finds the files at `path`, which is a directory or a database file.
+  ///
+  /// Throws an `UpgradeError` that says what is there, if it can't be a 1.x database in SQLite. Opening the
+  /// file shows whether it is one.
   public init(_ path: String) throws {
     var path = path
     while path.count > 1, path.hasSuffix("/") { path.removeLast() }
@@ -80,20 +82,20 @@ public struct SourceFiles: Sendable, Hashable {
       path: path)
   }
 
-  /// The path without an ending of 1.x.
+  /// Returns the path without a 1.x suffix.
   public static func withoutSuffix(_ path: String) -> String {
     for suffix in suffixes where path.hasSuffix(suffix) { return String(path.dropLast(suffix.count)) }
     return path
   }
 
-  /// All files and directories of the database that are there, the SQLite file first.
+  /// The existing files and directories of the database. The SQLite file is first.
   public var parts: [String] {
     if file != path { return [path] }
     return ([file] + ["-wal", "-shm", "-journal"].map { file + $0 } + attachmentDirectories.prefix(2))
       .filter { Self.kind($0) != nil }
   }
 
-  /// The kind of file at a path, nil when there is none.
+  /// Returns the file type at a path, or nil if there is no file.
   static func kind(_ path: String) -> mode_t? {
     var status = stat()
     return stat(path, &status) == 0 ? status.st_mode & S_IFMT : nil

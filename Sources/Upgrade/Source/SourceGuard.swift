@@ -4,13 +4,15 @@ import Storage
   import Glibc
 #endif
 
-/// Keeps others from writing to a source while it is read, and tells whether somebody did: shared locks on the bytes
-/// that SQLite's writers lock, and a look at the files at the end. Nothing is written, no file is made.
+/// Prevents changes of a source while it is read, and detects them. It takes shared locks on the bytes that
+/// SQLite's writers lock, and compares the files' attributes at the end. Nothing is written, and no file is
+/// made.
 ///
-/// SQLite's locks, in bytes: 2^30 of the file pending, 2^30 + 2 and the 509 behind shared; of NAME-shm 120 the writer of
-/// the log, 121 its checkpointer, 122 its recovery.
+/// The bytes of SQLite's locks: in the file, 2^30 is the pending lock, and 2^30 + 2 and the next 509 bytes
+/// are the shared lock. In NAME-shm, 120 is the lock of the log's writer, 121 of its checkpointer, 122 of its
+/// recovery.
 final class SourceGuard {
-  /// What is seen of a file without reading it.
+  /// The attributes of a file, found without reading it.
   struct Look: Equatable {
     var inode: UInt64
     var bytes: Int64
@@ -54,7 +56,7 @@ final class SourceGuard {
     lock.l_whence = Int16(SEEK_SET)
     lock.l_start = off_t(start)
     lock.l_len = off_t(count)
-    // Of the open file, not of the process: SQLite in this process must not end it.
+    // The lock belongs to the open file and not to the process. SQLite in this process must not release it.
     guard fcntl(descriptor, Self.setOpenFileLock, &lock) == 0 else {
       // Some file systems have no locks.
       guard errno == EAGAIN || errno == EACCES else { return }
@@ -64,7 +66,7 @@ final class SourceGuard {
     }
   }
 
-  /// Throws `changed` when somebody wrote to the source since.
+  /// Throws `changed` if the source has changed since this guard was created.
   func checkUnchanged() throws {
     guard Self.watched.map({ Look(location.file + $0) }) == looks else {
       throw UpgradeError(

@@ -1,19 +1,20 @@
-// The key of an encrypted 1.x database: 32 bytes, given raw to SQLCipher and to AES for attachments.
+// The key of an encrypted 1.x database: 32 bytes. SQLCipher gets it as a raw key, and AES for attachments
+// uses it.
 //
 //   key := PBKDF2(password in UTF-8, salt "Salty McNaCl", 64,000 rounds, 32 bytes)
 //
-// The hash is HMAC-SHA256 on iOS and Android, HMAC-SHA1 in .NET. Android hands over as many bytes of the UTF-8 as the
-// password has UTF-16 units, so that a password beyond ASCII is cut off.
+// The hash is HMAC-SHA256 on iOS and Android, and HMAC-SHA1 in .NET. Android takes as many bytes of the UTF-8
+// as the password has UTF-16 units. A password with other characters than ASCII is therefore cut off.
 
 import CCrypto
 import Encryption
 
-/// The keys that a password may stand for, by platform.
+/// The possible keys of a password, by platform.
 enum SourceKey {
   static let salt = Array("Salty McNaCl".utf8)
   static let rounds: Int32 = 64_000
 
-  /// The keys that a user's key may stand for, the likeliest first.
+  /// Returns the possible database keys of a user's key, the most likely first.
   static func candidates(_ key: UserKey) throws -> [() throws -> SecretBytes] {
     if key.isRaw { return [{ key.secretBytes }] }
     let password = key.secretBytes

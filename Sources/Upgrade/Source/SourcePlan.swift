@@ -1,30 +1,32 @@
 import Fleece
 
-/// What is carried over of the document that a reader is at: decided the same way when it is copied and when it is
-/// compared.
+/// The decision what to carry over of a reader's current document. The copy and the comparison make the same
+/// decision.
 struct SourcePlan {
-  /// What is asked of a leaf's body.
+  /// Returns why the body of a leaf can't be read, or nil if it can.
   typealias Readability = (_ sequence: Int) throws -> String?
 
-  /// Issues of the document, in the order in which they were found.
+  /// The issues of the document, in the order in which they were found.
   private(set) var issues: [UpgradeIssue] = []
-  /// Revisions that are carried over.
+  /// The number of revisions that are carried over.
   private(set) var revisions = 0
-  /// Of those, leaves that are live.
+  /// The number of live leaves that are carried over.
   private(set) var liveLeaves = 0
-  /// Leaves at all.
+  /// The number of leaves that are carried over.
   private(set) var leaves = 0
-  /// What the source has, whatever is carried over: live leaves, and bodies.
+  /// The number of live leaves that a full upgrade carries over. `sourceBodies` is the number of bodies in
+  /// the source.
   private(set) var sourceLiveLeaves = 0
   private(set) var sourceBodies = 0
-  /// Revisions that weren't asked for.
+  /// The number of revisions that the options don't ask for.
   private(set) var unwanted = 0
 
-  /// Revisions of the winner's branch that are carried over with `winners`: as many as the official upgrade keeps.
+  /// The number of revisions of the winner's branch that `winners` carries over. The official upgrade keeps
+  /// as many.
   static let winnersDepth = 20
 
-  /// Decides. `whyUnreadable` says why a leaf's body can't be read, nil when it can; it is asked only when there are
-  /// several leaves, as who copies a single one sees that for itself and calls `refuse`.
+  /// Decides what to carry over. `whyUnreadable` is called only if there are several leaves. Code that copies
+  /// a single leaf finds an unreadable body itself and calls `refuse`.
   mutating func decide(
     _ reader: SourceReader, _ carry: UpgradeOptions.Carry, whyUnreadable: Readability
   ) throws {
@@ -56,7 +58,7 @@ struct SourcePlan {
     }
   }
 
-  /// Takes note that a leaf's body turned out to be unreadable.
+  /// Adds the issue of a leaf whose body can't be read.
   mutating func refuse(_ reader: SourceReader, _ row: Int, _ reason: String) {
     issues.append(Self.unreadable(reader, row, reason))
   }
@@ -69,7 +71,7 @@ struct SourcePlan {
 
   private mutating func choose(_ reader: SourceReader) {
     var found: [(row: Int, kind: UpgradeIssue.Kind, message: String)] = []
-    // Taken out while it is changed, so that it isn't copied.
+    // The value is moved out of the reader during the change, so that it isn't copied.
     var revisions = reader.revisions
     reader.revisions = SourceRevisions()
     revisions.choose { found.append(($0, $1, $2)) }
@@ -92,7 +94,7 @@ struct SourcePlan {
     }
   }
 
-  /// Leaves the branch of the winner, by 1.x's rule.
+  /// Keeps only the branch of the winner, by the rule of 1.x.
   private mutating func keepWinner(_ reader: SourceReader) {
     guard let winner = Self.winner(reader.revisions) else { return }
     let before = revisions
@@ -108,7 +110,7 @@ struct SourcePlan {
     for number in 0..<Self.winnersDepth where index >= 0 && isCarried[index] {
       rows[index].isCarried = true
       rows[index].number = number
-      // Its IDs alone are kept.
+      // Only the IDs of ancestors are kept.
       if index != winner { rows[index].hasBody = false }
       index = rows[index].parent
     }
@@ -118,7 +120,7 @@ struct SourcePlan {
     renumber(reader)
   }
 
-  /// Numbers are in the order of the rows.
+  /// Numbers the revisions in the order of the rows.
   private func renumber(_ reader: SourceReader) {
     var number = 0
     for index in reader.revisions.rows.indices where reader.revisions.rows[index].isCarried {
@@ -127,7 +129,7 @@ struct SourcePlan {
     }
   }
 
-  /// The row of the leaf that wins: a live one before a deleted one, then the higher ID.
+  /// Returns the row of the winning leaf: a live leaf before a deleted one, then the higher revision ID.
   static func winner(_ revisions: SourceRevisions) -> Int? {
     var best: Int?
     for index in revisions.rows.indices where revisions.rows[index].isLeaf {

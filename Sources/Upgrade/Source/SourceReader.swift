@@ -2,13 +2,13 @@ import CSQLite
 import Fleece
 import SQLiteLibrary
 
-/// Reads the documents of a source one by one, in the order of their numbers, with all their revisions; and bodies where
-/// the library has them.
+/// Reads the documents of a source one by one in the order of their numbers, with all their revisions. Bodies
+/// stay in SQLite until they are asked for.
 ///
-/// Tables are read without their indexes: what an index lacks isn't lost. Revisions are sorted by the library, without
-/// their bodies, in memory of a fixed size and a temporary file.
+/// Tables are read without their indexes, so a damaged index loses nothing. SQLite sorts the revisions
+/// without their bodies, in memory of a fixed size and a temporary file.
 final class SourceReader {
-  /// A revision whose document isn't there.
+  /// A revision whose document is missing.
   struct Orphan {
     let sequence: Int
     let revisionID: String
@@ -25,9 +25,9 @@ final class SourceReader {
 
   /// The revisions of the document, newest first.
   var revisions = SourceRevisions()
-  /// The document's number in the source.
+  /// The number of the document in the source.
   private(set) var number = 0
-  /// When the document expires, in seconds since 1970.
+  /// The time at which the document expires, in seconds since 1970.
   private(set) var expiration: Int?
   private(set) var hasInvalidExpiration = false
 
@@ -49,7 +49,7 @@ final class SourceReader {
 
   deinit { close() }
 
-  /// Ends its statements: before the connection is closed.
+  /// Finalizes the statements. Must be called before the connection is closed.
   func close() {
     for statement in [documents, rows, bodies] { statement.finalize() }
     attachments?.finalize()
@@ -60,7 +60,7 @@ final class SourceReader {
     let info = try connection.prepare("PRAGMA table_info(attachments)")
     defer { info.finalize() }
     while try info.step() { columns.insert(info.string(1) ?? "") }
-    // Without an index each revision would be a walk over the whole table.
+    // Without an index, each revision would need a scan of the whole table.
     let table = "temp.upgrade_attachments"
     func column(_ name: String) -> String { columns.contains(name) ? name : "NULL AS \(name)" }
     try connection.execute("PRAGMA temp_store = FILE")
@@ -77,7 +77,8 @@ final class SourceReader {
 
   // MARK: Documents
 
-  /// Goes to the next document; false when there is none left. `orphan` is told of revisions that have no document.
+  /// Moves to the next document. Returns false if there is none. `orphan` is called for revisions without a
+  /// document.
   func next(_ orphan: (Orphan) throws -> Void) throws -> Bool {
     do {
       revisions.removeAll()
@@ -87,7 +88,7 @@ final class SourceReader {
       }
       number = documents.integer(0)
       while hasRow, rows.type(0) != SQLITE_INTEGER || rows.integer(0) < number {
-        // What isn't a number sorts before numbers, or behind them all.
+        // NULL sorts before numbers. All other values sort after numbers.
         if rows.type(0) != SQLITE_INTEGER, rows.type(0) != SQLITE_NULL { break }
         try skipRow(orphan)
       }
@@ -114,13 +115,13 @@ final class SourceReader {
     hasRow = try rows.step()
   }
 
-  /// The document's ID as it is stored, not checked; valid until the next document.
+  /// The stored ID of the document, not checked. Valid until the next document.
   var documentID: UnsafeRawBufferPointer { documents.utf8(1) }
 
-  /// The document's ID for people.
+  /// The ID of the document for messages, from at most 500 bytes.
   var documentName: String { String(decoding: documentID.prefix(500), as: UTF8.self) }
 
-  /// How many documents there are.
+  /// Returns the number of documents.
   func documentCount() throws -> Int {
     do { return try source.connection.integer("SELECT count(*) FROM docs NOT INDEXED") ?? 0 } catch let error
       as SQLiteError
@@ -129,8 +130,8 @@ final class SourceReader {
 
   // MARK: Bodies
 
-  /// Calls `body` with the JSON of a revision; with `{}` when it is empty or isn't there. Rows of the table of attachments
-  /// stand in it as the property that later versions have. The bytes end when `body` returns.
+  /// Calls `body` with the JSON of a revision, or with `{}` if it is empty or missing. Rows of the attachment
+  /// table are inserted as the property of later versions. The bytes are valid until `body` returns.
   func withBody<Result>(_ sequence: Int, _ body: (UnsafeRawBufferPointer) throws -> Result) throws -> Result {
     do {
       try bodies.bind(1, sequence)
@@ -170,7 +171,7 @@ final class SourceReader {
       append(attachments)
     } while try attachments.step()
     spliced.append(UInt8(ascii: "}"))
-    // A property of that name that the body has itself comes later, and counts.
+    // If the body has such a property itself, that one is later and wins.
     let rest = bytes.dropFirst()
     let isEmpty = rest.first { ![0x20, 0x09, 0x0A, 0x0D].contains($0) } == UInt8(ascii: "}")
     if !isEmpty { spliced.append(UInt8(ascii: ",")) }
@@ -178,7 +179,7 @@ final class SourceReader {
     return try spliced.withUnsafeBytes { try body($0) }
   }
 
-  /// One row of the table of attachments as a member of the property.
+  /// Appends a row of the attachment table as a member of the property.
   private func append(_ row: Statement) {
     let isCompressed = row.integer(5) == 1
     spliced += (row.string(0) ?? "").jsonText.utf8

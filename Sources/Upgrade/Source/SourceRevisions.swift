@@ -1,27 +1,27 @@
 import SQLiteLibrary
 
-/// The revisions of one document as the source has them, and which of them are carried over: the arrays are used from
-/// document to document.
+/// The revisions of one document in the source, and which of them are carried over. The arrays are reused for
+/// all documents.
 struct SourceRevisions {
   struct Row {
     var sequence: Int
-    /// The parent's sequence; 0 for none.
+    /// The sequence of the parent; 0 if there is none.
     var parentSequence: Int
-    /// The ID in `ids`.
+    /// The range of the ID in `ids`.
     var id: Range<Int>
-    /// 0 when the ID isn't one, or the sequence isn't.
+    /// The generation; 0 if the ID or the sequence is invalid.
     var generation: UInt64
     var isCurrent: Bool
     var isDeleted: Bool
     var hasBody: Bool
 
-    /// Among the rows, or -1.
+    /// The row of the parent, or -1.
     var parent = -1
     var isCarried = false
     var isLeaf = false
-    /// The number among those that are carried over.
+    /// The number among the revisions that are carried over, or -1.
     var number = -1
-    /// A leaf that can't be carried over.
+    /// Whether this is a leaf that can't be carried over.
     var isRefused = false
   }
 
@@ -53,7 +53,7 @@ struct SourceRevisions {
     return try ids.withUnsafeBytes { try body(UnsafeRawBufferPointer(rebasing: $0[range])) }
   }
 
-  /// The generation of an ID that can be stored (`RevisionID`), else 0.
+  /// Returns the generation of an ID that can be stored (`RevisionID`), otherwise 0.
   private static func generation(_ id: UnsafeRawBufferPointer) -> UInt64 {
     var generation: UInt64 = 0
     var index = 0
@@ -74,11 +74,12 @@ struct SourceRevisions {
 
   // MARK: Which are carried over
 
-  /// Links parents and chooses what is carried over: leaves and what they descend from. `report` is told of what isn't as
-  /// it should be. What was marked `isRefused` is left out.
+  /// Links parents and chooses what is carried over: leaves and their ancestors. Leaves with `isRefused` are
+  /// left out. `report` is called for each fault.
   ///
-  /// A leaf is a revision that 1.x calls current; when it calls none so, one that nothing descends from. What has been
-  /// replaced and has no leaf above it isn't carried over: nobody could see it in 1.x.
+  /// The leaves are the revisions that 1.x marks as current. If none is marked, they are the revisions
+  /// without descendants. A replaced revision without a descendant leaf isn't carried over: it couldn't be
+  /// seen in 1.x either.
   mutating func choose(_ report: (Int, UpgradeIssue.Kind, String) throws -> Void) rethrows {
     if rows.count == 1 {
       try chooseOnly(report)
@@ -101,7 +102,7 @@ struct SourceRevisions {
   private static let invalidID = "this can't be the ID of a revision, or its sequence isn't one"
 
   private mutating func link(_ report: (Int, UpgradeIssue.Kind, String) throws -> Void) rethrows {
-    // Newest first, as they were read: sequences descend.
+    // The rows are newest first, so sequences descend.
     for index in rows.indices {
       rows[index].parent = -1
       rows[index].isCarried = false
@@ -163,14 +164,14 @@ struct SourceRevisions {
   private mutating func carry(_ leaf: Int) {
     var index = leaf
     guard rows[index].generation > 0, !rows[index].isRefused else { return }
-    // Generations fall, so this ends.
+    // Generations decrease, so the loop ends.
     while index >= 0, !rows[index].isCarried {
       rows[index].isCarried = true
       index = rows[index].parent
     }
   }
 
-  /// The row of a sequence; they descend.
+  /// Returns the row of a sequence. Sequences descend.
   func find(_ sequence: Int) -> Int? {
     var low = 0
     var high = rows.count
@@ -182,7 +183,7 @@ struct SourceRevisions {
     return nil
   }
 
-  /// Rows that have the ID of one before.
+  /// Returns the rows that have the same ID as an earlier row.
   private func duplicates() -> Set<Int> {
     var found: Set<Int> = []
     ids.withUnsafeBytes { bytes in
