@@ -1,34 +1,34 @@
-/// Why a Couchbase Lite 2.x or 3.x database can't be read, or written.
+/// The error of a Couchbase Lite 2.x or 3.x database that can't be read or written.
 public struct CBLite2Error: Error, Sendable, CustomStringConvertible {
-  /// What kind of failure it is.
+  /// The kind of failure.
   public enum Code: String, Sendable, CaseIterable {
     /// There is nothing at the path.
     case notFound
-    /// There is something, but no `.cblite2` database.
+    /// The path isn't a `.cblite2` database.
     case notADatabase
-    /// It is encrypted with a cipher that isn't to be had here.
+    /// The database is encrypted with a cipher that isn't available here.
     case encrypted
-    /// It is a database of Couchbase Lite 1.x.
+    /// The database is one of Couchbase Lite 1.x.
     case olderVersion
-    /// It was written by a release that is newer than what is known here, or that keeps version vectors.
+    /// The database was written by an unknown newer release, or it uses version vectors.
     case newerVersion
     /// The file, its tables or its shared keys can't be read.
     case damaged
-    /// Another process has it open.
+    /// Another process has the database open.
     case inUse
-    /// There is no such collection in it.
+    /// The database doesn't have the collection.
     case noSuchCollection
-    /// There is something at the path where a new one was to be written.
+    /// The path of a new database already exists.
     case alreadyExists
     /// The operating system refused to read or write a file.
     case ioError
   }
 
-  /// What kind of failure it is.
+  /// The kind of failure.
   public let code: Code
-  /// What was found and what to do, for people.
+  /// A description of what was found and what to do, for people.
   public let message: String
-  /// The directory or file it is about.
+  /// The path of the directory or file that failed.
   public let path: String
 
   init(_ code: Code, _ message: String, path: String) {

@@ -1,60 +1,61 @@
-/// What an export to a `.cblite2` database wrote, and what it changed or left behind and why.
+/// The counts of an export to a `.cblite2` database: what was written, changed and left out, with the
+/// reasons.
 public struct CBLite2ExportReport: Sendable {
-  /// A revision whose ID 2.x can't hold.
+  /// A revision whose ID 2.x can't store.
   public struct Rewritten: Sendable, Equatable {
-    /// The document.
+    /// The ID of the document.
     public let id: String
-    /// The revision's ID here.
+    /// The revision ID in this database.
     public let revision: String
-    /// Its ID in what was written.
+    /// The revision ID in the exported database.
     public let written: String
   }
 
-  /// Something that was left behind.
+  /// Something that was left out.
   public struct Skipped: Sendable, Equatable {
-    /// The document's ID, or what else it is.
+    /// The ID of the document.
     public let id: String
-    /// Why.
+    /// The reason.
     public let reason: String
   }
 
-  /// Live documents that were written.
+  /// The number of live documents that were written.
   public var documents = 0
-  /// Tombstones that were written.
+  /// The number of tombstones that were written.
   public var tombstones = 0
-  /// Revisions that were written.
+  /// The number of revisions that were written.
   public var revisions = 0
-  /// Bodies that were written.
+  /// The number of bodies that were written.
   public var bodies = 0
-  /// Documents with more than one live leaf revision.
+  /// The number of documents with more than one live leaf revision.
   public var conflicts = 0
-  /// Expirations that were written.
+  /// The number of expirations that were written.
   public var expirations = 0
-  /// Local documents that were written.
+  /// The number of local documents that were written.
   public var localDocuments = 0
-  /// Blobs that were written.
+  /// The number of blobs that were written.
   public var blobs = 0
-  /// Their bytes.
+  /// The size of these blobs in bytes.
   public var blobBytes: UInt64 = 0
-  /// Blobs that documents name and that aren't here, or not as they should be.
+  /// The number of blobs that documents name but that are missing or damaged here.
   public var missingBlobs = 0
-  /// Revisions whose IDs had to be changed.
+  /// The number of revisions whose ID was changed.
   public var rewrittenIDs = 0
-  /// The first of them.
+  /// The first `maximumDetails` revisions whose ID was changed.
   public var rewritten: [Rewritten] = []
-  /// Old revisions that were cut off trees of more than 65,535.
+  /// The number of old revisions that were removed from trees of more than 65,535 revisions.
   public var cutOffRevisions = 0
-  /// Documents that were left behind.
+  /// The number of documents that were left out.
   public var skipped = 0
-  /// The first of them, and of the blobs that are missing.
+  /// The first `maximumDetails` entries for documents that were left out and for missing blobs.
   public var details: [Skipped] = []
-  /// Indexes of the database: 2.x makes its own.
+  /// The names of the database's indexes. They aren't exported.
   public var indexes: [String] = []
 
-  /// How many are listed in `rewritten` and in `details`.
+  /// The maximum number of entries in `rewritten` and in `details`.
   public static let maximumDetails = 1_000
 
-  /// An empty report.
+  /// Creates an empty report.
   public init() {}
 
   mutating func note(_ id: String, _ reason: String) {

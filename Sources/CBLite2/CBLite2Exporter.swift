@@ -1,4 +1,4 @@
-// What is written is a database of release 2.0 or 2.1, which every later release opens (docs/cblite2.md):
+// The output is a database of release 2.0 or 2.1. Every later release opens it (docs/cblite2.md):
 //
 //   user_version 201
 //   kvmeta       name, lastSeq: of the stores default and info
@@ -20,8 +20,10 @@ import Storage
   import Glibc
 #endif
 
-/// Writes a snapshot of a store as a Couchbase Lite 2.x database: documents with whole revision trees, tombstones,
-/// expirations, local documents, blobs. Indexes are left out: applications make their own. One thread at a time.
+/// Writes a snapshot of a store as a Couchbase Lite 2.x database: documents with whole revision trees,
+/// tombstones, expirations, local documents and blobs.
+///
+/// Indexes are left out: applications make their own. One thread at a time.
 public final class CBLite2Exporter {
   private let store: DocumentStore
   private let directory: String
@@ -30,14 +32,22 @@ public final class CBLite2Exporter {
   private var isDone: Set<BlobDigest> = []
   private var hasExpirations = false
 
-  /// An exporter into `directory`, which isn't there yet: it is made, and is whole when `run` returns. To sync it is the
-  /// caller's.
+  /// Creates an exporter.
+  ///
+  /// - Parameters:
+  ///   - store: the store to export.
+  ///   - directory: the new database. It must not exist when `run` is called. The caller must sync it.
   public init(_ store: DocumentStore, to directory: String) {
     self.store = store
     self.directory = directory
   }
 
-  /// Writes; `progress` is told how many documents are done, and what it throws ends the export.
+  /// Writes the database. When it returns, the database is complete.
+  ///
+  /// `progress` is called with the number of documents that are done. An error that it throws ends the
+  /// export.
+  /// - Throws: `CBLite2Error` with the code `alreadyExists` if the directory exists, and `ioError` if SQLite
+  ///   can't write.
   public func run(progress: (Int) throws -> Void = { _ in }) throws -> CBLite2ExportReport {
     guard mkdir(directory, 0o755) == 0 else {
       guard errno == EEXIST else { throw StorageError.system(errno, "can't make the directory", directory) }
@@ -99,7 +109,8 @@ public final class CBLite2Exporter {
         + "VALUES (?, ?, ?, ?, ?\(hasExpirations ? ", ?" : ""))")
     defer { insert.finalize() }
     var count = 0
-    // What names blobs is found by their digests first; the walk that makes sure needs the names of properties.
+    // A fast check of the bytes finds bodies that may name blobs. The exact check then needs the property
+    // names.
     let sharedKeys = try snapshot.sharedKeys
     try snapshot.forEachTree { document in
       count += 1
@@ -125,7 +136,7 @@ public final class CBLite2Exporter {
   }
 
   private func insert(_ document: DocumentTree, _ insert: Statement) throws {
-    // The statement has been run when this returns, and binds other bytes before it runs again.
+    // The statement runs before this returns. It binds other bytes before it runs again.
     try document.idBytes.withUnsafeBytes { try self.insert(document, $0, insert) }
   }
 
@@ -233,7 +244,7 @@ public final class CBLite2Exporter {
     }
   }
 
-  /// A random UUID of version 4: what is written is a peer of its own.
+  /// A random UUID of version 4. The exported database is a peer of its own.
   private static func randomUUID() -> [UInt8] {
     var uuid = (0..<16).map { _ in UInt8.random(in: 0...255) }
     uuid[6] = uuid[6] & 0x0F | 0x40

@@ -1,72 +1,75 @@
-/// What an import of a `.cblite2` database read, what it carried over, and what it left behind and why.
+/// The counts of an import of a `.cblite2` database: what was read, carried over and left out, with the
+/// reasons.
 public struct CBLite2ImportReport: Sendable {
-  /// Something that was left behind.
+  /// Something that was left out.
   public struct Skipped: Sendable, Equatable {
-    /// The document's ID, or what else it is.
+    /// The ID of the document, or another name of what was left out.
     public let id: String
-    /// Why.
+    /// The reason.
     public let reason: String
   }
 
   /// A collection of the source.
   public struct Collection: Sendable, Equatable {
-    /// Its name: `_default`, `name` or `scope.name`.
+    /// The name: `_default`, `name` or `scope.name`.
     public let name: String
-    /// Rows that it has, those of tombstones too.
+    /// The number of rows, including tombstones.
     public let documents: Int
   }
 
-  /// The source's `user_version`: which release wrote it.
+  /// The `user_version` of the source. It tells which release wrote it.
   public var version = 0
   /// The collection that was imported.
   public var collection = "_default"
-  /// Rows that were read: documents and tombstones.
+  /// The number of rows that were read: documents and tombstones.
   public var read = 0
-  /// Live documents that are new here.
+  /// The number of live documents that are new here.
   public var documents = 0
-  /// Tombstones that are new here.
+  /// The number of tombstones that are new here.
   public var tombstones = 0
-  /// Documents that were here already and got branches that they didn't have.
+  /// The number of existing documents that got new branches.
   public var merged = 0
-  /// Documents that were here already as they are.
+  /// The number of existing documents that didn't change.
   public var unchanged = 0
-  /// Revisions of what is new or was merged.
+  /// The number of revisions that were added to new and merged documents.
   public var revisions = 0
-  /// Bodies among them.
+  /// The number of bodies of new documents.
   public var bodies = 0
-  /// New documents with more than one live leaf revision.
+  /// The number of new documents with more than one live leaf revision.
   public var conflicts = 0
-  /// New documents of which another leaf is current here: 2.x keeps a pulled conflict from winning until it is resolved.
+  /// The number of new documents whose current revision is another leaf than in the source. In 2.x, a pulled
+  /// conflict can't win until it is resolved.
   public var otherWinners = 0
-  /// Expirations that were set.
+  /// The number of expirations that were set.
   public var expirations = 0
-  /// Documents that had expired, and were left behind for that.
+  /// The number of documents that were left out because they had expired.
   public var expired = 0
-  /// Local documents.
+  /// The number of local documents that were imported.
   public var localDocuments = 0
-  /// Blobs that were copied.
+  /// The number of blobs that were copied.
   public var blobs = 0
-  /// Their bytes.
+  /// The size of these blobs in bytes.
   public var blobBytes: UInt64 = 0
-  /// Blobs that documents name and that the source doesn't have, or not as they should be.
+  /// The number of blobs that documents name but that are missing or damaged in the source.
   public var missingBlobs = 0
-  /// Documents that were left behind.
+  /// The number of documents that were left out.
   public var skipped = 0
-  /// The first of them, and of the blobs that are missing.
+  /// The first `maximumDetails` entries for documents and local documents that were left out, and for missing
+  /// blobs.
   public var details: [Skipped] = []
-  /// Collections that weren't asked for.
+  /// The collections that weren't imported.
   public var otherCollections: [Collection] = []
-  /// Indexes of the source: they are made anew by who needs them.
+  /// The names of the source's indexes. They aren't imported.
   public var indexes: [String] = []
-  /// Replication checkpoints: they belong to the source as a peer, and stay there.
+  /// The number of replication checkpoints. They belong to the source as a peer and aren't imported.
   public var checkpoints = 0
-  /// Documents with notes about what remote databases have: not taken over.
+  /// The number of documents with notes about remote databases. The notes aren't imported.
   public var remoteNotes = 0
 
-  /// How many are listed in `details`.
+  /// The maximum number of entries in `details`.
   public static let maximumDetails = 1_000
 
-  /// An empty report.
+  /// Creates an empty report.
   public init() {}
 
   mutating func note(_ id: String, _ reason: String) {

@@ -9,13 +9,14 @@ import Storage
   import Glibc
 #endif
 
-/// Takes the documents of a Couchbase Lite 2.x or 3.x database over into a store: bodies, whole revision trees with their
-/// IDs, tombstones, expirations, local documents, blobs.
+/// Imports the documents of a Couchbase Lite 2.x or 3.x database into a store: bodies, whole revision trees
+/// with their IDs, tombstones, expirations, local documents and blobs.
 ///
-/// The source is only read. Into a store without any document sequences come as they are; else documents come in their
-/// order. One thread at a time.
+/// The source is only read. If nothing was ever stored in the store, documents keep their sequences.
+/// Otherwise they are imported in their order and get new sequences. One thread at a time.
 public final class CBLite2Importer {
-  /// What is told how many rows are done; what it throws ends the import: transactions that were committed stay.
+  /// Called with the number of rows that are done. An error that it throws ends the import. Committed
+  /// transactions stay.
   public typealias Progress = (Int) throws -> Void
 
   private let store: DocumentStore
@@ -28,13 +29,20 @@ public final class CBLite2Importer {
   private var tree = RawRevisionTree()
   private var triedBlobs: Set<BlobDigest> = []
   private let now: Int64
-  /// A transaction ends when it has taken so much in.
+  /// A transaction ends after this many bytes.
   private static let batchBytes = 32 << 20
 
-  /// Opens the database in the directory `path`. `collection` is one of 3.1's by name (`scope.name`). `scratch` is a
-  /// directory on a disk with room for a copy of the source's file, which is made when a write-ahead log lies beside it.
+  /// Opens a database.
   ///
-  /// Throws a `CBLite2Error` for what can't be read.
+  /// - Parameters:
+  ///   - store: the store that gets the documents.
+  ///   - path: the directory of the database.
+  ///   - collection: the name of a collection of a 3.1 database (`name` or `scope.name`). Nil means the default
+  ///     one.
+  ///   - scratch: a directory on a disk with room for a copy of the source's file. The copy is made if the file
+  ///     has a write-ahead log or a journal.
+  ///   - batchCount: the maximum number of documents in a transaction.
+  /// - Throws: `CBLite2Error` if the database can't be read or doesn't have the collection.
   public init(
     _ store: DocumentStore, from path: String, collection: String? = nil, scratch: String,
     batchCount: Int = 1_000
@@ -60,7 +68,7 @@ public final class CBLite2Importer {
     now = Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
   }
 
-  /// Imports; says what was carried over and what wasn't. Throws a `CBLite2Error` when the source can't be read further.
+  /// Imports the documents and returns a report. Throws a `CBLite2Error` if the source can't be read.
   public func run(progress: Progress = { _ in }) throws -> CBLite2ImportReport {
     do {
       try describe()
@@ -72,7 +80,7 @@ public final class CBLite2Importer {
     return report
   }
 
-  /// Notes what there is that isn't documents of the collection.
+  /// Reports everything in the source that isn't a document of the collection.
   private func describe() throws {
     report.version = source.version
     report.collection = collection.name
@@ -99,7 +107,7 @@ public final class CBLite2Importer {
     var tables = [collection.table]
     if source.tables.contains(collection.tombstoneTable) { tables.append(collection.tombstoneTable) }
     let rows = try tables.map { try DocumentRows(source, table: $0) }
-    // By sequence over both tables. Indexes aren't trusted: one that lacks a row would lose it.
+    // By sequence over both tables. Indexes aren't used: a damaged one could lack a row.
     let order = try source.connection.prepare(
       tables.enumerated().map {
         "SELECT \($0) AS t, rowid AS r, sequence AS s FROM \(CBLite2Source.quoted($1)) NOT INDEXED"
@@ -125,7 +133,7 @@ public final class CBLite2Importer {
     }
   }
 
-  /// Returns how many bytes it had.
+  /// Imports a row. Returns the number of its bytes.
   private func importRow(_ rows: DocumentRows, rowID: Int) throws -> Int {
     report.read += 1
     guard try rows.go(to: rowID) else {
@@ -185,8 +193,8 @@ public final class CBLite2Importer {
     if outcome.current != 0 { report.otherWinners += 1 }
   }
 
-  /// Brings the row's tree into `tree`: of 3.x the tree is beside the body, of 2.x the body is in the tree. A row that
-  /// was written by 2.x and never since has that form in a 3.x file too.
+  /// Reads the tree of a row into `tree`. A 3.x row has the tree beside the body. A 2.x row has the body in
+  /// the tree. A 3.x file can have 2.x rows that weren't saved again.
   private func readTree(_ row: DocumentRows) throws(RawRevisionTree.Fault) {
     guard let version = row.version else { throw RawRevisionTree.Fault("it has no revision ID") }
     if let extra = row.extra, !extra.isEmpty {
@@ -205,7 +213,8 @@ public final class CBLite2Importer {
 
   // MARK: Blobs
 
-  /// Copies a blob that isn't stored here yet; false when the source doesn't have it as it should be.
+  /// Copies a blob that isn't stored here yet. Returns false if the source doesn't have it undamaged, or if
+  /// it was tried before.
   private func copyBlob(_ digest: BlobDigest) throws -> Bool {
     guard let target = store.blobs, triedBlobs.insert(digest).inserted else { return false }
     let reader: BlobReader

@@ -15,20 +15,21 @@ import SQLiteLibrary
   import Glibc
 #endif
 
-/// A `.cblite2` database that is read, and never changed: neither it nor what lies beside it.
+/// A `.cblite2` database, open for reading. Neither the database nor anything beside it is changed.
 ///
-/// A file with a write-ahead log is copied first, for SQLite reads such a log only where it may write.
+/// A file with a write-ahead log or a journal is copied first, because SQLite reads a log only where it can
+/// write.
 final class CBLite2Source {
-  /// The file of a database's directory that holds everything but blobs.
+  /// The file that holds everything but blobs.
   static let fileName = "db.sqlite3"
   private static let magic = Array("SQLite format 3\u{0}".utf8)
 
   let path: String
   let connection: Connection
-  /// `user_version`: 201 of 2.0 and 2.1, 301 of 2.5, 302 of 2.7, 400 of 3.0, 500 of 3.1.
+  /// `user_version`: 201 for 2.0 and 2.1, 301 for 2.5, 302 for 2.7, 400 for 3.0, 500 for 3.1.
   let version: Int
   let sharedKeys: SharedKeys
-  /// The names of tables, with those of stores without their `kv_`.
+  /// The names of all tables that aren't virtual.
   let tables: Set<String>
   let blobs: BlobStore
   private let copy: String?
@@ -42,7 +43,7 @@ final class CBLite2Source {
 
   private static let suffixes = ["", "-wal", "-shm", "-journal"]
 
-  /// Opens the database in the directory at `path`. Copies that are needed are made in `scratch`, and removed.
+  /// Opens the database in the directory `path`. Copies are made in `scratch` and removed later.
   init(_ path: String, scratch: String) throws {
     self.path = path
     let file = try CBLite2Source.file(in: path)
@@ -104,7 +105,7 @@ final class CBLite2Source {
     return file
   }
 
-  /// Tells an encrypted file from one that is something else: neither begins as SQLite's do.
+  /// Tells an encrypted file from another kind of file. Neither begins like an SQLite file.
   private static func checkHeader(_ file: String) throws {
     let descriptor = Glibc.open(file, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw ioError("can't be opened", file) }
@@ -116,7 +117,7 @@ final class CBLite2Source {
       throw CBLite2Error(.damaged, "the file has \(count) bytes, fewer than SQLite's header", path: file)
     }
     if header.starts(with: magic) { return }
-    // SQLite's encryption extension leaves these bytes as they are.
+    // SQLite's encryption extension leaves these bytes unchanged.
     let pageBytes = Int(header[16]) << 8 | Int(header[17])
     let isPlain =
       (pageBytes == 1 || (pageBytes >= 512 && pageBytes & (pageBytes - 1) == 0)) && header[18] <= 2
@@ -131,7 +132,7 @@ final class CBLite2Source {
         + "that", path: file)
   }
 
-  /// Whoever has the file open holds a lock on bytes that SQLite keeps for that.
+  /// Throws `inUse` if another process holds a lock on the bytes that SQLite reserves for locks.
   private static func checkNotOpen(_ file: String) throws {
     let descriptor = Glibc.open(file, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw ioError("can't be opened", file) }
@@ -180,13 +181,13 @@ final class CBLite2Source {
     }
   }
 
-  /// SQLite's own look at the file's pages: what is missing in them would be missed silently.
+  /// Runs SQLite's check of the pages. Without it, missing rows would go unnoticed.
   private static func checkPages(_ connection: Connection, _ path: String) throws {
     let faults: [String]
     do { faults = try connection.strings("PRAGMA quick_check(3)") } catch let error as SQLiteError
       where error.code == SQLITE_ERROR
     {
-      // A schema with functions or tokenizers that only its maker has can't be checked.
+      // SQLite can't check a schema with functions or tokenizers that only the application has.
       return
     }
     guard faults == ["ok"] else {
@@ -211,17 +212,17 @@ final class CBLite2Source {
     return try statement.step() && !statement.isNull(0) ? Array(statement.bytes(0)) : nil
   }
 
-  /// A record of the settings, nil when there is none.
+  /// Returns a record of the settings, or nil if there is none.
   func info(_ key: String) throws -> [UInt8]? { try CBLite2Source.info(key, connection) }
 
-  /// How many revisions of each branch it remembers, when it says so.
+  /// Returns the number of revisions that each branch keeps, or nil if the database doesn't say.
   func maximumTreeDepth() throws -> Int? {
     guard let bytes = try info("maxRevTreeDepth"), bytes.count == 8 else { return nil }
     let depth = bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
     return depth > 0 && depth < 1 << 31 ? Int(depth) : nil
   }
 
-  /// The sequence of the latest change to a collection's documents; 0 when it isn't said.
+  /// Returns the sequence of the last change in a collection, or 0 if it isn't stored.
   func lastSequence(of collection: CBLite2Collection) throws -> UInt64 {
     guard tables.contains("kvmeta") else { return 0 }
     let statement = try connection.prepare("SELECT lastSeq FROM kvmeta WHERE name = ?")
@@ -231,13 +232,13 @@ final class CBLite2Source {
     return UInt64(max(0, statement.integer(0)))
   }
 
-  /// Rows of a table; 0 when there is no such table.
+  /// Returns the number of rows of a table, or 0 if there is no such table.
   func rows(in table: String) throws -> Int {
     guard tables.contains(table) else { return 0 }
     return try connection.integer("SELECT count(*) FROM \(CBLite2Source.quoted(table)) NOT INDEXED") ?? 0
   }
 
-  /// The columns of a table.
+  /// Returns the names of a table's columns.
   func columns(of table: String) throws -> Set<String> {
     let statement = try connection.prepare("PRAGMA table_info(\(CBLite2Source.quoted(table)))")
     defer { statement.finalize() }
@@ -246,7 +247,7 @@ final class CBLite2Source {
     return columns
   }
 
-  /// The names of indexes that an application made.
+  /// Returns the names of the indexes that an application made.
   func indexNames() throws -> [String] {
     if tables.contains("indexes") { return try connection.strings("SELECT name FROM indexes ORDER BY name") }
     return try connection.strings(
@@ -322,11 +323,11 @@ final class CBLite2Source {
   }
 }
 
-/// A collection of a 3.1 database; a database of an earlier release has the default one alone.
+/// A collection of a 3.1 database. Databases of earlier releases have only the default one.
 struct CBLite2Collection: Hashable {
-  /// As it is called: `_default`, or `scope.name`.
+  /// The name: `_default`, `name` or `scope.name`.
   let name: String
-  /// As its tables call it: `default`, `.name`, `.scope.name`.
+  /// The name in tables: `default`, `.name` or `.scope.name`, with capital letters escaped.
   let store: String
 
   static let `default` = CBLite2Collection(name: "_default", store: "default")
@@ -336,7 +337,8 @@ struct CBLite2Collection: Hashable {
     self.store = store
   }
 
-  /// By its name: `_default`, `name` or `scope.name`, those of the scope `_default` with or without it.
+  /// Creates a collection from its name: `_default`, `name` or `scope.name`. The scope `_default` can be left
+  /// out.
   init(named name: String) {
     guard !["_default", "_default._default", ""].contains(name) else {
       self = .default
@@ -346,14 +348,14 @@ struct CBLite2Collection: Hashable {
     self.init(name: short, store: "." + CBLite2Collection.escaped(short))
   }
 
-  /// By the name of its table; nil when that isn't a collection's.
+  /// Creates a collection from the name of its table. Nil if it isn't the table of a named collection.
   init?(table: String) {
     guard table.hasPrefix("kv_."), table.utf8.count > 4 else { return nil }
     let store = String(table.dropFirst(3))
     self.init(name: CBLite2Collection.unescaped(String(store.dropFirst())), store: store)
   }
 
-  /// A backslash stands before every capital letter.
+  /// Adds a backslash before each capital letter.
   private static func escaped(_ name: String) -> String {
     var result = ""
     for scalar in name.unicodeScalars {

@@ -1,10 +1,10 @@
 import CSQLite
 import SQLiteLibrary
 
-/// The rows of a table of documents, gone to one by one. What a row hands out ends with the next.
+/// Reads the rows of a document table by row ID. The bytes of a row are valid until the next row.
 final class DocumentRows {
   private let statement: Statement
-  /// Of 2.0 and 2.1, which keep expirations in a table of their own.
+  /// The expirations of 2.0 and 2.1, which have their own table.
   private let oldExpirations: Statement?
   private let hasExtra: Bool
   private let hasExpiration: Bool
@@ -42,13 +42,14 @@ final class DocumentRows {
     statement.type(column) == SQLITE_BLOB ? statement.bytes(column) : nil
   }
 
-  /// The ID's UTF-8, not checked; nil when the column isn't text.
+  /// The UTF-8 of the ID, not checked. Nil if the column isn't text.
   var id: UnsafeRawBufferPointer? { statement.type(0) == SQLITE_TEXT ? statement.bytes(0) : nil }
-  /// The ID for people.
+  /// The ID for messages.
   var idText: String { statement.string(0) ?? "a row without an ID" }
-  /// 0 when the column isn't a positive number.
+  /// The sequence, or 0 if the column isn't a positive number.
   var sequence: UInt64 { statement.type(1) == SQLITE_INTEGER ? UInt64(max(0, statement.integer(1))) : 0 }
-  /// 1 deleted, 2 conflicted, 4 has blobs, 8 synced; what is above belongs to others.
+  /// 1 deleted, 2 conflicted, 4 has blobs, 8 synced. Bits above the lowest 16 have other uses and are
+  /// removed.
   var flags: Int { statement.integer(2) & 0xFFFF }
   /// The binary ID of the current revision.
   var version: UnsafeRawBufferPointer? { blob(3) }
@@ -56,7 +57,7 @@ final class DocumentRows {
   /// The revision tree of a 3.x row.
   var extra: UnsafeRawBufferPointer? { blob(5) }
 
-  /// When the document expires, in milliseconds since 1970.
+  /// Returns the time at which the document expires, in milliseconds since 1970, or nil.
   func expiration() throws -> Int64? {
     if hasExpiration, statement.type(6) == SQLITE_INTEGER { return Int64(statement.integer(6)) }
     guard let oldExpirations, let id else { return nil }

@@ -1,4 +1,4 @@
-// The revision tree of a document as Couchbase Lite 2.x and 3.x store it (docs/cblite2.md):
+// The revision tree of a document, as Couchbase Lite 2.x and 3.x store it (docs/cblite2.md):
 //
 //   tree     := revision* 0:u32 remote*                 all numbers big-endian
 //   revision := size:u32 parent:u16 flags:u8 revIDLength:u8 revID sequence:varint body?
@@ -10,8 +10,9 @@
 //   body     := Fleece, only with flag 80
 //   remote   := remote:u16 revision:u16                 which revision that remote database has
 //
-// In the order of priority: leaves first, those in conflict after others, live before deleted, open before closed, the
-// higher ID first. The first one is the current revision.
+// Revisions are in the order of priority: leaves before others, leaves without a conflict before those in
+// conflict, live before deleted, open before closed, the higher ID first. The first one is the current
+// revision.
 
 import Documents
 
@@ -27,23 +28,23 @@ struct RawRevisionFlags: OptionSet {
   static let hasBody = RawRevisionFlags(rawValue: 0x80)
 }
 
-/// A tree that is decoded into, used, and decoded into again. What its revisions point to is the decoded bytes.
+/// A decoded tree. It can be reused for other trees. Its revisions point into the decoded bytes.
 struct RawRevisionTree {
-  /// Why a document can't be taken over.
+  /// The reason why a document can't be imported.
   struct Fault: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }
   }
 
   private(set) var revisions: ContiguousArray<ForeignRevision> = []
-  /// How many remote databases are noted to have a revision.
+  /// The number of notes about revisions of remote databases.
   private(set) var remotes = 0
   static let noParent = 0xFFFF
   static let headerBytes = 8
-  /// The body of a tombstone that has none.
+  /// The maximum number of revisions in a tree.
   static let longestTree = 65_535
 
-  /// Whether bytes are a tree: what a 2.x row has as its body, where a 3.x row has Fleece.
+  /// Whether bytes are a tree. A 2.x row has a tree as its body; a 3.x row has Fleece.
   static func isTree(_ bytes: UnsafeRawBufferPointer) -> Bool {
     var position = 0
     while bytes.count - position >= 4 {
@@ -57,7 +58,7 @@ struct RawRevisionTree {
     return false
   }
 
-  /// Reads a tree. Trusts the bytes in nothing.
+  /// Decodes a tree. All bytes are checked.
   mutating func decode(_ bytes: UnsafeRawBufferPointer) throws(Fault) {
     revisions.removeAll(keepingCapacity: true)
     remotes = 0
@@ -117,7 +118,7 @@ struct RawRevisionTree {
         body: flags.contains(.hasBody) ? .fleece(rest) : .none))
   }
 
-  /// Takes a binary revision ID apart.
+  /// Divides a binary revision ID into generation and digest.
   static func decodeID(_ id: UnsafeRawBufferPointer) throws(Fault) -> (
     generation: UInt64, digest: UnsafeRawBufferPointer
   ) {
@@ -131,7 +132,7 @@ struct RawRevisionTree {
     return (generation, rest)
   }
 
-  /// Makes the tree of one revision that isn't a leaf's parent: of a row that has no tree.
+  /// Makes a tree of a single revision, for a row without a tree.
   mutating func setSingle(
     id: UnsafeRawBufferPointer, isDeleted: Bool
   ) throws(Fault) {
@@ -143,7 +144,7 @@ struct RawRevisionTree {
         generation: generation, suffix: digest, isText: false, parent: -1, isDeleted: isDeleted))
   }
 
-  /// Gives the current revision the body that stands outside the tree.
+  /// Sets the body of the current revision, which is stored outside the tree.
   mutating func setCurrentBody(_ body: UnsafeRawBufferPointer) { revisions[0].body = .fleece(body) }
 
   /// Whether the current revision's ID is `id`.
@@ -159,7 +160,7 @@ func bigEndian32(_ bytes: UnsafeRawBufferPointer, _ offset: Int) -> UInt32 {
   UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self))
 }
 
-/// Takes a varint off the front; nil when there is none.
+/// Removes a varint from the front and returns it, or returns nil if there is none.
 func takeVarint(_ bytes: inout UnsafeRawBufferPointer) -> UInt64? {
   var value: UInt64 = 0
   for index in 0..<min(10, bytes.count) {

@@ -1,19 +1,19 @@
 import CCrypto
 import Documents
 
-/// Puts the trees of documents into the form that 2.x stores them in (RawRevisionTree.swift).
+/// Encodes the trees of documents in the format of 2.x (RawRevisionTree.swift).
 struct TreeWriter {
-  /// A revision on its way.
+  /// A revision that is being encoded.
   private struct Node {
     var source: Int
     var flags: RawRevisionFlags
     var generation: UInt64
-    /// Its binary ID in `ids`.
+    /// The range of the binary ID in `ids`.
     var id: Range<Int>
     var digest: Range<Int>
   }
 
-  /// A revision whose ID had to be changed: where it stands in the document, and what it is now.
+  /// A revision whose ID was changed: its index in the document and its new ID.
   struct Rewritten {
     let source: Int
     let id: String
@@ -23,7 +23,7 @@ struct TreeWriter {
   /// The binary ID of the current revision.
   private(set) var version: ArraySlice<UInt8> = []
   private(set) var rewritten: [Rewritten] = []
-  /// How many revisions were written; others were cut off.
+  /// The number of revisions that were written. The others were removed.
   private(set) var count = 0
   private(set) var bodies = 0
   private(set) var isDeleted = false
@@ -33,7 +33,7 @@ struct TreeWriter {
   private var nodes: [Node] = []
   private var ids: [UInt8] = []
 
-  /// Encodes a document's tree. `hasBlobs` says of a body whether it names blobs.
+  /// Encodes the tree of a document. `hasBlobs` returns whether a body names blobs.
   mutating func encode(
     _ document: DocumentTree, hasBlobs namesBlobs: (UnsafeRawBufferPointer) throws -> Bool
   ) throws {
@@ -47,7 +47,7 @@ struct TreeWriter {
     for index in revisions.indices { try add(revisions[index], index, namesBlobs) }
     for revision in revisions where revision.parent >= 0 { nodes[revision.parent].flags.remove(.leaf) }
     for index in nodes.indices where nodes[index].flags.isSuperset(of: [.hasBody]) {
-      // 2.x drops bodies of replaced revisions that aren't marked.
+      // 2.x drops the bodies of replaced revisions without this flag.
       if !nodes[index].flags.contains(.leaf) { nodes[index].flags.insert(.keepsBody) }
     }
     markConflicts(revisions)
@@ -82,7 +82,7 @@ struct TreeWriter {
     TreeWriter.append(varint: revision.generation, to: &ids)
     let digest = ids.count
     if revision.isText {
-      // The digest of the ID stands for what isn't hex: the same on every export.
+      // An ID that isn't hexadecimal is replaced by the SHA-1 of its text, so every export has the same ID.
       let text = revision.id.description
       ids += TreeWriter.sha1(Array(text.utf8))
       let hex = ids[digest...].map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
@@ -96,7 +96,8 @@ struct TreeWriter {
         digest: digest..<ids.count))
   }
 
-  /// Marks live leaves that lost, with what only they descend from: that is what an application is asked to resolve.
+  /// Marks losing leaves and the ancestors that only they have. Applications are asked to resolve these
+  /// conflicts.
   private mutating func markConflicts(_ revisions: UnsafeBufferPointer<ForeignRevision>) {
     let leaves = nodes.indices.filter { nodes[$0].flags.contains(.leaf) }
     guard leaves.count > 1, !revisions[0].isDeleted else { return }
@@ -106,7 +107,8 @@ struct TreeWriter {
       isMain[index] = true
       index = revisions[index].parent
     }
-    // Its deleted leaves too: those without the mark would stand between the current one and the others.
+    // Deleted losing leaves are marked too. Otherwise they would be between the current revision and the
+    // other leaves.
     guard leaves.contains(where: { $0 > 0 && !revisions[$0].isDeleted }) else { return }
     for leaf in leaves where leaf > 0 {
       var index = leaf
