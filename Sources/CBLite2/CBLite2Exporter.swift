@@ -200,7 +200,7 @@ public final class CBLite2Exporter {
     }
   }
 
-  // MARK: The rest
+  // MARK: Settings and local documents
 
   private func writeInfo(_ snapshot: DocumentSnapshot, _ connection: Connection) throws {
     let sharedKeys = try snapshot.sharedKeys

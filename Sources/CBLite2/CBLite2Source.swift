@@ -81,7 +81,7 @@ final class CBLite2Source {
     CBLite2Error(.damaged, "the database's file can't be read (\(error.message))", path: path)
   }
 
-  // MARK: What it is
+  // MARK: Checks
 
   private static func file(in path: String) throws -> String {
     var status = stat()
@@ -203,7 +203,7 @@ final class CBLite2Source {
     }
   }
 
-  // MARK: What it says of itself
+  // MARK: Settings and tables
 
   private static func info(_ key: String, _ connection: Connection) throws -> [UInt8]? {
     let statement = try connection.prepare("SELECT body FROM kv_info WHERE key = ?")

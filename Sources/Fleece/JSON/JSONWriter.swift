@@ -6,7 +6,7 @@
 /// writer.append(byte: UInt8(ascii: "["))
 /// writer.append(string: "a\tb")
 /// writer.append(byte: UInt8(ascii: "]"))
-/// output.append(contentsOf: writer.bytes)        // ["a\tb"]
+/// writer.write(to: &output)                      // ["a\tb"]
 /// ```
 ///
 /// The caller writes brackets, braces, colons and commas.

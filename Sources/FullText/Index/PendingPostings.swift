@@ -238,7 +238,7 @@ final class PendingPostings {
       state.pointee.tokens, state.pointee.tokenCount, to: state.pointee.tokenCapacity)
   }
 
-  // MARK: Giving back
+  // MARK: Reading
 
   /// Calls `body` with each term and its occurrences.
   ///

@@ -141,7 +141,7 @@ public final class MatchSearch {
     try best.forEach(body)
   }
 
-  // MARK: The best
+  // MARK: Best documents
 
   private func collect(allOf terms: [TermIterator], _ root: MatchIterator, _ best: BestDocuments) throws {
     let postings = terms.compactMap(\.plain)

@@ -75,7 +75,7 @@ public final class Upgrade {
     return report
   }
 
-  // MARK: What the parts tell
+  // MARK: Reporting
 
   func note(_ issue: UpgradeIssue) throws {
     report.add(issue)

@@ -264,7 +264,7 @@ final class UpgradeCopy {
     try upgrade.note(UpgradeIssue(kind, documentID: reader.documentName, message))
   }
 
-  // MARK: What else there is
+  // MARK: Other contents
 
   private func carryExpiration(_ target: DocumentImport) throws {
     if reader.hasInvalidExpiration {

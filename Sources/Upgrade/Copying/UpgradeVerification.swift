@@ -205,7 +205,7 @@ final class UpgradeVerification {
     }
   }
 
-  // MARK: What else there is
+  // MARK: Other contents
 
   private func compareExtras() throws {
     let extras = SourceExtras(source: upgrade.source)

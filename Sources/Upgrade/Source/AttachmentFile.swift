@@ -63,7 +63,7 @@ struct AttachmentFile {
 
   private static let pieceBytes = 1 << 17
 
-  // MARK: The parts
+  // MARK: Decryption and decoding
 
   private static func libraryFailure(_ message: String) -> StorageError {
     ERR_clear_error()

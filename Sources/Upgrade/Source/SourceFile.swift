@@ -86,7 +86,7 @@ final class SourceFile {
       "PRAGMA cache_size = -8192; PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF")
   }
 
-  // MARK: Before it is opened
+  // MARK: Checks before opening
 
   private static func header(_ location: SourceFiles) throws -> [UInt8] {
     guard let kind = SourceFiles.kind(location.file) else {

@@ -72,7 +72,7 @@ struct SourceRevisions {
     return generation
   }
 
-  // MARK: Which are carried over
+  // MARK: Selection
 
   /// Links parents and chooses what is carried over: leaves and their ancestors. Leaves with `isRefused` are
   /// left out. `report` is called for each fault.
