@@ -1,8 +1,8 @@
 /// A value in place inside lent bytes.
 ///
 /// The compiler prevents it from leaving the closure that the bytes are lent to. `jsonValue` copies it.
-/// Reading allocates nothing, except for `string` and the functions that return copies. A malformed value
-/// reads as missing.
+/// Reading allocates nothing, except for `string`, `value(of:sharedKeys:)`, and the functions that make JSON.
+/// A malformed value reads as missing.
 ///
 /// `UnsafeValue` is the same without the compiler's checks.
 public struct Value: ~Escapable {
