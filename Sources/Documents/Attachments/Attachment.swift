@@ -1,20 +1,20 @@
 import Fleece
 import Storage
 
-/// A named attachment of a document: a blob in the shape of Couchbase Lite 1.x, under `_attachments`.
+/// A named attachment of a document: a blob in the format of Couchbase Lite 1.x, under `_attachments`.
 public struct Attachment: Sendable, Hashable {
-  /// The reserved property that holds them.
+  /// The reserved property that contains the attachments.
   public static let property = "_attachments"
 
-  /// Its bytes, as stored.
+  /// The blob with the attachment's stored bytes.
   public let blob: Blob
-  /// The generation of the revision that added or changed it; 0 of one that isn't saved yet.
+  /// The generation of the revision that added or changed it. 0 if it isn't saved yet.
   public let revpos: UInt64
-  /// How the stored bytes are encoded: `gzip`, or nil when they are as they are. Then the blob's length is that of
-  /// the decoded bytes.
+  /// The encoding of the stored bytes: `gzip`, or nil if they aren't encoded. If they are, the blob's length
+  /// is the length of the decoded bytes.
   public let encoding: String?
 
-  /// The attachment that a member of `_attachments` stands for; nil when it can't be one.
+  /// Parses a member of `_attachments`. Nil if it isn't a valid attachment.
   public init?(_ value: JSONValue) {
     guard let members = value.object, let digest = members["digest"]?.string.flatMap({ BlobDigest($0) })
     else {
@@ -26,7 +26,7 @@ public struct Attachment: Sendable, Hashable {
     encoding = members["encoding"]?.string
   }
 
-  /// What stands for a new attachment until it is saved: without `revpos`, which the save knows.
+  /// Returns the entry of a new attachment until it is saved. The save adds `revpos`.
   static func unsaved(_ blob: Blob) -> JSONValue {
     var members: JSONObject = [
       "stub": true, "digest": .string(blob.digest.text), "length": JSONValue(blob.length),
@@ -46,38 +46,38 @@ public struct Attachment: Sendable, Hashable {
 }
 
 extension Document {
-  /// The names of the document's attachments, in the order of their bytes.
+  /// The names of the document's attachments, ordered by their bytes.
   public var attachmentNames: [String] { attachments.keys.sorted().map(\.string) }
 
-  /// The document's attachments by name: names are different when their bytes are.
+  /// The document's attachments by name. Names are compared by their bytes.
   public var attachments: [ByteString: Attachment] {
     Attachment.all(in: try? self[Attachment.property].jsonValue())
   }
 
-  /// The attachment of that name, or nil.
+  /// Returns the attachment with this name, or nil.
   public func attachment(_ name: String) -> Attachment? {
     (try? self[Attachment.property][name].jsonValue()).flatMap { Attachment($0) }
   }
 }
 
 extension MutableDocument {
-  /// The names of the document's attachments, in the order of their bytes.
+  /// The names of the document's attachments, ordered by their bytes.
   public var attachmentNames: [String] { attachments.keys.sorted().map(\.string) }
 
-  /// The document's attachments by name: names are different when their bytes are.
+  /// The document's attachments by name. Names are compared by their bytes.
   public var attachments: [ByteString: Attachment] { Attachment.all(in: body.object?[Attachment.property]) }
 
-  /// The attachment of that name, or nil.
+  /// Returns the attachment with this name, or nil.
   public func attachment(_ name: String) -> Attachment? {
     body.object?[Attachment.property]?.object?[name].flatMap { Attachment($0) }
   }
 
-  /// Adds a blob as the attachment of that name, or puts it in the place of the one that is there.
+  /// Sets the attachment with this name, in place of an existing one.
   public mutating func setAttachment(_ name: String, _ blob: Blob) {
     body[Attachment.property][name] = Attachment.unsaved(blob)
   }
 
-  /// Takes the attachment of that name away. Its bytes stay as long as a revision names them.
+  /// Removes the attachment with this name. Its bytes are kept as long as a revision refers to them.
   public mutating func removeAttachment(_ name: String) {
     guard body.object?[Attachment.property] != nil else { return }
     body[Attachment.property].remove(name)

@@ -1,4 +1,4 @@
-// A blob as documents name it, in one of two shapes:
+// A reference to a blob in a document, in one of two forms:
 //
 //   anywhere     {"@type":"blob","digest":"sha1-…","length":n,"content_type":"…"}
 //   _attachments {name: {"stub":true,"digest":"sha1-…","length":n,"content_type":"…","revpos":g,
@@ -7,30 +7,31 @@
 @_exported import Blobs
 import Fleece
 
-/// What a document says of a blob: where its bytes are found, how many there are, and what they are.
+/// A document's reference to a blob: its digest, its length and its content type.
 ///
-/// The bytes are in the database, under the digest: `DocumentStore.open(_:)` and `contents(of:)` give them.
+/// The bytes are in the database. `DocumentStore.open(_:)` and `contents(of:)` read them.
 public struct Blob: Sendable, Hashable {
-  /// What property tells blobs from other objects, and its value.
+  /// The property that distinguishes blobs from other objects, and its value.
   static let typeProperty = "@type"
   static let type = "blob"
 
-  /// The SHA-1 of the bytes as they are stored.
+  /// The SHA-1 digest of the stored bytes.
   public let digest: BlobDigest
-  /// How many bytes there are.
+  /// The length in bytes.
   public let length: UInt64
-  /// Their MIME type, when it is known.
+  /// The MIME type, if known.
   public let contentType: String?
 
-  /// A blob that is stored already, or will be when a document is saved with it.
+  /// Creates a reference to a blob that is stored already, or that will be stored when a document is saved
+  /// with it.
   public init(digest: BlobDigest, length: UInt64, contentType: String? = nil) {
     self.digest = digest
     self.length = length
     self.contentType = contentType
   }
 
-  /// The blob that a value of a document stands for; nil when it is no such object. An object without `@type`
-  /// is one in the shape of an attachment: with `digest`, `length`, `revpos` and `stub`.
+  /// Parses a blob reference in a document. Nil if the value isn't one. An object without `@type` is a
+  /// reference if it has the form of an attachment: with `digest`, `length`, `revpos` and `stub`.
   public init?(_ value: JSONValue) {
     guard let members = value.object, let digest = members["digest"]?.string.flatMap({ BlobDigest($0) })
     else {
@@ -46,7 +47,7 @@ public struct Blob: Sendable, Hashable {
       digest: digest, length: members["length"]?.uint ?? 0, contentType: members["content_type"]?.string)
   }
 
-  /// The object that stands for the blob anywhere in a document.
+  /// The object that refers to the blob anywhere in a document.
   public var jsonValue: JSONValue {
     var members: JSONObject = [
       Blob.typeProperty: .string(Blob.type), "digest": .string(digest.text), "length": JSONValue(length),

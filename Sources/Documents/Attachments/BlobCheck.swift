@@ -1,8 +1,8 @@
 import Storage
 
-/// Whether the blobs that bodies name are there, and are what they have to be.
+/// Checks that the blobs that bodies refer to exist and are intact.
 final class BlobCheck {
-  /// Where a body is stored.
+  /// The place where a body is stored.
   struct Place {
     let keyspace: Keyspace
     let key: [UInt8]
@@ -10,7 +10,7 @@ final class BlobCheck {
 
   private let blobs: BlobStore
   private let check: IntegrityCheck
-  /// By digest: how long the stored bytes are, nil when there are none.
+  /// The lengths of the stored bytes by digest, nil for missing blobs.
   private var lengths: [BlobDigest: UInt64?] = [:]
   private var missing: [(subject: String, reference: BlobReference, digest: BlobDigest, place: Place)] = []
 
@@ -41,10 +41,10 @@ final class BlobCheck {
     }
   }
 
-  /// Reports what is missing, and looks at the files themselves.
+  /// Reports missing blobs and checks the blob files.
   func finish(_ store: DocumentStore) throws {
     for (subject, reference, digest, place) in missing {
-      // It may have been purged, and the blob removed, since the snapshot was taken.
+      // The document may have been purged, and the blob removed, since the snapshot began.
       guard try isStillNamed(digest, place, store), try !blobs.contains(digest) else { continue }
       try check.report(subject, "the blob \(digest) at \(reference.path) is missing")
     }
@@ -55,7 +55,7 @@ final class BlobCheck {
       }
       guard check.isDeep, blobs.isBlob(fileName: name) else { continue }
       do { _ = try blobs.verify(fileName: name) } catch let error as StorageError {
-        // A compaction may have removed it.
+        // A compaction may have removed the file.
         guard error.code != .notFound else { continue }
         try check.report("blob file \(name)", error.message)
       }

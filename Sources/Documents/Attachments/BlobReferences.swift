@@ -1,34 +1,34 @@
 import Fleece
 
-/// A place in a body that names a blob.
+/// A reference to a blob in a body.
 struct BlobReference {
-  /// Where it stands: `/photos/3`, `/_attachments/a.png`.
+  /// The path of the reference: `/photos/3`, `/_attachments/a.png`.
   var path: String
-  /// What stands there for a digest.
+  /// The value of `digest`.
   var digestText: String
-  /// Nil when that can't be one.
+  /// The parsed digest, nil if it isn't valid.
   var digest: BlobDigest?
-  /// How long the stored bytes have to be, as far as the body says it.
+  /// The expected length of the stored bytes, if the body gives it.
   var storedLength: UInt64?
 }
 
-/// Calls `body` with each blob that a stored body names: objects that say they are one, at any depth, and the members
-/// of `_attachments` at the top.
+/// Calls `body` with each blob reference in a stored body: objects of type blob at any depth, and the members
+/// of `_attachments` at the top level.
 func forEachBlobReference(
   in root: UnsafeValue, sharedKeys: SharedKeys, _ body: (BlobReference) throws -> Void
 ) throws {
   try BlobReferenceWalk(sharedKeys).visit(root, path: "", isAttachment: false, body)
 }
 
-/// The same of a lent body.
+/// Calls `body` with each blob reference in a lent body, in the same way.
 func forEachBlobReference(
   in root: Value, sharedKeys: SharedKeys, _ body: (BlobReference) throws -> Void
 ) throws {
-  // The walk ends before the root does.
+  // The walk ends before `root` becomes invalid.
   try forEachBlobReference(in: root.unsafeValue, sharedKeys: sharedKeys, body)
 }
 
-/// Names resolved once for a walk over a body.
+/// The resolved property names for a walk over a body.
 private struct BlobReferenceWalk {
   let sharedKeys: SharedKeys
   let type, digest, length, encodedLength: Key
@@ -44,7 +44,7 @@ private struct BlobReferenceWalk {
   func visit(
     _ value: UnsafeValue, path: String, isAttachment: Bool, _ body: (BlobReference) throws -> Void
   ) throws {
-    // Bytes that nobody checked may be deeper than any body.
+    // Unvalidated bytes may be nested deeper than any valid body.
     guard path.utf8.count < 100_000 else { return }
     switch value.type {
     case .array:

@@ -4,34 +4,37 @@ import Storage
 extension DocumentStore {
   // MARK: New blobs
 
-  /// Stores bytes for a document that is saved later, and returns what the document names them by.
+  /// Stores the bytes of a blob and returns a reference to put into a document.
   ///
-  /// Until then they are kept as long as the database is open. Throws a `StorageError`: `diskFull`, `readOnly`, …
+  /// Until a document refers to them, the bytes are kept while the database is open. Throws a `StorageError`:
+  /// `diskFull`, `readOnly`, …
   public func makeBlob(_ bytes: some Sequence<UInt8>, contentType: String? = nil) throws -> Blob {
     let writer = try makeBlobWriter()
     try writer.write(bytes)
     return Blob(try writer.finish(), contentType)
   }
 
-  /// Stores the bytes of a file, in constant memory, as `makeBlob(_:contentType:)` does.
+  /// Stores the bytes of a file as a blob, in constant memory, in the same way as `makeBlob(_:contentType:)`.
   public func makeBlob(contentsOfFile path: String, contentType: String? = nil) throws -> Blob {
     Blob(try requiredBlobs().store(contentsOfFile: path), contentType)
   }
 
-  /// Takes the bytes of a new blob in pieces; `BlobWriter.finish()` ends it, and `Blob(_:_:)` names it.
+  /// Returns a writer that takes the bytes of a new blob in pieces. `BlobWriter.finish()` ends it, and
+  /// `Blob(_:_:)` makes the reference.
   public func makeBlobWriter() throws -> BlobWriter { try requiredBlobs().makeWriter() }
 
   // MARK: Reading
 
-  /// Opens a blob for reading in pieces, in constant memory. Throws `notFound` when it isn't here, and `damaged`.
+  /// Opens a blob for reading in pieces, in constant memory. Throws `notFound` when it isn't stored, and
+  /// `damaged`.
   public func open(_ blob: Blob) throws -> BlobReader { try requiredBlobs().open(blob.digest) }
 
-  /// All bytes of a blob, at most `limit` (2 GiB): else `valueTooLarge`.
+  /// Returns all bytes of a blob. Throws `valueTooLarge` when there are more than `limit` (by default 2 GiB).
   public func contents(of blob: Blob, limit: UInt64 = 1 << 31) throws -> [UInt8] {
     try requiredBlobs().contents(of: blob.digest, limit: limit)
   }
 
-  /// Whether the bytes of a blob are here.
+  /// Returns whether the bytes of a blob are stored.
   public func contains(_ blob: Blob) throws -> Bool { try blobs?.contains(blob.digest) ?? false }
 
   private func requiredBlobs() throws -> BlobStore {
@@ -41,12 +44,12 @@ extension DocumentStore {
     return blobs
   }
 
-  // MARK: Removing what nothing names
+  // MARK: Removing unreferenced blobs
 
-  /// The removal of blobs that no revision names, between its two halves.
+  /// A removal of unreferenced blobs, between its two steps.
   public final class BlobRemoval {
     fileprivate let sweep: BlobSweep
-    /// The last sequence of the snapshot that was looked at.
+    /// The last sequence of the snapshot that was examined.
     fileprivate let sequence: UInt64
 
     fileprivate init(_ sweep: BlobSweep, _ sequence: UInt64) {
@@ -55,12 +58,13 @@ extension DocumentStore {
     }
   }
 
-  /// Looks for blobs that no stored revision names, beside writers; nil when there are no files at all. What it
-  /// finds is removed by `finish(_:)`: after what was committed by now is safe from a power loss.
+  /// Finds blobs that no stored revision refers to, while writers continue. Nil if there are no blob files.
+  /// `finish(_:)` removes what is found. Before that, make the commits up to now durable against a power
+  /// loss.
   public func beginBlobRemoval() throws -> BlobRemoval? {
     guard let blobs, try !blobs.names().isEmpty else { return nil }
     var begun: BlobSweep?
-    // Between transactions: whoever puts a blob in place from now on marks its file.
+    // Called between transactions. Writers that put a blob in place from now on mark its file.
     try exclusively { begun = try blobs.beginSweep() }
     guard let sweep = begun else { return nil }
     let sequence = try withSnapshot { transaction, context in
@@ -80,15 +84,17 @@ extension DocumentStore {
     return BlobRemoval(sweep, sequence)
   }
 
-  /// Removes the blobs that were found and that nothing names by now either. Writers wait, in all processes, but
-  /// only for what changed since the beginning to be read. Throws `nestedWrite` inside a batch.
+  /// Removes the blobs that were found and still aren't referenced. Writers in all processes wait meanwhile,
+  /// but only while the changes since `beginBlobRemoval()` are read and the files are removed. Throws
+  /// `nestedWrite` inside a batch.
   @discardableResult
   public func finish(_ removal: BlobRemoval) throws -> BlobSweep.Result {
     var result = BlobSweep.Result()
     try exclusively {
       try withSnapshot { transaction, context in
         let keyspaces = context.keyspaces
-        // What a new revision names is under a new sequence: as its document's body, or aside.
+        // A new revision has a new sequence. Its body is the document's current body, or is in one of these
+        // keyspaces.
         let since = KeyRange(
           lower: .exclusive(
             (0..<8).map { UInt8(truncatingIfNeeded: removal.sequence >> UInt64(56 - 8 * $0)) }))
@@ -117,7 +123,7 @@ extension DocumentStore {
 }
 
 extension Blob {
-  /// What documents name a blob by that was stored.
+  /// Creates a reference to a stored blob.
   public init(_ stored: StoredBlob, _ contentType: String? = nil) {
     self.init(digest: stored.digest, length: stored.length, contentType: contentType)
   }

@@ -1,13 +1,13 @@
-// The rules for `_attachments` are those of 1.x (docs/blobs.md): in a stored revision each entry is a stub with its
-// digest, and `revpos` is the generation of the revision that added or changed it.
+// The rules for `_attachments` are those of 1.x (docs/blobs.md): in a stored revision, each entry is a stub
+// with its digest. `revpos` is the generation of the revision that added or changed it.
 
 import Fleece
 import FoundationEssentials
 import Storage
 
 extension DocumentWriter {
-  /// Brings `_attachments` of the body that was encoded last into their stored form, and encodes it again when that
-  /// is another.
+  /// Converts `_attachments` of the last encoded body to their stored form. Encodes the body again if that
+  /// changes it.
   func settleAttachments(
     _ id: UnsafeRawBufferPointer, generation: UInt64, deleted: Bool, ancestor: Int, stored: Stored?
   ) throws {
@@ -21,7 +21,7 @@ extension DocumentWriter {
     guard found.type == .dict else { throw refused("\"\(Attachment.property)\" is not an object") }
     let before = try found.jsonValue(sharedKeys: sharedKeys)
     var after = JSONObject()
-    // A tombstone has none.
+    // A tombstone has no attachments.
     if !deleted, let members = before.object {
       for (name, value) in members {
         guard let entry = value.object else {
@@ -37,7 +37,7 @@ extension DocumentWriter {
     try encoder.encode(body, keys: keys)
   }
 
-  /// The first reserved name is known to be that of the attachments; there may be others.
+  /// The first reserved name is known to be `_attachments`, but there may be others.
   private func checkReservedNames(
     _ root: UnsafeValue, _ sharedKeys: SharedKeys, _ id: UnsafeRawBufferPointer
   ) throws {
@@ -49,19 +49,19 @@ extension DocumentWriter {
     }
   }
 
-  /// What is known of an attachment before the revision that is being added.
+  /// The known state of an attachment before the revision that is being added.
   private enum Known {
-    /// The entry that it is compared with.
+    /// The entry that the new one is compared with.
     case entry(JSONObject)
-    /// It is new.
+    /// The attachment is new.
     case nothing
-    /// The revision that it goes on top of was replaced: its body may be here or not, so nobody looks.
+    /// The parent revision was replaced. Its body may be stored or not, so it isn't read.
     case replaced
 
     var entry: JSONObject? { if case .entry(let entry) = self { entry } else { nil } }
   }
 
-  /// The stored form of one entry. `known` is what there was under its name.
+  /// Returns the stored form of one entry. `known` is the known state of the attachment with this name.
   private func settled(
     _ entry: JSONObject, _ name: String, _ known: Known, _ generation: UInt64,
     _ id: UnsafeRawBufferPointer
@@ -70,7 +70,7 @@ extension DocumentWriter {
     if let data = entry.removeValue(forKey: "data") { try store(data, in: &entry, name, id) }
     entry.removeValue(forKey: "follows")
     if entry["digest"]?.string.flatMap({ BlobDigest($0) }) == nil {
-      // A stub of what is here already.
+      // A stub refers to a stored attachment.
       guard let known = known.entry else {
         throw DocumentError(
           .missingBlob,
@@ -93,7 +93,7 @@ extension DocumentWriter {
     {
       entry["revpos"] = JSONValue(revpos)
     } else if case .replaced = known, (1..<generation).contains(said) {
-      // As it was read with the revision.
+      // Keep the value that was read with the revision.
       entry["revpos"] = JSONValue(said)
     } else {
       entry["revpos"] = JSONValue(generation)
@@ -101,7 +101,7 @@ extension DocumentWriter {
     return entry
   }
 
-  /// Stores the bytes that came in the entry itself.
+  /// Stores the bytes that are inline in the entry.
   private func store(
     _ data: JSONValue, in entry: inout JSONObject, _ name: String, _ id: UnsafeRawBufferPointer
   ) throws {
@@ -121,12 +121,12 @@ extension DocumentWriter {
     }
   }
 
-  /// What there is of an attachment of that name for a revision on top of `node`. Nothing when that is a tombstone:
-  /// what is saved over one is new.
+  /// Returns the known state of an attachment for a revision on top of `node`. If `node` is a tombstone, the
+  /// attachment is new.
   ///
-  /// A local save looks at the body of `node` alone, and only when it is a leaf's, which is always here: the same saves
-  /// give the same revision IDs, whichever bodies were dropped. A revision from elsewhere has its ID already, and takes
-  /// what it lacks from the nearest ancestor that has it.
+  /// A local save reads only the body of `node`, and only if `node` is a leaf, whose body is always stored.
+  /// So the same saves give the same revision IDs, whichever bodies were dropped. A revision from another
+  /// database has its ID already. It takes missing members from the nearest ancestor that has the attachment.
   private func knownAttachment(
     _ name: String, of id: UnsafeRawBufferPointer, on node: Int, _ stored: Stored?
   ) throws -> Known {
@@ -151,7 +151,8 @@ extension DocumentWriter {
     return try attachment(name, in: body.bytes, keys.snapshot())
   }
 
-  /// The entry of that name in the nearest of the node and its ancestors whose body is here and has one.
+  /// Returns the entry with this name from `node` or its nearest ancestor that has a stored body with such an
+  /// entry.
   private func storedAttachment(
     _ name: String, of id: UnsafeRawBufferPointer, from node: Int, _ stored: Stored
   ) throws -> JSONObject? {

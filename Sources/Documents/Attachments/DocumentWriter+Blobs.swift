@@ -1,29 +1,30 @@
 import Fleece
 import Storage
 
-/// What is known of the blobs that the body being written names.
+/// Information about the blobs that the body being written refers to.
 struct BodyBlobs {
-  /// Whether the body may name blobs, or has attachments.
+  /// Whether the body may refer to blobs or has attachments.
   var mayBeNamed = false
-  /// Whether it comes from another database.
+  /// Whether the body comes from another database.
   var isForeign = false
-  /// Whether it is written even when a blob that it names isn't here.
+  /// Whether the body is written even if a blob that it refers to isn't stored.
   var mayBeMissing = false
 }
 
 extension DocumentWriter {
-  /// Looks whether the body that was encoded last may name blobs: a few nanoseconds for those that don't.
+  /// Determines whether the last encoded body may refer to blobs. Takes a few nanoseconds if it doesn't.
   func noteBlobs(isForeign: Bool) {
     let name = encoder.underscoredName
     bodyBlobs.isForeign = isForeign
     bodyBlobs.mayBeMissing = false
-    // Of a foreign body only the first reserved name is known.
+    // For a foreign body only the first reserved name is known.
     bodyBlobs.mayBeNamed =
       mayNameBlob(encoder.fleece) || (name != nil && (isForeign || name == Attachment.property))
   }
 
-  /// Brings the attachments of the body into their stored form, and puts new blobs in place; for the new revision of
-  /// that generation on top of a node of `tree`. Throws `missingBlob` when the body names one that isn't here.
+  /// Converts the attachments of the body to their stored form and puts new blobs in place. `generation` is
+  /// the generation of the new revision, `ancestor` its parent in `tree`. Throws `missingBlob` when the body
+  /// refers to a blob that isn't stored.
   func settleBlobs(
     _ id: UnsafeRawBufferPointer, generation: UInt64, deleted: Bool, ancestor: Int, stored: Stored?
   ) throws {
@@ -44,7 +45,7 @@ extension DocumentWriter {
     guard !missing.isEmpty, !bodyBlobs.mayBeMissing, let root = FleeceReader.root(of: encoder.fleece) else {
       return
     }
-    // A text that looks like a digest needn't be one.
+    // A text that looks like a digest may be something else.
     try forEachBlobReference(in: root, sharedKeys: keys.snapshot()) { reference in
       guard let digest = reference.digest, missing.contains(digest) else { return }
       throw DocumentError(

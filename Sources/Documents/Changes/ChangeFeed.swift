@@ -1,16 +1,16 @@
 import Storage
 import Synchronization
 
-/// Tells observers what was committed, in the order of the commits.
+/// Notifies observers of commits, in the order of the commits.
 ///
-/// A writer puts its notes in line inside its transaction, where transactions are in order. After the commit, whoever
-/// finds the head of the line committed passes it on: so writers that share a commit, and return in any order, are
-/// told in the order of their sequences. Nobody waits.
+/// A writer queues its notes inside its transaction, where transactions are ordered. After the commit, the
+/// thread that finds the first queued commit complete publishes it. So writers that share a commit and return
+/// in any order are published in the order of their sequences. No thread waits.
 final class ChangeFeed: Sendable {
   private struct State {
-    /// Transactions that aren't passed on yet, oldest first.
+    /// Transactions that aren't published yet, oldest first.
     var line: [ObservedCommit] = []
-    /// Up to which sequence observers were told.
+    /// The last sequence that observers were notified of.
     var published: UInt64 = 0
     var observers: [ObjectIdentifier: ChangeObserver] = [:]
     var ofDocument: [ByteString: [ChangeObserver]] = [:]
@@ -19,20 +19,20 @@ final class ChangeFeed: Sendable {
 
   private let state = Lock(State())
   private let active = Atomic<Bool>(false)
-  /// For callbacks and for catching up: so many observers may be busy at once.
+  /// Run callbacks and catch-up reads. `maximum` bounds the number of observers that are busy at once.
   let workers = Workers(maximum: 4)
 
-  /// Whether somebody observes.
+  /// Whether there are observers.
   @inline(__always)
   var isActive: Bool { active.load(ordering: .sequentiallyConsistent) }
 
   // MARK: Observers
 
-  /// Makes the observer known. `lastSequence` reads the sequence of the last commit: it is told what comes after.
+  /// Adds an observer, which is notified of commits after `lastSequence`, the sequence of the last commit.
   func add(_ observer: ChangeObserver, lastSequence: () throws -> UInt64) throws {
     state.withLock { state in
       state.count += 1
-      // From now on writers look here. What they commit before the sequence is read isn't told.
+      // Writers check this flag from now on. Commits made before the sequence is read aren't reported.
       active.store(true, ordering: .sequentiallyConsistent)
     }
     let sequence: UInt64
@@ -44,7 +44,8 @@ final class ChangeFeed: Sendable {
       throw error
     }
     state.withLock { state in
-      // Nobody was told of anything before; others who observe may not have been told of it yet.
+      // No observer was notified before. Otherwise, existing observers may still wait for notes of earlier
+      // commits.
       if state.observers.isEmpty, state.ofDocument.isEmpty {
         state.published = max(state.published, sequence)
       }
@@ -57,7 +58,7 @@ final class ChangeFeed: Sendable {
     }
   }
 
-  /// Forgets the observer.
+  /// Removes the observer.
   func remove(_ observer: ChangeObserver) {
     state.withLock { state in
       if let id = observer.documentID.map({ ByteString($0) }) {
@@ -72,7 +73,7 @@ final class ChangeFeed: Sendable {
     }
   }
 
-  /// Ends the observers of an owner, all of them without one: they get what they were told, then the end.
+  /// Ends the observers of an owner, or all if it is nil. They receive their pending changes, then the end.
   func end(of owner: ObjectIdentifier? = nil) {
     let ended = state.withLock { state in
       (Array(state.observers.values) + state.ofDocument.values.joined()).filter {
@@ -85,17 +86,17 @@ final class ChangeFeed: Sendable {
     }
   }
 
-  /// Without observers, and with nothing in line, writers need not look here any more.
+  /// Without observers and queued commits, writers don't need to queue notes.
   private func rest(_ state: inout State) {
     if state.count == 0, state.line.isEmpty { active.store(false, ordering: .sequentiallyConsistent) }
   }
 
   // MARK: Commits
 
-  /// Puts a transaction in line: called inside it.
+  /// Queues a transaction. Called inside the transaction.
   func enqueue(_ commit: ObservedCommit) { state.withLock { $0.line.append(commit) } }
 
-  /// Says how it ended, and passes on what can be.
+  /// Sets the outcome of a transaction and publishes the commits that are ready.
   func resolve(_ commit: ObservedCommit, isCommitted: Bool) {
     state.withLock { state in
       commit.outcome = isCommitted ? .committed : .failed
@@ -103,7 +104,7 @@ final class ChangeFeed: Sendable {
     }
   }
 
-  /// Passes on a commit that wasn't in line: it came while the first observer did, or from another process.
+  /// Publishes a commit that wasn't queued: the first observer was added during the commit.
   func publishLate(_ commit: ObservedCommit) {
     state.withLock { state in
       commit.outcome = .committed
@@ -112,7 +113,7 @@ final class ChangeFeed: Sendable {
     }
   }
 
-  /// Another process wrote up to `sequence`, if nothing of this one is on its way.
+  /// Reports that another process has written up to `sequence`, unless commits of this process are queued.
   func notice(_ sequence: UInt64) {
     state.withLock { state in
       guard state.line.isEmpty, sequence > state.published else { return }
@@ -134,7 +135,7 @@ final class ChangeFeed: Sendable {
   private func publish(_ commit: ObservedCommit, _ state: inout State) {
     defer { state.published = max(state.published, commit.end) }
     if commit.isUnsequenced { for observer in state.observers.values { observer.receiveUnsequenced() } }
-    // Without its notes, or after commits of another process, what was saved is read from the stored changes.
+    // Without notes, or after commits of another process, observers read the saves from the stored changes.
     guard let notes = commit.notes, commit.begin <= state.published else {
       for observer in state.observers.values { observer.fallBehind(upTo: commit.end, commit.unstored) }
       for observer in state.ofDocument.values.joined() {

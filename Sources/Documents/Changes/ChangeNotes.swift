@@ -1,13 +1,14 @@
 import Storage
 
-// What a transaction notes of its changes for observers: bytes, so that a writer makes no objects.
+// The notes that a transaction takes of its changes for observers. They are bytes, so that a writer allocates
+// no objects.
 //
 //   notes := note*
 //   note  := flags:u8  sequence:varint  length:varint  document ID  [generation:varint  length:varint  suffix]
 //   flags := 1 deleted | 2 conflicted | 4 from sync | 0x10 purged | 0x20 expired | 0x40 under its old sequence
 //
-// The revision (as in RevisionID.swift, the current one) is there unless the document was purged, and then the
-// sequence is 0. Notes live in memory only.
+// The revision (in the format of RevisionID.swift) is the current one. A note of a purged document has no
+// revision, and its sequence is 0. Notes exist only in memory.
 
 /// A note in place.
 struct ChangeNote {
@@ -21,7 +22,8 @@ struct ChangeNote {
   let revision: StoredRevisionID?
 
   var isPurge: Bool { flags & ChangeNote.purged != 0 }
-  /// Whether it can't be found among the stored changes after a sequence: a purge, or the purge of a branch.
+  /// Whether the change can't be found among the stored changes after a sequence: the purge of a document or
+  /// of a branch.
   var isUnstored: Bool { flags & (ChangeNote.purged | ChangeNote.unsequenced) != 0 }
 
   init?(_ reader: inout ByteReader) {
@@ -30,7 +32,7 @@ struct ChangeNote {
     else { return nil }
     self.flags = flags
     self.sequence = sequence
-    // As long as the notes, in a closure of which it is read.
+    // Valid as long as the notes, inside the closure that reads them.
     self.id = id.withUnsafeBytes { $0 }
     if flags & ChangeNote.purged != 0 {
       revision = nil
@@ -66,7 +68,7 @@ struct ChangeNote {
     }
   }
 
-  /// The changes of several lists of notes, each document once with its last, without saves up to `sequence`.
+  /// Returns the last change of each document in several lists of notes. Leaves out saves up to `sequence`.
   static func changes(of lists: [[UInt8]], after sequence: UInt64) -> [DocumentChange] {
     var changes: [DocumentChange] = []
     for notes in lists {
@@ -87,12 +89,12 @@ struct ChangeNote {
   }
 }
 
-/// The notes of the transaction that a writer is in.
+/// The notes of a writer's current transaction.
 struct ChangeNotes: ~Copyable {
-  /// Beyond this, what was saved is left to be read from the changes that are stored.
+  /// The maximum size of the notes in bytes. Beyond it, observers read the saves from the stored changes.
   static let maximumBytes = 1 << 20
 
-  /// Whether somebody observes: nothing is noted otherwise, but purges of documents, which are stored nowhere.
+  /// Whether there are observers. Otherwise only purges of documents are noted, because they aren't stored.
   private(set) var isCollecting = false
   private var all = ByteBuffer(capacity: 64)
   private var unstored = ByteBuffer(capacity: 64)
@@ -107,7 +109,7 @@ struct ChangeNotes: ~Copyable {
     unstored.removeAll()
   }
 
-  /// Notes a change whose record has just been put together.
+  /// Notes a change whose record has just been composed.
   mutating func add(
     _ id: UnsafeRawBufferPointer, flags: DocumentRecord.Flags, _ sequence: UInt64,
     record: UnsafeRawBufferPointer
@@ -120,7 +122,7 @@ struct ChangeNotes: ~Copyable {
     try ChangeNotes.append(id, flags.rawValue, sequence, record, to: &all)
   }
 
-  /// Notes a change that the document's sequence doesn't tell: it keeps the one of its latest change.
+  /// Notes a change that has no new sequence: the document keeps the sequence of its latest change.
   mutating func addUnsequenced(
     _ id: UnsafeRawBufferPointer, flags: DocumentRecord.Flags, _ sequence: UInt64,
     record: UnsafeRawBufferPointer
@@ -156,8 +158,8 @@ struct ChangeNotes: ~Copyable {
     if isCollecting, !isOverflown { append(to: &all) }
   }
 
-  /// What observers are to be told of the transaction. Nil when there is nothing. `isUnsequenced` says that it has
-  /// changed what has no sequence.
+  /// Returns the commit for observers, nil if there is nothing to report. `isUnsequenced` tells that the
+  /// transaction made changes without a sequence.
   func commit(after begin: UInt64, upTo end: UInt64, isUnsequenced: Bool) -> ObservedCommit? {
     guard end > begin || unstored.count > 0 || isUnsequenced else { return nil }
     return ObservedCommit(
@@ -166,18 +168,18 @@ struct ChangeNotes: ~Copyable {
   }
 }
 
-/// A transaction on its way to the observers.
+/// A transaction to be published to the observers.
 final class ObservedCommit: @unchecked Sendable {
   enum Outcome { case open, committed, failed }
 
-  /// The last sequence before it, and with it.
+  /// The last sequence before the transaction and the last sequence including it.
   let begin, end: UInt64
-  /// What it did, in order. Nil when that was not noted, or is too much to be kept: then what was saved is read from
-  /// the changes that are stored.
+  /// The notes of the transaction, in order. Nil if none were taken or there were too many. Then observers
+  /// read the saves from the stored changes.
   let notes: [UInt8]?
-  /// Those of its notes that the stored changes don't tell.
+  /// The notes that the stored changes don't cover.
   let unstored: [UInt8]
-  /// Whether it has changed what has no sequence: a body under an old one, or when a document expires.
+  /// Whether it made a change without a new sequence: of a body or of an expiration time.
   let isUnsequenced: Bool
   /// Guarded by the lock of `ChangeFeed`.
   var outcome = Outcome.open

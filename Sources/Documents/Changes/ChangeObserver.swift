@@ -1,29 +1,29 @@
 import Storage
 
-/// One observer, and what it wasn't told yet.
+/// An observer and its pending changes.
 ///
-/// Notes wait here as bytes. When there are too many of them, those of saves are dropped, and the observer catches
-/// up from the changes that are stored: its memory is bounded but for the notes of purges, which are stored nowhere.
+/// Notes wait as bytes. When there are too many, the notes of saves are dropped and the observer reads the
+/// stored changes instead. So its memory is bounded, except for the notes of purges, which aren't stored.
 public final class ChangeObserver: Sendable {
-  /// How many bytes of notes wait at most.
+  /// The maximum number of bytes of waiting notes.
   static let maximumBytes = 1 << 20
-  /// How many stored changes are read at a time.
+  /// The maximum number of stored changes that are read at a time.
   static let chunk = 4096
 
   private struct State {
     var notes: [[UInt8]] = []
     var bytes = 0
-    /// The last sequence before it began.
+    /// The last sequence before the observation began.
     var since: UInt64 = 0
-    /// Up to which sequence it was told; what the notes reach up to; and up to where it has to catch up.
+    /// The last delivered sequence, the last sequence of the notes, and the sequence to catch up to.
     var told: UInt64 = 0
     var noted: UInt64 = 0
     var target: UInt64 = 0
-    /// Notes of what the stored changes don't tell, from before what it catches up with.
+    /// Notes that the stored changes don't cover, from before the changes to catch up with.
     var unstored: [UInt8] = []
     var ready: [DocumentChange] = []
     var missedSince: UInt64?
-    /// Whether something without a sequence has changed that it is told of.
+    /// Whether a change without a sequence is to be reported.
     var hasUnsequenced = false
     var isFinished = false
     var isCancelled = false
@@ -36,12 +36,12 @@ public final class ChangeObserver: Sendable {
     }
   }
 
-  /// Which document it is about; nil for all.
+  /// The observed document, nil for all documents.
   let documentID: String?
-  /// Whose end ends it.
+  /// The owner. Ending the owner's observers ends this one.
   let owner: ObjectIdentifier?
-  /// Whether it is told, by a change without documents, of commits that change what has no sequence: a body under an old
-  /// one, as a purge of revisions does, or when a document expires.
+  /// Whether commits with changes without a new sequence are reported, as a change without documents: a body
+  /// changed, as by the purge of revisions, or an expiration time.
   private let includesUnsequenced: Bool
   private let handler: (@Sendable (DatabaseChange) -> Void)?
   private let store: DocumentStore
@@ -58,7 +58,7 @@ public final class ChangeObserver: Sendable {
     self.handler = handler
   }
 
-  // MARK: What the feed says
+  // MARK: Calls by the feed
 
   func begin(after sequence: UInt64) {
     state.withLock { state in
@@ -71,10 +71,10 @@ public final class ChangeObserver: Sendable {
 
   func receive(_ notes: [UInt8], upTo sequence: UInt64) {
     let overflow: Bool? = state.withLock { state in
-      // A commit from before it began, which is passed on only now.
+      // A commit from before the observation began that is published only now.
       guard sequence >= state.since else { return nil }
       if documentID != nil {
-        // Only the latest counts.
+        // Only the latest note of a single document counts.
         state.notes.removeAll(keepingCapacity: true)
         state.bytes = 0
       }
@@ -106,14 +106,14 @@ public final class ChangeObserver: Sendable {
     wake()
   }
 
-  /// A commit has changed what has no sequence.
+  /// Receives a commit that made changes without a sequence.
   func receiveUnsequenced() {
     guard includesUnsequenced else { return }
     state.withLock { $0.hasUnsequenced = true }
     wake()
   }
 
-  /// No more will come.
+  /// Ends the observer after its pending changes.
   func finish() {
     state.withLock { $0.isFinished = true }
     wake()
@@ -131,9 +131,9 @@ public final class ChangeObserver: Sendable {
     if isToSchedule { schedule() }
   }
 
-  // MARK: What the observer does
+  // MARK: Delivering changes
 
-  /// Ends it: nothing more is told.
+  /// Ends the observer. Pending changes are dropped.
   public func cancel() {
     store.feed.remove(self)
     state.withLock { state in
@@ -146,7 +146,7 @@ public final class ChangeObserver: Sendable {
     wake()
   }
 
-  /// What wasn't told yet; waits for something. Nil after the end, and when the task is cancelled.
+  /// Waits for changes and returns those that are pending. Nil after the end, and when the task is cancelled.
   public func next() async -> DatabaseChange? {
     while !Task.isCancelled {
       switch take() {
@@ -185,7 +185,8 @@ public final class ChangeObserver: Sendable {
     store.feed.workers.enqueue { self.tellHandler() }
   }
 
-  /// Tells the callback once, and comes again for the rest: one that is slow lets others in between.
+  /// Calls the handler once and schedules itself again for the rest, so that a slow handler doesn't block
+  /// others.
   private func tellHandler() {
     if case .change(let change) = takeCaughtUp() { handler?(change) }
     let isMore = state.withLock { state in
@@ -233,12 +234,12 @@ public final class ChangeObserver: Sendable {
       return .nothing
     }
     guard !lists.isEmpty else { return taken }
-    // Decoded without the lock: writers take it.
+    // Decoded without the lock, which writers take.
     let changes = ChangeNote.changes(of: lists, after: told)
     return changes.isEmpty ? take() : .change(DatabaseChange(changes: changes, missedSince: nil))
   }
 
-  /// Reads what it missed from the stored changes: a piece of it.
+  /// Reads one chunk of the missed changes from the stored changes.
   private func catchUp() {
     let (told, target, unstored) = state.withLock { state in
       defer { state.unstored = [] }
@@ -250,7 +251,7 @@ public final class ChangeObserver: Sendable {
         try store.observedChanges(
           after: told, upTo: target, limit: ChangeObserver.chunk, of: documentID)
       }
-      // Purged and made anew, or changed once more: that is told.
+      // A document that was purged and created again, or changed again, is reported with its stored change.
       let isThere = Set(noted.isEmpty ? [] : found.changes.map { ByteString($0.documentID) })
       state.withLock { state in
         state.ready += noted.filter { !isThere.contains(ByteString($0.documentID)) } + found.changes

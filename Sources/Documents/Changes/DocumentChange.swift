@@ -1,33 +1,34 @@
 import Storage
 
-/// What happened to a document, as observers are told: after the commit, the latest of it.
+/// The latest change of a document, as reported to observers after the commit.
 public struct DocumentChange: Sendable, Hashable {
-  /// What kind of change it is.
+  /// The kinds of changes.
   public enum Kind: String, Sendable, CaseIterable {
-    /// A revision was added: saved, deleted or resolved here, or brought by sync. Or a branch was purged.
+    /// A revision was added: saved, deleted or resolved locally, or received by sync. Or a branch was purged.
     case saved
-    /// The document was purged: nothing of it is left.
+    /// The document was purged. Nothing of it remains.
     case purged
-    /// The document was purged because its time was over.
+    /// The document was purged because it expired.
     case expired
   }
 
-  /// What kind of change it is.
+  /// The kind of change.
   public let kind: Kind
-  /// The document that changed.
+  /// The ID of the document that changed.
   public let documentID: String
-  /// The document's current revision after the change; nil when it was purged.
+  /// The document's current revision after the change, nil if it was purged.
   public let revisionID: RevisionID?
-  /// The sequence of the change. A purge takes none, and has 0; that of a branch has the document's.
+  /// The sequence of the change. 0 for a purged document. The purge of a branch keeps the document's
+  /// sequence.
   public let sequence: UInt64
   /// Whether its current revision is a tombstone.
   public let isDeleted: Bool
-  /// Whether it has more than one live leaf.
+  /// Whether the document has more than one live leaf.
   public let isConflicted: Bool
   /// Whether the change came from another database by sync (`apply`).
   public let isFromSync: Bool
 
-  /// Whether both say the same, of documents whose IDs have the same bytes.
+  /// Returns whether all properties are equal. Document IDs are compared by their bytes.
   public static func == (left: DocumentChange, right: DocumentChange) -> Bool {
     left.documentID.hasSameBytes(as: right.documentID) && left.kind == right.kind
       && left.revisionID == right.revisionID && left.sequence == right.sequence
@@ -36,12 +37,12 @@ public struct DocumentChange: Sendable, Hashable {
   }
 }
 
-/// Changes that were committed since the last time an observer was told, each document once.
+/// The changes since an observer was last notified, each document once.
 public struct DatabaseChange: Sendable, Hashable {
-  /// In the order of the commits; of a document that changed more than once, the last.
+  /// In the order of the commits. Of a document that changed more than once, the last change.
   public let changes: [DocumentChange]
-  /// Nil but for an observer that fell behind and couldn't catch up, because the database was closed or couldn't be
-  /// read: it may have missed changes after this sequence.
+  /// Set when an observer fell behind and couldn't catch up, because the database was closed or couldn't be
+  /// read. It may have missed changes after this sequence. Otherwise nil.
   public let missedSince: UInt64?
 
   /// The documents that changed.

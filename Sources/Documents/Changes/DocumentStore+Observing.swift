@@ -1,12 +1,12 @@
 import Storage
 
 extension DocumentStore {
-  /// Begins to observe what is committed from now on: all documents, or one. `owner` is who may end it with others
-  /// (`endObservers`).
+  /// Observes later commits, of all documents or of one, until `cancel()`. `owner` groups observers that are
+  /// ended together (`endObservers`).
   ///
-  /// With a `handler`, that is called on a thread of its own, one call at a time; without, `next()` waits for
-  /// changes. It lasts until `cancel()`. With `includesUnsequenced` a change without documents tells of commits of this
-  /// process that changed what has no sequence: a body under an old one, or when a document expires.
+  /// With a `handler`, the handler is called on a background thread, one call at a time. Without one,
+  /// `next()` waits for changes. With `includesUnsequenced`, commits of this process with changes that have
+  /// no new sequence are reported as a change without documents: a body changed, or an expiration time.
   public func observe(
     _ documentID: String? = nil, owner: ObjectIdentifier? = nil, includesUnsequenced: Bool = false,
     handler: (@Sendable (DatabaseChange) -> Void)? = nil
@@ -17,39 +17,41 @@ extension DocumentStore {
     return observer
   }
 
-  /// Ends the observers of `owner`, all of them when it is nil: they are told what they weren't yet, then no more.
+  /// Ends the observers of `owner`, or all if it is nil. They receive their pending changes first.
   public func endObservers(of owner: ObjectIdentifier? = nil) { feed.end(of: owner) }
 
-  /// Looks whether another process has committed changes, and tells observers. A write in this process looks as well.
+  /// Checks for commits of other processes and notifies observers. A write in this process does the same.
   public func noticeChanges() throws {
     guard feed.isActive else { return }
     feed.notice(try committedSequence())
   }
 
-  /// Runs `body`, which closes the engine, while nothing is done in the background. When it succeeds all observers
+  /// Runs `body`, which closes the engine, while no background work is running. If it succeeds, all observers
   /// end.
   public func closing(_ body: () throws -> Void) throws {
     try background.alone(body)
     endObservers()
   }
 
-  /// Runs `body` while nothing is done in the background: a snapshot there would keep an engine from giving space back.
+  /// Runs `body` while no background work is running. A snapshot there would keep an engine from reclaiming
+  /// space.
   public func withoutBackground<Result>(_ body: () throws -> Result) rethrows -> Result {
     try background.alone(body)
   }
 
-  /// Runs `body`, which reads or writes in the background: closing the engine waits for it. Not to be nested.
+  /// Runs `body`, which reads or writes in the background. Closing the engine waits for it. Calls must not be
+  /// nested.
   public func inBackground<Result>(_ body: () throws -> Result) rethrows -> Result {
     try background.pass(body)
   }
 
-  /// The sequence of the last commit, also inside a batch.
+  /// Returns the sequence of the last commit, even inside a batch.
   private func committedSequence() throws -> UInt64 {
     try withSnapshot { try Self.lastSequence($0, $1.keyspaces) }
   }
 
-  /// The stored changes after a sequence and up to another, at most `limit`, as observers are told, and up to where
-  /// that reaches. With an ID, of that document only.
+  /// Returns the stored changes after `begin` and up to `end`, at most `limit`, in the form for observers,
+  /// and the last sequence that they cover. With a document ID, only the change of that document.
   func observedChanges(after begin: UInt64, upTo end: UInt64, limit: Int, of documentID: String?) throws -> (
     changes: [DocumentChange], reached: UInt64
   ) {
@@ -91,7 +93,7 @@ extension DocumentStore {
     return (0..<8).map { UInt8(truncatingIfNeeded: sequence >> UInt64(56 - 8 * $0)) }
   }
 
-  /// The last change of a document. Its flags are read when they aren't given.
+  /// Returns the last change of a document. Reads its flags if they aren't given.
   private func observed(
     _ id: String, _ flags: UInt8?, _ transaction: any ReadTransaction, _ context: Context
   ) throws -> DocumentChange? {

@@ -1,8 +1,10 @@
 import Storage
 
-// An entry of the keyspace `changes`, under the sequence: flags:u8 (DocumentRecord.Flags), then the document's ID.
+// An entry of the keyspace `changes`, under the sequence:
+//
+//   change := flags:u8 (DocumentRecord.Flags)  document ID
 
-/// An entry of the changes in place.
+/// An entry of the keyspace `changes`, in place.
 struct StoredChange: ~Escapable {
   let flags: DocumentRecord.Flags
   /// The ID of the document that changed.
@@ -17,7 +19,7 @@ struct StoredChange: ~Escapable {
     id = value.extracting(droppingFirst: 1)
   }
 
-  /// The sequence that a key of the changes, or of the bodies, stands for. Nil for what is none.
+  /// Returns the sequence in a key of `changes` or `bodies`, nil if the key is invalid.
   static func sequence(of key: RawSpan) -> UInt64? {
     key.byteCount == 8 ? UInt64(bigEndian: key.unsafeLoadUnaligned(as: UInt64.self)) : nil
   }

@@ -2,9 +2,10 @@ import Blobs
 import Fleece
 import Storage
 
-/// One side of a comparison: a snapshot whose documents, live and deleted, are visited in the order of their IDs.
+/// One side of a comparison: a snapshot whose live and deleted documents are visited in the order of their
+/// IDs.
 final class ComparedDocuments {
-  /// A document where it is stored.
+  /// A stored document, in place.
   struct Stored: ~Escapable {
     let id: RawSpan
     let bytes: RawSpan
@@ -20,7 +21,7 @@ final class ComparedDocuments {
 
   let sharedKeys: SharedKeys
   let tree = RevisionTree()
-  /// Whether it stands on a document.
+  /// Whether there is a current document.
   private(set) var hasCurrent = false
   private let store: DocumentStore
   private let transaction: any ReadTransaction
@@ -72,7 +73,7 @@ final class ComparedDocuments {
     currentIsDeleted = order > 0
   }
 
-  /// Lends the document that it stands on.
+  /// Lends the current document.
   func withCurrent<Result>(_ body: (Stored) throws -> Result) throws -> Result {
     let isDeleted = currentIsDeleted
     return try (isDeleted ? deleted : live).withEntry {
@@ -91,8 +92,8 @@ final class ComparedDocuments {
     try DocumentStore.lastSequence(transaction, keyspaces)
   }
 
-  /// Lends the body of a revision: in the record for the current one, else under its sequence. Nil, and `body` is still
-  /// called, when it isn't here any more.
+  /// Lends the body of a revision. The current revision's body is in the record. Other bodies are stored
+  /// under their sequences. `body` is called with nil if the body isn't stored any more.
   func withBody<Result>(
     of index: Int, _ record: DocumentRecord, _ body: (RawSpan?) throws -> Result
   ) throws -> Result {
@@ -116,7 +117,7 @@ final class ComparedDocuments {
 
   // MARK: Blobs
 
-  /// What there is of a blob, in words: its bytes are read and held against the digest.
+  /// Describes the state of a blob. Reads its bytes and verifies them against the digest.
   func state(of digest: BlobDigest) throws -> String {
     guard let blobs, try blobs.contains(digest) else { return "not here" }
     do {
@@ -125,14 +126,14 @@ final class ComparedDocuments {
     } catch let error as StorageError { return "damaged: \(error.message)" }
   }
 
-  // MARK: What lies under names
+  // MARK: Named records
 
-  /// A cursor before the first entry; nil when there is no such keyspace.
+  /// Returns a cursor before the first entry, nil if there is no such keyspace.
   func cursor(over keyspace: String) throws -> (any Cursor)? {
     try transaction.keyspace(named: keyspace).map { try transaction.cursor(in: $0, .all) }
   }
 
-  /// The indexes by name: kind and definition in words.
+  /// Returns a description of each index by name: its kind and definition.
   func indexes() throws -> [ByteString: String] {
     let records = try store.indexCatalog(transaction, context).records
     return Dictionary(
@@ -140,7 +141,7 @@ final class ComparedDocuments {
       uniquingKeysWith: { first, _ in first })
   }
 
-  /// A named entry for people.
+  /// Describes a named entry for people.
   static func words(_ key: RawSpan, _ value: RawSpan, _ kind: DocumentDifference.Kind) throws -> String {
     switch kind {
     case .local:
@@ -153,14 +154,18 @@ final class ComparedDocuments {
 }
 
 extension DocumentStore {
-  /// Compares everything that is stored here with what is in `other`, and calls `report` with each difference in the
-  /// order of the documents' IDs; says how many documents and tombstones were compared.
+  /// Compares everything stored in this database with `other` and calls `report` with each difference.
+  /// Returns the number of documents and tombstones that were compared. The differences of documents are in
+  /// the order of their IDs.
   ///
-  /// Equal are databases with the same documents, tombstones, revision trees, flags, bodies that are still here, local
-  /// documents, expirations, indexes, and blobs, whose bytes are read; sequences count only when asked for. Both are
-  /// read from one snapshot each; memory doesn't grow with them. `progress` is called now and then with the number of
-  /// documents so far; what it or `report` throws ends the comparison. Throws `damaged` for what can't be read or hasn't
-  /// the checksum it was written with.
+  /// Equal databases have the same documents, tombstones, revision trees, flags, stored bodies, local
+  /// documents, expiration times, indexes, and blobs, whose bytes are read. Sequences are compared only if
+  /// `sequences` is true.
+  ///
+  /// Each database is read from one snapshot. Memory use grows only with the number of different blobs.
+  /// `progress` is called from time to time with the number of documents so far. An error of `progress` or
+  /// `report` ends the comparison. Throws `damaged` when stored data can't be read or doesn't match its
+  /// checksum.
   @discardableResult
   public func compare(
     with other: DocumentStore, sequences: Bool = false, progress: @escaping (Int) throws -> Void = { _ in },

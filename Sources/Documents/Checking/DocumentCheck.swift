@@ -1,8 +1,8 @@
 import Fleece
 import Storage
 
-/// What has to hold of the documents of a snapshot: their records and trees, the changes, the bodies kept aside, and
-/// the blobs that they name.
+/// Checks the invariants of the documents of a snapshot: records and revision trees, changes, separately
+/// stored bodies, and the blobs that bodies refer to.
 final class DocumentCheck {
   private let check: IntegrityCheck
   private let transaction: any ReadTransaction
@@ -11,9 +11,9 @@ final class DocumentCheck {
   private let tree = RevisionTree()
   private var state: DocumentStore.State?
   private var sharedKeys = SharedKeys.empty
-  /// Of documents whose change is theirs.
+  /// The sequences of documents.
   private var sequences = SequenceSet()
-  /// Of revisions whose bodies are aside.
+  /// The sequences of replaced revisions and of other leaves that have separately stored bodies.
   private var bodies = SequenceSet()
   private var conflicts = SequenceSet()
   private var counts: [Int: Int] = [:]
@@ -106,7 +106,7 @@ final class DocumentCheck {
         keyspace: isTombstone ? keyspaces.deleted : keyspaces.docs, key: [UInt8](copying: id)))
     try tree.decode(record.tree)
     if let history = record.history {
-      // What is pruned and still stored has its bodies, too.
+      // Pruned revisions that are still stored have bodies, too.
       try id.withUnsafeBytes { try tree.addHistory(of: $0, history, transaction, includingPruned: true) }
     }
     try checkTree(record, subject)
@@ -136,7 +136,7 @@ final class DocumentCheck {
           subject,
           "the body of \(tree.revisionID(of: index)) (\(node.sequence)) is another revision's as well")
       }
-      // Those of replaced revisions go with compaction; a leaf's stays.
+      // Compaction removes bodies of replaced revisions. Those of leaves stay.
       guard node.isLeaf else { continue }
       let isThere = try withSequenceKey(node.sequence) {
         try transaction.contains($0.bytes, in: keyspaces.conflicts)
@@ -148,14 +148,14 @@ final class DocumentCheck {
     }
   }
 
-  /// The document's entry in the changes.
+  /// Checks the document's entry in the changes.
   private func checkChange(_ id: RawSpan, _ record: DocumentRecord, _ subject: String) throws {
     let found = try withSequenceKey(record.sequence) { key in
       try transaction.read(key.bytes, in: keyspaces.changes) { value in
         guard let change = try? StoredChange(value), change.id.isEqual(to: id) else {
           return try check.report(subject, "the change \(record.sequence) is another document's")
         }
-        // Where it came from is said by the change alone.
+        // Only the change has the flag `fromSync`.
         if change.flags.subtracting(.fromSync) != record.flags {
           try check.report(subject, "its change, \(record.sequence), has other flags")
         }
@@ -197,7 +197,7 @@ final class DocumentCheck {
         try check.report("keyspace changes", "an entry can't be read")
         return true
       }
-      // Whether it is the right document's was seen there.
+      // `checkChange` has checked that it belongs to the right document.
       if !sequences.contains(sequence) {
         let id = String(copying: change.id)
         try check.report("keyspace changes", "\(sequence) of '\(id)' is no document's latest change")
@@ -235,7 +235,8 @@ final class DocumentCheck {
 
   // MARK: history
 
-  /// Each block is of a document that says so. Whether its blocks are right was seen there.
+  /// Checks that each block belongs to a document with older revisions. `checkDocument` has checked the
+  /// blocks themselves.
   private func checkHistories() throws {
     guard let keyspace = try transaction.keyspace(named: HistoryBlock.keyspace) else { return }
     var last: [UInt8] = []
@@ -267,7 +268,7 @@ final class DocumentCheck {
 
   // MARK: expirations and expiry
 
-  /// Each document that expires has an entry in each, and is there.
+  /// Checks that each document with an expiration time exists and has an entry in both keyspaces.
   private func checkExpirations() throws {
     try transaction.scan(keyspaces.expirations) { id, time in
       counts[5, default: 0] += 1
@@ -294,7 +295,7 @@ final class DocumentCheck {
 
   // MARK: Checksums
 
-  /// Each entry, also where what it says could be right.
+  /// Checks the checksum of every entry, even if its content is plausible.
   private func checkChecksums(_ transaction: ChecksummedReadTransaction) throws {
     for name in EntryChecksums.keyspaceNames {
       try check.part("keyspace \(name)") {

@@ -2,22 +2,22 @@ import Blobs
 import Fleece
 import Storage
 
-/// Whether two databases hold the same, revision by revision, whatever their engines.
+/// Compares the contents of two databases, revision by revision, whatever their engines.
 ///
-/// Both are read in one pass in the order of document IDs, from one snapshot each. What engines or the order of saves
-/// make different is no difference: the numbers of shared keys, the layout of bodies, sequences unless they are asked
-/// for. What was the same bytes isn't decoded.
+/// Both are read in one pass in the order of document IDs, each from one snapshot. Details that depend on the
+/// engine or on the order of saves aren't differences: the numbers of shared keys, the layout of bodies, and
+/// sequences unless they are compared. Records with equal bytes aren't decoded.
 final class DocumentComparison {
   private let left: ComparedDocuments
   private let right: ComparedDocuments
   private let comparesSequences: Bool
   private let report: (DocumentDifference) throws -> Void
   private let progress: (Int) throws -> Void
-  /// Whether a name has the same number in both, as far as both know it: then equal bytes are equal bodies.
+  /// Whether each name known to both has the same number in both. Then equal bytes are equal bodies.
   private let haveSameKeys: Bool
   private var seenBlobs: Set<BlobDigest> = []
   private var compared = 0
-  // Of bodies whose bytes differ.
+  // Buffers for bodies whose bytes differ.
   private var leftJSON: [UInt8] = []
   private var rightJSON: [UInt8] = []
 
@@ -33,7 +33,7 @@ final class DocumentComparison {
     haveSameKeys = left.sharedKeys.agrees(with: right.sharedKeys)
   }
 
-  /// Compares everything; says how many documents and tombstones were looked at.
+  /// Compares everything. Returns the number of documents and tombstones that were examined.
   func run() throws -> Int {
     if comparesSequences {
       let (a, b) = (try left.lastSequence(), try right.lastSequence())
@@ -61,7 +61,7 @@ final class DocumentComparison {
     return compared
   }
 
-  /// Which side's document comes first: negative for the left one, 0 when both are of one ID.
+  /// Returns which side's document comes first: negative for the left, 0 if both have the same ID.
   private func order() throws -> Int {
     guard left.hasCurrent, right.hasCurrent else { return left.hasCurrent ? -1 : 1 }
     return try left.withCurrent { a in try right.withCurrent { b in a.id.compare(b.id) } }
@@ -84,7 +84,7 @@ final class DocumentComparison {
 
   private func compare(_ a: ComparedDocuments.Stored, _ b: ComparedDocuments.Stored) throws {
     if haveSameKeys, a.bytes.isEqual(to: b.bytes) {
-      // The same bytes; bodies of other revisions and blobs lie elsewhere.
+      // The records are equal. Bodies of other revisions and blobs are stored elsewhere.
       let record = try DocumentRecord(a.bytes)
       if record.hasSingleRevision { return try compareBlobs(record.body, a.id) }
     }
@@ -104,7 +104,7 @@ final class DocumentComparison {
     if comparesSequences, recordA.sequence != recordB.sequence {
       try differ(id, .sequence, "\(recordA.sequence)", "\(recordB.sequence)")
     }
-    // In order of priority, equal trees have their revisions in the same places.
+    // Trees are ordered by priority, so equal trees have their revisions at the same indices.
     var placesOfB: [RevisionID: Int]?
     if !left.tree.hasSameRevisions(as: right.tree) {
       var places: [RevisionID: Int] = [:]
@@ -177,7 +177,7 @@ final class DocumentComparison {
     try compareBlobs(a, idBytes)
   }
 
-  /// What the JSON of two bodies has from a little before where they part.
+  /// Returns excerpts of the JSON of two bodies around their first difference.
   private func firstDifference() -> (left: String, right: String) {
     var index = 0
     while index < leftJSON.count, index < rightJSON.count, leftJSON[index] == rightJSON[index] { index += 1 }
@@ -190,7 +190,8 @@ final class DocumentComparison {
 
   // MARK: Blobs
 
-  /// Looks at the blobs that an equal body names, each digest once: are the bytes in both, and are they right?
+  /// Compares the blobs that an equal body refers to, each digest once: whether both have the bytes, and
+  /// whether the bytes are right.
   private func compareBlobs(_ body: RawSpan, _ id: RawSpan) throws {
     guard mayNameBlob(body), let root = Value(rootOf: body) else { return }
     try forEachBlobReference(in: root, sharedKeys: left.sharedKeys) { reference in
@@ -202,9 +203,9 @@ final class DocumentComparison {
     }
   }
 
-  // MARK: What lies under names
+  // MARK: Named records
 
-  /// Compares a keyspace of small records under names, which say the same when they are the same bytes.
+  /// Compares a keyspace of small records by name. Records are equal if their bytes are equal.
   private func compareNamed(_ kind: DocumentDifference.Kind, _ keyspace: String) throws {
     let (a, b) = (try left.cursor(over: keyspace), try right.cursor(over: keyspace))
     var (hasA, hasB) = (try a?.next() ?? false, try b?.next() ?? false)
@@ -232,7 +233,7 @@ final class DocumentComparison {
     }
   }
 
-  /// Compares which indexes there are. Whether each is right is the business of a check.
+  /// Compares the sets of indexes and their definitions. An integrity check verifies their contents.
   private func compareIndexes() throws {
     let (a, b) = (try left.indexes(), try right.indexes())
     for name in Set(a.keys).union(b.keys).sorted() where a[name] != b[name] {
@@ -242,21 +243,21 @@ final class DocumentComparison {
 }
 
 extension RevisionFlags {
-  /// For people.
+  /// A description for people.
   fileprivate var words: String {
     (contains(.deleted) ? "deleted" : "live") + (contains(.closed) ? ", closed" : "")
   }
 }
 
 extension DocumentRecord {
-  /// Whether there is no revision but the current one.
+  /// Whether the current revision is the only one.
   fileprivate var hasSingleRevision: Bool {
     history == nil && tree.byteCount > 0 && tree.unsafeLoad(as: UInt8.self) == 1
   }
 }
 
 extension RevisionTree {
-  /// Whether both have the same revisions in the same places.
+  /// Returns whether both have the same revisions at the same indices.
   fileprivate func hasSameRevisions(as other: RevisionTree) -> Bool {
     guard nodes.count == other.nodes.count else { return false }
     return nodes.indices.allSatisfy { index in

@@ -1,41 +1,41 @@
-/// Something that two databases which should be equal don't have in common.
+/// A difference between two databases that should be equal.
 public struct DocumentDifference: Sendable, Hashable, CustomStringConvertible {
-  /// What differs.
+  /// The kinds of differences.
   public enum Kind: String, Sendable, CaseIterable {
-    /// One has the document, or its tombstone, and the other doesn't.
+    /// Only one database has the document or its tombstone.
     case document
-    /// One has a revision that the other doesn't.
+    /// Only one database has a revision.
     case revision
-    /// A revision has another parent.
+    /// A revision has different parents.
     case parent
-    /// A revision is deleted, or closed, in one of them.
+    /// A revision is deleted, or closed, in only one of them.
     case flags
-    /// Another revision is current.
+    /// The current revisions differ.
     case current
-    /// A revision's body has another content, or is here in one of them only.
+    /// A revision's bodies differ, or only one of them is stored.
     case body
-    /// The document's, or a revision's, sequence.
+    /// The sequences of a document or of a revision differ, or the last sequences of the databases.
     case sequence
-    /// When the document expires.
+    /// The expiration times of a document differ.
     case expiration
-    /// The bytes of a blob that both documents name are here in one of them only, or damaged.
+    /// A blob that both documents refer to is stored or intact in only one of them.
     case blob
-    /// A local document.
+    /// A local document differs.
     case local
-    /// An index.
+    /// An index differs.
     case index
   }
 
-  /// The document, or the name of the local document or index; empty for what is the whole database's.
+  /// The ID of the document, or the name of the local document or index. Empty for the whole database.
   public let id: String
-  /// What differs.
+  /// The kind of difference.
   public let kind: Kind
-  /// What the left one has, in words.
+  /// A description of the state in the left database.
   public let left: String
-  /// What the right one has.
+  /// A description of the state in the right database.
   public let right: String
 
-  /// A difference of that kind.
+  /// Creates a difference.
   public init(_ id: String, _ kind: Kind, _ left: String, _ right: String) {
     self.id = id
     self.kind = kind
@@ -43,6 +43,6 @@ public struct DocumentDifference: Sendable, Hashable, CustomStringConvertible {
     self.right = right
   }
 
-  /// All of it in one line.
+  /// The difference in one line.
   public var description: String { "\(id.isEmpty ? "(database)" : id): \(kind.rawValue): \(left) | \(right)" }
 }

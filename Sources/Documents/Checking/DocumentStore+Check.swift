@@ -1,8 +1,7 @@
 import Storage
 
 extension DocumentStore {
-  /// Makes a part of every later check: an index, or what else is kept beside the documents. One of the same
-  /// subject is replaced.
+  /// Adds a part to every later check, for example for an index. It replaces a part with the same subject.
   public func addIntegrityChecker(_ checker: any IntegrityChecker) {
     checkers.withLock { checkers in
       checkers.removeAll { $0.subject == checker.subject }
@@ -10,17 +9,20 @@ extension DocumentStore {
     }
   }
 
-  /// Takes the part of that subject out of later checks.
+  /// Removes the part with this subject from later checks.
   public func removeIntegrityChecker(_ subject: String) {
     checkers.withLock { $0.removeAll { $0.subject == subject } }
   }
 
-  /// Looks for faults in one snapshot, beside writers: the engine's file with the engine's own check, then documents,
-  /// revision trees, changes, bodies kept aside, counts, blobs by their lengths, and what was added. `deep` also
-  /// looks at every checksum, into every body, and reads every blob. Empty when all is sound.
+  /// Checks the integrity of the database in one snapshot, while writers continue. Returns the faults; empty
+  /// if there are none.
   ///
-  /// At most `limit` faults are found. `others` are parts of this check alone, at its end. `progress` is called with the number of entries looked at now and then; what it
-  /// throws ends the check and is rethrown.
+  /// The check covers the engine's file by the engine's own check, documents, revision trees, changes,
+  /// separately stored bodies, counts, the lengths of blobs, indexes, and added checkers. With `deep`, it
+  /// also verifies every checksum and every body, and reads every blob.
+  ///
+  /// It ends after `limit` faults. `others` are additional parts that run last. `progress` is called from
+  /// time to time with the number of entries examined. An error of `progress` ends the check and is rethrown.
   public func check(
     deep: Bool = false, limit: Int = 1_000,
     others: [(subject: String, check: (IntegrityCheck) throws -> Void)] = [],

@@ -1,51 +1,51 @@
 import Storage
 
-/// Something in a database that isn't as it has to be.
+/// A fault in a database.
 public struct IntegrityFault: Sendable, Hashable, CustomStringConvertible {
-  /// What it is about: `document 'x'`, `keyspace changes`, `blob sha1-…`, `engine`.
+  /// The faulty object: `document 'x'`, `keyspace changes`, `blob sha1-…`, `engine`.
   public let subject: String
-  /// What is wrong with it.
+  /// The problem with it.
   public let problem: String
 
-  /// A fault of that subject.
+  /// Creates a fault.
   public init(_ subject: String, _ problem: String) {
     self.subject = subject
     self.problem = problem
   }
 
-  /// Both in one line.
+  /// The subject and the problem in one line.
   public var description: String {
     "\(subject): \(problem)".replacing("\n", with: " ")
   }
 }
 
-/// Part of a check, for what is kept beside the documents: an index looks whether its entries are those that the
-/// documents give (`DocumentStore.addIntegrityChecker`).
+/// An additional part of an integrity check. For example, an index checks that its entries match the
+/// documents (`DocumentStore.addIntegrityChecker`).
 public protocol IntegrityChecker: Sendable {
-  /// What it looks at, as the subject of a fault that stops it: `index 'byName'`.
+  /// The subject that it checks, as in the fault that is reported when it fails: `index 'byName'`.
   var subject: String { get }
 
-  /// Reports each fault to `check`; looks at everything when `check.isDeep`, else at what is cheap. What is thrown
-  /// becomes a fault of `subject`, but for what `check` threw.
+  /// Reports each fault to `check`. Checks everything if `check.isDeep`, otherwise only what is cheap. A
+  /// thrown error becomes a fault of `subject`, except for errors that `check` threw.
   func check(_ check: IntegrityCheck) throws
 }
 
-/// A check under way: one snapshot, and where faults go. One thread at a time.
+/// A running check with its snapshot and its faults. Use it on one thread at a time.
 public final class IntegrityCheck {
-  /// The snapshot that all parts of the check look at.
+  /// The snapshot that all parts of the check read.
   public let transaction: any ReadTransaction
   /// The documents of that snapshot.
   public let documents: DocumentSnapshot
-  /// Whether everything is to be read.
+  /// Whether everything is read.
   public let isDeep: Bool
   private let limit: Int
   private let progress: (Int) throws -> Void
   private(set) var faults: [IntegrityFault] = []
   private var steps = 0
 
-  /// There are more faults than anybody reads.
+  /// The maximum number of faults is reached.
   struct LimitReached: Error {}
-  /// What the progress threw.
+  /// An error that `progress` threw.
   struct Stopped: Error { let reason: any Error }
 
   init(
@@ -59,24 +59,25 @@ public final class IntegrityCheck {
     self.progress = progress
   }
 
-  /// How many faults it still takes.
+  /// The number of faults that it can still take.
   public var room: Int { limit - faults.count }
 
-  /// Takes note of a fault. Throws when there are enough: let it through.
+  /// Records a fault. When the maximum number of faults is reached it throws an error, which the caller must
+  /// pass on.
   public func report(_ subject: String, _ problem: String) throws {
     guard faults.count < limit else { throw LimitReached() }
     faults.append(IntegrityFault(subject, problem))
     if faults.count == limit { throw LimitReached() }
   }
 
-  /// Says that another entry was looked at. Throws when the check is to stop: let it through.
+  /// Counts an examined entry. When the check must stop it throws an error, which the caller must pass on.
   public func step() throws {
     steps += 1
     guard steps & 0xFF == 0 else { return }
     do { try progress(steps) } catch { throw Stopped(reason: error) }
   }
 
-  /// Runs a part; what stops it is a fault of `subject`, and the others go on.
+  /// Runs a part. An error that ends the part becomes a fault of `subject`, and the check continues.
   func part(_ subject: String, _ body: () throws -> Void) throws {
     do { try body() } catch let error as LimitReached { throw error } catch let error as Stopped {
       throw error
@@ -86,13 +87,14 @@ public final class IntegrityCheck {
   }
 }
 
-/// Sequences in pages of bits: a few bytes each, also when one of them is far off.
+/// A set of sequences, stored as pages of bits. A sequence takes a few bytes, even if one of them is far from
+/// the others.
 struct SequenceSet {
   private var pages: [UInt64: [UInt64]] = [:]
   private(set) var count = 0
   private static let emptyPage = [UInt64](repeating: 0, count: 64)
 
-  /// False when it was there already.
+  /// Inserts a sequence. Returns false if it was a member already.
   mutating func insert(_ sequence: UInt64) -> Bool {
     let bit = UInt64(1) << (sequence & 63)
     let word = Int(sequence >> 6 & 63)

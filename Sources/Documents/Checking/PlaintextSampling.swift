@@ -3,11 +3,14 @@ import Encryption
 import Fleece
 import Storage
 
-/// Takes samples of all that a snapshot holds, as an engine that doesn't encrypt would have it in its file: of each
-/// document, its ID, some of its strings and property names, and a piece of its revision tree; of bodies kept aside;
-/// local documents; names of properties, indexes and keyspaces; the entries of indexes; and blobs.
+/// Takes samples of everything in a snapshot, in the form in which an engine without encryption would write
+/// it to its file.
+///
+/// The samples cover each document's ID, some of its strings and property names, and a part of its revision
+/// tree. They also cover separately stored bodies, local documents, names of properties, indexes and
+/// keyspaces, entries of indexes, and blobs.
 public struct PlaintextSampling {
-  /// Another string of a body for each so many bytes, beyond the first four.
+  /// One more string of a body is sampled per this number of bytes, beyond the first four.
   private static let bytesPerString = 2_048
   private static let mostStrings = 64
 
@@ -15,8 +18,8 @@ public struct PlaintextSampling {
   private let samples: PlaintextSamples
   private let whenFull: () throws -> Void
 
-  /// Samples of the snapshot of `check` go into `samples`. `whenFull` is called when there are many: it looks for them
-  /// and takes them out.
+  /// Creates a sampling of the snapshot of `check` into `samples`. `whenFull` is called when `samples` is
+  /// full. It searches for the samples and removes them.
   public init(_ check: IntegrityCheck, into samples: PlaintextSamples, whenFull: @escaping () throws -> Void)
   {
     self.check = check
@@ -24,7 +27,7 @@ public struct PlaintextSampling {
     self.whenFull = whenFull
   }
 
-  /// Takes them all.
+  /// Takes all samples.
   public func run(blobs: BlobStore?) throws {
     let transaction = check.transaction
     for (name, keyspace) in try transaction.keyspaces().sorted(by: { $0.key < $1.key }) {
@@ -51,7 +54,7 @@ public struct PlaintextSampling {
           for _ in 0..<4 { samples.add(somewhereIn: value) }
         }
       case "changes", "expiry", "expirations":
-        // Nothing but IDs, which are sampled where the documents are.
+        // These contain only IDs, which are sampled with the documents.
         break
       default:
         try each(of: keyspace) { key, value in
@@ -70,9 +73,9 @@ public struct PlaintextSampling {
     name.withUTF8 { _ = samples.add(endOf: UnsafeRawBufferPointer($0)) }
   }
 
-  /// The names that bodies share.
+  /// Adds the names of the shared keys.
   private func addPropertyNames(_ meta: Keyspace) {
-    // Those that can't be read are a fault that is found elsewhere.
+    // Unreadable shared keys are a fault that the check reports elsewhere.
     guard let names = try? DocumentStore.loadSharedKeys(check.transaction, meta) else { return }
     for number in 0..<names.count {
       if let name = names.name(of: number) { add(name, as: "the property") }
@@ -103,14 +106,14 @@ public struct PlaintextSampling {
     addStrings(of: record.body)
   }
 
-  /// Some of a body's strings and names, chosen with the same chance each.
+  /// Adds some of a body's strings and names, chosen at random with equal probability.
   private func addStrings(of body: RawSpan) {
     guard let root = Value(rootOf: body) else { return }
     var chosen: [UnsafeRawBufferPointer] = []
     let wanted = min(4 + body.byteCount / Self.bytesPerString, Self.mostStrings)
     chosen.reserveCapacity(wanted)
     var seen: UInt64 = 0
-    // The pieces are used up before `body` ends.
+    // The pointers are used only while `body` is valid.
     Self.forEachString(in: root.unsafeValue, depth: 0) { text in
       seen += 1
       if chosen.count < wanted {
@@ -123,14 +126,14 @@ public struct PlaintextSampling {
     for text in chosen { samples.add(somewhereIn: text) }
   }
 
-  /// Calls `body` with each string, name and piece of data that is long enough to be looked for.
+  /// Calls `body` with each string, name and piece of binary data that is long enough for a sample.
   private static func forEachString(
     in value: UnsafeValue, depth: Int, _ body: (UnsafeRawBufferPointer) -> Void
   ) {
     func take(_ bytes: UnsafeRawBufferPointer?) {
       if let bytes, bytes.count >= PlaintextSamples.leastBytes { body(bytes) }
     }
-    // Bytes that nobody checked may be deeper than any body.
+    // Unvalidated bytes may be nested deeper than any valid body.
     guard depth < 512 else { return }
     switch value.type {
     case .string: take(value.utf8)
@@ -138,7 +141,7 @@ public struct PlaintextSampling {
     case .array: for item in value.items { forEachString(in: item, depth: depth + 1, body) }
     case .dict:
       for entry in value.entries {
-        // One that is shared is a number here, and stands in the meta data.
+        // A shared key is a number here. Its name is sampled in `meta`.
         take(entry.key.utf8)
         forEachString(in: entry.value, depth: depth + 1, body)
       }
@@ -152,7 +155,7 @@ public struct PlaintextSampling {
     for file in try blobs.files().sorted(by: { $0.name < $1.name }) {
       try check.step()
       samples.begin("the blob in", file.name)
-      // One that can't be read is a fault that is found where blobs are checked.
+      // An unreadable blob is a fault that the blob check reports.
       try? blobs.forEachPiece(of: file.name, bytes: 256) { samples.add(somewhereIn: $0) }
       if samples.isFull { try whenFull() }
     }

@@ -1,14 +1,14 @@
 import Storage
 
-// When documents expire:
+// The keyspaces of expirations:
 //
 //   expiry       time:u64 document ID → nothing     by time
 //   expirations  document ID → time:u64             by document
 //
-// time is milliseconds since 1970 with the highest bit turned over, big-endian: order of bytes is order of time, also
-// before 1970. Each document that expires has one entry in each.
+// time is milliseconds since 1970 with the highest bit inverted, big-endian. So the order of bytes is the
+// order of time, also before 1970. Each document that expires has one entry in each keyspace.
 
-/// A time of `expiry` as it is stored.
+/// The stored form of an expiration time.
 enum ExpirationTime {
   static func stored(_ milliseconds: Int64) -> UInt64 { UInt64(bitPattern: milliseconds) ^ 1 << 63 }
 
@@ -25,16 +25,17 @@ enum ExpirationTime {
   }
 }
 
-/// When a document expires.
+/// The expiration of a document.
 public struct ScheduledExpiration: Sendable, Hashable {
-  /// The document.
+  /// The document's ID.
   public let documentID: String
-  /// When it expires, in milliseconds since 1970.
+  /// The expiration time in milliseconds since 1970.
   public let milliseconds: Int64
 }
 
 extension DocumentWriter {
-  /// Sets or clears (nil) when the document expires, a tombstone as well. False when there is no such document.
+  /// Sets the expiration time of a document or tombstone; nil removes it. Returns false if there is no such
+  /// document.
   func setExpiration(_ id: UnsafeRawBufferPointer, _ milliseconds: Int64?) throws -> Bool {
     let (transaction, keyspaces) = try open()
     guard
@@ -55,7 +56,7 @@ extension DocumentWriter {
     }
   }
 
-  /// Forgets when the document expires.
+  /// Removes the expiration time of a document.
   func removeExpiration(
     of id: UnsafeRawBufferPointer, _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
   ) throws {
@@ -68,7 +69,7 @@ extension DocumentWriter {
     try transaction.delete(id.bytes, in: keyspaces.expirations)
   }
 
-  /// Purges documents whose time is over, the earliest first, at most `limit`; says how many there were.
+  /// Purges expired documents, the earliest first, at most `limit`. Returns their number.
   func purgeExpired(upTo milliseconds: Int64, limit: Int) throws -> Int {
     let (transaction, keyspaces) = try open()
     let upper =
@@ -87,7 +88,7 @@ extension DocumentWriter {
         }
         try key.withUnsafeBytes { key in
           let id = UnsafeRawBufferPointer(rebasing: key[8...])
-          // A document has both its entries as long as it is there. One that was changed may name another document.
+          // A document has both entries as long as it exists. A damaged entry may name another document.
           let isItsTime = try transaction.withValue(at: id.bytes, in: keyspaces.expirations) { time in
             time.isEqual(to: UnsafeRawBufferPointer(rebasing: key[..<8]).bytes)
           }
@@ -103,10 +104,10 @@ extension DocumentWriter {
 }
 
 extension DocumentStore {
-  /// Sets when the document, or its tombstone, expires, in milliseconds since 1970; nil for never.
+  /// Sets the expiration time of the document or its tombstone, in milliseconds since 1970. Nil means never.
   ///
-  /// A save or a delete keeps the time, a purge ends it. A time that is over is allowed. Throws `notFound` when
-  /// there is no such document.
+  /// Saves and deletions keep the time. A purge removes it. A time in the past is allowed. Throws `notFound`
+  /// when there is no such document.
   public func setExpiration(of id: String, milliseconds: Int64?) throws {
     try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
       guard try writing({ try $0.setExpiration(key, milliseconds) }) else {
@@ -115,7 +116,7 @@ extension DocumentStore {
     }
   }
 
-  /// When the document expires, in milliseconds since 1970; nil when it doesn't, or isn't there.
+  /// Returns the document's expiration time in milliseconds since 1970. Nil if it has none or doesn't exist.
   public func expiration(of id: String) throws -> Int64? {
     try reading { transaction, context in
       try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
@@ -126,7 +127,7 @@ extension DocumentStore {
     }
   }
 
-  /// The documents that expire, the earliest first, at most `limit`.
+  /// Returns the documents that expire, the earliest first, at most `limit`.
   public func expirations(limit: Int = .max) throws -> [ScheduledExpiration] {
     guard limit > 0 else { return [] }
     return try reading { transaction, context in
@@ -141,19 +142,20 @@ extension DocumentStore {
     }
   }
 
-  /// How many documents expire some time. Constant time.
+  /// The number of documents with an expiration time. Constant time.
   public var expirationCount: Int {
     get throws { try count { $0.expirations } }
   }
 
-  /// Purges documents whose time is over at `milliseconds` (since 1970), at most `limit` in one transaction.
+  /// Purges documents that have expired at `milliseconds` (since 1970), at most `limit`, in one transaction.
+  /// Returns their number.
   @discardableResult
   public func purgeExpiredChunk(at milliseconds: Int64, limit: Int = 1_000) throws -> Int {
     try writing { try $0.purgeExpired(upTo: milliseconds, limit: max(1, limit)) }
   }
 
-  /// Purges the documents whose time is over at `milliseconds` (since 1970), and says how many there were. Each
-  /// `chunk` of them is a transaction, so that writers get in between.
+  /// Purges the documents that have expired at `milliseconds` (since 1970). Returns their number. Each
+  /// `chunk` of them is one transaction, so that other writers can run in between.
   @discardableResult
   public func purgeExpired(at milliseconds: Int64, chunk: Int = 1_000) throws -> Int {
     var total = 0
@@ -165,14 +167,14 @@ extension DocumentStore {
 }
 
 extension DocumentSnapshot {
-  /// When the document expires, in milliseconds since 1970; nil when it doesn't.
+  /// Returns the document's expiration time in milliseconds since 1970, nil if it has none.
   public func expiration(of id: String) throws -> Int64? {
     try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) {
       try expiration(ofBytes: $0.bytes)
     }
   }
 
-  /// The same by the bytes of an ID that is stored: a lookup, without a check.
+  /// Returns the expiration time for the bytes of a stored ID. The ID isn't validated.
   public func expiration(ofBytes id: RawSpan) throws -> Int64? {
     let (transaction, context) = try open()
     return try transaction.withValue(at: id, in: context.keyspaces.expirations) {

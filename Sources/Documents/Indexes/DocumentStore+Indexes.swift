@@ -1,34 +1,34 @@
 import Storage
 
 extension DocumentStore {
-  /// All indexes, by name.
+  /// All indexes, ordered by name.
   public var indexes: [IndexRecord] {
     get throws { try reading { try self.indexCatalog($0, $1).records } }
   }
 
-  /// Makes an index over all live documents, in place of one of that name with another definition. False when
-  /// there is just that one already: then nothing is done.
+  /// Creates an index over all live documents. Replaces an index with the same name but another kind or
+  /// definition. Returns false, and changes nothing, if the same index exists already.
   ///
-  /// Throws `unknownIndexKind` when the database wasn't opened with that kind, and `invalidIndex` for a name that
-  /// can't be one.
+  /// Throws `unknownIndexKind` when the database wasn't opened with that kind, and `invalidIndex` when the
+  /// name is invalid.
   @discardableResult
   public func createIndex(_ name: String, kind: String, definition: [UInt8]) throws -> Bool {
     try IndexRecord.check(name: name)
     let wanted = IndexRecord(name: name, kind: kind, number: 0, definition: definition)
     let kind = try options.kind(of: wanted)
-    // Without a write: most databases are opened with all their indexes made.
+    // Checked without a write transaction: when a database is opened, its indexes usually exist already.
     let found = try indexes.first { $0.name == name }
     if !isInBatch, let found, found.kind == wanted.kind, found.definition == definition { return false }
     return try writing { try $0.createIndex(name, kind, definition: definition) }
   }
 
-  /// Removes an index. False when there is none of that name.
+  /// Removes an index. Returns false if there is none with this name.
   @discardableResult
   public func deleteIndex(_ name: String) throws -> Bool { try writing { try $0.deleteIndex(name) } }
 
-  /// Makes those indexes anew that hold something else than if they were made now, because a library that they depend on
-  /// has changed; returns their names. Reads only when there is none. Those that can't be read or aren't of a known kind
-  /// are left alone.
+  /// Rebuilds the indexes whose content is outdated because a library that they depend on has changed.
+  /// Returns their names. Only reads if there are none. Indexes that can't be read or whose kind isn't known
+  /// are left unchanged.
   @discardableResult
   public func renewIndexes() throws -> [String] {
     let outdated = try reading { transaction, context in
@@ -40,13 +40,13 @@ extension DocumentStore {
     if outdated.isEmpty { return [] }
     return try writing { writer in
       var renewed: [String] = []
-      // Another process may have been faster.
+      // Another process may have rebuilt it first.
       for record in outdated where try writer.renewIndex(record) { renewed.append(record.name) }
       return renewed
     }
   }
 
-  /// Proves every index against the documents of the check's snapshot.
+  /// Verifies every index against the documents of the check's snapshot.
   func checkIndexes(_ check: IntegrityCheck, _ context: Context) throws {
     let transaction = check.transaction
     var catalog = IndexCatalog.empty
@@ -55,7 +55,7 @@ extension DocumentStore {
       let state = try State(transaction, context.keyspaces.meta)
       keys = try sharedKeys(state.sharedKeyCount, transaction, context)
       catalog = try IndexCatalog.load(state.indexGeneration, transaction, context.keyspaces.meta)
-      // A keyspace of no index is what a creation left, which can't be.
+      // A keyspace without an index can only be the rest of an incomplete creation. That must not happen.
       for name in try transaction.keyspaces().keys.sorted()
       where name.hasPrefix("index.") && !catalog.records.contains(where: { $0.owns(keyspace: name) }) {
         try check.report("indexes", "the keyspace \(name) belongs to no index")
@@ -70,10 +70,10 @@ extension DocumentStore {
     }
   }
 
-  /// Counts anew what planners go by; part of a compaction.
+  /// Recounts the statistics that query planners use. Part of a compaction.
   public func refreshIndexStatistics() throws { try writing { try $0.refreshIndexStatistics() } }
 
-  /// The indexes as `transaction` has them.
+  /// Returns the indexes that `transaction` sees.
   func indexCatalog(_ transaction: any ReadTransaction, _ context: Context) throws -> IndexCatalog {
     if isInBatch, let generation = writer.state?.indexGeneration {
       if let catalog = writer.indexes?.catalog { return catalog }
@@ -90,20 +90,20 @@ extension DocumentStore {
 }
 
 extension DocumentSnapshot {
-  /// In a batch, lets the indexes write what they keep in memory of the batch's changes until its end, so that a
-  /// reader sees it; else nothing is done.
+  /// In a batch, writes the index changes of the batch that are still in memory, so that a reader sees them.
+  /// Outside of a batch it does nothing.
   public func writePendingIndexes() throws {
     if isOfBatch { try store.writer.writePendingIndexes() }
   }
 
-  /// All indexes as the snapshot has them, by name. Fast: read again only when they have changed.
+  /// All indexes in the snapshot, ordered by name. Fast: they are read again only when they have changed.
   public var indexes: [IndexRecord] { get throws { try indexCatalog.records } }
 
-  /// A number that changes whenever an index is made or removed, by any process.
+  /// A number that changes whenever any process creates or removes an index.
   public var indexGeneration: UInt32 { get throws { try state.indexGeneration } }
 
-  /// Which indexes there are: what was learnt of them in one snapshot holds in every other of an equal version, on
-  /// the same `engine`.
+  /// The version of the set of indexes. What was read about indexes in one snapshot holds in every other
+  /// snapshot with an equal version on the same `engine`.
   public var indexVersion: IndexVersion {
     get throws {
       IndexVersion(
@@ -111,15 +111,16 @@ extension DocumentSnapshot {
     }
   }
 
-  /// The engine that is read: handles of keyspaces are its own, and a compaction may put another in its place.
+  /// The engine of the snapshot. Keyspace handles belong to one engine, and a compaction may replace the
+  /// engine.
   public var engine: any StorageEngine { get throws { try open().1.engine } }
 }
 
-/// Which indexes a snapshot has.
+/// Identifies the set of indexes that a snapshot sees.
 public struct IndexVersion: Hashable, Sendable {
-  /// Changes whenever an index is made or removed, by any process.
+  /// Changes whenever any process creates or removes an index.
   public let generation: UInt32
-  /// 0 for a snapshot of what is committed. In a batch a number of its own: it may be undone, and another transaction
-  /// may then use the generation for other indexes.
+  /// 0 for a snapshot of the committed state. In a batch, a number unique to the batch: the batch may be
+  /// rolled back, and another transaction may then use its generation for other indexes.
   public let batch: UInt64
 }

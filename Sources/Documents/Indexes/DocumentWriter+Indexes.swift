@@ -1,19 +1,19 @@
 import Storage
 
-/// The indexes that a writer keeps.
+/// The indexes that a writer maintains.
 struct OpenIndexes {
   let catalog: IndexCatalog
-  /// In the catalog's order.
+  /// In the order of the catalog.
   let maintainers: [any IndexMaintainer]
-  /// Whose keyspaces the maintainers have handles of.
+  /// The engine that the maintainers' keyspace handles belong to.
   let engine: any StorageEngine
-  /// Whether the open transaction has changed anything of them.
+  /// Whether the open transaction has changed any of them.
   var isTouched = false
 }
 
 extension DocumentWriter {
-  /// Sees to it that all indexes of the database as `transaction` has it are kept. Throws `unknownIndexKind` for one
-  /// that can't be.
+  /// Opens maintainers for all indexes that `transaction` sees. Throws `unknownIndexKind` when the kind of
+  /// one isn't known.
   func openIndexes(
     _ generation: UInt32, _ transaction: any WriteTransaction, _ context: DocumentStore.Context
   ) throws {
@@ -27,8 +27,8 @@ extension DocumentWriter {
       engine: context.engine)
   }
 
-  /// Tells every index what a write makes of a document. Either body is nil where there is no live one. Not to be
-  /// called when the current body stays what it was.
+  /// Updates every index after a write to a document. `old` or `new` is nil if there is no live body before
+  /// or after it. Must not be called when the current body is unchanged.
   @inline(__always)
   func updateIndexes(
     _ id: UnsafeRawBufferPointer, old: UnsafeRawBufferPointer?, new: UnsafeRawBufferPointer?,
@@ -50,15 +50,15 @@ extension DocumentWriter {
     for maintainer in maintainers { try maintainer.update(change, in: transaction) }
   }
 
-  /// Lets the indexes write what they owe before the commit.
+  /// Makes the indexes write their pending changes before the commit.
   func finishIndexes(_ transaction: any WriteTransaction) throws {
     guard let indexes, indexes.isTouched else { return }
     for maintainer in indexes.maintainers { try maintainer.finish(in: transaction) }
   }
 
-  /// Lets the indexes write what they owe before they are read in the same transaction.
+  /// Makes the indexes write their pending changes before they are read in the same transaction.
   func writePendingIndexes() throws {
-    // Inside of a scan nothing can be pending that this scan's own beginning hasn't written.
+    // The beginning of a scan writes pending changes, so none can be pending during it.
     guard let indexes, indexes.isTouched, indexes.maintainers.contains(where: \.hasPendingChanges) else {
       return
     }
@@ -66,9 +66,10 @@ extension DocumentWriter {
     try mutating { for maintainer in indexes.maintainers { try maintainer.finish(in: transaction) } }
   }
 
-  // MARK: Making and removing
+  // MARK: Creating and removing
 
-  /// Makes an index, in place of one of that name. False, and nothing done, when there is just that one.
+  /// Creates an index in place of one with the same name. Returns false, and changes nothing, if the same
+  /// index exists.
   func createIndex(_ name: String, _ kind: any IndexKind, definition: [UInt8]) throws -> Bool {
     let (transaction, keyspaces) = try open()
     if let old = indexes?.catalog.records.first(where: { $0.name == name }) {
@@ -87,7 +88,7 @@ extension DocumentWriter {
     }
   }
 
-  /// Removes the index and its keyspaces. False when there is none of that name.
+  /// Removes the index and its keyspaces. Returns false if there is none with this name.
   func deleteIndex(_ name: String) throws -> Bool {
     let (transaction, keyspaces) = try open()
     guard let record = indexes?.catalog.records.first(where: { $0.name == name }) else { return false }
@@ -101,7 +102,7 @@ extension DocumentWriter {
     }
   }
 
-  /// Makes an index anew with its own definition. False when there is another of its name by now.
+  /// Rebuilds an index with its own definition. Returns false if another index has its name by now.
   func renewIndex(_ record: IndexRecord) throws -> Bool {
     _ = try open()
     guard let found = indexes?.catalog.records.first(where: { $0.name == record.name }),
@@ -121,10 +122,10 @@ extension DocumentWriter {
     return generation + 1
   }
 
-  /// What is written later in the same transaction goes into the indexes that there are now.
+  /// Opens the indexes again. Later writes of the same transaction update the current set of indexes.
   private func reopenIndexes(_ generation: UInt32, _ transaction: any WriteTransaction) throws {
     guard let context else { return }
-    // What the old ones owe goes with them, but for those that stay.
+    // Pending changes of removed indexes are dropped with them. Those of the remaining indexes are written.
     let kept = indexes
     if let kept, kept.isTouched {
       let names = Set(try transaction.keyspaces().keys)
@@ -137,9 +138,9 @@ extension DocumentWriter {
     indexes?.isTouched = kept?.isTouched ?? false
   }
 
-  // MARK: Looking
+  // MARK: Statistics
 
-  /// Counts anew what planners go by.
+  /// Recounts the statistics that query planners use.
   func refreshIndexStatistics() throws {
     let (transaction, _) = try open()
     guard let indexes else { return }
@@ -150,7 +151,7 @@ extension DocumentWriter {
 }
 
 extension DocumentStore.Options {
-  /// The kind that keeps an index. Throws `unknownIndexKind`.
+  /// Returns the kind of an index. Throws `unknownIndexKind`.
   func kind(of index: IndexRecord) throws -> any IndexKind {
     guard let kind = indexKinds.first(where: { $0.name == index.kind }) else {
       let known = indexKinds.map(\.name).sorted().joined(separator: ", ")

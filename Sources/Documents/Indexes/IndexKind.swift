@@ -1,75 +1,80 @@
 import Fleece
 import Storage
 
-/// A kind of index: it makes what keeps the indexes of that kind.
+/// A kind of index. It creates indexes of that kind and opens their maintainers.
 ///
-/// A database is opened with all the kinds it knows (`DocumentStore.Options.indexKinds`); one that has an index of
-/// another kind can't be written to.
+/// A database is opened with all the kinds that it knows (`DocumentStore.Options.indexKinds`). A database
+/// that has an index of another kind can't be written to.
 public protocol IndexKind: Sendable {
-  /// The name under which databases remember it: ASCII, up to 64 bytes.
+  /// The name that databases store for this kind: ASCII, up to 64 bytes.
   var name: String { get }
 
-  /// Makes a new index in its keyspaces, which aren't there yet, and fills it with `documents`, all live ones.
+  /// Creates a new index. Its keyspaces don't exist yet. Fills it with `documents`, which are all live
+  /// documents.
   ///
-  /// When it throws, nothing of the transaction remains.
+  /// When it throws, the transaction is rolled back.
   func create(
     _ index: IndexRecord, of documents: IndexedDocuments, in transaction: any WriteTransaction) throws
 
-  /// What keeps the index in write transactions, and proves it. Its keyspaces are handles that hold until the index
-  /// is removed.
+  /// Returns the maintainer, which updates the index in write transactions and verifies it. The maintainer's
+  /// keyspace handles are valid until the index is removed.
   func open(_ index: IndexRecord, in transaction: any ReadTransaction) throws -> any IndexMaintainer
 
-  /// Whether the index holds what it would if it were made now: false when libraries that it depends on have changed.
-  /// Asked when a database is opened, which then makes it anew.
+  /// Returns whether the index content is what a new build would give. False if libraries that it depends on
+  /// have changed. Called when a database is opened, which then rebuilds the index.
   func isCurrent(_ index: IndexRecord, in transaction: any ReadTransaction) throws -> Bool
 }
 
 extension IndexKind {
-  /// Depends on nothing but the documents.
+  /// Returns true: by default an index depends only on the documents.
   public func isCurrent(_ index: IndexRecord, in transaction: any ReadTransaction) throws -> Bool { true }
 }
 
-/// Keeps one index, in every write transaction of one open database. One thread at a time.
+/// Maintains one index in every write transaction of one open database. Used on one thread at a time.
 ///
-/// After a transaction that failed it is made anew: what it remembers is as of the last commit.
+/// After a failed transaction a new maintainer is opened: what the old one remembers may have been rolled
+/// back.
 public protocol IndexMaintainer: AnyObject {
-  /// Takes out what the old body gave and puts in what the new one gives.
+  /// Removes the index entries of the old body and adds those of the new body.
   func update(_ change: IndexedChange, in transaction: any WriteTransaction) throws
 
-  /// Called before the commit of every transaction in which it was updated, and before it is read in one.
+  /// Writes pending changes. Called before the commit of every transaction that updated the index, and before
+  /// the index is read in one.
   func finish(in transaction: any WriteTransaction) throws
 
-  /// Whether it keeps something in memory that `finish` writes, and that readers of its keyspaces miss until then.
+  /// Whether changes are in memory that `finish` writes. Readers of the index's keyspaces miss them until
+  /// then.
   var hasPendingChanges: Bool { get }
 
-  /// Compares the index with all live documents of the check's snapshot, and reports under `subject` what is missing,
-  /// superfluous or wrong.
+  /// Compares the index with all live documents of the check's snapshot. Reports missing, superfluous and
+  /// wrong entries under `subject`.
   func check(_ documents: IndexedDocuments, _ check: IntegrityCheck, subject: String) throws
 
-  /// Counts anew what a planner goes by. Called when the database is compacted.
+  /// Recounts the statistics that a query planner uses. Called when the database is compacted.
   func refreshStatistics(in transaction: any WriteTransaction) throws
 }
 
 extension IndexMaintainer {
-  /// Writes everything at once.
+  /// False: by default all changes are written at once.
   public var hasPendingChanges: Bool { false }
-  /// Owes nothing.
+  /// Does nothing by default.
   public func finish(in transaction: any WriteTransaction) throws {}
-  /// Counts nothing.
+  /// Does nothing by default.
   public func refreshStatistics(in transaction: any WriteTransaction) throws {}
 }
 
-/// What a write makes of one document, as indexes see it: the live body before and after.
+/// The change of one document for indexes: its live body before and after a write.
 public struct IndexedChange {
-  /// The document's ID: UTF-8.
+  /// The document's ID in UTF-8.
   public let documentID: UnsafeRawBufferPointer
-  /// The body that was current and live, nil when there was none. It lies in a buffer of the writer, which fills it again
-  /// only after `update` has returned.
+  /// The live current body before the write, nil if there was none. It is in a buffer that the writer fills
+  /// again only after `update` has returned.
   public let old: UnsafeValue?
-  /// The body that is, nil when the document is deleted or gone. As `old`, it is valid until `update` returns.
+  /// The live current body after the write, nil if the document is deleted or purged. Valid until `update`
+  /// returns.
   public let new: UnsafeValue?
-  /// The names that both bodies are read with. They grow within a transaction: whoever has resolved names that had
-  /// no number yet has to resolve them anew when `count` has changed.
+  /// The shared keys of both bodies. They grow during a transaction. Names that had no number when they were
+  /// resolved must be resolved again when `count` has changed.
   public let sharedKeys: SharedKeysBuilder
 
   @inline(__always)
@@ -91,11 +96,11 @@ public struct IndexedChange {
   }
 }
 
-/// The live documents of a transaction, as indexes see them.
+/// The live documents of a transaction, for indexes.
 public struct IndexedDocuments {
   private let transaction: any ReadTransaction
   private let keyspace: Keyspace
-  /// The names that all bodies are read with.
+  /// The shared keys of all bodies.
   public let sharedKeys: SharedKeys
 
   init(_ transaction: any ReadTransaction, _ keyspace: Keyspace, _ sharedKeys: SharedKeys) {
@@ -104,11 +109,12 @@ public struct IndexedDocuments {
     self.sharedKeys = sharedKeys
   }
 
-  /// How many there are. Constant time.
+  /// The number of live documents. Constant time.
   public var count: Int { get throws { try transaction.count(of: keyspace) } }
 
-  /// Calls `body` with each document's ID and body until it returns false; what it is handed ends when it returns.
-  /// Nothing can be written meanwhile. `.stored` is fastest; `range` is of IDs.
+  /// Calls `body` with the ID and the body of each document until it returns false. Both are valid until
+  /// `body` returns. Nothing can be written during the call. The order `.stored` is the fastest. `range` is a
+  /// range of IDs.
   public func forEach(
     in range: KeyRange = .all, order: ScanOrder = .stored,
     _ body: (_ documentID: RawSpan, _ body: Value) throws -> Bool
@@ -120,7 +126,7 @@ public struct IndexedDocuments {
     }
   }
 
-  /// Lends the body of a document; nil, and `body` isn't called, when there is no live document.
+  /// Lends the body of a document. Returns nil without calling `body` if there is no live document.
   public func withBody<Result>(of documentID: RawSpan, _ body: (Value) throws -> Result) throws -> Result? {
     try transaction.withValue(at: documentID, in: keyspace) { value in
       let record = try DocumentRecord(value)

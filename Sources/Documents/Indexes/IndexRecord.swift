@@ -1,6 +1,6 @@
 import Storage
 
-// What the database remembers of an index: the value of `meta/index/NAME`.
+// The stored record of an index: the value of `meta/index/NAME`.
 //
 //   record := version:u8=1  number:varint  kindLength:varint  kind  definition
 //
@@ -8,19 +8,19 @@ import Storage
 //   kind        ASCII, the name of an `IndexKind`
 //   definition  the kind's own, to the end
 
-/// An index as a database remembers it.
+/// The definition of an index as stored in the database.
 public struct IndexRecord: Sendable, Hashable {
   /// Unique in the database: 1 to 200 bytes of UTF-8 without control characters.
   public let name: String
-  /// The name of the `IndexKind` that keeps it.
+  /// The name of the index's `IndexKind`.
   public let kind: String
-  /// By which its keyspaces are named. Another index of the same name has another number.
+  /// Names the index's keyspaces. Another index with the same name has another number.
   public let number: UInt32
-  /// What it holds of each document, in the kind's own format.
+  /// What the index contains of each document, in the format of its kind.
   public let definition: [UInt8]
 
   static let version: UInt8 = 1
-  /// What the keys of all records begin with.
+  /// The prefix of the keys of all index records.
   static let keyPrefix = Array("index/".utf8)
 
   init(name: String, kind: String, number: UInt32, definition: [UInt8]) {
@@ -30,17 +30,17 @@ public struct IndexRecord: Sendable, Hashable {
     self.definition = definition
   }
 
-  /// The keyspace of the index. An index that needs several names the others `index.NUMBER.…`.
+  /// The keyspace of the index. An index with several keyspaces names the others `index.NUMBER.…`.
   public var keyspaceName: String { "index.\(number)" }
 
-  /// Whether a keyspace is one of the index's own.
+  /// Returns whether the keyspace belongs to this index.
   func owns(keyspace name: String) -> Bool {
     name == keyspaceName || name.hasPrefix(keyspaceName + ".")
   }
 
   static func key(_ name: String) -> [UInt8] { keyPrefix + Array(name.utf8) }
 
-  /// Reads an entry of `meta`.
+  /// Decodes an entry of `meta`.
   init(key: RawSpan, value: RawSpan) throws {
     let rest = key.extracting(droppingFirst: IndexRecord.keyPrefix.count)
     guard let name = rest.withUnsafeBytes({ String(validating: $0, as: UTF8.self) }), !name.isEmpty else {
@@ -74,7 +74,7 @@ public struct IndexRecord: Sendable, Hashable {
     return [UInt8](bytes.bytes)
   }
 
-  /// Throws `invalidIndex` for what can't be the name of an index.
+  /// Throws `invalidIndex` unless the name is a valid index name.
   static func check(name: String) throws {
     let utf8 = name.utf8
     guard (1...200).contains(utf8.count), !utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else {
@@ -84,11 +84,11 @@ public struct IndexRecord: Sendable, Hashable {
   }
 }
 
-/// All indexes of a database, as of one moment.
+/// All indexes of a database at one moment.
 final class IndexCatalog: Sendable {
-  /// Changes whenever an index is made or removed, by any process. 0: there never was one.
+  /// Changes whenever any process creates or removes an index. 0 if there never was one.
   let generation: UInt32
-  /// By name.
+  /// Ordered by name.
   let records: [IndexRecord]
 
   static let empty = IndexCatalog(generation: 0, records: [])

@@ -1,6 +1,6 @@
-/// Which documents to enumerate, and in which order.
+/// A selection of documents to enumerate, and their order.
 public struct AllDocuments: Sendable {
-  /// What kinds of documents there are to be.
+  /// The kinds of documents to enumerate.
   public enum Mode: Sendable, CaseIterable {
     /// Live documents.
     case live
@@ -10,27 +10,27 @@ public struct AllDocuments: Sendable {
     case onlyConflicts
   }
 
-  /// What kinds of documents.
+  /// The kinds of documents to enumerate.
   public var mode: Mode
-  /// The ID to begin with, by the order of enumeration: the highest one when it is descending.
+  /// The first ID in the order of enumeration: the highest ID if the order is descending.
   public var startID: String?
-  /// The ID to end with.
+  /// The last ID in the order of enumeration.
   public var endID: String?
-  /// Whether the start itself is in, when there is such a document.
+  /// Whether a document with the ID `startID` is included.
   public var includesStart: Bool
-  /// Whether the end itself is in, when there is such a document.
+  /// Whether a document with the ID `endID` is included.
   public var includesEnd: Bool
-  /// Only the documents of these IDs, in this order; start and end don't count then. An ID without such a document
-  /// is left out.
+  /// Enumerates only the documents with these IDs, in this order. `startID` and `endID` are ignored then. IDs
+  /// without a document of the selected kind are left out.
   public var keys: [String]?
-  /// From the highest ID to the lowest (with `keys`: from the last to the first).
+  /// Enumerates from the highest ID to the lowest (with `keys`: from the last to the first).
   public var isDescending: Bool
-  /// How many to leave out at the beginning.
+  /// The number of documents to skip at the beginning.
   public var skip: Int
-  /// How many at most after those.
+  /// The maximum number of documents after the skipped ones.
   public var limit: Int
 
-  /// By default all live documents in the order of their IDs (by bytes).
+  /// Creates a selection. By default it is all live documents, ordered by the bytes of their IDs.
   public init(
     _ mode: Mode = .live, from startID: String? = nil, to endID: String? = nil, includesStart: Bool = true,
     includesEnd: Bool = true, keys: [String]? = nil, isDescending: Bool = false, skip: Int = 0,

@@ -1,8 +1,8 @@
 import Fleece
 
-/// A stored document as it was when it was read: never changes, and may be kept and passed on.
+/// A stored document as it was when it was read. It is immutable, and it may be kept and shared.
 ///
-/// Properties are looked at where they lie; nothing is decoded but what is asked for.
+/// Properties are read directly from the stored record. Only requested values are decoded.
 public struct Document: Sendable {
   /// The document's ID.
   public let id: String
@@ -11,12 +11,12 @@ public struct Document: Sendable {
 
   private let flags: DocumentRecord.Flags
   private let bodyStart: Int
-  /// How many shared keys the body needs.
+  /// The number of shared keys that the body needs.
   let keyCount: Int
 
   init(id: String, record: RawSpan, sharedKeys: SharedKeys) throws {
     let parsed = try DocumentRecord(record)
-    // So that the revision's ID can always be told.
+    // Fails early: `revisionID` relies on a readable revision.
     _ = try parsed.currentRevision()
     self.id = id
     self.record = StoredBytes(copying: record)
@@ -41,26 +41,26 @@ public struct Document: Sendable {
   /// The sequence of the document's latest change.
   public let sequence: UInt64
 
-  /// A tombstone: the document was deleted, its ID and revisions are remembered.
+  /// Whether the document is a tombstone: it was deleted, but its ID and revisions are kept.
   public var isDeleted: Bool { flags.contains(.deleted) }
 
   /// Whether there is more than one live leaf revision.
   public var isConflicted: Bool { flags.contains(.conflicted) }
 
-  /// The current revision's ID.
+  /// The ID of the current revision.
   public var revisionID: RevisionID {
-    // It was parsed when the document was read, so it is there.
+    // The initializer has parsed it, so this can't fail.
     record.withBytes { bytes in
       (try? DocumentRecord(bytes.bytes).currentRevisionID()) ?? RevisionID(generation: 0, suffix: "")
     }
   }
 
-  /// The property of that name; a missing one answers nil to everything.
+  /// Returns the property with this name. A missing property returns nil for every type.
   public subscript(name: String) -> Property {
     Property(Key(name, in: sharedKeys), root: root, of: record, sharedKeys)
   }
 
-  /// The property of a name that was resolved once (`DocumentStore.key(_:)`), for reading many documents.
+  /// Returns the property for a resolved name (`DocumentStore.key(_:)`). Faster when many documents are read.
   public subscript(key: Key) -> Property { Property(key, root: root, of: record, sharedKeys) }
 
   /// The names of all properties.
@@ -69,26 +69,26 @@ public struct Document: Sendable {
   /// The number of properties.
   public var count: Int { whole.count }
 
-  /// The property of that name, nil when there is none.
+  /// Returns the property with this name, nil if there is none.
   public func member(_ name: String) -> Property? {
     let property = self[name]
     return property.exists ? property : nil
   }
 
-  /// A copy to change and to save.
+  /// Returns a copy that can be changed and saved.
   ///
   /// Throws `damaged` when the body can't be read.
   public func toMutable() throws -> MutableDocument { try MutableDocument(self) }
 
-  /// The body as a property, for what it shares with objects.
+  /// The body as a property. It has what objects have.
   var whole: Property { Property(root, of: record, sharedKeys) }
 
-  // Points into `record`, which never changes and which whoever uses the value keeps.
+  // Points into `record`, which never changes. The users of the value keep `record` alive.
   private var root: UnsafeValue? {
     record.withBytes { FleeceReader.root(of: UnsafeRawBufferPointer(rebasing: $0[bodyStart...])) }
   }
 
-  /// The whole body as a value of its own. Throws `damaged` when it can't be read.
+  /// Returns the whole body as a `JSONValue`. Throws `damaged` when it can't be read.
   public func value() throws -> JSONValue {
     guard let root else { throw DocumentRecord.damaged }
     return try withExtendedLifetime(record) {
@@ -96,7 +96,7 @@ public struct Document: Sendable {
     }
   }
 
-  /// The body as UTF-8 of JSON, its keys sorted. Throws `damaged` when it can't be read.
+  /// Returns the body as JSON in UTF-8 with sorted keys. Throws `damaged` when it can't be read.
   public func json() throws -> [UInt8] {
     guard let root else { throw DocumentRecord.damaged }
     return try withExtendedLifetime(record) {
@@ -112,7 +112,7 @@ public struct Document: Sendable {
 extension Document: KeyedProperties {}
 
 extension Document: Equatable {
-  /// Whether both have the same ID and the same properties, whatever their revisions.
+  /// Returns whether both have the same ID and the same properties. Revisions aren't compared.
   public static func == (left: Document, right: Document) -> Bool {
     guard left.id.utf8.elementsEqual(right.id.utf8) else { return false }
     guard let body = try? left.value() else { return false }

@@ -1,7 +1,8 @@
 import Fleece
 import Storage
 
-/// Finds the documents of one snapshot by their IDs, in place. One thread at a time, and not beyond the snapshot.
+/// Finds documents of one snapshot by their IDs, without copies. Use it on one thread at a time, and only
+/// while the snapshot lasts.
 public final class DocumentReader {
   private let transaction: any ReadTransaction
   private let docs: Keyspace
@@ -15,13 +16,13 @@ public final class DocumentReader {
     self.sharedKeys = sharedKeys
   }
 
-  /// Lends the live document of an ID to `body`; with `includeDeleted` a tombstone as well. False, and `body` isn't
-  /// called, when there is none.
+  /// Lends the live document with this ID to `body`. With `includeDeleted`, it also finds a tombstone.
+  /// Returns false without calling `body` if there is none.
   @inline(__always)
   public func read(
     _ id: RawSpan, includeDeleted: Bool = false, _ body: (DocumentView) throws -> Void
   ) throws -> Bool {
-    // No engine takes an empty key or a longer one, and no document has such an ID.
+    // Engines don't take empty keys or longer keys, and no document has such an ID.
     guard id.byteCount > 0, id.byteCount <= StorageLimits.maximumKeyBytes else { return false }
     if try transaction.read(
       id, in: docs, { try body(DocumentView(idBytes: id, record: $0, sharedKeys: sharedKeys)) })
@@ -34,7 +35,8 @@ public final class DocumentReader {
     }
   }
 
-  /// Lends the live documents that the entries of an index refer to (`FastReads.follow`), each with its entry.
+  /// Lends each live document that the entries of an index refer to (`FastReads.follow`), together with its
+  /// entry.
   @inline(__always)
   public func follow(
     _ index: Keyspace, _ range: KeyRange, order: ScanOrder,

@@ -2,10 +2,12 @@ import Fleece
 import Storage
 
 extension DocumentSnapshot {
-  /// Calls `body` with each document that is asked for, in order, until it returns false. The view ends when `body`
-  /// returns. Nothing is collected: memory doesn't grow with the number of documents.
+  /// Calls `body` with each selected document, in order, until it returns false. The view is valid until
+  /// `body` returns.
   ///
-  /// In a batch, a write inside `body` throws `writeInScan`.
+  /// Documents aren't collected, so memory use doesn't grow with their number. The exception is
+  /// `onlyConflicts`, which may collect the IDs of the conflicted documents first. In a batch, a write inside
+  /// `body` throws `writeInScan`.
   public func enumerate(_ documents: AllDocuments = AllDocuments(), _ body: (DocumentView) throws -> Bool)
     throws
   {
@@ -16,7 +18,7 @@ extension DocumentSnapshot {
     defer { if isOfBatch { store.writer.endScan() } }
     var left = documents.limit
     var skip = max(0, documents.skip)
-    /// False when that is enough.
+    /// Returns false when the enumeration should end.
     func take(_ key: RawSpan, _ value: RawSpan) throws -> Bool {
       let view = try DocumentView(idBytes: key, record: value, sharedKeys: sharedKeys)
       if documents.mode == .onlyConflicts, !view.isConflicted { return true }
@@ -56,12 +58,13 @@ extension DocumentSnapshot {
     }
   }
 
-  /// The IDs of conflicted documents, in order: from the changes, which have the flags without the bodies. Nil when
-  /// there may be so many that the documents themselves are looked through.
+  /// Returns the IDs of conflicted documents, in ascending order. It reads them from the changes, which have
+  /// the flags but no bodies. Returns nil when there may be so many that a scan of the documents is better.
   private func conflictedIDs(
     _ range: KeyRange, _ transaction: any ReadTransaction, _ keyspaces: DocumentStore.Keyspaces
   ) throws -> [[UInt8]]? {
-    // Each has at least one leaf besides the current one, whose body is there.
+    // Each conflicted document has at least one leaf besides the current one, and that leaf's body is in this
+    // keyspace.
     guard try transaction.hasEntries(keyspaces.conflicts) else { return [] }
     let most = try transaction.entryCount(of: keyspaces.conflicts).estimate
     guard try most < max(1_000, transaction.entryCount(of: keyspaces.docs).estimate / 8) else { return nil }
@@ -76,7 +79,7 @@ extension DocumentSnapshot {
     return ids.sorted { $0.lexicographicallyPrecedes($1) }
   }
 
-  /// The documents that are asked for, to keep.
+  /// Returns copies of the selected documents.
   public func documents(_ documents: AllDocuments = AllDocuments()) throws -> [Document] {
     var found: [Document] = []
     try enumerate(documents) { view in
@@ -86,7 +89,7 @@ extension DocumentSnapshot {
     return found
   }
 
-  /// Goes through two cursors in one order.
+  /// Iterates over two cursors in one common order.
   private func merge(
     _ first: any Cursor, _ second: any Cursor, isDescending: Bool, _ take: (RawSpan, RawSpan) throws -> Bool
   ) throws {
@@ -109,15 +112,15 @@ extension DocumentSnapshot {
 }
 
 extension AllDocuments {
-  /// The IDs between start and end; nil when none can be.
+  /// The range between start and end, nil if no ID can be in it.
   fileprivate var range: KeyRange? {
     func bound(_ id: String?, _ isIn: Bool) -> KeyRange.Bound {
-      // Every ID is greater than the empty one.
+      // The empty ID is lower than every ID.
       guard let id, !id.isEmpty else { return .unbounded }
       return isIn ? .inclusive(Array(id.utf8)) : .exclusive(Array(id.utf8))
     }
     let start = bound(startID, includesStart)
-    // Ascending to the empty ID, or descending from it, there is nothing.
+    // No ID precedes the empty ID. So ascending to it, or descending from it, gives nothing.
     if !isDescending, endID == "" { return nil }
     if isDescending, startID == "" { return nil }
     let end = bound(endID, includesEnd)

@@ -1,10 +1,11 @@
 import Fleece
 import Storage
 
-// What queries need of a snapshot besides scans: documents and IDs in place, without copies.
+// In-place access for queries besides scans: documents and IDs without copies.
 
 extension DocumentSnapshot {
-  /// Lends the document of an ID to `body`; nil when there is none. With `includeDeleted`, a tombstone as well.
+  /// Lends the document with this ID to `body`. Returns nil if there is none. With `includeDeleted`, it also
+  /// finds a tombstone.
   public func withDocument<Result>(
     _ id: RawSpan, includeDeleted: Bool = false, _ body: (DocumentView) throws -> Result
   ) throws -> Result? {
@@ -13,14 +14,15 @@ extension DocumentSnapshot {
     return result
   }
 
-  /// What finds documents by their IDs, for whoever looks up many. Not to be used beyond the snapshot.
+  /// Returns a reader that finds documents by their IDs, for many lookups. It must not be used after the
+  /// snapshot ends.
   public func reader() throws -> DocumentReader {
     let (transaction, context) = try open()
     return DocumentReader(
       transaction, context.keyspaces.docs, context.keyspaces.deleted, try sharedKeys)
   }
 
-  /// Calls `body` with each live document's ID until it returns false; no body is read.
+  /// Calls `body` with the ID of each live document until it returns false. No body is read.
   public func forEachID(
     in range: KeyRange = .all, order: ScanOrder = .ascending,
     _ body: (_ id: RawSpan) throws -> Bool
@@ -33,7 +35,8 @@ extension DocumentSnapshot {
     }
   }
 
-  /// Runs `body` while nothing can be written in the batch that this is a snapshot of: the engine's bytes would end.
+  /// Runs `body` while the batch of this snapshot can't write. A write would invalidate the bytes that the
+  /// engine lends.
   public func withoutWrites<Result>(_ body: () throws -> Result) throws -> Result {
     _ = try open()
     if isOfBatch { store.writer.beginScan() }
@@ -41,7 +44,7 @@ extension DocumentSnapshot {
     return try body()
   }
 
-  /// The revision ID of a stored record, as a `DocumentView` has it in `bytes`.
+  /// Returns the revision ID of a stored record, such as the `bytes` of a `DocumentView`.
   public static func revisionID(ofRecord bytes: RawSpan) throws -> RevisionID {
     try DocumentRecord(bytes).currentRevisionID()
   }

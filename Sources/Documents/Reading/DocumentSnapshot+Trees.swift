@@ -2,16 +2,18 @@ import Blobs
 import Fleece
 import Storage
 
-/// A document of a snapshot with its whole tree, where it lies. It can't leave the closure that it is lent to.
+/// A document of a snapshot with its whole revision tree, in place. It can't escape the closure that receives
+/// it.
 public struct DocumentTree: ~Escapable {
   /// The ID's UTF-8.
   public let idBytes: RawSpan
   /// The sequence of the document's latest change.
   public let sequence: UInt64
-  /// The current revision first, then other leaves, then their ancestors by generation; with the bodies that are here.
-  /// They end with the closure as well, which the compiler doesn't watch.
+  /// The revisions with the bodies that are stored: the current revision first, then the other leaves, then
+  /// their ancestors by generation. The pointers are valid only inside the closure, which the compiler
+  /// doesn't check.
   public let revisions: UnsafeBufferPointer<ForeignRevision>
-  /// When it expires, in milliseconds since 1970.
+  /// The expiration time in milliseconds since 1970, or nil.
   public let expiration: Int64?
 
   @_lifetime(copy idBytes)
@@ -29,8 +31,8 @@ public struct DocumentTree: ~Escapable {
 }
 
 extension DocumentSnapshot {
-  /// Calls `body` with each document, then with each tombstone, by ID, until it returns false: all that is stored of
-  /// them.
+  /// Calls `body` with the whole tree of each document, then of each tombstone, ordered by ID, until it
+  /// returns false.
   public func forEachTree(_ body: (DocumentTree) throws -> Bool) throws {
     let (transaction, context) = try open()
     let keyspaces = context.keyspaces
@@ -70,7 +72,7 @@ extension DocumentSnapshot {
           let suffix = tree.suffix(of: node)
           var revisionBody = ForeignRevision.Body.none
           if index == 0 {
-            // As long as this closure, in which it is used up.
+            // The bytes are valid for this closure, and they are used only inside it.
             revisionBody = .fleece(record.body.withUnsafeBytes { $0 })
           } else if !ranges[index].isEmpty {
             revisionBody = .fleece(UnsafeRawBufferPointer(rebasing: bodies.bytes[ranges[index]]))
@@ -93,7 +95,7 @@ extension DocumentSnapshot {
 }
 
 extension DocumentSnapshot {
-  /// The blobs that a stored body names, each once.
+  /// Returns the digests of the blobs that a stored body refers to, each once.
   public static func blobs(namedIn body: UnsafeRawBufferPointer, sharedKeys: SharedKeys) throws
     -> [BlobDigest]
   {

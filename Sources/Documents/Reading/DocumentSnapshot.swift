@@ -1,19 +1,20 @@
 import Fleece
 import Storage
 
-/// One snapshot of a database's documents. After the closure it was handed to, its use throws `snapshotEnded`.
+/// One snapshot of a database's documents. Using it after the closure that received it throws
+/// `snapshotEnded`.
 ///
-/// One thread at a time. In a batch it is the batch's own transaction: it sees what the batch has written, also
-/// what is written while it is used, but not inside a scan, where a write throws `writeInScan`.
+/// Use it on one thread at a time. In a batch it is the batch's own transaction: it sees the writes of the
+/// batch, also those made while it is used. During one of its scans, a write throws `writeInScan`.
 public final class DocumentSnapshot {
   let store: DocumentStore
   private var transaction: (any ReadTransaction)?
   private let begun: DocumentStore.Context
   let isOfBatch: Bool
-  /// How many commits before this one are known to have changed bodies without a new sequence, which `forEachChange`
-  /// doesn't tell.
+  /// The number of earlier commits of this process known to have changed bodies without a new sequence.
+  /// `forEachChange` doesn't report those.
   public internal(set) var unsequencedCommits: UInt64 = 0
-  /// What `meta/state` says, once it was read: not in a batch, where it changes.
+  /// The record `meta/state`, once it was read. Not kept in a batch, which may change it.
   private var knownState: DocumentStore.State?
   private var knownLastSequence: UInt64?
 
@@ -33,11 +34,11 @@ public final class DocumentSnapshot {
     guard let transaction else {
       throw DocumentError(.snapshotEnded, "a snapshot can't be used after the closure that it was handed to")
     }
-    // A batch may have added shared keys since.
+    // The batch may have added shared keys since the snapshot began.
     return (transaction, isOfBatch ? store.writer.contextOfNow ?? begun : begun)
   }
 
-  /// The database's own record.
+  /// The record `meta/state`.
   var state: DocumentStore.State {
     get throws {
       let (transaction, context) = try open()
@@ -57,10 +58,10 @@ public final class DocumentSnapshot {
     }
   }
 
-  /// The engine's own snapshot below, for readers of indexes. Not to be kept.
+  /// The transaction below, for readers of indexes. It must not be kept.
   public var storage: any ReadTransaction { get throws { try open().0 } }
 
-  /// The names that every body of the snapshot can be read with.
+  /// The shared keys for reading every body of the snapshot.
   public var sharedKeys: SharedKeys {
     get throws {
       let (transaction, context) = try open()
@@ -68,13 +69,13 @@ public final class DocumentSnapshot {
     }
   }
 
-  /// The live document of that ID, or nil. With `includeDeleted`, a tombstone as well.
+  /// Returns the live document with this ID, or nil. With `includeDeleted`, it also finds a tombstone.
   public func document(_ id: String, includeDeleted: Bool = false) throws -> Document? {
     let (transaction, context) = try open()
     return try store.document(id, includeDeleted: includeDeleted, in: transaction, context)
   }
 
-  /// How many live documents there are. Constant time.
+  /// The number of live documents. Constant time.
   public var documentCount: Int {
     get throws {
       let (transaction, context) = try open()
@@ -82,7 +83,7 @@ public final class DocumentSnapshot {
     }
   }
 
-  /// The sequence of the latest change, 0 when there was none.
+  /// The sequence of the latest change, 0 if there was none.
   public var lastSequence: UInt64 {
     get throws {
       let (transaction, context) = try open()
@@ -96,26 +97,26 @@ public final class DocumentSnapshot {
     }
   }
 
-  /// About the last sequence, for estimates: nothing is read, so commits of other processes may be missing, and there may be
-  /// some that are younger than the snapshot. 0 when nothing is known.
+  /// The approximate last sequence, for estimates. It reads nothing. So it may lack commits of other
+  /// processes, and it may include commits that are newer than the snapshot. 0 if nothing is known.
   public var estimatedLastSequence: UInt64 {
     isOfBatch ? store.writer.lastSequence ?? 0 : store.greatestSequence.load(ordering: .relaxed)
   }
 
-  /// Calls `body` with each change after `sequence`, oldest first, until it returns false. Each document comes once, with
-  /// its latest change.
+  /// Calls `body` with each change after `sequence`, oldest first, until it returns false. Each document
+  /// appears once, with its latest change.
   public func forEachChange(since sequence: UInt64, _ body: (Change) throws -> Bool) throws {
     let (transaction, context) = try open()
     try store.forEachChange(since: sequence, transaction, context, isOfBatch: isOfBatch, body)
   }
 
-  /// A property's name resolved once. It is right for every document of this snapshot.
+  /// Resolves a property's name once. The key is valid for every document of this snapshot.
   public func key(_ name: String) throws -> Key { Key(name, in: try sharedKeys) }
 
-  /// Calls `body` with each live document until it returns false. The view ends when `body` returns.
+  /// Calls `body` with each live document until it returns false. The view is valid until `body` returns.
   ///
-  /// In the order of the engine (`.stored`) this is the fastest way over all documents; `.ascending` and
-  /// `.descending` go by ID. `range` is of IDs.
+  /// The engine's own order (`.stored`) is the fastest scan of all documents. `.ascending` and `.descending`
+  /// order by ID. `range` is a range of IDs.
   public func forEachDocument(
     in range: KeyRange = .all, order: ScanOrder = .stored, _ body: (DocumentView) throws -> Bool
   ) throws {
@@ -123,8 +124,9 @@ public final class DocumentSnapshot {
     try scan(transaction, context, context.keyspaces.docs, range, order, body)
   }
 
-  /// The same with each document's ID and stored record as they lie there, for who looks at little of most documents
-  /// (`DocumentView.init(idBytes:record:sharedKeys:)`).
+  /// Calls `body` with the ID and the stored record of each live document, in place, until it returns false.
+  /// It is for scans that read little of most documents (see
+  /// `DocumentView.init(idBytes:record:sharedKeys:)`).
   public func forEachRecord(
     in range: KeyRange = .all, order: ScanOrder = .stored,
     _ body: (_ id: RawSpan, _ record: RawSpan) throws -> Bool
@@ -135,7 +137,7 @@ public final class DocumentSnapshot {
     try transaction.scan(context.keyspaces.docs, range, order: order, fetch: .entries, body)
   }
 
-  /// The same for tombstones, by ID.
+  /// Calls `body` with each tombstone, in ascending order of IDs, until it returns false.
   public func forEachTombstone(_ body: (DocumentView) throws -> Bool) throws {
     let (transaction, context) = try open()
     try scan(transaction, context, context.keyspaces.deleted, .all, .ascending, body)

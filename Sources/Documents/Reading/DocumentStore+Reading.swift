@@ -2,7 +2,7 @@ import Fleece
 import Storage
 
 extension DocumentStore {
-  /// The live document of that ID, or nil. With `includeDeleted`, a tombstone as well.
+  /// Returns the live document with this ID, or nil. With `includeDeleted`, it also finds a tombstone.
   public func document(_ id: String, includeDeleted: Bool = false) throws -> Document? {
     if !includeDeleted, let read = try readAlone(id) { return read }
     return try reading { transaction, context in
@@ -10,7 +10,8 @@ extension DocumentStore {
     }
   }
 
-  /// The live document of that ID, or nil, read by itself. No answer, the outer nil, when it takes more than one entry to tell.
+  /// Reads the live document with this ID by a single read of one entry. Returns the outer nil if one entry
+  /// isn't enough to decide.
   private func readAlone(_ id: String) throws -> Document?? {
     let context = context
     guard !isInBatch, let beginning = context.checksums?.beginning(in: context.keyspaces.docs) else {
@@ -27,7 +28,7 @@ extension DocumentStore {
             sharedKeys: context.sharedKeys)
         }
         guard isThere, let document = found else { return .some(nil) }
-        // A record that is damaged, or needs names that another process has added.
+        // The record is damaged, or it needs shared keys that another process has added.
         if document.isDeleted || document.keyCount > context.sharedKeys.count { return nil }
         return .some(document)
       }
@@ -56,19 +57,19 @@ extension DocumentStore {
     }
   }
 
-  /// The shared keys that `transaction` can read a body with that needs the first `needed` of them.
+  /// Returns shared keys of `transaction` for a body that needs the first `needed` of them.
   func sharedKeys(_ needed: Int, _ transaction: any ReadTransaction, _ context: Context) throws -> SharedKeys
   {
     needed > context.sharedKeys.count
       ? try laterSharedKeys(needed, transaction, context) : context.sharedKeys
   }
 
-  /// The shared keys that `transaction` can read every body with.
+  /// Returns shared keys for every body that `transaction` can read.
   func sharedKeys(_ transaction: any ReadTransaction, _ context: Context) throws -> SharedKeys {
     try sharedKeys(State(transaction, context.keyspaces.meta).sharedKeyCount, transaction, context)
   }
 
-  /// The table of shared keys as `transaction` has it, for a body that needs more than `context` knows.
+  /// Loads the table of shared keys from `transaction`, for a body that needs more keys than `context` has.
   func laterSharedKeys(_ needed: Int, _ transaction: any ReadTransaction, _ context: Context) throws
     -> SharedKeys
   {
@@ -76,15 +77,16 @@ extension DocumentStore {
     guard keys.count >= needed else {
       throw DocumentError(.damaged, "a body needs \(needed) shared keys and the table has \(keys.count)")
     }
-    // Another process added them. What a snapshot has is committed; what a batch has may not be.
+    // Another process added the keys. Those of a snapshot are committed. Those of a batch may not be.
     if !isInBatch { publish(keys) }
     return keys
   }
 
-  /// A property's name resolved once, for reading it from many documents.
+  /// Resolves a property's name once, to read the property from many documents.
   ///
-  /// It is right for documents that were stored before. A name that no document had yet (`isShared` is false)
-  /// is to be resolved again for those saved later; `DocumentSnapshot.key(_:)` is right for all of a snapshot.
+  /// The key is valid for documents stored before the call. If no document had the name yet (`isShared` is
+  /// false), resolve it again for documents saved later. `DocumentSnapshot.key(_:)` is valid for a whole
+  /// snapshot.
   public func key(_ name: String) throws -> Key {
     let known = Key(name, in: sharedKeys)
     if known.isShared { return known }
@@ -94,12 +96,14 @@ extension DocumentStore {
     }
   }
 
-  /// Runs `body` on one snapshot: what it reads belongs together, whatever is written meanwhile.
+  /// Runs `body` on one snapshot. All its reads see the same state, whatever is written meanwhile.
   ///
-  /// An engine whose snapshots have a limited age throws `StorageError.snapshotExpired` past it. A body that can be run
-  /// again says by `attempts` how often at most; then it gets a new snapshot. (Those of SQLite and LMDB never expire.)
+  /// An engine whose snapshots have a limited age throws `StorageError.snapshotExpired` past that age. Pass
+  /// `attempts` if `body` can run more than once: the maximum number of runs, each on a new snapshot.
+  /// (Snapshots of SQLite and LMDB never expire.)
   public func read<Result>(attempts: Int = 1, _ body: (DocumentSnapshot) throws -> Result) throws -> Result {
-    // Before the snapshot is taken: what is counted later may be in it, and is then looked at once more.
+    // Taken before the snapshot begins. A commit counted later may already be in the snapshot, and is then
+    // examined twice.
     let unsequenced = unsequencedCommits.load(ordering: .acquiring)
     return try reading(attempts: attempts) { transaction, context in
       let snapshot = DocumentSnapshot(self, transaction, context, isOfBatch: isInBatch)
@@ -110,7 +114,7 @@ extension DocumentStore {
   }
 
   /// Calls `body` with each change after `sequence`, oldest first, until it returns false. Each document
-  /// comes once, with its latest change. In a batch, a write inside `body` throws `writeInScan`.
+  /// appears once, with its latest change. In a batch, a write inside `body` throws `writeInScan`.
   public func forEachChange(since sequence: UInt64, _ body: (Change) throws -> Bool) throws {
     try reading(attempts: 1) { transaction, context in
       try self.forEachChange(since: sequence, transaction, context, isOfBatch: isInBatch, body)
@@ -139,7 +143,7 @@ extension DocumentStore {
     }
   }
 
-  /// The changes after `sequence`, oldest first, at most `limit`.
+  /// Returns the changes after `sequence`, oldest first, at most `limit`.
   public func changes(since sequence: UInt64 = 0, limit: Int = .max) throws -> [Change] {
     guard limit > 0 else { return [] }
     return try repeating(.snapshotExpired) {
@@ -153,7 +157,7 @@ extension DocumentStore {
   }
 }
 
-/// Runs `body`; what can't be read of a stored body is damage.
+/// Runs `body`. Throws `damaged` when a stored body can't be read.
 func undamaged<Result>(_ body: () throws(FleeceError) -> Result) throws -> Result {
   do { return try body() } catch {
     throw DocumentError(.damaged, "a stored body can't be read: \(error)")

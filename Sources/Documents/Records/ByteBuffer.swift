@@ -2,8 +2,8 @@
   import Glibc
 #endif
 
-/// A growing buffer of bytes that is filled again and again: the writer's scratch, without an allocation or a
-/// bounds check a byte.
+/// A growing buffer of bytes that is reused. It is the writer's scratch space: no allocation or bounds check
+/// for each byte.
 struct ByteBuffer: ~Copyable {
   private(set) var start: UnsafeMutableRawPointer
   private(set) var count = 0
@@ -16,7 +16,7 @@ struct ByteBuffer: ~Copyable {
 
   deinit { start.deallocate() }
 
-  /// Valid until the buffer is next changed. For the writer, which fills its buffers in one call and uses them in others.
+  /// Valid until the buffer changes. The writer fills its buffers in one call and uses them in others.
   var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: start, count: count) }
 
   mutating func removeAll() { count = 0 }
@@ -55,7 +55,7 @@ struct ByteBuffer: ~Copyable {
   @inline(__always)
   mutating func append(_ bytes: RawSpan) { bytes.withUnsafeBytes { append($0) } }
 
-  /// Makes room for `more` bytes at the end, for the caller to fill.
+  /// Appends `more` bytes for the caller to fill.
   @inline(__always)
   mutating func appendUninitialized(_ more: Int) -> UnsafeMutableRawPointer {
     reserve(more)
@@ -63,8 +63,8 @@ struct ByteBuffer: ~Copyable {
     return start + count
   }
 
-  /// Appends the bytes that lower-case hex of even length stands for; false, and nothing appended, when the
-  /// text is anything else.
+  /// Appends the bytes for lower-case hex of even length. Returns false, and appends nothing, for any other
+  /// text.
   mutating func append(hex text: UnsafeRawBufferPointer) -> Bool {
     guard text.count.isMultiple(of: 2) else { return false }
     reserve(text.count / 2)
@@ -104,7 +104,7 @@ struct ByteBuffer: ~Copyable {
   }
 }
 
-/// Reads bytes from the front, never past the end: every read says nil there.
+/// Reads bytes from the front, never past the end. At the end every read returns nil.
 struct ByteReader: ~Escapable {
   private(set) var rest: RawSpan
 

@@ -1,21 +1,22 @@
 import CISAL
 import Storage
 
-/// CRC-32C (Castagnoli's polynomial; RFC 3720, appendix B.4), by Intel's ISA-L, which uses the instruction that the
-/// processor has for it. It finds every single run of wrong bits up to 32 long, and misses others once in 2^32.
+/// CRC-32C (Castagnoli's polynomial; RFC 3720, appendix B.4), computed by Intel's ISA-L with the processor's
+/// CRC instruction. It detects every single run of wrong bits up to 32 bits long. It misses other errors once
+/// in 2^32.
 struct CRC32C {
   private var register: UInt32 = .max
 
-  /// Goes on with more bytes.
+  /// Adds more bytes.
   @inline(__always)
   mutating func add(_ bytes: RawSpan) {
     register = bytes.withUnsafeBytes { CRC32C.advance(register, $0) }
   }
 
-  /// Of all bytes that were added.
+  /// The checksum of all added bytes.
   var value: UInt32 { ~register }
 
-  /// The library takes lengths up to 2^31, and doesn't write through its pointer.
+  /// The library takes lengths below 2^31 and doesn't write through its pointer.
   private static func advance(_ register: UInt32, _ bytes: UnsafeRawBufferPointer) -> UInt32 {
     var register = register
     var rest = bytes

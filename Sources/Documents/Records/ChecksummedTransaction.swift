@@ -1,12 +1,12 @@
 import Storage
 
-/// A transaction in which the entries of the documents' own keyspaces end with checksums: readers get their values
-/// without, on every way of reading; other keyspaces are handed through.
+/// A read transaction for databases whose own keyspaces have checksums at the end of entries. All ways of
+/// reading give values without their checksums. Other keyspaces are passed through.
 class ChecksummedReadTransaction: ReadTransaction {
   private let base: any ReadTransaction
-  // Looked at in every call; a check of exclusive access costs more than the look.
+  // Read in every call. A check of exclusive access would cost more than the read itself.
   @exclusivity(unchecked) fileprivate final var checksums: EntryChecksums
-  /// Whether each entry that is read is held against its checksum. Then a damaged one throws `damaged`.
+  /// Whether each entry that is read is verified against its checksum. A damaged entry then throws `damaged`.
   private let verifies: Bool
 
   init(_ base: any ReadTransaction, _ checksums: EntryChecksums, verifies: Bool) {
@@ -41,7 +41,7 @@ class ChecksummedReadTransaction: ReadTransaction {
     _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
     _ body: (_ key: RawSpan, _ value: RawSpan) throws -> Bool
   ) throws {
-    // A scan for keys alone has no values to verify.
+    // A scan of keys only has no values to verify.
     guard fetch == .entries, let beginning = checksums.beginning(in: keyspace) else {
       return try base.scan(keyspace, range, order: order, fetch: fetch, body)
     }
@@ -70,7 +70,7 @@ class ChecksummedReadTransaction: ReadTransaction {
   ) throws {
     let source = checksums.beginning(in: keyspace)
     let found = checksums.beginning(in: target)
-    // To verify, the target's key has to be known; an engine doesn't say which of its references it follows.
+    // Verification needs the key in the target keyspace. The engine's `follow` doesn't report it.
     if source != nil || found != nil && verifies {
       return try followByReading(keyspace, range, order: order, into: target, reference: reference, body)
     }
@@ -92,7 +92,7 @@ class ChecksummedReadTransaction: ReadTransaction {
 
   func end() { base.end() }
 
-  /// Calls `body` with the key of each entry of a keyspace, and whether its checksum is right.
+  /// Calls `body` with the key of each entry of a keyspace and whether its checksum is correct.
   func forEachChecksum(in name: String, _ body: (_ key: RawSpan, _ isRight: Bool) throws -> Void) throws {
     guard let keyspace = try keyspace(named: name), let beginning = checksums.beginning(in: keyspace) else {
       return
@@ -105,10 +105,10 @@ class ChecksummedReadTransaction: ReadTransaction {
   }
 }
 
-/// A write transaction that gives the entries of the documents' own keyspaces their checksums.
+/// A write transaction that adds checksums to the entries of the documents' own keyspaces.
 final class ChecksummedWriteTransaction: ChecksummedReadTransaction, WriteTransaction {
   private let base: any WriteTransaction
-  /// A value with its checksum, for as long as a call.
+  /// A value with its checksum, used within one call.
   @exclusivity(unchecked) private var stored = ByteBuffer()
 
   init(_ base: any WriteTransaction, _ checksums: EntryChecksums, verifies: Bool) {

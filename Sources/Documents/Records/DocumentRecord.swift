@@ -7,7 +7,7 @@
 //   flags     1 deleted, 2 conflicted: of the document as a whole
 //   sequence  of the latest change to the document
 //   keyCount  how many shared keys a reader has to know for this body
-//   lowest    generation: what is lower isn't remembered any more
+//   lowest    generation: revisions of lower generations are pruned
 //   outside   how many older revisions are stored in the keyspace `history` (HistoryBlock.swift)
 //   tree      RevisionTree.swift; its first node is the current revision
 //   body      Fleece of the current revision, an object; to the end of the record
@@ -17,19 +17,19 @@
 //
 //   body of another revision := keyCount:varint  body
 
-/// The highest sequence: the keys of a keyspace of sequences are below 2^63.
+/// The maximum sequence. Keys of a keyspace of sequences are below 2^63.
 let maximumSequence = UInt64(Int64.max)
 
-/// What a record says of the document's older revisions, which are in the keyspace `history`.
+/// A record's information about the document's older revisions, which are in the keyspace `history`.
 @usableFromInline
 struct StoredHistory {
-  /// Those of a lower generation don't count any more.
+  /// Revisions of a lower generation are pruned, though they may still be stored.
   @usableFromInline var lowestGeneration: UInt64
-  /// How many are stored.
+  /// The number of stored older revisions.
   @usableFromInline var count: UInt64
 }
 
-/// A stored document in place. It can't outlive the bytes that it is a view of.
+/// A stored document in place. It can't outlive its bytes.
 @usableFromInline
 struct DocumentRecord: ~Escapable {
   @inlinable static var version: UInt8 { 1 }
@@ -43,14 +43,14 @@ struct DocumentRecord: ~Escapable {
     @inlinable static var isDeleted: UInt8 { 1 }
     static let deleted = Flags(rawValue: 1)
     static let conflicted = Flags(rawValue: 2)
-    /// Of a change, not of a record: it came from another database by sync.
+    /// A flag of changes, not of records: sync brought the change from another database.
     static let fromSync = Flags(rawValue: 4)
   }
 
   @usableFromInline let flags: Flags
   @usableFromInline let sequence: UInt64
   @usableFromInline let keyCount: Int
-  /// Nil when all revisions are in `tree`.
+  /// Nil if all revisions are in `tree`.
   @usableFromInline let history: StoredHistory?
   @usableFromInline let tree: RawSpan
   @usableFromInline let body: RawSpan
@@ -58,7 +58,7 @@ struct DocumentRecord: ~Escapable {
   @inlinable @inline(__always)
   @_lifetime(copy bytes)
   init(_ bytes: RawSpan) throws {
-    // Most: numbers of at most three bytes, all of them within the first of the record.
+    // The fast path: numbers of at most three bytes, all within the record's first 16 bytes.
     var offset = 2
     guard bytes.byteCount >= 16, bytes.unsafeLoad(as: UInt8.self) == Self.version,
       let sequence = Self.shortVarint(bytes, &offset), let keyCount = Self.shortVarint(bytes, &offset),
@@ -76,8 +76,8 @@ struct DocumentRecord: ~Escapable {
     body = bytes.extracting(unchecked: (offset &+ treeLength)..<bytes.byteCount)
   }
 
-  /// A varint of at most three bytes; nil for a longer one. Reads as many, which are there: 16 are, and three numbers end
-  /// before that.
+  /// Reads a varint of at most three bytes; nil for a longer one. It reads without bounds checks: the record
+  /// has 16 bytes, and three such numbers end before that.
   @inlinable @inline(__always)
   static func shortVarint(_ bytes: RawSpan, _ offset: inout Int) -> Int? {
     var value = Int(bytes.unsafeLoad(fromUncheckedByteOffset: offset, as: UInt8.self))
@@ -92,7 +92,7 @@ struct DocumentRecord: ~Escapable {
     return byte < 0x80 ? value | byte &<< 14 : nil
   }
 
-  /// Any record.
+  /// Decodes any record, with bounds checks.
   @usableFromInline @inline(never)
   @_lifetime(copy bytes)
   init(checking bytes: RawSpan) throws {
@@ -119,7 +119,7 @@ struct DocumentRecord: ~Escapable {
     return StoredHistory(lowestGeneration: lowest, count: count)
   }
 
-  /// Why bytes aren't a record: those of a later version may not read as one at all.
+  /// Returns why bytes aren't a record. Those of a later version may not have this layout at all.
   private static func unreadable(_ bytes: RawSpan) -> DocumentError {
     bytes.byteCount > 0 && bytes.unsafeLoad(as: UInt8.self) > versionWithHistory ? unsupported : damaged
   }
@@ -134,7 +134,7 @@ struct DocumentRecord: ~Escapable {
     return RevisionID(generation: id.generation, suffix: id.suffix.text)
   }
 
-  /// The ID of the current revision, the first of the tree, without looking at the others. It ends with the record.
+  /// The ID of the current revision, read from the first node of the tree only. Valid as long as the record.
   func currentRevision() throws -> StoredRevisionID {
     var reader = ByteReader(tree)
     guard reader.varint() != nil, reader.byte() != nil, reader.varint() != nil, reader.varint() != nil,

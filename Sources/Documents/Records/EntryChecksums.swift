@@ -5,23 +5,24 @@ import Storage
 //   entry    := key → value  checksum
 //   checksum := u32 little-endian: CRC-32C over the keyspace's name, 00, key, value
 //
-// Those of indexes have none: an index is checked against the documents, and made anew from them.
+// Entries of indexes have none: an index is verified against the documents, and rebuilt from them.
 
-/// The keyspaces of a database whose entries end with a checksum, and what those begin with.
+/// The keyspaces of a database whose entries end with a checksum, and the initial state of their checksums.
 struct EntryChecksums: Sendable {
-  /// In bytes.
+  /// The size of a checksum in bytes.
   static let size = 4
-  /// The documents' own keyspaces. Those that are read most come first.
+  /// The documents' own keyspaces, those that are read most often first.
   static let keyspaceNames = [
     "docs", "changes", "meta", "deleted", "bodies", "conflicts", "expirations", "expiry", "history", "local",
   ]
 
-  /// By the keyspaces' numbers. Few: looked through from the front.
+  /// Initial checksum states, by keyspace number. There are few, so a linear search is used.
   private var beginnings: [(number: Int, checksum: CRC32C)] = []
-  /// The names of those that there aren't yet: two in most databases, to compare with the names that are asked for.
+  /// The names of keyspaces that don't exist yet. In most databases there are two, so comparing names is
+  /// cheap.
   private var missing: [String] = []
 
-  /// Those of the keyspaces that there are in a transaction.
+  /// Finds the existing keyspaces in a transaction.
   init(_ transaction: any ReadTransaction) throws {
     let found = try transaction.keyspaces()
     for name in Self.keyspaceNames {
@@ -29,7 +30,7 @@ struct EntryChecksums: Sendable {
     }
   }
 
-  /// Takes in a keyspace if it is one of the documents' own that wasn't there before.
+  /// Adds a keyspace if it is one of the documents' own and wasn't known yet.
   mutating func note(_ keyspace: Keyspace, _ name: String) {
     guard let index = missing.firstIndex(of: name) else { return }
     missing.remove(at: index)
@@ -43,15 +44,16 @@ struct EntryChecksums: Sendable {
     beginnings.append((keyspace.number, checksum))
   }
 
-  /// What the checksums in a keyspace begin with; nil when its entries have none.
+  /// Returns the initial state of the checksums in a keyspace, nil if its entries have none.
   @inline(__always)
   func beginning(in keyspace: Keyspace) -> CRC32C? {
     for beginning in beginnings where beginning.number == keyspace.number { return beginning.checksum }
     return nil
   }
 
-  /// The value of a stored entry. With `verifies` its checksum is held against the entry. Without, an entry that is too
-  /// short for a checksum has an empty value, which its reader refuses.
+  /// Returns the value of a stored entry. With `verifies`, the entry is verified against its checksum and
+  /// `damaged` is thrown if it doesn't match. Without, an entry too short for a checksum has an empty value,
+  /// which its reader rejects.
   @inline(__always)
   @_lifetime(copy stored)
   static func value(
@@ -83,7 +85,7 @@ struct EntryChecksums: Sendable {
       .damaged, "the stored entry \(words(for: key)) doesn't have the checksum that it was written with")
   }
 
-  /// A key for people: text in quotation marks, or hex.
+  /// Returns a key as text for people: in quotation marks, or as hex.
   static func words(for key: RawSpan) -> String {
     let bytes = [UInt8](copying: key)
     if bytes.allSatisfy({ $0 >= 0x20 }), let text = String(validating: bytes, as: UTF8.self) {
@@ -93,10 +95,10 @@ struct EntryChecksums: Sendable {
   }
 }
 
-// What is stored of documents, for tools and tests that look at single entries.
+// Access to stored entries, for tools and tests.
 
 extension StorageEngine {
-  /// Runs `body` on a snapshot whose entries have their values without checksums.
+  /// Runs `body` on a snapshot that gives values without their checksums, and verifies them.
   package func readEntries<Result>(_ body: (any ReadTransaction) throws -> Result) throws -> Result {
     try readRepeating { plain in
       guard let checksums = try DocumentStore.storedFormat(plain, in: location)?.checksums else {
@@ -106,7 +108,7 @@ extension StorageEngine {
     }
   }
 
-  /// Runs `body` in a write transaction that gives entries their checksums.
+  /// Runs `body` in a write transaction that adds checksums to entries.
   package func writeEntries<Result>(_ body: (any WriteTransaction) throws -> Result) throws -> Result {
     try writeRepeating { (plain: any WriteTransaction) throws -> Result in
       guard let checksums = try DocumentStore.storedFormat(plain, in: location)?.checksums else {

@@ -1,25 +1,26 @@
-// The older revisions of a document with a deep history and a single branch, in the keyspace `history`; the newest are
-// in its record, of version 2 (DocumentRecord.swift). A save then reads and writes a few revisions, however many are
-// remembered.
+// Older revisions of a document with a deep history and a single branch, in the keyspace `history`. The
+// newest revisions are in the document's record, of version 2 (DocumentRecord.swift). So a save reads and
+// writes only a few revisions, however many are kept.
 //
 //   key   := document ID  00  generation:u64 big-endian, of the block's newest revision
 //   block := version:u8 = 1  count:varint  node*           newest first, each the parent of the one before it
 //   node  := flags:u8  sequence:varint  revision ID        (flags as in RevisionTree.swift, RevisionID.swift)
 //
-// The first block's newest revision is the parent of the oldest one in the record. A document ID has no byte 00.
-// Blocks stay as they were written until all that they hold is pruned: what is below the record's lowest generation is
-// gone, though it may still be stored.
+// The first block's newest revision is the parent of the oldest one in the record. A document ID has no byte
+// 00. A block isn't changed until all of its revisions are pruned. Revisions below the record's lowest
+// generation are pruned, though they may still be stored.
 
 import Storage
 
-/// A block of older revisions in place.
+/// Reads a block of older revisions in place.
 enum HistoryBlock {
   static let version: UInt8 = 1
   static let keyspace = "history"
 
   static let damaged = DocumentError(.damaged, "the older revisions of a document can't be read")
 
-  /// The keys of a document's blocks whose newest revision is of a lower generation; without one, of all.
+  /// Returns the range of keys of a document's blocks whose newest revision has a lower generation. Without a
+  /// generation, it is the range of all its blocks.
   static func range(of id: UnsafeRawBufferPointer, below generation: UInt64? = nil) -> KeyRange {
     let prefix = Array(id) + [0]
     guard let generation else { return .prefix(prefix) }
@@ -30,7 +31,7 @@ enum HistoryBlock {
     Array(id) + [0] + (0..<8).map { UInt8(truncatingIfNeeded: generation >> UInt64(56 - 8 * $0)) }
   }
 
-  /// The document's ID in the key of a block; nil when it can't be one.
+  /// Returns the document ID in the key of a block, nil if the key is invalid.
   @_lifetime(copy key)
   static func documentID(in key: RawSpan) -> RawSpan? {
     guard key.byteCount > 9, key.unsafeLoad(fromByteOffset: key.byteCount - 9, as: UInt8.self) == 0 else {
@@ -39,7 +40,7 @@ enum HistoryBlock {
     return key.extracting(droppingLast: 9)
   }
 
-  /// Calls `body` with each revision of a block, the newest first.
+  /// Calls `body` with each revision of a block, newest first.
   static func forEach(
     in block: RawSpan,
     _ body: (_ id: StoredRevisionID, _ sequence: UInt64, _ flags: RevisionFlags) throws -> Void
@@ -58,7 +59,7 @@ enum HistoryBlock {
     guard reader.rest.isEmpty else { throw damaged }
   }
 
-  /// Calls `body` with each revision in the document's blocks, the newest first, those that are pruned included.
+  /// Calls `body` with each revision in the document's blocks, newest first, including pruned ones.
   static func forEach(
     of id: UnsafeRawBufferPointer, _ transaction: any ReadTransaction,
     _ body: (_ id: StoredRevisionID, _ sequence: UInt64, _ flags: RevisionFlags) throws -> Void
@@ -72,8 +73,8 @@ enum HistoryBlock {
 }
 
 extension RevisionTree {
-  /// Adds the document's older revisions below the oldest node: then the tree is whole. `includingPruned`: also those
-  /// that are stored and don't count any more.
+  /// Adds the document's older revisions below the oldest node. This makes the tree complete. With
+  /// `includingPruned`, it also adds pruned revisions that are still stored.
   func addHistory(
     of id: UnsafeRawBufferPointer, _ history: StoredHistory, _ transaction: any ReadTransaction,
     includingPruned: Bool = false

@@ -1,12 +1,13 @@
 import CCrypto
 import Storage
 
-/// SHA-256, by which an index tells keys apart that are too long to be kept whole. One thread at a time.
+/// Computes SHA-256. Indexes use it to distinguish keys that are too long to store whole. Use it on one
+/// thread at a time.
 public final class KeyDigest {
   private let context: OpaquePointer
   private let algorithm: OpaquePointer
 
-  /// Throws `engineFailure` when libcrypto has none.
+  /// Throws `engineFailure` when libcrypto has no SHA-256.
   public init() throws {
     guard let context = EVP_MD_CTX_new() else {
       throw StorageError(.engineFailure, "no digest context can be made")

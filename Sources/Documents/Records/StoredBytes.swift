@@ -1,6 +1,6 @@
-/// Bytes in one allocation that never change.
+/// Immutable bytes in one allocation.
 struct StoredBytes: @unchecked Sendable {
-  /// A class of its own: making one looks up no generic type.
+  /// A concrete class: creating an instance needs no lookup of a generic type.
   private final class Buffer: ManagedBuffer<Int, UInt8> {}
   private let buffer: ManagedBuffer<Int, UInt8>
 

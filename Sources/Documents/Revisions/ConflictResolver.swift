@@ -1,45 +1,46 @@
 import Fleece
 
-/// A revision from elsewhere that doesn't descend from the current one.
+/// A conflict between the current revision and an incoming revision that doesn't descend from it.
 public struct Conflict: Sendable {
-  /// The document.
+  /// The document's ID.
   public let documentID: String
-  /// The current revision here; a tombstone when the document was deleted here.
+  /// The current local revision. It is a tombstone if the document was deleted locally.
   public let local: Revision
-  /// The revision that comes in; a tombstone when the document was deleted there.
+  /// The incoming revision. It is a tombstone if the document was deleted in the other database.
   public let remote: Revision
-  /// The newest revision that is known to be in both histories, with its body while that is still here.
+  /// The newest known revision that is in both histories, or nil. It has its body if that is still stored.
   public let commonAncestor: Revision?
 }
 
-/// What is to become of a conflict. The incoming branch always goes on; what differs is its content.
+/// The resolution of a conflict. The incoming branch always continues. The cases differ in its content.
 public enum ConflictResolution: Sendable {
-  /// The content here: it becomes a new revision on top of the incoming one.
+  /// The local content. It becomes a new revision on top of the incoming one.
   case local
-  /// The incoming content, as it is.
+  /// The incoming content, unchanged.
   case remote
-  /// Something made of both: it becomes a new revision on top of the incoming one.
+  /// Merged content. It becomes a new revision on top of the incoming one.
   case merged(JSONValue)
   /// A tombstone on top of the incoming revision.
   case delete
 }
 
-/// Decides conflicts as they come in (`apply(_:resolvingWith:)`).
+/// Resolves conflicts of incoming revisions (`apply(_:resolvingWith:)`).
 ///
-/// It is called outside the write transaction, and again with what is stored by then when the document has been
-/// changed meanwhile. What it throws is rethrown, and the incoming revision isn't stored.
+/// It is called outside the write transaction. When the document has changed before the resolution is
+/// written, it is called again with the current state. Its errors are rethrown, and the incoming revision
+/// isn't stored.
 public protocol ConflictResolver: Sendable {
-  /// What is to become of the conflict.
+  /// Returns the resolution of the conflict.
   func resolve(_ conflict: Conflict) throws -> ConflictResolution
 }
 
-/// The resolver of Couchbase Lite 2.x: a deletion wins, the incoming one before the local one; then the higher
-/// generation; then the higher revision ID, the incoming one when both are the same.
+/// The default resolver of Couchbase Lite 2.x. A deletion wins; if both are deletions, the incoming one wins.
+/// Otherwise the higher generation wins, then the higher revision ID, then the incoming revision.
 public struct DefaultConflictResolver: ConflictResolver {
-  /// The resolver.
+  /// Creates the resolver.
   public init() {}
 
-  /// By the rules above, whatever the content.
+  /// Applies the rules above. The content doesn't matter.
   public func resolve(_ conflict: Conflict) -> ConflictResolution {
     if conflict.remote.isDeleted { return .remote }
     if conflict.local.isDeleted { return .local }
@@ -47,13 +48,13 @@ public struct DefaultConflictResolver: ConflictResolver {
   }
 }
 
-/// A resolver made of a closure.
+/// A resolver that calls a closure.
 public struct ClosureConflictResolver: ConflictResolver {
   private let body: @Sendable (Conflict) throws -> ConflictResolution
 
-  /// A resolver that asks `body`.
+  /// Creates a resolver that calls `body`.
   public init(_ body: @escaping @Sendable (Conflict) throws -> ConflictResolution) { self.body = body }
 
-  /// What the closure says.
+  /// Returns the closure's result.
   public func resolve(_ conflict: Conflict) throws -> ConflictResolution { try body(conflict) }
 }

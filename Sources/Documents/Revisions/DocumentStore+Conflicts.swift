@@ -2,19 +2,20 @@ import Fleece
 import Storage
 
 extension DocumentStore {
-  /// The live leaf revisions of a conflicted document with their bodies, the current one first; empty when there is
-  /// no conflict.
+  /// Returns the live leaf revisions of a conflicted document with their bodies, the current one first. Empty
+  /// if there is no conflict.
   public func conflicts(of id: String) throws -> [Revision] {
     let live = try leaves(of: id)
     return live.count > 1 ? live : []
   }
 
-  /// Ends a conflict: the branch of `revision`, a leaf, goes on, every other live branch ends with a closed
-  /// tombstone. With `body`, a merge or another choice becomes a new revision on top of `revision`.
+  /// Resolves a conflict: the branch of the leaf `revision` continues, and every other live branch ends with
+  /// a closed tombstone. With `body`, that content becomes a new revision on top of `revision`, for example a
+  /// merge.
   ///
-  /// Each revision that this makes takes a sequence. Throws `notFound` when there is no such document or revision,
-  /// and `conflict` when the revision isn't a leaf any more. Without other live leaves and without a body nothing
-  /// changes.
+  /// Each new revision takes a sequence. Without other live leaves and without a body nothing changes. Throws
+  /// `notFound` when there is no such document or revision, and `conflict` when the revision isn't a leaf any
+  /// more.
   public func resolveConflict(of id: String, keeping revision: RevisionID, merged body: DocumentBody? = nil)
     throws
   {
@@ -26,12 +27,13 @@ extension DocumentStore {
     }
   }
 
-  /// Inserts a revision that another database made, and asks `resolver` when it doesn't descend from the current
-  /// one. False when it was known already: then nothing changes.
+  /// Inserts a revision that another database created. Calls `resolver` if the revision conflicts with the
+  /// current one. Returns false, and changes nothing, if the revision is known already.
   ///
-  /// Revision and resolution are stored in one transaction: nobody sees the conflict. The incoming branch goes on;
-  /// the local one, when it is live, ends with a closed tombstone. Throws what `resolver` throws, `conflict` when the
-  /// document was changed meanwhile `attempts` times, and what `apply(_:)` throws.
+  /// The revision and the resolution are stored in one transaction, so no reader sees the conflict. The
+  /// incoming branch continues. The local branch, if it is live, ends with a closed tombstone. Throws the
+  /// errors of `resolver` and of `apply(_:)`. Throws `conflict` when the document was changed in the meantime
+  /// in each of `attempts` attempts.
   @discardableResult
   public func apply(
     _ revision: PulledRevision, resolvingWith resolver: some ConflictResolver, attempts: Int = 10
@@ -41,7 +43,7 @@ extension DocumentStore {
         try self.conflict(with: revision, transaction, context)
       }
       guard let conflict, let remote = RevisionID(revision.history.first ?? "") else {
-        // None yet; the document may be changed before this is written, and then there may be one.
+        // There is no conflict yet. The document may change before the write, and then there may be one.
         if let applied = try applyIfCurrent(revision, current, { _, _ in }) { return applied }
         continue
       }
@@ -70,26 +72,26 @@ extension DocumentStore {
       documentID: revision.id)
   }
 
-  /// The current revision's ID, and the conflict that `revision` would be, as `transaction` sees it.
+  /// Returns the current revision's ID and the conflict with `revision`, if there is one, in `transaction`.
   private func conflict(
     with revision: PulledRevision, _ transaction: any ReadTransaction, _ context: Context
   ) throws -> (RevisionID?, Conflict?) {
     guard let history = try history(of: revision.id, transaction, context) else { return (nil, nil) }
     let current = history.tree.revisionID(of: 0)
-    // What isn't a revision ID is refused when it is applied.
+    // An invalid revision ID is rejected when the revision is applied.
     guard let id = RevisionID(revision.history.first ?? "") else { return (current, nil) }
     var ancestor: Int?
     for text in revision.history {
       ancestor = try RevisionID(text).flatMap { try history.index(of: $0) }
       if ancestor != nil { break }
     }
-    // Known itself, or on top of what is current.
+    // The revision is known, or it descends from the current revision.
     if try ancestor == 0 || history.index(of: id) != nil { return (current, nil) }
     let remote = Revision(
       id: id, parent: revision.history.dropFirst().first.flatMap { RevisionID($0) },
       isDeleted: revision.isDeleted, isLeaf: true, isCurrent: false, sequence: 0, hasBody: true,
       body: try revision.body.value())
-    // The revision's ancestor may be on another branch than the current one; what is common to both is older then.
+    // The revision's nearest known ancestor may be on another branch. Then the common ancestor is older.
     var local: Set<Int> = []
     var index = 0
     while index >= 0 {
@@ -108,7 +110,8 @@ extension DocumentStore {
     )
   }
 
-  /// Applies the revision and then does `body`, when `current` is still the current revision; nil when it isn't.
+  /// Applies the revision and then calls `body` if `current` is still the current revision. Returns nil if it
+  /// isn't.
   private func applyIfCurrent(
     _ revision: PulledRevision, _ current: RevisionID?, merged: JSONValue? = nil,
     _ body: (DocumentWriter, UnsafeRawBufferPointer) throws -> Void
@@ -116,14 +119,14 @@ extension DocumentStore {
     try DocumentID.withValidated(revision.id, maximum: DocumentID.maximumStoredBytes) { key in
       try writing { writer in
         guard try writer.currentRevision(of: key) == current else { return nil }
-        // What can't be a body is refused before anything has changed.
+        // An invalid body is rejected before anything has changed.
         if let merged { try writer.encode(.value(merged), of: key) }
         try writer.encode(revision.body, of: key, isForeign: true, hasRevisionID: true)
         writer.bodyBlobs.mayBeMissing = revision.allowsMissingBlobs
         guard try writer.apply(key, history: revision.history, deleted: revision.isDeleted) else {
           return false
         }
-        // The revision is stored: what fails now fails the transaction.
+        // The revision is stored now. An error from here on fails the transaction.
         try writer.mutating { try body(writer, key) }
         return true
       }
@@ -132,7 +135,7 @@ extension DocumentStore {
 }
 
 extension DocumentBody {
-  /// The body as a value. Throws `invalidBody` for what isn't JSON.
+  /// Returns the body as a value. Throws `invalidBody` when it isn't JSON.
   func value() throws -> JSONValue {
     switch self {
     case .value(let value): return value

@@ -2,8 +2,8 @@ import Fleece
 import Storage
 
 extension DocumentStore {
-  /// All known revisions of the document, the current one first, other leaves next, then their ancestors by
-  /// generation; nil when there is no document. `withBodies: false` reads no body.
+  /// Returns all known revisions of the document: the current one, then the other leaves, then their
+  /// ancestors by generation. Nil if there is no document. With `withBodies: false`, it doesn't read bodies.
   public func revisions(of id: String, withBodies: Bool = true) throws -> [Revision]? {
     try reading { transaction, context in
       guard let history = try history(of: id, transaction, context) else { return nil }
@@ -12,7 +12,7 @@ extension DocumentStore {
     }
   }
 
-  /// One revision of the document with its body; nil when it isn't known.
+  /// Returns one revision of the document with its body, nil if the revision isn't known.
   public func revision(_ revision: RevisionID, of id: String) throws -> Revision? {
     try reading { transaction, context in
       guard let history = try history(of: id, transaction, context) else { return nil }
@@ -20,8 +20,9 @@ extension DocumentStore {
     }
   }
 
-  /// The leaf revisions of the document with their bodies, the current one first; with `includeDeleted`, also
-  /// tombstones. Of more than one live leaf, they are in conflict. Empty when there is no document.
+  /// Returns the leaf revisions of the document with their bodies, the current one first. With
+  /// `includeDeleted`, tombstones are included. More than one live leaf is a conflict. Empty if there is no
+  /// document.
   public func leaves(of id: String, includeDeleted: Bool = false) throws -> [Revision] {
     try reading { transaction, context in
       guard let history = try history(of: id, transaction, context) else { return [] }
@@ -31,8 +32,9 @@ extension DocumentStore {
     }
   }
 
-  /// The newest revision that both descend from, or are, with its body while that is here; nil when pruning or
-  /// different origins left them nothing in common. Throws `notFound` when one of them isn't known.
+  /// Returns the newest revision that is an ancestor of both revisions or is one of them, with its body if
+  /// that is still stored. Nil if they have no known revision in common, because of pruning or separate
+  /// origins. Throws `notFound` when the document or one of the revisions isn't known.
   public func commonAncestor(of first: RevisionID, and second: RevisionID, in id: String) throws -> Revision?
   {
     try reading { transaction, context in
@@ -43,7 +45,7 @@ extension DocumentStore {
         let unknown = try history.index(of: first) == nil ? first : second
         throw DocumentError(.notFound, "the revision \(unknown) isn't known", documentID: id)
       }
-      // Parents are older, so the younger of both goes up until they meet.
+      // Parents are older. So step up from the younger revision until both meet.
       let nodes = history.tree.nodes
       while left != right {
         if nodes[left].generation >= nodes[right].generation {
@@ -58,15 +60,15 @@ extension DocumentStore {
     }
   }
 
-  /// A document and its tree, as one transaction sees them. Older revisions of a deep history are read when something
-  /// asks for one of them; indices stay as they are then.
+  /// A document and its tree in one transaction. Older revisions of a deep history are loaded on demand. That
+  /// keeps the indices of the other revisions.
   final class History {
     let document: Document
     let tree = RevisionTree()
     private let store: DocumentStore
     private let transaction: any ReadTransaction
     private let context: Context
-    /// What `tree` lacks.
+    /// The older revisions that `tree` doesn't contain yet, or nil.
     private var older: StoredHistory?
 
     init(
@@ -82,7 +84,7 @@ extension DocumentStore {
       }
     }
 
-    /// Makes the tree whole.
+    /// Loads the older revisions, which makes the tree complete.
     func loadOlder() throws {
       guard let older else { return }
       var id = document.id
@@ -104,7 +106,7 @@ extension DocumentStore {
     }
 
     func revision(_ index: Int, withBody: Bool) throws -> Revision {
-      // The parent of the last one is among the older.
+      // The parent of the last node is one of the older revisions.
       if index == tree.nodes.count - 1 { try loadOlder() }
       let node = tree.nodes[index]
       var body: JSONValue?

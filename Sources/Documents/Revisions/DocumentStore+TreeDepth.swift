@@ -1,16 +1,18 @@
 import Storage
 
 extension DocumentStore {
-  /// How many revisions of each branch are remembered unless somebody says otherwise.
+  /// The default number of revisions that are kept of each branch.
   public static let defaultTreeDepth = 20
 
-  /// How many revisions of each branch are remembered.
+  /// The number of revisions that are kept of each branch.
   public var maximumTreeDepth: Int { context.maximumTreeDepth }
 
-  /// Sets how many revisions of each branch are remembered from now on, and by later opens that don't say: 1 or
-  /// more, at most 2^31 - 1; 0 and less mean the default. A document is pruned to it when it is next written.
+  /// Sets the number of revisions that are kept of each branch, for now and for later opens that don't
+  /// specify one.
   ///
-  /// Other processes see it at their next open. Throws `nestedWrite` inside a batch.
+  /// The range is 1 to 2^31 - 1. 0 and less mean the default. A document is pruned to the depth when it is
+  /// next written. Other processes use the new depth after their next open. Throws `nestedWrite` inside a
+  /// batch.
   public func setMaximumTreeDepth(_ depth: Int) throws {
     let depth = depth < 1 ? DocumentStore.defaultTreeDepth : min(depth, Int(Int32.max))
     guard !isInBatch else {

@@ -1,37 +1,38 @@
-/// A revision of a document as it comes from, or goes to, a database of another format: with its place in the document's
-/// tree. What it points to is borrowed.
+/// A revision in the form of a database of another format, for import and export, with its place in the
+/// document's tree. Its buffers are borrowed.
 public struct ForeignRevision {
-  /// A body in one of its forms.
+  /// The body in one of its forms.
   public enum Body {
-    /// It isn't here.
+    /// The body isn't available.
     case none
-    /// A Fleece object by the other database's shared keys.
+    /// A Fleece object with the shared keys of the other database.
     case fleece(UnsafeRawBufferPointer)
-    /// The UTF-8 of a JSON object.
+    /// A JSON object in UTF-8.
     case json(UnsafeRawBufferPointer)
 
-    /// Whether it is here.
+    /// Whether the body is available.
     public var isHere: Bool { if case .none = self { false } else { true } }
   }
 
-  /// How many revisions led here, 1 or more.
+  /// The revision's generation, 1 or more.
   public var generation: UInt64
-  /// The rest of its ID: what lower-case hex of even length stands for, or, when `isText`, ASCII.
+  /// The rest of its ID: ASCII text if `isText`, otherwise the bytes of which the lower-case hex form is the
+  /// suffix.
   public var suffix: UnsafeRawBufferPointer
   /// Whether `suffix` is text.
   public var isText: Bool
-  /// Where its parent stands among the document's revisions; -1: none.
+  /// The index of its parent among the document's revisions, -1 if there is none.
   public var parent: Int
   /// Whether it is a tombstone.
   public var isDeleted: Bool
-  /// Whether it ends a branch that lost a conflict.
+  /// Whether it is the end of a branch that lost a conflict.
   public var isClosed: Bool
-  /// Of the change that brought it; 0: of the document's latest.
+  /// The sequence of the change that added it. 0 means the sequence of the document's latest change.
   public var sequence: UInt64
   /// Its body.
   public var body: Body
 
-  /// A revision; see the properties.
+  /// Creates a revision. See the properties.
   public init(
     generation: UInt64, suffix: UnsafeRawBufferPointer, isText: Bool, parent: Int, isDeleted: Bool = false,
     isClosed: Bool = false, sequence: UInt64 = 0, body: Body = .none

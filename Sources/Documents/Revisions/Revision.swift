@@ -1,21 +1,22 @@
 import Fleece
 
-/// One revision of a document, as far as it is known.
+/// One revision of a document, with the known information about it.
 public struct Revision: Sendable {
-  /// Its ID.
+  /// The revision's ID.
   public let id: RevisionID
-  /// Nil at a root, and where pruning cut the ancestors off.
+  /// The parent's ID. Nil for a root, and where pruning removed the ancestors.
   public let parent: RevisionID?
   /// Whether it is a tombstone.
   public let isDeleted: Bool
-  /// Whether nothing came after it on its branch.
+  /// Whether it is the last revision of its branch.
   public let isLeaf: Bool
-  /// Whether it is the one that wins.
+  /// Whether it is the current revision.
   public let isCurrent: Bool
-  /// Of the change that brought it.
+  /// The sequence of the change that added it.
   public let sequence: UInt64
-  /// Whether its body is still here: not of a revision that is known by its ID alone, nor after compaction.
+  /// Whether its body is still stored. Revisions known only by their IDs have none, and compaction removes
+  /// bodies.
   public let hasBody: Bool
-  /// Nil when it isn't here any more, or wasn't asked for.
+  /// The body. Nil if it isn't stored any more or wasn't requested.
   public let body: JSONValue?
 }

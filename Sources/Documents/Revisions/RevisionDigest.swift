@@ -1,12 +1,12 @@
 import CCrypto
 import Storage
 
-/// Makes the IDs of new revisions: SHA-1 over the parent's ID, the deleted flag and the canonical body, so
-/// that the same parent and body give the same ID in every database on every engine.
+/// Computes the IDs of new revisions: SHA-1 over the parent's ID, the deleted flag and the canonical body.
+/// The same parent and body give the same ID in every database on every engine.
 ///
 ///   digest := SHA1( min(length of parent ID, 255):u8  parent ID as text  deleted:u8  canonical JSON )
 ///
-/// The recipe of LiteCore since 3.3. One thread at a time.
+/// LiteCore has used this rule since 3.3. Use it on one thread at a time.
 final class RevisionDigest {
   static let byteCount = 20
 
@@ -33,11 +33,12 @@ final class RevisionDigest {
     result.deallocate()
   }
 
-  /// 20 bytes, valid until the next call. `parent` is the parent's ID as text, empty when there is none.
+  /// Returns 20 bytes, valid until the next call. `parent` is the parent's ID as text, empty if there is
+  /// none.
   func digest(parent: UnsafeRawBufferPointer, deleted: Bool, body: UnsafeRawBufferPointer) throws
     -> UnsafeRawBufferPointer
   {
-    // One update for what comes before the body: length, parent, flag.
+    // Hash the length, the parent and the flag in one update, before the body.
     let head = withUnsafeTemporaryAllocation(byteCount: 257, alignment: 1) { head in
       let length = min(parent.count, 255)
       head[0] = UInt8(length)

@@ -12,21 +12,22 @@
 
 /// The ID of a revision: `generation-suffix`, such as `2-448bebaeae6f31e130bfc0477a807910781a688c`.
 ///
-/// Any suffix of 1 to 250 bytes of visible ASCII is kept as it is, so that the IDs of 1.x databases (`3-foo`,
-/// UUIDs) survive. IDs are ordered by generation, then by the bytes of the suffix.
+/// A suffix of 1 to 250 bytes of visible ASCII is kept unchanged, so that the IDs of 1.x databases (`3-foo`,
+/// UUIDs) are preserved. IDs are ordered by generation, then by the bytes of the suffix.
 public struct RevisionID: Hashable, Sendable, Comparable, LosslessStringConvertible {
-  /// The longest suffix, in bytes.
+  /// The maximum length of a suffix, in bytes.
   public static let maximumSuffixBytes = 250
 
-  /// The highest generation: 2^63 - 1. A local save on top of it is refused.
+  /// The highest generation: 2^63 - 1. A local save on top of it is rejected.
   public static let maximumGeneration = UInt64(Int64.max)
 
-  /// How many revisions led here, this one included: 1 of a document's first.
+  /// The number of revisions up to this one, including it. 1 for the first revision of a document.
   public let generation: UInt64
-  /// What tells it from others of the generation: 40 lower-case hex digits of a revision that was saved here.
+  /// Distinguishes revisions of the same generation. 40 lower-case hex digits for a revision saved in this
+  /// database.
   public let suffix: String
 
-  /// Parses the text form. Nil when the text is no revision ID.
+  /// Parses the text form. Nil if the text isn't a revision ID.
   public init?(_ text: String) {
     guard let dash = text.utf8.firstIndex(of: UInt8(ascii: "-")) else { return nil }
     let digits = text.utf8[..<dash]
@@ -52,14 +53,14 @@ public struct RevisionID: Hashable, Sendable, Comparable, LosslessStringConverti
   /// The text form: `generation-suffix`.
   public var description: String { "\(generation)-\(suffix)" }
 
-  /// The order of the winner's rule: by generation, then by the bytes of the suffix.
+  /// Orders IDs by generation, then by the bytes of the suffix. The winning revision is chosen in this order.
   public static func < (a: RevisionID, b: RevisionID) -> Bool {
     if a.generation != b.generation { return a.generation < b.generation }
     return a.suffix.utf8.lexicographicallyPrecedes(b.suffix.utf8)
   }
 }
 
-/// A suffix where it is stored.
+/// A suffix in place.
 struct StoredSuffix {
   let bytes: UnsafeRawBufferPointer
   let isText: Bool
@@ -73,7 +74,7 @@ struct StoredSuffix {
     }
   }
 
-  /// The order of the texts: that of the bytes, when both are packed hex.
+  /// Compares the text forms. Packed hex compares by its bytes, which gives the same order.
   func compare(_ other: StoredSuffix) -> Int {
     if isText == other.isText { return compareBytes(bytes, other.bytes) }
     return compareBytes(Array(text.utf8), Array(other.text.utf8))
@@ -82,7 +83,7 @@ struct StoredSuffix {
 
 private let hexDigits: StaticString = "0123456789abcdef"
 
-/// Writes `bytes` as lower-case hex, two bytes a byte.
+/// Writes `bytes` as lower-case hex, two digits per byte.
 func hex(_ bytes: UnsafeRawBufferPointer, into target: UnsafeMutableRawPointer) {
   let digits = hexDigits.utf8Start
   for index in 0..<bytes.count {
@@ -91,7 +92,7 @@ func hex(_ bytes: UnsafeRawBufferPointer, into target: UnsafeMutableRawPointer) 
   }
 }
 
-/// What a lower-case hex digit stands for.
+/// Returns the value of a lower-case hex digit, or nil.
 @inline(__always)
 func hexValue(_ byte: UInt8) -> UInt8? {
   switch byte {
@@ -101,7 +102,7 @@ func hexValue(_ byte: UInt8) -> UInt8? {
   }
 }
 
-/// memcmp, then the shorter first.
+/// Compares with memcmp. If one is a prefix of the other, the shorter comes first.
 @inline(__always)
 func compareBytes(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Int {
   let common = min(a.count, b.count)

@@ -1,31 +1,33 @@
-// The revisions of a document as they are stored.
+// The stored form of a document's revisions.
 //
 //   tree   := count:varint node*
 //   node   := flags:u8  parent:varint  sequence:varint  revision ID
 //   parent := 0 none (a root, or cut off by pruning), else the parent's index minus this node's index
 //
-// Nodes stand in order of priority, the current revision first: leaves before others, live leaves before deleted
-// ones, open before closed, higher revision ID first. So a parent always stands after its children, and the same
-// set of revisions has the same bytes whatever order it arrived in. (The revision ID is in RevisionID.swift.)
+// Nodes are ordered by priority, the current revision first: leaves before other nodes, live leaves before
+// deleted ones, open before closed, higher revision ID first. So a parent always follows its children, and
+// the same set of revisions has the same bytes in whatever order it arrived. (RevisionID.swift defines the
+// revision ID.)
 
-/// What is known of a revision besides its ID.
+/// The flags of a revision.
 struct RevisionFlags: OptionSet {
   let rawValue: UInt8
   static let deleted = RevisionFlags(rawValue: 0x01)
   static let leaf = RevisionFlags(rawValue: 0x02)
   /// The end of a branch that lost a conflict.
   static let closed = RevisionFlags(rawValue: 0x40)
-  /// It came with a body. (An ancestor known by its ID alone didn't.)
+  /// It was stored with a body. (An ancestor known only by its ID wasn't.)
   static let hasBody = RevisionFlags(rawValue: 0x80)
 }
 
-/// The tree of one document in memory: decoded into, changed, encoded, and used for the next document.
+/// The revision tree of one document in memory. It is decoded into, changed and encoded, then reused for the
+/// next document.
 final class RevisionTree {
   struct Node {
     var generation: UInt64
-    /// Of the change that brought it.
+    /// The sequence of the change that added it.
     var sequence: UInt64
-    /// Index of the parent, -1 when there is none.
+    /// The index of the parent, -1 if there is none.
     var parent: Int32
     var suffixStart: Int32
     var suffixCount: UInt8
@@ -36,8 +38,8 @@ final class RevisionTree {
     var isDeleted: Bool { flags.contains(.deleted) }
   }
 
-  // Both are touched for every node: a check of exclusive access costs more than the rest of it.
-  /// In order of priority, but for what was added since the last `sort()`.
+  // Both are used for every node. Checking exclusive access would cost more than all else done for a node.
+  /// In order of priority, except for nodes added since the last `sort()`.
   @exclusivity(unchecked) private(set) var nodes: ContiguousArray<Node> = []
   @exclusivity(unchecked) private var suffixes = ByteBuffer(capacity: 1024)
 
@@ -67,15 +69,15 @@ final class RevisionTree {
     guard reader.rest.isEmpty, isSound else { throw RevisionTree.damaged }
   }
 
-  /// Whether the nodes are in order, each once, leaves are leaves, and parents are older than their children:
-  /// what all changes of a tree rely on.
+  /// Whether the nodes are ordered and unique, the leaf flags are right, and parents are older than their
+  /// children. All changes of a tree rely on this.
   private var isSound: Bool {
     guard nodes[0].isLeaf else { return false }
     for index in 1..<max(nodes.count, 1) where !precedes(index - 1, index) { return false }
-    // Leaves stand first, so a node that isn't one has to be met as a parent before.
+    // Leaves come first, so each other node must be the parent of an earlier node.
     var next = nodes.firstIndex { !$0.isLeaf } ?? nodes.count
     guard next < nodes.count else { return nodes.allSatisfy { $0.parent < 0 } }
-    // One branch, the common case: each node's parent is the next.
+    // The common case is one branch: each node's parent is the next node.
     if next == 1, nodes.indices.allSatisfy({ isChainLink($0) }) { return true }
     var isParent = ContiguousArray(repeating: false, count: nodes.count)
     for node in nodes where node.parent >= 0 {
@@ -87,7 +89,7 @@ final class RevisionTree {
     return next == nodes.count
   }
 
-  /// Whether the node's parent is the next node and older, or it is the last and has none.
+  /// Returns whether the node's parent is the next node and older, or the node is the last and has no parent.
   @inline(__always)
   private func isChainLink(_ index: Int) -> Bool {
     let node = nodes[index]
@@ -123,7 +125,7 @@ final class RevisionTree {
 
   // MARK: Changing
 
-  /// Adds a node at the end, where the next `sort()` finds it. Its parent's leaf flag is the caller's.
+  /// Adds a node at the end, to be placed by the next `sort()`. The caller maintains the parent's leaf flag.
   @discardableResult
   func add(_ id: StoredRevisionID, parent: Int, sequence: UInt64, flags: RevisionFlags) -> Int {
     let start = suffixes.count
@@ -136,7 +138,7 @@ final class RevisionTree {
     return nodes.count - 1
   }
 
-  /// Adds a node on top of `parent`, which is no leaf from then on.
+  /// Adds a node on top of `parent`, which stops being a leaf.
   @discardableResult
   func addChild(_ id: StoredRevisionID, of parent: Int, sequence: UInt64, flags: RevisionFlags) -> Int {
     if parent >= 0 { nodes[parent].flags.remove(.leaf) }
@@ -149,7 +151,7 @@ final class RevisionTree {
     nodes[parent].flags.remove(.leaf)
   }
 
-  /// Says which change brought a node.
+  /// Sets the sequence of the change that added a node.
   func setSequence(_ sequence: UInt64, of index: Int) { nodes[index].sequence = sequence }
 
   func index(of id: StoredRevisionID) -> Int? {
@@ -167,13 +169,13 @@ final class RevisionTree {
 
   // MARK: One branch
 
-  /// Whether there is one branch: each node's parent is the next.
+  /// Whether there is only one branch: each node's parent is the next node.
   var isChain: Bool {
     guard !nodes.isEmpty, nodes[0].isLeaf else { return false }
     return nodes.indices.allSatisfy { isChainLink($0) && ($0 == 0 || !nodes[$0].isLeaf) }
   }
 
-  /// The generation of the last node: of a chain the lowest.
+  /// The generation of the last node. In a chain it is the lowest.
   var oldestGeneration: UInt64 { nodes.last?.generation ?? 0 }
 
   /// Adds a parent to the last node of a chain.
@@ -182,23 +184,23 @@ final class RevisionTree {
     if index > 0 { nodes[index - 1].parent = Int32(truncatingIfNeeded: index) }
   }
 
-  /// Cuts the oldest nodes of a chain off: what is left has a root of its own.
+  /// Removes the oldest nodes of a chain. The last remaining node becomes the root.
   func removeOldest(_ count: Int) {
     nodes.removeLast(count)
     if !nodes.isEmpty { nodes[nodes.count - 1].parent = -1 }
   }
 
-  /// Below which generation one branch is pruned to that depth.
+  /// Returns the lowest generation that a branch keeps when it is pruned to this depth.
   static func lowestGeneration(below highest: UInt64, depth: Int) -> UInt64 {
     highest > UInt64(depth) ? highest - UInt64(depth) + 1 : 1
   }
 
   // MARK: Order and pruning
 
-  /// Puts the nodes into order of priority. Indices change; where `watched` went is returned.
+  /// Sorts the nodes by priority, which changes indices. Returns the new index of `watched`.
   func sort(watching watched: Int) -> Int {
     let count = nodes.count
-    // The common case: one branch, its new leaf last.
+    // The common case is one branch with its new leaf at the end.
     if watched == count - 1, nodes[watched].isLeaf, count == 1 || isSorted(count - 1, excluding: watched) {
       let node = nodes.removeLast()
       for index in nodes.indices where nodes[index].parent >= 0 { nodes[index].parent += 1 }
@@ -217,7 +219,7 @@ final class RevisionTree {
     return Int(places[watched])
   }
 
-  /// Whether the first `count` nodes are in order and `leaf` precedes them all.
+  /// Returns whether the first `count` nodes are in order and `leaf` precedes them all.
   private func isSorted(_ count: Int, excluding leaf: Int) -> Bool {
     guard precedes(leaf, 0) else { return false }
     for index in 1..<max(count, 1) where !precedes(index - 1, index) { return false }
@@ -237,12 +239,12 @@ final class RevisionTree {
     return suffix(of: left).compare(suffix(of: right)) > 0
   }
 
-  /// Removes what is deeper than `depth` (1 or more), each branch by itself; a leaf is never removed.
-  /// Calls `removed` with the sequence of each revision that had a body. Returns where `watched` is then.
+  /// Prunes each branch to `depth` (1 or more). A leaf is never removed. Calls `removed` with the sequence of
+  /// each removed revision that had a body. Returns the new index of `watched`.
   ///
-  /// With one leaf, what is `depth` or more generations below the highest one goes; with several, each
-  /// leaf keeps itself and its next `depth - 1` ancestors. A survivor whose parent went has none.
-  /// (The rule of 1.4.1.)
+  /// With one leaf, nodes `depth` or more generations below the highest one are removed. With several leaves,
+  /// each leaf keeps itself and its next `depth - 1` ancestors. A remaining node whose parent was removed has
+  /// no parent. (This is the rule of 1.4.1.)
   func prune(depth: Int, watching watched: Int, removed: (UInt64) throws -> Void) rethrows -> Int {
     var highest: UInt64 = 0
     var leaves = 0
@@ -269,8 +271,8 @@ final class RevisionTree {
     return try keep(keeps, watching: watched, removed: removed)
   }
 
-  /// Removes the nodes that `keeps` says no for, as `prune` does. A node that loses its last child stays no leaf:
-  /// that is the caller's.
+  /// Removes the nodes for which `keeps` is false, in the same way as `prune`. It doesn't set the leaf flag
+  /// of a node that loses its last child. The caller does that.
   func keep(
     _ keeps: ContiguousArray<Bool>, watching watched: Int = 0, removed: (UInt64) throws -> Void
   ) rethrows -> Int {
@@ -294,14 +296,15 @@ final class RevisionTree {
     return Int(places[watched])
   }
 
-  /// More than one live leaf.
+  /// Whether there is more than one live leaf.
   var isConflicted: Bool {
     nodes.count > 1 && nodes[1].isLeaf && !nodes[1].isDeleted && !nodes[0].isDeleted
   }
 }
 
-/// A revision ID where it lies. The compiler doesn't watch its lifetime: it is made of bytes that the caller holds, in a
-/// closure that they are lent to or in a buffer of its own, and used up before that one ends or changes.
+/// A revision ID in place. The compiler doesn't check its lifetime. The caller keeps the bytes: they are lent
+/// to its closure or are in its own buffer, and the ID is used only until that closure ends or that buffer
+/// changes.
 struct StoredRevisionID {
   var generation: UInt64
   var suffix: StoredSuffix
@@ -311,7 +314,7 @@ struct StoredRevisionID {
     self.suffix = suffix
   }
 
-  /// Nil when the bytes are no stored revision ID.
+  /// Nil if the bytes aren't a stored revision ID.
   init?(_ reader: inout ByteReader) {
     guard let generation = reader.varint(), generation > 0, generation <= RevisionID.maximumGeneration,
       let length = reader.varint(), length >= 2, length <= UInt64(RevisionID.maximumSuffixBytes) << 1 | 1,
@@ -327,7 +330,7 @@ struct StoredRevisionID {
     buffer.append(suffix.bytes)
   }
 
-  /// The ID as text, into a buffer.
+  /// Appends the ID's text form to a buffer.
   func appendText(to buffer: inout ByteBuffer) {
     var digits: UInt64 = 1
     while generation / digits >= 10 { digits *= 10 }

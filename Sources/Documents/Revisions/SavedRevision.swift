@@ -1,8 +1,8 @@
-/// What a local write made.
+/// The result of a local write.
 public struct SavedRevision: Sendable {
   /// The sequence of the change.
   public let sequence: UInt64
-  /// The revision's generation: 1 of a document's first.
+  /// The revision's generation, 1 for the first revision of a document.
   public let generation: UInt64
   let digest: InlineArray<20, UInt8>
 

@@ -1,8 +1,8 @@
 import Fleece
 import Storage
 
-/// The documents of a snapshot with their whole trees, one at a time and in place: for who compares a store with what it
-/// was made from. One thread at a time.
+/// Reads the documents of a snapshot with their revision trees, one at a time and in place. Used to compare a
+/// store with its source. Use it on one thread at a time.
 public final class StoredTree {
   private let snapshot: DocumentSnapshot
   private let tree = RevisionTree()
@@ -11,28 +11,28 @@ public final class StoredTree {
   private var isLive = false
   /// The sequence of the document's latest change.
   public private(set) var sequence: UInt64 = 0
-  /// The names that bodies are read with.
+  /// The shared keys of the bodies.
   public let sharedKeys: SharedKeys
 
-  /// A reader of the documents of `snapshot`, as long as that lives.
+  /// Creates a reader of the documents of `snapshot`. It is valid while the snapshot lasts.
   public init(_ snapshot: DocumentSnapshot) throws {
     self.snapshot = snapshot
     sharedKeys = try snapshot.sharedKeys
   }
 
-  /// One revision, as far as its tree tells.
+  /// One revision, as its tree describes it.
   public struct Node: Sendable {
-    /// The parent's number, or -1.
+    /// The index of the parent, or -1.
     public let parent: Int
-    /// Of the change that brought it.
+    /// The sequence of the change that added it.
     public let sequence: UInt64
     /// Whether it is a tombstone.
     public let isDeleted: Bool
-    /// Whether nothing came after it.
+    /// Whether it is the last revision of its branch.
     public let isLeaf: Bool
   }
 
-  /// Goes to the document of that ID, live or deleted; false when there is none.
+  /// Moves to the document with this ID, live or deleted. Returns false if there is none.
   public func load(_ id: UnsafeRawBufferPointer) throws -> Bool {
     self.id.removeAll()
     self.id.append(id)
@@ -60,20 +60,20 @@ public final class StoredTree {
     }
   }
 
-  /// Revisions of the document, the current one first.
+  /// The number of revisions of the document in its record.
   public var count: Int { tree.nodes.count }
 
-  /// Whether it is stored among the deleted ones.
+  /// Whether the document is stored as a tombstone.
   public var isDeleted: Bool { !isLive }
 
-  /// A revision by its number.
+  /// Returns the revision at an index. Index 0 is the current revision.
   public func node(_ index: Int) -> Node {
     let node = tree.nodes[index]
     return Node(
       parent: Int(node.parent), sequence: node.sequence, isDeleted: node.isDeleted, isLeaf: node.isLeaf)
   }
 
-  /// The number of the revision of that ID as text, nil when there is none. `guess` is looked at first.
+  /// Returns the index of the revision with this ID as text, nil if there is none. It examines `guess` first.
   public func index(of revision: UnsafeRawBufferPointer, guess: Int) -> Int? {
     guard let (generation, isText) = RevisionID.parse(revision, into: &suffix) else { return nil }
     let wanted = StoredRevisionID(
@@ -89,7 +89,8 @@ public final class StoredTree {
     return tree.index(of: wanted)
   }
 
-  /// Lends the body of a revision; nil, and `body` isn't called, when it isn't here or can't be read.
+  /// Lends the body of a revision. Returns nil without calling `body` if the body isn't stored or can't be
+  /// read.
   public func withBody<Result>(_ index: Int, _ body: (Value) throws -> Result) throws -> Result? {
     func take(_ bytes: RawSpan) throws -> Result? {
       guard let root = Value(rootOf: bytes) else { return nil }
@@ -105,7 +106,8 @@ public final class StoredTree {
     }
   }
 
-  /// How many documents and tombstones the snapshot has, and bodies of revisions that aren't current. Constant time.
+  /// Returns the numbers of documents, of tombstones and of bodies of non-current revisions in the snapshot.
+  /// Constant time.
   public func counts() throws -> (documents: Int, tombstones: Int, otherBodies: Int) {
     let (transaction, context) = try snapshot.open()
     let keyspaces = context.keyspaces

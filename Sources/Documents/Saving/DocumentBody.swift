@@ -1,16 +1,16 @@
 import Fleece
 
-/// What a document's body is made from.
+/// The source of a document's body.
 public enum DocumentBody: Sendable, ExpressibleByDictionaryLiteral {
-  /// UTF-8 of a JSON object.
+  /// A JSON object in UTF-8.
   case json([UInt8])
-  /// A value, which has to be an object.
+  /// A value, which must be an object.
   case value(JSONValue)
 
-  /// The text of a JSON object.
+  /// Creates a body from the text of a JSON object.
   public init(json: String) { self = .json(Array(json.utf8)) }
 
-  /// An object written out: `["type": "hotel"]`.
+  /// Creates a body from an object literal: `["type": "hotel"]`.
   public init(dictionaryLiteral elements: (String, JSONValue)...) {
     self = .value(.object(JSONObject(elements)))
   }

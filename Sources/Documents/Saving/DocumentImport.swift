@@ -1,11 +1,11 @@
 import Fleece
 import Storage
 
-/// Puts whole documents into a store as another database has them: IDs, trees, sequences and the bodies that there are.
+/// Imports whole documents into a store as another database has them: IDs, revision trees, sequences and the
+/// available bodies.
 ///
-/// A document is begun, gets its revisions, and is finished, which asks for their bodies one by one: no more than one
-/// body is in memory. Nothing is computed anew or pruned. It is used inside the closure that it was handed to, by one
-/// thread.
+/// For each document, call `begin`, add its revisions and call `finish`, which requests their bodies one by
+/// one. Nothing is recomputed or pruned. Use it on one thread, inside the closure that receives it.
 public final class DocumentImport {
   private let writer: DocumentWriter
   private var id = ByteBuffer(capacity: 512)
@@ -17,7 +17,7 @@ public final class DocumentImport {
 
   // MARK: A document
 
-  /// Begins a document. Throws `invalidDocumentID` for an ID that can't be stored, and for bytes that aren't UTF-8.
+  /// Begins a document. Throws `invalidDocumentID` when the ID can't be stored or isn't UTF-8.
   public func begin(_ id: UnsafeRawBufferPointer) throws {
     guard String(validating: id, as: UTF8.self) != nil else {
       throw DocumentError(.invalidDocumentID, "a document ID has to be UTF-8", documentID: writer.idText(id))
@@ -33,11 +33,12 @@ public final class DocumentImport {
     highest = 0
   }
 
-  /// Adds a revision; false, and nothing added, when `revision` is no revision ID that can be stored.
+  /// Adds a revision. Returns false, and adds nothing, if `sequence` is out of range or `revision` isn't a
+  /// revision ID that can be stored.
   ///
   /// - Parameters:
-  ///   - parent: the parent's number among those that are added, before or after this one, or -1. A parent has a lower
-  ///     generation, and a revision is a leaf exactly when it is nobody's parent.
+  ///   - parent: the index of the parent among the added revisions, or -1. The parent may be added later. A
+  ///     parent has a lower generation, and a revision is a leaf exactly if it isn't the parent of another.
   ///   - sequence: 1 or more; no other revision of the database has it.
   ///   - hasBody: whether there is a body. A leaf needs one.
   public func add(
@@ -57,31 +58,32 @@ public final class DocumentImport {
     return true
   }
 
-  /// Encodes a body. Throws `invalidBody` for what is no JSON object.
+  /// Encodes a body. Throws `invalidBody` when it isn't a JSON object.
   public func encode(json: UnsafeRawBufferPointer) throws {
     try writer.encode(json: json, of: id.bytes, isForeign: true, hasRevisionID: true)
   }
 
-  /// Encodes a body. Throws `invalidBody` for what is no object.
+  /// Encodes a body. Throws `invalidBody` when it isn't an object.
   public func encode(_ body: JSONValue) throws {
     try writer.encode(.value(body), of: id.bytes, isForeign: true, hasRevisionID: true)
   }
 
-  /// Whether the body that was encoded last has attachments, or other names that begin with an underscore.
+  /// Whether the last encoded body has attachments or other names that begin with an underscore.
   public var bodyHasReservedNames: Bool { writer.encoder.underscoredName != nil }
 
-  /// The body that was encoded last; valid until the next is.
+  /// The last encoded body, valid until the next body is encoded.
   public var body: UnsafeValue? { FleeceReader.root(of: writer.encoder.fleece) }
 
-  /// The names that it can be read with.
+  /// The shared keys for reading `body`.
   public var sharedKeys: SharedKeys { writer.contextOfNow?.sharedKeys ?? .empty }
 
-  /// Stores the document. `encodeBody` is called with the sequence of each revision that has a body, the winner first,
-  /// and encodes it; false, or an error that is thrown of the winner, means that it can't be had. False when there is a
-  /// document of that ID already.
+  /// Stores the document. Calls `encodeBody` with the sequence of each revision that has a body, the current
+  /// revision first. `encodeBody` encodes that body, or returns false if it isn't available. Returns false if
+  /// a document with this ID exists already.
   ///
-  /// An error of `encodeBody` for the winner is rethrown, and nothing of the document is stored. Any later one makes the
-  /// whole transaction fail. Throws `damaged` when a sequence is another revision's as well.
+  /// An error for the current revision is thrown, and nothing of the document is stored. Any later error
+  /// makes the whole transaction fail. Throws `invalidHistory` without a leaf, `invalidBody` when the current
+  /// revision or a leaf has no body, and `damaged` when another revision has the same sequence.
   public func finish(_ encodeBody: (_ sequence: UInt64) throws -> Bool) throws -> Bool {
     let (transaction, keyspaces) = try writer.open()
     let tree = writer.tree
@@ -144,7 +146,7 @@ public final class DocumentImport {
     return true
   }
 
-  /// Puts `writer.other` under a sequence that nothing is under.
+  /// Inserts `writer.other` under a new sequence. Throws `damaged` if the sequence is in use.
   private func insert(
     _ sequence: UInt64, in keyspace: Keyspace, _ transaction: any WriteTransaction
   ) throws {
@@ -157,15 +159,16 @@ public final class DocumentImport {
     }
   }
 
-  // MARK: What else there is
+  // MARK: Other data
 
-  /// Sets when a document that is stored expires, in milliseconds since 1970. False when there is no such document.
+  /// Sets the expiration time of a stored document, in milliseconds since 1970. Returns false if there is no
+  /// such document.
   public func setExpiration(_ id: UnsafeRawBufferPointer, milliseconds: Int64) throws -> Bool {
     try writer.setExpiration(id, milliseconds)
   }
 
-  /// Stores a local document at its generation. False, and nothing changed, when there is one of that ID. Throws
-  /// `invalidDocumentID`, and `invalidBody` for what is no JSON object.
+  /// Stores a local document at its generation. Returns false, and changes nothing, if there is one with this
+  /// ID. Throws `invalidDocumentID`, and `invalidBody` when the body isn't a JSON object.
   public func insertLocalDocument(_ id: String, generation: UInt64, json: UnsafeRawBufferPointer) throws
     -> Bool
   {
@@ -185,13 +188,14 @@ public final class DocumentImport {
     }
   }
 
-  /// Makes `sequence` the last one, when the highest so far is below it.
+  /// Raises the last sequence to `sequence` if it is lower.
   public func raiseLastSequence(to sequence: UInt64) {
     guard sequence <= maximumSequence, sequence > writer.lastSequence ?? 0 else { return }
     writer.lastSequence = sequence
   }
 
-  /// Gives the database the UUIDs of the one that it is made from, 16 bytes each; they hold from the next opening on.
+  /// Gives the database the UUIDs of its source, 16 bytes each. They take effect when the database is next
+  /// opened.
   public func setIdentity(publicUUID: [UInt8]?, privateUUID: [UInt8]?) throws {
     let (transaction, keyspaces) = try writer.open()
     try writer.mutating {
@@ -204,16 +208,16 @@ public final class DocumentImport {
 }
 
 extension DocumentStore {
-  /// Runs `body` in one transaction, all or nothing, with what puts whole documents into the store. What it is handed
-  /// ends when it returns. It is run once: it takes from a source that goes on.
+  /// Runs `body` in one transaction, all or nothing, with an importer that is valid until `body` returns.
+  /// `body` runs only once, because it reads from a source that can't be rewound.
   public func importing<Result>(_ body: (DocumentImport) throws -> Result) throws -> Result {
     try writing(attempts: 1) { writer in try body(DocumentImport(writer)) }
   }
 }
 
 extension RevisionID {
-  /// Reads the text form: the generation, and the suffix as it is stored, into `suffix`. Nil when it is no revision ID
-  /// that can be stored.
+  /// Parses the text form. Returns the generation, and writes the stored form of the suffix into `suffix`.
+  /// Nil if it isn't a revision ID that can be stored.
   static func parse(
     _ text: UnsafeRawBufferPointer, into suffix: inout ByteBuffer
   ) -> (generation: UInt64, isText: Bool)? {
@@ -221,7 +225,7 @@ extension RevisionID {
     var index = 0
     while index < text.count, text[index] != UInt8(ascii: "-") {
       let digit = text[index] &- 0x30
-      // 19 digits are less than 2^64.
+      // 19 digits fit in 64 bits.
       guard digit < 10, index < 19, index > 0 || digit > 0 else { return nil }
       generation = generation * 10 + UInt64(digit)
       index += 1
@@ -237,8 +241,8 @@ extension RevisionID {
 }
 
 extension DocumentID {
-  /// Whether bytes can be the ID of a stored document: UTF-8 of at most 480 bytes without control characters that doesn't
-  /// begin with an underscore.
+  /// Returns whether the bytes can be the ID of a stored document: 1 to 480 bytes of UTF-8 without control
+  /// characters that don't begin with an underscore.
   public static func isStorable(_ id: UnsafeRawBufferPointer) -> Bool {
     String(validating: id, as: UTF8.self) != nil
       && id.withMemoryRebound(to: UInt8.self) { reasonAgainst($0, maximum: maximumStoredBytes) } == nil

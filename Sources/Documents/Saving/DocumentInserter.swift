@@ -2,60 +2,62 @@ import Blobs
 import Fleece
 import Storage
 
-/// Puts documents of other databases in, each with its whole revision tree at once: for imports and upgrades.
+/// Inserts documents of other databases with their whole revision trees, for imports and upgrades.
 ///
-/// Revision IDs stay what they are, and nothing is pruned: that is for the next save. A document that is there already
-/// gets the branches that it doesn't have, as from a sync. Bodies are checked in everything. For one thread at a time.
+/// Revision IDs are kept, and nothing is pruned until the next save. A document that exists already gets the
+/// branches that it lacks, as from a sync. All bodies are validated. Use it on one thread at a time.
 public final class DocumentInserter {
-  /// What became of a document.
+  /// The result of inserting a document.
   public struct Outcome: Sendable, Equatable {
-    /// Whether there was no such document before.
+    /// Whether the document is new in this database.
     public var isNew = true
-    /// How many revisions are here now that weren't; 0: it was here as it is.
+    /// The number of added revisions. 0 if the stored document had them all.
     public var revisions = 0
-    /// Which of its revisions is current: where it stands among those that were given. Only of a new one.
+    /// The index of the current revision among the given revisions. Only set for a new document.
     public var current = 0
-    /// Whether it has more than one live leaf. Only of a new one.
+    /// Whether the document has more than one live leaf. Only set for a new document.
     public var isConflicted = false
-    /// Blobs that its bodies name and that aren't to be had.
+    /// The blobs that its bodies refer to and that can't be found.
     public var missingBlobs: [BlobDigest] = []
   }
 
-  /// A sequence that is higher can't be right, and would leave few for those that follow.
+  /// The maximum sequence to keep. A higher one can't be genuine, and would leave few sequences for later
+  /// changes.
   private static let highestKept: UInt64 = 1 << 56
 
   private let store: DocumentStore
   private let sharedKeys: SharedKeys
   private let keepsSequences: Bool
-  /// Whether bodies can be taken as they are: the database's shared keys are the other one's.
+  /// Whether bodies can be stored unchanged, because the database has the same shared keys as the source.
   private var takesBodies = false
-  /// Of bodies, where that isn't the document's own.
+  /// Sequences of bodies that differ from their document's sequence.
   private var bodySequences: Set<UInt64> = []
-  // Filled again and again.
+  // Reused for each document.
   private var isParent: ContiguousArray<Bool> = []
   private var bodies = ByteBuffer()
   private var places: ContiguousArray<Place> = []
   private var text = ByteBuffer(capacity: 512)
 
-  /// Where the body of a revision is by now.
+  /// The present location of a revision's body.
   private enum Place {
     case none
-    /// As it came.
+    /// In the caller's buffer, unchanged.
     case given(UnsafeRawBufferPointer)
     /// In the encoder.
     case encoded
     case copied(Range<Int>)
   }
 
-  /// An inserter of documents whose bodies go by `sharedKeys`. `keepsSequences`: sequences stay as they are where
-  /// that can be, which asks for documents in the order of theirs.
+  /// Creates an inserter of documents whose bodies use `sharedKeys`. With `keepsSequences`, sequences are
+  /// kept where possible. That requires documents in ascending order of sequences.
   public init(_ store: DocumentStore, sharedKeys: SharedKeys = .empty, keepsSequences: Bool = false) {
     self.store = store
     self.sharedKeys = sharedKeys
     self.keepsSequences = keepsSequences
   }
 
-  /// Runs `body`, which inserts, in one transaction, and once: it takes from a source that goes on.
+  /// Runs `body`, which inserts documents, in one transaction. `body` runs only once, because it reads from a
+  /// source that can't be rewound.
   public func inBatch<Result>(_ body: () throws -> Result) throws -> Result {
     try store.inBatch(attempts: 1) {
       try store.writing { takesBodies = $0.keys.adopt(sharedKeys) }
@@ -63,7 +65,7 @@ public final class DocumentInserter {
     }
   }
 
-  /// Makes the last sequence at least `sequence`, as the other database's was.
+  /// Raises the last sequence to `sequence`, the last sequence of the other database, if it is lower.
   public func raiseLastSequence(to sequence: UInt64) throws {
     try store.writing { writer in
       guard let last = writer.lastSequence, sequence > last, sequence <= Self.highestKept else { return }
@@ -71,11 +73,12 @@ public final class DocumentInserter {
     }
   }
 
-  /// Inserts a document, inside `inBatch`. `sequence` is that of its latest change; `findBlob` is asked for blobs that
-  /// aren't stored, and puts them in by a writer of the store when it has them.
+  /// Inserts a document, inside `inBatch`. `sequence` is the sequence of its latest change. `findBlob` is
+  /// called for each blob that isn't stored. If it has the blob, it stores it with a writer of the store and
+  /// returns true.
   ///
-  /// Throws a `DocumentError` for an ID, a tree or a body that can't be: nothing has changed then, and the batch goes
-  /// on.
+  /// Throws a `DocumentError` when the ID, the tree or a body is invalid. Then nothing has changed, and the
+  /// batch can continue.
   public func insert(
     _ id: UnsafeRawBufferPointer, sequence: UInt64, _ revisions: UnsafeBufferPointer<ForeignRevision>,
     expiration: Int64? = nil, findBlob: (BlobDigest) throws -> Bool = { _ in false }
@@ -104,7 +107,8 @@ public final class DocumentInserter {
     }
   }
 
-  /// Stores a local document at its generation, inside `inBatch`, unless there is one of that name; says whether.
+  /// Stores a local document at its generation, inside `inBatch`. Returns false if there is one with this
+  /// name already.
   public func insertLocalDocument(_ name: String, generation: UInt64, _ body: JSONValue) throws -> Bool {
     guard try store.localDocument(name) == nil else { return false }
     try store.saveLocalDocument(name, body, generation: max(1, generation))
@@ -117,7 +121,8 @@ public final class DocumentInserter {
 
   // MARK: The tree
 
-  /// Makes the writer's tree of the revisions; as sequence, each node has where its revision stands, plus 1.
+  /// Builds the writer's tree from the revisions. The sequence of each node is the index of its revision plus
+  /// 1.
   private func buildTree(
     _ id: UnsafeRawBufferPointer, _ revisions: UnsafeBufferPointer<ForeignRevision>, _ writer: DocumentWriter
   ) throws {
@@ -148,7 +153,7 @@ public final class DocumentInserter {
     if revisions.count > 1 { _ = tree.sort(watching: 0) }
   }
 
-  /// The ID in the one form that it is stored in; valid until the next.
+  /// Returns the ID in its one stored form, valid until the next call.
   private func storedID(_ revision: ForeignRevision, _ id: UnsafeRawBufferPointer) throws -> StoredRevisionID
   {
     guard revision.generation > 0, revision.generation <= RevisionID.maximumGeneration else {
@@ -175,7 +180,7 @@ public final class DocumentInserter {
 
   // MARK: Bodies
 
-  /// Brings every body into its stored form, and its blobs into place.
+  /// Converts every body to its stored form and puts its blobs in place.
   private func prepareBodies(
     _ id: UnsafeRawBufferPointer, _ revisions: UnsafeBufferPointer<ForeignRevision>, _ writer: DocumentWriter,
     _ outcome: inout Outcome, _ findBlob: (BlobDigest) throws -> Bool
@@ -214,7 +219,7 @@ public final class DocumentInserter {
         guard let root = FleeceReader.root(of: fleece), root.type == .dict else {
           throw .invalidFleece(reason: "the body isn't an object", offset: 0)
         }
-        // What is right but for something that readers would stumble over comes out right on the other way.
+        // Bodies that fail validation are encoded again.
         if takesBodies {
           do throws(FleeceError) {
             try validate(fleece, sharedKeyCount: sharedKeys.count)
@@ -240,7 +245,7 @@ public final class DocumentInserter {
     }
   }
 
-  /// The body of tombstones that have none.
+  /// The body of tombstones without one.
   private static var emptyObject: UnsafeRawBufferPointer { emptyObjectBytes.bytes }
   private static let emptyObjectBytes: EmptyObject = EmptyObject()
   private struct EmptyObject: @unchecked Sendable {
@@ -269,7 +274,7 @@ public final class DocumentInserter {
       case .installed: writer.installedBlobs.append(digest)
       }
     }
-    // A text that looks like a digest needn't be one.
+    // A text that looks like a digest may be something else.
     guard !missing.isEmpty, let root = FleeceReader.root(of: body) else { return }
     try forEachBlobReference(in: root, sharedKeys: writer.keys.snapshot()) { reference in
       guard let digest = reference.digest, missing.remove(digest) != nil else { return }
@@ -307,10 +312,11 @@ public final class DocumentInserter {
     try writer.updateIndexes(id, old: nil, new: isDeleted ? nil : writer.bodyOfRecord, transaction)
   }
 
-  /// Where the revision of each node stands among those that were given.
+  /// The index of each node's revision among the given revisions.
   private var sourceIndices: ContiguousArray<Int> = []
 
-  /// Gives every node its sequence: bodies that aren't current need one of their own. Returns the document's.
+  /// Assigns the sequences of all nodes and returns the document's sequence. Non-current bodies need
+  /// sequences of their own.
   private func numberRevisions(
     _ wanted: UInt64, _ revisions: UnsafeBufferPointer<ForeignRevision>, _ writer: DocumentWriter,
     _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
@@ -326,7 +332,7 @@ public final class DocumentInserter {
     }
     sourceIndices.removeAll(keepingCapacity: true)
     for node in tree.nodes { sourceIndices.append(Int(node.sequence) - 1) }
-    // The oldest first, each body with a sequence of its own; the last one may have the document's.
+    // The oldest come first. Each body gets its own sequence. The last one may have the document's sequence.
     func sourceSequence(_ index: Int) -> UInt64 {
       let given = revisions[sourceIndices[index]].sequence
       return given == 0 || given > wanted ? wanted : given
@@ -365,14 +371,14 @@ public final class DocumentInserter {
     return wanted
   }
 
-  /// One that no body has.
+  /// Returns the next sequence that no body has.
   private func nextSequence(_ writer: DocumentWriter) throws -> UInt64 {
     var sequence = try writer.nextSequence()
     while bodySequences.contains(sequence) { sequence = try writer.nextSequence() }
     return sequence
   }
 
-  /// Whether a body may have a sequence of the other database: no document and no body has it here.
+  /// Returns whether a body may keep its sequence of the other database: no document and no body has it here.
   private func isFree(
     _ sequence: UInt64, below document: UInt64, _ writer: DocumentWriter, _ transaction: any WriteTransaction,
     _ keyspaces: DocumentStore.Keyspaces
@@ -384,14 +390,14 @@ public final class DocumentInserter {
     return try withSequenceKey(sequence) { try !transaction.contains($0.bytes, in: keyspaces.changes) }
   }
 
-  // MARK: A document that is there
+  // MARK: An existing document
 
-  /// Adds the branches that the stored document doesn't have, the last in order first.
+  /// Adds the branches that the stored document lacks, in reverse order of priority.
   private func merge(
     _ id: UnsafeRawBufferPointer, _ revisions: UnsafeBufferPointer<ForeignRevision>, _ writer: DocumentWriter,
     _ outcome: inout Outcome, _ findBlob: (BlobDigest) throws -> Bool
   ) throws {
-    // The writer's tree becomes the stored one.
+    // `apply` replaces the writer's tree with the stored one.
     let leaves = writer.tree.nodes.filter(\.isLeaf).map { Int($0.sequence) - 1 }
     for leaf in leaves.reversed() {
       let revision = revisions[leaf]

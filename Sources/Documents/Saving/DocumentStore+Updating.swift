@@ -2,11 +2,13 @@ import Fleece
 import Storage
 
 extension DocumentStore {
-  /// Changes a document: reads it, lets `change` change it, saves it, and does all that again on what is stored by
-  /// then when somebody was faster. `change` is run outside the write transaction, maybe several times.
+  /// Updates a document: reads it, calls `change` and saves the result. If another writer has changed the
+  /// document in the meantime, it starts again from the stored document. `change` runs outside the write
+  /// transaction, maybe several times.
   ///
-  /// After `attempts` that all met a conflict it throws `conflict`. Without a live document it throws `notFound`, or
-  /// with `creating` starts from an empty one. What `change` throws is rethrown, and nothing is saved.
+  /// Throws `conflict` after `attempts` attempts that all met a conflict. Without a live document it throws
+  /// `notFound`, or starts with an empty document if `creating` is true. Errors of `change` are rethrown, and
+  /// nothing is saved.
   @discardableResult
   public func update(
     _ id: String, attempts: Int = 10, creating: Bool = false, _ change: (inout MutableDocument) throws -> Void
@@ -30,10 +32,11 @@ extension DocumentStore {
       .conflict, "somebody else was faster \(max(1, attempts)) times: nothing was saved", documentID: id)
   }
 
-  /// Deletes the document that was read: a tombstone becomes its current revision. `body` is what it keeps.
+  /// Deletes the document that was read: a tombstone becomes its current revision. `body` is the body of the
+  /// tombstone.
   ///
-  /// When it has been changed since, the last write wins, or `conflict` is thrown. When it has been deleted
-  /// since, or purged, and the last write wins, nothing is left to do and nil is returned.
+  /// If the document has changed since, the last write wins, or `conflict` is thrown. If it has been deleted
+  /// or purged since and the last write wins, nothing remains to be done and the result is nil.
   @discardableResult
   public func delete(
     _ document: Document, keeping body: DocumentBody = [:],
@@ -42,7 +45,8 @@ extension DocumentStore {
     try delete(read: document.id, document.revisionID, keeping: body, control)
   }
 
-  /// The same for a document that was read to be changed. One that was never saved is `notFound`.
+  /// Deletes a document that was read to be changed, in the same way. Throws `notFound` for one that was
+  /// never saved.
   @discardableResult
   public func delete(
     _ document: inout MutableDocument, keeping body: DocumentBody = [:],

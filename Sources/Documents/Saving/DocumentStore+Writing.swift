@@ -1,22 +1,22 @@
 import Fleece
 import Storage
 
-/// What to do when the stored document isn't the one that a change is based on.
+/// The rule for a change that isn't based on the current stored document.
 public enum ConcurrencyControl: Sendable {
-  /// The change goes on top of whatever is stored.
+  /// The change goes on top of the stored document.
   case lastWriteWins
-  /// The change is refused with a `conflict`.
+  /// The change is rejected with `conflict`.
   case fail
-  /// The change goes on top of the revision that it is based on, also when that has been replaced: then the
-  /// document is conflicted. A revision that isn't known is `notFound`.
+  /// The change goes on top of the revision that it is based on. If that has been replaced, the document
+  /// becomes conflicted. An unknown revision throws `notFound`.
   case allowConflict
 }
 
 extension DocumentStore {
-  /// Saves the document as a new revision, and notes that revision in it.
+  /// Saves the document as a new revision and updates `revisionID` of `document`.
   ///
-  /// Throws `conflict` when `control` says so, `invalidDocumentID`, and `invalidBody` or `reservedProperty`
-  /// for what can't be a body, and `missingBlob`. Nothing is changed then.
+  /// Throws `conflict` according to `control`, `invalidDocumentID` when the ID is invalid, `invalidBody` or
+  /// `reservedProperty` when the body is invalid, and `missingBlob`. Then nothing has changed.
   @discardableResult
   public func save(_ document: inout MutableDocument, onConflict control: ConcurrencyControl = .lastWriteWins)
     throws -> SavedRevision
@@ -27,10 +27,12 @@ extension DocumentStore {
     return saved
   }
 
-  /// Saves a body under an ID as a new revision. `revision` is what it is based on, nil for a new document.
+  /// Saves a body under an ID as a new revision. `revision` is the revision that it is based on, nil for a
+  /// new document.
   ///
-  /// It goes on top of `revision` while that is a leaf. Otherwise it goes on top of what is current, or throws
-  /// `conflict` when `control` says so; what else it throws, see `save(_:onConflict:)`.
+  /// The new revision goes on top of `revision` if that is a leaf. Otherwise it goes on top of the current
+  /// revision, or `control` decides to throw `conflict` or to add a branch. For other errors see
+  /// `save(_:onConflict:)`.
   @discardableResult
   public func save(
     _ id: String, _ body: DocumentBody, basedOn revision: RevisionID? = nil,
@@ -44,7 +46,7 @@ extension DocumentStore {
     }
   }
 
-  /// Saves the UTF-8 of a JSON object under an ID: the fast way in.
+  /// Saves a JSON object in UTF-8 under an ID. This is the fastest way to save.
   @discardableResult
   public func save(
     _ id: String, json: UnsafeRawBufferPointer, onConflict control: ConcurrencyControl = .lastWriteWins
@@ -57,10 +59,10 @@ extension DocumentStore {
     }
   }
 
-  /// Deletes the document: a tombstone becomes its current revision. `body` is what the tombstone keeps.
+  /// Deletes the document: a tombstone becomes its current revision. `body` is the body of the tombstone.
   ///
-  /// Throws `notFound` when there is no such document or it has been deleted already, and `conflict` when
-  /// `control` says so. A tombstone's own ID as `revision` adds another on top of it.
+  /// Throws `notFound` when there is no such document or it is deleted already, and `conflict` according to
+  /// `control`. If `revision` is the ID of a tombstone, another tombstone is added on top of it.
   @discardableResult
   public func delete(
     _ id: String, basedOn revision: RevisionID? = nil, keeping body: DocumentBody = [:],
@@ -88,11 +90,12 @@ extension DocumentStore {
     }
   }
 
-  /// Inserts a revision that another database made. False when it was known already: then nothing changes.
+  /// Inserts a revision that another database created. Returns false, and changes nothing, if it is known
+  /// already.
   ///
-  /// The newest revision of its history that is known here becomes its ancestor; those in between are
-  /// remembered by their IDs. When it doesn't descend from what is current, the document is conflicted.
-  /// Throws `invalidRevisionID` and `invalidHistory` for a history that can't be, and `missingBlob`.
+  /// The newest known revision of its history becomes its ancestor. Of the revisions in between, only the IDs
+  /// are stored. If it doesn't descend from the current revision, the document becomes conflicted. Throws
+  /// `invalidRevisionID` and `invalidHistory` when the history is invalid, and `missingBlob`.
   @discardableResult
   public func apply(_ revision: PulledRevision) throws -> Bool {
     try DocumentID.withValidated(revision.id, maximum: DocumentID.maximumStoredBytes) { key in
@@ -104,10 +107,10 @@ extension DocumentStore {
     }
   }
 
-  /// Inserts many in one transaction, all or nothing; says how many were new.
+  /// Inserts several revisions in one transaction, all or nothing. Returns the number of new ones.
   @discardableResult
   public func apply(_ revisions: some Sequence<PulledRevision>) throws -> Int {
-    // A sequence can perhaps be gone through only once, and a transaction may run twice.
+    // The transaction may run twice, and some sequences can be iterated only once.
     let revisions = Array(revisions)
     return try inBatch {
       var count = 0
@@ -116,7 +119,7 @@ extension DocumentStore {
     }
   }
 
-  /// Forgets the document and all its revisions, without a tombstone. Throws `notFound` when there is none.
+  /// Removes the document and all its revisions without a tombstone. Throws `notFound` when there is none.
   public func purge(_ id: String) throws {
     try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
       guard try writing({ try $0.purge(key) }) else {
@@ -125,11 +128,12 @@ extension DocumentStore {
     }
   }
 
-  /// Forgets one branch: a leaf and its ancestors up to the first that another branch needs. Says which revisions
-  /// are gone, newest first; with the last branch the document goes.
+  /// Removes one branch: a leaf and its ancestors up to the first one that another branch needs. Returns the
+  /// removed revisions, newest first. Purging the last branch removes the document.
   ///
-  /// It takes no sequence and leaves no tombstone. When the current revision goes, the next leaf in order becomes
-  /// current. Throws `notFound` when there is no such document, or the revision isn't one of its leaves.
+  /// It takes no sequence and leaves no tombstone. If the current revision is removed, the next leaf in order
+  /// becomes current. Throws `notFound` when there is no such document, or the revision isn't one of its
+  /// leaves.
   @discardableResult
   public func purge(_ id: String, branch leaf: RevisionID) throws -> [RevisionID] {
     try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
@@ -137,18 +141,20 @@ extension DocumentStore {
     }
   }
 
-  /// Drops the bodies of replaced revisions, and says how many there were. What is left of their space is
-  /// the engine's to give back.
+  /// Removes the bodies of all replaced revisions. Returns their number. Returning their space to the file
+  /// system is up to the engine.
   @discardableResult
   public func dropReplacedBodies() throws -> Int { try writing { try $0.dropReplacedBodies() } }
 
-  /// Drops those of sequences up to `end`, the oldest first, at most `limit`, and says how many there were.
+  /// Removes bodies of replaced revisions with sequences up to `end`, the oldest first, at most `limit`.
+  /// Returns their number.
   @discardableResult
   public func dropReplacedBodies(upTo end: UInt64, limit: Int) throws -> Int {
     try writing { try $0.dropReplacedBodies(upTo: end, limit: max(1, limit)) }
   }
 
-  /// How many documents and tombstones there are, and how many bodies of replaced revisions. Constant time.
+  /// Returns the number of documents and tombstones, and the number of bodies of replaced revisions. Constant
+  /// time.
   public func bodyCounts() throws -> (current: Int, replaced: Int) {
     try reading { transaction, context in
       let keyspaces = context.keyspaces

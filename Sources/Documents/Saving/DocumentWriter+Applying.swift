@@ -1,15 +1,15 @@
 import Storage
 
 extension DocumentWriter {
-  /// Adds a revision that another database made, with the body that was encoded last. False when it was
-  /// known already, and nothing changed. `history` is newest first and begins with the revision itself.
+  /// Adds a revision that another database created, with the last encoded body. Returns false, and changes
+  /// nothing, if it is known already. `history` is ordered newest first and begins with the revision itself.
   func apply(
     _ id: UnsafeRawBufferPointer, history: [String], deleted: Bool
   ) throws -> Bool {
     let (transaction, keyspaces) = try open()
     let isStored = try load(id, transaction, keyspaces)
     if isStored == nil { tree.removeAll() }
-    // Where each ID of the history lies in `text`: the new ones are added from there, oldest first.
+    // The location of each history ID in `text`. New ones are added from there, oldest first.
     text.removeAll()
     var ids: [(generation: UInt64, start: Int, count: Int, isText: Bool)] = []
     ids.reserveCapacity(history.count)
@@ -42,7 +42,7 @@ extension DocumentWriter {
     }
     // The revision itself is known.
     if ids.isEmpty { return false }
-    // A branch needs all of the tree.
+    // A branch needs the complete tree.
     if ancestor != 0 { try loadHistory(of: id) }
     if bodyBlobs.mayBeNamed {
       try settleBlobs(
@@ -75,7 +75,7 @@ extension DocumentWriter {
     }
   }
 
-  /// Parses a revision ID into `text`, packed when it can be.
+  /// Parses a revision ID into `text`. Packs the suffix if it is lower-case hex of even length.
   private func appendSuffix(of revision: String) -> (value: UInt64, start: Int, isText: Bool)? {
     var revision = revision
     return revision.withUTF8 { utf8 in
@@ -83,7 +83,7 @@ extension DocumentWriter {
       var index = 0
       while index < utf8.count, utf8[index] != UInt8(ascii: "-") {
         let digit = utf8[index] &- 0x30
-        // 19 digits are less than 2^64.
+        // 19 digits fit in 64 bits.
         guard digit < 10, index < 19, index > 0 || digit > 0 else { return nil }
         generation = generation * 10 + UInt64(digit)
         index += 1
@@ -98,7 +98,7 @@ extension DocumentWriter {
     }
   }
 
-  /// What lies in `text` from `start` on, as the suffix of a revision ID.
+  /// Returns the revision ID with the suffix in `text` from `start` on.
   func suffix(_ generation: UInt64, _ start: Int, _ isText: Bool) -> StoredRevisionID {
     StoredRevisionID(
       generation: generation,

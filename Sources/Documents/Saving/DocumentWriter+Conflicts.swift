@@ -2,13 +2,14 @@ import Fleece
 import Storage
 
 extension DocumentWriter {
-  /// The ID of the document's current revision; nil when there is no document.
+  /// Returns the ID of the document's current revision, nil if there is no document.
   func currentRevision(of id: UnsafeRawBufferPointer) throws -> RevisionID? {
     let (transaction, keyspaces) = try open()
     return try load(id, transaction, keyspaces).map { _ in tree.revisionID(of: 0) }
   }
 
-  /// The live leaves of the document besides `revision`, which has to be a leaf.
+  /// Returns the live leaves of the document besides `revision`. Throws `conflict` unless `revision` is a
+  /// leaf.
   func otherLiveLeaves(of id: UnsafeRawBufferPointer, than revision: RevisionID) throws -> [RevisionID] {
     let (transaction, keyspaces) = try open()
     guard try load(id, transaction, keyspaces) != nil else {
@@ -27,15 +28,15 @@ extension DocumentWriter {
       .map { tree.revisionID(of: $0) }
   }
 
-  /// Puts `body` on top of `revision`, when there is one, and ends the branches of `losers`: leaves.
+  /// Adds `body`, if there is one, on top of `revision`, and ends the branches of the leaves `losers`.
   func resolve(
     _ id: UnsafeRawBufferPointer, _ revision: RevisionID, losers: [RevisionID], _ body: DocumentBody?,
     isForeign: Bool, deleted: Bool
   ) throws {
     if let body {
-      // First, for a body may be refused, and then nothing has changed.
+      // This comes first: the body may be rejected, and then nothing has changed.
       try encode(body, of: id, isForeign: isForeign)
-      // What is stored here already may be waiting for its blobs.
+      // A stored local body may still wait for its blobs.
       if isForeign { bodyBlobs.mayBeMissing = true }
       _ = try save(id, deleted: deleted, .based(on: revision))
     }

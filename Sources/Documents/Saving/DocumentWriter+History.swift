@@ -1,18 +1,19 @@
 import Storage
 
-/// Deep histories: of a document with one branch the record keeps the newest revisions, and the older ones are in blocks
-/// (HistoryBlock.swift). Whatever makes a second branch, or has to know all revisions, loads them first, and then they
-/// are written into the record: a tree with branches is stored whole.
+/// Deep histories: the record of a document with one branch keeps the newest revisions, and blocks hold the
+/// older ones (HistoryBlock.swift). Operations that create a second branch, or need all revisions, load the
+/// blocks first. Then the tree is written into the record, because a tree with branches is stored whole.
 extension DocumentWriter {
-  /// Makes `tree` whole. Its indices stay as they are, for what is added is older than all the rest.
+  /// Makes `tree` complete. Existing indices stay valid, because the added revisions are older than the
+  /// others.
   func loadHistory(of id: UnsafeRawBufferPointer) throws {
     guard !isWhole, let history, let transaction else { return }
     try tree.addHistory(of: id, history, transaction)
     isWhole = true
   }
 
-  /// Makes `tree` whole when a revision of that generation, which isn't in it, may be an older one; false when it
-  /// can't be.
+  /// Makes `tree` complete if an older revision may have that generation. Returns false if none can. The
+  /// revision must not be in `tree`.
   func addsOlder(_ generation: UInt64, of id: UnsafeRawBufferPointer) throws -> Bool {
     guard !isWhole, let history, generation < tree.oldestGeneration, generation >= history.lowestGeneration
     else { return false }
@@ -20,7 +21,7 @@ extension DocumentWriter {
     return true
   }
 
-  /// The sequences of revisions that came with a body and that `tree` lacks, the newest first.
+  /// Returns the sequences of older revisions outside `tree` that were stored with a body, newest first.
   func olderBodies(of id: UnsafeRawBufferPointer) throws -> [UInt64] {
     guard !isWhole, let history, let transaction else { return [] }
     var sequences: [UInt64] = []
@@ -32,8 +33,9 @@ extension DocumentWriter {
     return sequences
   }
 
-  /// Decides which revisions the record keeps, after one was added to `tree` and it was pruned, and writes blocks of
-  /// the others; what the record has to say of them. `hasPruned`: `tree` lost revisions by that.
+  /// Decides which revisions the record keeps, after one was added to `tree` and the tree was pruned. Writes
+  /// blocks of the others. Returns the record's information about them. `hasPruned`: pruning removed
+  /// revisions from `tree`.
   func settleHistory(
     _ id: UnsafeRawBufferPointer, hasPruned: Bool, _ transaction: any WriteTransaction,
     _ keyspaces: DocumentStore.Keyspaces
@@ -45,7 +47,7 @@ extension DocumentWriter {
       below: tree.nodes[0].generation, depth: maximumTreeDepth)
     if let history {
       if isWhole {
-        // What counts is in `tree`, with its body.
+        // The revisions that aren't pruned are in `tree`, with their bodies.
         _ = try dropHistory(of: id, bodiesBelow: history.lowestGeneration, transaction, keyspaces)
       } else {
         guard tree.isChain else { throw RevisionTree.damaged }
@@ -77,13 +79,14 @@ extension DocumentWriter {
     }
     tree.removeOldest(blocks * size)
     var count = (newHistory?.count ?? 0) + UInt64(blocks * size)
-    // Blocks of which nothing counts any more.
+    // These blocks contain pruned revisions only.
     count -= min(count, try dropHistory(of: id, below: lowest, transaction, keyspaces))
     return count > 0 ? StoredHistory(lowestGeneration: lowest, count: count) : nil
   }
 
-  /// Removes the blocks whose revisions are all below a generation, or all blocks; with the bodies of their revisions,
-  /// or only of those `bodiesBelow` a generation. Returns how many revisions they had.
+  /// Removes the blocks whose revisions are all below a generation, or all blocks. Also removes the bodies of
+  /// their revisions below the generation `bodiesBelow`, by default of all. Returns the number of removed
+  /// revisions.
   func dropHistory(
     of id: UnsafeRawBufferPointer, below generation: UInt64? = nil, bodiesBelow: UInt64 = .max,
     _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces

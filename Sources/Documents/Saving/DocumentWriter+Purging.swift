@@ -1,10 +1,11 @@
 import Storage
 
 extension DocumentWriter {
-  /// Forgets a leaf and its ancestors up to the first that another branch needs; the IDs of what is gone, newest
-  /// first. With the last branch the document goes.
+  /// Removes a leaf and its ancestors up to the first one that another branch needs. Returns the removed IDs,
+  /// newest first. Purging the last branch removes the document.
   ///
-  /// It takes no sequence: the document keeps the one of its latest change, also when another leaf becomes current.
+  /// It takes no sequence. The document keeps the sequence of its latest change, even when another leaf
+  /// becomes current.
   func purge(_ id: UnsafeRawBufferPointer, branch leaf: RevisionID) throws -> [RevisionID] {
     let (transaction, keyspaces) = try open()
     guard let old = try load(id, transaction, keyspaces) else {
@@ -35,7 +36,7 @@ extension DocumentWriter {
     if currentGoes { removedBodies += 1 }
     try mutating {
       _ = try tree.keep(keeps) { sequence in
-        // The current body goes with the record; that of another leaf is among the conflicts.
+        // The current body is removed with the record. The body of another leaf is in `conflicts`.
         if sequence == leafSequence {
           if !currentGoes { try deleteBody(sequence, isLeaf: true, transaction, keyspaces) }
         } else {
@@ -47,7 +48,7 @@ extension DocumentWriter {
     return purged
   }
 
-  /// Writes the record anew under its sequence, after `tree` has lost revisions.
+  /// Rewrites the record under its sequence, after `tree` has lost revisions.
   private func rewrite(
     _ id: UnsafeRawBufferPointer, stored old: Stored, currentIsNew: Bool, _ transaction: any WriteTransaction,
     _ keyspaces: DocumentStore.Keyspaces
@@ -70,7 +71,7 @@ extension DocumentWriter {
     }
     try transaction.put(id, record.bytes, in: isDeleted ? keyspaces.deleted : keyspaces.docs)
     try withSequenceKey(old.sequence) { key in
-      // Where the latest change came from stays as it was.
+      // Keep the origin of the latest change.
       let before = try transaction.withValue(at: key.bytes, in: keyspaces.changes) {
         try StoredChange($0).flags
       }

@@ -1,17 +1,17 @@
 import Storage
 
 extension DocumentWriter {
-  /// What was found of a document.
+  /// A document that was loaded.
   struct Stored {
     var isDeleted: Bool
     var sequence: UInt64
     var keyCount: Int
-    /// Where the body begins in `stored`.
+    /// The offset of the body in `stored`.
     var bodyStart: Int
   }
 
-  /// Copies the stored document into `stored` and its tree into `tree`; nil when there is none. Of a deep history
-  /// the tree has the newest revisions only, until `loadHistory`.
+  /// Copies the stored document into `stored` and its tree into `tree`. Nil if there is none. For a deep
+  /// history, `tree` has only the newest revisions until `loadHistory`.
   func load(
     _ id: UnsafeRawBufferPointer, _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
   ) throws -> Stored? {
@@ -38,16 +38,17 @@ extension DocumentWriter {
       bodyStart: stored.count - record.body.byteCount)
   }
 
-  /// Writes the document after a revision was added to `tree`: bodies to where they belong now, record, change.
-  /// `newRevision` is its index, `parent` the index it had when it was added on top of. Without `hasNewBody` it was
-  /// known with its body, and only got a parent.
+  /// Writes the document after a revision was added to `tree`: moves bodies to their new places, writes the
+  /// record and the change. `newRevision` is the index of the added revision, `parent` the former index of
+  /// its parent. Without `hasNewBody` the revision was known with its body and only got a parent.
   func write(
     _ id: UnsafeRawBufferPointer, stored old: Stored?, newRevision: Int, hasNewBody: Bool = true, parent: Int,
     _ sequence: UInt64, _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
   ) throws {
-    // The old current revision and the parent, by the sequences of their bodies, before indices change.
+    // Remember the old current revision and the parent by the sequences of their bodies, because indices
+    // change.
     let oldCurrent = old == nil ? nil : tree.nodes[0]
-    // (An ancestor that came without a body has the sequence of the revision that it came with.)
+    // (An ancestor without a body has the sequence of the revision that it arrived with.)
     let parentNode = parent > 0 && tree.nodes[parent].flags.contains(.hasBody) ? tree.nodes[parent] : nil
     var forgetsOldCurrent = false
     var forgetsParent = false
@@ -58,22 +59,22 @@ extension DocumentWriter {
       if sequence == oldCurrent?.sequence {
         forgetsOldCurrent = true
       } else if sequence == parentNode?.sequence {
-        // To a depth of 1: it was a leaf until now, so its body is where those of leaves are.
+        // With a depth of 1: it was a leaf until now, so its body is in `conflicts`.
         forgetsParent = true
       } else {
-        // What a branch loses to pruning is no leaf.
+        // Pruned revisions of a branch aren't leaves.
         try deleteBody(sequence, isLeaf: false, transaction, keyspaces)
       }
     }
     let history = try settleHistory(id, hasPruned: tree.nodes.count < unpruned, transaction, keyspaces)
-    // A leaf that lost is replaced: its body is no leaf's any more.
+    // The parent was a losing leaf and is replaced now, so its body moves from `conflicts` to `bodies`.
     if let parentNode {
       try moveToReplaced(parentNode.sequence, keeps: !forgetsParent, transaction, keyspaces)
     }
     var flags: DocumentRecord.Flags = tree.nodes[0].isDeleted ? .deleted : []
     if tree.isConflicted { flags.insert(.conflicted) }
     if index == 0, hasNewBody {
-      // The new revision is current; what was goes aside.
+      // The new revision is current. The body of the old current revision moves out of the record.
       if let old, let oldCurrent, oldCurrent.flags.contains(.hasBody), !forgetsOldCurrent {
         try keepOldCurrent(old, oldCurrent, becameParent: parent == 0, transaction, keyspaces)
       }
@@ -90,13 +91,13 @@ extension DocumentWriter {
       treeBytes.removeAll()
       tree.encode(into: &treeBytes)
       if let old, let oldCurrent, tree.nodes[0].sequence == oldCurrent.sequence, parent != 0 {
-        // What was current still is.
+        // The current revision hasn't changed.
         keepsCurrent = true
         compose(
           flags: flags, sequence, keyCount: old.keyCount, history: history,
           body: UnsafeRawBufferPointer(rebasing: stored.bytes[old.bodyStart...]))
       } else {
-        // The new revision ended the current branch, and another leaf takes its place.
+        // The new revision ended the current branch, and another leaf becomes current.
         if let old, let oldCurrent, oldCurrent.flags.contains(.hasBody), !forgetsOldCurrent {
           try keepOldCurrent(old, oldCurrent, becameParent: true, transaction, keyspaces)
         }
@@ -117,18 +118,18 @@ extension DocumentWriter {
     }
   }
 
-  /// The body that was current and live; valid until the next document is loaded.
+  /// Returns the live current body from before the write. Valid until the next document is loaded.
   func liveBody(_ old: Stored?) -> UnsafeRawBufferPointer? {
     guard let old, !old.isDeleted else { return nil }
     return UnsafeRawBufferPointer(rebasing: stored.bytes[old.bodyStart...])
   }
 
-  /// The body that the record was put together with; valid until the next is.
+  /// The body of the composed record, valid until the next record is composed.
   var bodyOfRecord: UnsafeRawBufferPointer {
     UnsafeRawBufferPointer(rebasing: record.bytes[bodyStart...])
   }
 
-  /// Puts the record together from `treeBytes` and a body.
+  /// Composes the record from `treeBytes` and a body.
   func compose(
     flags: DocumentRecord.Flags, _ sequence: UInt64, keyCount: Int, history: StoredHistory? = nil,
     body: UnsafeRawBufferPointer
@@ -149,7 +150,8 @@ extension DocumentWriter {
     record.append(body)
   }
 
-  /// Puts the record together with the body of a leaf that becomes current, which leaves `conflicts`.
+  /// Composes the record with the body of a leaf that becomes current, and removes that body from
+  /// `conflicts`.
   func composeFromConflict(
     _ leaf: UInt64, flags: DocumentRecord.Flags, _ sequence: UInt64, history: StoredHistory? = nil,
     _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
@@ -234,7 +236,8 @@ extension DocumentWriter {
     _ = try withSequenceKey(sequence) { try transaction.delete($0, in: keyspace) }
   }
 
-  /// Forgets the document and all its revisions: no tombstone, no change. False when there was none.
+  /// Removes the document and all its revisions, without a tombstone or a change. Returns false if there was
+  /// none.
   func purge(_ id: UnsafeRawBufferPointer, isExpired: Bool = false) throws -> Bool {
     let (transaction, keyspaces) = try open()
     guard let old = try load(id, transaction, keyspaces) else { return false }
@@ -253,7 +256,7 @@ extension DocumentWriter {
     }
   }
 
-  /// Drops the bodies of all replaced revisions, and says how many there were.
+  /// Removes the bodies of all replaced revisions. Returns their number.
   func dropReplacedBodies() throws -> Int {
     let (transaction, keyspaces) = try open()
     return try mutating {
@@ -265,7 +268,8 @@ extension DocumentWriter {
 }
 
 extension DocumentWriter {
-  /// Drops bodies of replaced revisions whose sequences are at most `end`, the oldest first, at most `limit`.
+  /// Removes bodies of replaced revisions whose sequences are at most `end`, the oldest first, at most
+  /// `limit`. Returns their number.
   func dropReplacedBodies(upTo end: UInt64, limit: Int) throws -> Int {
     let (transaction, keyspaces) = try open()
     var last: [UInt8] = []

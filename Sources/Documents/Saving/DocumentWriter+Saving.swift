@@ -1,19 +1,19 @@
 import Fleece
 import Storage
 
-/// What a local write demands of the document that is stored.
+/// The condition on the stored document for a local write.
 enum Precondition {
-  /// None: the write becomes a child of the revision it is based on while that is a leaf, else of what is
-  /// current. Based on none, it is taken for a new document, which saves looking for an old one first.
+  /// No condition. The write becomes a child of the revision it is based on if that is a leaf, otherwise of
+  /// the current revision. With no base it tries to insert a new document first, which avoids a lookup.
   case lastWriteWins(basedOn: RevisionID?)
-  /// The revision it is based on is still there and a leaf; none: there is no live document.
+  /// The base exists and is a leaf. With no base, there is no live document.
   case based(on: RevisionID?)
-  /// The revision it is based on is known; what isn't a leaf gets a branch.
+  /// The base is known. If it isn't a leaf, the write adds a branch.
   case branching(from: RevisionID)
 }
 
 extension DocumentWriter {
-  /// Adds a revision with the body that was encoded last. `closed` marks the end of a branch that lost.
+  /// Adds a revision with the last encoded body. `closed` marks the end of a branch that lost a conflict.
   func save(
     _ id: UnsafeRawBufferPointer, deleted: Bool = false, closed: Bool = false, _ precondition: Precondition
   ) throws -> SavedRevision {
@@ -27,7 +27,7 @@ extension DocumentWriter {
     var parent = -1
     if isStored != nil {
       parent = try self.parent(for: precondition, deleting: deleted, id: id)
-      // A branch needs all of the tree.
+      // A branch needs the complete tree.
       if parent != 0 { try loadHistory(of: id) }
     } else if case .branching(let base) = precondition {
       throw DocumentError(
@@ -78,8 +78,9 @@ extension DocumentWriter {
     }
   }
 
-  /// A local save of a revision that came from elsewhere before, without its parent: the same parent and body
-  /// give the same ID everywhere. Then the two are joined; when it has another parent, nothing changes.
+  /// Handles a local save whose revision had arrived from another database without its parent: the same
+  /// parent and body give the same ID everywhere. Joins the revision to its parent. If it has another parent,
+  /// nothing changes.
   private func saveKnown(
     _ known: Int, on parent: Int, _ id: UnsafeRawBufferPointer, stored: Stored?, _ generation: UInt64,
     _ suffix: UnsafeRawBufferPointer, _ transaction: any WriteTransaction,
@@ -104,7 +105,7 @@ extension DocumentWriter {
       digest: suffix.loadUnaligned(as: InlineArray<20, UInt8>.self))
   }
 
-  /// The first revision of a document, when there is none of that ID: without looking first.
+  /// Inserts the first revision of a document without looking it up. Returns nil if the ID is in use.
   private func insertNew(
     _ id: UnsafeRawBufferPointer, _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
   ) throws -> SavedRevision? {
@@ -130,7 +131,7 @@ extension DocumentWriter {
     }
   }
 
-  /// The node that a local write goes on top of.
+  /// Returns the index of the node that becomes the parent of a local write.
   private func parent(for precondition: Precondition, deleting: Bool, id: UnsafeRawBufferPointer) throws
     -> Int
   {
@@ -157,7 +158,7 @@ extension DocumentWriter {
       }
     }
     if tree.nodes[0].isDeleted {
-      // A tombstone may be written over, but there is nothing more to delete.
+      // A tombstone may be overwritten, but it can't be deleted again.
       guard deleting else { return 0 }
       throw DocumentError(.notFound, "the document to delete has been deleted", documentID: idText(id))
     }
@@ -167,19 +168,19 @@ extension DocumentWriter {
       documentID: idText(id))
   }
 
-  /// The index of the revision when it is a leaf of the document in `tree`.
+  /// Returns the index of the revision if it is a leaf of the document in `tree`.
   private func leaf(_ revision: RevisionID) -> Int? {
     index(of: revision).flatMap { tree.nodes[$0].isLeaf ? $0 : nil }
   }
 
-  /// The index of the revision in `tree`, which the older ones are added to when it may be one of them.
+  /// Returns the index of the revision in `tree`. Loads older revisions if it may be one of them.
   func index(of revision: RevisionID, in id: UnsafeRawBufferPointer) throws -> Int? {
     if let index = index(of: revision) { return index }
     guard try addsOlder(revision.generation, of: id) else { return nil }
     return index(of: revision)
   }
 
-  /// The index of the revision in `tree`.
+  /// Returns the index of the revision in `tree`.
   func index(of revision: RevisionID) -> Int? {
     var suffix = revision.suffix
     text.removeAll()

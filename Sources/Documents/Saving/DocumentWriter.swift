@@ -2,25 +2,26 @@ import Blobs
 import Fleece
 import Storage
 
-/// The one writer of a store, inside a transaction. Its buffers are used from document to document: saving
-/// allocates nothing in the steady state. One thread at a time.
+/// The single writer of a store, inside a transaction. It reuses its buffers from document to document, so
+/// saving allocates no memory in the steady state. Used on one thread at a time.
 final class DocumentWriter {
   let options: DocumentStore.Options
-  /// How many revisions of each branch are remembered, as of the transaction's beginning.
+  /// The number of revisions that are kept of each branch, as of the beginning of the transaction.
   private(set) var maximumTreeDepth = DocumentStore.defaultTreeDepth
   let blobs: BlobStore?
   let encoder = BodyEncoder()
   let digest: RevisionDigest
   let tree = RevisionTree()
-  // Most of what follows is touched for every document. It is unchecked, for checks of exclusive access took a fifth of
-  // a delete. None is passed `inout` to code that touches the writer.
-  /// What the stored document says of older revisions, which `tree` lacks unless it `isWhole`.
+  // Most of the following properties are used for every document. They are unchecked because checks of
+  // exclusive access took a fifth of the time of a delete. None is passed `inout` to code that uses the
+  // writer.
+  /// The stored document's older revisions. `tree` lacks them unless `isWhole` is true.
   @exclusivity(unchecked) var history: StoredHistory?
   @exclusivity(unchecked) var isWhole = true
-  /// A copy of the stored document: the engine's own bytes end at the next write.
+  /// A copy of the stored document. The engine's own bytes are valid only until the next write.
   @exclusivity(unchecked) var stored = ByteBuffer()
   @exclusivity(unchecked) var record = ByteBuffer()
-  /// Where the body begins in `record`.
+  /// The offset of the body in `record`.
   @exclusivity(unchecked) var bodyStart = 0
   @exclusivity(unchecked) var treeBytes = ByteBuffer(capacity: 1024)
   @exclusivity(unchecked) var other = ByteBuffer()
@@ -29,40 +30,41 @@ final class DocumentWriter {
   @exclusivity(unchecked) private(set) var transaction: (any WriteTransaction)?
   @exclusivity(unchecked) private(set) var context: DocumentStore.Context?
   @exclusivity(unchecked) private(set) var keys: SharedKeysBuilder
-  /// The indexes to keep; nil while there never was one.
+  /// The indexes to maintain, nil if there never was one.
   @exclusivity(unchecked) var indexes: OpenIndexes?
-  /// Whether the open transaction has made or removed an index.
+  /// Whether the open transaction has created or removed an index.
   var hasChangedIndexes = false
-  /// Whether the open transaction has given a document another body under an old sequence.
+  /// Whether the open transaction has changed a document's body without a new sequence.
   var hasUnsequencedChanges = false
-  /// Whether the open transaction has changed when a document expires.
+  /// Whether the open transaction has changed an expiration time.
   @exclusivity(unchecked) var hasChangedExpirations = false
-  /// How many bodies the open transaction has removed: of purged documents and of dropped revisions.
+  /// The number of bodies that the open transaction has removed: those of purged documents and of dropped
+  /// revisions.
   var removedBodies = 0
-  /// Counts transactions: no two have the same number.
+  /// Counts transactions. Each has a unique number.
   private(set) var indexBatch: UInt64 = 0
-  /// The database's own record as it is stored, with the index generation of the open transaction.
+  /// The record `meta/state` as stored, with the index generation of the open transaction.
   @exclusivity(unchecked) var state: DocumentStore.State?
-  /// The sequence of the latest change, those of the open transaction included; nil outside one.
+  /// The sequence of the latest change, including the open transaction. Nil outside of a transaction.
   @exclusivity(unchecked) var lastSequence: UInt64?
   private var lastSequenceAtBegin: UInt64 = 0
-  /// What the last sequence is by the stored changes alone; 0 when that isn't known.
+  /// The last sequence according to the stored changes alone, 0 if unknown.
   @exclusivity(unchecked) private var newestChange: UInt64 = 0
   @exclusivity(unchecked) var mayHaveTombstones = true
   @exclusivity(unchecked) private var failure: (any Error)?
   var bodyBlobs = BodyBlobs()
-  /// New blobs that this transaction put in place.
+  /// New blobs that this transaction has put in place.
   var installedBlobs: [BlobDigest] = []
   @exclusivity(unchecked) private var scans = 0
-  /// What observers are to be told.
+  /// The notes for observers.
   var notes = ChangeNotes()
-  /// Whether the revision that is being added came from elsewhere.
+  /// Whether the revision that is being added came from another database.
   @exclusivity(unchecked) var isFromSync = false
-  /// The earliest expiration that the transaction has set.
+  /// The earliest expiration time that the transaction has set.
   @exclusivity(unchecked) var earliestExpiration: Int64?
   /// This run of the transaction, once a caller's document was saved in it.
   private(set) var run: TransactionRun?
-  /// What `contextOfNow` answered last.
+  /// The last result of `contextOfNow`.
   private var lastContext: DocumentStore.Context?
 
   init(options: DocumentStore.Options, blobs: BlobStore? = nil) throws {
@@ -72,7 +74,7 @@ final class DocumentWriter {
     keys = SharedKeysBuilder(.empty)
   }
 
-  // MARK: The transaction's frame
+  // MARK: Beginning and ending a transaction
 
   func begin(
     _ transaction: any WriteTransaction, _ context: DocumentStore.Context, isObserved: Bool = false
@@ -110,10 +112,11 @@ final class DocumentWriter {
     if !installedBlobs.isEmpty { installedBlobs = [] }
   }
 
-  /// The last sequence before the transaction, and of it.
+  /// The last sequence before the transaction, and the last sequence including it.
   var span: (begin: UInt64, end: UInt64) { (lastSequenceAtBegin, lastSequence ?? lastSequenceAtBegin) }
 
-  /// What reading inside the transaction needs: the shared keys that it added are known to nobody else yet.
+  /// The context for reads inside the transaction. It includes shared keys that the transaction added, which
+  /// no other context has yet.
   var contextOfNow: DocumentStore.Context? {
     guard let context, keys.hasAdditions else { return context }
     if let lastContext, lastContext.sharedKeys.count == keys.count { return lastContext }
@@ -130,22 +133,24 @@ final class DocumentWriter {
     return new
   }
 
-  /// The engine's word, inside this transaction, that it met another one: then it is run again.
+  /// The engine's `conflict` error in this transaction, if there was one. Then the transaction runs again.
   var metConflict: StorageError? {
     (failure as? StorageError).flatMap { $0.code == .conflict ? $0 : nil }
   }
 
-  /// While one scans the batch, nothing can be written: the engine's bytes end at the next write.
+  /// Nothing can be written during a scan of the batch: the engine's bytes are valid only until the next
+  /// write.
   func beginScan() { scans += 1 }
   func endScan() { scans -= 1 }
 
-  /// An operation inside a batch. When it is refused, the shared keys of its body go as well.
+  /// Runs an operation inside a batch. If it fails, the shared keys of its body and its installed blobs are
+  /// forgotten.
   func joined<Result>(_ body: (DocumentWriter) throws -> Result) throws -> Result {
     let count = keys.count
     let installed = installedBlobs.count
     do { return try body(self) } catch {
       installedBlobs.removeLast(installedBlobs.count - installed)
-      // In a batch that has failed nothing matters any more.
+      // A batch that has failed needs no rollback.
       if failure == nil, keys.count > count {
         keys.rollBack(to: count)
         lastContext = nil
@@ -154,17 +159,17 @@ final class DocumentWriter {
     }
   }
 
-  /// Writes what the transaction owes; returns the shared keys when some were added.
+  /// Writes the pending state of the transaction. Returns the shared keys if some were added.
   func finish() throws -> SharedKeys? {
     if let metConflict { throw metConflict }
     if let failure {
       throw DocumentError(.batchFailed, "the batch can't be committed, for a part of it failed: \(failure)")
     }
-    // Before the documents that name them.
+    // Blobs must be durable before the documents that refer to them.
     if !installedBlobs.isEmpty { try blobs?.sync() }
     guard let transaction, let context, var state, let lastSequence else { return nil }
     try finishIndexes(transaction)
-    // Most transactions leave the record as it is: a page less to write for each.
+    // Most transactions leave the record unchanged, which saves writing one page for each.
     let isTold = lastSequence == newestChange || lastSequence == state.lowestLastSequence
     guard !isTold || keys.hasAdditions || hasChangedIndexes else { return nil }
     state.lowestLastSequence = lastSequence
@@ -176,7 +181,7 @@ final class DocumentWriter {
     return sharedKeys
   }
 
-  /// `committing`: its body ended well.
+  /// Ends the transaction. `committing`: its body completed without an error.
   func end(committing: Bool) {
     if let touched = indexes?.isTouched, touched || hasChangedIndexes {
       if committing, !hasChangedIndexes { indexes?.isTouched = false } else { indexes = nil }
@@ -190,12 +195,12 @@ final class DocumentWriter {
     run = nil
   }
 
-  /// Makes the transaction's end fail: something half done can't be undone alone.
+  /// Makes the transaction fail at its end: a partial change can't be undone alone.
   func fail(_ error: any Error) {
     if failure == nil { failure = error }
   }
 
-  /// Runs what changes the store; an error in the middle of it fails the whole transaction.
+  /// Runs a change of the store. An error in it fails the whole transaction.
   func mutating<Result>(_ body: () throws -> Result) throws -> Result {
     do { return try body() } catch {
       fail(error)
@@ -226,7 +231,7 @@ final class DocumentWriter {
     return last + 1
   }
 
-  /// Stores a change, from `other`, under a sequence above all that are stored.
+  /// Stores a change, from `other`, under a sequence above all stored ones.
   func appendChange(
     _ sequence: UInt64, _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
   ) throws {
@@ -243,9 +248,9 @@ final class DocumentWriter {
 
   // MARK: Encoding bodies
 
-  /// Encodes a body. Names that begin with an underscore are the database's own: a user can't set them at the
-  /// top, what comes from another database may have them. A body whose revision has its ID already needs no text
-  /// to make one of: `hasRevisionID`.
+  /// Encodes a body. Top-level names that begin with an underscore are reserved: users can't set them, but
+  /// bodies from another database may have them. With `hasRevisionID`, the canonical text for computing a
+  /// revision ID isn't needed.
   func encode(
     _ body: DocumentBody, of id: UnsafeRawBufferPointer, isForeign: Bool = false, hasRevisionID: Bool = false
   ) throws {

@@ -1,8 +1,8 @@
 import Fleece
 
-/// A document to be saved: new, or read and changed.
+/// A document that can be changed and saved: a new one, or one that was read.
 ///
-/// A value: a copy changes by itself. What is nested is changed in place:
+/// It is a value type: copies change independently. Nested values are changed in place:
 ///
 /// ```swift
 /// var hotel = MutableDocument(id: "hotel_1", ["type": "hotel"])
@@ -13,40 +13,40 @@ import Fleece
 public struct MutableDocument: Sendable {
   /// The document's ID.
   public let id: String
-  /// The body: an object.
+  /// The body, an object.
   public var body: JSONValue
-  /// The revision it is based on: nil for a new document.
+  /// The revision that it is based on, nil for a new document.
   ///
-  /// When the transaction that saved it is rolled back, that is again the one from before.
+  /// When the transaction that saved it is rolled back, this is the earlier revision again.
   public var revisionID: RevisionID? { base.revisionID }
-  /// The sequence of that revision, 0 of a new document.
+  /// The sequence of that revision, 0 for a new document.
   public var sequence: UInt64 { base.sequence }
   var base: DocumentBase
 
-  /// A new document; without an ID it gets a UUID.
+  /// Creates a new document. Without an ID it gets a random UUID.
   public init(id: String? = nil, _ body: JSONValue = [:]) {
     self.id = id ?? DocumentID.random()
     self.body = body
     base = DocumentBase()
   }
 
-  /// A stored document to change. Throws `damaged` when its body can't be read.
+  /// Creates a mutable copy of a stored document. Throws `damaged` when its body can't be read.
   public init(_ document: Document) throws {
     id = document.id
     body = try document.value()
     base = DocumentBase(document.revisionID, document.sequence)
   }
 
-  /// The property of that name; a missing one reads as null, setting it adds it.
+  /// The property with this name. A missing property reads as null. Setting it adds it.
   public subscript(name: String) -> JSONValue {
     get { body[name] }
     _modify { yield &body[name] }
   }
 
-  /// Sets the property of that name.
+  /// Sets the property with this name.
   public mutating func set(_ value: some JSONConvertible, forKey key: String) { body[key] = value.jsonValue }
 
-  /// Takes a property out and returns it, or nil when there is none.
+  /// Removes a property and returns it, or nil if there is none.
   @discardableResult
   public mutating func remove(_ name: String) -> JSONValue? { body.remove(name) }
 
@@ -55,7 +55,7 @@ public struct MutableDocument: Sendable {
 }
 
 extension MutableDocument: KeyedProperties {
-  /// The value of that name, nil when there is none.
+  /// Returns the value with this name, nil if there is none.
   public func member(_ name: String) -> JSONValue? { body.object?[name] }
 
   /// The names of all properties, in no particular order.
@@ -63,7 +63,7 @@ extension MutableDocument: KeyedProperties {
 }
 
 extension MutableDocument: Hashable {
-  /// Whether both have the same ID and the same properties, whatever they are based on.
+  /// Returns whether both have the same ID and the same properties. Revisions aren't compared.
   public static func == (left: MutableDocument, right: MutableDocument) -> Bool {
     left.id.utf8.elementsEqual(right.id.utf8) && left.body == right.body
   }

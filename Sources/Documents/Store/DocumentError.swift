@@ -1,53 +1,56 @@
-/// What a document operation refuses: what was asked, of which document, and why.
+/// An error of a document operation: what was tried, on which document, and why it failed.
 public struct DocumentError: Error, Sendable, CustomStringConvertible {
-  /// What kind of refusal it is.
+  /// The kinds of errors.
   public enum Code: String, Sendable, CaseIterable {
-    /// The parent revision isn't the current one, or there is a document where none was expected.
+    /// The parent revision isn't the current revision, or a document exists where none was expected.
     case conflict
-    /// There is no such document: none of that ID, or a deleted one.
+    /// The document doesn't exist or is deleted.
     case notFound
-    /// Empty, too long, with control characters, or beginning with an underscore (`DocumentID`).
+    /// The document ID is empty, too long, has control characters or begins with an underscore (see
+    /// `DocumentID`).
     case invalidDocumentID
-    /// Not `generation-suffix`, or beyond what can be stored (`RevisionID`).
+    /// The revision ID doesn't have the form `generation-suffix`, or exceeds a storage limit (see
+    /// `RevisionID`).
     case invalidRevisionID
-    /// A history that is empty or doesn't descend.
+    /// The revision history is empty, or its generations don't descend.
     case invalidHistory
-    /// The body is no JSON object, or can't be stored.
+    /// The body isn't a JSON object, or it can't be stored.
     case invalidBody
-    /// A property that begins with an underscore and has a meaning of its own.
+    /// The body has a property that begins with an underscore and has a meaning of its own.
     case reservedProperty
-    /// The name or the definition of an index that can't be.
+    /// The name or the definition of an index is invalid.
     case invalidIndex
-    /// An index of a kind that the database wasn't opened with: it can't be kept.
+    /// The database has an index of a kind that it wasn't opened with. The index can't be maintained.
     case unknownIndexKind
-    /// A blob that the body names isn't in the database.
+    /// The body refers to a blob that isn't in the database.
     case missingBlob
-    /// What is stored can't be read.
+    /// Stored data can't be read.
     case damaged
-    /// The data is of a format version that this release doesn't know.
+    /// The data has a format version that this release doesn't know.
     case unsupportedVersion
-    /// An earlier failure inside the same batch: nothing of it can be committed.
+    /// An earlier operation in the same batch failed. Nothing of the batch can be committed.
     case batchFailed
-    /// A write inside a scan of the same batch: what is scanned would change under it. Collect first, then write.
+    /// A batch tried to write during one of its own scans. The write would change the scanned data. Collect
+    /// the results first, then write.
     case writeInScan
-    /// A snapshot was used after the closure it was handed to.
+    /// A snapshot was used after the closure that received it returned.
     case snapshotEnded
   }
 
-  /// What kind of refusal it is.
+  /// The kind of error.
   public let code: Code
-  /// What was tried, what was found and what to do, for people.
+  /// A message for people: what was tried, what was found and what to do.
   public let message: String
-  /// The document it is about.
+  /// The ID of the document concerned, or nil.
   public let documentID: String?
 
-  /// An error of that kind.
+  /// Creates an error.
   public init(_ code: Code, _ message: String, documentID: String? = nil) {
     self.code = code
     self.message = message
     self.documentID = documentID
   }
 
-  /// The message with the document's ID.
+  /// The message, followed by the document's ID if there is one.
   public var description: String { documentID.map { "\(message): document \"\($0)\"" } ?? message }
 }

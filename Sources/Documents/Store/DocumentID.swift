@@ -1,13 +1,15 @@
-/// What may be a document's ID.
+/// The rules for document IDs.
 public enum DocumentID {
-  /// The longest that a user may choose, in bytes of UTF-8.
+  /// The maximum length of an ID that a user may choose, in bytes of UTF-8.
   public static let maximumBytes = 240
-  /// The longest that is stored: IDs of older databases may be longer than a user's.
+  /// The maximum length of a stored ID, in bytes of UTF-8. Older databases can have longer IDs than users may
+  /// choose now.
   public static let maximumStoredBytes = 480
 
-  /// Calls `body` with the UTF-8 of a valid ID; throws `invalidDocumentID` for another.
+  /// Calls `body` with the UTF-8 of `id`.
   ///
-  /// Valid are 1 to 240 bytes (`maximumBytes`) without control characters that don't begin with `_`.
+  /// A valid ID has 1 to `maximum` bytes (by default 240), has no control characters and doesn't begin with
+  /// `_`. Throws `invalidDocumentID` for any other ID.
   @inline(__always)
   static func withValidated<Result>(
     _ id: String, maximum: Int = maximumBytes, _ body: (UnsafeRawBufferPointer) throws -> Result
@@ -22,7 +24,7 @@ public enum DocumentID {
     }
   }
 
-  /// Throws `invalidDocumentID` for bytes from outside that can't be a stored ID.
+  /// Throws `invalidDocumentID` unless these bytes, which come from outside, are a valid stored ID.
   static func checkStored(_ id: UnsafeRawBufferPointer) throws {
     var reason = reasonAgainst(id.bindMemory(to: UInt8.self), maximum: maximumStoredBytes)
     if reason == nil, id.contains(where: { $0 >= 0x80 }), String(validating: id, as: UTF8.self) == nil {
@@ -34,7 +36,7 @@ public enum DocumentID {
     }
   }
 
-  /// Why these bytes can't be an ID, nil when they can.
+  /// Returns why these bytes aren't a valid ID, or nil if they are.
   static func reasonAgainst(_ utf8: UnsafeBufferPointer<UInt8>, maximum: Int) -> String? {
     if utf8.isEmpty { return "a document ID can't be empty" }
     if utf8.count > maximum {
@@ -46,7 +48,7 @@ public enum DocumentID {
     return hasControls ? "a document ID can't have control characters" : nil
   }
 
-  /// A new random ID: a UUID of version 4 in lower case.
+  /// Returns a new random ID: a UUID of version 4 in lower case.
   public static func random() -> String {
     var generator = SystemRandomNumberGenerator()
     return random(using: &generator)
@@ -59,7 +61,7 @@ public enum DocumentID {
     return uuidText(bytes)
   }
 
-  /// 16 bytes in the form 8-4-4-4-12.
+  /// Returns 16 bytes as lower-case hexadecimal text in the form 8-4-4-4-12.
   public static func uuidText(_ bytes: [UInt8]) -> String {
     var text = ""
     for (index, byte) in bytes.enumerated() {

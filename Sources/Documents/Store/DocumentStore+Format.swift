@@ -3,29 +3,30 @@ import Storage
 // meta/format   version:u8, which says how entries are stored
 //
 //   1    entries without checksums
-//   2    the same, once there was an index: releases that don't maintain indexes refuse it
-//   3    entries end with a checksum (EntryChecksums.swift), this one as well
-//   4    the last sequence is the newest change's: releases that take it from meta/state alone would give numbers twice
+//   2    as 1, after an index was created: releases that don't maintain indexes reject it
+//   3    entries end with a checksum (EntryChecksums.swift), including this one
+//   4    the last sequence is that of the newest change: releases that read it from meta/state alone would
+//        assign sequences twice
 
 extension DocumentStore {
-  /// What a new database begins with.
+  /// The format version of new databases.
   static let formatVersion: UInt8 = 4
   private static let firstFormatWithChecksums: UInt8 = 3
   private static let formatKey = Array("format".utf8)
 
-  /// How the documents in a transaction are stored.
+  /// The format of the documents that a transaction reads.
   struct StoredFormat {
     let version: UInt8
-    /// Nil for a format without them.
+    /// Nil if entries have no checksums in this format.
     let checksums: EntryChecksums?
-    /// Whether it is what this release writes.
+    /// Whether it is the format that this release writes.
     var isCurrent: Bool { version == formatVersion }
   }
 
-  /// Which of the formats that this release knows the documents have; nil when there are none. It is read from the
-  /// engine's own transaction.
+  /// Returns the format of the stored documents, or nil if there are none. Reads it from the engine's own
+  /// transaction.
   ///
-  /// Throws `unsupportedVersion` for a format of a later release and `damaged` for what is none.
+  /// Throws `unsupportedVersion` for the format of a later release and `damaged` for an invalid format entry.
   static func storedFormat(_ transaction: any ReadTransaction, in location: String) throws -> StoredFormat? {
     guard let meta = try transaction.keyspace(named: "meta"),
       let stored = try transaction.bytes(formatKey, in: meta)
@@ -53,10 +54,11 @@ extension DocumentStore {
     DocumentError(.damaged, "the database's own records can't be read in \(location)")
   }
 
-  /// Makes what a database begins with, or brings that of an earlier release up to date: in the one transaction.
+  /// Creates the keyspaces and records of a new database, or upgrades those of an earlier release, in
+  /// `transaction`.
   static func create(in transaction: any WriteTransaction, location: String) throws {
     let old = try storedFormat(transaction, in: location)
-    // Another process may have been first.
+    // Another process may have created or upgraded it in the meantime.
     guard old?.isCurrent != true else { return }
     let shapes: [(String, KeyspaceShape)] = [
       ("meta", .entries), ("docs", .documents), ("deleted", .documents), ("changes", .sequences),
@@ -80,9 +82,11 @@ extension DocumentStore {
     try checked.put(formatKey, [formatVersion], in: meta)
   }
 
-  /// Gives the entries of a keyspace their checksums. `plain` reads them as they are, `checked` writes them.
+  /// Adds checksums to the entries of a keyspace. `plain` reads the entries as stored, `checked` writes them
+  /// with checksums.
   ///
-  /// Bytes that are lent can't be written over: entries are copied, at most `mostCopied` and one at a time.
+  /// A transaction can't overwrite bytes that it lends. So entries are copied in groups: a group ends with
+  /// the entry that brings it to `mostCopied` bytes.
   private static func addChecksums(
     in keyspace: Keyspace, _ plain: any WriteTransaction, _ checked: any WriteTransaction
   ) throws {
@@ -104,14 +108,15 @@ extension DocumentStore {
 
   // MARK: Transactions
 
-  /// A snapshot to read entries in, and what is needed for that. `verifying` holds each entry that is read against its
-  /// checksum, as `Options.verifiesChecksums` does always.
+  /// Begins a snapshot whose entries come without their checksums, and returns it with its context. With
+  /// `verifying`, every entry is verified against its checksum when it is read. `Options.verifiesChecksums`
+  /// has the same effect on all reads.
   func beginSnapshot(verifying: Bool = false) throws -> (any ReadTransaction, Context) {
     let (transaction, context) = try beginPlainSnapshot()
     return (context.checked(transaction, verifying: verifying), context)
   }
 
-  /// The engine's own snapshot, whose entries end with their checksums.
+  /// Begins the engine's own snapshot, in which entries end with their checksums.
   private func beginPlainSnapshot() throws -> (any ReadTransaction, Context) {
     let (transaction, current) = try beginRead()
     guard current.checksums == nil else { return (transaction, current) }
@@ -121,7 +126,7 @@ extension DocumentStore {
       else {
         return (transaction, current)
       }
-      // It was opened for reading as an earlier release had left it; another process has converted it since.
+      // The database was opened read-only in an earlier format. Another process has converted it since.
       return (transaction, try replaceContext(from: transaction, format, current.engine))
     } catch {
       transaction.end()
@@ -129,7 +134,8 @@ extension DocumentStore {
     }
   }
 
-  /// How many entries a keyspace has, in a batch or on a snapshot. No entry is read, so none needs its checksum.
+  /// Returns the number of entries of a keyspace, in the open batch or in a snapshot. It reads no entry, so
+  /// it needs no checksums.
   func count(of keyspace: (Keyspaces) -> Keyspace) throws -> Int {
     if isInBatch, let transaction = writer.transaction, let context = writer.context {
       return try transaction.count(of: keyspace(context.keyspaces))
@@ -141,8 +147,8 @@ extension DocumentStore {
     }
   }
 
-  /// Runs `body` on a snapshot of what is committed, also inside a batch. When that expires, `body` is run again on a new
-  /// one, up to `attempts` times in all; then `snapshotExpired` is thrown.
+  /// Runs `body` on a snapshot of the committed state, even inside a batch. When the snapshot expires, `body`
+  /// runs again on a new one, up to `attempts` times in all. Then `snapshotExpired` is thrown.
   func withSnapshot<Result>(
     attempts: Int = DocumentStore.defaultAttempts, verifying: Bool = false,
     _ body: (any ReadTransaction, Context) throws -> Result
@@ -156,13 +162,13 @@ extension DocumentStore {
 }
 
 extension DocumentStore.Context {
-  /// The entries of an engine's transaction without their checksums.
+  /// Returns a transaction that reads entries of `transaction` without their checksums.
   func checked(_ transaction: any ReadTransaction, verifying: Bool = false) -> any ReadTransaction {
     guard let checksums else { return transaction }
     return ChecksummedReadTransaction(transaction, checksums, verifies: verifying || verifiesChecksums)
   }
 
-  /// A transaction that writes entries with their checksums.
+  /// Returns a transaction that reads entries without their checksums and writes them with checksums.
   func checked(_ transaction: any WriteTransaction) -> any WriteTransaction {
     guard let checksums else { return transaction }
     return ChecksummedWriteTransaction(transaction, checksums, verifies: verifiesChecksums)

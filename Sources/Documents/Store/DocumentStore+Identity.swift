@@ -1,7 +1,7 @@
 import Storage
 
 extension DocumentStore {
-  /// A random UUID of version 4 (RFC 4122): 16 bytes.
+  /// Returns a random UUID of version 4 (RFC 4122): 16 bytes.
   static func randomUUID() -> [UInt8] {
     var generator = SystemRandomNumberGenerator()
     var uuid = (0..<16).map { _ in UInt8.random(in: 0...255, using: &generator) }
@@ -12,10 +12,11 @@ extension DocumentStore {
 
   static let previousPrivateUUIDKey = Array("previousPrivateUUID".utf8)
 
-  /// Makes the documents in `engine` another peer than the one that they were copied from: with new UUIDs, and a note
-  /// of what the private one was, under which the checkpoints of syncs are found that were made before.
+  /// Gives the documents in `engine`, which were copied from another database, an identity of their own.
   ///
-  /// One step back is remembered, as Couchbase Lite does: a copy of a copy goes on where its own original stopped.
+  /// It assigns new UUIDs and stores the previous private UUID. Earlier syncs stored their checkpoints under
+  /// that UUID. Only one previous UUID is remembered, as in Couchbase Lite: the sync of a copy continues
+  /// where the database it was copied from had stopped. Throws `damaged` when the private UUID is missing.
   public static func assignNewUUIDs(in engine: any StorageEngine) throws {
     try engine.writeEntries { transaction in
       guard let meta = try transaction.keyspace(named: "meta"),
@@ -28,7 +29,7 @@ extension DocumentStore {
     }
   }
 
-  /// The private UUID of the database that this one was copied from: 16 bytes; nil when it isn't a copy.
+  /// The private UUID of the database that this one was copied from: 16 bytes. Nil if it isn't a copy.
   public var previousPrivateUUID: [UInt8]? {
     get throws {
       try reading { transaction, context in

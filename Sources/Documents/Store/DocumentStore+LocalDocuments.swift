@@ -4,7 +4,7 @@ import Storage
 extension DocumentStore {
   static let localKeyspace = "local"
 
-  /// The local document of that name, or nil.
+  /// Returns the local document with this name, or nil.
   public func localDocument(_ id: String) throws -> LocalDocument? {
     try DocumentID.withValidated(id) { key in
       try reading { transaction, _ in
@@ -14,7 +14,7 @@ extension DocumentStore {
     }
   }
 
-  /// The names of all local documents, in order.
+  /// Returns the names of all local documents, in ascending order.
   public func localDocumentIDs() throws -> [String] {
     try reading { transaction, _ in
       guard let keyspace = try transaction.keyspace(named: DocumentStore.localKeyspace) else { return [] }
@@ -27,10 +27,11 @@ extension DocumentStore {
     }
   }
 
-  /// Saves a local document. `generation` is that of the one it is based on, nil for a new one.
+  /// Saves a local document. `generation` is the generation of the document that the change is based on, nil
+  /// for a new document.
   ///
-  /// Throws `conflict` when another is stored, unless the last write wins; `invalidBody` for what is no object. It
-  /// takes no sequence.
+  /// It takes no sequence. Throws `conflict` when the stored generation is a different one, unless `control`
+  /// is `lastWriteWins`. Throws `invalidBody` when the body isn't an object.
   @discardableResult
   public func saveLocalDocument(
     _ id: String, _ body: JSONValue, basedOn generation: UInt64? = nil,
@@ -39,7 +40,7 @@ extension DocumentStore {
     try saveLocalDocument(id, body, basedOn: generation, control, generation: nil)
   }
 
-  /// The same with a generation that comes from elsewhere, whatever is stored.
+  /// Saves a local document with a generation that comes from elsewhere, regardless of the stored generation.
   func saveLocalDocument(_ id: String, _ body: JSONValue, generation: UInt64) throws {
     _ = try saveLocalDocument(id, body, basedOn: nil, .lastWriteWins, generation: generation)
   }
@@ -67,8 +68,8 @@ extension DocumentStore {
     }
   }
 
-  /// Removes a local document; the next of its name begins at 1 again. Throws `notFound` when there is none, and
-  /// `conflict` as a save does.
+  /// Deletes a local document. A later document with the same name begins at generation 1 again. Throws
+  /// `notFound` when there is none. Throws `conflict` under the same conditions as a save.
   public func deleteLocalDocument(
     _ id: String, basedOn generation: UInt64? = nil, onConflict control: ConcurrencyControl = .fail
   ) throws {

@@ -7,11 +7,13 @@ import Storage
 #endif
 
 extension DocumentStore {
-  /// How often a transaction is run at most when the engine says `conflict`, and a read when it says `snapshotExpired`.
+  /// The default number of attempts for a transaction when the engine throws `conflict`, and for a read when
+  /// it throws `snapshotExpired`.
   public static let defaultAttempts = 10
 
-  /// Runs `body` with the transaction to read in: the batch of this thread when one is open, else a snapshot. When that
-  /// expires, `body` is run again on a new one, up to `attempts` times in all; then `snapshotExpired` is thrown.
+  /// Runs `body` with a transaction for reading: the batch that this thread has open, or else a snapshot.
+  /// When the snapshot expires, `body` runs again on a new one, up to `attempts` times in all. Then
+  /// `snapshotExpired` is thrown.
   func reading<Result>(
     attempts: Int = DocumentStore.defaultAttempts, _ body: (any ReadTransaction, Context) throws -> Result
   ) throws -> Result {
@@ -21,8 +23,8 @@ extension DocumentStore {
     return try withSnapshot(attempts: attempts, body)
   }
 
-  /// Runs `body` while nothing is written and all that was is committed: for who replaces the engine. Throws
-  /// `nestedWrite` inside a batch.
+  /// Runs `body` while no write is in progress and all earlier writes are committed. Used to replace the
+  /// engine. Throws `nestedWrite` inside a batch.
   public func exclusively(_ body: () throws -> Void) throws {
     guard !isInBatch else {
       throw StorageError(.nestedWrite, "this can't be done inside a batch", path: engine.location)
@@ -37,22 +39,24 @@ extension DocumentStore {
             isDone = true
           }
         } catch let error as StorageError where error.code == .conflict && isDone {
-          // Nothing was written in it that could be rolled back.
+          // `body` ran, and the transaction had no writes that could have been rolled back.
         }
       }
     }
   }
 
-  /// The run of the batch of this thread, for what is told to callers inside it; nil outside of one.
+  /// The run of the batch that this thread has open, or nil. Callers keep it to know whether the batch's
+  /// results hold.
   var openRun: TransactionRun? { isInBatch ? writer.openRun : nil }
 
   /// Whether the calling thread is inside a batch of this store.
   public var isInBatch: Bool { batchThread.load(ordering: .relaxed) == UInt(pthread_self()) }
 
-  /// Runs `body` in one write transaction, all or nothing; inside a batch of the same thread it joins that.
+  /// Runs `body` in one write transaction, all or nothing. Inside a batch of the same thread it joins the
+  /// batch's transaction.
   ///
-  /// When the engine says that it met another transaction (`conflict`), nothing of it remains and `body` is run again, up
-  /// to `attempts` times in all; then `conflict` is thrown.
+  /// When the engine reports a conflict with another transaction (`conflict`), the transaction is rolled back
+  /// and `body` runs again, up to `attempts` times in all. Then `conflict` is thrown.
   func writing<Result>(
     attempts: Int = DocumentStore.defaultAttempts, _ body: (DocumentWriter) throws -> Result
   ) throws -> Result {
@@ -85,13 +89,13 @@ extension DocumentStore {
             writer.end(committing: committing)
           }
           do { result = try body(writer) } catch {
-            // A body may have made another error of it.
+            // The body may have replaced the conflict with another error.
             throw writer.metConflict ?? error
           }
           added = try writer.finish()
           installed = writer.installedBlobs
           isUnsequenced = writer.hasUnsequencedChanges
-          // In here transactions are in order.
+          // Inside the write transaction, transactions are ordered.
           finished = FinishedTransaction(writer, feed)
           committing = true
         }
@@ -106,20 +110,25 @@ extension DocumentStore {
       if let added { publish(added) }
       if !installed.isEmpty { blobs?.commit(installed) }
       finished.isCommitted(feed, removedInAll: removedBodies, upkeep: { upkeep })
-      // The body ran and did not throw, so it gave a result.
+      // The body ran without throwing, so it set a result.
       return result.unsafelyUnwrapped
     }
   }
 
-  /// Runs `body` in one transaction, all or nothing. What is read inside on the same thread sees what was
-  /// written. Nested calls join it; one that throws makes the whole batch fail, also where its error is
-  /// caught, for what it did can't be undone alone.
+  /// Runs `body` in one transaction, all or nothing.
   ///
-  /// **`body` may run more than once**: when the engine says that it met another transaction (`StorageError.conflict`),
-  /// nothing of it remains and it is run again, up to `attempts` times in all; then `conflict` is thrown. (SQLite and LMDB
-  /// never do.) So it should begin from what is stored, and change nothing outside that a second run would change again; a
-  /// body that can't run twice gives `attempts: 1`. A `MutableDocument` that was saved in a run, or in a batch that
-  /// failed, is based on the revision again that it was based on before; its properties stay as they are.
+  /// Reads in `body` on the same thread see its writes. Nested calls join the transaction. When a nested call
+  /// throws, the whole batch fails, even if the error is caught: the writes of one nested call can't be
+  /// undone alone.
+  ///
+  /// **`body` may run more than once.** When the engine reports a conflict with another transaction
+  /// (`StorageError.conflict`), the transaction is rolled back and `body` runs again, up to `attempts` times
+  /// in all. Then `conflict` is thrown. (SQLite and LMDB never report a conflict.) So `body` should start
+  /// from the stored state and have no outside effects that a second run would repeat. Pass `attempts: 1` for
+  /// a body that can't run twice.
+  ///
+  /// When a batch fails or runs again, each `MutableDocument` saved in it is based on its earlier revision
+  /// again. Its properties keep their changes.
   @discardableResult
   public func inBatch<Result>(
     attempts: Int = DocumentStore.defaultAttempts, _ body: () throws -> Result
@@ -134,7 +143,8 @@ extension DocumentStore {
   }
 }
 
-/// Runs `body` again when the engine says `code`, up to `attempts` times in all, and no more once `canRepeat` says so.
+/// Runs `body` again when it throws a `StorageError` with `code`, up to `attempts` times in all, as long as
+/// `canRepeat` returns true.
 @inline(__always)
 package func repeating<Result>(
   _ code: StorageError.Code, attempts: Int = DocumentStore.defaultAttempts,
@@ -151,12 +161,12 @@ package func repeating<Result>(
 }
 
 extension StorageEngine {
-  /// `read` for a body that can be run again when its snapshot expires.
+  /// Runs `read` again when the snapshot expires. `body` must be able to run more than once.
   func readRepeating<Result>(_ body: (any ReadTransaction) throws -> Result) throws -> Result {
     try repeating(.snapshotExpired) { try read(body) }
   }
 
-  /// `write` for a body that can be run again when it meets another transaction.
+  /// Runs `write` again after a conflict with another transaction. `body` must be able to run more than once.
   func writeRepeating<Result>(_ body: (any WriteTransaction) throws -> Result) throws -> Result {
     try repeating(.conflict) { try write(body) }
   }

@@ -7,7 +7,8 @@ import Synchronization
   import Glibc
 #endif
 
-// The keyspaces of a database. Every entry's value ends with a checksum (EntryChecksums.swift), which is left out here:
+// The keyspaces of a database. Every entry's value ends with a checksum (EntryChecksums.swift), not shown
+// here:
 //
 //   meta       name → value                        see below
 //   docs       document ID → DocumentRecord        live documents
@@ -24,31 +25,32 @@ import Synchronization
 //   meta/format       version:u8 (DocumentStore+Format.swift)
 //   meta/publicUUID   16 bytes
 //   meta/privateUUID  16 bytes
-//   meta/previousPrivateUUID  16 bytes, in a copy: the private UUID of what it was copied from
+//   meta/previousPrivateUUID  16 bytes, in a copy: the private UUID of the original
 //   meta/state        last sequence:u64 big-endian  number of shared keys:u16 big-endian
 //                     index generation:u32 big-endian, left out while it is 0
 //   meta/index/NAME   IndexRecord
 //   meta/sharedKeys   Fleece array of strings
-//   meta/treeDepth    revisions that are remembered of each branch:u32 big-endian; missing: 20
+//   meta/treeDepth    revisions that are kept of each branch:u32 big-endian; missing: 20
 
-/// Documents with their revisions over any engine: what `Database` is a face of.
+/// Stores documents and their revisions in any storage engine. `Database` is built on it.
 ///
-/// Thread safe: any number of readers beside one writer.
+/// Thread safe: any number of readers can run beside one writer.
 public final class DocumentStore: Sendable {
-  /// How documents are kept.
+  /// Options of a document store.
   public struct Options: Sendable {
-    /// How many revisions of each branch are remembered; nil, as 0 and less: as the database says.
+    /// How many revisions of each branch are kept. Nil, 0 or less: the number that is stored in the database.
     public var maximumTreeDepth: Int?
     /// Whether the bodies of replaced revisions stay until `compact()`.
     public var keepsReplacedBodies: Bool
-    /// How many revisions of a deep history are stored together; a record keeps up to twice as many. For tests.
+    /// How many revisions of a deep history are stored together. A record keeps up to twice as many. For
+    /// tests.
     package var revisionsPerBlock = 32
-    /// Whether every entry that is read is held against its checksum.
+    /// Whether every entry that is read is verified against its checksum.
     public var verifiesChecksums: Bool
-    /// The kinds of indexes that are known. A database with another can only be read.
+    /// The known kinds of indexes. A database with an index of another kind can only be opened read-only.
     public var indexKinds: [any IndexKind]
 
-    /// Options; see the properties.
+    /// Creates options. See the properties.
     public init(
       maximumTreeDepth: Int? = nil, keepsReplacedBodies: Bool = true, verifiesChecksums: Bool = false,
       indexKinds: [any IndexKind] = []
@@ -64,13 +66,13 @@ public final class DocumentStore: Sendable {
     let meta, docs, deleted, changes, bodies, conflicts, expiry, expirations: Keyspace
   }
 
-  /// What an operation needs, taken once at its start.
+  /// The state that an operation needs. An operation takes it once, at its start.
   final class Context: Sendable {
     let engine: any StorageEngine
     let keyspaces: Keyspaces
-    /// Nil for documents of an earlier format, which are only read.
+    /// Nil for documents of an earlier format, which can only be read.
     let checksums: EntryChecksums?
-    /// Whether every entry that is read is held against its checksum.
+    /// Whether every entry that is read is verified against its checksum.
     let verifiesChecksums: Bool
     let sharedKeys: SharedKeys
     let maximumTreeDepth: Int
@@ -87,7 +89,7 @@ public final class DocumentStore: Sendable {
       self.maximumTreeDepth = maximumTreeDepth
     }
 
-    /// The same with other shared keys or another depth.
+    /// Returns a copy with other shared keys or another tree depth.
     func with(sharedKeys: SharedKeys? = nil, maximumTreeDepth: Int? = nil) -> Context {
       Context(
         engine: engine, keyspaces: keyspaces, checksums: checksums, verifiesChecksums: verifiesChecksums,
@@ -96,48 +98,52 @@ public final class DocumentStore: Sendable {
     }
   }
 
-  /// How documents are kept, as it was said at the opening.
+  /// The options that the store was opened with.
   public var options: Options { currentOptions.withLock { $0 } }
   private let currentOptions: Lock<Options>
-  /// Where blobs are; nil when there is no place for them.
+  /// The blob store, or nil if the database has none.
   public let blobs: BlobStore?
-  /// Identifies the database to others: 16 bytes.
+  /// Identifies the database to other peers: 16 bytes.
   public let publicUUID: [UInt8]
-  /// Never leaves the device: 16 bytes.
+  /// A private identifier that never leaves the device: 16 bytes.
   public let privateUUID: [UInt8]
   private let current: Lock<Context>
-  /// What a check looks at besides the documents.
+  /// Additional checkers that an integrity check runs besides those of the documents.
   let checkers = Lock<[any IntegrityChecker]>([])
-  /// The thread whose batch is open (0: none).
+  /// The thread whose batch is open, 0 if there is none.
   let batchThread = Atomic<UInt>(0)
-  /// Passed by writers, closed by who replaces the engine.
+  /// Writers pass this gate. Replacing the engine closes it.
   let gate = WriteGate()
-  /// Whether a commit failed since the writer last began: what it remembers of indexes may never have been.
+  /// Whether a commit failed since the writer last began. The indexes that the writer remembers may not exist
+  /// then.
   let commitFailed = Atomic<Bool>(false)
-  /// Counts commits of this process that gave documents other bodies under old sequences, as the purge of a branch does.
+  /// Counts commits of this process that changed bodies without a new sequence, as the purge of a branch
+  /// does.
   let unsequencedCommits = Atomic<UInt64>(0)
-  /// Counts bodies that this process has removed: of purged documents and of dropped revisions.
+  /// Counts bodies that this process has removed: those of purged documents and of dropped revisions.
   let removedBodies = Atomic<UInt64>(0)
-  /// The greatest last sequence that a commit of this process left, or a snapshot of it read; for estimates.
+  /// The greatest last sequence that a commit of this process wrote or a snapshot of it read. For estimates.
   let greatestSequence = Atomic<UInt64>(0)
-  /// Passed by work in the background that reads or writes, closed by who closes the engine.
+  /// Background reads and writes pass this gate. Closing the engine closes it.
   let background = WriteGate()
-  /// Tells observers of commits.
+  /// Notifies observers of commits.
   let feed = ChangeFeed()
-  /// Told of what asks for work in the background. Set before the store is shared.
+  /// The delegate that is notified when background work is due. Set before the store is shared.
   public nonisolated(unsafe) weak var upkeep: (any DocumentUpkeep)?
-  /// Used by one thread at a time: the one that is in a write transaction. Replaced while nobody writes.
+  /// Used by one thread at a time: the one in a write transaction. Replaced only while no thread writes.
   private(set) nonisolated(unsafe) var writer: DocumentWriter
-  /// Held by who closes the engine and opens it anew; readers that find it closed wait for that.
+  /// Held while the engine is closed and reopened. Readers that find the engine closed wait for it.
   private let reopening = Lock(())
-  /// The indexes of a committed state, as read last.
+  /// The indexes of the committed state that was last read.
   let lastCatalog = Lock<IndexCatalog>(.empty)
 
-  /// Opens the documents in `engine`, or makes an empty set of them. Those of an earlier format are converted, in one
-  /// transaction; an engine that was opened for reading only is read as it is.
+  /// Opens the documents in `engine`, or creates an empty store. Documents of an earlier format are converted
+  /// in one transaction. An engine that was opened read-only is read in its present format.
   ///
-  /// Throws `unsupportedVersion` for a format of a later release, `damaged` for one that can't be read, and `unsupported`
-  /// when the engine's limits are too narrow for documents.
+  /// Throws `unsupportedVersion` for the format of a later release, `damaged` for a format that can't be
+  /// read, and `unsupported` when the engine's limits are too low. Throws `notFound` when a read-only engine
+  /// has no documents, and `unknownIndexKind` when a writable engine has an index whose kind isn't in the
+  /// options.
   public init(engine: any StorageEngine, options: Options = Options(), blobs: BlobStore? = nil) throws {
     currentOptions = Lock(options)
     self.blobs = blobs
@@ -155,12 +161,12 @@ public final class DocumentStore: Sendable {
     writer = try DocumentWriter(options: options, blobs: blobs)
   }
 
-  /// Throws unless indexes are of kinds that can be kept.
+  /// Throws `unknownIndexKind` unless all indexes are of known kinds.
   private static func check(_ indexes: IndexCatalog, _ options: Options) throws {
     for index in indexes.records { _ = try options.kind(of: index) }
   }
 
-  /// What is known of the documents in an engine once they are open.
+  /// The state of the documents in an engine after opening.
   private struct Opened {
     let context: Context
     let publicUUID: [UInt8]
@@ -168,7 +174,7 @@ public final class DocumentStore: Sendable {
     let indexes: IndexCatalog
   }
 
-  /// Opens the documents in `engine`: makes what a database has that isn't there yet, and converts an earlier format.
+  /// Opens the documents in `engine`. Creates what is missing and converts an earlier format.
   private static func open(_ engine: any StorageEngine, _ options: Options) throws -> Opened {
     func load() throws -> Opened? {
       try engine.readRepeating { transaction in
@@ -178,7 +184,7 @@ public final class DocumentStore: Sendable {
         return try self.load(from: transaction, format, engine: engine, options)
       }
     }
-    // Most are there, and need one snapshot.
+    // Most databases exist and are current. They need one snapshot only.
     if let opened = try load() { return opened }
     if !engine.isReadOnly {
       try engine.writeRepeating { try create(in: $0, location: engine.location) }
@@ -191,7 +197,7 @@ public final class DocumentStore: Sendable {
     DocumentError(.notFound, "there is no database in \(engine.location)")
   }
 
-  /// What is needed of the documents in the engine's own transaction, which are of that format.
+  /// Loads the state of documents of this format from the engine's own transaction.
   private static func load(
     from plain: any ReadTransaction, _ format: StoredFormat, engine: any StorageEngine, _ options: Options
   ) throws -> Opened {
@@ -237,17 +243,18 @@ public final class DocumentStore: Sendable {
 
   var context: Context { current.withLock { $0 } }
 
-  /// The engine below, as of now: a compaction may put another in its place.
+  /// The current storage engine. A compaction may replace it.
   public var engine: any StorageEngine { context.engine }
 
-  /// The names of properties that are stored as numbers, as known now.
+  /// The current table of shared keys: the property names that are stored as numbers.
   public var sharedKeys: SharedKeys {
     if isInBatch, let context = writer.contextOfNow { return context.sharedKeys }
     return context.sharedKeys
   }
 
-  /// Makes later operations use `engine`, which holds the same data (after a compaction into a new file). `publish` is
-  /// called in between, when its documents have been opened: then nothing can fail any more.
+  /// Makes later operations use `engine`, which holds the same data (after a compaction into a new file).
+  /// `publish` is called after the documents in `engine` have been opened and before the switch. After
+  /// `publish` nothing can fail.
   public func replaceEngine(_ engine: any StorageEngine, publish: () throws -> Void = {}) throws {
     let opened = try engine.readRepeating { transaction in
       guard let format = try Self.storedFormat(transaction, in: engine.location) else {
@@ -257,11 +264,13 @@ public final class DocumentStore: Sendable {
     }
     try publish()
     current.withLock { $0 = opened }
-    // Nobody writes, and what the writer remembers of indexes would keep the old engine open until the next write.
+    // No thread writes now. The index state of the writer would keep the old engine open until the next
+    // write.
     writer.indexes = nil
   }
 
-  /// Makes later operations use what is found in a transaction of an engine, whose format is known.
+  /// Makes later operations use the state that this transaction of the engine reads. The format is known
+  /// already.
   func replaceContext(
     from transaction: any ReadTransaction, _ format: StoredFormat, _ engine: any StorageEngine
   ) throws -> Context {
@@ -270,10 +279,11 @@ public final class DocumentStore: Sendable {
     return opened
   }
 
-  /// Closes an engine that is open for reading only and goes on with one that isn't, which `open` opens, by `options`.
+  /// Closes an engine that is open read-only and continues with a writable one, which `open` opens with
+  /// `options`.
   ///
-  /// Readers wait meanwhile. `close` throws while somebody reads: then nothing has changed. When `open` fails, or what it
-  /// opens can't be written, `back` opens the one from before.
+  /// Readers wait meanwhile. `close` throws while there are readers, and then nothing has changed. When
+  /// `open` fails, or the engine that it opens can't be written, `back` reopens the previous engine.
   public func allowWriting(
     _ options: Options, close: (any StorageEngine) throws -> Void, open: () throws -> any StorageEngine,
     back: () throws -> any StorageEngine
@@ -301,20 +311,20 @@ public final class DocumentStore: Sendable {
     }
   }
 
-  /// A snapshot of the engine, and what is known of that.
+  /// Begins a snapshot of the engine and returns it with the context.
   func beginRead() throws -> (any ReadTransaction, Context) {
     let context = context
     do { return (try context.engine.beginRead(), context) } catch let error as StorageError
       where error.code == .closed
     {
-      // It may be closed to be opened anew.
+      // The engine may be closed in order to be reopened.
       let now = reopening.withLock { _ in self.context }
       guard now.engine !== context.engine else { throw error }
       return (try now.engine.beginRead(), now)
     }
   }
 
-  /// Remembers shared keys that a committed transaction added, or that a reader found.
+  /// Keeps shared keys that a committed transaction added, or that a reader found.
   func publish(_ sharedKeys: SharedKeys) {
     current.withLock { context in
       guard sharedKeys.count > context.sharedKeys.count else { return }
@@ -322,28 +332,28 @@ public final class DocumentStore: Sendable {
     }
   }
 
-  /// Makes later transactions prune to `depth`.
+  /// Makes later transactions prune revision trees to `depth`.
   func publish(maximumTreeDepth depth: Int) {
     current.withLock { $0 = $0.with(maximumTreeDepth: depth) }
   }
 
   // MARK: Counting
 
-  /// How many bodies this process has removed since it opened the database, of purged documents and of dropped
-  /// revisions: what only they named may be garbage.
+  /// The number of bodies that this process has removed since it opened the database. They belonged to purged
+  /// documents and dropped revisions. Blobs to which only they referred may be garbage.
   public var removedBodyCount: UInt64 { removedBodies.load(ordering: .relaxed) }
 
-  /// How many live documents there are. Constant time.
+  /// The number of live documents. Constant time.
   public var documentCount: Int {
     get throws { try count { $0.docs } }
   }
 
-  /// How many tombstones there are. Constant time.
+  /// The number of tombstones. Constant time.
   public var tombstoneCount: Int {
     get throws { try count { $0.deleted } }
   }
 
-  /// The sequence of the latest change, 0 when there was none.
+  /// The sequence of the latest change, 0 if there was none.
   public var lastSequence: UInt64 {
     get throws {
       if isInBatch, let sequence = writer.lastSequence { return sequence }
@@ -353,13 +363,14 @@ public final class DocumentStore: Sendable {
     }
   }
 
-  /// The last sequence that a transaction sees: that of the newest change, or a greater one whose change is gone.
+  /// Returns the last sequence that a transaction sees: the sequence of the newest change, or a greater one
+  /// whose change is gone.
   static func lastSequence(_ transaction: any ReadTransaction, _ keyspaces: Keyspaces) throws -> UInt64 {
     try max(
       State(transaction, keyspaces.meta).lowestLastSequence, newestChange(transaction, keyspaces.changes))
   }
 
-  /// The sequence of the newest change that is stored, 0 when there is none.
+  /// Returns the sequence of the newest stored change, 0 if there is none.
   static func newestChange(_ transaction: any ReadTransaction, _ changes: Keyspace) throws -> UInt64 {
     var newest: UInt64 = 0
     // With its value, so that its checksum can be verified.
@@ -373,14 +384,14 @@ public final class DocumentStore: Sendable {
     return newest
   }
 
-  /// The record `meta/state`. It isn't written by each transaction: most change nothing of it.
+  /// The record `meta/state`. Most transactions don't change it and don't write it.
   struct State {
     static let key = Array("state".utf8)
-    /// The last sequence isn't below this. It is above the newest change when that one's document was purged, or when
-    /// the database continues the numbers of another.
+    /// A lower bound of the last sequence. It is greater than the newest change if that document was purged,
+    /// or if the database continues the sequences of another.
     var lowestLastSequence: UInt64 = 0
     var sharedKeyCount = 0
-    /// Changes whenever an index is made or removed; 0 while there never was one.
+    /// Changes whenever an index is created or removed. 0 if there never was an index.
     var indexGeneration: UInt32 = 0
 
     init(_ transaction: any ReadTransaction, _ meta: Keyspace) throws {
@@ -406,7 +417,7 @@ public final class DocumentStore: Sendable {
       try withUnsafeTemporaryAllocation(byteCount: 16, alignment: 8) { bytes in
         bytes.storeBytes(of: lowestLastSequence.bigEndian, as: UInt64.self)
         bytes.storeBytes(of: UInt16(sharedKeyCount).bigEndian, toByteOffset: 8, as: UInt16.self)
-        // At byte 10 four bytes aren't aligned.
+        // Four bytes at offset 10 aren't aligned.
         withUnsafeBytes(of: indexGeneration.bigEndian) { generation in
           UnsafeMutableRawBufferPointer(rebasing: bytes[10..<14]).copyMemory(from: generation)
         }

@@ -1,23 +1,23 @@
 import Synchronization
 
-/// Who does work in the background when the documents ask for it. Called after commits, on the writer's thread.
+/// Does background work when the documents need it. Called after commits, on the writer's thread.
 public protocol DocumentUpkeep: AnyObject, Sendable {
-  /// A document was given a time to expire, in milliseconds since 1970; the earliest of a transaction.
+  /// A transaction gave documents expiration times. `milliseconds` is the earliest of them, since 1970.
   func expirationWasSet(_ milliseconds: Int64)
-  /// Some thousands of changes were made since the last call, or bodies removed by purges and expirations.
+  /// Some thousands of changes were made since the last call, or purges and expirations removed bodies.
   func manyChangesWereMade()
 }
 
-/// What a transaction leaves to be done after its commit. Without observers it is five numbers.
+/// The work that remains after the commit of a transaction. Without observers it is five numbers.
 struct FinishedTransaction {
   private var begin: UInt64 = 0
-  /// The last sequence that it left.
+  /// The last sequence after the transaction.
   private(set) var end: UInt64 = 0
   private var earliestExpiration: Int64?
   private var commit: ObservedCommit?
   private var isInLine = false
   private var isUnsequenced = false
-  /// How many bodies it has removed.
+  /// The number of bodies that it has removed.
   private(set) var removedBodies = 0
 
   init() {}
@@ -43,7 +43,7 @@ struct FinishedTransaction {
     _ feed: ChangeFeed, removedInAll: borrowing Atomic<UInt64>, upkeep: () -> (any DocumentUpkeep)?
   ) {
     if feed.isActive { tell(feed) }
-    // Every 4,096 changes. A purge takes no sequence, so what was removed is counted as well: every 1,024 bodies.
+    // Every 4,096 changes. A purge takes no sequence, so removed bodies count too: every 1,024.
     var areMany = end >> 12 != begin >> 12
     if removedBodies > 0 {
       let (before, after) = removedInAll.add(UInt64(removedBodies), ordering: .relaxed)
@@ -59,7 +59,7 @@ struct FinishedTransaction {
     } else if let commit {
       feed.publishLate(commit)
     } else if end > begin || isUnsequenced {
-      // The first observer came while this was being committed.
+      // The first observer was added while this transaction was being committed.
       feed.publishLate(
         ObservedCommit(after: begin, upTo: end, notes: nil, unstored: [], isUnsequenced: isUnsequenced))
     }

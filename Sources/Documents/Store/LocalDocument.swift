@@ -5,17 +5,17 @@ import Storage
 //
 //   record := version:u8=1  revision:varint  body     body: canonical JSON of an object, to the end
 
-/// A document that stays in this database: it has no tree, is in no changes, no query and no sync, and is what
-/// checkpoints are kept in.
+/// A document that stays in this database. It has no revision tree and isn't part of changes, queries or
+/// syncs. Syncs keep their checkpoints in local documents.
 public struct LocalDocument: Sendable, Hashable {
-  /// Its name: 1 to 240 bytes, as a document's ID.
+  /// The document's name: 1 to 240 bytes, under the rules of document IDs.
   public let id: String
-  /// How often it was saved since it was made, from 1: the number in `1-local`.
+  /// How often the document was saved since it was created, from 1. It is the number in `1-local`.
   public let generation: UInt64
-  /// The body: an object.
+  /// The body, an object.
   public let body: JSONValue
 
-  /// The revision as 1.x writes it: `1-local`.
+  /// The revision ID in the form of Couchbase Lite 1.x: `1-local`.
   public var revisionID: String { "\(generation)-local" }
 
   init(id: String, generation: UInt64, body: JSONValue) {

@@ -2,9 +2,9 @@
   import Glibc
 #endif
 
-/// Lets any number of writers through, or one thread that has to be alone.
+/// A gate that any number of writers can pass, or that one thread can close to be alone.
 ///
-/// An engine's own queue can't give that: those who wait there join the transaction of whoever is in, and its
+/// The engine's own queue can't do that. Threads that wait there join the transaction in progress, whose
 /// writes aren't committed yet.
 final class WriteGate: @unchecked Sendable {
   private let lock: UnsafeMutablePointer<pthread_rwlock_t>
@@ -14,7 +14,7 @@ final class WriteGate: @unchecked Sendable {
     lock.initialize(to: pthread_rwlock_t())
     var attributes = pthread_rwlockattr_t()
     pthread_rwlockattr_init(&attributes)
-    // Writers that keep coming must not keep out who wants to be alone.
+    // A steady stream of writers must not starve the thread that waits to be alone.
     pthread_rwlockattr_setkind_np(&attributes, Int32(PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP))
     let result = pthread_rwlock_init(lock, &attributes)
     pthread_rwlockattr_destroy(&attributes)
@@ -26,7 +26,8 @@ final class WriteGate: @unchecked Sendable {
     lock.deallocate()
   }
 
-  /// Runs `body` beside others that came this way. Not to be called in a `body` of the same thread.
+  /// Runs `body` concurrently with other passing threads. Must not be called inside a `body` of the same
+  /// thread.
   @inline(__always)
   func pass<Result>(_ body: () throws -> Result) rethrows -> Result {
     pthread_rwlock_rdlock(lock)
@@ -34,7 +35,7 @@ final class WriteGate: @unchecked Sendable {
     return try body()
   }
 
-  /// Runs `body` when all others are through, and keeps them out meanwhile.
+  /// Waits until all other threads have passed, and runs `body` while they are kept out.
   func alone<Result>(_ body: () throws -> Result) rethrows -> Result {
     pthread_rwlock_wrlock(lock)
     defer { pthread_rwlock_unlock(lock) }

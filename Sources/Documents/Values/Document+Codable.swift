@@ -1,45 +1,45 @@
 import Fleece
 
 extension Document {
-  /// The document's properties as a type of yours (`DocumentDecoder`).
+  /// Decodes the document's properties as a `Decodable` type (see `DocumentDecoder`).
   ///
-  /// Throws `DecodingError` for what doesn't fit, and `damaged` when the body can't be read.
+  /// Throws `DecodingError` when a value doesn't fit, and `damaged` when the body can't be read.
   public func decode<Type: Decodable>(_ type: Type.Type = Type.self) throws -> Type {
     try DocumentDecoder().decode(type, from: value())
   }
 }
 
 extension Property {
-  /// The property as a type of yours (`DocumentDecoder`); nil when it is missing.
+  /// Decodes the property as a `Decodable` type (see `DocumentDecoder`). Nil if the property is missing.
   public func decode<Type: Decodable>(_ type: Type.Type = Type.self) throws -> Type? {
     try jsonValue().map { try DocumentDecoder().decode(type, from: $0) }
   }
 }
 
 extension MutableDocument {
-  /// A new document with the properties of a value of yours (`DocumentEncoder`).
+  /// Creates a document with the properties of an `Encodable` value (see `DocumentEncoder`).
   ///
-  /// What encodes itself as anything but an object is refused when it is saved.
+  /// If the value doesn't encode as an object, saving the document fails.
   public init(id: String? = nil, encoding value: some Encodable) throws {
     self.init(id: id, try DocumentEncoder().encode(value))
   }
 
-  /// Sets all properties to those of a value of yours; what else the document had is gone.
+  /// Replaces all properties by those of an `Encodable` value.
   public mutating func encode(_ value: some Encodable) throws { body = try DocumentEncoder().encode(value) }
 
-  /// Sets one property to a value of yours.
+  /// Sets one property to an `Encodable` value.
   public mutating func encode(_ value: some Encodable, forKey key: String) throws {
     body[key] = try DocumentEncoder().encode(value)
   }
 
-  /// The document's properties as a type of yours (`DocumentDecoder`).
+  /// Decodes the document's properties as a `Decodable` type (see `DocumentDecoder`).
   public func decode<Type: Decodable>(_ type: Type.Type = Type.self) throws -> Type {
     try DocumentDecoder().decode(type, from: body)
   }
 }
 
 extension JSONValue: Codable {
-  /// A value that another encoder or decoder than this module's meets, such as JSONDecoder.
+  /// Decodes a value with a decoder of another module, such as JSONDecoder.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.singleValueContainer()
     if container.decodeNil() {
@@ -61,7 +61,7 @@ extension JSONValue: Codable {
     }
   }
 
-  /// Data become base64 strings.
+  /// Encodes the value. Binary data becomes a base64 string.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     switch self {
@@ -77,6 +77,6 @@ extension JSONValue: Codable {
     }
   }
 
-  /// A string's text without the quotes.
+  /// The canonical JSON text of a string without its quotes.
   private var canonicalText: String { get throws { String(try canonicalJSON().dropFirst().dropLast()) } }
 }

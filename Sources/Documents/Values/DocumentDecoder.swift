@@ -1,15 +1,16 @@
 import Fleece
 import FoundationEssentials
 
-/// Makes `Decodable` types of JSON values: what `DocumentEncoder` made, or JSON from elsewhere.
+/// Decodes `Decodable` types from JSON values: those of `DocumentEncoder`, or JSON from another source.
 ///
-/// Dates are read from ISO-8601 strings, `Data` from binary data or base64 strings, URLs from strings. A number is
-/// read as any type that holds it exactly, so 2.0 as an integer and 2 as a double.
+/// Dates are decoded from ISO 8601 strings, `Data` from binary data or base64 strings, and URLs from strings.
+/// A number is decoded as any integer type that can hold it exactly, or as a floating-point type: 2.0 as an
+/// integer, 2 as a double.
 public struct DocumentDecoder: Sendable {
-  /// A decoder.
+  /// Creates a decoder.
   public init() {}
 
-  /// The `Type` that `value` stands for. Throws `DecodingError`.
+  /// Decodes a `Type` from `value`. Throws `DecodingError` when it doesn't fit.
   public func decode<Type: Decodable>(_ type: Type.Type, from value: JSONValue) throws -> Type {
     try ValueDecoder(value, []).decodeAny(type)
   }
@@ -58,7 +59,7 @@ private struct ValueDecoder: Decoder, SingleValueDecodingContainer {
     case is URL.Type: special = try found(value.string.flatMap { URL(string: $0) }, type)
     default: special = nil
     }
-    // Nothing would be taken for a `Type` that is an optional.
+    // If `Type` is optional, a nil result would be taken for a value here.
     if let special, let result = special as? Type { return result }
     return try Type(from: self)
   }
@@ -159,7 +160,7 @@ private struct ItemsDecoder: UnkeyedDecodingContainer {
     self.codingPath = codingPath
   }
 
-  /// Decodes the next item, and goes on only when that succeeds.
+  /// Decodes the next item. Advances only if that succeeds.
   private mutating func next<Result>(_ body: (ValueDecoder) throws -> Result) throws -> Result {
     guard !isAtEnd else {
       throw DecodingError.valueNotFound(

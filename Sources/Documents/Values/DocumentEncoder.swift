@@ -1,14 +1,15 @@
 import Fleece
 import FoundationEssentials
 
-/// Makes JSON values of `Encodable` types: dates as ISO-8601 strings, `Data` as binary data, URLs as strings.
+/// Encodes `Encodable` types as JSON values: dates as ISO 8601 strings, `Data` as binary data, and URLs as
+/// strings.
 ///
-/// A double that isn't finite throws `EncodingError`, as does a type that encodes nothing.
+/// Throws `EncodingError` when a double isn't finite or a type encodes nothing.
 public struct DocumentEncoder: Sendable {
-  /// An encoder.
+  /// Creates an encoder.
   public init() {}
 
-  /// The value that `value` encodes itself as.
+  /// Returns the JSON form of `value`.
   public func encode(_ value: some Encodable) throws -> JSONValue {
     let place = Place()
     try ValueEncoder(place, []).encodeAny(value)
@@ -20,7 +21,7 @@ public struct DocumentEncoder: Sendable {
   }
 }
 
-/// Where a value is encoded to: containers write through to it as they grow.
+/// The destination of an encoded value. Containers write to it as they grow.
 private final class Place {
   private enum Content {
     case nothing
@@ -29,14 +30,14 @@ private final class Place {
     case members([(String, Place)])
   }
   private var content = Content.nothing
-  /// Where the members are, by the bytes of their names.
+  /// The indices of members by the bytes of their names.
   private var indices: [[UInt8]: Int] = [:]
 
   var value: JSONValue? {
     switch content {
     case .nothing: nil
     case .value(let value): value
-    // A container's place in which nothing was put is null, as in Foundation's encoders it is an empty object.
+    // A nested value that encoded nothing is an empty object, as in Foundation's encoders.
     case .items(let items): .array(items.map { $0.value ?? [:] })
     case .members(let members): .object(JSONObject(members.map { ($0.0, $0.1.value ?? [:]) }))
     }
@@ -68,7 +69,7 @@ private final class Place {
 
   func member(_ name: String) -> Place {
     guard case .members(var members) = content else { return Place() }
-    // Of members with one name the last wins, but two nested containers of one name share it.
+    // Of several members with one name the last wins. Two nested containers with one name share the member.
     if let index = indices[Array(name.utf8)] { return members[index].1 }
     content = .nothing
     let place = Place()
@@ -101,7 +102,7 @@ private struct ValueEncoder: Encoder, SingleValueEncodingContainer {
 
   func singleValueContainer() -> any SingleValueEncodingContainer { self }
 
-  /// Types with a form of their own first; the rest says itself what it is.
+  /// Types with a special form come first. Other types encode themselves.
   func encodeAny(_ value: some Encodable) throws {
     switch value {
     case let value as JSONValue: place.set(value)

@@ -1,6 +1,6 @@
 import FoundationEssentials
 
-// Dates in JSON: strings of ISO-8601.
+// Dates in JSON: ISO 8601 strings.
 //
 //   written := YYYY-MM-DD "T" hh:mm:ss.mmm "Z"
 //   read    := date [("T" | "t" | " ") time [zone]]
@@ -8,9 +8,9 @@ import FoundationEssentials
 //   time    := hh ":" mm [":" ss ["." digit+]]       hh up to 24, ss up to 60
 //   zone    := "Z" | "z" | ("+" | "-") hh [":"] mm   none: UTC
 
-/// The text forms of dates: milliseconds, in UTC.
+/// The text form of dates: milliseconds, in UTC.
 enum ISO8601 {
-  /// Milliseconds since 1970 that a text stands for; nil when it is no date.
+  /// Returns the milliseconds since 1970 for a text, nil if the text isn't a date.
   static func milliseconds(_ text: String) -> Double? {
     var text = text
     return text.withUTF8 { utf8 in
@@ -19,7 +19,7 @@ enum ISO8601 {
     }
   }
 
-  /// The text of a date between the years 0 and 9999; nil beyond.
+  /// Returns the text of a date between the years 0 and 9999, nil for other dates.
   static func text(_ date: Date) -> String? {
     let milliseconds = (date.timeIntervalSince1970 * 1000).rounded()
     guard milliseconds >= -62_167_219_200_000, milliseconds < 253_402_300_800_000 else { return nil }
@@ -54,8 +54,8 @@ enum ISO8601 {
     return String(decoding: text, as: UTF8.self)
   }
 
-  /// The day since 1970 of a date of the Gregorian calendar, also before it was used. (Years begin in March, so
-  /// that a leap day comes last; 400 of them have 146,097 days.)
+  /// Returns the number of days since 1970 for a date of the proleptic Gregorian calendar. (Years begin in
+  /// March here, so that a leap day comes last. 400 years have 146,097 days.)
   fileprivate static func day(year: Int64, month: Int64, day: Int64) -> Int64 {
     let shifted = month <= 2 ? year - 1 : year
     let era = (shifted >= 0 ? shifted : shifted - 399) / 400
@@ -111,7 +111,7 @@ enum ISO8601 {
         dayOfMonth = number
       }
       let day = ISO8601.day(year: year, month: month, day: dayOfMonth)
-      // The 31st of a month of 30 days is none.
+      // Rejects the 31st of a month with 30 days.
       guard ISO8601.civil(day) == (year, month, dayOfMonth) else { return nil }
       var result = Double(day) * 86_400_000
       if next == nil { return result }
@@ -136,7 +136,7 @@ enum ISO8601 {
       return result - zone
     }
 
-    /// Milliseconds east of UTC.
+    /// Returns the zone's offset in milliseconds east of UTC.
     private mutating func zone() -> Double? {
       if next == nil || skip("Z") || skip("z") { return 0 }
       let sign = skip("+") ? 1.0 : skip("-") ? -1.0 : 0

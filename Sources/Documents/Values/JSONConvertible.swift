@@ -1,7 +1,7 @@
 import Fleece
 import FoundationEssentials
 
-/// What can be set as a property: JSON values, and the types that have an obvious form as one.
+/// A type that can be set as a property: JSON values, and types with an obvious JSON form.
 public protocol JSONConvertible {
   /// The value to store.
   var jsonValue: JSONValue { get }
@@ -54,7 +54,7 @@ extension UInt32: JSONConvertible {}
 extension UInt64: JSONConvertible {}
 
 extension Date: JSONConvertible {
-  /// A string by ISO-8601, with milliseconds in UTC.
+  /// An ISO 8601 string with milliseconds in UTC, or null if the year doesn't have four digits.
   public var jsonValue: JSONValue { JSONValue(self) }
 }
 

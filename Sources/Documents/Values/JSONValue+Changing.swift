@@ -1,19 +1,19 @@
 import Fleece
 
-// Changing what is nested in a document: values are changed where they lie, without a copy of the whole.
+// Changes of nested values of a document, in place and without copying the whole.
 //
 //   hotel["geo"]["lat"] = 51.5
 //   hotel["likes"].append("Alice")
 
 extension JSONValue {
-  /// Sets a member; anything but an object becomes one first.
+  /// Sets a member. A value that isn't an object becomes one first.
   public mutating func set(_ value: some JSONConvertible, forKey key: String) { self[key] = value.jsonValue }
 
-  /// Adds an item at the end; anything but an array becomes one first.
+  /// Appends an item. A value that isn't an array becomes one first.
   public mutating func append(_ value: some JSONConvertible) { changeItems { $0.append(value.jsonValue) } }
 
-  /// Adds an item before the one at `index`, or at the end when that is the count; does nothing out of bounds.
-  /// Anything but an array becomes one first.
+  /// Inserts an item before the item at `index`, or at the end if `index` is the count. Does nothing if
+  /// `index` is out of bounds. A value that isn't an array becomes one first.
   public mutating func insert(_ value: some JSONConvertible, at index: Int) {
     changeItems { items in
       guard index >= 0, index <= items.count else { return }
@@ -21,7 +21,7 @@ extension JSONValue {
     }
   }
 
-  /// Takes the item at an index out of an array and returns it, or nil when there is none.
+  /// Removes and returns the item at an index of an array. Nil if there is none.
   @discardableResult
   public mutating func remove(at index: Int) -> JSONValue? {
     guard case .array(let items) = self, items.indices.contains(index) else { return nil }
@@ -33,7 +33,7 @@ extension JSONValue {
   private mutating func changeItems(_ change: (inout [JSONValue]) -> Void) {
     var items: [JSONValue] = []
     if case .array(let existing) = self { items = existing }
-    // They leave `self` while they change, so that they are not copied.
+    // Take the items out of `self` during the change, so that they aren't copied.
     self = .null
     change(&items)
     self = .array(items)

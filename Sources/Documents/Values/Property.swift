@@ -1,6 +1,6 @@
 import Fleece
 
-/// A property of a document, or a part of one. It keeps the document's bytes alive.
+/// A property of a stored document, or a nested value. It keeps the document's bytes alive.
 public struct Property: @unchecked Sendable {
   private let record: StoredBytes
   private let sharedKeys: SharedKeys
@@ -17,27 +17,27 @@ public struct Property: @unchecked Sendable {
     self.value = value
   }
 
-  /// Whether there is such a property: null is there.
+  /// Whether the property exists. A property with the value null exists.
   public var exists: Bool { value != nil }
-  /// What kind of value it is, nil when it is missing.
+  /// The type of the value, nil if the property is missing.
   public var type: ValueType? { withExtendedLifetime(record) { value?.type } }
-  /// True or false, nil when it is anything else.
+  /// The boolean, nil for any other value.
   public var bool: Bool? { withExtendedLifetime(record) { value?.bool } }
-  /// An integer, nil when it is anything else, a double too, or above `Int64.max`.
+  /// The integer. Nil for any other value, including doubles and integers above `Int64.max`.
   public var int: Int64? { withExtendedLifetime(record) { value?.int } }
-  /// A number, an integer converted; nil when it is anything else.
+  /// The number as a double. Nil for any other value.
   public var double: Double? { withExtendedLifetime(record) { value?.double } }
-  /// A string, nil when it is anything else.
+  /// The string, nil for any other value.
   public var string: String? { withExtendedLifetime(record) { value?.string } }
-  /// The number of items of an array or of members of an object; 0 of anything else.
+  /// The number of items of an array or of members of an object. 0 for any other value.
   public var count: Int { withExtendedLifetime(record) { value?.count ?? 0 } }
 
-  /// The items of an array, nil when it is anything else.
+  /// The items of an array, nil for any other value.
   public var array: PropertyArray? { type == .array ? PropertyArray(self) : nil }
-  /// The members of an object, nil when it is anything else.
+  /// The members of an object, nil for any other value.
   public var object: PropertyDictionary? { type == .dict ? PropertyDictionary(self) : nil }
 
-  /// The names of an object's members, in the order of the body; none of anything else.
+  /// The names of an object's members, in the order of the body. Empty for any other value.
   public var keys: [String] {
     withExtendedLifetime(record) {
       guard let value, value.type == .dict else { return [] }
@@ -45,17 +45,17 @@ public struct Property: @unchecked Sendable {
     }
   }
 
-  /// The member of that name, missing when this isn't an object.
+  /// The member with this name. It is missing if this isn't an object or has no such member.
   public subscript(name: String) -> Property {
     Property(withExtendedLifetime(record) { value?[Key(name, in: sharedKeys)] }, of: record, sharedKeys)
   }
 
-  /// The item of that index, missing when this isn't an array or has fewer.
+  /// The item at this index. It is missing if this isn't an array or has fewer items.
   public subscript(index: Int) -> Property {
     Property(withExtendedLifetime(record) { value?[index] }, of: record, sharedKeys)
   }
 
-  /// The whole as a value of its own; nil when it is missing. Throws `damaged` when it can't be read.
+  /// Returns the value as a `JSONValue`, nil if it is missing. Throws `damaged` when it can't be read.
   public func jsonValue() throws -> JSONValue? {
     guard let value else { return nil }
     return try withExtendedLifetime(record) {
