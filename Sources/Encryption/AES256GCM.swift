@@ -1,13 +1,13 @@
 import CCrypto
 
-/// AES-256 in Galois/Counter Mode (NIST SP 800-38D): encrypts, and tells whether the ciphertext, or what was
-/// said to go with it, has been changed.
+/// AES-256 in Galois/Counter Mode (NIST SP 800-38D). It encrypts, and it detects changes of the ciphertext
+/// and of the additional data.
 enum AES256GCM {
   static let keyBytes = 32
   static let nonceBytes = 12
   static let tagBytes = 16
 
-  /// `plaintext` encrypted, with the tag at its end. A nonce must never be used twice with one key.
+  /// Returns the encrypted `plaintext`, followed by the tag. A nonce must never be used twice with one key.
   static func seal(
     _ plaintext: SecretBytes, key: SecretBytes, nonce: [UInt8], additionalData: [UInt8]
   ) throws -> [UInt8] {
@@ -33,7 +33,8 @@ enum AES256GCM {
     return output
   }
 
-  /// What `seal` encrypted, or nil when the tag doesn't fit: another key, nonce, ciphertext or additional data.
+  /// Returns the plaintext of `seal`. Nil if the tag doesn't match: another key, nonce, ciphertext or
+  /// additional data.
   static func open(
     _ sealed: [UInt8], key: SecretBytes, nonce: [UInt8], additionalData: [UInt8]
   ) throws -> SecretBytes? {
@@ -51,7 +52,7 @@ enum AES256GCM {
         EVP_DecryptUpdate(context, bytes.baseAddress, &written, sealed, Int32(count)) == 1,
         EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, Int32(tagBytes), &tag) == 1
       else { throw libraryFailure("AES-256-GCM can't decrypt") }
-      // GCM's end gives no bytes; the place for them only must not be null.
+      // The final step of GCM writes no bytes. The pointer only must not be null.
       var end: UInt8 = 0
       isAuthentic = EVP_DecryptFinal_ex(context, &end, &written) == 1
     }

@@ -2,35 +2,37 @@
   import Glibc
 #endif
 
-/// How evenly bytes are spread over their 256 values, in bits a byte: 8 for what is random, 4 to 6 for text.
+/// The entropy of bytes, in bits per byte: 8 for random bytes, 4 to 6 for text.
 ///
-/// Of few bytes it says little: n random bytes give about 8 - 184 / n, so from 4,096 on (7.955, with a deviation of
-/// 0.004) what is encrypted is told from what isn't. What is compressed isn't told from what is encrypted.
+/// It is inaccurate for few bytes: n random bytes give about 8 - 184 / n. From 4,096 bytes on (7.955, with a
+/// standard deviation of 0.004) it distinguishes encrypted from plain data. It doesn't distinguish compressed
+/// from encrypted data.
 public struct ByteEntropy {
-  /// Bytes in a block: the least that is judged.
+  /// The number of bytes of a block. Fewer bytes aren't judged.
   public static let blockBytes = 4_096
-  /// A whole block below this isn't encrypted: 100 deviations from what random bytes give.
+  /// A whole block below this value isn't encrypted. It is 100 standard deviations below the value of random
+  /// bytes.
   public static let leastOfBlock = 7.5
 
   private var counts = [UInt64](repeating: 0, count: 256)
   private var blockCounts = [UInt32](repeating: 0, count: 512)
-  /// c · log2(c) of all counts in a block.
+  /// c · log2(c) for all possible counts in a block.
   private static let terms: [Double] = (0...blockBytes).map { $0 == 0 ? 0 : Double($0) * log2(Double($0)) }
 
-  /// How many bytes were counted.
+  /// The number of bytes that were added.
   public private(set) var bytes: UInt64 = 0
-  /// Of those, the ones that aren't structure.
+  /// The number of those bytes that aren't structure.
   private var judged: UInt64 = 0
-  /// The lowest entropy of a whole block that isn't all zeros; nil when there was none.
+  /// The lowest entropy of a whole block that isn't all zeros. Nil if there was none.
   public private(set) var lowest: Double?
-  /// Where that block begins.
+  /// The offset of that block.
   public private(set) var lowestOffset: UInt64 = 0
 
-  /// Of no bytes.
+  /// Creates an entropy of no bytes.
   public init() {}
 
-  /// Counts the next bytes: whole blocks, but for the last ones. Blocks that `isStructure` tells, with the offset of
-  /// their first byte, count for nothing but the length.
+  /// Adds the next bytes. Each call except the last must add whole blocks. `isStructure` is called with a
+  /// block and the offset of its first byte. Blocks for which it returns true count only for `bytes`.
   public mutating func add(
     _ bytes: UnsafeRawBufferPointer, isStructure: ((UnsafeRawBufferPointer, Int) -> Bool)? = nil
   ) {
@@ -48,7 +50,7 @@ public struct ByteEntropy {
   }
 
   private mutating func addBlock(_ block: UnsafeRawBufferPointer) {
-    // Two rows of counters: the same byte twice in a row doesn't wait for itself.
+    // Two rows of counters: a byte that repeats doesn't have to wait for its previous increment.
     blockCounts.withUnsafeMutableBufferPointer { counters in
       var index = 0
       while index + 1 < block.count {
@@ -80,7 +82,8 @@ public struct ByteEntropy {
     judged += UInt64(block.count)
   }
 
-  /// Bits a byte of all that was counted; nil for less than a block.
+  /// The entropy of all added bytes that aren't structure, in bits per byte. Nil if they are less than a
+  /// block.
   public var value: Double? {
     guard judged >= UInt64(Self.blockBytes) else { return nil }
     let sum = counts.reduce(0.0) { $0 + ($1 == 0 ? 0 : Double($1) * log2(Double($1))) }

@@ -1,34 +1,34 @@
-/// What went wrong with a key or with the file that wraps one. Never holds a byte of a secret.
+/// An error with a key or with a key file. It never contains a byte of a secret.
 public struct EncryptionError: Error, Sendable, CustomStringConvertible {
-  /// What kind of failure it is, for programs.
+  /// The kinds of errors.
   public enum Code: String, Sendable, CaseIterable {
-    /// The file is whole, and the key given is not the one it was made with.
+    /// The file is intact, but the key isn't the one that it was made with.
     case wrongKey
-    /// The file was changed since it was written, or isn't a key file.
+    /// The file was changed since it was written, or it isn't a key file.
     case damaged
-    /// The file is whole and of a version, cipher or derivation that this release doesn't know.
+    /// The file is intact, but has a version, cipher or key derivation that this release doesn't know.
     case unsupportedVersion
-    /// What was given can't be a key: empty, too long, not 32 bytes.
+    /// The value can't be a key: it is empty, too long, or doesn't have 32 bytes.
     case invalidKey
-    /// The cryptographic library refused its service.
+    /// The cryptographic library failed.
     case libraryFailure
   }
 
-  /// What kind of failure it is.
+  /// The kind of error.
   public let code: Code
-  /// What was tried and what was found, for people.
+  /// A message for people: what was tried and what was found.
   public let message: String
-  /// The file it is about.
+  /// The path of the file concerned, or nil.
   public let path: String?
 
-  /// An error of that kind.
+  /// Creates an error.
   public init(_ code: Code, _ message: String, path: String? = nil) {
     self.code = code
     self.message = message
     self.path = path
   }
 
-  /// The message and the file, in one line.
+  /// The message, followed by the path if there is one.
   public var description: String { path.map { "\(message): \($0)" } ?? message }
 
   func at(_ path: String) -> EncryptionError { EncryptionError(code, message, path: self.path ?? path) }

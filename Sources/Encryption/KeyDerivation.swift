@@ -1,41 +1,41 @@
 import CCrypto
 
-/// How the key that wraps the data key comes from the user's key.
+/// The function that derives the key that wraps the data key from the user's key.
 enum KeyDerivation: Hashable, Sendable {
   /// RFC 7914, for passphrases. Needs 128 * n * r bytes of memory.
   case scrypt(n: UInt64, r: UInt64, p: UInt64)
   /// RFC 5869 with HMAC-SHA-256, for keys that can't be guessed.
   case hkdfSHA256
 
-  /// What new passphrases are stretched with: 64 MiB, about 0.1 s.
+  /// The parameters for new passphrases: 64 MiB, about 0.1 s.
   static let standardScrypt = KeyDerivation.scrypt(n: 65_536, r: 8, p: 1)
 
-  /// The greatest n * r * p that a file may ask for, eight times the standard: 512 MiB, a second. A file from a
-  /// stranger must not take the machine.
+  /// The maximum n * r * p that a file may require, eight times the standard: 512 MiB, about a second. A file
+  /// from an untrusted source must not exhaust the machine.
   static let maximumScryptCost: UInt64 = 1 << 22
 
   static let saltBytes = 32
   static let keyBytes = 32
 
-  /// Whether the parameters are ones that scrypt is defined for and that this release is willing to spend.
+  /// Whether the parameters are valid for scrypt and within the limits of this release.
   var isAcceptable: Bool {
     guard case .scrypt(let n, let r, let p) = self else { return true }
     guard n >= 2, n.nonzeroBitCount == 1, r >= 1, p >= 1 else { return false }
     let (nr, overflows) = n.multipliedReportingOverflow(by: r)
     let (nrp, overflowsToo) = nr.multipliedReportingOverflow(by: p)
-    // RFC 7914 wants n < 2^(128 * r / 8) as well: always so for the n that are left here, but for r = 1.
+    // RFC 7914 also requires n < 2^(128 * r / 8). Within the limits above, only r = 1 can violate that.
     return !overflows && !overflowsToo && nrp <= Self.maximumScryptCost && (r > 1 || n < 1 << 16)
   }
 
-  /// `count` bytes from `secret` and `salt`. `info` binds HKDF's output to a purpose; scrypt has no such
-  /// input and ignores it.
+  /// Derives `count` bytes from `secret` and `salt`. `info` binds HKDF's output to a purpose. scrypt has no
+  /// such input and ignores it.
   func derive(
     _ secret: SecretBytes, salt: [UInt8], info: [UInt8], count: Int = keyBytes
   ) throws -> SecretBytes {
     switch self {
     case .scrypt(let n, let r, let p):
       return try SecretBytes(count: count) { output in
-        // OpenSSL's own memory limit would refuse the standard parameters.
+        // OpenSSL's own memory limit would reject the standard parameters.
         let memory = 128 * n * r + 128 * r * p + (1 << 20)
         let result = secret.withUnsafeBytes { secret in
           EVP_PBE_scrypt(
@@ -81,7 +81,7 @@ enum KeyDerivation: Hashable, Sendable {
   }
 }
 
-/// SHA-256 of `bytes`.
+/// Returns the SHA-256 digest of `bytes`.
 func sha256(_ bytes: some Collection<UInt8>) throws -> [UInt8] {
   let input = Array(bytes)
   var digest = [UInt8](repeating: 0, count: 32)

@@ -11,7 +11,7 @@
 //              "wrappedKey": base64(32 bytes of ciphertext, 16 bytes of tag)
 //
 // The tag also authenticates "touchstone data key", version, cipher, derivation, its parameters and salt
-// (`WrappedKey.additionalData`). The checksum is there to tell a damaged file from a wrong key, and is the same
+// (`WrappedKey.additionalData`). The checksum distinguishes a damaged file from a wrong key. It is the same
 // in every version.
 
 import Storage
@@ -22,38 +22,38 @@ import Storage
   import Foundation
 #endif
 
-/// The file that holds a database's data key, wrapped under the user's key.
+/// The file that contains a database's data key, wrapped under the user's key.
 ///
-/// Everything written is encrypted with the data key; the user's key only unwraps it. So changing the user's key
-/// is one atomic replacement of this small file, and no data is encrypted anew.
+/// All data is encrypted with the data key. The user's key only unwraps it. So changing the user's key
+/// atomically replaces this small file, and no data is encrypted again.
 ///
-/// Concurrency: the file is replaced whole, so that a reader sees the old or the new one. Two writers at a
-/// time are for the caller to keep apart: the later one wins.
+/// Concurrency: the file is replaced as a whole, so a reader sees the old or the new file. The caller must
+/// prevent two concurrent writers: the later one wins.
 ///
-/// Errors: `EncryptionError` for what is wrong with a key or with the file's contents, `StorageError` for what
-/// the file system refuses. Both name the file.
+/// Errors: `EncryptionError` for problems with a key or with the file's contents, `StorageError` for errors
+/// of the file system. Both name the file.
 public enum KeyFile {
-  /// The name it has in a database's directory.
+  /// The name of the file in a database's directory.
   public static let name = "key.json"
 
   static let dataKeyBytes = 32
   private static let maximumFileBytes = 16_384
 
-  /// Makes a random data key and a file at `path` that wraps it under `key`, and returns it. Throws
-  /// `alreadyExists` when there is a file.
+  /// Creates a random data key and a file at `path` that wraps it under `key`. Returns the data key. Throws
+  /// `alreadyExists` when the file exists.
   public static func create(at path: String, key: UserKey) throws -> SecretBytes {
     let dataKey = try randomDataKey()
     try write(dataKey, to: path, key: key, replacement: .refused)
     return dataKey
   }
 
-  /// A data key that nothing is encrypted with yet.
+  /// Returns a new random data key.
   public static func randomDataKey() throws -> SecretBytes { try .random(count: dataKeyBytes) }
 
-  /// The data key in the file at `path`. With a passphrase it takes about 0.1 s.
+  /// Returns the data key in the file at `path`. With a passphrase it takes about 0.1 s.
   ///
-  /// Throws `wrongKey` when the file is whole and `key` isn't its own, `damaged` when it was changed since it
-  /// was written, `unsupportedVersion` when a later release made it.
+  /// Throws `wrongKey` when the file is intact but `key` isn't its key, `damaged` when the file was changed
+  /// since it was written, and `unsupportedVersion` when a later release created it.
   public static func open(at path: String, key: UserKey) throws -> SecretBytes {
     let bytes: [UInt8]
     do { bytes = try AtomicFile.read(path, limit: maximumFileBytes) } catch let error as StorageError {
@@ -65,14 +65,14 @@ public enum KeyFile {
     }
   }
 
-  /// Wraps the data key under another user's key: what was encrypted stays as it is, and opens with `newKey`
-  /// alone once this returns. Whatever happens on the way, the file is the old one or the new one.
+  /// Wraps the data key under another user's key. Encrypted data isn't changed. Once this returns, only
+  /// `newKey` opens it. After an error or a crash, the file is either the old or the new one.
   public static func change(at path: String, from oldKey: UserKey, to newKey: UserKey) throws {
     try write(try open(at: path, key: oldKey), to: path, key: newKey, replacement: .allowed)
   }
 
-  /// Writes a file at `path` that wraps `dataKey` under `key`: for a new data key, or for a copy of a database
-  /// that has the data key of its original.
+  /// Writes a file at `path` that wraps `dataKey` under `key`. For a new data key, or for a copy of a
+  /// database that keeps the data key of the original.
   public static func write(
     _ dataKey: SecretBytes, to path: String, key: UserKey, stretching: PassphraseStretching = .standard,
     replacement: AtomicFile.Replacement
@@ -83,18 +83,18 @@ public enum KeyFile {
   }
 }
 
-/// What a key file says.
+/// The contents of a key file.
 struct WrappedKey {
   var derivation: KeyDerivation
   var salt: [UInt8]
   var nonce: [UInt8]
-  /// Ciphertext and tag.
+  /// The ciphertext and the tag.
   var sealed: [UInt8]
 
   static let version = 1
   static let cipher = "AES-256-GCM"
 
-  /// Wraps a data key, with a fresh salt and nonce.
+  /// Wraps a data key with a new random salt and nonce.
   init(_ dataKey: SecretBytes, key: UserKey, derivation: KeyDerivation) throws {
     guard dataKey.count == KeyFile.dataKeyBytes else {
       throw EncryptionError(.invalidKey, "a data key has \(KeyFile.dataKeyBytes) bytes, not \(dataKey.count)")
@@ -109,9 +109,9 @@ struct WrappedKey {
       dataKey, key: try wrappingKey(from: key), nonce: nonce, additionalData: additionalData)
   }
 
-  /// The data key. Throws `wrongKey` when `key` isn't the one it was wrapped under.
+  /// Returns the data key. Throws `wrongKey` when `key` isn't the one it was wrapped under.
   func unwrap(with key: UserKey) throws -> SecretBytes {
-    // A key of the other kind can't be right; the derivation would refuse or take it without a reason.
+    // A key of the other kind is always wrong. The derivation itself wouldn't detect that reliably.
     guard (key.kind == .raw) == (derivation == .hkdfSHA256),
       let dataKey = try AES256GCM.open(
         sealed, key: try wrappingKey(from: key), nonce: nonce, additionalData: additionalData)
@@ -123,7 +123,8 @@ struct WrappedKey {
     try derivation.derive(key.secret, salt: salt, info: Array("touchstone wrapping key".utf8))
   }
 
-  /// What the tag authenticates besides the data key: all that decides how it is unwrapped.
+  /// The data that the tag authenticates besides the data key: everything that determines how the key is
+  /// unwrapped.
   var additionalData: [UInt8] {
     Array("touchstone data key|\(Self.version)|\(Self.cipher)|\(derivationText)".utf8)
   }
@@ -138,7 +139,7 @@ struct WrappedKey {
   }
 }
 
-// The file.
+// The file format.
 extension WrappedKey {
   func fileContents() throws -> [UInt8] {
     let head = """
@@ -156,7 +157,7 @@ extension WrappedKey {
     head + Array(",\n  \"checksum\": \"\(Data(try sha256(head)).base64EncodedString())\"\n}\n".utf8)
   }
 
-  /// Reads a file's contents. Throws `damaged` or `unsupportedVersion`.
+  /// Parses a file's contents. Throws `damaged` or `unsupportedVersion`.
   init(fileContents: [UInt8]) throws {
     let checksumBytes = try Self.withChecksum([]).count
     guard fileContents.count > checksumBytes,

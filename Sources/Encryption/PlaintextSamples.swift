@@ -1,47 +1,49 @@
-// Pieces of what must not be readable, and a table that tells in a step or two whether eight bytes begin one of them.
+// Pieces of plaintext that must not appear in a file, and a table to find out in a step or two whether eight
+// bytes begin a piece.
 //
 //   sample := 8 to 16 bytes in a row, of at least four different values, with at most three zeros
 //
-// Eight bytes are what is looked up at every place of a file, the others are compared then. By chance a file of n random
-// bytes holds one of m samples of k bytes with a probability of n · m / 256^k: 6 in 100,000 for a file of 1 GiB and
-// 2^20 samples of 8 bytes, nothing for those of 16. Shorter ones would be found in every file.
+// The first eight bytes are looked up at every offset of a file. The others are compared after a match. By
+// chance a file of n random bytes contains one of m samples of k bytes with a probability of n · m / 256^k.
+// That is 6 in 100,000 for a file of 1 GiB and 2^20 samples of 8 bytes, and negligible for samples of 16
+// bytes. Shorter samples would be found in every file.
 
-/// Samples of plaintext, up to a number of them, each with what it is of.
+/// Samples of plaintext, up to a maximum number, each with a description of its source.
 public final class PlaintextSamples {
-  /// The least bytes that a sample has: what is shorter can't be told from chance.
+  /// The minimum length of a sample in bytes. Shorter samples would match by chance.
   public static let leastBytes = 8
-  /// The most bytes that a sample has.
+  /// The maximum length of a sample in bytes.
   public static let mostBytes = 16
 
-  /// So many samples are looked for in one pass over the files: about 40 bytes of memory each.
+  /// The maximum number of samples for one pass over the files. Each takes about 40 bytes of memory.
   public let capacity: Int
-  /// How many there are.
+  /// The number of samples.
   public private(set) var count = 0
 
   private var firsts: [UInt64] = []
   private var rests: [UInt64] = []
   private var lengths: [UInt8] = []
   private var owners: [UInt32] = []
-  /// By hash: the sample's number plus one, 0 where there is none.
+  /// By hash: the sample's number plus one, or 0 for an empty slot.
   private var slots = [UInt32](repeating: 0, count: 1 << 10)
   private var slotShift: UInt64 = 54
-  /// A bit for each hash, 32 times as many as samples: it stays in the processor's cache.
+  /// One bit per hash, with at least 32 times as many bits as samples. It fits in the processor's cache.
   private var bits: [UInt64] = []
   private var bitShift: UInt64 = 63
-  /// `kind` and name of each owner: length (4 bytes), number of the kind (1), name.
+  /// The kind and name of each owner: length (4 bytes), number of the kind (1), name.
   private var ownerBytes: [UInt8] = []
   private var kinds: [String] = []
   private var pending: (kind: Int, name: [UInt8])?
   private var owner: UInt32 = 0
   private var random: UInt64 = 0x9E37_79B9_7F4A_7C15
 
-  /// No samples yet, and room for so many.
+  /// Creates an empty set with room for `capacity` samples.
   public init(capacity: Int = 1 << 20) { self.capacity = max(capacity, 64) }
 
-  /// Whether no more should be added before the files were searched.
+  /// Whether the files should be searched before more samples are added.
   public var isFull: Bool { count >= capacity - 1_024 }
 
-  /// Takes all samples out.
+  /// Removes all samples.
   public func removeAll() {
     count = 0
     firsts.removeAll(keepingCapacity: true)
@@ -55,7 +57,7 @@ public final class PlaintextSamples {
 
   // MARK: Adding
 
-  /// What the next samples are of: a kind, as `document`, and a name.
+  /// Sets the source of the next samples: a kind, such as `document`, and a name.
   public func begin(_ kind: String, _ name: UnsafeRawBufferPointer) {
     let number: Int
     if let known = kinds.firstIndex(of: kind) {
@@ -67,13 +69,14 @@ public final class PlaintextSamples {
     pending = (number, [UInt8](name.prefix(1 << 10)))
   }
 
-  /// `begin(_:_:)` with a text.
+  /// Sets the source of the next samples, with a string as its name.
   public func begin(_ kind: String, _ name: String) {
     var name = name
     name.withUTF8 { begin(kind, UnsafeRawBufferPointer($0)) }
   }
 
-  /// Adds a sample of these bytes, from somewhere within; false when they are too few, too uniform, or known.
+  /// Adds a sample from a random offset in these bytes. Returns false if they are too short, too uniform, or
+  /// known.
   @discardableResult
   public func add(somewhereIn bytes: UnsafeRawBufferPointer) -> Bool {
     guard bytes.count >= Self.leastBytes, count < capacity else { return false }
@@ -84,8 +87,8 @@ public final class PlaintextSamples {
     return false
   }
 
-  /// Adds a sample of the end of these bytes, as far from their beginning as they are told from others: of names that
-  /// begin alike.
+  /// Adds a sample from the end of these bytes, as close to the end as gives a new sample. For names with a
+  /// common beginning.
   @discardableResult
   public func add(endOf bytes: UnsafeRawBufferPointer) -> Bool {
     guard bytes.count >= Self.leastBytes, count < capacity else { return false }
@@ -101,7 +104,7 @@ public final class PlaintextSamples {
     add(UnsafeRawBufferPointer(rebasing: bytes[start..<min(start + Self.mostBytes, bytes.count)]))
   }
 
-  /// Adds all of these bytes, in samples one after the other, up to so many.
+  /// Adds consecutive samples of all these bytes, at most `limit`.
   public func add(allOf bytes: UnsafeRawBufferPointer, limit: Int) {
     var start = 0
     var left = limit
@@ -112,7 +115,7 @@ public final class PlaintextSamples {
     }
   }
 
-  /// A number from a fixed sequence: where samples are taken from, the same in each run.
+  /// Returns a number from a fixed pseudorandom sequence, so that each run takes the same samples.
   public func next() -> UInt64 {
     random ^= random << 13
     random ^= random >> 7
@@ -129,7 +132,7 @@ public final class PlaintextSamples {
     if count * 2 >= slots.count { grow() }
     var slot = Int(Self.hash(first) >> slotShift)
     while slots[slot] != 0 {
-      // One sample for each eight bytes is enough: others that begin alike would be looked for in vain.
+      // One sample for each eight bytes is enough. A search finds only one sample with this beginning.
       if firsts[Int(slots[slot]) - 1] == first { return false }
       slot = (slot + 1) & (slots.count - 1)
     }
@@ -149,7 +152,7 @@ public final class PlaintextSamples {
     return true
   }
 
-  /// What files have of their own accord - zeros, repetitions - is no sample.
+  /// Rejects bytes that are common in any file: zeros and repetitions.
   private static func isTelling(_ bytes: UnsafeRawBufferPointer) -> Bool {
     guard bytes.count >= leastBytes else { return false }
     var zeros = 0
@@ -179,25 +182,27 @@ public final class PlaintextSamples {
 
   /// A sample that was found.
   public struct Match {
-    /// Where, from the beginning of what was searched.
+    /// The offset in the searched bytes.
     public let offset: Int
-    /// What it is of: `document 'hotel_1'`.
+    /// The source of the sample: `document 'hotel_1'`.
     public let owner: String
-    /// How it begins: its first three bytes, as text where that can be.
+    /// The first three bytes of the sample, as text if possible.
     public let beginning: String
-    /// How many bytes of it were found.
+    /// The number of bytes that were found.
     public let length: Int
-    /// Whether it was found as UTF-16.
+    /// Whether the sample was found as UTF-16.
     public let isUTF16: Bool
   }
 
-  /// So many bytes after the last place that is searched have to be there: for the longest sample in UTF-16.
+  /// The number of bytes that must be readable after the last searched offset, enough for the longest sample
+  /// in UTF-16.
   public static let lookahead = 2 * mostBytes
 
-  /// Looks for all samples at the first `count` places of `bytes`, behind which `lookahead` more can be read, and
-  /// calls `body` with a place and the number of the sample (`match(_:at:isUTF16:)`) for each that is there.
+  /// Searches for all samples at the first `count` offsets of `bytes`. `lookahead` more bytes must be
+  /// readable. Calls `body` with the offset and the number of each sample that is found (see
+  /// `match(_:at:isUTF16:)`).
   ///
-  /// Text is also found as UTF-16 of either order of bytes, where its sample is ASCII or Latin-1.
+  /// Text is also found as UTF-16 of either byte order if its sample is ASCII or Latin-1.
   public func search(
     _ bytes: UnsafeRawPointer, count: Int, _ body: (_ place: Int, _ sample: Int, _ isUTF16: Bool) -> Void
   ) {
@@ -246,7 +251,7 @@ public final class PlaintextSamples {
     return more == 8 ? rest == rests[sample] : (rest ^ rests[sample]) & (1 << (8 * more) - 1) == 0
   }
 
-  /// Every second byte is zero: the others may be a sample.
+  /// Looks up the nonzero half of the bytes, if every second byte is zero.
   private func findUTF16(_ bytes: UnsafeRawPointer) -> Int? {
     let isBigEndian = bytes.load(as: UInt8.self) == 0
     var first: UInt64 = 0
@@ -268,10 +273,10 @@ public final class PlaintextSamples {
     return sample
   }
 
-  /// How many bytes of a file a sample takes.
+  /// Returns the number of bytes that a sample takes in a file.
   public func length(_ sample: Int, isUTF16: Bool) -> Int { Int(lengths[sample]) * (isUTF16 ? 2 : 1) }
 
-  /// What is to be said of a sample that was found.
+  /// Returns the description of a sample that was found.
   public func match(_ sample: Int, at offset: Int, isUTF16: Bool) -> Match {
     let start = Int(owners[sample])
     let length = ownerBytes.withUnsafeBytes { Int($0.loadUnaligned(fromByteOffset: start, as: UInt32.self)) }

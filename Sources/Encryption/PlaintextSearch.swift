@@ -4,30 +4,30 @@ import Storage
   import Glibc
 #endif
 
-/// One pass over a file in search of samples, in constant memory.
+/// Searches a file for samples, in one pass and in constant memory.
 public enum PlaintextSearch {
-  /// What a pass has found.
+  /// The result of a pass.
   public struct Result {
-    /// How the bytes are spread.
+    /// The entropy of the file's bytes.
     public var entropy = ByteEntropy()
-    /// The first places.
+    /// The first matches, at most `matchLimit`.
     public var matches: [PlaintextSamples.Match] = []
-    /// How many places there are.
+    /// The number of all matches.
     public var places = 0
 
-    /// Of nothing.
+    /// Creates a result of no bytes.
     public init() {}
   }
 
   private static let chunkBytes = 256 << 10
 
-  /// Searches all of an open file, which may be written to meanwhile, and leaves it open.
+  /// Searches a whole open file and leaves it open. The file may be written to meanwhile.
   ///
   /// - Parameters:
-  ///   - path: the file's, for errors.
-  ///   - isStructure: tells blocks that hold no data (`EngineType.isStructure`).
-  ///   - matchLimit: of how many places it is said what was found there.
-  ///   - onProgress: is told the bytes of each step; what it throws ends the search.
+  ///   - path: the file's path, for errors.
+  ///   - isStructure: returns true for blocks that contain no data (`EngineType.isStructure`).
+  ///   - matchLimit: the maximum number of matches to describe.
+  ///   - onProgress: called with the number of bytes of each step. An error ends the search.
   public static func run(
     _ file: Int32, path: String, for samples: PlaintextSamples, matchLimit: Int = 8,
     isStructure: ((UnsafeRawBufferPointer, Int) -> Bool)? = nil,
@@ -39,7 +39,8 @@ public enum PlaintextSearch {
       byteCount: chunkBytes + 2 * lookahead, alignment: 4_096)
     defer { buffer.deallocate() }
     guard let base = buffer.baseAddress else { return result }
-    // Bytes in the buffer that were read already and not searched yet, and where in the file it begins.
+    // The number of bytes in the buffer that were read but not searched yet, and the file offset of the
+    // buffer.
     var kept = 0
     var offset = 0
     while true {
@@ -64,7 +65,7 @@ public enum PlaintextSearch {
     }
   }
 
-  /// As many bytes as there are, up to `count`.
+  /// Reads up to `count` bytes. Returns less only at the end of the file.
   private static func read(
     _ file: Int32, _ path: String, into target: UnsafeMutableRawPointer, _ count: Int, at offset: Int
   ) throws -> Int {

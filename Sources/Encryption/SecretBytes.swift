@@ -1,30 +1,30 @@
 import CCrypto
 
-/// Bytes that are wiped when their last owner lets go of them, and that are never printed.
+/// Bytes that are wiped when their last owner releases them, and that are never printed.
 ///
-/// They lie in memory of their own, never in an array that a copy or a growth leaves traces of. Immutable, so
-/// any thread may read them.
+/// They are in separate memory, never in an array, whose copies or growth would leave traces. They are
+/// immutable, so any thread may read them.
 public final class SecretBytes: @unchecked Sendable {
   private let memory: UnsafeMutableRawBufferPointer
   private let release: (UnsafeMutableRawBufferPointer) -> Void
 
-  /// `count` bytes, zero until `fill` has written them. When it throws they are wiped.
+  /// Creates `count` bytes, which are zero until `fill` has written them. If `fill` throws, they are wiped.
   public init(count: Int, fill: (UnsafeMutableRawBufferPointer) throws -> Void) rethrows {
     memory = .allocate(byteCount: count, alignment: 16)
     memory.initializeMemory(as: UInt8.self, repeating: 0)
     release = { $0.deallocate() }
     do { try fill(memory) } catch {
-      // The class is whole by now, so deinit wipes and frees.
+      // The object is initialized now, so deinit wipes and frees the memory.
       throw error
     }
   }
 
-  /// A copy of `bytes`; wiping the original is the caller's.
+  /// Creates a copy of `bytes`. The caller must wipe the original.
   public convenience init(_ bytes: some Collection<UInt8>) {
     self.init(count: bytes.count) { $0.copyBytes(from: bytes) }
   }
 
-  /// Takes memory over that `release` gives back after it was wiped.
+  /// Takes over memory. `release` frees it after it was wiped.
   init(
     adopting memory: UnsafeMutableRawBufferPointer,
     release: @escaping (UnsafeMutableRawBufferPointer) -> Void
@@ -38,39 +38,39 @@ public final class SecretBytes: @unchecked Sendable {
     release(memory)
   }
 
-  /// `count` bytes from the cryptographic random generator.
+  /// Returns `count` bytes from the cryptographic random generator.
   public static func random(count: Int) throws -> SecretBytes {
     try SecretBytes(count: count) { try fillRandomly($0) }
   }
 
-  /// How many bytes there are.
+  /// The number of bytes.
   public var count: Int { memory.count }
 
-  /// Lends the bytes; they are valid until `body` returns.
+  /// Lends the bytes, which are valid until `body` returns.
   public func withUnsafeBytes<Result>(
     _ body: (UnsafeRawBufferPointer) throws -> Result
   ) rethrows -> Result {
-    // Without this the optimiser may end the object's life, and wipe the bytes, before `body` returns.
+    // Without this, the optimizer may end the object's life, and wipe the bytes, before `body` returns.
     try withExtendedLifetime(self) { try body(UnsafeRawBufferPointer(memory)) }
   }
 
-  /// Lends a copy as an array, for interfaces that take one, and wipes it after `body`. What `body` copies
-  /// from it is for `body` to wipe.
+  /// Lends a copy as an array, for interfaces that need one, and wipes it after `body`. `body` must wipe its
+  /// own copies.
   public func withArray<Result>(_ body: ([UInt8]) throws -> Result) rethrows -> Result {
     var copy = withUnsafeBytes { [UInt8]($0) }
     defer { Self.wipe(&copy) }
     return try body(copy)
   }
 
-  /// Overwrites an array with zeros in a way that no optimiser removes. An array that something else holds as
-  /// well is copied first, and the other's bytes stay: wipe before sharing ends.
+  /// Overwrites an array with zeros in a way that the optimizer doesn't remove. The array must have no other
+  /// owner: a shared array is copied first, and the other owner's bytes remain.
   public static func wipe(_ bytes: inout [UInt8]) {
     bytes.withUnsafeMutableBytes { OPENSSL_cleanse($0.baseAddress, $0.count) }
   }
 }
 
 extension SecretBytes: Equatable {
-  /// Whether both hold the same bytes, in time that depends on their number alone.
+  /// Returns whether both contain the same bytes. The time depends only on their number.
   public static func == (left: SecretBytes, right: SecretBytes) -> Bool {
     left.withUnsafeBytes { left in
       right.withUnsafeBytes { right in
@@ -81,11 +81,11 @@ extension SecretBytes: Equatable {
 }
 
 extension SecretBytes: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-  /// How many bytes there are, and nothing of them.
+  /// The number of bytes, and none of their values.
   public var description: String { "SecretBytes(\(count) bytes)" }
   /// The same as `description`.
   public var debugDescription: String { description }
-  /// Nothing: `dump` shows no memory.
+  /// An empty mirror, so that `dump` shows no memory.
   public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
@@ -96,7 +96,7 @@ func fillRandomly(_ memory: UnsafeMutableRawBufferPointer) throws {
   }
 }
 
-/// What the library's error queue says, and an empty queue afterwards.
+/// Returns an error with the first entry of the library's error queue, and clears the queue.
 func libraryFailure(_ message: String) -> EncryptionError {
   let number = ERR_get_error()
   ERR_clear_error()

@@ -1,11 +1,11 @@
 import Storage
 
-/// What a user opens an encrypted database with: a passphrase, or 32 bytes.
+/// The key with which a user opens an encrypted database: a passphrase or 32 bytes.
 ///
-/// It never encrypts data: it unwraps the database's data key (`KeyFile`).
+/// It doesn't encrypt data. It unwraps the database's data key (`KeyFile`).
 public struct UserKey: Sendable, CustomStringConvertible {
   enum Kind: Sendable {
-    /// Guessable, so it is stretched before use.
+    /// A passphrase can be guessed, so it is stretched before use.
     case passphrase
     /// 32 bytes from a random generator, used without stretching.
     case raw
@@ -14,20 +14,20 @@ public struct UserKey: Sendable, CustomStringConvertible {
   let kind: Kind
   let secret: SecretBytes
 
-  /// A raw key's length in bytes.
+  /// The length of a raw key in bytes.
   public static let rawKeyBytes = 32
-  /// A passphrase's greatest length in bytes of UTF-8.
+  /// The maximum length of a passphrase in bytes of UTF-8.
   public static let maximumPassphraseBytes = 1_024
 
-  /// A passphrase of 1 to 1,024 bytes of UTF-8, taken as they are: nothing is trimmed or normalised. Throws
-  /// `invalidKey` otherwise.
+  /// Creates a key from a passphrase of 1 to 1,024 bytes of UTF-8, which isn't trimmed or normalized. Throws
+  /// `invalidKey` for any other length.
   public static func passphrase(_ text: String) throws -> UserKey {
     var bytes = Array(text.utf8)
     defer { SecretBytes.wipe(&bytes) }
     return try passphrase(bytes[...])
   }
 
-  /// 32 random bytes. Throws `invalidKey` for another number of them.
+  /// Creates a key from 32 random bytes. Throws `invalidKey` for any other number of bytes.
   public static func raw(_ bytes: some Collection<UInt8>) throws -> UserKey {
     guard bytes.count == rawKeyBytes else {
       throw EncryptionError(.invalidKey, "a raw key has \(rawKeyBytes) bytes, not \(bytes.count)")
@@ -35,19 +35,19 @@ public struct UserKey: Sendable, CustomStringConvertible {
     return UserKey(kind: .raw, secret: SecretBytes(bytes))
   }
 
-  /// A random raw key.
+  /// Creates a random raw key.
   public static func random() throws -> UserKey {
     UserKey(kind: .raw, secret: try .random(count: rawKeyBytes))
   }
 
-  /// The key that the contents of a file are, by these rules:
+  /// Creates a key from the contents of a file, by these rules:
   ///
   /// 1. A line of text that ends with a newline is a passphrase without that newline (`\n` or `\r\n`).
   /// 2. Exactly 32 bytes, text or not, are a raw key.
   /// 3. A line of text without a newline is a passphrase.
   ///
-  /// So a passphrase of 32 bytes needs its newline. Text is UTF-8 without control characters; a random raw key
-  /// is text by chance once in 10^16. Anything else throws `invalidKey`.
+  /// So a passphrase of 32 bytes needs its newline. Text is UTF-8 without control characters. A random raw
+  /// key is text by chance once in 10^16. Any other contents throw `invalidKey`.
   public init(fileContents: some Collection<UInt8>) throws {
     var bytes = Array(fileContents)
     defer { SecretBytes.wipe(&bytes) }
@@ -68,7 +68,7 @@ public struct UserKey: Sendable, CustomStringConvertible {
     }
   }
 
-  /// The key in the file at `path`, by the rules of `init(fileContents:)`. Throws `invalidKey`, or a
+  /// Creates a key from the file at `path`, by the rules of `init(fileContents:)`. Throws `invalidKey`, or a
   /// `StorageError` when the file can't be read.
   public init(contentsOfFile path: String) throws {
     var bytes = try AtomicFile.read(path, limit: 4_096)
@@ -95,12 +95,13 @@ public struct UserKey: Sendable, CustomStringConvertible {
       && bytes.withUnsafeBufferPointer { String(validating: $0, as: UTF8.self) != nil }
   }
 
-  /// Whether it is 32 random bytes and no passphrase.
+  /// Whether the key is raw: 32 random bytes, not a passphrase.
   public var isRaw: Bool { kind == .raw }
 
-  /// The raw key, or the passphrase's UTF-8: for databases that others made, whose keys are derived by other rules.
+  /// The raw key, or the passphrase's UTF-8. For databases of other formats, which derive their keys by other
+  /// rules.
   public var secretBytes: SecretBytes { secret }
 
-  /// The kind of key, and nothing of it.
+  /// The kind of the key, and none of its bytes.
   public var description: String { kind == .raw ? "UserKey(raw)" : "UserKey(passphrase)" }
 }
