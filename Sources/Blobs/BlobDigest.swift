@@ -1,23 +1,23 @@
-// What names a blob: the SHA-1 of its bytes.
+// The digest of a blob: the SHA-1 of its bytes.
 //
 //   text      := "sha1-" base64(20 bytes)      standard alphabet, padded: 33 characters, in documents
 //   file name := base64(20 bytes) ".blob"      with "/" as "_": in the directory of a database without a key
 
-/// What names a blob: the SHA-1 of its bytes.
+/// Identifies a blob: the SHA-1 digest of its bytes.
 public struct BlobDigest: Hashable, Sendable {
-  /// How many bytes a digest has.
+  /// The number of bytes of a digest.
   public static let byteCount = 20
-  /// How many characters its text has.
+  /// The number of characters of its text form.
   public static let textCount = 33
-  /// What its text begins with.
+  /// The prefix of its text form.
   public static let textPrefix = "sha1-"
 
-  // In place: an array would be an allocation for each of a million references.
+  // Stored inline: an array would need an allocation for each of a million references.
   private let first: UInt64
   private let second: UInt64
   private let third: UInt32
 
-  /// The digest of these 20 bytes; nil for another number of them.
+  /// Creates a digest from 20 bytes. Nil for any other number of bytes.
   public init?(_ bytes: UnsafeRawBufferPointer) {
     guard bytes.count == BlobDigest.byteCount else { return nil }
     first = bytes.loadUnaligned(as: UInt64.self)
@@ -25,7 +25,7 @@ public struct BlobDigest: Hashable, Sendable {
     third = bytes.loadUnaligned(fromByteOffset: 16, as: UInt32.self)
   }
 
-  /// The digest that a text stands for; nil when it is anything but `sha1-` and 28 characters of base64.
+  /// Parses the text form. Nil unless the text is `sha1-` and 28 characters of base64.
   public init?(_ text: String) {
     var text = text
     let digest = text.withUTF8 { BlobDigest(text: UnsafeRawBufferPointer($0)) }
@@ -33,7 +33,7 @@ public struct BlobDigest: Hashable, Sendable {
     self = digest
   }
 
-  /// The digest that the UTF-8 of a text stands for.
+  /// Parses the text form in UTF-8. Nil if it isn't valid.
   public init?(text: UnsafeRawBufferPointer) {
     guard text.count == BlobDigest.textCount, text.starts(with: BlobDigest.textPrefix.utf8),
       let digest = BlobDigest(base64: UnsafeRawBufferPointer(rebasing: text[5...]), slash: UInt8(ascii: "/"))
@@ -41,7 +41,7 @@ public struct BlobDigest: Hashable, Sendable {
     self = digest
   }
 
-  /// The digest that the name of a file stands for; nil when it is no such name.
+  /// Parses the name of a blob's file. Nil if it isn't valid.
   init?(fileName: String) {
     let name = Array(fileName.utf8)
     guard name.count == 28 + BlobDigest.fileSuffix.utf8.count, fileName.hasSuffix(BlobDigest.fileSuffix),
@@ -67,7 +67,8 @@ public struct BlobDigest: Hashable, Sendable {
         bits = 0
       }
     }
-    // The last three characters hold 18 bits, two of which no digest has: one text for each digest.
+    // The last three characters hold 18 bits, of which a digest uses 16. The other two must be 0, so each
+    // digest has only one text.
     guard bits & 3 == 0 else { return nil }
     bytes[18] = UInt8(truncatingIfNeeded: bits >> 10)
     bytes[19] = UInt8(truncatingIfNeeded: bits >> 2)
@@ -87,23 +88,23 @@ public struct BlobDigest: Hashable, Sendable {
     }
   }
 
-  /// How documents name it: `sha1-2jmj7l5rSw0yVb/vlWAYkK/YBwk=`.
+  /// The text form used in documents: `sha1-2jmj7l5rSw0yVb/vlWAYkK/YBwk=`.
   public var text: String { BlobDigest.textPrefix + base64(bytes, slash: UInt8(ascii: "/"), padded: true) }
 
   static let fileSuffix = ".blob"
 
-  /// The name of its file where blobs aren't encrypted.
+  /// The name of the blob's file in a database without encryption.
   var fileName: String { base64(bytes, slash: UInt8(ascii: "_"), padded: true) + BlobDigest.fileSuffix }
 }
 
 extension BlobDigest: CustomStringConvertible {
-  /// Its text.
+  /// The text form.
   public var description: String { text }
 }
 
 private let base64Characters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
-/// Base64 with another character in the place of "/".
+/// Returns base64 text with other characters in place of "+" and "/".
 func base64(_ bytes: [UInt8], plus: UInt8 = UInt8(ascii: "+"), slash: UInt8, padded: Bool) -> String {
   var text: [UInt8] = []
   for start in stride(from: 0, to: bytes.count, by: 3) {

@@ -1,17 +1,17 @@
-/// The digest and the length of bytes as they come: what they would be as a blob. One thread at a time.
+/// Computes the digest and the length of a stream of bytes, as of a blob. Use it on one thread at a time.
 public final class BlobHash {
   private let digest: SHA1Stream
   private var length: UInt64 = 0
 
-  /// Of no bytes yet.
+  /// Creates a hash of no bytes.
   public init() throws { digest = try SHA1Stream() }
 
-  /// Takes some bytes.
+  /// Adds bytes.
   public func update(_ bytes: UnsafeRawBufferPointer) throws {
     try digest.update(bytes)
     length += UInt64(bytes.count)
   }
 
-  /// What the bytes are as a blob; nothing may come after it.
+  /// Returns the digest and the length. No bytes may be added afterwards.
   public func finish() throws -> StoredBlob { StoredBlob(digest: try digest.finish(), length: length) }
 }

@@ -5,22 +5,25 @@ import Storage
   import Glibc
 #endif
 
-/// Gives the bytes of a stored blob, in pieces of any size, in constant memory.
+/// Reads the bytes of a stored blob, in pieces of any size, in constant memory.
 ///
-/// What was changed on the disk is a `damaged` error and never wrong data: at once where the blob is encrypted;
-/// otherwise with the last piece of a blob that is read from its beginning to its end. One thread at a time. The blob
-/// can be read to its end also when a compaction removes it meanwhile.
+/// A blob that was changed on the disk throws `damaged`. An encrypted blob throws it before wrong data is
+/// returned. For a plain blob the digest is checked with the last piece, if the blob is read from its
+/// beginning to its end.
+///
+/// Use it on one thread at a time. The blob can be read to its end even if a compaction removes it meanwhile.
 public final class BlobReader {
-  /// Which blob it is.
+  /// The digest of the blob.
   public let digest: BlobDigest
-  /// How many bytes it has.
+  /// The length of the blob in bytes.
   public let length: UInt64
-  /// The offset of the next byte to be read.
+  /// The offset of the next byte.
   public private(set) var position: UInt64 = 0
 
   private let file: FileDescriptor
   private let source: Source
-  /// Bytes before the end that were read so far in a row; nil when some were left out.
+  /// Hashes the bytes read so far. Nil for encrypted blobs, after the check, and after a seek to another
+  /// offset than 0.
   private var hash: SHA1Stream?
 
   private enum Source {
@@ -41,7 +44,7 @@ public final class BlobReader {
     }
   }
 
-  /// Opens the file of a blob. With `digest` it has to be that blob's.
+  /// Opens the file of a blob. With `digest`, the file must contain that blob.
   init(path: String, digest expected: BlobDigest?, keys: BlobKeys?) throws {
     file = try FileDescriptor(path, O_RDONLY)
     let fileLength = try file.length()
@@ -92,7 +95,7 @@ public final class BlobReader {
     source = .sealed(cipher, OpenChunk())
   }
 
-  /// Reads the next bytes, as many as there are and `buffer` has room for, and says how many; 0 at the end.
+  /// Reads the next bytes and returns their number, at most the size of `buffer`; 0 at the end.
   public func read(into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
     let count = Int(min(UInt64(buffer.count), length - position))
     guard count > 0 else {
@@ -123,11 +126,11 @@ public final class BlobReader {
     return count
   }
 
-  /// The next bytes, at most `count`; none at the end.
+  /// Reads the next bytes, at most `count`. Empty at the end.
   public func read(upTo count: Int) throws -> [UInt8] {
     let count = Int(min(UInt64(max(count, 0)), length - position))
     guard count > 0 else {
-      // The end of an empty blob is where its digest is known.
+      // At the end of an empty blob its digest can be checked.
       _ = try read(into: UnsafeMutableRawBufferPointer(start: nil, count: 0))
       return []
     }
@@ -136,8 +139,8 @@ public final class BlobReader {
     }
   }
 
-  /// Goes to an offset, the end at most. A plain blob's digest isn't checked any more then, but for a return to
-  /// the beginning.
+  /// Moves to an offset, at most the length of the blob. Throws `invalidArgument` for a greater offset. After
+  /// a seek, the digest of a plain blob is checked only if the reader has returned to the beginning.
   public func seek(to offset: UInt64) throws {
     guard offset <= length else {
       throw StorageError(
@@ -148,13 +151,13 @@ public final class BlobReader {
     if case .plain = source { hash = offset == 0 ? try SHA1Stream() : nil }
   }
 
-  /// Reads all to the end and throws `damaged` when it isn't what was stored.
+  /// Reads the blob to its end. Throws `damaged` when its bytes aren't those that were stored.
   public func verify() throws {
     try seek(to: 0)
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: SealedFormat.chunkBytes, alignment: 16)
     defer { buffer.deallocate() }
     while try read(into: buffer) > 0 {}
-    // The empty blob's only chunk has no byte to read, and a tag.
+    // The only chunk of an empty blob has no bytes to read, but it has a tag.
     if length == 0, case .sealed(let cipher, let chunk) = source { try open(0, in: chunk, cipher) }
   }
 

@@ -1,11 +1,12 @@
 import Storage
 
 extension BlobStore {
-  /// Copies every blob that is stored here and that `target` doesn't have, encrypted anew with its key, in constant
-  /// memory; says how many there were. `onProgress` is told the bytes of each piece; what it throws ends the copy.
+  /// Copies all blobs that `target` lacks, in constant memory, and encrypts them with the key of `target`, if
+  /// it has one. Returns the number of copied blobs. `onProgress` is called with the number of bytes of each
+  /// piece. An error of `onProgress` ends the copy.
   ///
-  /// Each blob is checked while it is read: throws `damaged` for one that was changed. With `target` of durability `none`
-  /// syncing its files is the caller's.
+  /// Each blob is verified while it is read. Throws `damaged` for a blob that was changed. If `target` has
+  /// the durability `none`, the caller must sync its files.
   @discardableResult
   public func copyAll(to target: BlobStore, onProgress: (Int) throws -> Void = { _ in }) throws -> Int {
     var copied = 0
@@ -15,7 +16,7 @@ extension BlobStore {
         reader = try BlobReader(
           path: directory + "/" + file.name, digest: BlobDigest(fileName: file.name), keys: keys)
       } catch let error as StorageError where error.code == .notFound {
-        // A compaction was faster: nothing names it any more.
+        // A compaction has removed the blob. No document refers to it any more.
         continue
       }
       guard try !target.contains(reader.digest) else { continue }
@@ -33,7 +34,7 @@ extension BlobStore {
     return copied
   }
 
-  /// Reads every blob back and throws `damaged` for one that isn't what its name says; says how many there are.
+  /// Reads all blobs and returns their number. Throws `damaged` for one that doesn't match its name.
   @discardableResult
   public func verifyAll(onProgress: (Int) throws -> Void = { _ in }) throws -> Int {
     let files = try files()
@@ -44,8 +45,8 @@ extension BlobStore {
     return files.count
   }
 
-  /// Calls `body` with pieces of a blob's content, by the name of its file: so many bytes each, one in every 64 KiB at
-  /// first, and no more than 64 of them.
+  /// Calls `body` with pieces of the blob in this file. Each piece has at most `bytes` bytes. There is one
+  /// piece for every 64 KiB, or for every 64th part of a larger blob.
   public func forEachPiece(
     of fileName: String, bytes: Int, _ body: (UnsafeRawBufferPointer) throws -> Void
   ) throws {

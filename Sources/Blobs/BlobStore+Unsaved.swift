@@ -4,16 +4,16 @@ import Storage
   import Glibc
 #endif
 
-/// New blobs of this process that no committed document names yet.
+/// New blobs of this process to which no committed document refers yet.
 struct UnsavedBlobs {
   struct Blob {
     var length: UInt64
-    /// The file under its temporary name. Once it is installed it has two names, as long as the commit isn't done:
-    /// when that fails, a compaction may take one away.
+    /// The file under its temporary name. An installed file has two names until the commit is done. If the
+    /// commit fails, a compaction may remove one of them.
     var path: String
   }
 
-  /// The directory `incoming-…`, locked as long as the process has it open.
+  /// The directory `incoming-…`, locked while the process has it open.
   struct Session {
     var path: String
     var descriptor: Int32
@@ -28,7 +28,8 @@ struct UnsavedBlobs {
 extension BlobStore {
   static let sessionPrefix = "incoming-"
 
-  /// A writer for a new blob. Throws `readOnly` where nothing may be written.
+  /// Returns a writer for a new blob. Throws `readOnly` if the store is read-only, and `closed` after
+  /// `discardUnsaved()`.
   public func makeWriter() throws -> BlobWriter {
     let (path, number) = try unsaved.withLock { unsaved in
       let session = try session(&unsaved)
@@ -63,25 +64,26 @@ extension BlobStore {
     return try writer.finish()
   }
 
-  /// Takes over the file of a writer that has ended.
+  /// Takes over the file of a finished writer.
   func keep(_ blob: StoredBlob, number: UInt64, path: String) {
     let isKept = unsaved.withLock { unsaved in
       guard !unsaved.isClosed, unsaved.blobs[blob.digest] == nil else { return false }
       unsaved.blobs[blob.digest] = UnsavedBlobs.Blob(length: blob.length, path: path)
       return true
     }
-    // The same content twice.
+    // The same content was written twice, or the store was closed.
     if !isKept { unlink(path) }
   }
 
-  /// Forgets a new blob that isn't what was expected, and its bytes, unless it was put in place.
+  /// Removes a new blob that isn't the expected one. Its bytes are deleted unless it was installed.
   public func discard(_ blob: StoredBlob) {
     unsaved.withLock { unsaved in
       if let found = unsaved.blobs.removeValue(forKey: blob.digest) { unlink(found.path) }
     }
   }
 
-  /// Puts a new blob in its place for good, outside of a transaction: for who makes a database that nobody knows yet.
+  /// Moves a new blob to its final place, outside of a transaction. For creating a database that no other
+  /// process uses yet.
   public func place(_ blob: StoredBlob) throws {
     let path = try path(of: blob.digest)
     try unsaved.withLock { unsaved in
@@ -94,10 +96,11 @@ extension BlobStore {
 
   func unsavedPath(of digest: BlobDigest) -> String? { unsaved.withLock { $0.blobs[digest]?.path } }
 
-  /// Whether there are new blobs that no committed document names.
+  /// Whether there are new blobs to which no committed document refers.
   public var hasUnsaved: Bool { unsaved.withLock { !$0.blobs.isEmpty } }
 
-  /// Forgets new blobs that were not saved, and the directory of this process. For the end.
+  /// Removes new blobs that weren't saved, and the directory of this process. Called when the store is
+  /// closed.
   public func discardUnsaved() {
     unsaved.withLock { unsaved in
       unsaved.isClosed = true
@@ -114,26 +117,27 @@ extension BlobStore {
 
   // MARK: In a write transaction
 
-  /// What a document that is being saved finds of a blob that it names.
+  /// The state of a blob that a document being saved refers to.
   public enum Presence: Sendable {
-    /// There is no such blob.
+    /// The blob doesn't exist.
     case missing
-    /// It was there before.
+    /// The blob was stored before.
     case stored
-    /// It was new, and is in place now: `sync()` before the commit, `commit(_:)` after it.
+    /// The blob was new and is installed now. Call `sync()` before the commit and `commit(_:)` after it.
     case installed
   }
 
-  /// Puts a new blob in its place, when that is one; says whether the blob is there. Only inside the write
-  /// transaction that saves a document that names it.
+  /// Puts a new blob in its final place and returns the state of the blob. Call it only inside the write
+  /// transaction that saves a document that refers to the blob.
   public func install(_ digest: BlobDigest) throws -> Presence {
     let path = try path(of: digest)
     return try unsaved.withLock { unsaved in
       let found = try fileLength(path)
       guard let new = unsaved.blobs[digest] else { return found == nil ? .missing : .stored }
-      // What this process has just written is known to be right; what has another length is damaged.
+      // This process has just written the new file, so it is intact. A stored file with another length is
+      // damaged.
       if let found, blobLength(ofFile: found) == new.length {
-        // A removal that is being prepared sees that it is wanted again.
+        // Mark the file, so that a removal in preparation keeps it.
         utimensat(AT_FDCWD, path, nil, 0)
         return .installed
       }
@@ -145,22 +149,23 @@ extension BlobStore {
           throw StorageError.system(failure, "can't put a blob in place", path)
         }
       }
-      // Over a damaged file, and where files can't have two names.
+      // Replaces a damaged file. Also used where files can't have two names.
       guard rename(new.path, path) == 0 else {
         throw StorageError.system(errno, "can't put a blob in place", path)
       }
-      // It has that name alone. Should the transaction fail, a compaction may take it: then it is missing.
+      // The file has only its final name now. If the transaction fails and a compaction removes it, the blob
+      // is missing.
       unsaved.blobs[digest] = nil
       return .installed
     }
   }
 
-  /// Makes the names of installed blobs survive a power loss, where durability asks for that.
+  /// Makes the names of installed blobs durable, if the durability requires it.
   public func sync() throws {
     if syncs { try AtomicFile.syncDirectory(of: directory + "/.") }
   }
 
-  /// Takes note that a document that names these blobs was committed.
+  /// Removes blobs from the new ones after the commit of a document that refers to them.
   public func commit(_ digests: some Sequence<BlobDigest>) {
     unsaved.withLock { unsaved in
       for digest in digests {
@@ -182,7 +187,7 @@ extension BlobStore {
     } else if errno != EEXIST {
       throw StorageError.system(errno, "can't make the directory", directory)
     }
-    // Another process may take one that isn't locked yet for one that was left behind.
+    // Another process may remove a directory that isn't locked yet as an abandoned one.
     for _ in 0..<100 {
       let digits = String(UInt64.random(in: (1 << 60)...UInt64.max), radix: 16)
       let path = directory + "/" + BlobStore.sessionPrefix + digits
@@ -207,7 +212,7 @@ extension BlobStore {
     throw StorageError(.inUse, "no directory for new blobs can be made", path: directory)
   }
 
-  /// Removes what processes left that ended without closing the database.
+  /// Removes the files of processes that ended without closing the database.
   func removeAbandoned() throws {
     for name in try names() where name.hasPrefix(BlobStore.sessionPrefix) {
       let path = directory + "/" + name

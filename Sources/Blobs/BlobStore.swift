@@ -13,26 +13,28 @@ import Storage
   import Glibc
 #endif
 
-/// Files named by what is in them: the blobs of a database.
+/// The blobs of a database: files named by their contents.
 ///
-/// A new blob is written under a temporary name, synced, and put in place by `install(_:)` inside the write
-/// transaction that saves the first document that names it; `sync()` comes before that commits. What no document names
-/// is removed inside a write transaction too (`BlobSweep`). As there is one write transaction at a time, over
-/// all processes, no blob is removed between its installation and the commit.
+/// A new blob is written under a temporary name and synced. `install(_:)` puts it in its final place, inside
+/// the write transaction that saves the first document that refers to it. `sync()` runs before that
+/// transaction commits. Unreferenced blobs are also removed inside a write transaction (`BlobSweep`). There
+/// is only one write transaction at a time, over all processes. So no blob is removed between its
+/// installation and the commit.
 ///
 /// May be used from any thread. Errors are `StorageError`s that name the file.
 public final class BlobStore: Sendable {
-  /// Where the files are. It is made with the first blob.
+  /// The directory of the files. It is created with the first blob.
   public let directory: String
-  /// Whether nothing may be written.
+  /// Whether the store is read-only.
   public var isReadOnly: Bool { access.withLock { $0.isReadOnly } }
-  /// Whether a blob is to survive a power loss.
+  /// Whether blobs must survive a power loss.
   var syncs: Bool { access.withLock { $0.syncs } }
   private let access: Lock<(isReadOnly: Bool, syncs: Bool)>
   let keys: BlobKeys?
   let unsaved = Lock(UnsavedBlobs())
 
-  /// The blobs in `directory`. With a data key they are encrypted; `durability` is that of the documents.
+  /// Creates a store of the blobs in `directory`. With a data key they are encrypted. `durability` is the
+  /// durability of the documents.
   public init(
     directory: String, dataKey: SecretBytes? = nil, isReadOnly: Bool = false, durability: Durability = .normal
   ) throws {
@@ -43,7 +45,7 @@ public final class BlobStore: Sendable {
 
   deinit { discardUnsaved() }
 
-  /// Has blobs written from now on, where nothing might be before.
+  /// Makes a read-only store writable.
   public func allowWriting(durability: Durability) {
     access.withLock { $0 = (false, durability != .none) }
   }
@@ -53,14 +55,14 @@ public final class BlobStore: Sendable {
 
   // MARK: Names
 
-  /// The name of a blob's file. Of an encrypted blob it tells nothing to who doesn't have the key.
+  /// Returns the name of a blob's file. The name of an encrypted blob reveals nothing without the key.
   public func fileName(of digest: BlobDigest) throws -> String {
     try keys?.fileName(of: digest) ?? digest.fileName
   }
 
   func path(of digest: BlobDigest) throws -> String { directory + "/" + (try fileName(of: digest)) }
 
-  /// Whether a file of that name can be a blob's.
+  /// Returns whether this can be the name of a blob's file.
   public func isBlob(fileName: String) -> Bool {
     guard isEncrypted else { return BlobDigest(fileName: fileName) != nil }
     return fileName.utf8.count == 43 + SealedFormat.fileSuffix.utf8.count
@@ -69,7 +71,8 @@ public final class BlobStore: Sendable {
 
   // MARK: Reading
 
-  /// Opens a blob for reading. Throws `notFound` when there is none, and `damaged` when its file isn't one.
+  /// Opens a blob for reading. Throws `notFound` when there is none, and `damaged` when its file isn't a
+  /// valid blob.
   public func open(_ digest: BlobDigest) throws -> BlobReader {
     let path = try path(of: digest)
     do { return try BlobReader(path: path, digest: digest, keys: keys) } catch let error as StorageError
@@ -82,7 +85,8 @@ public final class BlobStore: Sendable {
     }
   }
 
-  /// How many bytes the blob has, by the length of its file; nil when there is none.
+  /// Returns the length of a blob in bytes, computed from the length of its file. Nil if there is none, 0 if
+  /// the length of an encrypted blob's file is invalid.
   public func length(of digest: BlobDigest) throws -> UInt64? {
     if let file = try fileLength(try path(of: digest)) { return blobLength(ofFile: file) ?? 0 }
     return unsaved.withLock { $0.blobs[digest]?.length }
@@ -92,7 +96,7 @@ public final class BlobStore: Sendable {
     isEncrypted ? SealedFormat.blobLength(ofFile: length) : length
   }
 
-  /// Nil when there is no file.
+  /// Nil if there is no file.
   func fileLength(_ path: String) throws -> UInt64? {
     var status = stat()
     guard lstat(path, &status) == 0 else {
@@ -102,10 +106,11 @@ public final class BlobStore: Sendable {
     return status.st_mode & S_IFMT == S_IFREG ? UInt64(status.st_size) : 0
   }
 
-  /// Whether the blob is stored, or new and not saved yet.
+  /// Returns whether the blob is stored, or new and not saved yet.
   public func contains(_ digest: BlobDigest) throws -> Bool { try length(of: digest) != nil }
 
-  /// All bytes of a blob, when there are at most `limit` (else `valueTooLarge`), checked against its digest.
+  /// Returns all bytes of a blob and checks them against its digest. Throws `valueTooLarge` when there are
+  /// more than `limit`.
   public func contents(of digest: BlobDigest, limit: UInt64 = 1 << 31) throws -> [UInt8] {
     let reader = try open(digest)
     guard reader.length <= limit else {
@@ -117,22 +122,22 @@ public final class BlobStore: Sendable {
 
   // MARK: Files
 
-  /// A file in the directory that is a blob's by its name.
+  /// A file in the directory with the name of a blob.
   public struct File: Sendable {
     /// The file's name in the directory.
     public let name: String
-    /// The file's length in bytes: of an encrypted blob more than the blob's.
+    /// The length of the file in bytes. The file of an encrypted blob is longer than the blob.
     public let bytes: UInt64
   }
 
-  /// All blobs' files, in no order; none when there is no directory.
+  /// Returns the files of all blobs, in no particular order. Empty if there is no directory.
   public func files() throws -> [File] {
     try names().filter(isBlob).compactMap { name in
       try fileLength(directory + "/" + name).map { File(name: name, bytes: $0) }
     }
   }
 
-  /// The names of all there is, blobs and others.
+  /// Returns the names of all entries of the directory, blobs and others.
   public func names() throws -> [String] {
     guard let opened = opendir(directory) else {
       guard errno == ENOENT else { throw StorageError.system(errno, "can't read the directory", directory) }
@@ -149,7 +154,7 @@ public final class BlobStore: Sendable {
     return names
   }
 
-  /// Reads the whole file of that name and checks it; returns which blob it is. Throws `damaged`.
+  /// Reads and verifies the whole file with this name. Returns its blob. Throws `damaged`.
   public func verify(fileName: String) throws -> StoredBlob {
     let reader = try BlobReader(
       path: directory + "/" + fileName, digest: BlobDigest(fileName: fileName), keys: keys)

@@ -4,34 +4,40 @@ import Storage
   import Glibc
 #endif
 
-/// The removal of blobs that no document names, beside others that save documents.
+/// Removes unreferenced blobs, while documents are being saved.
 ///
-/// In three steps: it begins with all files that are there; then every reference is told to it (`keep`), first of a
-/// snapshot taken after the beginning, beside writers; then, inside a write transaction in which all that was
-/// written is committed, of what changed since that snapshot; and then, still in there, `finish()` removes the rest.
-/// A file that was put in place or wanted again since the beginning stays in any case, so a power loss that takes back
-/// commits after the snapshot finds it. One thread at a time.
+/// The removal has these steps:
+///
+/// 1. It begins with all files that exist.
+/// 2. It receives every reference (`keep`) of a snapshot that is taken after the beginning. Writers continue
+///    meanwhile.
+/// 3. Inside a write transaction, when all earlier writes are committed, it receives the references of the
+///    changes since that snapshot.
+/// 4. Inside the same transaction, `finish()` removes the remaining files.
+///
+/// A file that was installed or marked since the beginning is always kept. So it still exists after a power
+/// loss that reverts the commits after the snapshot. Use it on one thread at a time.
 public final class BlobSweep {
   private let store: BlobStore
   private var candidates: Set<String>
   private let begun: timespec
 
-  /// What a removal gave back.
+  /// The result of a removal.
   public struct Result: Sendable, Equatable {
-    /// How many blobs.
+    /// The number of removed blobs.
     public var blobs = 0
-    /// How many bytes their files had.
+    /// The number of bytes of their files.
     public var bytes: UInt64 = 0
 
-    /// Nothing.
+    /// Creates a result of 0 blobs.
     public init() {}
   }
 
   init(_ store: BlobStore) throws {
     self.store = store
-    // Files are stamped by a clock of coarse steps, which lags, or by the precise one: once the coarse one has passed
-    // this moment, whatever was done before it has an earlier stamp. That takes some milliseconds; it is not
-    // waited for longer should the clock be set back.
+    // File timestamps come from a coarse clock, which lags, or from the precise clock. Once the coarse clock
+    // has passed this moment, all earlier operations have earlier timestamps. This takes some milliseconds.
+    // The wait is bounded in case the clock is set back.
     var first = timespec()
     clock_gettime(CLOCK_REALTIME, &first)
     var now = timespec()
@@ -44,19 +50,19 @@ public final class BlobSweep {
     candidates = Set(try store.names().filter(store.isBlob))
   }
 
-  /// Whether no file is left that could go.
+  /// Whether no candidates for removal remain.
   public var isEmpty: Bool { candidates.isEmpty }
 
-  /// Takes note of a blob that is named.
+  /// Keeps a blob that is referenced.
   public func keep(_ digest: BlobDigest) throws {
     candidates.remove(try store.fileName(of: digest))
   }
 
-  /// `keepAll` of lent bytes.
+  /// Keeps every blob whose digest may occur in lent bytes.
   public func keepAll(in bytes: RawSpan) throws { try bytes.withUnsafeBytes { try keepAll(in: $0) } }
 
-  /// Takes note of every text in `bytes` that could be a digest: all that a stored body can name, in whatever
-  /// shape it does.
+  /// Keeps every blob whose digest occurs as text in `bytes`. That covers all references of a stored body,
+  /// whatever their form.
   public func keepAll(in bytes: UnsafeRawBufferPointer) throws {
     var failure: (any Error)?
     forEachDigest(in: bytes) { digest in
@@ -65,7 +71,7 @@ public final class BlobSweep {
     if let failure { throw failure }
   }
 
-  /// Removes what nothing named, and what processes left behind that are gone.
+  /// Removes the remaining candidates, and the files of processes that have ended.
   public func finish() throws -> Result {
     var result = Result()
     for name in candidates {
@@ -88,7 +94,8 @@ public final class BlobSweep {
 }
 
 extension BlobStore {
-  /// Begins the removal of blobs that no document names; nil when there is nothing that could be removed.
+  /// Begins a removal of unreferenced blobs. Nil if the directory is empty. Throws `readOnly` if the store is
+  /// read-only.
   public func beginSweep() throws -> BlobSweep? {
     guard !isReadOnly else {
       throw StorageError(.readOnly, "the database is open for reading only", path: directory)
@@ -98,15 +105,15 @@ extension BlobStore {
   }
 }
 
-/// `forEachDigest` of lent bytes.
+/// Calls `body` with each digest whose text occurs anywhere in lent bytes.
 public func forEachDigest(in bytes: RawSpan, _ body: (BlobDigest) -> Void) {
   bytes.withUnsafeBytes { forEachDigest(in: $0, body) }
 }
 
-/// `mayNameBlob` of lent bytes.
+/// Returns whether lent bytes may contain the text of a digest.
 public func mayNameBlob(_ bytes: RawSpan) -> Bool { bytes.withUnsafeBytes { mayNameBlob($0) } }
 
-/// Calls `body` with each digest whose text stands anywhere in `bytes`.
+/// Calls `body` with each digest whose text occurs anywhere in `bytes`.
 public func forEachDigest(in bytes: UnsafeRawBufferPointer, _ body: (BlobDigest) -> Void) {
   guard let base = bytes.baseAddress else { return }
   var position = 0
@@ -122,13 +129,14 @@ public func forEachDigest(in bytes: UnsafeRawBufferPointer, _ body: (BlobDigest)
   }
 }
 
-/// Whether the text of a digest may stand in `bytes`: fast, for all those bodies where none does.
+/// Returns whether `bytes` may contain the text of a digest. Fast for the many bodies without one.
 public func mayNameBlob(_ bytes: UnsafeRawBufferPointer) -> Bool {
   guard let base = bytes.baseAddress, bytes.count >= BlobDigest.textCount else { return false }
   return nextPrefix(base, from: 0, count: bytes.count) != nil
 }
 
-/// Where "sha1-" stands next: its hyphen is the rarest of these in JSON.
+/// Returns the offset of the next "sha1-". It searches for the hyphen, which is the rarest of these
+/// characters in JSON.
 private func nextPrefix(_ base: UnsafeRawPointer, from start: Int, count: Int) -> Int? {
   var position = start + 4
   while position < count, let hyphen = memchr(base + position, 0x2D, count - position) {

@@ -1,8 +1,9 @@
 import Encryption
 
 extension BlobWriter {
-  /// Writes what is left of `reader`, in constant memory. `onProgress` is told the bytes of each piece; what it throws
-  /// ends the copy. Throws `damaged` where the blob was changed, as the reader does.
+  /// Writes the remaining bytes of `reader`, in constant memory. `onProgress` is called with the number of
+  /// bytes of each piece. An error of `onProgress` ends the copy. Throws `damaged` when the reader finds that
+  /// the blob was changed.
   public func write(contentsOf reader: BlobReader, onProgress: (Int) throws -> Void = { _ in }) throws {
     let buffer = UnsafeMutableRawBufferPointer.allocate(
       byteCount: SealedFormat.chunkBytes * 4, alignment: 16)

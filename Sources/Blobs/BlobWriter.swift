@@ -6,24 +6,25 @@ import Storage
   import Glibc
 #endif
 
-/// What a blob is known by once all its bytes are there.
+/// The digest and the length of a complete blob.
 public struct StoredBlob: Hashable, Sendable {
-  /// The SHA-1 of its bytes.
+  /// The SHA-1 digest of its bytes.
   public let digest: BlobDigest
-  /// How many bytes it has.
+  /// The length in bytes.
   public let length: UInt64
 
-  /// A blob of that digest and length.
+  /// Creates a description of a blob.
   public init(digest: BlobDigest, length: UInt64) {
     self.digest = digest
     self.length = length
   }
 }
 
-/// Takes the bytes of a new blob, in pieces of any size, in constant memory.
+/// Writes a new blob, in pieces of any size, in constant memory.
 ///
-/// They go to a file with a temporary name. `finish()` syncs it; the file gets its own name when a document that
-/// names the blob is saved. A writer that is let go of without `finish()` leaves nothing. One thread at a time.
+/// The bytes go to a file with a temporary name. `finish()` syncs the file. It gets its final name when a
+/// document that refers to the blob is saved. A writer that is released without `finish()` removes its file.
+/// Use it on one thread at a time.
 public final class BlobWriter {
   private let store: BlobStore
   private let number: UInt64
@@ -33,7 +34,7 @@ public final class BlobWriter {
   private let cipher: ChunkCipher?
   private let salt: [UInt8]
   private let buffer: UnsafeMutableRawPointer
-  /// Where a full buffer is encrypted to.
+  /// The destination for encrypting a full buffer.
   private let sealed: UnsafeMutableRawPointer?
   private var buffered = 0
   private var length: UInt64 = 0
@@ -61,7 +62,7 @@ public final class BlobWriter {
       offset = 0
     }
     buffer = .allocate(byteCount: SealedFormat.chunkBytes, alignment: 16)
-    // Nothing ever changes a blob: its file can't be opened for writing again.
+    // Blobs are immutable, so the permissions prevent opening the file for writing again.
     file = try FileDescriptor(path, O_RDWR | O_CREAT | O_EXCL, keys == nil ? 0o444 : 0o400)
   }
 
@@ -71,14 +72,14 @@ public final class BlobWriter {
     sealed?.deallocate()
   }
 
-  /// Takes some bytes. After an error, `diskFull` among them, the writer is of no more use.
+  /// Adds bytes. After an error, such as `diskFull`, the writer can't be used any more.
   public func write(_ bytes: UnsafeRawBufferPointer) throws {
     guard let file else { throw StorageError(.closed, "the blob was finished already", path: path) }
     try digest.update(bytes)
     length += UInt64(bytes.count)
     var rest = bytes
     while !rest.isEmpty {
-      // A full chunk is written when more comes: the last one is another kind.
+      // A full chunk is written only when more bytes follow, because the last chunk has another kind.
       if buffered == SealedFormat.chunkBytes { try flush(to: file, isLast: false) }
       if buffered == 0, cipher == nil, rest.count >= SealedFormat.chunkBytes {
         try file.write(rest, at: offset)
@@ -92,7 +93,7 @@ public final class BlobWriter {
     }
   }
 
-  /// Takes some bytes.
+  /// Adds bytes.
   public func write(_ bytes: some Sequence<UInt8>) throws {
     if try bytes.withContiguousStorageIfAvailable({ try write(UnsafeRawBufferPointer($0)) }) != nil { return }
     try Array(bytes).withUnsafeBytes { try write($0) }
@@ -113,9 +114,10 @@ public final class BlobWriter {
     buffered = 0
   }
 
-  /// Ends the blob: all of it is on the disk, and a document that names it can be saved.
+  /// Ends the blob. All its bytes are written, and synced if the durability requires it. A document that
+  /// refers to it can be saved.
   ///
-  /// It is kept for that until it was saved or the database is closed.
+  /// The blob is kept until it is saved or the database is closed.
   public func finish() throws -> StoredBlob {
     guard let file else { throw StorageError(.closed, "the blob was finished already", path: path) }
     if cipher != nil || buffered > 0 { try flush(to: file, isLast: true) }

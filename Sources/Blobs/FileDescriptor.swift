@@ -4,7 +4,7 @@ import Storage
   import Glibc
 #endif
 
-/// An open file of a blob: whole reads and writes, and errors with its path.
+/// An open file of a blob. Reads and writes are complete, and errors name the path.
 final class FileDescriptor: @unchecked Sendable {
   let path: String
   private let number: Int32
@@ -17,7 +17,7 @@ final class FileDescriptor: @unchecked Sendable {
 
   deinit { close(number) }
 
-  /// The file's length in bytes. Throws `damaged` when it is no regular file.
+  /// Returns the length of the file in bytes. Throws `damaged` when it isn't a regular file.
   func length() throws -> UInt64 {
     var status = stat()
     guard fstat(number, &status) == 0 else { throw StorageError.system(errno, "can't read", path) }
@@ -27,7 +27,7 @@ final class FileDescriptor: @unchecked Sendable {
     return UInt64(status.st_size)
   }
 
-  /// Reads until `buffer` is full or the file ends, and says how many bytes there were.
+  /// Reads until `buffer` is full or the file ends. Returns the number of bytes.
   func read(into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) throws -> Int {
     var done = 0
     while done < buffer.count {

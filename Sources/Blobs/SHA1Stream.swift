@@ -1,7 +1,7 @@
 import CCrypto
 import Storage
 
-/// SHA-1 of bytes as they come. One thread at a time.
+/// Computes the SHA-1 digest of a stream of bytes. Used on one thread at a time.
 final class SHA1Stream {
   private let context: OpaquePointer
 
@@ -23,7 +23,7 @@ final class SHA1Stream {
     }
   }
 
-  /// The digest of all; nothing may come after it.
+  /// Returns the digest of all bytes. No bytes may be added afterwards.
   func finish() throws -> BlobDigest {
     var bytes = [UInt8](repeating: 0, count: BlobDigest.byteCount)
     guard EVP_DigestFinal_ex(context, &bytes, nil) == 1,

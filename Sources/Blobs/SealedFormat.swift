@@ -14,15 +14,15 @@
 //   name key   := HKDF-SHA-256(data key, 32 zero bytes, "touchstone blob names 1")
 //   file name  := base64url(HMAC-SHA-256(name key, digest)) without padding, ".sealed"
 //
-// The chunks are those of the STREAM construction (Hoang, Reyhanitabar, Rogaway and Vizár, 2015): each nonce holds
-// the chunk's place and whether it is the last. The header ties the salt, and by it the key and every chunk, to the
-// digest and the length.
+// The chunks are those of the STREAM construction (Hoang, Reyhanitabar, Rogaway and Vizár, 2015): each nonce
+// contains the chunk's number and whether it is the last chunk. The header binds the salt to the digest and
+// the length. The salt determines the key, so this also binds every chunk.
 
 import CCrypto
 import Encryption
 import Storage
 
-/// Sizes and nonces of the sealed format.
+/// The sizes and nonces of the sealed format.
 enum SealedFormat {
   static let magic: [UInt8] = Array("TSBLOB".utf8) + [0, 1]
   static let saltBytes = 32
@@ -32,7 +32,7 @@ enum SealedFormat {
   static let chunkBytes = 65_536
   static let sealedChunkBytes = chunkBytes + tagBytes
   static let fileSuffix = ".sealed"
-  /// More than any file system holds, and far from where sums overflow.
+  /// The maximum length of a blob: more than any file system holds, and low enough that sums can't overflow.
   static let maximumLength: UInt64 = 1 << 56
 
   enum Kind: UInt8 {
@@ -41,17 +41,17 @@ enum SealedFormat {
     case lastChunk = 2
   }
 
-  /// How many chunks a blob of so many bytes has: at least the last one.
+  /// Returns the number of chunks of a blob with `length` bytes. There is always a last chunk.
   static func chunkCount(_ length: UInt64) -> UInt64 {
     max(1, (length + UInt64(chunkBytes) - 1) / UInt64(chunkBytes))
   }
 
-  /// How long the file of such a blob is.
+  /// Returns the length of the file of a blob with `length` bytes.
   static func fileLength(_ length: UInt64) -> UInt64 {
     UInt64(headerBytes) + length + chunkCount(length) * UInt64(tagBytes)
   }
 
-  /// How long the blob in a file of that length is; nil when no blob's file has that length.
+  /// Returns the length of the blob in a file of this length, nil if no blob's file has this length.
   static func blobLength(ofFile fileLength: UInt64) -> UInt64? {
     guard fileLength >= UInt64(headerBytes + tagBytes), fileLength <= maximumLength else { return nil }
     let content = fileLength - UInt64(headerBytes)
@@ -76,7 +76,8 @@ final class BlobKeys: Sendable {
     try blobKey.subkey(for: "touchstone blob file 1", salt: salt)
   }
 
-  /// What the file of a blob is called: nobody without the key can tell whether a known content is here.
+  /// Returns the name of a blob's file. Without the key, no one can find out whether a known content is
+  /// stored.
   func fileName(of digest: BlobDigest) throws -> String {
     var name = [UInt8](repeating: 0, count: 32)
     var count = 0
@@ -94,7 +95,7 @@ final class BlobKeys: Sendable {
   }
 }
 
-/// AES-256-GCM with one file's key. One thread at a time, one direction.
+/// AES-256-GCM with one file's key, in one direction. Used on one thread at a time.
 final class ChunkCipher {
   private let context: OpaquePointer
   private let encrypts: Bool
@@ -126,7 +127,7 @@ final class ChunkCipher {
         || EVP_CipherUpdate(context, nil, &written, additionalData, Int32(additionalData.count)) == 1)
   }
 
-  /// Writes the ciphertext and its tag to `output`, which has room for both.
+  /// Writes the ciphertext and its tag to `output`, which must have room for both.
   func seal(
     _ bytes: UnsafeRawBufferPointer, _ kind: SealedFormat.Kind, _ number: UInt64,
     additionalData: [UInt8] = [], into output: UnsafeMutableRawPointer
@@ -146,8 +147,8 @@ final class ChunkCipher {
     guard isSealed else { throw StorageError(.engineFailure, "AES-256-GCM can't encrypt") }
   }
 
-  /// Writes what was sealed in `sealed` to `output`, which has room for it. False, and nothing to be used there,
-  /// when it isn't what was sealed as that chunk of that file.
+  /// Decrypts `sealed` to `output`, which must have room for the plaintext. Returns false if it isn't what
+  /// was sealed as this chunk of this file. Then the contents of `output` must not be used.
   func open(
     _ sealed: UnsafeRawBufferPointer, _ kind: SealedFormat.Kind, _ number: UInt64,
     additionalData: [UInt8] = [], into output: UnsafeMutableRawPointer
