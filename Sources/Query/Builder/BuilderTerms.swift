@@ -1,72 +1,72 @@
-// The rest of the builder's words: arrays, META and full text.
+// The builder's expressions for arrays, META and full-text search.
 
 import Storage
 
 /// Functions over arrays.
 public enum ArrayFunction {
-  /// ARRAY_CONTAINS.
+  /// ARRAY_CONTAINS: whether an array has an item equal to a value.
   public static func contains(_ array: Expression, value: Expression) -> Expression {
     Function.call("ARRAY_CONTAINS", [array, value])
   }
-  /// ARRAY_LENGTH.
+  /// ARRAY_LENGTH: the number of items of an array.
   public static func length(_ array: Expression) -> Expression { Function.call("ARRAY_LENGTH", [array]) }
 }
 
 /// ANY and EVERY: a condition on the items of an array.
 public enum ArrayExpression {
-  /// Knows its variable, and needs its array.
+  /// A quantifier and its variable, without the array.
   public struct Range: Sendable {
     fileprivate let quantifier: Quantifier
     fileprivate let variable: ByteString
 
-    /// The array that the variable goes through.
+    /// Sets the array that the variable iterates over.
     public func `in`(_ array: Expression) -> Over { Over(range: self, array: array) }
   }
 
-  /// Knows its array, and needs its condition.
+  /// A quantifier, its variable and its array, without the condition.
   public struct Over: Sendable {
     fileprivate let range: Range
     fileprivate let array: Expression
 
-    /// The condition, in which the variable is a property (`ArrayExpression.variable`).
+    /// Sets the condition. Inside it the variable is a property (`ArrayExpression.variable`).
     public func satisfies(_ condition: Expression) -> Expression {
       .quantified(range.quantifier, variable: range.variable, in: array, satisfies: condition)
     }
   }
 
-  /// True when an item satisfies the condition.
+  /// ANY: true when an item satisfies the condition.
   public static func any(_ variable: String) -> Range {
     Range(quantifier: .any, variable: ByteString(variable))
   }
-  /// True when no item fails.
+  /// EVERY: true when no item fails the condition. It is true for an empty array.
   public static func every(_ variable: String) -> Range {
     Range(quantifier: .every, variable: ByteString(variable))
   }
-  /// True when no item fails and there is one.
+  /// ANY AND EVERY: true when the array has items and none fails the condition.
   public static func anyAndEvery(_ variable: String) -> Range {
     Range(quantifier: .anyAndEvery, variable: ByteString(variable))
   }
-  /// The item, or by a path such as `review.ratings.Overall` what is in it.
+  /// The item that a variable stands for, or a value inside it, by a path such as `review.ratings.Overall`.
   public static func variable(_ path: String) -> Expression { .property(path) }
 }
 
-/// What the database knows of a document, besides its properties.
+/// The metadata of a document.
 public enum Meta {
-  /// Its ID.
+  /// The document's ID.
   public static var id: Expression { id(from: nil) }
-  /// The sequence of its last change.
+  /// The sequence of the document's last change.
   public static var sequence: Expression { sequence(from: nil) }
-  /// Its revision ID.
+  /// The revision ID.
   public static var revisionID: Expression { .meta(source: nil, .revisionID) }
-  /// Whether it is deleted.
+  /// Whether the document is deleted.
   public static var isDeleted: Expression { .meta(source: nil, .deleted) }
-  /// When it expires, in milliseconds since 1970; missing when it doesn't.
+  /// The expiration time, in milliseconds since 1970. Missing when the document doesn't expire.
   public static var expiration: Expression { .meta(source: nil, .expiration) }
-  /// The ID of a source's document, by the source's alias.
+  /// The ID of the document of one source, by the source's alias.
   public static func id(from source: String?) -> Expression {
     .meta(source: source.map { SourceName($0) }, .id)
   }
-  /// The sequence of a source's document, by the source's alias.
+  /// The sequence of the document of one source, by the source's alias.
   public static func sequence(from source: String?) -> Expression {
     .meta(source: source.map { SourceName($0) }, .sequence)
   }
@@ -76,13 +76,13 @@ public enum Meta {
 public struct FullTextExpression: Sendable {
   private let index: IndexReference
 
-  /// In an index by its name, of the only source or of one by its alias.
+  /// Names an index of the only source, or of the source with an alias.
   public static func index(_ name: String, from source: String? = nil) -> FullTextExpression {
     FullTextExpression(index: IndexReference(name, source: source))
   }
 
-  /// Whether a document matches.
+  /// MATCH: whether the document matches a full-text query.
   public func match(_ query: Expression) -> Expression { .match(index, query) }
-  /// How well it does.
+  /// RANK: how well the document matches. Larger is better.
   public func rank() -> Expression { .rank(index) }
 }

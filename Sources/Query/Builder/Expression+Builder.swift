@@ -1,94 +1,98 @@
-// Expressions of the builder: literals, properties, parameters, comparisons. There is no nil literal: where an
-// optional expression is expected, nil would become NULL unseen. It is `.null`.
+// The builder's expressions: literals, properties, parameters, comparisons. There is no nil literal, because
+// nil would silently become NULL where an optional expression is expected. Write `.null`.
 
 import Storage
 
 extension Expression: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral,
   ExpressibleByBooleanLiteral, ExpressibleByArrayLiteral
 {
-  /// A string, not a property.
+  /// A string literal. It is never a property name.
   public init(stringLiteral value: String) { self = .literal(.string(value)) }
-  /// An integer.
+  /// An integer literal.
   public init(integerLiteral value: Int64) { self = .literal(.int(value)) }
-  /// A double.
+  /// A double literal. NaN and infinity become null.
   public init(floatLiteral value: Double) { self = .double(value) }
-  /// True or false.
+  /// A boolean literal.
   public init(booleanLiteral value: Bool) { self = .literal(.bool(value)) }
-  /// An array.
+  /// An array of expressions.
   public init(arrayLiteral elements: Expression...) { self = .array(elements) }
 }
 
 extension Expression {
-  /// A property by its path (`geo.lat`, `reviews[0].author`), of the only source or of one by its alias.
+  /// A property by its path, such as `geo.lat` or `reviews[0].author`, of the only source or of the source
+  /// with an alias.
   ///
-  /// A backslash makes the next character, such as a dot, part of a name. Brackets without an integer are too.
+  /// A backslash makes the next character, such as a dot, part of the name. Brackets without an integer are
+  /// part of the name too.
   public static func property(_ path: String, from source: String? = nil) -> Expression {
     .property(PropertyReference((source.map { [.name($0)] } ?? []) + PathStep.steps(path)))
   }
 
-  /// The whole document, of the only source or of one by its alias. `Function.count(.all())` counts rows.
+  /// The whole document, of the only source or of the source with an alias. `Function.count(.all())` counts
+  /// rows.
   public static func all(from source: String? = nil) -> Expression {
     .star(source: source.map { SourceName($0) })
   }
 
   /// The value of a parameter, by its name without the `$`.
   public static func parameter(_ name: String) -> Expression { .parameter(ByteString(name)) }
-  /// A string.
+  /// A string literal.
   public static func string(_ value: String) -> Expression { .literal(.string(value)) }
-  /// An integer.
+  /// An integer literal.
   public static func int(_ value: Int) -> Expression { .literal(.int(Int64(value))) }
-  /// A double; what isn't finite is null, as documents can't hold it.
+  /// A double literal. NaN and infinity become null, because documents can't hold them.
   public static func double(_ value: Double) -> Expression {
     .literal(value.isFinite ? .double(value) : .null)
   }
-  /// True or false.
+  /// A boolean literal.
   public static func boolean(_ value: Bool) -> Expression { .literal(.bool(value)) }
-  /// JSON's null.
+  /// The JSON value null.
   public static var null: Expression { .literal(.null) }
-  /// No value.
+  /// The value MISSING: no value.
   public static var missing: Expression { .literal(.missing) }
-  /// NOT.
+  /// Logical NOT.
   public static func not(_ operand: Expression) -> Expression { .unary(.not, operand) }
-  /// A minus before.
+  /// Arithmetic negation.
   public static func negated(_ operand: Expression) -> Expression { .unary(.minus, operand) }
 
   // MARK: Comparing
 
-  /// `=`.
+  /// `=`: equal.
   public func equalTo(_ other: Expression) -> Expression { .binary(.equal, self, other) }
-  /// `!=`.
+  /// `!=`: not equal.
   public func notEqualTo(_ other: Expression) -> Expression { .binary(.notEqual, self, other) }
-  /// `<`.
+  /// `<`: less than.
   public func lessThan(_ other: Expression) -> Expression { .binary(.less, self, other) }
-  /// `<=`.
+  /// `<=`: less than or equal.
   public func lessThanOrEqualTo(_ other: Expression) -> Expression { .binary(.lessOrEqual, self, other) }
-  /// `>`.
+  /// `>`: greater than.
   public func greaterThan(_ other: Expression) -> Expression { .binary(.greater, self, other) }
-  /// `>=`.
+  /// `>=`: greater than or equal.
   public func greaterThanOrEqualTo(_ other: Expression) -> Expression {
     .binary(.greaterOrEqual, self, other)
   }
-  /// `IS`: equality that holds for null and missing as well.
+  /// `IS`: equality that also compares null and missing.
   public func `is`(_ other: Expression) -> Expression { .binary(.identical, self, other) }
-  /// `IS NOT`.
+  /// `IS NOT`: the opposite of `IS`.
   public func isNot(_ other: Expression) -> Expression { .binary(.notIdentical, self, other) }
-  /// Between two bounds, both included.
+  /// `BETWEEN`: whether the value lies between two bounds. Both bounds are included.
   public func between(_ lower: Expression, and upper: Expression) -> Expression {
     .between(self, lower: lower, upper: upper, negated: false)
   }
-  /// Equal to one of them.
+  /// `IN`: whether the value equals one of several values.
   public func `in`(_ values: [Expression]) -> Expression {
     .contained(self, in: .array(values), negated: false)
   }
-  /// Equal to an item of an array.
+  /// `IN`: whether the value equals an item of an array.
   public func `in`(_ array: Expression) -> Expression { .contained(self, in: array, negated: false) }
-  /// `%` stands for any text, `_` for one character; case is ignored.
+  /// `LIKE`: whether a string matches a pattern. In it, `%` is any text and `_` one character. Case is
+  /// ignored, unless a collation says otherwise.
   public func like(_ pattern: Expression) -> Expression { .like(self, pattern: pattern, negated: false) }
-  /// Whether a regular expression is found in it; case counts.
+  /// `REGEXP_LIKE`: whether a regular expression matches some part of a string. Case-sensitive.
   public func regex(_ pattern: Expression) -> Expression {
     .call(FunctionCall("REGEXP_LIKE", [self, pattern]))
   }
-  /// How the comparisons inside order text.
+  /// `COLLATE`: sets how the comparisons inside this expression order text.
   public func collate(_ collation: Collation) -> Expression { .collate(self, collation) }
 
   // MARK: Null and missing
@@ -99,69 +103,69 @@ extension Expression {
   public func isMissing() -> Expression { .test(self, .missing, negated: false) }
   /// `IS VALUED`: neither null nor missing.
   public func isValued() -> Expression { .test(self, .valued, negated: false) }
-  /// `IS NOT VALUED`.
+  /// `IS NOT VALUED`: null or missing.
   public func isNullOrMissing() -> Expression { .test(self, .valued, negated: true) }
-  /// `IS VALUED`.
+  /// `IS VALUED`: neither null nor missing. The same as `isValued()`.
   public func notNullOrMissing() -> Expression { isValued() }
 
   // MARK: Logic and arithmetic
 
-  /// AND.
+  /// Logical AND.
   public func and(_ other: Expression) -> Expression { .binary(.and, self, other) }
-  /// OR.
+  /// Logical OR.
   public func or(_ other: Expression) -> Expression { .binary(.or, self, other) }
-  /// `+`.
+  /// `+`: addition.
   public func add(_ other: Expression) -> Expression { .binary(.add, self, other) }
-  /// `-`.
+  /// `-`: subtraction.
   public func subtract(_ other: Expression) -> Expression { .binary(.subtract, self, other) }
-  /// `*`.
+  /// `*`: multiplication.
   public func multiply(_ other: Expression) -> Expression { .binary(.multiply, self, other) }
-  /// `/`.
+  /// `/`: division.
   public func divide(_ other: Expression) -> Expression { .binary(.divide, self, other) }
-  /// `%`.
+  /// `%`: remainder.
   public func modulo(_ other: Expression) -> Expression { .binary(.modulo, self, other) }
-  /// `||`.
+  /// `||`: concatenation.
   public func concatenate(_ other: Expression) -> Expression { .binary(.concatenate, self, other) }
 
-  // Comparisons have the dot of SIMD's, since `==` says whether two trees are the same.
+  // Comparison operators have a dot, as SIMD's do, because `==` compares two syntax trees.
 
-  /// `=`.
+  /// `=`: equal.
   public static func .== (left: Expression, right: Expression) -> Expression { left.equalTo(right) }
-  /// `!=`.
+  /// `!=`: not equal.
   public static func .!= (left: Expression, right: Expression) -> Expression { left.notEqualTo(right) }
-  /// `<`.
+  /// `<`: less than.
   public static func .< (left: Expression, right: Expression) -> Expression { left.lessThan(right) }
-  /// `<=`.
+  /// `<=`: less than or equal.
   public static func .<= (left: Expression, right: Expression) -> Expression { left.lessThanOrEqualTo(right) }
-  /// `>`.
+  /// `>`: greater than.
   public static func .> (left: Expression, right: Expression) -> Expression { left.greaterThan(right) }
-  /// `>=`.
+  /// `>=`: greater than or equal.
   public static func .>= (left: Expression, right: Expression) -> Expression {
     left.greaterThanOrEqualTo(right)
   }
-  /// AND.
+  /// Logical AND.
   public static func && (left: Expression, right: Expression) -> Expression { left.and(right) }
-  /// OR.
+  /// Logical OR.
   public static func || (left: Expression, right: Expression) -> Expression { left.or(right) }
-  /// NOT.
+  /// Logical NOT.
   public static prefix func ! (operand: Expression) -> Expression { .not(operand) }
-  /// `+`, of numbers.
+  /// `+`: addition of numbers. It doesn't concatenate strings.
   public static func + (left: Expression, right: Expression) -> Expression { left.add(right) }
-  /// `-`.
+  /// `-`: subtraction.
   public static func - (left: Expression, right: Expression) -> Expression { left.subtract(right) }
-  /// `*`.
+  /// `*`: multiplication.
   public static func * (left: Expression, right: Expression) -> Expression { left.multiply(right) }
-  /// `/`.
+  /// `/`: division.
   public static func / (left: Expression, right: Expression) -> Expression { left.divide(right) }
-  /// `%`.
+  /// `%`: remainder.
   public static func % (left: Expression, right: Expression) -> Expression { left.modulo(right) }
 }
 
 extension Collation {
-  /// Bytes, of ASCII letters folded when case is ignored.
+  /// Compares text by its bytes. With `ignoreCase`, ASCII letters are folded first.
   public static func ascii(ignoreCase: Bool = false) -> Collation { Collation(ignoresCase: ignoreCase) }
 
-  /// By the Unicode collation algorithm.
+  /// Compares text by the Unicode collation algorithm.
   public static func unicode(ignoreCase: Bool = false, ignoreAccents: Bool = false, locale: String? = nil)
     -> Collation
   {
@@ -171,12 +175,12 @@ extension Collation {
 }
 
 extension PathStep {
-  /// The steps of a path such as `a.b[0]`.
+  /// Splits a path such as `a.b[0]` into steps.
   static func steps(_ path: String) -> [PathStep] {
     var steps: [PathStep] = []
     var name: [UInt8] = []
     var hasName = false
-    // By bytes: a dot that a combining accent follows is no Character of its own.
+    // Splits by bytes: a dot followed by a combining accent isn't a Character of its own.
     var rest = Array(path.utf8)[...]
     func end() {
       if hasName { steps.append(.name(ByteString(name))) }

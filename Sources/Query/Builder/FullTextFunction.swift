@@ -1,6 +1,6 @@
-// What MATCH has found, in queries that are built; MATCH itself is `FullTextExpression`.
+// Functions on the results of MATCH, for the builder. MATCH itself is `FullTextExpression`.
 
-/// Functions about what MATCH has found.
+/// Functions on the results of MATCH.
 ///
 /// ```swift
 /// Query.select(.expression(Meta.id)).from()
@@ -8,17 +8,17 @@
 ///   .orderBy(FullTextFunction.rank("nameFTSIndex").descending())
 /// ```
 public enum FullTextFunction {
-  /// RANK: larger is better.
+  /// RANK: how well a document matches. Larger is better.
   public static func rank(_ index: String, from source: String? = nil) -> Expression {
     .rank(IndexReference(index, source: source))
   }
 
-  /// SNIPPET: the part of the text that has the most of the query's words.
+  /// SNIPPET: the part of the text that contains most of the query's words.
   public static func snippet(_ index: String, from source: String? = nil) -> Expression {
     Function.call(FullTextFunctions.snippet, [reference(index, source)])
   }
 
-  /// OFFSETS: where the query's words are in the texts.
+  /// OFFSETS: the positions of the query's words in the texts.
   public static func offsets(_ index: String, from source: String? = nil) -> Expression {
     Function.call(FullTextFunctions.offsets, [reference(index, source)])
   }

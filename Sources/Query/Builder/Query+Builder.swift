@@ -1,13 +1,13 @@
-// Queries without text: the builder of 2.x in Swift. What it builds is the syntax tree that the parser makes of the
-// same query's text.
+// The query builder, modelled on the one of version 2.x. It builds the same syntax tree that the parser makes
+// from the text of the same query.
 
 import Storage
 
-/// One result of a query, as the builder names it.
+/// A result column, by the name that the builder uses for it.
 public typealias SelectResult = ResultColumn
 
 extension Query {
-  /// Begins a query.
+  /// Begins a query with its result columns.
   ///
   /// ```swift
   /// let hotels = Query.select(.expression(Meta.id), .property("name"))
@@ -21,7 +21,7 @@ extension Query {
     SelectStatement(results: results)
   }
 
-  /// Begins a query whose rows are all different.
+  /// Begins a query that returns each different row once (SELECT DISTINCT).
   public static func selectDistinct(_ results: SelectResult...) -> SelectStatement {
     SelectStatement(isDistinct: true, results: results)
   }
@@ -34,27 +34,27 @@ extension SelectStatement {
     return copy
   }
 
-  /// The source of the documents: the database, which needs no name.
+  /// Sets the source of the documents. The default is the database, which needs no name.
   public func from(_ source: DataSource = DataSource()) -> SelectStatement { changed { $0.source = source } }
 
-  /// Adds JOINs and UNNESTs behind those that are there; see `Join`.
+  /// Adds JOINs and UNNESTs after the existing ones. See `Join`.
   public func join(_ joins: JoinClause...) -> SelectStatement { changed { $0.joins += joins } }
 
-  /// Keeps only the rows for which it is true.
+  /// Keeps only the rows for which the condition is true.
   public func `where`(_ condition: Expression) -> SelectStatement { changed { $0.condition = condition } }
 
-  /// Makes one row of those that have the same values.
+  /// Groups the rows by the values of these expressions. Each group becomes one row.
   public func groupBy(_ expressions: Expression...) -> SelectStatement {
     changed { $0.groupBy = expressions }
   }
 
-  /// Keeps only the groups for which it is true.
+  /// Keeps only the groups for which the condition is true.
   public func having(_ condition: Expression) -> SelectStatement { changed { $0.having = condition } }
 
-  /// The order of the rows.
+  /// Sets the order of the rows.
   public func orderBy(_ orderings: Ordering...) -> SelectStatement { changed { $0.orderBy = orderings } }
 
-  /// How many rows there are at most, and how many are left out before them.
+  /// Sets the maximum number of rows, and how many rows are skipped before them.
   public func limit(_ limit: Expression, offset: Expression? = nil) -> SelectStatement {
     changed {
       $0.limit = limit
@@ -64,59 +64,59 @@ extension SelectStatement {
 }
 
 extension ResultColumn {
-  /// A property by its path, such as `geo.lat`, of the only source or of one by its alias.
+  /// A property by its path, such as `geo.lat`, of the only source or of the source with an alias.
   public static func property(_ path: String, from source: String? = nil) -> ResultColumn {
     ResultColumn(.property(path, from: source))
   }
 
-  /// Whatever an expression gives.
+  /// The value of an expression.
   public static func expression(_ expression: Expression) -> ResultColumn { ResultColumn(expression) }
 
-  /// The whole document, of the only source or of one by its alias.
+  /// The whole document, of the only source or of the source with an alias.
   public static func all(from source: String? = nil) -> ResultColumn { ResultColumn(.all(from: source)) }
 
-  /// The same result under another name.
+  /// The same result column with another name.
   public func `as`(_ alias: String) -> ResultColumn { ResultColumn(expression, as: alias) }
 }
 
 extension Ordering {
-  /// By a property, ascending.
+  /// Orders by a property, ascending.
   public static func property(_ path: String, from source: String? = nil) -> Ordering {
     Ordering(.property(path, from: source))
   }
 
-  /// By an expression, ascending.
+  /// Orders by an expression, ascending.
   public static func expression(_ expression: Expression) -> Ordering { Ordering(expression) }
 
-  /// From the smallest to the greatest.
+  /// The same term, from the smallest to the greatest value.
   public func ascending() -> Ordering { Ordering(expression) }
 
-  /// From the greatest to the smallest.
+  /// The same term, from the greatest to the smallest value.
   public func descending() -> Ordering { Ordering(expression, isDescending: true) }
 }
 
-/// Further sources of rows.
+/// JOINs and UNNESTs, which add further sources of rows.
 public enum Join {
-  /// A JOIN that still needs its condition.
+  /// A JOIN without its condition.
   public struct Pending: Sendable {
     fileprivate let kind: JoinKind
     fileprivate let source: DataSource
 
-    /// The rows that go together.
+    /// Sets the condition that joined rows have to meet.
     public func on(_ condition: Expression) -> JoinClause { .join(kind, source, on: condition) }
   }
 
-  /// Only rows that have a partner.
+  /// JOIN: only rows that have a match.
   public static func join(_ source: DataSource) -> Pending { Pending(kind: .inner, source: source) }
-  /// Only rows that have a partner.
+  /// INNER JOIN: only rows that have a match.
   public static func innerJoin(_ source: DataSource) -> Pending { Pending(kind: .inner, source: source) }
-  /// All rows of the left; where there is no partner its properties are missing.
+  /// LEFT JOIN: all rows of the left side. Without a match, the properties of the right side are missing.
   public static func leftJoin(_ source: DataSource) -> Pending { Pending(kind: .leftOuter, source: source) }
-  /// All rows of the left; where there is no partner its properties are missing.
+  /// LEFT OUTER JOIN: the same as `leftJoin`.
   public static func leftOuterJoin(_ source: DataSource) -> Pending { leftJoin(source) }
-  /// Each row with each document.
+  /// CROSS JOIN: each row with each document.
   public static func crossJoin(_ source: DataSource) -> JoinClause { .join(.cross, source, on: nil) }
-  /// A row for each item of an array; with `isLeftOuter` one too for those without items.
+  /// UNNEST: one row for each item of an array. With `isLeftOuter`, an array without items gives one row too.
   public static func unnest(_ array: Expression, as alias: String, isLeftOuter: Bool = false) -> JoinClause {
     .unnest(array, as: ByteString(alias), isLeftOuter: isLeftOuter)
   }

@@ -1,10 +1,12 @@
-// A tree that a program builds can be of any depth, and has no text. Before it is used it is held to what the parser
-// holds texts to; and where something is wrong with it, its own text says where.
+// Bounds and error positions for statements that a program builds. Such a tree can have any depth and has no
+// text. Before it is used it has to keep the parser's limits. When it contains a mistake, the position refers
+// to the text that the statement prints as.
 
 extension SelectStatement {
   /// The statement with its longest ANDs and ORs grouped in halves, as the parser groups them.
   ///
-  /// - Throws: `tooDeep`, which names the clause, for a tree deeper than any text's (`Parser.depthLimit`).
+  /// - Throws: `tooDeep`, which names the clause, when the tree is deeper than the parser allows
+  ///   (`Parser.depthLimit`).
   func bounded(_ depth: Int = 0) throws(QueryError) -> SelectStatement {
     func bounded(_ expression: Expression, _ clause: String) throws(QueryError) -> Expression {
       guard let bounded = try expression.bounded(depth) else {
@@ -43,7 +45,8 @@ extension SelectStatement {
     return copy
   }
 
-  /// A mistake in a statement that was built, with its place in the statement's text.
+  /// Finds the position of an error in the text of a statement that was built. The error is returned without
+  /// a position when parsing that text doesn't find the same error.
   func located(_ error: QueryError, databaseName: String) -> QueryError {
     let text = description
     do {
@@ -57,7 +60,7 @@ extension SelectStatement {
 }
 
 extension Expression {
-  /// The expression with its longest ANDs and ORs grouped in halves; nil when it is too deep.
+  /// The expression with its longest ANDs and ORs grouped in halves. Nil when it is too deep.
   fileprivate func bounded(_ depth: Int) throws(QueryError) -> Expression? {
     struct TooDeep: Error {}
     func bounded(_ expression: Expression, _ depth: Int) throws -> Expression {
@@ -77,7 +80,8 @@ extension Expression {
     do { return try bounded(self, depth) } catch let error as QueryError { throw error } catch { return nil }
   }
 
-  /// What an operator joins, however it is nested: without recursion, as programs make chains of any length.
+  /// The operands of a chain of one operator, however it is nested. It isn't recursive, because programs
+  /// build chains of any length.
   private func operands(of sign: BinaryOperator) -> [Expression] {
     var operands: [Expression] = []
     var left = [self]
@@ -92,7 +96,7 @@ extension Expression {
     return operands
   }
 
-  /// What an AND or OR of these is, one at least: long ones are grouped in halves, so that their tree is flat.
+  /// Joins one or more operands with AND or OR. Long lists are grouped in halves, so that their tree is flat.
   static func grouped(_ sign: BinaryOperator, _ operands: ArraySlice<Expression>) -> Expression {
     if operands.count > Parser.longestChain {
       let middle = operands.startIndex + operands.count / 2
