@@ -1,6 +1,7 @@
 import Storage
 
-/// How rows become groups, compiled: what they are told apart by, and what is computed over them.
+/// The compiled grouping of a query: the keys that tell groups apart, and the aggregates that are computed
+/// over each group.
 struct CompiledGrouping {
   struct Key {
     var expression: CompiledExpression
@@ -13,8 +14,8 @@ struct CompiledGrouping {
     var slot: Int
   }
 
-  /// A value of one row of the group: of the last that set the least or greatest value when there is one MIN or MAX,
-  /// else of the first.
+  /// A value of one row of the group. With exactly one MIN or MAX, it is the last row that changed the
+  /// extreme. Otherwise it is the first row.
   struct Captured {
     var expression: CompiledExpression
     var slot: Int
@@ -23,12 +24,12 @@ struct CompiledGrouping {
   var keys: [Key] = []
   var aggregates: [Aggregate] = []
   var captured: [Captured] = []
-  /// The number of the one MIN or MAX whose row gives the captured values.
+  /// The index of the only MIN or MAX. Its row gives the captured values.
   var capturing: Int?
   var having: CompiledExpression?
   var isStreaming = false
 
-  /// Gives `scope` slots for all that a group has.
+  /// Compiles the grouping. It adds slots to `scope` for all values of a group.
   init(_ plan: QueryPlan, _ program: EvaluationProgram, _ scope: inout PlanScope) throws(QueryError) {
     let query = plan.query
     let rowScope = scope
@@ -86,7 +87,8 @@ struct CompiledGrouping {
 }
 
 extension Expression {
-  /// The aggregates in it, each once; those under a COLLATE with it.
+  /// Collects the aggregates in this expression, each once. An aggregate under a COLLATE is collected
+  /// together with the COLLATE.
   fileprivate func collectAggregates(_ collation: Collation?, into calls: inout [Expression]) {
     switch self {
     case .call(let call) where AggregateFunctions.names.contains(call.name):
@@ -97,7 +99,7 @@ extension Expression {
     }
   }
 
-  /// What it reads of a row besides the group's own values, each once.
+  /// Collects what the expression reads of a row besides the values of the group, each once.
   fileprivate func collectRowValues(
     _ scope: PlanScope, except variables: Set<ByteString> = [], into plain: inout [Expression]
   ) {

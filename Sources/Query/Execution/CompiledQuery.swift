@@ -1,13 +1,13 @@
 import Storage
 
-/// A plan whose expressions are compiled: made once, run many times, on any thread.
+/// A plan with its expressions compiled. It is made once, and can be run many times, on any thread.
 final class CompiledQuery: @unchecked Sendable {
   let plan: QueryPlan
   let program: EvaluationProgram
   let sourceCount: Int
   let slotCount: Int
   let steps: [CompiledStep]
-  /// Conditions that are looked at once, before any row.
+  /// Conditions that don't depend on rows. They are checked once, before any row.
   let constantFilter: CompiledExpression?
   let grouping: CompiledGrouping?
   let columns: [CompiledExpression]
@@ -15,12 +15,12 @@ final class CompiledQuery: @unchecked Sendable {
   let orderBy: [CompiledOrdering]
   let limit: CompiledExpression?
   let offset: CompiledExpression?
-  /// The queries inside EXISTS, and the slots for what they found.
+  /// The queries inside EXISTS, and the slots for their results.
   let subqueries: [(query: CompiledQuery, slot: Int)]
-  /// Its MATCHes, by the number under which contexts have them.
+  /// The MATCHes of the query. The index of each is its number in contexts.
   let matches: [CompiledMatch]
 
-  /// Throws a `QueryError` for what can't be compiled.
+  /// Throws a `QueryError` for an expression that can't be compiled.
   init(_ plan: QueryPlan, _ context: PlanningContext) throws(QueryError) {
     self.plan = plan
     let program = EvaluationProgram()
@@ -30,7 +30,7 @@ final class CompiledQuery: @unchecked Sendable {
     var subqueries: [(CompiledQuery, Int)] = []
     for (number, subquery) in query.subqueries.enumerated() {
       let compiled = try CompiledQuery(Planner.plan(subquery, context), context)
-      // Parameters are those of the whole query.
+      // A subquery has the parameters of the whole query.
       for name in compiled.program.parameterNames { _ = program.parameter(name) }
       subqueries.append((compiled, scope.addSlot(InternalName.reference(InternalName.subquery(number)))))
     }
@@ -50,7 +50,7 @@ final class CompiledQuery: @unchecked Sendable {
     for step in plan.steps { steps.append(try CompiledStep(step, program, scope)) }
     self.steps = steps
     constantFilter = try program.compile(all: plan.constantConditions, in: scope)
-    // Computed before the rows: there, nothing lies in slots but what EXISTS has found.
+    // LIMIT and OFFSET are computed before the rows. Only the results of EXISTS are in slots then.
     let constantScope = scope.ofGroups
     grouping = try query.isGrouped ? CompiledGrouping(plan, program, &scope) : nil
     columns = try program.compile(query.columns.map(\.expression), in: scope)
@@ -72,7 +72,7 @@ final class CompiledQuery: @unchecked Sendable {
   }
 }
 
-/// What names mean in the expressions of a plan.
+/// Resolves the names in the expressions of a plan.
 struct PlanScope: EvaluationScope {
   private var sources: [ByteString: Int] = [:]
   private var slots: [Expression: Int] = [:]
@@ -83,7 +83,7 @@ struct PlanScope: EvaluationScope {
     for (number, source) in query.sources.enumerated() { sources[source.name] = number }
   }
 
-  /// A slot for the values of an expression.
+  /// Reserves a slot for the value of an expression.
   @discardableResult
   mutating func addSlot(_ expression: Expression, also other: Expression? = nil) -> Int {
     if let slot = slots[expression] { return slot }
@@ -93,7 +93,7 @@ struct PlanScope: EvaluationScope {
     return slotCount - 1
   }
 
-  /// The same names for what comes after grouping: no index's values are at hand any more.
+  /// The same names after grouping. The values of indexes are no longer available there.
   var ofGroups: PlanScope {
     var copy = self
     copy.slots = slots.filter { expression, _ in
@@ -105,7 +105,7 @@ struct PlanScope: EvaluationScope {
     return copy
   }
 
-  /// The same names where no value lies in a slot.
+  /// The same names, without any values in slots.
   var withoutSlots: PlanScope {
     var copy = self
     copy.slots = [:]
@@ -140,9 +140,9 @@ extension EvaluationProgram {
     return compiled
   }
 
-  /// Compiles conditions that have to be true together; nil when there are none.
+  /// Compiles conditions that all have to be true. Nil when there are none.
   func compile(all conditions: [Expression], in scope: PlanScope) throws(QueryError) -> CompiledExpression? {
-    // What is quickly answered comes first.
+    // Cheap conditions come first.
     let sorted = conditions.enumerated().sorted {
       ($0.element.effort, $0.offset) < ($1.element.effort, $1.offset)
     }
@@ -152,7 +152,7 @@ extension EvaluationProgram {
 }
 
 extension Expression {
-  /// How much work a condition is, roughly.
+  /// A rough estimate of the work that a condition takes.
   fileprivate var effort: Int {
     switch self {
     case .binary(.equal, .property, .literal), .binary(.equal, .literal, .property): return 0
@@ -169,12 +169,12 @@ extension Expression {
   }
 }
 
-/// A term of ORDER BY.
+/// A compiled term of ORDER BY.
 struct CompiledOrdering {
   var expression: CompiledExpression
   var isDescending: Bool
   var collation: Int?
-  /// The column with the same value, if there is one: it isn't computed twice.
+  /// The column that has the same value, if there is one. The value isn't computed twice then.
   var column: Int?
 
   init(
@@ -196,7 +196,7 @@ struct CompiledOrdering {
 }
 
 extension Expression {
-  /// Whether a COLLATE around it doesn't change its value: nothing in it compares.
+  /// Whether a COLLATE around the expression can't change its value, because nothing in it compares.
   var isSameUnderCollations: Bool {
     switch self {
     case .literal, .parameter, .property, .star, .meta: true

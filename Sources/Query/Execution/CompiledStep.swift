@@ -1,6 +1,6 @@
 import Storage
 
-/// A step of a plan whose expressions are compiled.
+/// A step of a plan with its expressions compiled.
 final class CompiledStep: @unchecked Sendable {
   /// The number of the source.
   let source: Int
@@ -25,7 +25,7 @@ final class CompiledStep: @unchecked Sendable {
   }
 }
 
-/// How a step's rows are found.
+/// The compiled way to find the rows of a step.
 indirect enum CompiledAccess {
   case documents(ScanOrder)
   case identifiers([[CompiledCondition]], ScanDirection)
@@ -62,7 +62,8 @@ indirect enum CompiledAccess {
   }
 }
 
-/// A hash join: what is kept of one side, and how the other finds it.
+/// A compiled hash join. `build`, `filter` and `keys` fill the hash table from one side, and `probes` look
+/// rows of the other side up.
 final class CompiledHashJoin: @unchecked Sendable {
   let build: CompiledAccess
   let filter: CompiledExpression?
@@ -80,28 +81,28 @@ final class CompiledHashJoin: @unchecked Sendable {
   }
 }
 
-/// Ranges of an index.
+/// A compiled access to ranges of an index.
 final class CompiledIndexAccess: @unchecked Sendable {
   let index: PlannedIndex
   let ranges: IndexRanges
   let direction: ScanDirection
-  /// For each expression the slot it goes to, -1 for none.
+  /// For each expression of the index, the slot of its value. -1 means none.
   let slots: [Int]
-  /// The expressions, for entries that don't give their values back.
+  /// The expressions of the index. They are computed for entries that don't store their values.
   let keys: [CompiledExpression]
   let isCovering: Bool
-  /// Whether entries' values are looked at.
+  /// Whether the values of entries are read.
   let readsValues: Bool
-  /// What entries' values have to meet.
+  /// The condition that the values of an entry have to meet.
   let entryFilter: CompiledExpression?
-  /// How many values of an entry have to be looked at, up to the last that an expression reads.
+  /// The number of values of an entry that are read, up to the last one that an expression needs.
   private(set) var columnsRead = 0
-  /// For each expression the slot that an expression reads, -1 for none.
+  /// For each expression of the index, the slot if an expression reads it. -1 means none.
   private(set) var slotsRead: [Int] = []
-  /// Whether the documents' IDs are looked at.
+  /// Whether the document IDs of entries are read.
   private(set) var needsID = true
 
-  /// Called when all of the query's expressions are compiled.
+  /// Computes what has to be read. Called after all expressions of the query are compiled.
   func settle(_ program: EvaluationProgram, _ source: Int) {
     slotsRead = slots.map { program.usedSlots.contains($0) ? $0 : -1 }
     columnsRead = (slotsRead.lastIndex { $0 >= 0 } ?? -1) + 1
@@ -132,7 +133,7 @@ final class CompiledIndexAccess: @unchecked Sendable {
   }
 }
 
-/// A condition on the values of a key.
+/// A compiled condition on the values of a key.
 enum CompiledCondition {
   case equal(CompiledExpression)
   case anyOf(CompiledExpression)
@@ -145,7 +146,7 @@ enum CompiledCondition {
     var isInclusive: Bool
   }
 
-  /// Whether its values are the same in each run.
+  /// Whether the compared values are the same in each run.
   var isConstant: Bool {
     switch self {
     case .equal(let value), .anyOf(let value), .like(let value): value.constant != nil

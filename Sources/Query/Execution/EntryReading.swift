@@ -1,23 +1,23 @@
 import Fleece
 import Storage
 
-/// How plain entries of an index are read (ValueIndexEntry.swift): the values that expressions look at go to their slots,
-/// the others are passed over, and those that all entries of a range share are read once.
+/// Reads plain entries of an index (ValueIndexEntry.swift). Values that expressions need are stored to their
+/// slots, and the others are skipped. Values that all entries of a range share are read once.
 ///
-/// It lies in the arena of a context, for one run of a step.
+/// Its memory is in the arena of a context. It is valid for one run of a step.
 struct EntryReading: BitwiseCopyable {
-  /// For each expression its slot, -1 for none.
+  /// For each expression of the index, the slot of its value. -1 means none.
   private let slots: UnsafeMutablePointer<Int>
-  /// How many expressions the index has, and up to which one values are looked at.
+  /// The number of expressions of the index, and the number of leading values that are read.
   private let width: Int
   private let columnsRead: Int
   private let needsID: Bool
-  /// What all keys begin with: so many values in so many bytes.
+  /// The common prefix of all keys: its number of values, and its length in bytes.
   private let sharedCount: Int
   private let sharedBytes: Int
   private let shared: UnsafeMutablePointer<QueryValue>
 
-  /// Sets the slots of the values that all entries share.
+  /// Decodes the shared prefix and sets its slots.
   init(
     _ access: CompiledIndexAccess, _ prefix: (bytes: [UInt8], count: Int), _ context: EvaluationContext
   ) throws {
@@ -45,8 +45,9 @@ struct EntryReading: BitwiseCopyable {
     for index in 0..<sharedCount where slots[index] >= 0 { context.slots[slots[index]] = shared[index] }
   }
 
-  /// How plain entries become rows of results at once: nothing but values of the index is asked for, and each has a
-  /// column of its own. Nil where that isn't so.
+  /// For each expression of the index, the result column of its value, or -1. With these columns, plain
+  /// entries become result rows directly. A value has at most one column. Nil when a result needs anything
+  /// but values of the index.
   func columns(of slots: [Int], in arena: EvaluationArena) -> UnsafeMutablePointer<Int>? {
     guard !needsID else { return nil }
     let targets = arena.allocate(max(1, width), of: Int.self)
@@ -58,12 +59,12 @@ struct EntryReading: BitwiseCopyable {
     return targets
   }
 
-  /// What the entries share, kept with the results.
+  /// Copies the shared values into the storage of the results.
   func keepShared(in storage: ResultStorage, _ sharedKeys: SharedKeys) {
     for index in 0..<sharedCount { shared[index] = storage.keep(shared[index], sharedKeys) }
   }
 
-  /// Adds a row of an entry's values; `targets` says which column each goes to.
+  /// Appends a result row with an entry's values. `targets` says which column each value goes to.
   @inline(__always)
   func append(
     _ key: UnsafeRawBufferPointer, to storage: ResultStorage, _ targets: UnsafeMutablePointer<Int>,
@@ -93,7 +94,7 @@ struct EntryReading: BitwiseCopyable {
     }
   }
 
-  /// Sets the slots of an entry. They point into `key`, and into the arena.
+  /// Sets the slots to the values of an entry. The values point into `key` or into the arena.
   @inline(__always)
   func read(_ key: UnsafeRawBufferPointer, _ context: EvaluationContext) throws {
     guard key.count > sharedBytes else { throw ValueIndexEntry.damaged }
@@ -106,7 +107,7 @@ struct EntryReading: BitwiseCopyable {
     }
   }
 
-  /// The ID of an entry's document.
+  /// The document ID of an entry.
   @inline(__always)
   func documentID(_ key: UnsafeRawBufferPointer) throws -> UnsafeRawBufferPointer {
     guard key.count > sharedBytes else { throw ValueIndexEntry.damaged }
@@ -117,14 +118,14 @@ struct EntryReading: BitwiseCopyable {
     return id
   }
 
-  /// What stands for the ID where nobody looks at it.
+  /// An empty ID, for entries whose ID isn't read.
   @inline(__always)
   func noID(_ key: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
     UnsafeRawBufferPointer(start: key.baseAddress, count: 0)
   }
 }
 
-/// Reads the values of a key in turn; plain text, of which most keys are, at a glance.
+/// Decodes the values of a key one after the other. Plain text, the most frequent type, has a fast path.
 struct EntryColumns {
   private let key: UnsafeRawBufferPointer
   private var offset: Int
@@ -134,11 +135,11 @@ struct EntryColumns {
     self.offset = offset
   }
 
-  /// What isn't read yet.
+  /// The bytes that aren't decoded yet.
   @inline(__always)
   var rest: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: key[offset...]) }
 
-  /// The next value: in place, or in the arena what has to be built.
+  /// The next value. It points into the key, or into the arena when it has to be built.
   @inline(__always)
   mutating func next(_ arena: EvaluationArena) throws -> QueryValue {
     if let text = plainText() { return .string(text) }
@@ -150,15 +151,15 @@ struct EntryColumns {
     if plainText() == nil, !skipNumber() { try skipAnyType() }
   }
 
-  /// Passes over a number (OrderedKey+Number.swift): a magnitude of up to 8 bytes, whose last bit says that a fraction
-  /// follows. False for what is none, or isn't whole.
+  /// Skips a number (OrderedKey+Number.swift): a magnitude of up to 8 bytes, whose last bit says whether a
+  /// fraction follows. False when the next value isn't a complete number.
   @inline(__always)
   private mutating func skipNumber() -> Bool {
     guard offset < key.count else { return false }
     let code = Int(key[offset])
     let isNegative = code < EntryColumns.zero
     let length = isNegative ? EntryColumns.zero &- 1 &- code : code &- EntryColumns.zero
-    // Zero is a number without magnitude; there is no negative one.
+    // Zero is a number without magnitude. There is no negative zero.
     guard length >= (isNegative ? 1 : 0), length <= 8, offset &+ length < key.count else { return false }
     var end = offset &+ length &+ 1
     if length > 0 {
@@ -170,7 +171,8 @@ struct EntryColumns {
     return true
   }
 
-  /// The next value when it is text without escapes: it ends with the first byte below 2, which is 0.
+  /// The next value when it is text without escapes. Such text ends at the first byte below 2, and that byte
+  /// is 0.
   @inline(__always)
   mutating func plainText() -> TextSlice? {
     guard offset < key.count, key[offset] == EntryColumns.string, let base = key.baseAddress else {
@@ -179,7 +181,7 @@ struct EntryColumns {
     var end = offset &+ 1
     while end &+ 8 <= key.count {
       let word = base.loadUnaligned(fromByteOffset: end, as: UInt64.self).littleEndian
-      // A byte's high bit is set where it is below 2, and maybe above the first that is.
+      // The high bit is set for each byte below 2. Above the first such byte it may be set for others too.
       let below = (word &- 0x0202_0202_0202_0202) & ~word & 0x8080_8080_8080_8080
       if below != 0 {
         end &+= below.trailingZeroBitCount &>> 3
@@ -216,7 +218,7 @@ struct EntryColumns {
     offset += decoder.offset
   }
 
-  /// The codes of text and of zero (docs/ordered-keys.md).
+  /// Type codes of text and of zero (docs/ordered-keys.md).
   private static let string: UInt8 = 0x50
   private static let zero = 0x30
 }

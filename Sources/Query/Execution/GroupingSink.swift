@@ -1,7 +1,7 @@
 import Fleece
 
-/// Makes groups of rows and hands one row for each to the next sink: by a hash table, or where the rows of a group
-/// come one after the other, one group at a time.
+/// Groups rows and passes one row for each group to the next sink. It uses a hash table. When the rows of a
+/// group come one after the other, it keeps one group at a time.
 final class GroupingSink: RowSink {
   private let grouping: CompiledGrouping
   private let context: EvaluationContext
@@ -11,16 +11,16 @@ final class GroupingSink: RowSink {
   private let states: AggregateStates
   private let keys: ExpressionList
   private let aggregators: [Aggregator]
-  /// Whether all that is asked is how many rows each group has.
+  /// Whether the only aggregate is a row count.
   private let countsRows: Bool
   private let probe: UnsafeMutablePointer<QueryValue>
   private let keyCount: Int
   private let width: Int
   private var isDone = false
   private let budget: MemoryBudget
-  /// Whether values of groups give way to later ones, whose memory is then lost until `compact`.
+  /// Whether groups replace values. The memory of replaced values is lost until `compact`.
   private let replacesValues: Bool
-  /// What the arena may hold before it is compacted.
+  /// The size of the arena, in bytes, above which it is compacted.
   private var compactionLimit: Int
   private let leastCompacted: Int
 
@@ -50,7 +50,7 @@ final class GroupingSink: RowSink {
 
   override func row() throws -> Bool {
     keys.evaluate(context, to: probe)
-    // Where groups come one after the other there is one to compare with, and nothing to be looked up.
+    // When groups come one after the other, there is only one to compare with, and no hash is needed.
     let isStreaming = grouping.isStreaming
     let hash = isStreaming ? 0 : table.hash(probe)
     let count = aggregators.count
@@ -67,7 +67,7 @@ final class GroupingSink: RowSink {
       }
     } else {
       if isStreaming, table.count > 0 {
-        // What the keys are of lies in the context's arena, which stays until the group is given.
+        // The new keys are in the context's arena. It has to stay until the group is emitted.
         guard try emit(keepingArena: true) else {
           isDone = true
           return false
@@ -87,7 +87,7 @@ final class GroupingSink: RowSink {
     return try checkKept()
   }
 
-  /// Looks at what a row has left behind: mistakes, and memory. Always true.
+  /// Checks for errors and the memory limit after a row. Always returns true.
   private func checkKept() throws -> Bool {
     try context.check()
     if _slowPath(replacesValues && arena.allocatedBytes > compactionLimit) { compact() }
@@ -95,7 +95,7 @@ final class GroupingSink: RowSink {
     return true
   }
 
-  /// Leaves behind the values that gave way to others: all that groups have moves to fresh memory.
+  /// Copies all values of the groups to a fresh arena, and so frees the replaced ones.
   private func compact() {
     let fresh = EvaluationArena(capacity: 16_384, budget)
     for number in 0..<table.count {
@@ -136,9 +136,9 @@ final class GroupingSink: RowSink {
     try next.finish()
   }
 
-  /// Gives the groups. False when no more are wanted.
+  /// Passes the groups to the next sink. False when it wants no more.
   private func emit(keepingArena: Bool) throws -> Bool {
-    // Without GROUP BY there is one group, of no rows if need be.
+    // Without GROUP BY there is always one group, even without rows.
     if keyCount == 0, table.count == 0 {
       let row = arena.allocate(max(1, width), of: QueryValue.self)
       for index in 0..<width { row[index] = .missing }
@@ -169,7 +169,7 @@ final class GroupingSink: RowSink {
   }
 }
 
-/// What groups keep for their aggregates, those of a group side by side.
+/// The aggregate states of all groups. Those of one group are adjacent.
 private final class AggregateStates {
   @exclusivity(unchecked) private(set) var start: UnsafeMutablePointer<AggregateState>
   @exclusivity(unchecked) private var count = 0
@@ -189,12 +189,12 @@ private final class AggregateStates {
     budget.giveBack(capacity * Self.stateBytes)
   }
 
-  /// Copies what all states point at to another arena.
+  /// Copies all that the states point at to another arena.
   func move(to arena: EvaluationArena, _ sharedKeys: SharedKeys) {
     for index in 0..<count { start[index].move(to: arena, sharedKeys) }
   }
 
-  /// Adds those of a new group.
+  /// Adds the states of a new group.
   func append(_ more: Int) {
     if count + more > capacity {
       let wanted = max(capacity * 2, count + more)

@@ -1,6 +1,7 @@
 import Fleece
 
-/// IDs of documents by the values that they are joined by; of equal values in the order they came in.
+/// A hash table of document IDs by the values they are joined by. IDs of equal values keep their insertion
+/// order.
 final class HashJoinTable {
   private struct Node: BitwiseCopyable {
     let id: TextSlice
@@ -13,7 +14,7 @@ final class HashJoinTable {
   private var last: [UnsafeMutablePointer<Node>] = []
   private let width: Int
   private let budget: MemoryBudget
-  /// Of `first` and `last`.
+  /// The memory of one group of equal values in `first` and `last`, in bytes.
   private static let listBytes = 2 * MemoryLayout<UnsafeMutablePointer<Node>>.stride
 
   init(_ orders: [ValueOrder], _ budget: MemoryBudget) {
@@ -25,7 +26,7 @@ final class HashJoinTable {
 
   deinit { budget.giveBack(first.count * Self.listBytes) }
 
-  /// Adds a document. Values and ID are copied.
+  /// Adds a document. The values and the ID are copied.
   ///
   /// - Throws: `memoryLimit`.
   func add(_ values: UnsafePointer<QueryValue>, _ id: TextSlice, _ sharedKeys: SharedKeys) throws {
@@ -46,7 +47,8 @@ final class HashJoinTable {
     try budget.check(.join)
   }
 
-  /// Calls `body` with the IDs of documents with these values until it returns false; returns what it said last.
+  /// Calls `body` with the IDs of documents that have these values, until it returns false. Returns the last
+  /// result of `body`, or true without a match.
   func forEachMatch(
     _ values: UnsafePointer<QueryValue>, _ body: (UnsafeRawBufferPointer) throws -> Bool
   ) throws -> Bool {
@@ -60,7 +62,7 @@ final class HashJoinTable {
   }
 }
 
-/// IDs of documents, each once, in the order they came in.
+/// A set of document IDs in insertion order.
 final class IdentifierSet {
   private let table: RowTable
   private let arena: EvaluationArena
@@ -68,7 +70,7 @@ final class IdentifierSet {
   private let budget: MemoryBudget
   private let clause: MemoryClause
 
-  /// A set whose memory counts in a budget, for a clause.
+  /// Creates a set. Its memory counts towards a budget, and `clause` is named when the limit is exceeded.
   init(_ budget: MemoryBudget, _ clause: MemoryClause) {
     self.budget = budget
     self.clause = clause
@@ -82,7 +84,7 @@ final class IdentifierSet {
 
   var count: Int { table.count }
 
-  /// Adds an ID, which is copied. False when it is there already.
+  /// Adds a copy of an ID. Returns false when the ID is already in the set.
   ///
   /// - Throws: `memoryLimit`.
   @discardableResult
@@ -97,7 +99,8 @@ final class IdentifierSet {
     return true
   }
 
-  /// Calls `body` with each until it returns false; returns what it said last.
+  /// Calls `body` with each ID until it returns false. Returns the last result of `body`, or true for an
+  /// empty set.
   func forEach(_ body: (UnsafeRawBufferPointer) throws -> Bool) rethrows -> Bool {
     for number in 0..<table.count {
       guard case .string(let id) = table.row(number).pointee else { continue }

@@ -1,8 +1,9 @@
 import Storage
 
-// Conditions as ranges of keys: of index keys (docs/ordered-keys.md) or of document IDs, which are bare UTF-8.
+// Converts conditions to key ranges. Index keys are described in docs/ordered-keys.md. Document IDs are plain
+// UTF-8.
 
-/// Keys from `lower` on and below `upper`; nil is no end.
+/// The keys from `lower` (included) to `upper` (excluded). Without `upper` the range has no end.
 struct ByteRange {
   var lower: [UInt8]
   var upper: [UInt8]?
@@ -26,13 +27,13 @@ struct ByteRange {
     )
   }
 
-  /// The least key above all keys with that prefix; nil when there is none.
+  /// The least key above all keys with a prefix. Nil when there is none.
   static func successor(_ prefix: [UInt8]) -> [UInt8]? {
     if case .exclusive(let bound) = KeyRange.upperBound(ofPrefix: prefix) { return bound }
     return nil
   }
 
-  /// The ranges in order, those that touch as one.
+  /// Sorts the ranges, and joins those that overlap or touch.
   static func merged(_ ranges: [ByteRange]) -> [ByteRange] {
     guard ranges.count > 1 else { return ranges.filter { !$0.isEmpty } }
     var merged: [ByteRange] = []
@@ -56,14 +57,14 @@ struct ByteRange {
   }
 }
 
-/// Lists of conditions on the keys of an index, and the ranges in which they are met. Where all values are constants the ranges
-/// are made by the first run.
+/// Lists of conditions on the keys of an index, and the ranges in which they hold. When all compared values
+/// are constants, only the first run computes the ranges.
 final class IndexRanges: @unchecked Sendable {
   struct Made: Sendable {
     let ranges: [ByteRange]
-    /// As `KeyRanges.sharedPrefix` says.
+    /// The result of `KeyRanges.sharedPrefix`.
     let prefix: (bytes: [UInt8], count: Int)
-    /// Whether most of the ranges are probably empty: they are all ways to write one beginning.
+    /// Whether most of the ranges are probably empty, because they are all spellings of one LIKE prefix.
     let areSparse: Bool
   }
 
@@ -76,7 +77,7 @@ final class IndexRanges: @unchecked Sendable {
     areConstant = lists.allSatisfy { $0.allSatisfy(\.isConstant) }
   }
 
-  /// The ranges, with the values as they are now. Throws as `KeyRanges.ofIndex` does.
+  /// The ranges for the current values of parameters and rows. Throws as `KeyRanges.ofIndex` does.
   func made(_ context: EvaluationContext) throws -> Made {
     if areConstant, let known = known.withLock({ $0 }) { return known }
     let ranges = KeyRanges(context: context)
@@ -89,15 +90,15 @@ final class IndexRanges: @unchecked Sendable {
   }
 }
 
-/// Makes ranges of conditions, with the values as they are now.
+/// Converts conditions to ranges, with the current values of parameters and rows.
 struct KeyRanges {
   let context: EvaluationContext
 
-  // MARK: Of an index
+  // MARK: Index keys
 
-  /// The ranges of index keys in which one of the lists of conditions holds.
+  /// The ranges of index keys in which at least one list of conditions holds.
   ///
-  /// - Throws: what evaluating their values failed with, `cancelled` and `timedOut`.
+  /// - Throws: an error of evaluating the compared values, `cancelled` and `timedOut`.
   func ofIndex(_ lists: [[CompiledCondition]]) throws -> [ByteRange] {
     var ranges: [ByteRange] = []
     for list in lists { append(list[...], after: [], to: &ranges) }
@@ -105,8 +106,8 @@ struct KeyRanges {
     return ByteRange.merged(ranges)
   }
 
-  /// The bytes that all keys in the ranges of these conditions begin with, and of how many values they are. Nothing where
-  /// there are several lists.
+  /// The bytes that all keys in the ranges of one list begin with, and the number of values they encode.
+  /// Empty when there are several lists.
   func sharedPrefix(_ lists: [[CompiledCondition]]) -> (bytes: [UInt8], count: Int) {
     guard lists.count == 1 else { return ([], 0) }
     var key = OrderedKeyEncoder(capacity: 64)
@@ -147,7 +148,7 @@ struct KeyRanges {
     case .isThere:
       ranges.append(ByteRange(lower: prefix + [KeyCode.null], upper: ByteRange.successor(prefix)))
     case .range(let lower, let upper):
-      // Nothing is greater or less than null.
+      // Comparisons with null are never true, so ranges begin after null.
       var range = ByteRange(lower: prefix + KeyRanges.afterNull, upper: ByteRange.successor(prefix))
       if let lower {
         let value = lower.value.evaluate(context)
@@ -178,9 +179,9 @@ struct KeyRanges {
     return key.bytes
   }
 
-  // MARK: Of IDs
+  // MARK: Document IDs
 
-  /// The ranges of document IDs in which one of the conditions holds. Throws as `ofIndex` does.
+  /// The ranges of document IDs in which at least one of the conditions holds. Throws as `ofIndex` does.
   func ofIdentifiers(_ lists: [[CompiledCondition]]) throws -> [ByteRange] {
     var ranges: [ByteRange] = []
     for condition in lists.compactMap(\.first) {
@@ -201,7 +202,7 @@ struct KeyRanges {
           let value = lower.value.evaluate(context)
           guard !value.isUnknown, value.type <= .string else { continue }
           if case .string(let text) = value {
-            // The next key after one is that with a zero byte behind it.
+            // The next key after a key is the same key with a zero byte appended.
             range.lower = Array(text.utf8) + (lower.isInclusive ? [] : [0])
           }
         }
@@ -229,13 +230,15 @@ struct KeyRanges {
   }
 }
 
-/// What the texts that a pattern of LIKE matches begin with.
+/// The prefixes of the texts that a LIKE pattern matches.
 enum LikePrefix {
   private static let mostStarts = 16
 
-  /// The beginnings of all texts that match, in any case of letters; one empty beginning when there is nothing to go by.
+  /// The possible prefixes of all matching texts, in any case of letters. It is one empty prefix when the
+  /// pattern doesn't begin with text.
   ///
-  /// A beginning goes on as long as its spellings are few, and stops before what isn't ASCII.
+  /// A prefix ends before the number of spellings exceeds `mostStarts`, and before a character that isn't
+  /// ASCII.
   static func starts(of pattern: TextSlice) -> [[UInt8]] {
     var starts: [[UInt8]] = [[]]
     var index = 0
@@ -256,19 +259,19 @@ enum LikePrefix {
     return starts
   }
 
-  /// The letters that are equal to an ASCII byte when case is ignored.
+  /// The spellings of an ASCII byte when case is ignored, as UTF-8.
   private static func spellings(of byte: UInt8) -> [[UInt8]] {
     let lower = byte | 0x20
     guard lower >= UInt8(ascii: "a"), lower <= UInt8(ascii: "z") else { return [[byte]] }
     var spellings = [[lower & 0xDF], [lower]]
-    // Two letters beyond ASCII fold to ASCII ones: the Kelvin sign and the long s.
+    // Two characters outside ASCII fold to ASCII letters: the Kelvin sign and the long s.
     if lower == UInt8(ascii: "k") { spellings.append([0xE2, 0x84, 0xAA]) }
     if lower == UInt8(ascii: "s") { spellings.append([0xC5, 0xBF]) }
     return spellings
   }
 }
 
-/// The bytes that begin values of keys (docs/ordered-keys.md).
+/// Type codes at the start of values in keys (docs/ordered-keys.md).
 private enum KeyCode {
   static let missing: UInt8 = 0x08
   static let null: UInt8 = 0x10

@@ -1,12 +1,13 @@
-/// The memory that one run of a query takes for the rows it has to keep: those that are sorted, grouped, told apart or
-/// joined. The run's EXISTS queries take from the same budget.
+/// The memory that one run of a query uses for rows that it keeps: for sorting, grouping, DISTINCT and joins.
+/// The EXISTS queries of the run share its budget.
 ///
-/// What keeps rows adds what it takes, and then calls `check`, which throws past the limit. So the limit is passed by
-/// one allocation at most: one value, or the growth of one table. One thread at a time.
+/// Code that keeps rows reports each allocation, and then calls `check`, which throws when the limit is
+/// exceeded. So the limit is exceeded by one allocation at most: one value, or the growth of one table. Use
+/// it from one thread at a time.
 final class MemoryBudget {
   /// In bytes.
   let limit: Int
-  // One thread runs a query: accesses needn't be checked.
+  // One thread runs a query, so exclusivity checks aren't needed.
   @exclusivity(unchecked) private(set) var used = 0
 
   init(limit: Int) { self.limit = limit }
@@ -17,24 +18,24 @@ final class MemoryBudget {
   @inline(__always)
   func giveBack(_ bytes: Int) { used &-= bytes }
 
-  /// Throws `memoryLimit` when more is in use than may be. `clause` is what took it last.
+  /// Throws `memoryLimit` when the memory in use exceeds the limit. `clause` is the one that allocated last.
   @inline(__always)
   func check(_ clause: MemoryClause) throws {
     if _slowPath(used > limit) { throw clause.error(limit) }
   }
 }
 
-/// What a run of a query may take, for what works for it without its context.
+/// The limits of a run, for code that works for a query without its context.
 struct QueryLimits {
   let budget: MemoryBudget
   let cancellation: QueryCancellation
 }
 
-/// The clauses that keep rows.
+/// The clauses that keep rows in memory.
 enum MemoryClause {
   case orderBy, distinct, groupBy, join, union, unnest, index, match, row
 
-  /// What is thrown past a limit of so many bytes.
+  /// The error for a limit of so many bytes.
   func error(_ limit: Int) -> QueryError {
     let (clause, advice) =
       switch self {

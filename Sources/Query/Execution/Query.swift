@@ -2,16 +2,16 @@ import Documents
 import Fleece
 import Storage
 
-/// Where a query reads: a database, as the query sees it.
+/// The database that a query reads.
 public struct QuerySource: Sendable {
-  /// The database's name, which FROM may use.
+  /// The database's name. FROM may use it.
   public let name: String
-  /// What is known of its indexes: one for all queries of the database.
+  /// The planner's knowledge of the indexes. All queries of a database share it.
   public let knowledge: PlanningKnowledge
-  /// Runs its argument on one snapshot, or in the batch of the calling thread.
+  /// Runs `body` on one snapshot. Inside a batch of the calling thread, the snapshot is that of the batch.
   public let read: @Sendable (_ body: (DocumentSnapshot) throws -> Void) throws -> Void
 
-  /// A source; see the properties.
+  /// Creates a source. See the properties.
   public init(
     name: String, knowledge: PlanningKnowledge,
     read: @escaping @Sendable (_ body: (DocumentSnapshot) throws -> Void) throws -> Void
@@ -22,56 +22,57 @@ public struct QuerySource: Sendable {
   }
 }
 
-/// A query that is prepared once and run any number of times, with other parameters, on any thread.
+/// A prepared query. It can be run any number of times, with different parameters, on any thread.
 ///
 /// ```swift
 /// let hotels = try travel.query("SELECT name FROM _ WHERE type = $type ORDER BY name LIMIT 10")
 /// for row in try hotels.run(["type": "hotel"]) { print(row["name"].string ?? "-") }
 /// ```
 ///
-/// Each run is on one snapshot; inside a batch of the same thread it sees what the batch has written. It is planned
-/// anew when indexes were made or removed.
+/// Each run reads one snapshot. Inside a batch of the same thread, it sees the writes of the batch. The query
+/// is planned again after indexes were created or removed.
 public final class Query: Sendable {
-  /// What EXPLAIN asks for.
+  /// What a run returns: rows, or for EXPLAIN the plan.
   enum Purpose: Sendable {
     case rows
     case plan(analyze: Bool)
   }
 
-  /// How a query is planned and run.
+  /// Options for planning and running a query.
   public struct Options: Sendable {
-    /// Whether value indexes, and lookups by ID, may be used. Off for tests and measurements.
+    /// Whether value indexes and lookups by ID may be used. Turn it off for tests and measurements.
     public var usesIndexes: Bool
-    /// How many bytes one run may take for rows that it has to keep: those that ORDER BY sorts, DISTINCT tells apart,
-    /// GROUP BY groups and a hash join finds. Past it the run throws `memoryLimit`, which names the clause. The rows that
-    /// `run` returns don't count. What is computed for one row may take as much once more.
+    /// The maximum memory, in bytes, that one run may use for rows it has to keep: those that ORDER BY sorts,
+    /// DISTINCT compares, GROUP BY groups and a hash join looks up. Above the limit the run throws
+    /// `memoryLimit`, which names the clause. Rows that `run` returns don't count. The values computed for
+    /// one row may use the same amount again.
     public var memoryLimit: Int
 
     /// The default of `memoryLimit`: 256 MiB.
     public static let defaultMemoryLimit = 256 << 20
 
-    /// Options; see the properties.
+    /// Creates options. See the properties.
     public init(usesIndexes: Bool = true, memoryLimit: Int = Options.defaultMemoryLimit) {
       self.usesIndexes = usesIndexes
       self.memoryLimit = memoryLimit
     }
   }
 
-  /// A plan, and what it was made for.
+  /// A compiled plan, and the knowledge it was made with.
   private struct Prepared {
     var knowledge: IndexKnowledge
     var compiled: CompiledQuery
   }
 
-  /// Contexts that no run uses at the moment.
+  /// Evaluation contexts that no run is using.
   private struct Idle: @unchecked Sendable {
     var compiled: CompiledQuery?
     var contexts: [EvaluationContext] = []
   }
 
-  /// The query.
+  /// The syntax tree of the query.
   public let statement: SelectStatement
-  /// The text it was made from; nil when it was built.
+  /// The text of the query. Nil when it was built.
   public let text: String?
   private let source: QuerySource
   private let purpose: Purpose
@@ -83,7 +84,7 @@ public final class Query: Sendable {
 
   /// Prepares a query from its text, which may begin with EXPLAIN.
   ///
-  /// - Throws: a `QueryError` that says what is wrong, where, and what was expected.
+  /// - Throws: a `QueryError` with the mistake, its position, and what was expected.
   public convenience init(_ text: String, in source: QuerySource, options: Options = Options()) throws {
     switch try Statement(parsing: text) {
     case .select(let statement): try self.init(statement, text, .rows, source, options)
@@ -92,9 +93,9 @@ public final class Query: Sendable {
     }
   }
 
-  /// Prepares a query that was built.
+  /// Prepares a query that a program built.
   ///
-  /// - Throws: a `QueryError` that says what is wrong, and where in the text of what was built.
+  /// - Throws: a `QueryError` with the mistake, and its position in the text that the statement prints as.
   public convenience init(_ statement: SelectStatement, in source: QuerySource, options: Options = Options())
     throws
   {
@@ -117,22 +118,24 @@ public final class Query: Sendable {
     self.options = options
     resolved = try NameResolver.resolve(statement, databaseName: source.name, text: text)
     columns = ResultColumns(resolved.columns.map(\.name.string))
-    // Mistakes that only compiling finds are told now, not at the first run, which then has its plan.
+    // Reports errors of compilation now instead of at the first run. The plan is ready for the first run
+    // then.
     _ = try read { try prepare($0, QueryCancellation()) }
   }
 
-  /// The names of the columns, in their order.
+  /// The names of the columns, in order.
   public var columnNames: [String] { if case .plan = purpose { ["plan"] } else { columns.names } }
 
-  /// The names of the parameters it uses, in order of first use.
+  /// The names of the parameters that the query uses, in order of first use.
   public var parameterNames: [String] { statement.parameterNames }
 
   // MARK: Running
 
-  /// Runs the query, and returns all of its rows. It begins again when the engine says that its snapshot has expired.
+  /// Runs the query and returns all rows. When the engine reports that the snapshot has expired, the run
+  /// begins again on a new snapshot.
   ///
-  /// - Throws: `QueryError`: `unsetParameter` names a parameter that has no value; `cancelled` and `timedOut`;
-  ///   `memoryLimit`; `evaluation`.
+  /// - Throws: a `QueryError`: `unsetParameter`, which names a parameter without a value, `cancelled`,
+  ///   `timedOut`, `memoryLimit` or `evaluation`.
   public func run(
     _ parameters: [String: JSONValue] = [:], cancellation: QueryCancellation = QueryCancellation()
   )
@@ -147,7 +150,7 @@ public final class Query: Sendable {
     return try read { try run(parameters, on: $0, cancellation: cancellation) }
   }
 
-  /// Runs the query, which isn't EXPLAIN, on a snapshot of its database.
+  /// Runs a query that isn't EXPLAIN on a snapshot of its database.
   func run(
     _ parameters: [String: JSONValue], on snapshot: DocumentSnapshot, cancellation: QueryCancellation
   ) throws -> QueryResults {
@@ -156,43 +159,45 @@ public final class Query: Sendable {
     return QueryResults(storage)
   }
 
-  /// Whether its rows depend on when documents expire.
+  /// Whether the rows depend on the expiration times of documents.
   package var readsExpirations: Bool { resolved.readsExpirations }
 
-  /// What tells which commits can matter to its rows; nil when all can.
+  /// Creates the filter that tells which commits can change the rows of the query. Nil when every commit can.
   package func relevance() throws -> QueryRelevance? {
     guard case .rows = purpose else { return nil }
     return try QueryRelevance(resolved, in: source)
   }
 
-  /// Runs the query, unless nothing has changed since the last call that can matter to its rows: then the result is nil.
+  /// Runs the query, unless no change since the last call can affect its rows. Then the result is nil.
   package func runIfConcerned(
     by relevance: QueryRelevance, purged: [String], _ parameters: [String: JSONValue],
     cancellation: QueryCancellation
   ) throws -> QueryResults? {
     try read { snapshot in
-      // On one snapshot: what the rows are of, is what is known then.
+      // The check and the run use the same snapshot, so `relevance` and the rows agree.
       let concerns: Bool
       do { concerns = try relevance.mayConcern(snapshot, purged: purged, parameters, cancellation) } catch {
-        // A condition that can't be computed of a document, which the query itself may never look at.
+        // A condition failed for a document. The query itself may never look at that document.
         relevance.forget()
         concerns = true
       }
       guard concerns else { return nil }
       do { return try run(parameters, on: snapshot, cancellation: cancellation) } catch {
-        // The changes that were noted have given no rows.
+        // The changes were recorded, but produced no rows.
         relevance.forget()
         throw error
       }
     }
   }
 
-  /// Runs the query, and calls `body` with each row until it returns false. Memory doesn't grow with the number of
-  /// rows, but for what has to be sorted or grouped. The snapshot is open meanwhile: in a batch nothing can be
-  /// written inside of `body`.
+  /// Runs the query and calls `body` with each row until it returns false.
   ///
-  /// - Throws: what `run` throws, and what `body` does. `StorageError.snapshotExpired` when the engine says so after
-  ///   `body` has had a row: the rows of a new snapshot would not belong to those. (SQLite and LMDB never say so.)
+  /// Memory doesn't grow with the number of rows, except for sorting and grouping. The snapshot stays open
+  /// during the call. Inside a batch, `body` must not write.
+  ///
+  /// - Throws: the errors of `run`, and those of `body`. `StorageError.snapshotExpired` when the snapshot
+  ///   expires after `body` has received a row, because the rows of a new snapshot would not fit the earlier
+  ///   ones. (SQLite and LMDB never report this.)
   public func forEach(
     _ parameters: [String: JSONValue] = [:], cancellation: QueryCancellation = QueryCancellation(),
     _ body: (QueryRow) throws -> Bool
@@ -209,7 +214,7 @@ public final class Query: Sendable {
       try read(while: { !hasHandedOut }) { snapshot in
         try execute(parameters, cancellation, on: snapshot) { [columns] sharedKeys in
           .receiver { values in
-            // Rows share memory in turns of some kilobytes; those that are kept keep theirs.
+            // Rows share blocks of a few kilobytes. A row that the caller keeps also keeps its block.
             if storage.allocatedBytes > 4096 || !isKnownUniquelyReferenced(&storage) {
               storage = ResultStorage(columns, capacity: 1024)
             }
@@ -221,8 +226,8 @@ public final class Query: Sendable {
     }
   }
 
-  /// Runs `body` on a snapshot. When the engine says that it has expired, `body` is run again on a new one, as long as
-  /// `isRepeatable` says so.
+  /// Runs `body` on a snapshot. When the engine reports that the snapshot has expired, `body` runs again on a
+  /// new one, as long as `isRepeatable` returns true.
   private func read<Result>(
     while isRepeatable: () -> Bool = { true }, _ body: (DocumentSnapshot) throws -> Result
   ) throws -> Result {
@@ -230,7 +235,7 @@ public final class Query: Sendable {
     try repeating(.snapshotExpired, while: isRepeatable) {
       try source.read { result = try body($0) }
     }
-    // The source ran the body, or threw.
+    // `source.read` either ran the body or threw.
     return result.unsafelyUnwrapped
   }
 
@@ -249,7 +254,7 @@ public final class Query: Sendable {
 
   // MARK: Plans
 
-  /// The plan for a snapshot: the last one when nothing has changed that it depends on.
+  /// The plan for a snapshot. The last plan is reused when nothing that it depends on has changed.
   private func prepare(_ snapshot: DocumentSnapshot, _ cancellation: QueryCancellation) throws
     -> CompiledQuery
   {
@@ -287,12 +292,13 @@ public final class Query: Sendable {
     }
   }
 
-  /// A context on its way to a run, which alone uses it.
+  /// A context that is handed to a run. Only that run uses it.
   private struct Transferred: @unchecked Sendable {
     let context: EvaluationContext
   }
 
-  /// How the rows would be found; with `analyze` the query is run, and each step tells its rows and its time.
+  /// Explains how the query finds its rows. With `analyze` the query is also run, and each step reports its
+  /// rows and its time.
   public func explain(
     analyze: Bool = false, _ parameters: [String: JSONValue] = [:],
     cancellation: QueryCancellation = QueryCancellation()
@@ -320,7 +326,7 @@ public final class Query: Sendable {
 }
 
 extension SelectStatement {
-  /// The names of its parameters, in order of first use.
+  /// The names of the parameters, in order of first use.
   public var parameterNames: [String] { parameters.map(\.string) }
 
   private var parameters: [ByteString] {

@@ -1,15 +1,16 @@
 import Dispatch
 import Synchronization
 
-/// Stops queries: from another thread, or when a time limit is over.
+/// Stops queries, from another thread or after a time limit.
 ///
 /// ```swift
 /// let cancellation = QueryCancellation(timeLimit: .seconds(5))
 /// let rows = try query.run(cancellation: cancellation)     // throws `timedOut` after five seconds
 /// ```
 ///
-/// Each run that it was handed to throws `cancelled` or `timedOut` soon: runs ask between rows, and inside of a row
-/// between the items of ANY and EVERY, the steps of LIKE and of regular expressions, and the comparisons of a sort.
+/// Each run that uses it soon throws `cancelled` or `timedOut`. Runs check between rows. Within a row they
+/// check between the items of ANY and EVERY, during LIKE and regular expressions, and between the comparisons
+/// of a sort.
 public final class QueryCancellation: Sendable {
   private enum State: UInt8 {
     case running, cancelled, timedOut
@@ -17,25 +18,25 @@ public final class QueryCancellation: Sendable {
 
   private let state = Atomic<UInt8>(State.running.rawValue)
   private let timeLimit: Duration?
-  /// Its jobs do nothing but set a flag.
+  /// The queue only runs jobs that set a flag.
   private static let timers = DispatchQueue(label: "touchstone.query.timers")
 
-  /// One that nobody has cancelled.
+  /// Creates a cancellation without a time limit.
   public init() { timeLimit = nil }
 
-  /// One that stops its queries by itself once `timeLimit` is over, counted from now.
+  /// Creates a cancellation that stops its queries after `timeLimit`, counted from now.
   public init(timeLimit: Duration) {
     self.timeLimit = timeLimit
     let (seconds, attoseconds) = max(timeLimit, .zero).components
     let nanoseconds = Double(seconds) * 1e9 + Double(attoseconds) / 1e9
-    // So long that nobody waits for it.
+    // A limit above 10¹⁷ ns (about three years) needs no timer.
     guard nanoseconds < 1e17 else { return }
     Self.timers.asyncAfter(deadline: .now() + .nanoseconds(Int(nanoseconds))) { [weak self] in
       self?.end(.timedOut)
     }
   }
 
-  /// Stops the queries. It can't be taken back.
+  /// Stops the queries. This can't be undone.
   public func cancel() { end(.cancelled) }
 
   private func end(_ reason: State) {
@@ -43,7 +44,7 @@ public final class QueryCancellation: Sendable {
       expected: State.running.rawValue, desired: reason.rawValue, ordering: .relaxed)
   }
 
-  /// Whether `cancel()` was called, or the time limit is over.
+  /// Whether `cancel()` was called, or the time limit has passed.
   @inline(__always)
   public var isCancelled: Bool { state.load(ordering: .relaxed) != State.running.rawValue }
 
@@ -52,7 +53,7 @@ public final class QueryCancellation: Sendable {
     if _slowPath(isCancelled) { throw error }
   }
 
-  /// What stopped queries throw.
+  /// The error that stopped queries throw.
   var error: QueryError {
     guard state.load(ordering: .relaxed) == State.timedOut.rawValue, let timeLimit else {
       return QueryError(.cancelled, "the query was cancelled")

@@ -3,7 +3,8 @@ import Fleece
 import Storage
 
 extension QueryExecution {
-  /// The documents of ranges of an index, in its order; or with all that is asked in the index, its entries.
+  /// Finds the documents in ranges of an index, in its order. A covering index gives the rows from its
+  /// entries alone.
   func index(
     _ step: CompiledStep, _ number: Int, _ access: CompiledIndexAccess, _ next: () throws -> Bool
   ) throws -> Bool {
@@ -16,7 +17,7 @@ extension QueryExecution {
     } else if made.areSparse, ranges.count > 2 {
       ranges = try snapshot.withoutWrites { try reader.withEntries(ranges) }
     }
-    // A document has several entries in an array index.
+    // An array index can have several entries for one document.
     let seen = access.index.unnest == nil ? nil : IdentifierSet(context.budget, .unnest)
     let row = context.rows + step.source
     let (context, arena) = (context, context.arena)
@@ -26,11 +27,11 @@ extension QueryExecution {
     return try arena.scope {
       let columns = arena.allocate(width, of: QueryValue.self)
       let reading = try EntryReading(access, prefix, context)
-      // Behind a pointer: closures share it, and would check each access.
+      // A pointer, because several closures share it. A captured variable would have exclusivity checks.
       let goesOn = arena.allocate(1, of: Bool.self)
       goesOn.initialize(to: true)
 
-      /// Whether an entry whose values are in their slots passes the filter on them.
+      /// Whether an entry passes the filter on its values, which are in their slots.
       @inline(__always)
       func passes(_ id: UnsafeRawBufferPointer) throws -> Bool {
         guard let entryFilter else { return true }
@@ -58,7 +59,7 @@ extension QueryExecution {
       }
 
       func takeOther(_ entry: ValueIndexEntry) throws -> Bool {
-        // The values that plain entries share may be doubles here.
+        // This entry may have set the slots of the shared values to doubles.
         defer { reading.readShared(context) }
         return try arena.scope {
           if access.readsValues {
@@ -75,8 +76,8 @@ extension QueryExecution {
         }
       }
 
-      // An index that has all that is asked, and nothing between its entries and the results, as an outer join is: that has to
-      // be told of each row.
+      // The fast path: the index is covering, and its entries go directly to the results. Outer joins can't
+      // use it, because they have to know of each row.
       if isCovering, entryFilter == nil, filter == nil, step.kind != .leftOuter,
         number + 1 == compiled.steps.count,
         let (storage, slots) = (sink as? ProjectingSink)?.direct,
@@ -84,7 +85,7 @@ extension QueryExecution {
       {
         reading.keepShared(in: storage, sharedKeys)
         let cancellation = cancellation
-        // Those that come by `takeOther` are counted there.
+        // Rows of `takeOther` are counted there.
         let (rowsBefore, countsBefore) = (storage.count, count.pointee.passed)
         defer {
           let rows = storage.count - rowsBefore - (count.pointee.passed - countsBefore)
@@ -127,7 +128,7 @@ extension QueryExecution {
               }, other: takeOther
             ) { key, id, record in
               try arena.scope {
-                // The entry is lent anew: its values are read again.
+                // The entry is lent again, so its values are decoded again.
                 if readsSlots { try reading.read(key, context) }
                 row.pointee = try SourceRow(
                   try DocumentView(idBytes: id.bytes, record: record, sharedKeys: sharedKeys))
@@ -160,7 +161,7 @@ extension QueryExecution {
     }
   }
 
-  /// An entry that doesn't give its values back: they are computed of the document.
+  /// Handles an entry that doesn't store its values. They are computed from the document.
   private func reread(
     _ step: CompiledStep, _ number: Int, _ id: UnsafeRawBufferPointer, _ access: CompiledIndexAccess,
     _ next: () throws -> Bool
@@ -182,7 +183,8 @@ extension QueryExecution {
     return found ?? true
   }
 
-  /// Calls `body` with the IDs of the documents of an access; those with several entries come several times.
+  /// Calls `body` with the document IDs in the ranges of an access. A document with several entries comes
+  /// several times.
   func forEachEntry(
     of access: CompiledIndexAccess, _ body: (UnsafeRawBufferPointer) throws -> Bool
   ) throws {

@@ -2,7 +2,8 @@ import Documents
 import Fleece
 
 extension QueryExecution {
-  /// Runs a query on a snapshot, in a context of its program that nobody else uses. Returns what each step did.
+  /// Runs a query on a snapshot. No other run may use `context`, which belongs to the query's program.
+  /// Returns the counts of each step.
   @discardableResult
   static func run(
     _ compiled: CompiledQuery, _ context: EvaluationContext, _ snapshot: DocumentSnapshot,
@@ -43,7 +44,7 @@ extension QueryExecution {
     return compiled.steps.indices.map { execution.counts[$0] }
   }
 
-  /// Whether a query inside EXISTS gives a row.
+  /// Whether a query inside EXISTS returns a row.
   private static func exists(
     _ compiled: CompiledQuery, _ snapshot: DocumentSnapshot, _ sharedKeys: SharedKeys,
     _ parameters: [String: JSONValue], _ cancellation: QueryCancellation, _ budget: MemoryBudget

@@ -4,21 +4,21 @@ import Storage
 
 /// One run of a query on one snapshot, by one thread.
 ///
-/// Rows are pushed: a step hands each of its rows on to the next, the last to the sink, and each says whether it wants
-/// more. Nothing is allocated a row until one is kept.
+/// Rows are pushed. Each step passes its rows to the next step, and the last one to the sink. Each returns
+/// whether it wants more rows. Nothing is allocated for a row until a sink keeps it.
 ///
-/// A step's row points at bytes that the storage lends to a closure, and the steps after it run inside that closure. So
-/// everything that a row points at stays until the row is left. What is computed for a row lies in a scope of the arena
-/// that ends with the row. Sinks copy what they keep (`EvaluationArena.copy`): that is the one place where a value
-/// outlives its row.
+/// A step's row points at bytes that the storage lends to a closure. The following steps run inside that
+/// closure, so everything that a row points at is valid until the step leaves the row. Values computed for a
+/// row are in an arena scope that ends with the row. Sinks copy the values that they keep
+/// (`EvaluationArena.copy`). Nowhere else does a value outlive its row.
 final class QueryExecution {
-  /// What a step did.
+  /// What a step did in a run.
   struct StepCounts: BitwiseCopyable {
-    /// Rows, or entries of an index, that were looked at.
+    /// The number of rows, or entries of an index, that were read.
     var examined = 0
-    /// Rows that were handed on.
+    /// The number of rows that were passed on.
     var passed = 0
-    /// Time in the step and all after it, in nanoseconds, when it is measured.
+    /// The time in this step and all following ones, in nanoseconds. 0 unless the run is timed.
     var nanoseconds: UInt64 = 0
   }
 
@@ -54,7 +54,7 @@ final class QueryExecution {
 
   deinit { counts.deallocate() }
 
-  /// Runs the query to its end, or until the sink has enough.
+  /// Runs the query to the end, or until the sink wants no more rows.
   func run() throws {
     try cancellation.check()
     if let filter = compiled.constantFilter, filter.truth(context) != .true {
@@ -68,7 +68,8 @@ final class QueryExecution {
     try sink.finish()
   }
 
-  /// Gives the rows of a step, for the rows of those before it. False when no more are wanted.
+  /// Produces the rows of a step for the current rows of the previous steps. False when no more rows are
+  /// wanted.
   private func advance(_ number: Int) throws -> Bool {
     guard number < steps.count else { return try sink.row() }
     let step = steps[number]
@@ -105,7 +106,7 @@ final class QueryExecution {
     return try advance(number + 1)
   }
 
-  // MARK: Ways to find rows
+  // MARK: Access paths
 
   private func rows(
     of step: CompiledStep, _ number: Int, _ access: CompiledAccess, _ next: () throws -> Bool
@@ -121,7 +122,8 @@ final class QueryExecution {
     }
   }
 
-  /// Looks at a row that has been set: whether the filter lets it pass, and then hands it on.
+  /// Tests the current row of a step with a filter, and passes it on when the filter is true. False when no
+  /// more rows are wanted.
   @inline(__always)
   func offer(
     _ step: CompiledStep, _ filter: CompiledExpression?, _ count: UnsafeMutablePointer<StepCounts>,
@@ -140,7 +142,7 @@ final class QueryExecution {
     return goesOn
   }
 
-  /// A row was refused: whether that was for a mistake.
+  /// Throws after a row was refused, if the cause was an error or a cancellation.
   @inline(__always)
   func checkRefused() throws {
     try context.check()
@@ -153,7 +155,7 @@ final class QueryExecution {
     _ step: CompiledStep, _ number: Int, _ range: KeyRange, _ order: ScanOrder, _ next: () throws -> Bool
   ) throws -> Bool {
     var goesOn = true
-    // Locals: a row that is refused retains nothing.
+    // Local variables avoid retain and release for rows that are refused.
     let (context, cancellation) = (context, cancellation)
     let row = context.rows + step.source
     let filter = step.filter
@@ -228,7 +230,8 @@ final class QueryExecution {
     return true
   }
 
-  /// Gives the document of an ID, while its bytes are lent. Those of the ID have to stay until this returns.
+  /// Reads the document of an ID, and offers it while its bytes are lent. The bytes of the ID have to stay
+  /// valid until this returns.
   func document(
     _ step: CompiledStep, _ number: Int, _ id: UnsafeRawBufferPointer, _ next: () throws -> Bool
   ) throws -> Bool {
@@ -242,7 +245,7 @@ final class QueryExecution {
     return goesOn
   }
 
-  /// The documents of IDs that several ways find, each once.
+  /// The documents whose IDs several paths find, each once.
   private func union(
     _ step: CompiledStep, _ number: Int, _ paths: [CompiledAccess], _ next: () throws -> Bool
   ) throws -> Bool {
@@ -256,7 +259,7 @@ final class QueryExecution {
     return try seen.forEach { try document(step, number, $0, next) }
   }
 
-  /// Calls `body` with the IDs that a way finds; one may come more than once.
+  /// Calls `body` with the IDs that a path finds. An ID may come more than once.
   private func forEachIdentifier(
     _ access: CompiledAccess, _ body: (UnsafeRawBufferPointer) throws -> Bool
   ) throws {
@@ -328,7 +331,7 @@ final class QueryExecution {
     }
   }
 
-  /// Keeps the IDs of a source's documents by the values that they are joined by.
+  /// Builds the hash table of a join: the IDs of a source's documents by the joined values.
   private func build(_ step: CompiledStep, _ join: CompiledHashJoin) throws -> HashJoinTable {
     let table = HashJoinTable(
       Array(repeating: context.order(nil), count: join.keys.count), context.budget)
@@ -375,8 +378,8 @@ final class QueryExecution {
 }
 
 extension SourceRow {
-  /// A document in place, for as long as the view lasts: whoever makes it the row of a source takes it out again before
-  /// the closure ends that the view was lent to.
+  /// Makes a row of a document without copying it. The row is valid as long as the view. The caller has to
+  /// remove it from the source before the closure ends that the view was lent to.
   @inline(__always)
   init(_ view: DocumentView) throws {
     guard let body = view.body else {
@@ -387,7 +390,7 @@ extension SourceRow {
       sequence: view.sequence, isDeleted: view.isDeleted, record: view.bytes.withUnsafeBytes { $0 })
   }
 
-  /// A document of which nothing but its ID is looked at.
+  /// Makes a row of a document of which only the ID is read.
   @inline(__always)
   init(id: UnsafeRawBufferPointer) {
     self.init()
@@ -403,7 +406,7 @@ extension DocumentView {
 }
 
 extension ByteRange {
-  /// The ID when the range holds one only.
+  /// The ID, when the range contains exactly one ID.
   fileprivate var singleIdentifier: [UInt8]? {
     guard let upper, upper.count == lower.count + 1, upper.last == 0, upper.dropLast() == lower[...] else {
       return nil

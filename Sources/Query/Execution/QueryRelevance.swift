@@ -2,34 +2,37 @@ import Documents
 import Fleece
 import Storage
 
-// Which commits can change a query's rows. Most sources of a query ask something of each document by itself: `type =
-// 'hotel'`. A document that met none of that before a commit, and meets none after it, is in no row of either result.
+// Tells which commits can change the rows of a query. Most sources of a query have conditions that depend on
+// a single document, such as `type = 'hotel'`. A document that met none of them before a commit, and meets
+// none after it, is in no row of either result.
 //
-// The documents that meet it are known by their IDs, as of one snapshot; later ones say which documents have changed
-// since. A purge leaves no change behind: its ID is told by who observes, and until then stays a member, which only costs
-// a run.
+// The IDs of the documents that meet the conditions, the members, are collected on one snapshot. Later
+// snapshots list the documents that changed since. A purge isn't in that list. The observer reports purged
+// IDs. Until then a purged document stays a member, which only costs an extra run.
 
-/// Tells which changes can matter to a query's rows. For one live query: its runs come one after another.
+/// Tells which changes can affect the rows of a query. It belongs to one live query, whose runs come one
+/// after another.
 package final class QueryRelevance: Sendable {
   private struct State {
-    /// The documents that could matter by `sequence`; nil when they aren't known.
+    /// The documents that could affect the rows at `sequence`. Nil when they aren't known.
     var members: Set<ByteString>?
     var sequence: UInt64 = 0
     var unsequenced: UInt64 = 0
-    /// There are too many of them.
+    /// Set when there are too many members. Then every commit counts.
     var isOff = false
   }
 
-  /// So many members are remembered, and so many changes looked at one by one, at most.
+  /// The maximum number of members that are remembered, and of changes that are checked one by one.
   static let mostMembers = 50_000
   static let mostChanges: UInt64 = 2_000
   private static let id = "\u{1}id"
 
-  /// For each source: all that meet its conditions, and the same of one document, `$id`.
+  /// Two queries for each source: all documents that meet its conditions, and the same for one document,
+  /// `$id`.
   private let sources: [(all: Query, one: Query)]
   private let state = Lock(State())
 
-  /// Nil for a query to which every change can matter.
+  /// Nil when every change can affect the query.
   init?(_ query: ResolvedQuery, in source: QuerySource) throws {
     guard let conditions = query.conditionsOfSources else { return nil }
     sources = try conditions.map { name, conditions in
@@ -48,10 +51,11 @@ package final class QueryRelevance: Sendable {
     }
   }
 
-  /// Nothing is known any more: the next commit matters.
+  /// Forgets the members. The next call of `mayConcern` returns true.
   package func forget() { state.withLock { $0.members = nil } }
 
-  /// Whether what was changed by a snapshot since the last call can matter. `purged` are documents that were purged.
+  /// Whether the changes since the last call, up to this snapshot, can affect the rows. `purged` are the IDs
+  /// of purged documents.
   package func mayConcern(
     _ snapshot: DocumentSnapshot, purged: [String], _ parameters: [String: JSONValue],
     _ cancellation: QueryCancellation
@@ -112,15 +116,17 @@ package final class QueryRelevance: Sendable {
 }
 
 extension ResolvedQuery {
-  /// What each source of documents asks of a document by itself, for a row to be of it; those of queries inside too. Nil
-  /// when one asks nothing, or rows depend on more than the bodies of the documents that are in them.
+  /// The conditions that each source puts on a single document, including the sources of subqueries. A row
+  /// needs documents that meet them. Nil when a source has no such condition, or when rows depend on more
+  /// than the bodies of their documents.
   fileprivate var conditionsOfSources: [(name: ByteString, conditions: [Expression])]? {
     guard matches.isEmpty, isTimeless, !readsExpirations else { return nil }
     var found: [(name: ByteString, conditions: [Expression])] = []
     for source in sources {
       guard case .documents(let kind, let on) = source.kind else { continue }
       guard !source.includesDeleted else { return nil }
-      // A match that WHERE refuses keeps the row of an outer join without one from being there.
+      // In a left outer join, WHERE can't be used: even a match that WHERE refuses prevents the row without a
+      // match.
       let all = (kind == .leftOuter ? [] : conditions) + on
       let own = all.filter {
         $0.sources == [source.name]
@@ -142,7 +148,7 @@ extension ResolvedQuery {
     return found
   }
 
-  /// Whether no function says something else each time.
+  /// Whether the query calls no function that depends on the current time.
   private var isTimeless: Bool {
     !hasParts { part in
       guard case .call(let call) = part else { return false }
@@ -150,7 +156,7 @@ extension ResolvedQuery {
     }
   }
 
-  /// Whether rows depend on when documents expire, which changes without a change of the document.
+  /// Whether rows depend on expiration times. These can change without a change of the document.
   var readsExpirations: Bool {
     hasParts { part in
       switch part {
@@ -169,7 +175,7 @@ extension ResolvedQuery {
 }
 
 extension Expression {
-  /// Whether it, or a part of it, is such a one.
+  /// Whether this expression or a part of it satisfies the predicate.
   fileprivate func hasParts(_ isSuch: (Expression) -> Bool) -> Bool {
     if isSuch(self) { return true }
     var found = false

@@ -1,7 +1,7 @@
 import Fleece
 import Storage
 
-/// The rows of one run of a query, all of one snapshot. They may be kept, and passed to other threads.
+/// The rows of one run of a query, all from one snapshot. They can be kept, and passed to other threads.
 ///
 /// ```swift
 /// for row in try query.run(["type": "hotel"]) { print(row["name"].string ?? "-") }
@@ -11,19 +11,19 @@ public struct QueryResults: RandomAccessCollection, Sendable {
 
   init(_ storage: ResultStorage) { self.storage = storage }
 
-  /// The names of the columns, in their order.
+  /// The names of the columns, in order.
   public var columnNames: [String] { storage.columns.names }
   /// The index of the first row.
   public var startIndex: Int { 0 }
-  /// One more than the index of the last row.
+  /// The index after the last row.
   public var endIndex: Int { storage.count }
-  /// The row of an index.
+  /// The row at an index.
   public subscript(index: Int) -> QueryRow { QueryRow(storage, storage.row(index)) }
 
-  /// What goes through the rows.
+  /// Creates an iterator over the rows, in order.
   public func makeIterator() -> Iterator { Iterator(storage) }
 
-  /// Goes through the rows in their order.
+  /// Iterates over the rows, in order.
   public struct Iterator: IteratorProtocol {
     @usableFromInline let storage: ResultStorage
     @usableFromInline var cells: UnsafeRawPointer
@@ -35,7 +35,7 @@ public struct QueryResults: RandomAccessCollection, Sendable {
       left = storage.count
     }
 
-    /// The next row, or nil after the last one.
+    /// The next row, or nil after the last row.
     @inlinable
     public mutating func next() -> QueryRow? {
       guard left > 0 else { return nil }
@@ -46,7 +46,7 @@ public struct QueryResults: RandomAccessCollection, Sendable {
     }
   }
 
-  /// All rows as JSON objects, one a line, members in the order of the columns.
+  /// All rows as JSON objects, one on each line. Members are in the order of the columns.
   public func jsonLines() throws -> [UInt8] {
     var lines: [UInt8] = []
     for row in self {
@@ -58,8 +58,8 @@ public struct QueryResults: RandomAccessCollection, Sendable {
 }
 
 extension QueryResults: Equatable {
-  /// Whether both have the same columns and the same rows in the same order. Values are compared as `=` compares them,
-  /// null and missing with themselves: 1 equals 1.0.
+  /// Whether both have the same columns and the same rows in the same order. Values are compared as by `=`,
+  /// so 1 equals 1.0. Null equals null, and missing equals missing.
   public static func == (left: QueryResults, right: QueryResults) -> Bool {
     guard left.storage.columns.areSame(as: right.storage.columns), left.count == right.count else {
       return false
@@ -75,15 +75,15 @@ extension QueryResults: Equatable {
   }
 }
 
-/// The names of a result's columns. Two names are one when their bytes are.
-// Unchecked: the memory of the texts is written by `init` alone.
+/// The names of the columns of a result. Names are compared by their bytes.
+// Unchecked: only `init` writes the memory of the texts.
 final class ResultColumns: @unchecked Sendable {
   let names: [String]
   private let texts: [TextSlice]
   private let numbers: [ByteString: Int]
   /// Owns the texts.
   private let arena = EvaluationArena(capacity: 256)
-  /// Among so few columns, comparing all names is quicker than hashing one.
+  /// The number of columns up to which comparing all names is faster than hashing one.
   private static let few = 16
 
   init(_ names: [String]) {
@@ -93,7 +93,7 @@ final class ResultColumns: @unchecked Sendable {
     numbers = Dictionary(zip(keys, keys.indices), uniquingKeysWith: { first, _ in first })
   }
 
-  /// The number of the column of a name.
+  /// The index of the column with a name. Nil when there is none.
   func number(of name: String) -> Int? {
     if !numbers.isEmpty { return numbers[ByteString(name)] }
     var name = name
@@ -110,17 +110,19 @@ final class ResultColumns: @unchecked Sendable {
   }
 }
 
-/// The memory of rows: values that point at nothing outside of it. What has been added never changes.
+/// Memory for the rows of a result. Its values never point outside of it. A row never changes after it was
+/// added.
 @usableFromInline
 final class ResultStorage: @unchecked Sendable {
   let columns: ResultColumns
   private let width: Int
   @usableFromInline let columnCount: Int
-  /// From one value to the next, and from one row to the next.
+  /// The distance between two values, and between two rows, in bytes.
   @usableFromInline let cellBytes: Int
   @usableFromInline let rowBytes: Int
   private let arena: EvaluationArena
-  // The rows one behind the other. Only who makes the results adds to them, before anybody else has them.
+  // All rows, one after the other. Only the code that produces the results appends to them, before anything
+  // else has access.
   @exclusivity(unchecked) private var values: UnsafeMutablePointer<QueryValue>
   @exclusivity(unchecked) private var capacity = 0
   @exclusivity(unchecked) private(set) var count = 0
@@ -141,7 +143,8 @@ final class ResultStorage: @unchecked Sendable {
   /// The first row.
   var start: UnsafeRawPointer { UnsafeRawPointer(values) }
 
-  /// The value of a column that isn't there. A copy of the pointer lies in each object: what reads rows calls nothing for it.
+  /// The value of a column that doesn't exist. Each object has a copy of the pointer, so that readers of rows
+  /// don't need a call.
   @usableFromInline let missing: UnsafeRawPointer
   nonisolated(unsafe) private static let missing: UnsafeRawPointer = {
     let value = UnsafeMutablePointer<QueryValue>.allocate(capacity: 1)
@@ -149,7 +152,7 @@ final class ResultStorage: @unchecked Sendable {
     return UnsafeRawPointer(value)
   }()
 
-  /// The bytes of a string, of which a value's place is told; nil when it is anything else.
+  /// The UTF-8 bytes of a string in a cell. Nil for other types.
   @usableFromInline
   static func utf8(of cell: UnsafeRawPointer) -> UnsafeRawBufferPointer? {
     if case .string(let text) = cell.assumingMemoryBound(to: QueryValue.self).pointee {
@@ -159,23 +162,23 @@ final class ResultStorage: @unchecked Sendable {
     }
   }
 
-  /// The row of an index, valid as long as this object lives and no row is added.
+  /// The row at an index. It is valid as long as this object lives and no row is added.
   func row(_ index: Int) -> UnsafePointer<QueryValue> {
     precondition(index >= 0 && index < count, "there is no row \(index) of \(count)")
     return UnsafePointer(values + index * width)
   }
 
-  /// How much memory it holds, in bytes.
+  /// The memory in use, in bytes.
   var allocatedBytes: Int { arena.allocatedBytes }
 
-  /// Copies a row, and returns where it lies as long as this object lives.
+  /// Copies a row. The result is valid as long as this object lives.
   func copy(_ values: UnsafePointer<QueryValue>, _ sharedKeys: SharedKeys) -> UnsafePointer<QueryValue> {
     let copied = arena.allocate(width, of: QueryValue.self)
     for index in 0..<width { copied[index] = arena.copy(values[index], sharedKeys) }
     return UnsafePointer(copied)
   }
 
-  /// Room for a row at the end of the rows, for the caller to fill.
+  /// Reserves a row at the end. The caller fills it.
   @inline(__always)
   private func appendRow() -> UnsafeMutablePointer<QueryValue> {
     if _slowPath(count == capacity) { grow() }
@@ -192,19 +195,19 @@ final class ResultStorage: @unchecked Sendable {
     values = larger
   }
 
-  /// Room for a row at the end of the rows, for the caller to fill with values that point at nothing outside, but for
-  /// what it has from `keep`.
+  /// Reserves a row at the end. The caller fills it with values that don't point outside of this object.
+  /// Values from `keep` may be used.
   @inline(__always)
   func makeRow() -> UnsafeMutablePointer<QueryValue> { appendRow() }
 
-  /// A copy of text that lives as long as this object.
+  /// Copies text. The copy lives as long as this object.
   @inline(__always)
   func keep(_ text: TextSlice) -> TextSlice { arena.copy(text) }
 
-  /// A copy of a value that lives as long as this object.
+  /// Copies a value. The copy lives as long as this object.
   func keep(_ value: QueryValue, _ sharedKeys: SharedKeys) -> QueryValue { arena.copy(value, sharedKeys) }
 
-  /// Adds a row of the values that expressions have.
+  /// Appends a row with the values of expressions.
   @inline(__always)
   func append(_ columns: ExpressionList, _ context: EvaluationContext) {
     let row = appendRow()
@@ -218,7 +221,7 @@ final class ResultStorage: @unchecked Sendable {
     }
   }
 
-  /// Copies a row to the end of the rows.
+  /// Appends a copy of a row.
   func append(_ values: UnsafePointer<QueryValue>, _ sharedKeys: SharedKeys) {
     let row = appendRow()
     for index in 0..<width {
@@ -230,7 +233,7 @@ final class ResultStorage: @unchecked Sendable {
     }
   }
 
-  /// Adds a row of one text.
+  /// Appends a row of one text.
   func append(text: String) {
     appendRow().initialize(to: .string(arena.copy(text)))
   }

@@ -1,10 +1,10 @@
 import Documents
 import Fleece
 
-/// A row of a query's results. It may be kept, and passed to other threads.
+/// A row of a query's results. It can be kept, and passed to other threads.
 public struct QueryRow: @unchecked Sendable {
-  // The values lie in it and never change. What a client reads is inlined there, so that a row or a value that isn't kept
-  // retains nothing.
+  // The storage contains the values, which never change. Accessors are inlined into client code, so that
+  // reading a row or value without keeping it needs no retain.
   @usableFromInline let storage: ResultStorage
   @usableFromInline let cells: UnsafeRawPointer
 
@@ -17,13 +17,13 @@ public struct QueryRow: @unchecked Sendable {
   private var values: UnsafePointer<QueryValue> { cells.assumingMemoryBound(to: QueryValue.self) }
   private var columns: ResultColumns { storage.columns }
 
-  /// The names of the columns, in their order.
+  /// The names of the columns, in order.
   public var columnNames: [String] { columns.names }
 
-  /// How many columns there are.
+  /// The number of columns.
   public var count: Int { columns.names.count }
 
-  /// The value of a column by its place, from 0. A place beyond the last is missing.
+  /// The value of a column by its index, from 0. Missing for an index out of range.
   @inlinable
   public subscript(column: Int) -> QueryResultValue {
     QueryResultValue(
@@ -31,13 +31,13 @@ public struct QueryRow: @unchecked Sendable {
         ? cells + column &* storage.cellBytes : storage.missing, storage)
   }
 
-  /// The value of a column by its name. A name that no column has is missing.
+  /// The value of a column by its name. Missing when no column has the name.
   public subscript(name: String) -> QueryResultValue {
     QueryResultValue(
       columns.number(of: name).map { UnsafeRawPointer(values + $0) } ?? storage.missing, storage)
   }
 
-  /// The row as an object, without the columns that are missing.
+  /// The row as an object, without missing columns.
   public func jsonObject() throws -> JSONObject {
     var object = JSONObject()
     for (number, name) in columns.names.enumerated() {
@@ -46,7 +46,8 @@ public struct QueryRow: @unchecked Sendable {
     return object
   }
 
-  /// Appends the row as a JSON object, its members in the order of the columns; missing ones are left out.
+  /// Appends the row as a JSON object. Members are in the order of the columns, and missing ones are left
+  /// out.
   public func writeJSON(into json: inout [UInt8]) throws {
     var writer = JSONWriter()
     try write(into: &writer)
@@ -75,16 +76,16 @@ public struct QueryRow: @unchecked Sendable {
     return writer.string
   }
 
-  /// The row as a value of a type of one's own, whose members are named as the columns. Dates, binary data, URLs and
-  /// numbers are read as `Document.decode` reads them (`DocumentDecoder`).
+  /// Decodes the row to a `Decodable` type, whose members have the names of the columns. Dates, binary data,
+  /// URLs and numbers are decoded as in `Document.decode` (`DocumentDecoder`).
   ///
-  /// - Throws: `DecodingError` for what doesn't fit.
+  /// - Throws: `DecodingError` when a value doesn't fit.
   public func decode<Row: Decodable>(_ type: Row.Type = Row.self) throws -> Row {
     try DocumentDecoder().decode(type, from: .object(jsonObject()))
   }
 }
 
-/// A value of a query's row. It keeps what it lies in alive.
+/// A value in a row of a query's results. It keeps its memory alive.
 public struct QueryResultValue: @unchecked Sendable {
   @usableFromInline let cell: UnsafeRawPointer
   @usableFromInline let storage: ResultStorage
@@ -97,17 +98,19 @@ public struct QueryResultValue: @unchecked Sendable {
 
   var value: QueryValue { cell.assumingMemoryBound(to: QueryValue.self).pointee }
 
-  /// Whether there is a value: null is one.
+  /// Whether there is a value. Null is a value.
   public var exists: Bool { !value.isMissing }
   /// Whether it is JSON's null.
   public var isNull: Bool { if case .null = value { true } else { false } }
-  /// What N1QL's TYPE says: `missing`, `null`, `boolean`, `number`, `string`, `array`, `object` or `binary`.
+  /// The type as N1QL's TYPE names it: `missing`, `null`, `boolean`, `number`, `string`, `array`, `object` or
+  /// `binary`.
   public var typeName: String { "\(value.type.name)" }
-  /// True or false, nil when it is anything else.
+  /// The boolean. Nil for other types.
   public var bool: Bool? { if case .bool(let value) = value { value } else { nil } }
-  /// An integer, nil when it is anything else, a double too, or above `Int64.max`.
+  /// The integer. Nil for other types, for doubles, and for integers above `Int64.max`.
   public var int: Int64? { if case .int(let value) = value { value } else { nil } }
-  /// An integer that isn't negative, also above `Int64.max`; nil when it is anything else, a double too.
+  /// The integer, if it isn't negative. Integers above `Int64.max` are included. Nil for other types and for
+  /// doubles.
   public var uint: UInt64? {
     switch value {
     case .int(let value): UInt64(exactly: value)
@@ -115,21 +118,23 @@ public struct QueryResultValue: @unchecked Sendable {
     default: nil
     }
   }
-  /// A number, an integer converted; nil when it is anything else.
+  /// The number as a double. Integers are converted. Nil for other types.
   public var double: Double? { value.number }
-  /// A string, nil when it is anything else.
+  /// The string. Nil for other types.
   public var string: String? { withExtendedLifetime(storage) { value.text?.string } }
-  /// Calls `body` with a string's UTF-8 where it lies, which stays until `body` returns; nil when it is anything else.
+  /// Calls `body` with the string's UTF-8 bytes, without a copy. The bytes are valid until `body` returns.
+  /// Nil for other types.
   @inlinable
   @discardableResult
   public func withUTF8<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result? {
     guard let utf8 = ResultStorage.utf8(of: cell) else { return nil }
     return try withExtendedLifetime(storage) { try body(utf8) }
   }
-  /// The number of items of an array or of members of an object; 0 of anything else.
+  /// The number of items of an array, or of members of an object. 0 for other types.
   public var count: Int { value.count }
 
-  /// The item of an index, negative from the end; missing when there is none.
+  /// The item of an array at an index. A negative index counts from the end. Missing when there is no such
+  /// item.
   public subscript(index: Int) -> QueryResultValue {
     guard case .computedArray(let array) = value else {
       return QueryResultValue(storage.missing, storage)
@@ -139,7 +144,7 @@ public struct QueryResultValue: @unchecked Sendable {
     return QueryResultValue(array.items + index, storage)
   }
 
-  /// The member of a name, missing when this isn't an object.
+  /// The member of an object by its name. Missing when there is none.
   public subscript(name: String) -> QueryResultValue {
     guard case .computedObject(let object) = value else {
       return QueryResultValue(storage.missing, storage)
@@ -151,20 +156,20 @@ public struct QueryResultValue: @unchecked Sendable {
     return QueryResultValue(member.map { UnsafeRawPointer($0) } ?? storage.missing, storage)
   }
 
-  /// The value in memory; nil when it is missing.
+  /// The value as a `JSONValue`. Nil when it is missing.
   public func jsonValue() throws -> JSONValue? {
     try withExtendedLifetime(storage) { try value.jsonValue(.empty) }
   }
 
-  /// Appends the value's JSON; of a missing one `null`.
+  /// Appends the value as JSON. A missing value is written as `null`.
   public func writeJSON(into json: inout [UInt8]) throws {
     try withExtendedLifetime(storage) { try value.writeJSON(.empty, into: &json) }
   }
 
-  /// The value as a value of a type of one's own; a missing value as null. It is read as `Document.decode` reads a
-  /// property (`DocumentDecoder`).
+  /// Decodes the value to a `Decodable` type. A missing value is decoded as null. Decoding works as for a
+  /// property in `Document.decode` (`DocumentDecoder`).
   ///
-  /// - Throws: `DecodingError` for what doesn't fit.
+  /// - Throws: `DecodingError` when the value doesn't fit.
   public func decode<Result: Decodable>(_ type: Result.Type = Result.self) throws -> Result {
     try DocumentDecoder().decode(type, from: jsonValue() ?? .null)
   }

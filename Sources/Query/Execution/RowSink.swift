@@ -1,27 +1,28 @@
 import Fleece
 
-/// What takes the rows of a query, one after the other: they are where the context says.
+/// Receives the rows of a query, one at a time. The current row is in the evaluation context.
 class RowSink {
-  /// Takes the row at hand. False when no more are wanted.
+  /// Takes the current row. False when no more rows are wanted.
   func row() throws -> Bool { false }
 
-  /// Takes the number of rows, where nothing else of them matters.
+  /// Takes the number of rows, for queries that only count them.
   func countRows(_ count: Int) throws {}
 
-  /// There are no more rows.
+  /// Called after the last row.
   func finish() throws {}
 }
 
-/// Takes the values of a result's row, which lie there until it returns. False when no more are wanted.
+/// Receives the values of one result row. They are valid until the call returns. It returns false when no
+/// more rows are wanted.
 typealias RowReceiver = (UnsafePointer<QueryValue>) throws -> Bool
 
-/// Where the rows of results go.
+/// Where result rows go.
 enum RowOutput {
-  /// All are kept.
+  /// Keeps all rows.
   case storage(ResultStorage)
   case receiver(RowReceiver)
 
-  /// Takes a row. False when no more are wanted.
+  /// Takes a row. False when no more rows are wanted.
   @inline(__always)
   func take(_ values: UnsafePointer<QueryValue>, _ sharedKeys: SharedKeys) throws -> Bool {
     switch self {
@@ -33,15 +34,15 @@ enum RowOutput {
   }
 }
 
-/// How many rows are skipped, and how many are wanted.
+/// The number of rows to skip, and the number of rows wanted.
 struct RowWindow {
   var offset: Int
-  /// Nil is no limit.
+  /// Nil means no limit.
   var limit: Int?
 
-  /// What LIMIT and OFFSET say; below zero is zero.
+  /// Evaluates LIMIT and OFFSET. Negative numbers count as zero.
   ///
-  /// - Throws: `evaluation` for what is no number.
+  /// - Throws: `evaluation` when one isn't a number.
   init(_ compiled: CompiledQuery, _ context: EvaluationContext) throws {
     func number(_ expression: CompiledExpression, _ clause: String) throws -> Int {
       let value = expression.evaluate(context)
@@ -49,14 +50,14 @@ struct RowWindow {
       guard let number = value.number else {
         throw QueryError(.evaluation, "\(clause) has to be a number, and is of type \(value.type.name)")
       }
-      // There are never as many rows as 64 bits can't say.
+      // There are never more rows than 64 bits can count.
       return value.integer.map { max(0, Int($0)) } ?? (number > 0 ? .max : 0)
     }
     offset = try compiled.offset.map { try number($0, "OFFSET") } ?? 0
     limit = try compiled.limit.map { try number($0, "LIMIT") }
   }
 
-  /// How many rows have to be found in all; nil is all of them.
+  /// The number of rows that have to be found. Nil means all rows.
   var needed: Int? {
     guard let limit else { return nil }
     let (sum, overflow) = limit.addingReportingOverflow(offset)
@@ -64,15 +65,15 @@ struct RowWindow {
   }
 }
 
-/// Gives the results of rows as they come: skips, counts, and leaves out what was there before.
+/// Computes result rows as rows arrive. It applies DISTINCT, OFFSET and LIMIT.
 final class ProjectingSink: RowSink {
   private let columns: ExpressionList
   private let context: EvaluationContext
   private let output: RowOutput
-  /// Where rows are kept as they come, which `output` holds; nil where they are looked at first.
+  /// The storage that `output` holds, when rows are stored directly. Nil when they are inspected first.
   private let storage: Unmanaged<ResultStorage>?
   private let values: UnsafeMutablePointer<QueryValue>
-  // One thread runs a query: accesses needn't be checked.
+  // One thread runs a query, so exclusivity checks aren't needed.
   @exclusivity(unchecked) private var skip: Int
   @exclusivity(unchecked) private var left: Int?
   private let distinct: DistinctRows?
@@ -123,7 +124,7 @@ final class ProjectingSink: RowSink {
     return goesOn()
   }
 
-  /// Counts a row that was given. False when no more are wanted.
+  /// Counts an emitted row. False when no more rows are wanted.
   @inline(__always)
   private func goesOn() -> Bool {
     guard let count = left else { return true }
@@ -131,8 +132,8 @@ final class ProjectingSink: RowSink {
     return count > 1
   }
 
-  /// Where the values of slots can be put without looking at a row: rows are kept as they come, all of them, and each
-  /// column is a slot of its own.
+  /// The storage, and a slot for each column, when rows can be made from slots alone. That is the case when
+  /// all rows are kept as they come, and each column is a slot of its own.
   var direct: (storage: ResultStorage, slots: [Int])? {
     guard let storage, skip == 0, left == nil, let slots = columns.slots, Set(slots).count == slots.count
     else { return nil }
@@ -140,7 +141,7 @@ final class ProjectingSink: RowSink {
   }
 }
 
-/// The rows of results that were there.
+/// The set of result rows so far, for DISTINCT.
 final class DistinctRows {
   private let table: RowTable
   private let arena: EvaluationArena
@@ -156,7 +157,7 @@ final class DistinctRows {
     table = RowTable(Array(repeating: context.order(nil), count: width), budget)
   }
 
-  /// Adds a row, which is copied. False when an equal one is there.
+  /// Adds a copy of a row. False when an equal row is there already.
   ///
   /// - Throws: `memoryLimit`.
   func insert(_ values: UnsafePointer<QueryValue>) throws -> Bool {

@@ -1,19 +1,20 @@
-/// A hash table of rows of values, which lie in memory of its owner: groups, results seen, sides of joins.
+/// A hash table of rows. The owner of the table owns the memory of the rows: groups, distinct results, sides
+/// of joins.
 ///
-/// Rows are equal as `ValueOrder` says. Each has a number, in the order in which they were added.
+/// Rows are compared by `ValueOrder`. Each row has a number, in the order of insertion.
 final class RowTable {
   private struct Entry: BitwiseCopyable {
     var hash: UInt64
-    /// The row's number; -1 where there is none.
+    /// The number of the row. -1 marks a free entry.
     var number: Int
   }
 
-  // One thread at a time: accesses needn't be checked.
+  // It is used by one thread at a time, so exclusivity checks aren't needed.
   @exclusivity(unchecked) private var entries: UnsafeMutablePointer<Entry>
   @exclusivity(unchecked) private var capacity: Int
   @exclusivity(unchecked) private(set) var count = 0
   @exclusivity(unchecked) private var rows: [UnsafePointer<QueryValue>] = []
-  /// How many leading values of a row are compared.
+  /// The number of leading values of a row that are compared.
   private let width: Int
   private let orders: [ValueOrder]
   /// Set when all values are compared by bytes.
@@ -21,7 +22,8 @@ final class RowTable {
   private let budget: MemoryBudget?
   private static let rowBytes = MemoryLayout<UnsafePointer<QueryValue>>.stride
 
-  /// A table of rows whose first values, as many as there are orders, tell them apart. Its memory counts in a budget.
+  /// Creates a table that compares as many leading values of a row as there are orders. Its memory counts
+  /// towards a budget.
   init(_ orders: [ValueOrder], _ budget: MemoryBudget?) {
     self.budget = budget
     self.orders = orders
@@ -39,7 +41,7 @@ final class RowTable {
     budget?.giveBack(capacity * MemoryLayout<Entry>.stride + count * Self.rowBytes)
   }
 
-  /// The row of a number.
+  /// The row with a number.
   func row(_ number: Int) -> UnsafePointer<QueryValue> { rows[number] }
 
   func hash(_ values: UnsafePointer<QueryValue>) -> UInt64 {
@@ -70,12 +72,12 @@ final class RowTable {
     }
   }
 
-  /// The number of the first row, if it is equal.
+  /// The number of the first row, 0, if that row is equal.
   func first(equalTo values: UnsafePointer<QueryValue>) -> Int? {
     count > 0 && areEqual(rows[0], values) ? 0 : nil
   }
 
-  /// Adds a row, of which there is no equal yet, and returns its number. It is kept where it lies.
+  /// Adds a row, and returns its number. The table must not contain an equal row. The row isn't copied.
   @discardableResult
   func add(_ values: UnsafePointer<QueryValue>, _ hash: UInt64) -> Int {
     if (count + 1) * 4 > capacity * 3 { grow() }
@@ -86,10 +88,10 @@ final class RowTable {
     return count - 1
   }
 
-  /// Says where the row of a number lies from now on: an equal one.
+  /// Sets a new address for the row with a number. The row there has to be equal.
   func move(_ number: Int, to row: UnsafePointer<QueryValue>) { rows[number] = row }
 
-  /// Forgets all rows.
+  /// Removes all rows.
   func removeAll() {
     entries.update(repeating: Entry(hash: 0, number: -1), count: capacity)
     rows.removeAll(keepingCapacity: true)

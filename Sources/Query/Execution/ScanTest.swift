@@ -1,15 +1,15 @@
 import Fleece
 
-/// What a document's body has to have for a filter to be TRUE, as far as its bytes tell at a glance: most documents of a
-/// scan are refused by it, before a row is made of them.
+/// A test of a document's body that a filter needs to be TRUE. It is fast, and refuses most documents of a
+/// scan before a row is made for them.
 ///
-/// It points into a context and a program, for one run.
+/// It points into a context and a program. It is valid for one run.
 struct ScanTest: BitwiseCopyable {
-  /// The first step of a path: it has to lead somewhere.
+  /// The first step of the path. It has to lead to a value.
   private let first: PathMove
-  /// The others.
+  /// The other steps.
   private let rest: UnsafeBufferPointer<PathMove>
-  /// The text that it has to be; nil is any value.
+  /// The text that the value has to equal. Nil accepts any value.
   let text: TextSlice?
 
   /// Nil for a path without steps.
@@ -20,7 +20,7 @@ struct ScanTest: BitwiseCopyable {
     self.text = text
   }
 
-  /// The same path with a text.
+  /// The same path, with a text to compare with.
   func with(text: TextSlice) -> ScanTest {
     ScanTest(first: first, rest: rest, text: text)
   }
@@ -31,7 +31,7 @@ struct ScanTest: BitwiseCopyable {
     self.text = text
   }
 
-  /// Whether the filter may be TRUE of a body, whose encoder needed so many shared keys.
+  /// Whether the filter may be TRUE for a body, whose encoder needed `sharedKeyCount` shared keys.
   @inline(__always)
   func mayPass(_ body: UnsafeValue, _ sharedKeyCount: Int) -> Bool {
     guard var value = body.value(at: first, sharedKeyCount: sharedKeyCount) else { return false }
@@ -46,20 +46,20 @@ struct ScanTest: BitwiseCopyable {
 }
 
 extension PathNode {
-  /// That there is such a property.
+  /// A test that the property exists.
   func existence(_ source: Int, _ context: EvaluationContext) -> ScanTest? {
     guard let path, self.source == source else { return nil }
     return ScanTest(path: context.paths[path], text: nil)
   }
 }
 
-/// Tests of which each has to be passed. That which refused the last row is asked first: where one refuses most rows, it
-/// is mostly the only one.
+/// A list of tests, all of which a body has to pass. The test that refused the last body runs first, because
+/// one test often refuses most bodies.
 struct ScanTests: BitwiseCopyable {
   private let tests: UnsafeMutablePointer<ScanTest>
   private let count: Int
 
-  /// Nil for none.
+  /// Nil for an empty list.
   init?(_ list: [ScanTest], _ arena: EvaluationArena) {
     if list.isEmpty { return nil }
     tests = arena.allocate(list.count, of: ScanTest.self)
@@ -67,7 +67,7 @@ struct ScanTests: BitwiseCopyable {
     for (index, test) in list.enumerated() { (tests + index).initialize(to: test) }
   }
 
-  /// Whether the filter may be TRUE of a body, whose encoder needed so many shared keys.
+  /// Whether the filter may be TRUE for a body, whose encoder needed `sharedKeyCount` shared keys.
   @inline(__always)
   func mayPass(_ body: UnsafeValue, _ sharedKeyCount: Int) -> Bool {
     guard tests.pointee.mayPass(body, sharedKeyCount) else { return false }

@@ -1,13 +1,14 @@
 import Fleece
 
-/// Sorts rows: all of them, or with a LIMIT the first ones in a heap, so that what can't be among them is refused
-/// before anything of it is kept.
+/// Sorts rows. Without LIMIT it keeps all rows. With LIMIT it keeps only the needed ones in a heap, and
+/// refuses other rows without copying them.
 ///
-/// A kept row is its columns and then what it is sorted by, copied. Rows of equal keys stay in the order they came in.
+/// A kept row is a copy of its columns, followed by its sort keys. Rows with equal keys keep their order of
+/// arrival.
 final class SortingSink: RowSink {
   private struct Row: BitwiseCopyable {
     var values: UnsafeMutablePointer<QueryValue>
-    /// In which order it came.
+    /// The position in the order of arrival.
     var number: Int
   }
 
@@ -24,7 +25,7 @@ final class SortingSink: RowSink {
   private var number = 0
   private let budget: MemoryBudget
   private static let rowBytes = MemoryLayout<Row>.stride
-  /// What the arena may hold before the rows that have gone are left behind.
+  /// The size of the arena, in bytes, above which it is compacted.
   private var compactionLimit: Int
   private let leastCompacted: Int
   private let probe: UnsafeMutablePointer<QueryValue>
@@ -68,7 +69,7 @@ final class SortingSink: RowSink {
       probe[width + index] = orderings[index].expression.evaluate(context)
     }
     if let needed, rows.count == needed {
-      // The first of the heap is the last of those that are wanted.
+      // The top of the heap is the last of the rows that are kept.
       guard precedes(probe + width, number, rows[0].values + width, rows[0].number) else {
         try context.check()
         return true
@@ -90,7 +91,7 @@ final class SortingSink: RowSink {
 
   private var last: UnsafeMutablePointer<QueryValue> = UnsafeMutablePointer(bitPattern: 8).unsafelyUnwrapped
 
-  /// Copies the row at hand, whose keys are in `probe`, to `last`.
+  /// Copies the current row, whose keys are in `probe`, to `last`.
   private func keep(isProjected: Bool) throws {
     let width = columns.count
     let values = arena.allocate(width + orderings.count, of: QueryValue.self)
@@ -110,7 +111,7 @@ final class SortingSink: RowSink {
     last = values
   }
 
-  /// Leaves behind what belongs to rows that have gone.
+  /// Copies the kept rows to a fresh arena, and so frees the memory of dropped rows.
   private func compact() {
     let fresh = EvaluationArena(capacity: 16_384, budget)
     let width = columns.count + orderings.count
@@ -140,7 +141,7 @@ final class SortingSink: RowSink {
     return precedes(left.values + width, left.number, right.values + width, right.number)
   }
 
-  // MARK: The heap, its last row on top
+  // MARK: The heap, with the last row on top
 
   private func siftUp(_ start: Int) {
     var child = start
