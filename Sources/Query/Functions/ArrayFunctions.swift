@@ -1,4 +1,4 @@
-// Functions of arrays, and GREATEST and LEAST. What isn't an array is null.
+// Functions of arrays, GREATEST and LEAST. For an argument that is not an array, array functions return null.
 
 enum ArrayFunctions {
   static let table: [QueryFunction] = [
@@ -62,7 +62,7 @@ enum ArrayFunctions {
     return body(arguments[0])
   }
 
-  /// The sum of the numbers among the items, and how many they are.
+  /// The sum and the number of the numeric items.
   private static func sum(_ array: QueryValue) -> (sum: Double, count: Int) {
     var (sum, count) = (0.0, 0)
     array.forEachItem { item in
@@ -75,7 +75,7 @@ enum ArrayFunctions {
     return (sum, count)
   }
 
-  /// The greatest or least number among the items, as a double; null when there is none.
+  /// The greatest or least numeric item, as a double. Null when there is none.
   private static func extreme(
     _ arguments: UnsafeBufferPointer<QueryValue>, _ isBetter: (Double, Double) -> Bool
   ) -> QueryValue {
@@ -89,7 +89,8 @@ enum ArrayFunctions {
     }
   }
 
-  /// The last or first in the order of all values. Unknown arguments are missing or null.
+  /// The last or first argument in the order of all values. A missing argument gives missing, else a null
+  /// gives null.
   private static func best(
     _ arguments: UnsafeBufferPointer<QueryValue>, _ context: EvaluationContext, _ site: CallSite, _ sign: Int
   ) -> QueryValue {

@@ -1,12 +1,12 @@
-// Functions that choose among their arguments.
+// Functions that choose one of their arguments.
 
 enum ConditionalFunctions {
   static let table: [QueryFunction] = [
-    // The first that isn't missing.
+    // The first argument that isn't missing.
     QueryFunction("IFMISSING", 2...127) { arguments, _, _ in
       arguments.first { !$0.isMissing } ?? .null
     },
-    // The first that isn't null; it may be missing.
+    // The first argument that isn't null. It may be missing.
     QueryFunction("IFNULL", 2...127) { arguments, _, _ in
       arguments.first { if case .null = $0 { false } else { true } } ?? .null
     },
@@ -19,8 +19,8 @@ enum ConditionalFunctions {
     QueryFunction("NULLIF", 2...2) { arguments, context, site in ifEqual(arguments, context, site, .null) },
   ]
 
-  /// The first argument, or `result` when both are equal. Missing arguments are missing, and null is no value's
-  /// equal.
+  /// The first argument, or `result` when both arguments are equal. A missing argument gives missing, else a
+  /// null gives null: null equals no value.
   private static func ifEqual(
     _ arguments: UnsafeBufferPointer<QueryValue>, _ context: EvaluationContext, _ site: CallSite,
     _ result: QueryValue

@@ -1,15 +1,15 @@
-// How dates are written: by the shape of an example, or by a pattern of % letters.
+// Formats of date strings: the shape of an example, or a pattern of % letters.
 
-/// A format of dates.
+/// The format of a date string.
 enum DateFormat {
   case shape(DateTime.Shape)
-  /// Bytes, and letters that followed a `%`.
+  /// Bytes of the pattern. `isLetter` marks a letter that followed a `%`.
   case pattern([(byte: UInt8, isLetter: Bool)])
 
-  /// ISO 8601 with everything: milliseconds when there are any, the zone as `Z` or `±HHMM`.
+  /// Complete ISO 8601: milliseconds only when they aren't zero, the zone as `Z` or `±HHMM`.
   static let iso = DateFormat.shape(DateTime.Shape())
 
-  /// Reads a format; nil for what is none.
+  /// Parses a format. Nil for text that is not a format.
   init?(_ text: TextSlice) {
     if text.utf8.contains(UInt8(ascii: "%")) {
       var pattern: [(byte: UInt8, isLetter: Bool)] = []
@@ -17,7 +17,7 @@ enum DateFormat {
       var isExtended = false
       for byte in text.utf8 {
         if isLetter {
-          // %Ez is a zone with a colon; it is kept as Z.
+          // %Ez is a zone with a colon. The pattern stores it as Z.
           if byte == UInt8(ascii: "E") {
             isExtended = true
             continue
@@ -45,7 +45,7 @@ enum DateFormat {
     }
   }
 
-  /// The text of a moment in a zone, given in minutes east of UTC.
+  /// Formats a moment in a zone, which is given in minutes east of UTC.
   func text(_ milliseconds: Int64, offset: Int) -> [UInt8] {
     let parts = Parts(milliseconds, offset: offset)
     var text: [UInt8] = []
@@ -130,7 +130,8 @@ enum DateFormat {
       case UInt8(ascii: "S"): append(second, 2, to: &text)
       case UInt8(ascii: "F"): appendDate(to: &text)
       case UInt8(ascii: "T"): appendTime(to: &text, seconds: true)
-      // Milliseconds: three digits after a point that was written, else with one, when there are any.
+      // Milliseconds have three digits. After a written point they are always there. Otherwise they are there
+      // with their own point, when they aren't zero.
       case UInt8(ascii: "s"):
         if text.last == UInt8(ascii: ".") {
           append(millisecond, 3, to: &text)

@@ -1,4 +1,5 @@
-// Functions of dates. Milliseconds are numbers, counted from 1970-01-01T00:00:00Z; what is no date is null.
+// Functions of dates. Milliseconds are numbers counted from 1970-01-01T00:00:00Z. What is not a date gives
+// null.
 
 enum DateFunctions {
   static let table: [QueryFunction] = [
@@ -50,7 +51,7 @@ enum DateFunctions {
       let local = date.milliseconds + Int64(offset) * 60_000
       guard let sum = part.add(amount, to: local) else { return .null }
       var shape = date.shape
-      // Milliseconds that came by the sum are shown.
+      // When the sum has milliseconds, they are shown.
       if shape.hasTime, shape.hasMilliseconds == false { shape.hasMilliseconds = nil }
       return text(
         sum - Int64(offset) * 60_000, offset, format(arguments, 3) ?? .shape(shape), context)
@@ -64,7 +65,8 @@ enum DateFunctions {
     },
   ]
 
-  /// Milliseconds up to which dates have years of at most four digits, more or less: ±292,000 years would overflow.
+  /// The range of dates, in milliseconds: the years -9999 to 9999. Its bounds keep the arithmetic far from
+  /// overflowing 64 bits.
   static let latest: Int64 = 253_402_300_799_999
   static let earliest: Int64 = -377_705_116_800_000
 
@@ -84,7 +86,7 @@ enum DateFunctions {
     return body(milliseconds)
   }
 
-  /// A number as milliseconds within the years 0 … 9999.
+  /// A number as milliseconds, within the years -9999 to 9999.
   private static func moment(_ value: QueryValue) -> Int64? {
     guard let milliseconds = value.integer, milliseconds >= earliest, milliseconds <= latest else {
       return nil
@@ -92,13 +94,13 @@ enum DateFunctions {
     return milliseconds
   }
 
-  /// Minutes east of UTC: less than a day.
+  /// A zone in minutes east of UTC: less than a day in either direction.
   private static func zone(_ value: QueryValue) -> Int? {
     guard let minutes = value.integer, minutes > -1440, minutes < 1440 else { return nil }
     return Int(minutes)
   }
 
-  /// The format of an argument; nil when there is none, or what is none.
+  /// The format in an argument. Nil when there is no such argument, or it is not a format.
   private static func format(_ arguments: UnsafeBufferPointer<QueryValue>, _ index: Int) -> DateFormat? {
     guard index < arguments.count, case .string(let text) = arguments[index] else { return nil }
     return DateFormat(text)
@@ -112,11 +114,11 @@ enum DateFunctions {
   }
 }
 
-/// A part of a date, in which differences are counted.
+/// A unit of dates, in which differences are counted.
 enum DatePart: String {
   case millennium, century, decade, year, quarter, month, week, day, hour, minute, second, millisecond
 
-  /// The part of a name, in any case; nil when there is none.
+  /// The unit of a name, in any case. Nil for an unknown name.
   init?(_ value: QueryValue) {
     guard case .string(let text) = value, let part = DatePart(rawValue: text.string.lowercased()) else {
       return nil
@@ -124,14 +126,14 @@ enum DatePart: String {
     self = part
   }
 
-  /// How many boundaries of the part lie between two moments, in UTC; weeks are seven days. Positive when the first
-  /// is later.
+  /// The number of boundaries of the unit between two moments, in UTC. Weeks are counted as seven days each.
+  /// The result is positive when the first moment is later.
   func difference(_ a: Int64, _ b: Int64) -> Int64 {
     if self == .week { return (DatePart.day.count(a) - DatePart.day.count(b)) / 7 }
     return count(a) - count(b)
   }
 
-  /// How many boundaries of the part lie before a moment.
+  /// The number of the unit that contains a moment, counted from a fixed origin.
   private func count(_ milliseconds: Int64) -> Int64 {
     let days = milliseconds.flooredDivision(by: 86_400_000)
     let (year, month, _) = DateTime.date(days)
@@ -151,8 +153,8 @@ enum DatePart: String {
     }
   }
 
-  /// A moment later by so many parts, nil outside of the years 0 … 9999. Of months, the day is cut off to the last
-  /// of the month.
+  /// Adds an amount of units to a moment. Nil when the result is outside the years -9999 to 9999. When units
+  /// of months lead to a day that doesn't exist, the result is the last day of the month.
   func add(_ amount: Int64, to milliseconds: Int64) -> Int64? {
     let perUnit: Int64
     switch self {
@@ -184,7 +186,7 @@ enum DatePart: String {
     let (year, month, day) = DateTime.date(days)
     let total = Int64(year * 12 + month - 1) + months * times
     let newYear = Int(total.flooredDivision(by: 12))
-    // Far beyond the years that there are, milliseconds don't fit 64 bits.
+    // Years far outside the range would overflow 64 bits of milliseconds.
     guard newYear.magnitude <= 10_000 else { return nil }
     let newMonth = Int(total - Int64(newYear) * 12) + 1
     let newDay = min(day, DateTime.daysInMonth(newYear, newMonth))

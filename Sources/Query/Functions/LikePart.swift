@@ -1,9 +1,9 @@
 import CICU
 
-/// Text that a pattern of LIKE is looked for in.
+/// Text that a LIKE pattern is searched in.
 struct LikeText {
   let text: TextSlice
-  /// Whether letters of ASCII are folded as they are read.
+  /// Whether ASCII letters are folded as they are read.
   let foldsASCII: Bool
 
   init(_ text: TextSlice, foldsASCII: Bool) {
@@ -18,14 +18,14 @@ struct LikeText {
     foldsASCII ? asciiFolded(text.start[offset]) : text.start[offset]
   }
 
-  /// The same text, folded once.
+  /// The same text, folded in advance.
   func folded(_ arena: EvaluationArena) -> LikeText {
     let bytes = arena.allocate(text.count, of: UInt8.self)
     for index in 0..<text.count { bytes[index] = asciiFolded(text.start[index]) }
     return LikeText(TextSlice(start: UnsafePointer(bytes), count: text.count), foldsASCII: false)
   }
 
-  /// The offset of the character behind the one at an offset.
+  /// The offset of the character after the one at an offset.
   @inline(__always)
   func after(_ offset: Int) -> Int {
     var next = offset &+ 1
@@ -33,7 +33,7 @@ struct LikeText {
     return next
   }
 
-  /// The offset of the character before an offset.
+  /// The offset of the character that ends at an offset.
   @inline(__always)
   func before(_ offset: Int) -> Int {
     var previous = offset &- 1
@@ -42,17 +42,19 @@ struct LikeText {
   }
 }
 
-/// What stands between two `%` of a pattern: folded UTF-8, in which a byte that UTF-8 doesn't have is `_`.
+/// The part of a pattern between two `%`: folded UTF-8, with the byte `anyOne`, which never occurs in UTF-8,
+/// for `_`.
 ///
-/// It is found in time that doesn't grow with pattern times text: text by the C library's search, which is linear, text
-/// with `_` by `WildcardSearch`, 64 characters of it at a time.
-// Unchecked: its memory is written by `init` alone.
+/// The search time doesn't grow with pattern length times text length. Plain text is found by the C library's
+/// linear search. Text with `_` is found by `WildcardSearch`, which handles 64 characters of the pattern at a
+/// time.
+// Unchecked: only `init` writes the memory.
 final class LikePart: @unchecked Sendable {
   static let anyOne: UInt8 = 0xFF
-  /// A search of so many steps is done step by step: what is quicker has to be prepared.
+  /// A search of at most this many steps compares byte by byte, because the faster methods need preparation.
   private static let shortSearch = 2_048
 
-  /// The bytes in memory of its own, so that a row retains nothing.
+  /// The bytes, in memory of its own, so that a row retains nothing.
   private let part: TextSlice
   private let wildcards: WildcardSearch?
   private let hasAnyOne: Bool
@@ -67,7 +69,7 @@ final class LikePart: @unchecked Sendable {
 
   deinit { part.start.deallocate() }
 
-  /// Where it ends when it begins at an offset; nil when it doesn't.
+  /// The end offset of an occurrence that begins at `start`. Nil when there is none.
   @inline(__always)
   func end(in text: LikeText, from start: Int) -> Int? {
     var offset = start
@@ -83,7 +85,7 @@ final class LikePart: @unchecked Sendable {
     return offset
   }
 
-  /// Where it begins, not before `from`, when it ends with the text; nil when it doesn't.
+  /// The start offset, not before `from`, of an occurrence at the end of the text. Nil when there is none.
   @inline(__always)
   func start(in text: LikeText, from: Int) -> Int? {
     var offset = text.count
@@ -99,18 +101,18 @@ final class LikePart: @unchecked Sendable {
     return offset >= from ? offset : nil
   }
 
-  /// Whether so many bytes of text are looked at otherwise than step by step, and have to be folded before.
+  /// Whether a search in this many bytes uses a faster method. That method needs the text folded in advance.
   @inline(__always)
   func isLongSearch(_ length: Int) -> Bool { length &* part.count > Self.shortSearch }
 
-  /// Where the first occurrence within two offsets ends; nil when there is none.
+  /// The end offset of the first occurrence between two offsets. Nil when there is none.
   func find(in text: LikeText, _ from: Int, _ to: Int, _ context: EvaluationContext) -> Int? {
     let length = to &- from
     if isLongSearch(length) {
       if !hasAnyOne { return part.position(in: text.text, from, to).map { $0 + part.count } }
       if let wildcards { return wildcards.find(in: text.text, from, to, context) }
     }
-    // In no more steps than `shortSearch`: it is asked once whether the query is to end.
+    // A short search takes at most `shortSearch` steps, so it checks only once whether the query has to stop.
     if !hasAnyOne { return context.goesOn ? end(in: text, from, to) : nil }
     let inner = LikeText(TextSlice(start: text.text.start, count: to), foldsASCII: text.foldsASCII)
     var offset = from
@@ -121,10 +123,10 @@ final class LikePart: @unchecked Sendable {
     }
   }
 
-  /// Where the first occurrence of a part without `_` within two offsets ends, looked for byte by byte.
+  /// The end offset of the first occurrence of a part without `_` between two offsets, searched byte by byte.
   private func end(in text: LikeText, _ from: Int, _ to: Int) -> Int? {
     guard part.count > 0 else { return from }
-    // Most bytes of a text are neither of these, and are not folded.
+    // Most bytes of a text are neither of these two. They aren't folded.
     let first = part.start[0]
     let upper = text.foldsASCII && first &- 0x61 < 26 ? first & ~0x20 : first
     let bytes = text.text.start
@@ -142,7 +144,7 @@ final class LikePart: @unchecked Sendable {
 }
 
 extension TextSlice {
-  /// Where these bytes first occur in a text within two offsets; nil when they don't. Linear in both.
+  /// The offset of the first occurrence of these bytes in a text between two offsets, or nil. Linear time.
   func position(in text: TextSlice, _ from: Int, _ to: Int) -> Int? {
     guard count > 0 else { return from }
     guard to &- from >= count, let found = text_find(text.start + from, to &- from, start, count) else {
@@ -151,7 +153,8 @@ extension TextSlice {
     return found - UnsafeRawPointer(text.start)
   }
 
-  /// The character that begins at an offset and its bytes; U+FFFD of one byte for what is no UTF-8.
+  /// The code point at an offset, and its length in bytes. Invalid UTF-8 gives U+FFFD with a length of one
+  /// byte.
   @inline(__always)
   func scalarOrReplacement(at offset: Int) -> (scalar: UInt32, length: Int) {
     let (scalar, length) = scalar(at: offset)
@@ -165,7 +168,7 @@ extension TextSlice {
 }
 
 extension UInt32 {
-  /// Writes a code point as UTF-8, and returns how many bytes it has.
+  /// Writes a code point as UTF-8. Returns the number of bytes.
   @inline(__always)
   func writeUTF8(to bytes: UnsafeMutablePointer<UInt8>) -> Int {
     if self < 0x80 {

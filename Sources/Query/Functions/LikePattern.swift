@@ -1,6 +1,6 @@
 import CICU
 
-/// What LIKE and CONTAINS don't tell apart.
+/// The differences that LIKE and CONTAINS ignore.
 struct LikeOptions {
   var ignoresCase: Bool
   var ignoresDiacritics: Bool
@@ -16,7 +16,7 @@ struct LikeOptions {
     self.ignoresDiacritics = ignoresDiacritics
   }
 
-  /// A code point as it is compared, by simple folding.
+  /// A code point after simple case folding.
   @inline(__always)
   func folded(_ scalar: UInt32) -> UInt32 {
     if !ignoresCase { return scalar }
@@ -25,23 +25,23 @@ struct LikeOptions {
   }
 }
 
-/// A pattern of LIKE: `%` stands for any run of characters, `_` for one, and `\` takes its meaning from the next.
+/// A LIKE pattern: `%` is any text, `_` is one character, and `\` makes the next character stand for itself.
 ///
-/// It is taken apart at its `%`: the first part has to stand at the beginning of the text, the last at its end, and each
-/// of those between behind the one before, as early as it is there. So no part is looked for twice, and the work doesn't
-/// grow with pattern times text (`LikePart`).
+/// The pattern is split at each `%`. The first part has to be at the start of the text, and the last part at
+/// its end. Each part between has to follow the previous one, at its first occurrence. So no part is searched
+/// twice, and the time doesn't grow with pattern length times text length (`LikePart`).
 final class LikePattern: Pattern, @unchecked Sendable {
   private let options: LikeOptions
   private let first: LikePart
   private let between: [LikePart]
   /// Nil for a pattern without `%`.
   private let last: LikePart?
-  /// The part of a pattern like `%text%`.
+  /// The middle part of a pattern of the form `%text%`.
   private let infix: LikePart?
-  /// Whether there are other characters in it than those of ASCII.
+  /// Whether all characters of the pattern are ASCII.
   private let isASCII: Bool
 
-  /// Reads a pattern.
+  /// Parses a pattern.
   init(_ source: TextSlice, _ options: LikeOptions) {
     self.options = options
     var parts: [[UInt8]] = [[]]
@@ -67,10 +67,11 @@ final class LikePattern: Pattern, @unchecked Sendable {
     super.init(source: source)
   }
 
-  /// Whether the whole text is of the pattern. False, too, when the query is to end (`EvaluationContext.goesOn`).
+  /// Whether the whole text matches the pattern. Also false when the query has to stop
+  /// (`EvaluationContext.goesOn`).
   func matches(_ text: TextSlice, _ context: EvaluationContext) -> Bool {
     if text.isASCII {
-      // What is folded of ASCII is ASCII.
+      // ASCII text stays ASCII when it is folded.
       guard isASCII else { return false }
       let text = LikeText(text, foldsASCII: options.ignoresCase)
       if let infix, !infix.isLongSearch(text.count) {
@@ -98,7 +99,7 @@ final class LikePattern: Pattern, @unchecked Sendable {
 }
 
 extension LikeOptions {
-  /// Adds a character as it is compared: folded, and without its marks if accents are ignored.
+  /// Appends a character in its compared form: folded, and without marks if diacritics are ignored.
   fileprivate func append(_ scalar: UInt32, to bytes: inout [UInt8]) {
     forEachFolded(scalar) { scalar in
       withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 4) { buffer in
@@ -108,7 +109,7 @@ extension LikeOptions {
     }
   }
 
-  /// Text as it is compared: in place, or in an arena.
+  /// The text in its compared form. It is the same memory when nothing is ignored, else a copy in the arena.
   func folded(_ text: TextSlice, _ arena: EvaluationArena) -> TextSlice {
     if !ignoresCase, !ignoresDiacritics { return text }
     if ignoresDiacritics {
@@ -122,7 +123,7 @@ extension LikeOptions {
       }
       return bytes.withUnsafeBytes { arena.copy(TextSlice($0)) }
     }
-    // Of one byte come at most three: those of U+FFFD for what isn't UTF-8.
+    // Each byte gives at most three bytes: U+FFFD for a byte that is not UTF-8.
     let bytes = arena.allocate(text.count * 3, of: UInt8.self)
     var (offset, count) = (0, 0)
     while offset < text.count {
@@ -165,11 +166,11 @@ extension TextSlice {
   }
 }
 
-/// `x LIKE pattern`. What isn't a string is NULL.
+/// `x LIKE pattern`. NULL when an operand is not a string.
 final class LikeNode: ConditionNode, FoldableNode, @unchecked Sendable {
   private let operand: CompiledExpression
   private let pattern: CompiledExpression
-  /// The pattern when it is constant.
+  /// The compiled pattern when it is constant.
   private let fixed: LikePattern?
   private let options: LikeOptions
   private let number: Int

@@ -2,7 +2,8 @@
   import Glibc
 #endif
 
-// Functions of numbers. Results are doubles but for ABS of an integer, SIGN and IDIV; what isn't finite is null.
+// Functions of numbers. Results are doubles, except for ABS of an integer, SIGN and IDIV. A result that isn't
+// finite is null.
 
 enum NumberFunctions {
   static let table: [QueryFunction] = [
@@ -37,7 +38,8 @@ enum NumberFunctions {
     rounding("TRUNC", .towardZero),
   ]
 
-  /// The number as an integer, its fraction cut off; nil for another type and where 64 bits, signed or not, don't hold it.
+  /// A number as an integer, without its fraction. Nil for other types, and for numbers outside the range of
+  /// 64-bit integers (signed or unsigned).
   private static func wholePart(_ value: QueryValue) -> Int128? {
     switch value {
     case .int(let integer): return Int128(integer)
@@ -70,14 +72,14 @@ enum NumberFunctions {
     return QueryValue(finite: body(a, b))
   }
 
-  /// Rounds to digits after the point; a negative number of them rounds before it.
+  /// Rounds to a number of digits after the decimal point. A negative number rounds before it.
   private static func rounding(_ name: String, _ rule: FloatingPointRoundingRule) -> QueryFunction {
     QueryFunction(name, 1...2) { arguments, _, _ in
       if let unknown = unknown(among: arguments) { return unknown }
       guard let value = arguments[0].number else { return .null }
       guard arguments.count > 1 else { return QueryValue(finite: value.rounded(rule)) }
       guard let digits = arguments[1].integer else { return .null }
-      // Beyond these a double has no digits that could change, or none that would be left.
+      // Outside these limits a double has no digits to round, or no digits would be left.
       if digits > 308 { return .double(value) }
       if digits < -308 { return .double(0) }
       let scale = pow(10, Double(abs(digits)))

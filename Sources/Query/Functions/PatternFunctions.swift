@@ -1,16 +1,17 @@
 import CICU
 
-// Regular expressions, by ICU: case-sensitive, found anywhere in the text unless anchored.
+// Regular expressions of ICU. They are case-sensitive, and match anywhere in the text unless anchored.
 
-/// A compiled regular expression of a context.
+/// A compiled regular expression. It belongs to one evaluation context.
 final class RegularExpression: Pattern {
-  /// Nil for a pattern that ICU doesn't take.
+  /// Nil when ICU rejects the pattern.
   let icu: OpaquePointer?
 
-  /// The most memory that backtracking takes, in bytes.
+  /// The maximum memory for backtracking, in bytes.
   private static let stackLimit: Int32 = 8_000_000
 
-  /// Compiles a pattern for a context, which keeps it, and whose end ends a match.
+  /// Compiles a pattern for a context. The context keeps it, and a match stops when the context says that the
+  /// query has to stop.
   init(source: TextSlice, _ context: EvaluationContext) {
     let units = Array(source.string.utf16)
     var status = icu_status(0)
@@ -27,7 +28,7 @@ final class RegularExpression: Pattern {
 
   deinit { if let icu { icu_regex_close(icu) } }
 
-  /// Whether a search may go on: what ICU asks about a context, which outlives its patterns.
+  /// Whether a search may go on. ICU calls this with the context, which outlives its patterns.
   private static func goesOn(_ context: UnsafeRawPointer?) -> Int8 {
     guard let context else { return 1 }
     return Unmanaged<EvaluationContext>.fromOpaque(context)._withUnsafeGuaranteedRef { $0.goesOn ? 1 : 0 }
@@ -52,14 +53,15 @@ enum PatternFunctions {
     QueryFunction("REGEXP_REPLACE", 3...4, usesPattern: true, replace),
   ]
 
-  /// The match limit, the query's end, or what else went wrong while matching.
+  /// The result of a failed match. MISSING when the query has to stop, else an error such as ICU's time or
+  /// stack limit.
   private static func failed(_ status: icu_status, _ context: EvaluationContext) -> QueryValue {
     guard context.goesOn else { return .missing }
     let name = icu_error_name(status).map { String(cString: $0) } ?? "unknown"
     return context.fail(QueryError(.evaluation, "a regular expression can't be matched: ICU says \(name)"))
   }
 
-  /// The compiled pattern with the text set; nil after saying what is wrong with the pattern.
+  /// Compiles the pattern and sets its text. Nil for an invalid pattern, after reporting the error.
   private static func prepare(
     _ source: TextSlice, _ units: UnsafeBufferPointer<UInt16>, _ context: EvaluationContext, _ site: CallSite
   ) -> OpaquePointer? {
@@ -73,7 +75,7 @@ enum PatternFunctions {
     return icu
   }
 
-  /// Finds the first match; `body` gets where it begins, in UTF-16 units.
+  /// Finds the first match. `body` gets its start offset in UTF-16 units.
   private static func find(
     _ arguments: UnsafeBufferPointer<QueryValue>, _ context: EvaluationContext, _ site: CallSite,
     _ body: (OpaquePointer, UnsafeBufferPointer<UInt16>, Int?) -> QueryValue
@@ -88,7 +90,8 @@ enum PatternFunctions {
     }
   }
 
-  /// `REGEXP_REPLACE(text, pattern, replacement[, times])`: `$1` … `$99` are groups, `$&` the match, `$$` a dollar.
+  /// `REGEXP_REPLACE(text, pattern, replacement[, times])`. In the replacement, `$1` … `$99` are groups, `$&`
+  /// is the match and `$$` a dollar sign.
   private static func replace(
     _ arguments: UnsafeBufferPointer<QueryValue>, _ context: EvaluationContext, _ site: CallSite
   ) -> QueryValue {

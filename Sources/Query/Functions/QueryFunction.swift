@@ -1,17 +1,17 @@
-// The table of functions: what the parser asks for names and numbers of arguments, the compiler for what to call.
-// docs/query-functions.md describes each.
+// The table of functions. The parser checks names and argument counts with it, and the compiler finds the
+// code to call. docs/query-functions.md describes each function.
 
 /// What a call knows besides its arguments.
 struct CallSite {
-  /// The number of the collation around the call, nil for bytes.
+  /// The number of the collation around the call. Nil compares by bytes.
   var collation: Int?
-  /// What CONTAINS doesn't tell apart.
+  /// The differences that CONTAINS ignores.
   var like: LikeOptions
-  /// Where the context keeps the call's compiled pattern.
+  /// The number under which the context keeps the call's compiled pattern.
   var pattern: Int
 }
 
-/// Computes a function of its arguments, of which there are as many as the table says.
+/// Computes a function. The number of arguments is always one that the table allows.
 typealias ScalarFunction =
   @Sendable (UnsafeBufferPointer<QueryValue>, EvaluationContext, CallSite) -> QueryValue
 
@@ -19,18 +19,19 @@ typealias ScalarFunction =
 struct QueryFunction: Sendable {
   enum Kind: Sendable {
     case scalar(ScalarFunction)
-    /// Over the rows of a group.
+    /// Computed over the rows of a group.
     case aggregate(AggregateKind)
   }
 
-  /// In upper case.
+  /// The name in upper case.
   let name: String
-  /// How many arguments it takes.
+  /// The numbers of arguments that the function takes.
   let arguments: ClosedRange<Int>
   let kind: Kind
-  /// Whether it keeps a compiled pattern.
+  /// Whether the call keeps a compiled pattern.
   let usesPattern: Bool
-  /// Whether it depends on nothing but its arguments; else constants aren't computed beforehand.
+  /// Whether the result depends on the arguments only. Otherwise a call with constant arguments isn't
+  /// computed in advance.
   let isDeterministic: Bool
 
   init(
@@ -52,10 +53,10 @@ struct QueryFunction: Sendable {
     isDeterministic = true
   }
 
-  /// The most arguments that any call takes.
+  /// The maximum number of arguments of any function.
   static let maximumArguments = 127
 
-  /// All functions by their names.
+  /// All functions by name.
   static let all: [String: QueryFunction] = {
     var all: [String: QueryFunction] = [:]
     let tables = [
@@ -69,14 +70,14 @@ struct QueryFunction: Sendable {
 
   private static let aggregates = AggregateKind.allCases.map { QueryFunction($0.rawValue, $0) }
 
-  /// The function of a name in upper case, or of an alias; nil when there is none.
+  /// Finds a function by its name in upper case, or by an alias. Nil when there is none.
   static func named(_ name: String) -> QueryFunction? {
     all[name] ?? FunctionSignature.aliases[name].flatMap { all[$0] }
   }
 
-  /// The function that is called.
+  /// Finds the function of a call.
   ///
-  /// - Throws: `unknownFunction` or `argumentCount`, with the call's place.
+  /// - Throws: `unknownFunction` or `argumentCount`, with the position of the call.
   static func named(_ call: FunctionCall) throws(QueryError) -> QueryFunction {
     guard let function = named(call.name) else {
       throw QueryError(.unknownFunction, "there is no function \(call.name)", at: call.position)
@@ -90,10 +91,10 @@ struct QueryFunction: Sendable {
     return function
   }
 
-  /// Whether it is computed over the rows of a group.
+  /// Whether the function is computed over the rows of a group.
   var isAggregate: Bool { if case .aggregate = kind { true } else { false } }
 
-  /// How many arguments it takes, for messages: "2 or 3 arguments".
+  /// The number of arguments for messages, such as "2 or 3 arguments".
   var argumentsText: String {
     let (low, high) = (arguments.lowerBound, arguments.upperBound)
     if low == high { return low == 0 ? "no arguments" : low == 1 ? "1 argument" : "\(low) arguments" }
@@ -102,7 +103,7 @@ struct QueryFunction: Sendable {
   }
 }
 
-/// The aggregates, by their names.
+/// The aggregate functions. Raw values are their names.
 enum AggregateKind: String, CaseIterable, Sendable {
   case count = "COUNT"
   case sum = "SUM"
@@ -132,7 +133,8 @@ final class CallNode: CompiledExpression, FoldableNode, @unchecked Sendable {
   }
 }
 
-/// What most functions do with unknown arguments: any missing is MISSING, else any null NULL. Nil when all are known.
+/// What most functions return for unknown arguments: MISSING when any is missing, else NULL when any is null.
+/// Nil when all are known.
 @inline(__always)
 func unknown(among arguments: UnsafeBufferPointer<QueryValue>) -> QueryValue? {
   var isNull = false

@@ -1,8 +1,8 @@
 import CICU
 import Fleece
 
-// Functions of strings. Positions and lengths are in code points, counted from 0. Bytes that aren't UTF-8, which only a
-// damaged body has, count one code point each.
+// Functions of strings. Positions and lengths are in code points, counted from 0. Only a damaged body
+// contains bytes that are not UTF-8.
 
 enum StringFunctions {
   static let table: [QueryFunction] = [
@@ -40,7 +40,7 @@ enum StringFunctions {
     QueryFunction("SPLIT", 1...2) { arguments, context, _ in split(arguments, context) },
   ]
 
-  /// Computes a function of one string; another type is null.
+  /// Computes a function of one string. For other types the result is null.
   @inline(__always)
   static func text1(
     _ arguments: UnsafeBufferPointer<QueryValue>, _ body: (TextSlice) -> QueryValue
@@ -49,7 +49,7 @@ enum StringFunctions {
     return body(text)
   }
 
-  /// Computes a function of two strings; another type is null.
+  /// Computes a function of two strings. For other types the result is null.
   @inline(__always)
   static func texts2(
     _ arguments: UnsafeBufferPointer<QueryValue>, _ body: (TextSlice, TextSlice) -> QueryValue
@@ -65,7 +65,8 @@ enum StringFunctions {
       QueryError(.evaluation, "a function makes a text of over \(context.limits.textBytes) bytes"))
   }
 
-  /// Numbers, booleans, null, arrays and objects are joined as their JSON text.
+  /// Joins strings. Numbers, booleans, null, arrays and objects are added as JSON text. A missing argument
+  /// gives missing.
   static func concat(
     _ arguments: UnsafeBufferPointer<QueryValue>, _ context: EvaluationContext
   ) -> QueryValue {
@@ -82,12 +83,12 @@ enum StringFunctions {
     return bytes.withUnsafeBytes { .string(context.arena.copy(TextSlice($0))) }
   }
 
-  /// Where bytes begin in a text, looked for from an offset.
+  /// The offset of the first occurrence of some bytes in a text, at or after `from`. Nil when there is none.
   static func find(_ other: TextSlice, in text: TextSlice, from: Int) -> Int? {
     other.position(in: text, from, text.count)
   }
 
-  /// By bytes, unless a COLLATE ignores something.
+  /// Compares by bytes, unless a COLLATE ignores differences.
   private static func contains(
     _ text: TextSlice, _ other: TextSlice, _ context: EvaluationContext, _ site: CallSite
   ) -> Bool {
@@ -111,7 +112,8 @@ enum StringFunctions {
     }
   }
 
-  /// The first letter of each word in title case, the others in lower case. A word is letters and digits.
+  /// The first letter of each word in title case, the others in lower case. A word consists of letters and
+  /// digits.
   private static func capitalized(_ text: TextSlice, _ context: EvaluationContext) -> TextSlice {
     var result = String.UnicodeScalarView()
     var isInside = false
@@ -120,13 +122,14 @@ enum StringFunctions {
       let isWord = icu_is_alphanumeric(code) != 0
       let mapped = !isWord ? code : isInside ? icu_simple_lower(code) : icu_simple_title(code)
       result.append(Unicode.Scalar(UInt32(bitPattern: mapped)) ?? scalar)
-      // An apostrophe or an accent of its own inside of a word doesn't begin another.
+      // A combining mark inside a word doesn't begin a new word.
       isInside = isWord || (isInside && (icu_is_mark(code) != 0))
     }
     return context.arena.copy(String(result))
   }
 
-  /// Takes white space, or the characters of the second argument, from the ends. What isn't a string stays.
+  /// Removes white space, or the characters of the second argument, from the ends. A first argument that
+  /// isn't a string is returned as it is.
   private static func trim(
     _ arguments: UnsafeBufferPointer<QueryValue>, start: Bool, end: Bool
   ) -> QueryValue {
@@ -154,7 +157,8 @@ enum StringFunctions {
     return .string(text.slice(from, to))
   }
 
-  /// `SUBSTR(text, position[, length])`: a negative position counts from the end; a position outside is null.
+  /// `SUBSTR(text, position[, length])`. A negative position counts from the end. A position outside the text
+  /// gives null.
   private static func substring(_ arguments: UnsafeBufferPointer<QueryValue>) -> QueryValue {
     if let unknown = unknown(among: arguments) { return unknown }
     guard case .string(let text) = arguments[0], let position = wholeNumber(arguments[1]) else {
@@ -172,7 +176,7 @@ enum StringFunctions {
     return .string(text.slice(from, text.offset(ofScalar: length, from: from)))
   }
 
-  /// An integer, or a double without a fraction.
+  /// An integer, or a double without a fraction. Nil for other values.
   static func wholeNumber(_ value: QueryValue) -> Int? {
     switch value {
     case .int(let value): Int(exactly: value)
@@ -181,7 +185,8 @@ enum StringFunctions {
     }
   }
 
-  /// `REPLACE(text, old, new[, times])`: without `times`, or when it is negative, all of them.
+  /// `REPLACE(text, old, new[, times])`. Without `times`, or when it is negative, all occurrences are
+  /// replaced.
   private static func replace(
     _ arguments: UnsafeBufferPointer<QueryValue>, _ context: EvaluationContext
   ) -> QueryValue {
@@ -209,7 +214,7 @@ enum StringFunctions {
     return bytes.withUnsafeBytes { .string(context.arena.copy(TextSlice($0))) }
   }
 
-  /// Code points in reverse order.
+  /// The code points in reverse order.
   private static func reversed(_ text: TextSlice, _ context: EvaluationContext) -> TextSlice {
     let bytes = context.arena.allocate(text.count, of: UInt8.self)
     var from = 0
@@ -223,7 +228,7 @@ enum StringFunctions {
     return TextSlice(start: UnsafePointer(bytes), count: text.count)
   }
 
-  /// `REPEAT(text, times)`; a negative number is null.
+  /// `REPEAT(text, times)`. A negative number gives null.
   private static func repeated(
     _ arguments: UnsafeBufferPointer<QueryValue>, _ context: EvaluationContext
   ) -> QueryValue {
@@ -233,12 +238,12 @@ enum StringFunctions {
     }
     let (total, overflow) = text.count.multipliedReportingOverflow(by: times)
     if overflow || total > context.limits.textBytes { return tooLong(context) }
-    // Of many long texts in a row of results, none is made once the query is to end.
+    // A result can have many long texts. None is made after the query has to stop.
     guard total < 1 << 16 || context.goesOn else { return .missing }
     let bytes = context.arena.allocate(total, of: UInt8.self)
     if total > 0 {
       bytes.update(from: text.start, count: text.count)
-      // What is there is copied behind itself, twice as much each time.
+      // Doubles the text: what is already written is copied after itself.
       var count = text.count
       while count < total {
         let more = min(count, total - count)
@@ -249,14 +254,14 @@ enum StringFunctions {
     return .string(TextSlice(start: UnsafePointer(bytes), count: total))
   }
 
-  /// `SPLIT(text[, separator])`: without a separator, the words between white space.
+  /// `SPLIT(text[, separator])`. Without a separator, it returns the words between white space.
   private static func split(
     _ arguments: UnsafeBufferPointer<QueryValue>, _ context: EvaluationContext
   ) -> QueryValue {
     if let unknown = unknown(among: arguments) { return unknown }
     guard case .string(let text) = arguments[0] else { return .null }
     var parts: [QueryValue] = []
-    /// Adds a part; false when there are too many, or the query is to end.
+    /// Adds a part. False when there are too many parts, or the query has to stop.
     func add(_ part: TextSlice) -> Bool {
       parts.append(.string(part))
       if parts.count > context.limits.items {
@@ -303,14 +308,14 @@ enum StringFunctions {
 }
 
 extension TextSlice {
-  /// How many code points there are.
+  /// The number of code points.
   var scalarCount: Int {
     var total = 0
     for index in 0..<count where start[index] & 0xC0 != 0x80 { total &+= 1 }
     return total
   }
 
-  /// The code point that begins at an offset, and its bytes: never beyond the end.
+  /// The code point at an offset, and its length in bytes. It never reads beyond the end.
   @inline(__always)
   func scalar(at offset: Int) -> (scalar: UInt32, length: Int) {
     let first = UInt32(start[offset])
@@ -325,7 +330,7 @@ extension TextSlice {
     return (scalar, length)
   }
 
-  /// The offset at which the code point of a number, counted from another offset, begins.
+  /// The offset of the code point that is `number` code points after `from`.
   func offset(ofScalar number: Int, from: Int) -> Int {
     var offset = from
     var left = number

@@ -1,8 +1,8 @@
-// Functions that ask for the type of a value, and that convert it. Missing stays missing and null stays null, but for
+// Functions that test or convert the type of a value. Missing stays missing and null stays null, except in
 // TYPE.
 
 enum TypeFunctions {
-  // Other names, such as IS_ARRAY, are `FunctionSignature.aliases`.
+  // Other names, such as IS_ARRAY, are in `FunctionSignature.aliases`.
   static let table: [QueryFunction] =
     [QueryFunction("TYPE", 1...1) { arguments, _, _ in QueryValue(arguments[0].type.name) }]
     + test("ARRAY") { $0 == .array } + test("BOOLEAN") { $0 == .boolean } + test("NUMBER") { $0 == .number }
@@ -35,7 +35,7 @@ enum TypeFunctions {
     ]
   }
 
-  /// An array as it is, anything else as the only item of one.
+  /// An array as it is, any other value as the only item of an array.
   @Sendable private static func toArray(_ value: QueryValue, _ context: EvaluationContext) -> QueryValue {
     if value.type == .array { return value }
     let items = context.arena.allocate(1, of: QueryValue.self)
@@ -43,7 +43,7 @@ enum TypeFunctions {
     return context.arena.array(items, 1)
   }
 
-  /// The atom inside of an array of one item or an object of one member; null when there are others.
+  /// The atom inside arrays of one item and objects of one member. Null when there isn't exactly one.
   private static func toAtom(_ value: QueryValue, depth: Int) -> QueryValue {
     switch value.type {
     case .boolean, .number, .string: return value
@@ -61,7 +61,7 @@ enum TypeFunctions {
     }
   }
 
-  /// False for 0 and for what is empty.
+  /// False for 0 and for empty values.
   private static func toBoolean(_ value: QueryValue) -> Bool {
     switch value {
     case .bool(let value): value
@@ -73,7 +73,7 @@ enum TypeFunctions {
     }
   }
 
-  /// 0 and 1 for booleans, the number that a string is; null for the rest.
+  /// 1 and 0 for booleans, and the number that a string spells. Null for other values.
   private static func toNumber(_ value: QueryValue) -> QueryValue {
     switch value {
     case .int, .uint, .double: value
@@ -83,7 +83,7 @@ enum TypeFunctions {
     }
   }
 
-  /// A decimal number, with white space around it.
+  /// Parses a decimal number, which may have white space around it. Null for other text.
   static func number(_ string: String) -> QueryValue {
     let text = string.trimmingWhitespace
     guard text.utf8.contains(where: { $0 >= 0x30 && $0 <= 0x39 }),
@@ -109,7 +109,7 @@ enum TypeFunctions {
 }
 
 extension String {
-  /// The text without white space of ASCII at its ends.
+  /// The text without ASCII white space at its ends.
   fileprivate var trimmingWhitespace: Substring {
     let isSpace = { (byte: UInt8) in byte == 0x20 || (byte >= 0x09 && byte <= 0x0D) }
     guard let first = utf8.firstIndex(where: { !isSpace($0) }),

@@ -1,8 +1,8 @@
 import CICU
 
-/// Text as ICU wants it.
+/// Conversions of text to and from ICU's UTF-16.
 enum UTF16Text {
-  /// The UTF-16 of a text in an arena.
+  /// The UTF-16 units of a text, in the arena.
   static func units(_ text: TextSlice, _ arena: EvaluationArena) -> UnsafeBufferPointer<UInt16> {
     let units = arena.allocate(text.count + 1, of: UInt16.self)
     let count = text.start.withMemoryRebound(to: CChar.self, capacity: text.count) {
@@ -11,7 +11,7 @@ enum UTF16Text {
     return UnsafeBufferPointer(start: units, count: max(0, Int(count)))
   }
 
-  /// The UTF-8 of units in an arena.
+  /// The UTF-8 text of UTF-16 units, in the arena.
   static func text(_ units: UnsafeBufferPointer<UInt16>, _ arena: EvaluationArena) -> TextSlice {
     let capacity = units.count * 3 + 1
     let bytes = arena.allocate(capacity, of: CChar.self)
@@ -20,7 +20,8 @@ enum UTF16Text {
     return TextSlice(start: start, count: max(0, Int(count)))
   }
 
-  /// What a function of ICU makes of a text: it is called again with more room when it asks for it.
+  /// Applies a mapping function of ICU to a text. The function is called again with more room when it needs
+  /// it.
   static func mapping(
     _ text: TextSlice, _ arena: EvaluationArena,
     _ map: (UnsafePointer<UInt16>?, Int32, UnsafeMutablePointer<UInt16>, Int32) -> Int32

@@ -1,21 +1,23 @@
-/// Finds text in which some characters may be any.
+/// Finds text in which some characters may be any character.
 ///
-/// A bit stands for each beginning of what is looked for: whether the text up to here ends with it (the algorithm is
-/// known as Shift-And, or Baeza-Yates and Gonnet's). For each character of the text all bits move on at once, 64 in a
-/// word, so that the time is that of the text times the pattern's words.
+/// The algorithm is Shift-And, by Baeza-Yates and Gonnet. There is one bit for each prefix of the pattern. It
+/// is set when the text read so far ends with that prefix. Each character of the text shifts all bits at
+/// once, 64 in a word. So the time is the length of the text times the number of words of the pattern.
 final class WildcardSearch: Sendable {
-  /// How many characters are looked for.
+  /// The number of characters of the pattern.
   private let count: Int
   private let words: Int
-  /// For each different character, and in front for those that don't occur: the bits of the places that it fits.
+  /// One mask for each different character, after a first mask for all characters that don't occur. Its bits
+  /// are the positions that the character fits.
   private let masks: [UInt64]
-  /// Which of the masks a character has; of ASCII in a table.
+  /// The number of each character's mask. ASCII characters have a table.
   private let ascii: [Int32]
   private let others: [UInt32: Int32]
-  /// The largest tables, in words: 4 MiB.
+  /// The maximum size of the masks, in words: 4 MiB.
   private static let mostWords = 1 << 19
 
-  /// What is looked for is UTF-8, in which `LikePart.anyOne` is any character. Nil when its tables would be too large.
+  /// The pattern is UTF-8, in which `LikePart.anyOne` is any character. Nil when it is empty, or its masks
+  /// would be too large.
   init?(_ pattern: TextSlice) {
     var scalars: [UInt32?] = []
     var offset = 0
@@ -51,7 +53,8 @@ final class WildcardSearch: Sendable {
     others = rows.filter { $0.key >= 128 }
   }
 
-  /// Where the first occurrence within two offsets of a text ends; nil when there is none, or the query is to end.
+  /// The end offset of the first occurrence between two offsets of a text. Nil when there is none, or the
+  /// query has to stop.
   func find(in text: TextSlice, _ from: Int, _ to: Int, _ context: EvaluationContext) -> Int? {
     withUnsafeTemporaryAllocation(of: UInt64.self, capacity: words) { state in
       state.initialize(repeating: 0)
@@ -64,7 +67,7 @@ final class WildcardSearch: Sendable {
           let (scalar, length) = text.scalarOrReplacement(at: offset)
           offset += length
           let row = Int(scalar < 128 ? ascii[Int(scalar)] : others[scalar] ?? 0) * words
-          // The empty beginning fits everywhere.
+          // The empty prefix fits everywhere.
           var carry: UInt64 = 1
           for word in 0...last {
             let bits = state[word]
