@@ -1,6 +1,6 @@
-// Chooses how the rows of one source are found, given the sources that are there before it.
+// Chooses how the rows of one source are found, given the sources before it.
 //
-// Costs are in units of one document looked at in a full scan. They only have to order plans rightly.
+// One unit of cost is one document read in a full scan. Costs only have to put plans into the right order.
 
 import Storage
 
@@ -11,20 +11,20 @@ enum Cost {
   static let hashedRow = 2.0
   static let probe = 1.5
   static let sortedRow = 0.3
-  /// An index in the order of the documents' IDs is slower to go along than the engine's own order.
+  /// A row of a scan in ID order. Such a scan is slower than one in the engine's own order.
   static let rowByID = 1.6
 }
 
 struct AccessChoice {
   let planner: Planner
   let source: ResolvedSource
-  /// Sources whose rows are there already.
+  /// The sources whose rows are known before this step.
   let bound: Set<ByteString>
-  /// What the rows have to meet.
+  /// The conditions that the rows have to meet.
   let conditions: [Expression]
-  /// What items of the documents' arrays have to meet in steps to come.
+  /// The conditions that items of the documents' arrays have to meet in later steps.
   let unnestConditions: [ItemConditions]
-  /// For how many rows this is done.
+  /// The number of outer rows for which this access runs.
   let outerRows: Double
   let isFirst: Bool
   /// What the conditions say about keys.
@@ -53,25 +53,25 @@ struct AccessChoice {
     var cost: Double
     var rowsPerOuterRow: Double
     var isOrdered = false
-    /// Tells choices of one cost apart.
+    /// Decides between choices of equal cost.
     var name = ""
   }
 
-  /// The cheapest way.
+  /// The cheapest choice.
   func best() -> Choice {
     let usesIndexes = planner.context.usesIndexes && !source.includesDeleted
     var choices = usesIndexes ? matches() : []
-    // A scan would have to find what matches as well, and then look at all the other documents.
+    // A scan would have to run the full-text search as well, and then read all the other documents.
     if choices.isEmpty {
       choices.append(fullScan())
       if isFirst, let direction = idOrder() { choices.append(scanByID(direction)) }
     }
     if usesIndexes { choices += lookups() }
-    // IDs order the documents themselves: that is no index.
+    // Documents are stored by ID, so a lookup by ID isn't an index.
     if planner.context.usesIndexes || source.includesDeleted { choices += identifierLookups() }
     if usesIndexes { choices += unions() }
     let best = choices.min { ($0.cost, $0.name) < ($1.cost, $1.name) } ?? fullScan()
-    // A hash join costs a probe and a document a row, besides what it is built of.
+    // A hash join costs one probe and one document for each row, besides building its table.
     if isFirst || best.cost <= max(1, outerRows) * (Cost.probe + Cost.fetch) { return best }
     guard let hash = hashJoin(), (hash.cost, hash.name) < (best.cost, best.name) else { return best }
     return hash
@@ -96,7 +96,7 @@ struct AccessChoice {
         rowsPerOuterRow: rows, isOrdered: true, name: "id"))
   }
 
-  /// The direction in which IDs go when they are what rows are ordered by.
+  /// The direction of a scan by ID that gives the order of ORDER BY. Nil when IDs don't give it.
   private func idOrder() -> ScanDirection? {
     guard !planner.query.isGrouped, planner.query.orderBy.first?.expression == id,
       let first = planner.query.orderBy.first, !source.includesDeleted, planner.query.isOrdered(byIDAt: 0)
@@ -104,7 +104,7 @@ struct AccessChoice {
     return first.isDescending ? .backward : .forward
   }
 
-  /// Adds what is the same for all choices: sorting, an early end, and the rows of the steps before.
+  /// Adds the costs that all choices share: sorting, an early end by LIMIT, and the number of outer rows.
   func priced(_ choice: Choice) -> Choice {
     var choice = choice
     if isFirst {
@@ -129,7 +129,7 @@ struct AccessChoice {
     guard !match.conditions.isEmpty else { return [] }
     let rows = KeyEstimate(entries: documentCount, perPrefix: [1]).rows(match.conditions)
     let direction = isFirst ? idOrder() : nil
-    // A condition that gives exactly its IDs needn't be asked again.
+    // Conditions that the IDs meet exactly aren't checked again.
     let filter = conditions.indices.filter { !match.exact.contains($0) }.map { conditions[$0] }
     let cost = Cost.seek + rows * (match.conditions[0].isEquality ? 0 : 1)
     return [
@@ -141,7 +141,7 @@ struct AccessChoice {
     ]
   }
 
-  /// What values may depend on.
+  /// The sources that compared values may depend on.
   private var values: Set<ByteString> {
     bound.union(planner.query.subqueries.indices.map(InternalName.subquery))
   }
@@ -163,7 +163,7 @@ struct AccessChoice {
     let entries = KeyEstimate(entries: Double(index.entries), perPrefix: index.entriesPerPrefix)
       .rows(match.conditions)
     let order = isFirst ? indexOrder(index, match.conditions) : nil
-    // Most indexes of a database have nothing to do with a query.
+    // Most indexes of a database are irrelevant to a query.
     if match.conditions.isEmpty, order == nil, index.condition.isEmpty,
       !planner.mayCover(index, source.name)
     {
@@ -172,14 +172,14 @@ struct AccessChoice {
     let isCovering = covers(index, filter)
     let isGrouping =
       isFirst && planner.query.groupBy?.isEmpty == false && index.gives(planner.query.groupBy ?? [])
-    // Without a condition or an order to serve, an index is only worth going along when it has all that is needed.
+    // Without a condition or an order that it serves, an index is only useful when it is covering.
     guard !match.conditions.isEmpty || order != nil || !index.condition.isEmpty || isCovering
     else { return nil }
     var cost = Cost.seek + entries * Cost.indexEntry
     var entryFilter: [Expression] = []
     var rowFilter = filter
     if !isCovering {
-      // What other conditions on the index's own expressions refuse isn't fetched.
+      // Conditions on the index's own expressions are checked before the document is fetched.
       func isOfEntry(_ condition: Expression) -> Bool {
         condition.reads(only: source.name) && !condition.readsRecord(of: source.name, besides: index.keys)
       }
@@ -200,7 +200,7 @@ struct AccessChoice {
         isOrdered: order != nil, name: "index \(index.name)"))
   }
 
-  /// An array index finds documents, whose items are then looked at as they would be without it.
+  /// An array index finds documents. Their items are then read as without the index.
   private func itemLookup(_ index: PlannedIndex) -> Choice? {
     guard let unnest = index.unnest, implied(index.condition) != nil else { return nil }
     var best: KeyMatch?
@@ -223,7 +223,7 @@ struct AccessChoice {
         rowsPerOuterRow: min(entries, documentCount) * selectivity(conditions), name: "index \(index.name)"))
   }
 
-  /// What ANY asks of the items of an array.
+  /// The conditions that ANY puts on the items of an array.
   private func quantified() -> [ItemConditions] {
     conditions.compactMap { condition in
       switch condition {
@@ -245,7 +245,8 @@ struct AccessChoice {
     }
   }
 
-  /// The conjuncts that say what a partial index's condition says; nil when the query may want other documents.
+  /// The conjuncts that a partial index's condition implies. Nil when the query may need documents that
+  /// aren't in the index.
   private func implied(_ condition: [Expression]) -> Set<Int>? {
     var found: Set<Int> = []
     for part in condition {
@@ -253,7 +254,7 @@ struct AccessChoice {
         found.insert(position)
         continue
       }
-      // Whatever compares with an expression wants it to be there.
+      // A comparison with an expression implies that the expression has a value.
       let needsValue = part.keyTerms(of: source.name, bound: [], conjunct: 0).first
       guard let needsValue, needsValue.condition == .isValued || needsValue.condition == .isThere,
         terms.contains(where: { term in
@@ -270,15 +271,15 @@ struct AccessChoice {
     return found
   }
 
-  /// Whether an index has all that is asked of the source.
+  /// Whether an index has everything that the query reads of the source.
   private func covers(_ index: PlannedIndex, _ filter: [Expression]) -> Bool {
     guard index.givesValues, index.unnest == nil, planner.mayCover(index, source.name) else { return false }
     var needed = planner.rowExpressions + filter
-    // Conditions and arrays of other sources read this one's rows as well.
+    // Conditions and arrays of other sources can also read rows of this one.
     needed += planner.query.conditions.subtracting(conditions)
     for other in planner.query.sources {
       switch other.kind {
-      // Its own as well: one that names a source which comes later is looked at there.
+      // The source's own ON too: a condition that names a later source is checked there.
       case .documents(_, let on): needed += on.subtracting(conditions)
       case .unnest(let array, _): needed.append(array)
       }
@@ -286,11 +287,12 @@ struct AccessChoice {
     return needed.allSatisfy { !$0.readsRecord(of: source.name, besides: index.keys) }
   }
 
-  /// The direction in which an index gives the order that is asked for, if it does.
+  /// The direction of a scan of the index that gives the order of ORDER BY. Nil when the index doesn't give
+  /// it.
   private func indexOrder(_ index: PlannedIndex, _ conditions: [KeyCondition]) -> ScanDirection? {
     let query = planner.query
     guard index.isExact, !query.isGrouped, let first = query.orderBy.first else { return nil }
-    // Ranges after several values of one expression aren't in order.
+    // With several values for one expression, the ranges after it aren't in order.
     let equal = conditions.prefix(while: \.isEquality).count
     guard conditions.dropFirst(equal).count <= 1 else { return nil }
     let fixed = Set(index.keys.prefix(equal))
@@ -299,7 +301,7 @@ struct AccessChoice {
       if fixed.contains(ordering.expression) { continue }
       guard ordering.isDescending == first.isDescending else { return nil }
       guard let key = keys.first else {
-        // Entries of equal values are in order of their documents' IDs.
+        // Entries with equal values are in the order of document IDs.
         guard ordering.expression == id, query.isOrdered(byIDAt: position) else { return nil }
         break
       }
@@ -311,10 +313,11 @@ struct AccessChoice {
 
   // MARK: OR
 
-  /// How many conditions of one OR, and of all, are looked up: each takes as long as a plan for the rest.
+  /// The maximum number of conditions of one OR, and of all ORs, that are looked up. Each condition takes as
+  /// long as a plan for the rest.
   private static let mostParts = (ofOne: 64, ofAll: 128)
 
-  /// For each OR: every one of its conditions looked up by itself.
+  /// For each OR, a union of lookups, one for each of its conditions.
   private func unions() -> [Choice] {
     var left = AccessChoice.mostParts.ofAll
     return conditions.indices.compactMap { position in
@@ -335,7 +338,7 @@ struct AccessChoice {
         }
         guard let best = choices.min(by: { ($0.cost, $0.name) < ($1.cost, $1.name) }) else { return nil }
         var path = best.access
-        // Documents are fetched: the parts may have different indexes.
+        // Documents are fetched, because the parts can use different indexes.
         if case .index(var access) = path {
           access.isCovering = false
           access.entryFilter = []
@@ -364,7 +367,7 @@ struct AccessChoice {
         own.append(condition)
         continue
       }
-      // The table tells values apart by their bytes: a comparison under a COLLATE isn't for it.
+      // The hash table compares values by their bytes, so it can't serve a comparison under a COLLATE.
       if case .binary(.equal, let left, let right) = condition, !left.isCollated, !right.isCollated {
         if left.sources == [source.name], right.sources.isSubset(of: bound) {
           keys.append(left)
@@ -385,7 +388,7 @@ struct AccessChoice {
       isFirst: false
     ).best()
     var access = build.access
-    // What is kept is the document, by its ID.
+    // The table keeps documents by ID, so the index isn't covering here.
     var filter = build.filter
     if case .index(var index) = access {
       index.isCovering = false
@@ -403,7 +406,7 @@ struct AccessChoice {
 }
 
 extension [Expression] {
-  /// Those that aren't among others, of which there may be many.
+  /// The elements that aren't in `others`, which can be long.
   fileprivate func subtracting(_ others: [Expression]) -> [Expression] {
     if Swift.min(count, others.count) <= 16 { return filter { !others.contains($0) } }
     let others = Set(others)
@@ -412,7 +415,7 @@ extension [Expression] {
 }
 
 extension AccessPath {
-  /// Whether it looks at less than everything.
+  /// Whether it reads less than everything.
   fileprivate var isLookup: Bool {
     switch self {
     case .identifiers: true
@@ -422,7 +425,7 @@ extension AccessPath {
     }
   }
 
-  /// Paths as one: ranges of one index are merged, so that they find nothing twice.
+  /// Combines paths into one. Ranges of the same index are merged, so that nothing is found twice.
   fileprivate static func merged(_ paths: [AccessPath]) -> AccessPath {
     var merged: [AccessPath] = []
     for path in paths {
@@ -451,8 +454,8 @@ extension AccessPath {
 }
 
 extension ResolvedQuery {
-  /// Whether nothing after a document's ID, the term of ORDER BY at `position`, can matter: where a join or an UNNEST
-  /// makes several rows of a document, the terms behind it do.
+  /// Whether no term of ORDER BY after the document ID at `position` can matter. Such terms do matter when a
+  /// join or an UNNEST makes several rows of one document.
   fileprivate func isOrdered(byIDAt position: Int) -> Bool {
     sources.count == 1 || position == orderBy.count - 1
   }

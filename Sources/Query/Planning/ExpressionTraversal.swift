@@ -1,9 +1,9 @@
-// Walking over expressions: what they are made of, and copies with other parts.
+// Traversal of expressions: their parts, and copies with other parts.
 
 import Storage
 
 extension Expression {
-  /// Calls `body` with each direct part. The query inside EXISTS is none.
+  /// Calls `body` with each direct part. The query inside EXISTS isn't a part.
   func forEachPart(_ body: (Expression) throws -> Void) rethrows {
     switch self {
     case .literal, .parameter, .property, .star, .meta, .exists, .rank: break
@@ -41,7 +41,7 @@ extension Expression {
     }
   }
 
-  /// A copy whose direct parts are what `body` makes of them.
+  /// A copy in which `body` has replaced each direct part.
   func mappingParts(_ body: (Expression) throws -> Expression) rethrows -> Expression {
     switch self {
     case .literal, .parameter, .property, .star, .meta, .exists, .rank: return self
@@ -75,8 +75,8 @@ extension Expression {
     }
   }
 
-  /// The names at the heads of its paths, but for the variables of its own quantifiers: of a resolved expression
-  /// the sources it reads.
+  /// Collects the first names of all paths, except variables of the expression's own quantifiers. In a
+  /// resolved expression these are the sources that it reads.
   func collectSources(into names: inout Set<ByteString>, except variables: Set<ByteString> = []) {
     switch self {
     case .property(let reference):
@@ -101,9 +101,9 @@ extension Expression {
     return names
   }
 
-  /// Whether it reads that source, and no other.
+  /// Whether it reads this source and no other.
   func reads(only name: ByteString) -> Bool {
-    // The commonest need no set.
+    // The most frequent cases need no set.
     switch self {
     case .literal, .parameter: return false
     case .property(let reference):
@@ -124,10 +124,10 @@ extension Expression {
     }
   }
 
-  /// Whether it has the same value for all rows of a run: nothing in it but literals and parameters.
+  /// Whether it reads no source. Its value is then the same for all rows of a run.
   var isConstant: Bool { sources.isEmpty }
 
-  /// Whether a parameter stands in it.
+  /// Whether it contains a parameter.
   var hasParameters: Bool {
     if case .parameter = self { return true }
     var found = false
@@ -135,7 +135,7 @@ extension Expression {
     return found
   }
 
-  /// Whether an aggregate is called in it.
+  /// Whether it contains an aggregate.
   var hasAggregates: Bool {
     if case .call(let call) = self, AggregateFunctions.names.contains(call.name) { return true }
     var found = false
@@ -143,20 +143,20 @@ extension Expression {
     return found
   }
 
-  /// The conditions that have to be true together.
+  /// The conditions that AND joins. All of them have to be true.
   var conjuncts: [Expression] {
     if case .binary(.and, let left, let right) = self { return left.conjuncts + right.conjuncts }
     return [self]
   }
 
-  /// The conditions one of which has to be true.
+  /// The conditions that OR joins. One of them has to be true.
   var disjuncts: [Expression] {
     if case .binary(.or, let left, let right) = self { return left.disjuncts + right.disjuncts }
     return [self]
   }
 }
 
-/// The functions over the rows of a group.
+/// The functions that are computed over the rows of a group.
 enum AggregateFunctions {
   static let names: Set<String> = ["COUNT", "SUM", "AVG", "MIN", "MAX", "ARRAY_AGG"]
 }

@@ -2,28 +2,30 @@ import Documents
 import Storage
 import Synchronization
 
-// What planning needs of a database's value indexes is read once, and kept while it is right: definitions are parsed
-// and keyspaces opened as long as nobody, in whatever process, makes or removes an index (`IndexVersion`). Counts and
-// statistics are estimates: they are read again after so many changes that they may mislead.
+// The planner's knowledge of a database's value indexes. It is read once and kept while it is valid.
+// Definitions stay parsed and keyspaces stay open as long as no process creates or removes an index
+// (`IndexVersion`). Counts and statistics are estimates. They are read again after so many changes that they
+// could mislead.
 
-/// What is known of a database's value indexes, as of one version of them.
+/// The knowledge of a database's value indexes at one version.
 final class IndexKnowledge: Sendable {
   let version: IndexVersion
-  /// The last sequence, and the live documents, when the statistics were read.
+  /// The last sequence when the statistics were read. `documentCount` is the number of live documents at that
+  /// time.
   private let sequence: UInt64
   let documentCount: Int
-  /// Without owning it: a closed one isn't kept open.
+  /// Weak, so that a closed engine isn't kept open.
   private weak let engine: (any StorageEngine)?
-  /// The indexes, their expressions canonical for a source called `_`.
+  /// The indexes. Their expressions are canonical for a source named `_`.
   let indexes: [PlannedIndex]
-  /// How often it was asked whether it holds. What other processes change is looked for every so often.
+  /// The number of calls of `holds`. Every `usesPerReading` calls, it looks for changes of other processes.
   private let uses = Atomic<UInt64>(0)
   private static let usesPerReading: UInt64 = 64
-  /// The same for sources with other names.
+  /// The same indexes for sources with other names.
   private let renamed = Lock<[ByteString: [PlannedIndex]]>([:])
   private static let mostNames = 64
 
-  /// Reads what a snapshot has.
+  /// Reads the indexes of a snapshot.
   init(_ snapshot: DocumentSnapshot, _ version: IndexVersion) throws {
     self.version = version
     sequence = try snapshot.lastSequence
@@ -38,19 +40,19 @@ final class IndexKnowledge: Sendable {
     self.indexes = indexes
   }
 
-  /// Whether plans that were made by it are right in a snapshot.
+  /// Whether plans made with this knowledge are valid in a snapshot.
   func holds(_ version: IndexVersion, _ snapshot: DocumentSnapshot) throws -> Bool {
     guard version.generation == self.version.generation,
       self.version.batch == 0 || self.version.batch == version.batch, try engine === snapshot.engine
     else { return false }
-    // Reading it costs as much as finding a document, and the statistics are estimates anyway.
+    // The exact sequence costs as much as finding a document, and the statistics are only estimates.
     let isDue = uses.add(1, ordering: .relaxed).newValue % Self.usesPerReading == 0
     let now = try isDue ? snapshot.lastSequence : snapshot.estimatedLastSequence
     let changes = now > sequence ? now - sequence : sequence - now
     return changes <= 64 + UInt64(documentCount) / 4
   }
 
-  /// The indexes, their expressions those of a source.
+  /// The indexes, with their expressions renamed for a source.
   func indexes(of source: ByteString) -> [PlannedIndex] {
     if source == "_" { return indexes }
     if let known = renamed.withLock({ $0[source] }) { return known }
@@ -62,20 +64,20 @@ final class IndexKnowledge: Sendable {
   }
 }
 
-/// What all queries of an open database know of its indexes.
+/// The knowledge of the indexes that all queries of an open database share.
 public final class PlanningKnowledge: Sendable {
   private struct State {
     var committed: IndexKnowledge?
-    /// Of a batch, which may be undone: nobody else uses it.
+    /// The knowledge of a batch. The batch may be rolled back, so only the batch uses it.
     var ofBatch: IndexKnowledge?
   }
 
   private let state = Lock(State())
 
-  /// Nothing is known yet.
+  /// Creates an empty knowledge.
   public init() {}
 
-  /// What holds in a snapshot: known, or read now.
+  /// The knowledge that is valid in a snapshot. It is read if necessary.
   func of(_ snapshot: DocumentSnapshot) throws -> IndexKnowledge {
     let version = try snapshot.indexVersion
     let known = state.withLock { $0 }

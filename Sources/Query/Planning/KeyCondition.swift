@@ -1,16 +1,16 @@
-// What a condition says about one expression that an index or the documents' IDs are ordered by.
+// What a condition says about one expression that an index or the document IDs are ordered by.
 
 import Storage
 
-/// What a condition asks of one expression, so that its values lie in ranges. Values are expressions that don't
-/// depend on the row that is looked for: literals, parameters, and properties of rows that are there before it.
+/// A condition on one expression that can be turned into key ranges. The compared values don't depend on the
+/// row that is searched. They are literals, parameters, and properties of rows from earlier steps.
 enum KeyCondition: Hashable, Sendable {
   case equal(Expression)
-  /// Equal to an item of an array.
+  /// Equal to one of the items of an array.
   case anyOf(Expression)
-  /// Between two bounds, one of which may be missing.
+  /// Between two bounds. One of them may be missing.
   case range(lower: KeyBound?, upper: KeyBound?)
-  /// Matches a pattern, which may begin with text.
+  /// Matches a LIKE pattern, which may begin with text.
   case like(Expression)
   case isNull
   case isMissing
@@ -19,7 +19,8 @@ enum KeyCondition: Hashable, Sendable {
   /// Not missing.
   case isThere
 
-  /// Whether all keys that meet it begin with the same bytes for one value: what follows in an index is in order.
+  /// Whether all keys that meet the condition begin with the same bytes, given one compared value. The rest
+  /// of the index keys is then in order.
   var isEquality: Bool {
     switch self {
     case .equal, .isNull, .isMissing: true
@@ -27,7 +28,7 @@ enum KeyCondition: Hashable, Sendable {
     }
   }
 
-  /// The values it compares with.
+  /// The compared values.
   var values: [Expression] {
     switch self {
     case .equal(let value), .anyOf(let value), .like(let value): [value]
@@ -37,28 +38,29 @@ enum KeyCondition: Hashable, Sendable {
   }
 }
 
-/// An end of a range.
+/// A bound of a range.
 struct KeyBound: Hashable, Sendable {
   var value: Expression
   var isInclusive: Bool
 }
 
-/// A condition about one expression, and the conjunct it was found in.
+/// A condition on one expression, and the conjunct that it comes from.
 struct KeyTerm: Sendable {
   var key: Expression
   var condition: KeyCondition
-  /// Which of the conjuncts says so.
+  /// The index of the conjunct.
   var conjunct: Int
-  /// Whether every value that meets the condition meets the whole conjunct, which then needn't be asked again. `key
-  /// BETWEEN 1 AND other` with a property of the same row on one side says more than its other bound.
+  /// Whether every value that meets the condition meets the whole conjunct. The conjunct then needs no
+  /// further check. `key BETWEEN 1 AND other`, where `other` is a property of the same row, also depends on
+  /// its other bound.
   var isWhole = true
 }
 
 extension Expression {
-  /// What this condition says about expressions of the source `name`, whose values may depend on the sources
-  /// `bound`. Empty when it says nothing that a range can hold.
+  /// The key conditions in this condition on expressions of the source `name`. Compared values may depend on
+  /// the sources in `bound`. Empty when no range can express the condition.
   func keyTerms(of name: ByteString, bound: Set<ByteString>, conjunct: Int) -> [KeyTerm] {
-    // Comparisons under a COLLATE aren't those of keys.
+    // Keys aren't compared under a COLLATE.
     func isKey(_ expression: Expression) -> Bool { !expression.isCollated && expression.reads(only: name) }
     func isValue(_ expression: Expression) -> Bool {
       !expression.isCollated && expression.reads(within: bound)
@@ -78,7 +80,7 @@ extension Expression {
       }
       return []
     case .between(let operand, let lower, let upper, negated: false):
-      // A COLLATE of one of the three is for both comparisons.
+      // A COLLATE on one of the three operands applies to both comparisons.
       guard isKey(operand), !lower.isCollated, !upper.isCollated else { return [] }
       let lower = isValue(lower) ? KeyBound(value: lower, isInclusive: true) : nil
       let upper = isValue(upper) ? KeyBound(value: upper, isInclusive: true) : nil
@@ -105,7 +107,7 @@ extension Expression {
 }
 
 extension Expression {
-  /// Whether a COLLATE is its outermost part.
+  /// Whether COLLATE is its outermost operator.
   var isCollated: Bool { if case .collate = self { true } else { false } }
 }
 
@@ -123,7 +125,7 @@ extension KeyCondition {
 }
 
 extension BinaryOperator {
-  /// The relation with its sides swapped.
+  /// The operator for swapped operands. Nil when there is none.
   var mirrored: BinaryOperator? {
     switch self {
     case .equal: .equal

@@ -1,16 +1,17 @@
-// Which conditions an index can serve, and how many entries that leaves.
+// Selects the conditions that an index can serve, and estimates the number of entries they leave.
 
 import Storage
 
-/// The conditions of a query on an index's leading expressions.
+/// The conditions of a query on the leading expressions of an index.
 struct KeyMatch {
-  /// One for each leading expression: values that are given, and at last what is no equality.
+  /// One condition for each leading expression: first equalities and lists of values, then at most one other
+  /// condition.
   var conditions: [KeyCondition] = []
-  /// Conjuncts that all entries in the ranges meet: nobody has to ask them again.
+  /// The conjuncts that all entries in the ranges meet. They need no further check.
   var exact: Set<Int> = []
 
-  /// Of lists on several keys each combination of their items is a range of its own: so many at most, which one list alone
-  /// may exceed.
+  /// The maximum number of ranges from lists on several keys. Each combination of their items is one range. A
+  /// single list may exceed it.
   private static let mostCombinations = 1_024.0
 
   init(keys: [Expression], terms: [KeyTerm], allowing most: Int) {
@@ -22,7 +23,7 @@ struct KeyMatch {
       {
         if case .anyOf(let items) = term.condition {
           let isFirst = combinations == 1
-          // A list whose length isn't known goes together with a short one.
+          // A list of unknown length counts as 64 items.
           combinations *= items.literalCount ?? 64
           if !isFirst, combinations > KeyMatch.mostCombinations { break }
         }
@@ -38,14 +39,14 @@ struct KeyMatch {
     }
   }
 
-  /// The narrowest range that terms on one expression give.
+  /// The narrowest range from the conditions on one expression.
   private static func range(_ terms: [KeyTerm]) -> (condition: KeyCondition, exact: Set<Int>)? {
     var lower: KeyBound?
     var upper: KeyBound?
     var exact: Set<Int> = []
     for term in terms {
       guard case .range(let low, let high) = term.condition else { continue }
-      // A second bound on one side stays a condition.
+      // A second bound on the same side stays a condition of its own.
       if low != nil && lower != nil || high != nil && upper != nil { continue }
       lower = lower ?? low
       upper = upper ?? high
@@ -63,10 +64,10 @@ struct KeyMatch {
   }
 }
 
-/// How many entries conditions leave, by statistics where there are any.
+/// Estimates how many entries conditions leave, with statistics if there are any.
 struct KeyEstimate {
   var entries: Double
-  /// How many entries share the values of 1, 2, … leading expressions.
+  /// The average number of entries that share the values of 1, 2, … leading expressions.
   var perPrefix: [Double]
 
   func rows(_ conditions: [KeyCondition]) -> Double {
@@ -74,8 +75,8 @@ struct KeyEstimate {
     var ranges = 1.0
     for (position, condition) in conditions.enumerated() {
       let known = perPrefix.indices.contains(position) ? perPrefix[position] : nil
-      // The mean says little where one value is most of the entries (missing, often): what is asked for after another
-      // equality is rather one of the rest.
+      // The average says little when one value, often missing, has most of the entries. A value that is
+      // searched after another equality is probably not that one.
       let equal = min(position == 0 ? rows : max(1, rows * 0.1), known ?? max(1, rows * 0.05))
       switch condition {
       case .equal, .isNull, .isMissing: rows = equal
@@ -92,15 +93,15 @@ struct KeyEstimate {
 }
 
 extension Expression {
-  /// How many items an array has that is written out; nil for what has its length at run time.
+  /// The number of items of an array literal. Nil for other expressions, whose length is known at run time.
   fileprivate var literalCount: Double? {
     if case .array(let items) = self { Double(items.count) } else { nil }
   }
 
-  /// How many items the array may have.
+  /// An estimate of the number of items of the array.
   fileprivate var itemCountEstimate: Double { literalCount ?? 8 }
 
-  /// Whether a pattern of LIKE may begin with text.
+  /// Whether a LIKE pattern may begin with text.
   fileprivate var beginsWithText: Bool {
     if case .literal(.string(let pattern)) = self {
       return pattern.bytes.first != UInt8(ascii: "%") && pattern.bytes.first != UInt8(ascii: "_")
@@ -108,7 +109,7 @@ extension Expression {
     return true
   }
 
-  /// A copy in which a path's first name is another.
+  /// A copy in which the first name of each path `name` is replaced by `other`.
   func renaming(_ name: ByteString, to other: ByteString) -> Expression {
     if name == other { return self }
     switch self {
@@ -131,7 +132,7 @@ extension SourceName {
 }
 
 extension PlannedIndex {
-  /// The same index, its expressions those of a source.
+  /// The same index with its expressions renamed for a source.
   func of(_ source: ByteString) -> PlannedIndex {
     guard source != "_" else { return self }
     var copy = self
@@ -141,7 +142,7 @@ extension PlannedIndex {
     return copy
   }
 
-  /// What its expressions are read as where its entries are at hand.
+  /// The references that replace the index's expressions when its entries are available.
   func keyReferences(of source: ByteString) -> [Expression: Expression] {
     var references: [Expression: Expression] = [:]
     for (position, key) in keys.enumerated() where references[key] == nil {
@@ -150,14 +151,14 @@ extension PlannedIndex {
     return references
   }
 
-  /// Whether its leading expressions are these, in any order.
+  /// Whether its leading expressions are the given ones, in any order.
   func gives(_ expressions: [Expression]) -> Bool {
     !expressions.isEmpty && Set(keys.prefix(expressions.count)) == Set(expressions)
   }
 }
 
 extension AccessChoice {
-  /// The part of rows that conditions may let pass.
+  /// An estimate of the fraction of rows that the conditions let pass.
   func selectivity(_ conditions: [Expression]) -> Double {
     conditions.reduce(1) { $0 * $1.selectivity }
   }
@@ -177,7 +178,7 @@ extension Expression {
 }
 
 extension ResolvedQuery {
-  /// How many rows are wanted: what LIMIT says when it is a number.
+  /// The number of rows that LIMIT and OFFSET ask for. It is an estimate when they aren't integer literals.
   var limitEstimate: Double {
     guard let limit else { return .infinity }
     var wanted = 50.0
@@ -190,15 +191,15 @@ extension ResolvedQuery {
 }
 
 extension Double {
-  /// Its binary logarithm, roughly; 0 below 2.
+  /// A rough binary logarithm. 0 below 2.
   var log2Estimate: Double { self < 2 ? 0 : Double(exponent) }
 }
 
 extension InternalName {
-  /// An index's expression, where only the index is read.
+  /// The name of an index's expression, where only the index is read.
   static func indexKey(_ position: Int, of source: ByteString) -> ByteString {
     ByteString(Array("\u{1}index\(position)\u{1}".utf8) + source.bytes)
   }
-  /// An item that a condition looks for in an array.
+  /// The name of an item that a condition looks for in an array.
   static let item: ByteString = "\u{1}item"
 }

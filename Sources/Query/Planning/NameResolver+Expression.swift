@@ -9,14 +9,15 @@ extension NameResolver {
     case .meta(let source, let member): return try resolveMeta(source, member, scope)
     case .member(let base, let steps):
       let base = try resolve(base, scope)
-      // A path of a path is a path.
+      // Steps into a path make a longer path.
       guard case .property(var reference) = base else { return .member(base, steps) }
       reference.steps += steps
       return canonical(reference, scope)
     case .quantified(let quantifier, let variable, let collection, let condition):
       let collection = try resolve(collection, scope)
       var inner = scope
-      // No variable may be called as a source: an alias's expression could be put in its scope.
+      // A variable must not have the name of a source, because the expression of an alias can be inserted
+      // into its scope.
       var name = variable
       while scope.sources.contains(where: { $0.name == name }) || scope.variables.values.contains(name) {
         name = ByteString(name.bytes + [UInt8(ascii: "'")])
@@ -36,7 +37,7 @@ extension NameResolver {
     }
   }
 
-  /// A query inside another knows nothing of that one's rows.
+  /// Resolves a query inside EXISTS. It can't use the rows of the outer query.
   private mutating func resolve(subquery statement: SelectStatement) throws {
     do { try resolve(statement) } catch let error as QueryError where error.code == .unknownName {
       throw QueryError(
@@ -74,7 +75,7 @@ extension NameResolver {
       return .property(path)
     }
     let documents = scope.documents
-    // A property of this one's documents may have that name: rather a mistake is told than no row found.
+    // The document may have a property of that name. An error is better here than a query that finds no rows.
     if outerNames.contains(first) {
       throw failure(
         .unknownName, "\"\(first)\" is a name of the query around this one", at: reference.position)
@@ -94,7 +95,7 @@ extension NameResolver {
     return .property(reference)
   }
 
-  /// A source's name alone is its whole document.
+  /// The name of a source alone means the whole document.
   private func canonical(_ reference: PropertyReference, _ scope: Scope) -> Expression {
     guard reference.steps.count == 1, case .name(let name)? = reference.steps.first,
       let source = scope.sources.first(where: { $0.name == name })

@@ -1,33 +1,33 @@
-// From a syntax tree to one whose names mean one thing each (ResolvedQuery.swift). The rules of names are in
-// docs/query.md.
+// Converts a syntax tree to a query in which every name is resolved (ResolvedQuery.swift). docs/query.md has
+// the rules for names.
 
 import Storage
 
 /// Resolves the names of one query.
 struct NameResolver {
-  /// The database's own name, which FROM may use.
+  /// The database's name, which FROM may use.
   let databaseName: String
-  /// The query's text, for the places of mistakes; nil for one that was built.
+  /// The query's text, for the positions of errors. Nil for a query that was built.
   let text: String?
 
-  /// What may be named where an expression stands.
+  /// The names that an expression can use.
   struct Scope {
-    /// Sources that are visible here.
+    /// The sources that are visible.
     var sources: [ResolvedSource] = []
-    /// Aliases of results, where those count.
+    /// The aliases of results, in clauses that can use them.
     var aliases: [ByteString: Expression] = [:]
-    /// Variables of quantifiers, and what they are called in the canonical form.
+    /// The variables of quantifiers, and their names in the canonical form.
     var variables: [ByteString: ByteString] = [:]
-    /// What is said when an aggregate stands here; nil where they may.
+    /// The clause to name in an error when an aggregate is used here. Nil where aggregates are allowed.
     var noAggregates: String?
-    /// In an index's definition the document, whose name begins no path.
+    /// In the definition of an index, the name of the document. No path of a definition begins with it.
     var documentName: ByteString?
-    /// The sources whose rows a path without a source's name can be about.
+    /// The sources that a path without a source's name can belong to.
     var documents: [ResolvedSource] { sources.filter(\.isDocuments) }
   }
 
   var query = ResolvedQuery()
-  /// In a query inside another, what that one's sources and variables are called.
+  /// For a subquery, the names of the outer query's sources and variables.
   var outerNames: Set<ByteString> = []
   var mentionsDeleted: Set<ByteString> = []
 
@@ -36,7 +36,7 @@ struct NameResolver {
     self.text = text
   }
 
-  /// Resolves a whole query. Throws a `QueryError` with the place of the name that is wrong.
+  /// Resolves a whole query. Throws a `QueryError` with the position of the wrong name.
   static func resolve(_ statement: SelectStatement, databaseName: String, text: String?) throws
     -> ResolvedQuery
   {
@@ -165,7 +165,7 @@ struct NameResolver {
 
   // MARK: Columns
 
-  /// What each item of SELECT stands for; nil for a star that became several columns.
+  /// The expression of each item of SELECT. Nil for a star that became several columns.
   private var resultExpressions: [Expression?] = []
 
   private mutating func resolveColumns(_ statement: SelectStatement, _ scope: Scope) throws {
@@ -196,7 +196,7 @@ struct NameResolver {
     }
   }
 
-  /// All of a source's row.
+  /// The whole row of a source.
   func whole(_ source: ResolvedSource, at position: SourcePosition) -> Expression {
     source.isDocuments
       ? .star(source: SourceName(source.name, position: position))

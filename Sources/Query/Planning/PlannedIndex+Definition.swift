@@ -1,11 +1,11 @@
 import Storage
 
 extension PlannedIndex {
-  /// An index as plans know it; nil for one that they can't use.
+  /// Creates the planner's form of an index. Nil for an index that plans can't use.
   init?(_ definition: ValueIndexDefinition, _ reader: ValueIndexReader) throws {
     var resolver = NameResolver(databaseName: "_", text: nil)
     var scope = NameResolver.Scope()
-    // Every path of a definition is of the document: none begins with a source's name.
+    // Every path of a definition belongs to the document. None begins with the name of a source.
     scope.documentName = "_"
     scope.sources = [ResolvedSource(name: "_", kind: .documents(.cross, on: []))]
     if let unnest = definition.unnest {
@@ -17,7 +17,7 @@ extension PlannedIndex {
       self.init(name: ByteString(reader.name), keys: [], condition: [], unnest: nil, entries: 0)
     }
     for expression in definition.expressions {
-      // Text under a COLLATE is in the index by its bytes.
+      // The index orders text by its bytes, not by a COLLATE.
       if expression.hasCollation { return nil }
       keys.append(try resolver.resolve(expression, scope))
     }
@@ -30,7 +30,7 @@ extension PlannedIndex {
 }
 
 extension Expression {
-  /// Whether a COLLATE is in it.
+  /// Whether it contains a COLLATE.
   fileprivate var hasCollation: Bool {
     if case .collate = self { return true }
     var found = false

@@ -1,17 +1,18 @@
-// Chooses how a query's rows are found. What it chooses depends on the query, on which indexes there are and on
-// their statistics, and not on the order in which the indexes were made: equal costs are told apart by name.
+// Chooses how a query's rows are found. The choice depends on the query, the existing indexes and their
+// statistics. It doesn't depend on the order in which indexes were created: between equal costs, the name
+// decides.
 
 import Storage
 
-/// What the planner knows of a database.
+/// The planner's knowledge of a database.
 struct PlanningContext {
-  /// The value indexes, and how many documents there are.
+  /// The value indexes, and the number of documents.
   var knowledge: IndexKnowledge
-  /// Whether indexes may be used; tests hold the answers of plans with and without them against each other.
+  /// Whether indexes may be used. Tests compare the results of plans with and without indexes.
   var usesIndexes: Bool
   /// The full-text indexes that the query names.
   var fullText: [ByteString: FullTextIndexInfo] = [:]
-  /// For MATCHes about how many documents they find.
+  /// For each MATCH, an estimate of the number of documents it finds.
   var matchEstimates: [Expression: Double] = [:]
 
   init(_ knowledge: IndexKnowledge, usesIndexes: Bool) {
@@ -19,20 +20,21 @@ struct PlanningContext {
     self.usesIndexes = usesIndexes
   }
 
-  /// Live documents, about.
+  /// The approximate number of live documents.
   var documentCount: Int { knowledge.documentCount }
 }
 
 struct Planner {
   let query: ResolvedQuery
   let context: PlanningContext
-  /// The indexes, their expressions those of each source.
+  /// For each source, the indexes with expressions renamed for it.
   private let indexes: [ByteString: [PlannedIndex]]
-  /// What is computed of whole rows: results, groups, order.
+  /// The expressions that are computed from whole rows: results, groups, order.
   let rowExpressions: [Expression]
-  /// For each source the paths and metadata, other than its ID, that are read anywhere: what a covering index has.
+  /// For each source, the paths and metadata that results, groups and order read, without its ID. A covering
+  /// index has to contain them.
   private let reads: [ByteString: [Expression]]
-  /// The conditions of WHERE and, by source, of joins, with the sources that each reads.
+  /// The conditions of WHERE, and by source those of joins. Each has the set of sources that it reads.
   private let conditions: [Condition]
   private let joinConditions: [ByteString: [Condition]]
 
@@ -40,7 +42,7 @@ struct Planner {
     var expression: Expression
     var sources: Set<ByteString>
 
-    /// Values of subqueries and groups aren't sources: they are there from the start.
+    /// Results of subqueries and values of groups aren't sources. They are known from the start.
     init(_ expression: Expression, _ query: ResolvedQuery) {
       self.expression = expression
       sources = expression.sources.filter { name in query.sources.contains { $0.name == name } }
@@ -77,10 +79,11 @@ struct Planner {
     self.joinConditions = joinConditions
   }
 
-  /// The indexes, their expressions those of a source.
+  /// The indexes, with expressions renamed for a source.
   func indexes(of source: ByteString) -> [PlannedIndex] { indexes[source] ?? [] }
 
-  /// Whether an index can have all that results need of a source; whether it has is another question.
+  /// Whether an index may cover what the results read of a source. This is a quick test;
+  /// `AccessChoice.covers` decides.
   func mayCover(_ index: PlannedIndex, _ source: ByteString) -> Bool {
     guard index.keys.allSatisfy({ if case .property = $0 { true } else { false } }) else { return true }
     return (reads[source] ?? []).allSatisfy { index.keys.contains($0) }
@@ -92,7 +95,7 @@ struct Planner {
     }
     var best: (plan: QueryPlan, cost: Double)?
     for order in sourceOrders() {
-      // The order that was written wins unless another is clearly better.
+      // The order of the query text wins unless another one is clearly cheaper.
       if let candidate = plan(order, below: best.map { $0.cost * 0.7 }) { best = candidate }
     }
     guard var plan = best?.plan else { return QueryPlan(query: query, steps: []) }
@@ -103,7 +106,8 @@ struct Planner {
 
   // MARK: The order of sources
 
-  /// The orders in which sources can be nested: inner joins of a few sources any way, the written one first.
+  /// The possible nesting orders of the sources, the written one first. Only inner joins of up to four
+  /// sources can be reordered.
   private func sourceOrders() -> [[ResolvedSource]] {
     let sources = query.sources
     let isFree = sources.allSatisfy {
@@ -125,7 +129,7 @@ struct Planner {
 
   // MARK: Steps
 
-  /// The plan for an order of sources; nil when it costs as much as `limit`.
+  /// The plan for one order of sources. Nil when it costs at least `limit`.
   private func plan(
     _ sources: [ResolvedSource], below limit: Double?
   ) -> (plan: QueryPlan, cost: Double)? {
@@ -189,7 +193,7 @@ struct Planner {
     return (plan, cost)
   }
 
-  /// Whether WHERE refuses the rows of an outer join that have no match, so that it may be an inner one.
+  /// Whether WHERE refuses the rows of an outer join that have no match. The join can then be an inner join.
   private func rejectsUnmatched(_ source: ResolvedSource) -> Bool {
     let others = Set(query.sources.map(\.name)).subtracting([source.name])
     return query.conditions.contains { condition in
@@ -204,7 +208,7 @@ struct Planner {
     }
   }
 
-  /// What is asked of the items of a source's arrays, by inner UNNEST: the array, the items' name, the conditions.
+  /// The conditions that inner UNNESTs put on the items of a source's arrays.
   private func unnestConditions(
     of source: ResolvedSource, _ pending: [Condition], _ ready: [Expression], _ sources: [ResolvedSource]
   ) -> [ItemConditions] {
@@ -217,14 +221,14 @@ struct Planner {
     }
   }
 
-  /// Whether anything but the ID of a step's documents is looked at.
+  /// Whether a step reads anything of its documents besides the ID.
   private func needsRecord(_ step: PlanStep, _ plan: QueryPlan) -> Bool {
     guard step.source.isDocuments else { return false }
     let name = step.source.name
     return allExpressions(plan).contains { $0.substituting(plan.substitutions).readsRecord(of: name) }
   }
 
-  /// Every expression that is computed for rows.
+  /// All expressions that are computed for rows.
   func allExpressions(_ plan: QueryPlan) -> [Expression] {
     var all = rowExpressions
     for step in plan.steps {
@@ -241,12 +245,12 @@ struct ItemConditions {
   var array: Expression
   var variable: ByteString
   var conditions: [Expression]
-  /// Whether the values of an object may meet them as well.
+  /// Whether the member values of an object may meet them as well.
   var areOfObjects = false
 }
 
 extension ResolvedQuery {
-  /// Whether it only counts documents, all of them.
+  /// Whether the query only counts all documents.
   fileprivate var isCountOfDocuments: Bool {
     guard groupBy == [], conditions.isEmpty, let source = sources.first, source.isDocuments,
       !source.includesDeleted
@@ -257,7 +261,7 @@ extension ResolvedQuery {
 }
 
 extension Expression {
-  /// Whether all that it takes of the rows is how many there are.
+  /// Whether it depends only on the number of rows.
   fileprivate var needsOnlyCount: Bool {
     if case .call(let call) = self, call.name == "COUNT", call.arguments == [.star(source: nil)] {
       return true
@@ -272,7 +276,7 @@ extension Expression {
     }
   }
 
-  /// Adds what it reads of a source besides the ID.
+  /// Collects what it reads of a source besides the ID.
   fileprivate func collectReads(of name: ByteString, into reads: inout [Expression]) {
     switch self {
     case .property(let path):
@@ -283,7 +287,7 @@ extension Expression {
     }
   }
 
-  /// Whether it reads more of a document than its ID and what an index's expressions give.
+  /// Whether it reads more of a document than its ID and the values of an index's expressions.
   func readsRecord(of name: ByteString, besides keys: [Expression] = []) -> Bool {
     if !keys.isEmpty, keys.contains(self) { return false }
     switch self {
@@ -292,7 +296,7 @@ extension Expression {
       return false
     case .star(let source): return source?.name == name
     case .meta(let source, let member): return source?.name == name && member != .id
-    // They look at the texts.
+    // Full-text functions read the texts of the document.
     case .call(let call) where FullTextFunctions.names.contains(call.name):
       return call.arguments.contains { $0.sources.contains(name) }
     default:
@@ -302,7 +306,7 @@ extension Expression {
     }
   }
 
-  /// A copy in which parts stand for others.
+  /// A copy in which parts are replaced.
   func substituting(_ substitutions: [Expression: Expression]) -> Expression {
     if substitutions.isEmpty { return self }
     if let other = substitutions[self] { return other }
@@ -311,7 +315,7 @@ extension Expression {
 }
 
 extension AccessPath {
-  /// The expressions it computes.
+  /// The expressions that the access computes.
   var expressions: [Expression] {
     switch self {
     case .documents: []
@@ -326,8 +330,9 @@ extension AccessPath {
 }
 
 extension QueryPlan {
-  /// Whether rows of a group come one after the other: the first step goes along an index whose first expressions
-  /// are those that are grouped by, or are the same for all rows.
+  /// Whether the rows of a group come one after the other. That is the case when the first step scans an
+  /// index whose first expressions are those of GROUP BY, apart from expressions with the same value in all
+  /// rows.
   fileprivate var isGroupOrdered: Bool {
     guard let groupBy = query.groupBy, !groupBy.isEmpty, case .index(let access)? = steps.first?.access,
       access.index.isExact, access.index.unnest == nil, access.ranges.count == 1

@@ -1,15 +1,15 @@
 import Storage
 
-/// How a query's rows are found, for people: a tree, the last thing done at its top.
+/// A readable description of how a query's rows are found. It is a tree with the last operation at the top.
 public struct QueryExplanation: Sendable, CustomStringConvertible {
-  /// What a run has measured.
+  /// The measurements of a run.
   struct Measured: Sendable {
     var steps: [QueryExecution.StepCounts]
     var rows: Int
     var nanoseconds: UInt64
   }
 
-  /// The tree, line by line.
+  /// The lines of the tree.
   public let lines: [String]
 
   /// The tree as text.
@@ -80,7 +80,7 @@ extension QueryPlan {
 }
 
 extension Expression {
-  /// Its text for people.
+  /// The readable text of the expression.
   var explained: String {
     substitutingInternalNames.description
   }
@@ -111,7 +111,7 @@ extension PlanStep {
 }
 
 extension AccessPath {
-  /// Whether an index has all that is asked.
+  /// Whether an index covers the access.
   var isCovering: Bool { if case .index(let access) = self { access.isCovering } else { false } }
 
   fileprivate func explained(_ source: ByteString) -> String {

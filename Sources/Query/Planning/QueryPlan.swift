@@ -1,58 +1,59 @@
-// What the executor does for a query.
+// The plan of a query, which the executor runs.
 
 import Storage
 
-/// How a query's rows are found: one step for each source, the first outermost, and what is done with the rows.
+/// How a query's rows are found, and what is done with them. There is one step for each source. The first
+/// step is the outermost loop.
 struct QueryPlan: Sendable {
   var query: ResolvedQuery
   var steps: [PlanStep]
-  /// Conditions that are the same for all rows: looked at once.
+  /// Conditions that are the same for all rows. They are checked once.
   var constantConditions: [Expression] = []
   var grouping: Grouping?
-  /// Whether rows come in the order that is asked for.
+  /// Whether rows come in the order of ORDER BY.
   var isOrdered = false
-  /// Expressions that an index has, and what they are read as then.
+  /// Expressions that a covering index contains, and the references that replace them.
   var substitutions: [Expression: Expression] = [:]
 
-  /// How rows become groups.
+  /// How rows are grouped.
   enum Grouping: Sendable {
-    /// The number of documents, which is known.
+    /// The result needs only the number of documents, which is stored.
     case documentCount
-    /// Rows of a group come one after the other.
+    /// The rows of a group come one after the other.
     case streaming
     case hash
   }
 }
 
-/// The rows of one source, for each row of the steps before.
+/// Finds the rows of one source, for each row of the previous steps.
 struct PlanStep: Sendable {
   var source: ResolvedSource
   var kind: JoinKind
   var access: AccessPath
-  /// What the rows have to meet; of an outer join what counts as a match.
+  /// Conditions on the rows. For an outer join, they decide what counts as a match.
   var filter: [Expression]
-  /// Conditions on the rows of an outer join, those without a match among them.
+  /// Conditions on the result of an outer join, including its rows without a match.
   var outerFilter: [Expression] = []
-  /// Whether a document's record is needed, or its ID is enough.
+  /// Whether the document's record is needed. Otherwise the ID is enough.
   var needsRecord = true
-  /// Rows it gives, over all rows of the steps before.
+  /// The estimated number of rows that the step gives in total.
   var estimatedRows: Double = 1
 }
 
-/// How a source's rows are found.
+/// How the rows of a source are found.
 indirect enum AccessPath: Sendable {
-  /// All documents; `byID` in the order of their IDs, else as the engine has them.
+  /// All documents. `byID` scans in ID order, otherwise the engine's order is used.
   case documents(byID: ScanDirection?)
-  /// Documents by ID, or by ranges of it. Each inner list is conditions on the ID that hold together.
+  /// Documents by ID or by ranges of IDs. All conditions of an inner list have to hold, for one of the lists.
   case identifiers([[KeyCondition]], direction: ScanDirection)
   case index(IndexAccess)
-  /// What several ways find, each document once.
+  /// The documents that several paths find, each once.
   case union([AccessPath])
-  /// Documents that `build` finds and `conditions` let pass are kept by the values of `keys`, and found by those of
-  /// `probes`.
+  /// A hash join. The documents that `build` finds and `filter` accepts are stored by the values of `keys`.
+  /// They are looked up by the values of `probes`.
   case hash(build: AccessPath, filter: [Expression], keys: [Expression], probes: [Expression])
   case unnest(Expression)
-  /// Documents that a MATCH finds.
+  /// The documents that a MATCH finds.
   case fullText(FullTextAccess)
 }
 
@@ -60,45 +61,47 @@ enum ScanDirection: Sendable, Hashable {
   case forward, backward
 }
 
-/// Ranges of an index.
+/// Access to ranges of an index.
 struct IndexAccess: Sendable {
   var index: PlannedIndex
-  /// Each inner list is conditions on the index's first expressions, the first ones equalities; one of the lists
-  /// has to hold.
+  /// Each inner list has conditions on the index's first expressions, equalities first. One of the lists has
+  /// to hold.
   var ranges: [[KeyCondition]]
   var direction: ScanDirection = .forward
-  /// Whether nothing but the index is read.
+  /// Whether only the index is read.
   var isCovering = false
-  /// Conditions that the index's own values answer, before a document is fetched.
+  /// Conditions that the values in the index can answer, before a document is fetched.
   var entryFilter: [Expression] = []
 }
 
 /// An index as the planner sees it.
 struct PlannedIndex: Sendable {
   var name: ByteString
-  /// Canonical, of the source it is looked at for.
+  /// The indexed expressions, in canonical form for one source.
   var keys: [Expression]
-  /// What a document meets that is in it.
+  /// The condition that documents in the index meet.
   var condition: [Expression]
-  /// Of an array index, the array, and the name that the keys know its items by.
+  /// For an array index, the array, and the name of its items in the keys.
   var unnest: (array: Expression, variable: ByteString)?
-  /// Of an array index, whether it has entries for the values of an object, which ANY looks through as well.
+  /// For an array index, whether it has entries for the member values of objects. ANY searches these too.
   var hasObjects = true
-  /// How many entries it has.
+  /// The number of entries.
   var entries: Int
-  /// For each number of leading expressions, from one on, how many entries share their values; empty when unknown.
+  /// For the first 1, 2, … expressions, the average number of entries that share their values. Empty when
+  /// unknown.
   var entriesPerPrefix: [Double] = []
-  /// Whether the order of entries is that of the values: not when long strings were cut.
+  /// Whether entries are in the order of their values. They aren't when long strings were cut.
   var isExact = true
-  /// Whether its values can be given back as they were.
+  /// Whether entries contain their values unchanged.
   var givesValues = true
-  /// How it is read; nil for an index that is there for planning only.
+  /// The handle for reading. Nil for an index that is only planned with.
   var handle: IndexHandle?
 }
 
-/// What an index is read by, as long as its database has just these indexes and this engine.
+/// What is needed to read an index. It is valid as long as the database has the same indexes and the same
+/// engine.
 struct IndexHandle: Sendable {
   var keyspace: Keyspace
-  /// How many expressions it has.
+  /// The number of indexed expressions.
   var columns: Int
 }

@@ -1,9 +1,9 @@
-// A query whose names mean one thing each.
+// A query with all names resolved.
 //
-// Expressions stay expressions, in a canonical form: every path begins with the name of its source (its alias), of
-// a variable, or of a value of the group; META has its source; `*` has one; aliases of results have been replaced
-// by what they stand for. So two expressions that mean the same are equal, and can be found in an index or in the
-// results by comparing them.
+// Expressions have a canonical form. Every path begins with the name of its source (its alias), of a
+// variable, or of a value of the group. META and `*` have a source. Aliases of results are replaced by their
+// expressions. So two expressions with the same meaning are equal. They can be found in an index or among the
+// results by comparison.
 
 import Storage
 
@@ -12,19 +12,19 @@ struct ResolvedQuery: Sendable {
   var isDistinct = false
   var columns: [ResolvedColumn] = []
   var sources: [ResolvedSource] = []
-  /// Conditions of WHERE, all of which have to be true.
+  /// The conditions of WHERE. All of them have to be true.
   var conditions: [Expression] = []
-  /// Nil when rows aren't grouped; empty when all rows are one group.
+  /// Nil when rows aren't grouped. Empty when all rows form one group.
   var groupBy: [Expression]?
-  /// What is computed over the rows of a group.
+  /// The aggregates over the rows of a group.
   var aggregates: [ResolvedAggregate] = []
   var having: Expression?
   var orderBy: [Ordering] = []
   var limit: Expression?
   var offset: Expression?
-  /// Queries inside EXISTS, each computed once before the rows.
+  /// The queries inside EXISTS. Each is computed once, before the rows.
   var subqueries: [ResolvedQuery] = []
-  /// Its MATCHes, each once.
+  /// The MATCHes of the query, each once.
   var matches: [ResolvedMatch] = []
 
   /// Whether rows are grouped.
@@ -37,7 +37,7 @@ struct ResolvedColumn: Sendable {
   var expression: Expression
 }
 
-/// What gives rows.
+/// A source of rows.
 struct ResolvedSource: Sendable {
   enum Kind: Sendable {
     /// The documents of the database.
@@ -45,10 +45,10 @@ struct ResolvedSource: Sendable {
     /// The items of an array.
     case unnest(Expression, isLeftOuter: Bool)
   }
-  /// The alias, which expressions know it by.
+  /// The alias. Expressions use this name.
   var name: ByteString
   var kind: Kind
-  /// Whether tombstones are rows as well, because the query speaks of `META().deleted`.
+  /// Whether tombstones are rows too, because the query uses `META().deleted`.
   var includesDeleted = false
 
   var isDocuments: Bool { if case .documents = kind { true } else { false } }
@@ -62,7 +62,7 @@ struct ResolvedSource: Sendable {
   }
 }
 
-/// An aggregate of a group.
+/// An aggregate over a group.
 struct ResolvedAggregate: Hashable, Sendable {
   var function: String
   var isDistinct: Bool
@@ -72,7 +72,7 @@ struct ResolvedAggregate: Hashable, Sendable {
   var collation: Collation
 }
 
-/// Names that no query can have, for the values of a group and of subqueries.
+/// Names that can't occur in a query, for the values of groups and subqueries.
 enum InternalName {
   static func subquery(_ index: Int) -> ByteString { ByteString("\(subqueries.string)\(index)") }
   private static let subqueries: ByteString = "\u{1}exists"
