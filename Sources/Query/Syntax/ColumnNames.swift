@@ -1,13 +1,13 @@
 import Storage
 
 extension SelectStatement {
-  /// The names of the results, in their order.
+  /// The names of the result columns, in order.
   ///
-  /// An alias names its column; else the last name of a property's path, META's member, or for `*` the source
-  /// (its alias, or the name that follows FROM). What is left is `$1`, `$2` and so on. A name that would come twice
-  /// is followed by ` #2`, ` #3`. (spec/query.md, section 4)
+  /// A column is named by its alias. Without an alias, the name is the last name of a property's path, the
+  /// member of META, or for `*` the source (its alias, or the name after FROM). Other columns are named `$1`,
+  /// `$2` and so on. A repeated name gets the suffix ` #2`, ` #3`. (spec/query.md, section 4)
   ///
-  /// - Parameter text: the query's text, for the error's place.
+  /// - Parameter text: the query's text, for the position of an error.
   /// - Throws: `QueryError` (`duplicateName`) when two columns have the same alias.
   public func columnNames(in text: String? = nil) throws(QueryError) -> [String] {
     try uniqueColumnNames(in: text).map(\.string)

@@ -1,132 +1,146 @@
-// The syntax tree of an expression, as the parser and the Swift builder make it, before names are resolved.
+// The syntax tree of an expression. The parser and the Swift builder produce it, before names are resolved.
 // The grammar is in docs/query.md.
 //
-// Names and texts are `ByteString`s: two trees are equal when their names have the same bytes. `"\u{E9}"` and
-// `"e\u{301}"` are two properties.
+// Names and texts are `ByteString`s. Two trees are equal when their names have the same bytes. `"\u{E9}"` and
+// `"e\u{301}"` are two different properties.
 
 import Storage
 
 /// An expression of the query language.
 public indirect enum Expression: Hashable, Sendable {
+  /// A literal value.
   case literal(Literal)
   /// `$name`.
   case parameter(ByteString)
-  /// A path such as `name`, `geo.lat` or `r.reviews[0].author`. Whether its first name is a source, a result's
-  /// alias, a variable of ANY or a property is decided when names are resolved.
+  /// A path such as `name`, `geo.lat` or `r.reviews[0].author`. Its first name is a source, the alias of a
+  /// result, a variable of ANY, or a property. Name resolution decides which.
   case property(PropertyReference)
-  /// `*`, or `source.*`: the whole document.
+  /// `*` or `source.*`: the whole document.
   case star(source: SourceName?)
-  /// `META()` or `META(source)`, with one of its members when one was named: `META().id`.
+  /// `META()` or `META(source)`, or one of its members: `META().id`.
   case meta(source: SourceName?, MetaProperty?)
-  /// `e.path` of what isn't a path itself: `{"x": 17}.x`, `SPLIT(name, " ")[0]`.
+  /// `e.path` for an expression that isn't a path: `{"x": 17}.x`, `SPLIT(name, " ")[0]`.
   case member(Expression, [PathStep])
+  /// `[a, b]`.
   case array([Expression])
+  /// `{"name": value}`.
   case object([ObjectMember])
+  /// A prefix operator and its operand.
   case unary(UnaryOperator, Expression)
+  /// An operator between two operands.
   case binary(BinaryOperator, Expression, Expression)
-  /// `e IS NULL` and its kin.
+  /// `e IS [NOT] NULL`, `MISSING` or `VALUED`.
   case test(Expression, ValueTest, negated: Bool)
+  /// `e [NOT] BETWEEN lower AND upper`.
   case between(Expression, lower: Expression, upper: Expression, negated: Bool)
-  /// `e IN collection`: the collection is any expression that gives an array. A list in parentheses is `.array`.
+  /// `e [NOT] IN collection`. The collection is any expression that gives an array. A list in parentheses is
+  /// `.array`.
   case contained(Expression, in: Expression, negated: Bool)
+  /// `e [NOT] LIKE pattern`.
   case like(Expression, pattern: Expression, negated: Bool)
-  /// `CASE operand WHEN … THEN … ELSE … END`; without an operand the conditions are truths.
+  /// `CASE operand WHEN … THEN … ELSE … END`. Without an operand, each WHEN has a condition.
   case conditional(operand: Expression?, branches: [ConditionalBranch], otherwise: Expression?)
   /// `ANY variable IN collection SATISFIES condition END`.
   case quantified(Quantifier, variable: ByteString, in: Expression, satisfies: Expression)
   /// `EXISTS (SELECT …)`.
   case exists(SelectStatement)
-  /// A function by its name in upper case, aggregates too.
+  /// A call of a function, including aggregates.
   case call(FunctionCall)
   /// `MATCH(index, text)`.
   case match(IndexReference, Expression)
   /// `RANK(index)`.
   case rank(IndexReference)
-  /// `e COLLATE …`: how the comparisons inside order text.
+  /// `e COLLATE …`: sets how the comparisons inside `e` order text.
   case collate(Expression, Collation)
 }
 
-/// A value that stands in the text of a query.
+/// A value written in a query.
 public enum Literal: Hashable, Sendable {
+  /// MISSING: no value.
   case missing
+  /// NULL.
   case null
+  /// TRUE or FALSE.
   case bool(Bool)
+  /// An integer from `Int64.min` to `Int64.max`.
   case int(Int64)
   /// An integer above `Int64.max`.
   case uint(UInt64)
+  /// A number with a fraction or an exponent.
   case double(Double)
+  /// A string.
   case string(ByteString)
 
-  /// A text.
+  /// A string.
   public static func string(_ text: String) -> Literal { .string(ByteString(text)) }
 }
 
-/// Where in a query's text something stands. Two positions are always equal: where a thing was written isn't part
-/// of what it means.
+/// A position in a query's text. Two positions are always equal, because a position isn't part of the meaning
+/// of a tree.
 public struct SourcePosition: Hashable, Sendable {
-  /// Bytes of UTF-8 from the start; nil for what was built and not parsed.
+  /// The offset in UTF-8 bytes from the start of the text. Nil for a tree that was built and not parsed.
   public var offset: Int?
-  /// A position, or none.
+  /// Creates a position, or an unknown one.
   public init(_ offset: Int? = nil) { self.offset = offset }
   /// Always true.
   public static func == (_: SourcePosition, _: SourcePosition) -> Bool { true }
-  /// Adds nothing.
+  /// Adds nothing to the hash.
   public func hash(into _: inout Hasher) {}
 }
 
 /// One step of a path.
 public enum PathStep: Hashable, Sendable {
   case name(ByteString)
-  /// An item of an array; negative ones count from the end.
+  /// An item of an array. Negative indexes count from the end.
   case index(Int)
 
-  /// A property's name.
+  /// The name of a property.
   public static func name(_ name: String) -> PathStep { .name(ByteString(name)) }
 }
 
 /// A path as it was written. The first step is a name.
 public struct PropertyReference: Hashable, Sendable {
-  /// From the outside in.
+  /// The steps, from the outermost to the innermost.
   public var steps: [PathStep]
-  /// Of the first name.
+  /// The position of the first name.
   public var position: SourcePosition
-  /// A path of steps.
+  /// Creates a path from its steps.
   public init(_ steps: [PathStep], position: SourcePosition = SourcePosition()) {
     self.steps = steps
     self.position = position
   }
 }
 
-/// The name of a source inside an expression: `s` in `s.*` and `META(s)`.
+/// The name of a source in an expression: `s` in `s.*` and `META(s)`.
 public struct SourceName: Hashable, Sendable {
-  /// The source's alias, or its name.
+  /// The source's alias, or its name if it has no alias.
   public var name: ByteString
-  /// Of the name.
+  /// The position of the name.
   public var position: SourcePosition
-  /// A source of that name.
+  /// Creates a reference to a source.
   public init(_ name: ByteString, position: SourcePosition = SourcePosition()) {
     self.name = name
     self.position = position
   }
-  /// A source of that name.
+  /// Creates a reference to a source.
   public init(_ name: String) { self.init(ByteString(name)) }
 }
 
-/// A full-text index as MATCH and RANK name it: `index` or `source.index`.
+/// A reference to a full-text index in MATCH and RANK: `index` or `source.index`.
 public struct IndexReference: Hashable, Sendable {
   /// The index's name.
   public var name: ByteString
-  /// The alias of the source whose index it is, when it was named.
+  /// The alias of the index's source, if it was given.
   public var source: ByteString?
-  /// Of the first name.
+  /// The position of the first name.
   public var position: SourcePosition
-  /// An index of that name.
+  /// Creates a reference to an index.
   public init(_ name: ByteString, source: ByteString? = nil, position: SourcePosition = SourcePosition()) {
     self.name = name
     self.source = source
     self.position = position
   }
-  /// An index of that name.
+  /// Creates a reference to an index.
   public init(_ name: String, source: String? = nil) {
     self.init(ByteString(name), source: source.map { ByteString($0) })
   }
@@ -138,36 +152,37 @@ public enum MetaProperty: String, Hashable, Sendable, CaseIterable {
   case revisionID
 }
 
-/// `"name": value` of an object literal.
+/// A member of an object literal: `"name": value`.
 public struct ObjectMember: Hashable, Sendable {
   /// The member's name.
   public var name: ByteString
-  /// What gives its value.
+  /// The expression for its value.
   public var value: Expression
-  /// A member of that name.
+  /// Creates a member.
   public init(_ name: ByteString, _ value: Expression) {
     self.name = name
     self.value = value
   }
-  /// A member of that name.
+  /// Creates a member.
   public init(_ name: String, _ value: Expression) { self.init(ByteString(name), value) }
 }
 
-/// Operators that stand before their operand.
+/// An operator before its operand.
 public enum UnaryOperator: String, Hashable, Sendable, CaseIterable {
   case minus = "-"
   case plus = "+"
   case not = "NOT"
 }
 
-/// Operators between two operands.
+/// An operator between two operands.
 public enum BinaryOperator: String, Hashable, Sendable, CaseIterable {
   case or = "OR"
   case and = "AND"
   case equal = "="
   case notEqual = "!="
-  /// `IS` and `IS NOT` between two expressions: equality that holds for null and missing as well.
+  /// `IS` between two expressions: equality that also compares null and missing.
   case identical = "IS"
+  /// `IS NOT` between two expressions: the opposite of `IS`.
   case notIdentical = "IS NOT"
   case less = "<"
   case lessOrEqual = "<="
@@ -181,7 +196,7 @@ public enum BinaryOperator: String, Hashable, Sendable, CaseIterable {
   case concatenate = "||"
 }
 
-/// What `IS` asks of a value.
+/// What `IS` tests a value for.
 public enum ValueTest: String, Hashable, Sendable, CaseIterable {
   case null = "NULL"
   case missing = "MISSING"
@@ -191,35 +206,37 @@ public enum ValueTest: String, Hashable, Sendable, CaseIterable {
 
 /// `WHEN condition THEN result`.
 public struct ConditionalBranch: Hashable, Sendable {
-  /// A truth, or what the operand of CASE is compared with.
+  /// The condition. In a CASE with an operand, it is the value that the operand is compared with.
   public var condition: Expression
-  /// What CASE gives then.
+  /// The value of CASE for this branch.
   public var result: Expression
-  /// A branch.
+  /// Creates a branch.
   public init(when condition: Expression, then result: Expression) {
     self.condition = condition
     self.result = result
   }
 }
 
-/// How many items of an array have to satisfy a condition.
+/// The number of items that have to satisfy a condition.
 public enum Quantifier: String, Hashable, Sendable, CaseIterable {
   case any = "ANY"
   case every = "EVERY"
   case anyAndEvery = "ANY AND EVERY"
 }
 
-/// `NAME(arguments)`; `NAME(DISTINCT e)`; `COUNT(*)` has the one argument `.star(source: nil)`.
+/// A function call: `NAME(arguments)` or `NAME(DISTINCT e)`. `COUNT(*)` has the single argument
+/// `.star(source: nil)`.
 public struct FunctionCall: Hashable, Sendable {
-  /// In upper case, the first of a function's names: IS_ARRAY is ISARRAY (`FunctionSignature`).
+  /// The function's main name in upper case. For example, IS_ARRAY is stored as ISARRAY
+  /// (`FunctionSignature`).
   public var name: String
-  /// Whether an aggregate looks at each value once.
+  /// Whether an aggregate uses each different value once.
   public var isDistinct: Bool
-  /// In their order.
+  /// The arguments, in order.
   public var arguments: [Expression]
-  /// Of the name.
+  /// The position of the name.
   public var position: SourcePosition
-  /// A call of the function.
+  /// Creates a call.
   public init(
     _ name: String, _ arguments: [Expression], isDistinct: Bool = false,
     position: SourcePosition = SourcePosition()
@@ -231,17 +248,18 @@ public struct FunctionCall: Hashable, Sendable {
   }
 }
 
-/// How text is compared. The default compares bytes.
+/// A rule for comparing text. The default compares bytes.
 public struct Collation: Hashable, Sendable {
-  /// By the Unicode collation algorithm; else by bytes, of ASCII letters folded when case is ignored.
+  /// Whether text is compared by the Unicode collation algorithm. Otherwise it is compared by bytes, with
+  /// ASCII letters folded when case is ignored.
   public var isUnicode: Bool
-  /// Whether `a` is `A`.
+  /// Whether `a` equals `A`.
   public var ignoresCase: Bool
-  /// Whether `a` is `á`.
+  /// Whether `a` equals `á`.
   public var ignoresDiacritics: Bool
-  /// An ICU locale such as `sv`; nil is the root's order.
+  /// An ICU locale such as `sv`. Nil is ICU's root locale.
   public var locale: String?
-  /// A collation; see the properties.
+  /// Creates a collation. See the properties.
   public init(
     isUnicode: Bool = false, ignoresCase: Bool = false, ignoresDiacritics: Bool = false,
     locale: String? = nil
@@ -251,6 +269,6 @@ public struct Collation: Hashable, Sendable {
     self.ignoresDiacritics = ignoresDiacritics
     self.locale = locale
   }
-  /// By bytes: the default.
+  /// The default: text is compared by its bytes.
   public static let binary = Collation()
 }

@@ -1,13 +1,13 @@
-/// The name of a function and how many arguments it takes. What it computes is in docs/query-functions.md.
+/// The name of a function and its number of arguments. docs/query-functions.md describes what it computes.
 public struct FunctionSignature: Sendable, Hashable {
-  /// In upper case.
+  /// The name in upper case.
   public let name: String
-  /// How many arguments are taken.
+  /// The allowed numbers of arguments.
   public let arity: ClosedRange<Int>
-  /// Whether it makes one value of many rows, and takes DISTINCT.
+  /// Whether it is an aggregate, which computes one value from many rows and allows DISTINCT.
   public let isAggregate: Bool
 
-  /// The most arguments that any function takes.
+  /// The maximum number of arguments of any function.
   public static let mostArguments = 127
 
   init(_ name: String, _ arity: ClosedRange<Int>, isAggregate: Bool = false) {
@@ -16,12 +16,12 @@ public struct FunctionSignature: Sendable, Hashable {
     self.isAggregate = isAggregate
   }
 
-  /// Every function, in the order of the names; `QueryFunction` has the table.
+  /// All functions, sorted by name. The table is in `QueryFunction`.
   public static let all: [FunctionSignature] = QueryFunction.all.values
     .map { FunctionSignature($0.name, $0.arguments, isAggregate: $0.isAggregate) }
     .sorted { $0.name < $1.name }
 
-  /// Other names, in upper case, and the functions they stand for.
+  /// Alternative names in upper case, and the functions they stand for.
   public static let aliases: [String: String] = [
     "IS_ARRAY": "ISARRAY", "IS_ATOM": "ISATOM", "IS_BOOLEAN": "ISBOOLEAN", "IS_NUMBER": "ISNUMBER",
     "IS_OBJECT": "ISOBJECT", "IS_STRING": "ISSTRING", "TO_ARRAY": "TOARRAY", "TO_ATOM": "TOATOM",
@@ -30,7 +30,7 @@ public struct FunctionSignature: Sendable, Hashable {
     "REGEX_POSITION": "REGEXP_POSITION", "REGEX_REPLACE": "REGEXP_REPLACE",
   ]
 
-  /// The function of a name in upper case, or of an alias.
+  /// Finds a function by its name in upper case, or by an alias.
   public static func named(_ name: String) -> FunctionSignature? { byName[name] }
 
   private static let byName: [String: FunctionSignature] = {
@@ -39,7 +39,7 @@ public struct FunctionSignature: Sendable, Hashable {
     return byName
   }()
 
-  /// What to tell about a number of arguments that isn't taken; nil when it is.
+  /// The error message for a number of arguments that isn't allowed. Nil when it is allowed.
   func complaint(about count: Int) -> String? {
     if arity.contains(count) { return nil }
     let taken =

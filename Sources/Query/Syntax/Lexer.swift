@@ -1,4 +1,4 @@
-// Takes a query's text apart, over its bytes:
+// Splits a query's text into tokens. It works on the bytes:
 //
 //   name      = letter_ { letter_ | digit | "$" }  |  "`" { char | "``" } "`"
 //   parameter = "$" { letter_ | digit | "$" }
@@ -8,9 +8,9 @@
 //   exponent  = ("e" | "E") ["+" | "-"] digits
 //   comment   = "--" to the end of the line  |  "/*" … "*/"
 //
-// Letters and digits are those of ASCII. What isn't valid UTF-8 doesn't come here: a String holds none.
+// Letters and digits are those of ASCII. The text is valid UTF-8, because it comes from a String.
 
-/// Reads tokens one after the other. The bytes must outlive it.
+/// Reads one token after the other. The bytes must stay valid while the lexer is used.
 struct Lexer {
   let bytes: UnsafeBufferPointer<UInt8>
   private(set) var position = 0
@@ -30,13 +30,13 @@ struct Lexer {
     isNameStart(byte) || isDigit(byte) || byte == UInt8(ascii: "$")
   }
 
-  /// The byte so many after the position; 0 beyond the end.
+  /// The byte at a distance from the current position. 0 beyond the end.
   @inline(__always)
   private func byte(_ ahead: Int = 0) -> UInt8 {
     position + ahead < bytes.count ? bytes[position + ahead] : 0
   }
 
-  /// The next token; at the end, again and again `.end`.
+  /// The next token. At the end of the text, each call returns `.end`.
   mutating func next() throws(SyntaxFault) -> Token {
     try skipBlanks()
     let start = position
@@ -183,7 +183,7 @@ struct Lexer {
     return Token(kind: kind, start: start, end: position)
   }
 
-  /// A character that nothing begins with.
+  /// The error for a character that can't begin a token.
   private func stranger() -> SyntaxFault {
     let rest = String(decoding: bytes[position..<min(position + 64, bytes.count)], as: UTF8.self)
     guard let character = rest.first else {

@@ -1,7 +1,7 @@
-// Functions, and what looks like them: META, MATCH, RANK, EXISTS.
+// Parses functions, and what looks like them: META, MATCH, RANK, EXISTS.
 
 extension Parser {
-  /// A call; what comes next is the parenthesis behind its name.
+  /// Parses a call. The current token is the parenthesis after its name.
   mutating func call(_ name: Token) throws(SyntaxFault) -> Expression {
     var upper = upperCase(name)
     let position = SourcePosition(name.start)
@@ -62,7 +62,7 @@ extension Parser {
       at: offset)
   }
 
-  /// A call is a primary: steps may follow it.
+  /// Parses the steps that may follow a call.
   private mutating func withSteps(_ expression: Expression) throws(SyntaxFault) -> Expression {
     guard token.kind == .dot || token.kind == .leftBracket else { return expression }
     let inner = height
@@ -101,6 +101,6 @@ extension Parser {
 }
 
 extension MetaProperty {
-  /// For messages.
+  /// The names of all members, for messages.
   fileprivate static let list = allCases.map(\.rawValue).joined(separator: ", ")
 }

@@ -1,12 +1,12 @@
-// Operators, by how tightly they bind.
+// Parses operators by precedence.
 
-/// How tightly an operator binds, from the loosest.
+/// The precedence of operators, from the loosest to the tightest.
 enum BindingPower: Int, Comparable {
   case collate, or, and, not, equality, relation, sum, product, concatenation, prefix, primary
 
   static func < (left: BindingPower, right: BindingPower) -> Bool { left.rawValue < right.rawValue }
 
-  /// What the right side of a left-associative operator needs.
+  /// The minimum precedence for the right operand of a left-associative operator.
   var next: BindingPower { BindingPower(rawValue: rawValue + 1) ?? .primary }
 }
 
@@ -25,7 +25,7 @@ extension BinaryOperator {
 }
 
 extension Parser {
-  /// ANDs and ORs of more operands than this are grouped in halves, so that their tree is flat.
+  /// ANDs and ORs with more operands than this are grouped in halves, so that their tree is flat.
   static let longestChain = 64
 
   mutating func expression() throws(SyntaxFault) -> Expression {
@@ -45,7 +45,7 @@ extension Parser {
     return expression
   }
 
-  /// Operators that bind at least so tightly.
+  /// Parses operators that bind at least as tightly as `minimum`.
   mutating func binary(_ minimum: BindingPower) throws(SyntaxFault) -> Expression {
     var left = try operand()
     while true {
@@ -85,7 +85,7 @@ extension Parser {
     }
   }
 
-  /// `left AND b AND c …`.
+  /// Parses a chain of one operator: `left AND b AND c …`.
   private mutating func chain(_ sign: BinaryOperator, _ left: Expression) throws(SyntaxFault) -> Expression {
     let kind: TokenKind = sign == .and ? .and : .or
     var operands = [left]
@@ -114,7 +114,7 @@ extension Parser {
     return tree
   }
 
-  /// What is behind signs and NOTs.
+  /// Parses an operand with its signs and NOTs.
   private mutating func operand() throws(SyntaxFault) -> Expression {
     switch token.kind {
     case .not:
@@ -155,7 +155,7 @@ extension Parser {
     return expression
   }
 
-  /// IS, IN, LIKE, BETWEEN and their negations.
+  /// Parses IS, IN, LIKE, BETWEEN and their negations.
   private mutating func predicate(_ left: Expression) throws(SyntaxFault) -> Expression {
     let leftHeight = height
     if try take(.is) {
@@ -210,7 +210,8 @@ extension Parser {
     return test
   }
 
-  /// What is behind IN: parentheses hold a list; doubled ones, as everywhere, one expression.
+  /// Parses the right side of IN. Parentheses contain a list. Doubled parentheses contain one expression, as
+  /// elsewhere.
   private mutating func collection() throws(SyntaxFault) -> Expression {
     guard token.kind == .leftParenthesis else { return try binary(.relation) }
     try advance()
@@ -228,7 +229,7 @@ extension Parser {
     return .array(items)
   }
 
-  /// Expressions between commas; none when the closing sign comes at once.
+  /// Parses expressions separated by commas. The list is empty when the closing token comes first.
   mutating func expressions(until closing: TokenKind) throws(SyntaxFault) -> [Expression] {
     var items: [Expression] = []
     var deepest = 0

@@ -1,7 +1,7 @@
-// What stands alone: literals, properties, calls, CASE, ANY and EVERY.
+// Parses primaries: literals, properties, calls, CASE, ANY and EVERY.
 
 extension Parser {
-  /// A primary with the steps behind it.
+  /// Parses a primary and the steps after it.
   mutating func postfix() throws(SyntaxFault) -> Expression {
     if token.kind == .name || token.kind == .quotedName { return try nameOrCall() }
     let expression = try primary()
@@ -75,7 +75,7 @@ extension Parser {
       if let value = Int64(signed) { return .int(value) }
       if let value = UInt64(signed) { return .uint(value) }
     }
-    // `5.` and `.5` are numbers here, and not to what reads doubles.
+    // `5.` and `.5` are valid numbers here, but not for Swift's parser of doubles.
     guard let value = Double(digits.hasPrefix(".") ? "0" + digits : digits.replacingBareDot()) else {
       throw fault("\"\(digits.prefix(40))\" is no number", at: token.start)
     }
@@ -83,7 +83,7 @@ extension Parser {
     return .double(isNegative ? -value : value)
   }
 
-  /// A minus directly before digits belongs to the number.
+  /// Parses a negative number literal. A minus directly before digits is part of the number.
   mutating func negativeNumber() throws(SyntaxFault) -> Expression? {
     let following = try peek()
     guard following.start == token.end, following.kind == .integer || following.kind == .float else {
@@ -99,7 +99,7 @@ extension Parser {
 
   // MARK: Paths
 
-  /// `.name` and `[0]`, as many as come.
+  /// Parses any number of steps: `.name` and `[0]`.
   mutating func steps() throws(SyntaxFault) -> [PathStep] {
     var steps: [PathStep] = []
     while let step = try step() { steps.append(step) }
@@ -108,7 +108,7 @@ extension Parser {
 
   private mutating func step() throws(SyntaxFault) -> PathStep? {
     if try take(.dot) {
-      // Behind a dot nothing but a name can stand: reserved words need no backticks.
+      // Only a name can follow a dot, so reserved words need no backticks there.
       if token.kind.isReservedWord {
         let name = bytes(token)
         try advance()
@@ -125,7 +125,7 @@ extension Parser {
     return .index(isNegative ? -index : index)
   }
 
-  /// A property, or a function's call.
+  /// Parses a property or a function call.
   private mutating func nameOrCall() throws(SyntaxFault) -> Expression {
     let first = token
     try advance()
@@ -205,7 +205,7 @@ extension Parser {
     return try quantified(isAny: isAny)
   }
 
-  /// SOME isn't reserved: it is ANY before a variable or AND EVERY.
+  /// SOME isn't a reserved word. It means ANY before a variable or before AND EVERY.
   private mutating func some(_ first: Token) throws(SyntaxFault) -> Expression? {
     guard token.kind == .name || token.kind == .quotedName || token.kind == .and else { return nil }
     guard first.end - first.start == 4, upperCase(first) == "SOME" else { return nil }
@@ -233,7 +233,7 @@ extension Parser {
 }
 
 extension String {
-  /// `5.` as `5.0`, `5.e3` as `5.0e3`.
+  /// Writes `5.` as `5.0`, and `5.e3` as `5.0e3`.
   fileprivate func replacingBareDot() -> String {
     guard let dot = firstIndex(of: ".") else { return self }
     let after = index(after: dot)

@@ -1,20 +1,20 @@
-// Clauses: SELECT, FROM, JOIN, UNNEST and the rest.
+// Parses clauses: SELECT, FROM, JOIN, UNNEST and the rest.
 
 import Storage
 
 extension Statement {
   /// Parses a query, with or without EXPLAIN.
   ///
-  /// - Throws: a `QueryError` that tells the place and what was expected there.
+  /// - Throws: a `QueryError` with the position of the mistake and what was expected there.
   public init(parsing text: String) throws(QueryError) {
     self = try Parser.parse(text) { parser throws(SyntaxFault) in try parser.statement() }
   }
 }
 
 extension SelectStatement {
-  /// Parses a query; EXPLAIN is refused.
+  /// Parses a query. EXPLAIN isn't allowed.
   ///
-  /// - Throws: a `QueryError` that tells the place and what was expected there.
+  /// - Throws: a `QueryError` with the position of the mistake and what was expected there.
   public init(parsing text: String) throws(QueryError) {
     self = try Parser.parse(text) { parser throws(SyntaxFault) in
       let select = try parser.select()
@@ -25,9 +25,9 @@ extension SelectStatement {
 }
 
 extension Expression {
-  /// Parses an expression that stands alone, such as one of an index.
+  /// Parses a single expression, such as one of an index.
   ///
-  /// - Throws: a `QueryError` that tells the place and what was expected there.
+  /// - Throws: a `QueryError` with the position of the mistake and what was expected there.
   public init(parsing text: String) throws(QueryError) {
     self = try Parser.parse(text) { parser throws(SyntaxFault) in
       let expression = try parser.expression()
@@ -59,14 +59,14 @@ extension Parser {
     guard token.kind == .end else { throw unexpectedClause(after: select) }
   }
 
-  /// From SELECT to before whatever isn't part of it.
+  /// Parses a query from SELECT up to the first token that isn't part of it.
   mutating func select() throws(SyntaxFault) -> SelectStatement {
     try expect(.select, "SELECT")
     var select = SelectStatement(results: [])
     if try take(.distinct) {
       select.isDistinct = true
     } else if isWord("ALL") {
-      // A property may have that name.
+      // A property may be named ALL.
       switch try peek().kind {
       case .comma, .dot, .from, .as, .end, .semicolon, .leftBracket, .rightParenthesis: break
       default: try advance()
@@ -138,7 +138,7 @@ extension Parser {
     return ResultColumn(expression, as: nil, position: SourcePosition(start))
   }
 
-  /// `[AS] name`, if there is one.
+  /// Parses `[AS] name`, if there is one.
   private mutating func alias() throws(SyntaxFault) -> ByteString? {
     if try take(.as) { return try name("a name after AS") }
     guard token.kind == .name || token.kind == .quotedName else { return nil }
@@ -165,7 +165,7 @@ extension Parser {
     return DataSource(name, as: try alias(), position: SourcePosition(start))
   }
 
-  /// One JOIN or UNNEST, if one comes next.
+  /// Parses one JOIN or UNNEST, if there is one.
   private mutating func join() throws(SyntaxFault) -> JoinClause? {
     height = 0
     let kind: JoinKind
@@ -207,7 +207,7 @@ extension Parser {
     return .unnest(array, as: last, isLeftOuter: isLeftOuter)
   }
 
-  /// What could have come after a query that ended too early.
+  /// The error for a token after the end of a query. It lists what could follow.
   private func unexpectedClause(after select: SelectStatement) -> SyntaxFault {
     var clauses: [String] = []
     if select.offset == nil, select.limit == nil {
@@ -233,7 +233,7 @@ extension Parser {
     }
     clauses.append("the end")
     var fault = unexpected((clauses.count > 1 ? "an operator, " : "") + clauses.joined(separator: ", "))
-    // `FROM _ WHER x = 1`: what should have been a keyword was taken for an alias.
+    // `FROM _ WHER x = 1`: a misspelled keyword was parsed as an alias.
     let words =
       select.joins.isEmpty ? [select.source?.alias?.string, select.results.last?.alias?.string] : []
     for word in words.compactMap({ $0 }) + [text(token)] where word.utf8.count <= 10 {

@@ -1,4 +1,4 @@
-// The grammar, in the forms that the parser takes it apart:
+// The grammar, in the form that the parser follows:
 //
 //   query      = [EXPLAIN [ANALYZE]] select [";"]
 //   select     = SELECT [DISTINCT | ALL] result {"," result} [FROM source {join | unnest}] [WHERE expr]
@@ -26,26 +26,27 @@
 //   primary    = literal | array | object | EXISTS "(" select ")" | case | anyEvery | parameter | call
 //              | "*" | name "." "*" | name {step} | "(" expr ")"
 //
-// Stack and tree are bounded by `Parser.depthLimit`, whatever the text: chains are loops here, and a chain's tree
-// counts as deep as it is. Long ANDs and ORs, which programs generate, are grouped in halves.
+// The depth of stack and tree is limited by `Parser.depthLimit` for every text. Chains are parsed by loops,
+// and count with the depth of their trees. Long ANDs and ORs, which programs generate, are grouped in halves.
 
 import Storage
 
-/// Makes the syntax tree of a text.
+/// Builds the syntax tree of a text.
 struct Parser {
-  /// How deep parentheses, and how deep a tree may be: what fits the 512 KB that a thread's stack has on some systems.
+  /// The maximum nesting of parentheses, and the maximum depth of a tree. It fits the 512 KB stack that
+  /// threads have on some systems.
   static let depthLimit = 200
 
   private var lexer: Lexer
-  /// What comes next.
+  /// The next token.
   private(set) var token: Token
-  /// Where what was last taken ends.
+  /// The end of the last token that was taken, as a byte offset.
   private(set) var endOfLast = 0
-  /// How many expressions are open.
+  /// The number of expressions that are being parsed.
   var nesting = 0
-  /// How deep the tree of the expression that was last parsed is.
+  /// The depth of the tree of the last parsed expression.
   var height = 0
-  /// The last expression that stood in parentheses: where they are.
+  /// The position of the last expression in parentheses, parentheses included.
   var lastParentheses = 0..<0
 
   private init(_ bytes: UnsafeBufferPointer<UInt8>) throws(SyntaxFault) {
@@ -53,7 +54,7 @@ struct Parser {
     token = try lexer.next()
   }
 
-  /// Parses the whole of a text.
+  /// Parses a whole text.
   static func parse<Tree>(
     _ text: String, _ rule: (inout Parser) throws(SyntaxFault) -> Tree
   ) throws(QueryError) -> Tree {
@@ -75,13 +76,13 @@ struct Parser {
 // MARK: - Tokens
 
 extension Parser {
-  /// Goes on to the next token.
+  /// Advances to the next token.
   mutating func advance() throws(SyntaxFault) {
     endOfLast = token.end
     token = try lexer.next()
   }
 
-  /// Takes a token if it comes next.
+  /// Takes the next token if it is of this kind.
   mutating func take(_ kind: TokenKind) throws(SyntaxFault) -> Bool {
     guard token.kind == kind else { return false }
     try advance()
@@ -92,13 +93,13 @@ extension Parser {
     guard try take(kind) else { throw unexpected(expected) }
   }
 
-  /// The token after the next.
+  /// The token after the next one.
   func peek() throws(SyntaxFault) -> Token {
     var ahead = lexer
     return try ahead.next()
   }
 
-  /// Whether the next token is a word that isn't reserved, in any case.
+  /// Whether the next token is this word, in any case. The word isn't reserved.
   func isWord(_ word: StaticString) -> Bool {
     guard token.kind == .name, token.end - token.start == word.utf8CodeUnitCount else { return false }
     for index in 0..<word.utf8CodeUnitCount
@@ -108,12 +109,12 @@ extension Parser {
     return true
   }
 
-  /// A token's text.
+  /// The text of a token.
   func text(_ token: Token) -> String {
     String(decoding: lexer.bytes[token.start..<token.end], as: UTF8.self)
   }
 
-  /// A name in upper case.
+  /// The text of a name in upper case.
   func upperCase(_ token: Token) -> String {
     String(unsafeUninitializedCapacity: token.end - token.start) { buffer in
       for index in token.start..<token.end {
@@ -124,10 +125,10 @@ extension Parser {
     }
   }
 
-  /// A token's bytes.
+  /// The bytes of a token.
   func bytes(_ token: Token) -> ByteString { ByteString(lexer.bytes[token.start..<token.end]) }
 
-  /// What stands between quotes or backticks, doubled ones made single.
+  /// The content of a quoted token, with doubled quotes made single.
   func unquoted(_ token: Token) -> ByteString {
     let inside = lexer.bytes[(token.start + 1)..<(token.end - 1)]
     guard token.hasEscapes else { return ByteString(inside) }
@@ -160,12 +161,12 @@ extension Parser {
 extension Parser {
   func fault(_ message: String, at offset: Int? = nil) -> SyntaxFault { fault(.syntax, message, at: offset) }
 
-  /// A fault at the next token, or where it is said to be.
+  /// An error at the next token, or at an offset.
   func fault(_ code: QueryError.Code, _ message: String, at offset: Int? = nil) -> SyntaxFault {
     SyntaxFault(code: code, message: message, offset: offset ?? token.start)
   }
 
-  /// That the next token isn't what has to be here.
+  /// The error for a next token that isn't what was expected.
   func unexpected(_ expected: String) -> SyntaxFault {
     let found: String
     switch token.kind {
@@ -187,7 +188,7 @@ extension Parser {
     fault(.tooDeep, "nested deeper than \(Self.depthLimit) levels", at: offset)
   }
 
-  /// One level is put upon the tree of the last expression.
+  /// Adds one level to the tree of the last expression.
   mutating func raise(over other: Int = 0) throws(SyntaxFault) {
     height = max(height, other) + 1
     if height > Self.depthLimit { throw tooDeep() }

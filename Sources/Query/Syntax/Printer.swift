@@ -1,9 +1,9 @@
-// SQL text from a syntax tree: parsed again it gives the same tree. Parentheses stand only where they are needed,
-// or where a reader would look them up: around NOT behind an operator.
+// Prints a syntax tree as SQL text. Parsing the text gives the same tree again. Parentheses are printed only
+// where they are needed, and around NOT after an operator, where readers would be unsure.
 
 import Storage
 
-/// Writes a tree as text.
+/// Prints a tree as text.
 struct Printer {
   private(set) var text = ""
 
@@ -30,7 +30,7 @@ struct Printer {
 
   // MARK: Expressions
 
-  /// Writes an expression for a place that needs one to bind at least so tightly.
+  /// Prints an expression, in parentheses if it binds less tightly than `minimum`.
   mutating func put(_ expression: Expression, atLeast minimum: BindingPower = .collate) {
     if power(of: expression) < minimum {
       put("(")
@@ -141,7 +141,7 @@ struct Printer {
     case .bool(let value): put(value ? "TRUE" : "FALSE")
     case .int(let value): put(String(value))
     case .uint(let value): put(String(value))
-    // JSON has neither NaN nor infinities, and so neither have documents.
+    // JSON has no NaN and no infinities, so documents have none either.
     case .double(let value): put(value.isFinite ? String(value) : "NULL")
     case .string(let value): put(string: value)
     }
@@ -158,7 +158,8 @@ struct Printer {
     }
   }
 
-  /// What steps follow: in parentheses, where they would be taken for a part of it.
+  /// Prints an expression that steps follow. Parentheses separate it from the steps where they would be
+  /// parsed as a part of it.
   private mutating func put(base: Expression) {
     switch base {
     case .array, .object, .call, .conditional, .quantified, .exists, .match, .rank, .meta(_, _?): write(base)
@@ -175,7 +176,7 @@ struct Printer {
       put("NOT ")
       put(operand, atLeast: .not)
     case .minus, .plus:
-      // A minus directly before digits is a part of the number, and two of them begin a comment.
+      // A minus directly before digits is part of the number, and two minuses begin a comment.
       put(sign.rawValue)
       switch operand {
       case .literal, .unary: put(" ")
@@ -185,7 +186,8 @@ struct Printer {
     }
   }
 
-  /// Left-associative operators: the way down to the left isn't a recursion, for chains of thousands.
+  /// Prints left-associative operators. It descends to the left without recursion, because chains can have
+  /// thousands of operands.
   private mutating func writeChain(_ expression: Expression, _ power: BindingPower) {
     var rights: [(BinaryOperator, Expression)] = []
     var left = expression
@@ -202,13 +204,14 @@ struct Printer {
         put(right, atLeast: sign.power.next)
         continue
       }
-      // `x IS NULL` is a test; the comparison with the literal is `x IS (NULL)`.
+      // `x IS NULL` is a test. The comparison with the literal is printed as `x IS (NULL)`.
       let operand = rendered(right, atLeast: sign.power.next)
       put(operand.hasPrefix("NULL") || operand.hasPrefix("MISSING") ? "(" + operand + ")" : operand)
     }
   }
 
-  /// Behind IN: a list in parentheses, or another expression, in doubled parentheses where one would make a list.
+  /// Prints the right side of IN: a list in parentheses, or another expression, in doubled parentheses where
+  /// single ones would make a list.
   private mutating func write(collection: Expression) {
     if case .array(let items) = collection {
       var inside = Printer()
@@ -334,7 +337,7 @@ struct Printer {
 
 extension String {
   fileprivate func doubling(_ quote: Character) -> String {
-    // By scalars: a quote may have a combining character behind it, and is then no Character of its own.
+    // Compares scalars, because a quote followed by a combining character isn't a Character of its own.
     guard let scalar = quote.unicodeScalars.first, unicodeScalars.contains(scalar) else { return self }
     var doubled = String.UnicodeScalarView()
     for character in unicodeScalars {
@@ -355,7 +358,7 @@ extension Expression: CustomStringConvertible {
 }
 
 extension SelectStatement: CustomStringConvertible {
-  /// The query as text, in one line.
+  /// The query as text on one line.
   public var description: String {
     var printer = Printer()
     printer.put(self)
@@ -364,7 +367,7 @@ extension SelectStatement: CustomStringConvertible {
 }
 
 extension Statement: CustomStringConvertible {
-  /// The statement as text, in one line.
+  /// The statement as text on one line.
   public var description: String {
     switch self {
     case .select(let select): select.description

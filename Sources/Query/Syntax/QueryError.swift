@@ -1,55 +1,55 @@
-// What is wrong with a query, for a person: what, where in its text, and what was expected.
+// Errors in queries, for people: what is wrong, where in the text, and what was expected.
 
-/// Why a query was refused or failed.
+/// The reason why a query was refused or failed.
 public struct QueryError: Error, Sendable, Equatable {
-  /// What kind of mistake it is.
+  /// The kind of an error.
   public enum Code: String, Sendable, CaseIterable {
-    /// The text isn't of the grammar (docs/query.md).
+    /// The text doesn't follow the grammar (docs/query.md).
     case syntax
-    /// Nested deeper than `Parser.depthLimit`.
+    /// The query is nested deeper than `Parser.depthLimit`.
     case tooDeep
-    /// No function is called so.
+    /// There is no function of this name.
     case unknownFunction
-    /// A function with too few or too many arguments.
+    /// A function call has too few or too many arguments.
     case argumentCount
-    /// A name that no source, alias or variable has.
+    /// No source, alias or variable has this name.
     case unknownName
-    /// Two columns or sources of one name.
+    /// Two columns or two sources have the same name.
     case duplicateName
-    /// What the grammar allows and its meaning doesn't: an aggregate in WHERE, HAVING without GROUP BY.
+    /// The grammar allows it, but it has no meaning here: an aggregate in WHERE, HAVING without GROUP BY.
     case invalidUse
-    /// What others' N1QL has and this one hasn't.
+    /// A feature of other N1QL implementations that this one doesn't have.
     case unsupported
-    /// No value was given for a parameter.
+    /// A parameter has no value.
     case unsetParameter
-    /// An index that isn't there, can't be made, or isn't of the kind that is asked for.
+    /// An index doesn't exist, can't be created, or isn't of the required kind.
     case index
-    /// A locale or options that text can't be ordered by.
+    /// Text can't be ordered by this locale or these options.
     case collation
-    /// A value that can't be computed, or isn't of the type that was asked for.
+    /// A value can't be computed, or has the wrong type.
     case evaluation
     /// The query was cancelled.
     case cancelled
     /// The query took longer than its time limit.
     case timedOut
-    /// A clause would keep more rows in memory than the query may (`Query.Options.memoryLimit`).
+    /// A clause would keep more rows in memory than the limit allows (`Query.Options.memoryLimit`).
     case memoryLimit
     /// Results were read after their snapshot ended.
     case snapshotEnded
   }
 
-  /// What kind of mistake it is.
+  /// The kind of the error.
   public let code: Code
-  /// What was found, in one line without a place.
+  /// A description on one line, without the position.
   public let message: String
-  /// Where in the query's text, if it's known.
+  /// The position in the query's text, if it is known.
   public let location: QueryLocation?
 
-  /// An error about a place in a query's text; without a position or a text it has no place.
+  /// Creates an error. Without a position or a text, it has no location.
   ///
   /// - Parameters:
-  ///   - position: where in `text`, as the syntax tree tells it.
-  ///   - text: the whole text of the query; nil for one that was built.
+  ///   - position: the position in `text`, from the syntax tree.
+  ///   - text: the whole text of the query. Nil for a query that was built.
   public init(_ code: Code, _ message: String, at position: SourcePosition = .init(), in text: String? = nil)
   {
     self.code = code
@@ -57,14 +57,14 @@ public struct QueryError: Error, Sendable, Equatable {
     location = position.offset.flatMap { offset in text.map { QueryLocation(offset: offset, in: $0) } }
   }
 
-  /// The line, counted from 1, if the place is known.
+  /// The line, counted from 1, if the location is known.
   public var line: Int? { location?.line }
-  /// The column in characters, counted from 1, if the place is known.
+  /// The column in characters, counted from 1, if the location is known.
   public var column: Int? { location?.column }
 }
 
 extension QueryError: CustomStringConvertible {
-  /// The message; with a place `line 1, column 8: …`, and below it the line with a caret.
+  /// The message. With a location it begins with `line 1, column 8: …`, and the line with a caret follows.
   public var description: String {
     guard let location else { return message }
     return "line \(location.line), column \(location.column): \(message)\n\(location.excerpt)"

@@ -1,18 +1,19 @@
-/// A place in a query's text, for people.
+/// A position in a query's text, for people.
 public struct QueryLocation: Sendable, Equatable {
-  /// Bytes of UTF-8 from the start of the text.
+  /// The offset in UTF-8 bytes from the start of the text.
   public let offset: Int
-  /// Counted from 1.
+  /// The line, counted from 1.
   public let line: Int
-  /// In characters, counted from 1.
+  /// The column in characters, counted from 1.
   public let column: Int
-  /// The line's text and under it a caret, each indented by two blanks; of a long line only what is near.
+  /// The text of the line, and below it a caret. Both are indented by two spaces. Of a long line, only the
+  /// part near the caret is shown.
   public let excerpt: String
 
-  /// How many characters of a line are shown on either side of the caret.
+  /// The maximum number of characters shown on each side of the caret.
   static let reach = 50
 
-  /// Finds the place of a byte; one beyond the end is the end.
+  /// Finds the location of a byte offset. Offsets beyond the end mean the end.
   public init(offset: Int, in text: String) {
     let bytes = Array(text.utf8)
     let offset = min(max(offset, 0), bytes.count)
@@ -21,7 +22,7 @@ public struct QueryLocation: Sendable, Equatable {
     let lineEnd = bytes[offset...].firstIndex(of: newline) ?? bytes.count
     self.offset = offset
     line = 1 + bytes[..<lineStart].count { $0 == newline }
-    // A carriage return before the line's end isn't shown.
+    // A carriage return at the end of the line isn't shown.
     let before = String(decoding: bytes[lineStart..<offset], as: UTF8.self)
     let after = String(decoding: bytes[offset..<lineEnd], as: UTF8.self).filter { !$0.isNewline }
     column = before.count + 1

@@ -1,6 +1,6 @@
-/// The words that are no names unless they stand in backticks or follow a dot.
+/// The reserved words. They are names only in backticks or after a dot.
 enum ReservedWords {
-  /// In the order of `TokenKind`.
+  /// The words, in the order of `TokenKind`.
   static let all = [
     "AND", "ANY", "AS", "ASC", "BETWEEN", "BY", "CASE", "COLLATE", "CROSS", "DESC", "DISTINCT", "ELSE", "END",
     "EVERY", "FALSE", "FROM", "GROUP", "HAVING", "IN", "INNER", "IS", "JOIN", "LEFT", "LIKE", "LIMIT",
@@ -11,10 +11,10 @@ enum ReservedWords {
 
   static let longest = 9
 
-  /// Names that mean something else where an expression begins; the printer puts them in backticks too.
+  /// Names that have another meaning in some places. The printer puts them in backticks too.
   static let contextual: Set<String> = ["ALL", "SOME", "EXISTS", "EXPLAIN", "FULL"]
 
-  /// A table of 256 places by a word's letters; what is taken is looked for in the next place.
+  /// A hash table of 256 slots. A word whose slot is taken uses the next free one.
   private static let table: [(key: UInt64, kind: TokenKind)] = {
     var table = [(key: UInt64, kind: TokenKind)](repeating: (0, .end), count: 256)
     for (index, word) in all.enumerated() {
@@ -27,7 +27,7 @@ enum ReservedWords {
     return table
   }()
 
-  /// Ten letters fit at six bits each: what is below the case bit.
+  /// Adds a letter to a key, without its case. Each takes six bits, so ten letters fit.
   @inline(__always)
   private static func fold(_ key: UInt64, _ letter: UInt8) -> UInt64 {
     key << 6 | UInt64(letter & 0x1F | 0x20)
@@ -38,7 +38,7 @@ enum ReservedWords {
     Int(truncatingIfNeeded: (key &* 0x9E37_79B9_7F4A_7C15) >> 56)
   }
 
-  /// The reserved word that these bytes are, in any case, or `.name`.
+  /// The kind of the reserved word that these bytes spell, in any case. `.name` for other words.
   static func kind(of bytes: UnsafeBufferPointer<UInt8>, from start: Int, to end: Int) -> TokenKind {
     guard end - start <= longest else { return .name }
     var key: UInt64 = 0
@@ -56,7 +56,7 @@ enum ReservedWords {
     }
   }
 
-  /// Whether a name has to stand in backticks wherever it is.
+  /// Whether a name always needs backticks.
   static func mustBeQuoted(_ name: String) -> Bool {
     var name = name
     return name.withUTF8 { bytes in

@@ -1,38 +1,40 @@
-// The syntax tree of a query: its clauses. The grammar is in docs/query.md.
+// The syntax tree of a query's clauses. The grammar is in docs/query.md.
 
 import Storage
 
-/// What a text asks for: a query's rows, or how they would be found.
+/// What a text asks for: the rows of a query, or its plan.
 public enum Statement: Hashable, Sendable {
+  /// `SELECT …`: the rows of a query.
   case select(SelectStatement)
-  /// `EXPLAIN SELECT …`; with ANALYZE the query is run, and the plan tells rows and times.
+  /// `EXPLAIN SELECT …`: the plan of a query. With ANALYZE the query is also run, and the plan shows rows and
+  /// times.
   case explain(SelectStatement, analyze: Bool)
 }
 
-/// The syntax tree of a whole query.
+/// The syntax tree of a query.
 public struct SelectStatement: Hashable, Sendable {
-  /// Whether equal rows come once.
+  /// Whether equal rows are returned once.
   public var isDistinct: Bool
-  /// What a row consists of, one at least.
+  /// The result columns. There is at least one.
   public var results: [ResultColumn]
-  /// Nil for a query without FROM: one row, and no properties.
+  /// The source of FROM. Nil for a query without FROM, which returns one row and has no properties.
   public var source: DataSource?
-  /// JOIN and UNNEST clauses in their order.
+  /// The JOIN and UNNEST clauses, in order.
   public var joins: [JoinClause]
-  /// WHERE.
+  /// The condition of WHERE.
   public var condition: Expression?
-  /// GROUP BY; empty without one.
+  /// The expressions of GROUP BY. Empty without the clause.
   public var groupBy: [Expression]
-  /// HAVING.
+  /// The condition of HAVING.
   public var having: Expression?
-  /// ORDER BY; empty without one.
+  /// The terms of ORDER BY. Empty without the clause.
   public var orderBy: [Ordering]
-  /// LIMIT.
+  /// The value of LIMIT.
   public var limit: Expression?
-  /// OFFSET.
+  /// The value of OFFSET.
   public var offset: Expression?
 
-  /// A query of those clauses.
+  /// Creates a query from its clauses.
   public init(
     isDistinct: Bool = false, results: [ResultColumn], source: DataSource? = nil, joins: [JoinClause] = [],
     condition: Expression? = nil, groupBy: [Expression] = [], having: Expression? = nil,
@@ -51,15 +53,15 @@ public struct SelectStatement: Hashable, Sendable {
   }
 }
 
-/// `expression AS alias`.
+/// A result column: `expression AS alias`.
 public struct ResultColumn: Hashable, Sendable {
-  /// What gives the value.
+  /// The expression for the value.
   public var expression: Expression
-  /// The column's name, when one was given.
+  /// The name of the column, if one was given.
   public var alias: ByteString?
-  /// Of the alias if there is one, else of the expression.
+  /// The position of the alias, or of the expression if there is no alias.
   public var position: SourcePosition
-  /// A result.
+  /// Creates a result column.
   public init(
     _ expression: Expression, as alias: ByteString?, position: SourcePosition = SourcePosition()
   ) {
@@ -67,57 +69,57 @@ public struct ResultColumn: Hashable, Sendable {
     self.alias = alias
     self.position = position
   }
-  /// A result.
+  /// Creates a result column.
   public init(_ expression: Expression, as alias: String? = nil) {
     self.init(expression, as: alias.map { ByteString($0) })
   }
 }
 
-/// `FROM name AS alias`. The name is `_` or the database's own.
+/// A source: `FROM name AS alias`. The name is `_` or the database's own.
 public struct DataSource: Hashable, Sendable {
   /// `_`, or the database's name.
   public var name: ByteString
-  /// What expressions call it, when that isn't its name.
+  /// The name that expressions use, if it differs from `name`.
   public var alias: ByteString?
-  /// Of the name.
+  /// The position of the name.
   public var position: SourcePosition
-  /// A source of that name.
+  /// Creates a source.
   public init(_ name: ByteString, as alias: ByteString?, position: SourcePosition = SourcePosition()) {
     self.name = name
     self.alias = alias
     self.position = position
   }
-  /// A source of that name.
+  /// Creates a source.
   public init(_ name: String = "_", as alias: String? = nil) {
     self.init(ByteString(name), as: alias.map { ByteString($0) })
   }
 
-  /// What expressions call it.
+  /// The name that expressions use.
   var ownName: ByteString { alias ?? name }
 }
 
-/// One clause that adds to the rows.
+/// A JOIN or UNNEST clause.
 public enum JoinClause: Hashable, Sendable {
-  /// `INNER JOIN source ON condition`; CROSS has no condition.
+  /// `INNER JOIN source ON condition`. CROSS JOIN has no condition.
   case join(JoinKind, DataSource, on: Expression?)
-  /// `UNNEST expression AS alias`: a row for each item of an array.
+  /// `UNNEST expression AS alias`: one row for each item of an array.
   case unnest(Expression, as: ByteString, isLeftOuter: Bool)
 }
 
-/// Which rows without a partner stay.
+/// The kind of a join. It decides whether rows without a match stay.
 public enum JoinKind: String, Hashable, Sendable, CaseIterable {
   case inner = "INNER"
   case leftOuter = "LEFT OUTER"
   case cross = "CROSS"
 }
 
-/// `expression DESC`.
+/// A term of ORDER BY: `expression DESC`.
 public struct Ordering: Hashable, Sendable {
-  /// What is ordered by.
+  /// The expression to order by.
   public var expression: Expression
-  /// Whether the greatest comes first.
+  /// Whether the greatest value comes first.
   public var isDescending: Bool
-  /// An ordering, ascending unless said otherwise.
+  /// Creates a term. The default is ascending.
   public init(_ expression: Expression, isDescending: Bool = false) {
     self.expression = expression
     self.isDescending = isDescending

@@ -1,12 +1,12 @@
-/// Names like the one that someone mistyped.
+/// Finds names similar to a misspelled one.
 enum Suggestions {
-  /// ` (did you mean A or B?)`, or nothing.
+  /// The text ` (did you mean A or B?)`, or an empty text.
   static func hint(for name: String, among names: some Sequence<String>) -> String {
     let near = nearest(to: name, among: names)
     return near.isEmpty ? "" : " (did you mean \(near.joined(separator: " or "))?)"
   }
 
-  /// At most three, the nearest first.
+  /// The nearest names, at most three, nearest first.
   static func nearest(to name: String, among names: some Sequence<String>) -> [String] {
     let wanted = letters(name)
     guard wanted.count <= 40 else { return [] }
@@ -21,12 +21,12 @@ enum Suggestions {
     return near.prefix(3).filter { $0.distance <= near[0].distance + 1 }.map(\.name)
   }
 
-  /// In upper case and without underscores: SUB_STR is as good as SUBSTR.
+  /// The letters for comparison: upper case, without underscores, so that SUB_STR matches SUBSTR.
   private static func letters(_ name: String) -> [UInt8] {
     name.uppercased().utf8.filter { $0 != UInt8(ascii: "_") }
   }
 
-  /// How many letters have to be put in, taken out, changed or swapped with the next.
+  /// The number of letters to insert, delete, change or swap with the next one.
   private static func distance(_ a: [UInt8], _ b: [UInt8]) -> Int {
     var beforeLast: [Int] = []
     var last = Array(0...b.count)

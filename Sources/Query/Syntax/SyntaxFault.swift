@@ -1,7 +1,7 @@
-/// What the lexer or the parser stumbled over: a `QueryError` before its place is put into words.
+/// An error of the lexer or parser. It becomes a `QueryError` with a location.
 struct SyntaxFault: Error {
   var code: QueryError.Code
   var message: String
-  /// Bytes from the start of the text.
+  /// The offset in bytes from the start of the text.
   var offset: Int
 }

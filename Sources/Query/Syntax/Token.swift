@@ -1,14 +1,15 @@
 /// A word, number, string or sign of a query's text.
 struct Token: BitwiseCopyable {
   var kind: TokenKind
-  /// Whether a string or a name in backticks has doubled quotes inside.
+  /// Whether a string or a quoted name contains doubled quotes.
   var hasEscapes = false
-  /// Bytes from the start of the text; quotes, backticks and a parameter's `$` belong to it.
+  /// The offset in bytes from the start of the text. Quotes, backticks and a parameter's `$` are part of the
+  /// token.
   var start: Int
   var end: Int
 }
 
-/// What a token is. Words that aren't reserved, such as META and SOME, are names here.
+/// The kind of a token. Words that aren't reserved, such as META and SOME, are names.
 enum TokenKind: UInt8 {
   case end
   case name, quotedName, parameter, string, integer, float
@@ -16,7 +17,7 @@ enum TokenKind: UInt8 {
   case comma, colon, semicolon, dot
   case plus, minus, star, slash, percent, concatenate
   case equal, notEqual, less, lessOrEqual, greater, greaterOrEqual
-  /// `<<`, `>>`, `&`, `|`: of the original's grammar, but without a meaning there too.
+  /// `<<`, `>>`, `&`, `|`: part of the original's grammar, but without a meaning there too.
   case bitOperator
   // Reserved words, in the order of `ReservedWords.all`.
   case and, any, `as`, asc, between, by, `case`, collate, cross, desc, distinct, `else`, endWord, every,
