@@ -1,7 +1,7 @@
 import Documents
 import Storage
 
-// What a value index holds of each document.
+// The stored definition of a value index.
 //
 //   definition := version:u8=1 field*
 //   field      := tag:u8  length:varint  text       text: an expression of the query language, or a name
@@ -11,46 +11,50 @@ import Storage
 //   tag 3  UNNEST: an array; there is an entry for each item
 //   tag 4  the name that the other expressions know the item by
 
-/// What a value index holds: the values of some expressions, of all documents or of those that meet a condition.
+/// The definition of a value index: the values of some expressions, for all documents or for those that meet
+/// a condition.
 ///
-/// A document in which an expression has no value is in the index as well, with `missing`. An array index has an entry
-/// for each item of an array; a document without that array, or with an empty one, isn't in it.
+/// A document in which an expression has no value is in the index too, with `missing`. An array index has one
+/// entry for each item of an array. A document without that array, or with an empty one, isn't in it.
 public struct ValueIndexDefinition: Hashable, Sendable {
-  /// The items of an array, under a name.
+  /// The items of an array, and the name for an item.
   public struct Unnest: Hashable, Sendable {
     /// The array.
     public var array: Expression
-    /// What expressions that are about an item begin with.
+    /// The name of an item. Expressions about an item begin with it.
     public var item: ByteString
 
-    /// The items of `array`, called `item`.
+    /// Creates an array clause for `array`, with items named `item`.
     public init(_ array: Expression, as item: ByteString) {
       self.array = array
       self.item = item
     }
   }
 
-  /// What is indexed, the most significant first: paths and functions of a document, or of an item. 1 to 32.
+  /// The indexed expressions, the most significant first: paths and functions of a document or of an item. 1
+  /// to 32.
   public var expressions: [Expression]
-  /// What a document has to meet.
+  /// The condition that indexed documents have to meet. Nil indexes all documents.
   public var condition: Expression?
-  /// Of an array index, the array.
+  /// The array of an array index. Nil for other indexes.
   public var unnest: Unnest?
 
   static let maximumExpressions = 32
   static let version: UInt8 = 1
 
-  /// An index on these expressions.
+  /// Creates a definition from expressions.
   public init(_ expressions: [Expression], where condition: Expression? = nil, unnest: Unnest? = nil) {
     self.expressions = expressions
     self.condition = condition
     self.unnest = unnest
   }
 
-  /// An index on expressions as text: `["type", "LOWER(name)"]`. `unnest` is an array, which may be named:
-  /// `reviews AS r`; without a name its items are called `item`, and without `expressions` they are what is indexed.
+  /// Creates a definition from the text of expressions: `["type", "LOWER(name)"]`.
   ///
-  /// - Throws: `syntax` and its kin, with the place in the text that is wrong.
+  /// `unnest` is an array, which may have an alias: `reviews AS r`. Without an alias, the items have the last
+  /// name of the array's path. Without `expressions`, the items themselves are indexed.
+  ///
+  /// - Throws: `syntax` and related errors, with the position of the mistake in its text.
   public init(_ expressions: [String], where condition: String? = nil, unnest: String? = nil)
     throws(QueryError)
   {
@@ -59,7 +63,7 @@ public struct ValueIndexDefinition: Hashable, Sendable {
     self.expressions = parsed
     if let condition { self.condition = try Expression(parsing: condition) }
     guard let unnest else { return }
-    // The clause of a query says the same.
+    // The UNNEST clause of a query has the same syntax.
     let clause = try SelectStatement(parsing: "SELECT 1 FROM _ UNNEST \(unnest)")
     guard clause.joins.count == 1, clause.condition == nil, clause.orderBy.isEmpty, clause.groupBy.isEmpty,
       clause.limit == nil, clause.offset == nil, case .unnest(let array, as: let name, _) = clause.joins[0]
@@ -70,7 +74,7 @@ public struct ValueIndexDefinition: Hashable, Sendable {
     if parsed.isEmpty { self.expressions = [.property(PropertyReference([.name(name)]))] }
   }
 
-  /// For people: `type, name WHERE type = "hotel"`.
+  /// A readable text, such as `type, name WHERE type = 'hotel'`.
   public var text: String {
     var text = expressions.map(\.description).joined(separator: ", ")
     if let unnest { text += " UNNEST \(unnest.array) AS \(unnest.item)" }
@@ -78,9 +82,9 @@ public struct ValueIndexDefinition: Hashable, Sendable {
     return text
   }
 
-  // MARK: What is stored
+  // MARK: Stored form
 
-  /// The bytes by which a database remembers the definition.
+  /// The stored form of the definition.
   public var encoded: [UInt8] {
     var bytes = [ValueIndexDefinition.version]
     func add(_ tag: UInt8, _ text: ByteString) {
@@ -97,10 +101,10 @@ public struct ValueIndexDefinition: Hashable, Sendable {
     return bytes
   }
 
-  /// The definition of a value index that a database has. Throws `index` for what can't be read.
+  /// Reads the definition of a value index of a database. Throws `index` when it can't be read.
   public init(_ index: IndexRecord) throws { try self.init(encoded: index.definition) }
 
-  /// Reads what is stored. Throws `index` for what can't be read.
+  /// Decodes a stored definition. Throws `index` when it can't be read.
   init(encoded bytes: [UInt8]) throws {
     let damaged = QueryError(.index, "the definition of a value index can't be read")
     guard let version = bytes.first else { throw damaged }
@@ -131,10 +135,10 @@ public struct ValueIndexDefinition: Hashable, Sendable {
     if let array, let item { unnest = Unnest(array, as: item) }
   }
 
-  // MARK: What can be indexed
+  // MARK: Validation
 
-  /// Throws what is wrong with it: unknown functions, and `index` for what isn't the same at any time for the same
-  /// body.
+  /// Checks whether the definition can be indexed. Throws `unknownFunction` and related errors for invalid
+  /// expressions, and `index` for expressions that depend on more than the document's ID and body.
   public func check() throws { _ = try ValueIndexExtractor(self) }
 
   func checkExpressions() throws(QueryError) {
@@ -178,12 +182,12 @@ extension [UInt8] {
     append(UInt8(truncatingIfNeeded: rest))
   }
 
-  /// Reads a varint and goes behind it; nil when there is none.
+  /// Reads a varint and moves the offset after it. Nil when there is no valid varint.
   func varint(at offset: inout Int) -> UInt64? { withUnsafeBytes { $0.varint(at: &offset) } }
 }
 
 extension UnsafeRawBufferPointer {
-  /// Reads a varint and goes behind it; nil when there is none.
+  /// Reads a varint and moves the offset after it. Nil when there is no valid varint.
   func varint(at offset: inout Int) -> UInt64? {
     var value: UInt64 = 0
     for index in 0..<10 {

@@ -5,16 +5,16 @@ import Storage
   import Glibc
 #endif
 
-/// Entries of a value index before they are stored: of one document, or of many while an index is built. One thread at
-/// a time.
+/// Entries of a value index before they are stored: those of one document, or of many during a build. Use it
+/// from one thread at a time.
 final class ValueIndexEntries {
   struct Entry: BitwiseCopyable {
-    /// The key's first bytes, to sort by.
+    /// The first bytes of the key, for sorting.
     var prefix: UInt64
-    /// Where the key lies as it is stored, and behind it the whole one when that was cut.
+    /// The offset of the stored key. When the key was cut, the whole key follows it.
     var offset: Int
     var keyLength: Int32
-    /// 0 when the key is whole.
+    /// 0 when the stored key is whole.
     var wholeLength: Int32
     var valuesLength: Int32
     var details: ValueIndexEntryDetails
@@ -29,7 +29,7 @@ final class ValueIndexEntries {
     var entryCapacity: Int
   }
 
-  // Behind a pointer, so that no access is checked for exclusivity at run time.
+  // A pointer avoids exclusivity checks at run time.
   private let state: UnsafeMutablePointer<State>
   private let scratch: UnsafeMutableRawPointer
   private static let digestBytes = OrderedKeyLimits.cutDigestBytes
@@ -50,9 +50,9 @@ final class ValueIndexEntries {
     scratch.deallocate()
   }
 
-  /// How many there are.
+  /// The number of entries.
   var count: Int { state.pointee.entryCount }
-  /// The memory they take, in bytes.
+  /// The memory of the entries, in bytes.
   var usedBytes: Int { state.pointee.count + state.pointee.entryCount * MemoryLayout<Entry>.stride }
 
   func removeAll() {
@@ -63,13 +63,13 @@ final class ValueIndexEntries {
   @inline(__always)
   subscript(index: Int) -> Entry { state.pointee.entries[index] }
 
-  /// The key of an entry as it is stored.
+  /// The stored key of an entry.
   @inline(__always)
   func key(_ entry: Entry) -> UnsafeRawBufferPointer {
     UnsafeRawBufferPointer(start: state.pointee.bytes + entry.offset, count: Int(entry.keyLength))
   }
 
-  /// The key before it was cut.
+  /// The key of an entry before it was cut.
   func wholeKey(_ entry: Entry) -> UnsafeRawBufferPointer {
     entry.wholeLength == 0
       ? key(entry)
@@ -77,7 +77,7 @@ final class ValueIndexEntries {
         start: state.pointee.bytes + entry.offset + Int(entry.keyLength), count: Int(entry.wholeLength))
   }
 
-  /// Calls `body` with the value that an entry is stored with.
+  /// Calls `body` with the stored value of an entry.
   @inline(__always)
   func withValue<Result>(_ entry: Entry, _ body: (UnsafeRawBufferPointer) throws -> Result) throws -> Result {
     if _fastPath(entry.wholeLength == 0 && entry.details.isPlain) {
@@ -111,7 +111,8 @@ final class ValueIndexEntries {
     return [flags] + rest
   }
 
-  /// Adds an entry. `key` is whole: the values, `valuesLength` bytes long, and the document's ID.
+  /// Adds an entry. `key` is the whole key: the values, which are `valuesLength` bytes long, and the
+  /// document's ID.
   @inline(__always)
   func append(
     _ key: UnsafeRawBufferPointer, valuesLength: Int, _ details: ValueIndexEntryDetails, digest: KeyDigest
@@ -131,7 +132,7 @@ final class ValueIndexEntries {
     } else {
       target.copyMemory(from: key.baseAddress.unsafelyUnwrapped, byteCount: key.count)
     }
-    // There are eight bytes at least; those behind a short key are zeros.
+    // `prefix` reads at least eight bytes. The bytes after a short key are zeros.
     if size < 8 { memset(target + size, 0, 8 - size) }
     state.pointee.count += size
     state.pointee.entries[state.pointee.entryCount] = Entry(
@@ -170,14 +171,14 @@ final class ValueIndexEntries {
 
   // MARK: Order
 
-  /// Below, at or above 0: the order in which they are stored.
+  /// The storage order of two entries: below, at or above 0.
   @inline(__always)
   func compare(_ left: Entry, _ right: Entry) -> Int {
     if left.prefix != right.prefix { return left.prefix < right.prefix ? -1 : 1 }
     return ValueIndexEntries.compare(key(left), key(right))
   }
 
-  /// As engines compare keys.
+  /// Compares keys as the engines do.
   @inline(__always)
   static func compare(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Int {
     let shorter = min(left.count, right.count)
@@ -188,7 +189,7 @@ final class ValueIndexEntries {
     return left.count - right.count
   }
 
-  /// Sorts all.
+  /// Sorts all entries.
   func sort() { sort(from: 0) }
 
   private func sort(from start: Int) {
@@ -203,7 +204,7 @@ final class ValueIndexEntries {
     }
   }
 
-  /// Sorts the entries from `start` on, which are of one document, and makes one of equal ones.
+  /// Sorts the entries of one document, which begin at `start`, and merges entries with equal keys.
   func merge(from start: Int) {
     guard count - start > 1 else { return }
     sort(from: start)
@@ -212,7 +213,7 @@ final class ValueIndexEntries {
       let entry = state.pointee.entries[index]
       if compare(state.pointee.entries[kept], entry) == 0 {
         var details = state.pointee.entries[kept].details
-        // Items that differ only in what the key doesn't say: 1 and 1.0.
+        // The items differ only in what the key can't express, such as 1 and 1.0.
         details.opaque |= details.doubles ^ entry.details.doubles | entry.details.opaque
         details.doubles &= entry.details.doubles
         details.count += 1

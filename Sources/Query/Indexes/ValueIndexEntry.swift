@@ -1,6 +1,6 @@
 import Storage
 
-// An entry of a value index.
+// The format of an entry of a value index.
 //
 //   key    := values documentID                        up to 510 bytes, as docs/ordered-keys.md has it
 //           | first 479 bytes of that  SHA-256 of it   511 bytes: a cut key
@@ -11,11 +11,11 @@ import Storage
 //          4 opaque:varint   a bit for each expression whose value the key doesn't give back
 //          8 whole           valuesLength:varint, and the key before it was cut: to the end
 //
-// An entry says which document it is of, and for covering queries what the values were.
+// An entry identifies its document. For covering queries it also contains the values.
 
-/// What an entry holds besides its values.
+/// The details of an entry that aren't in its key.
 struct ValueIndexEntryDetails: BitwiseCopyable, Equatable {
-  /// How many items of the document have these values.
+  /// The number of items of the document that have these values.
   var count: UInt32 = 1
   var doubles: UInt32 = 0
   var opaque: UInt32 = 0
@@ -29,12 +29,12 @@ struct ValueIndexEntryDetails: BitwiseCopyable, Equatable {
   var isPlain: Bool { count == 1 && doubles == 0 && opaque == 0 }
 }
 
-/// An entry of a value index where it lies: valid inside the closure it is handed to.
+/// An entry of a value index, without a copy. It is valid inside the closure that receives it.
 struct ValueIndexEntry: BitwiseCopyable {
-  /// The values in order, then the document's ID: whole.
+  /// The whole key: the encoded values in order, then the document's ID.
   let key: UnsafeRawBufferPointer
   let details: ValueIndexEntryDetails
-  /// Where the document's ID begins in `key`.
+  /// The offset of the document's ID in `key`.
   let valuesLength: Int
 
   @inline(__always)
@@ -54,7 +54,8 @@ struct ValueIndexEntry: BitwiseCopyable {
     }
   }
 
-  /// Reads an entry's value: where in it the whole key begins, if it is there, and how long the values in that are.
+  /// Decodes an entry's value. For a cut key it also returns the offset of the whole key in the value, and
+  /// the length of the values in that key.
   @inline(never)
   private static func details(of value: UnsafeRawBufferPointer) throws -> (
     ValueIndexEntryDetails, whole: (offset: Int, valuesLength: Int)?
@@ -83,22 +84,22 @@ struct ValueIndexEntry: BitwiseCopyable {
     return (details, (offset, Int(length)))
   }
 
-  /// The document's ID: UTF-8.
+  /// The document's ID, in UTF-8.
   @inline(__always)
   var documentID: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: key[valuesLength...]) }
 
-  /// The values, encoded.
+  /// The encoded values.
   var values: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: key[..<valuesLength]) }
 
-  /// Whether the entry gives back the values of all `columns` (a bit for each expression). If not, the document has
-  /// to be read.
+  /// Whether the entry contains the values of all `columns` (one bit for each expression). If not, the
+  /// document has to be read.
   @inline(__always)
   func givesBack(_ columns: UInt32 = .max) -> Bool { details.opaque & columns == 0 }
 
-  /// Reads the values into `columns`, one for each expression; text stays where it lies, what has to be built is in
-  /// `arena`. Values that aren't given back are missing.
+  /// Decodes the values into `columns`, one for each expression. Text points into the entry, and values that
+  /// have to be built are in `arena`. Values that the entry doesn't contain are missing.
   ///
-  /// - Throws: `index` for bytes that are no entry.
+  /// - Throws: `index` for bytes that aren't an entry.
   func read(into columns: UnsafeMutablePointer<QueryValue>, count: Int, _ arena: EvaluationArena) throws {
     var decoder = OrderedKeyDecoder(values)
     do {
@@ -116,7 +117,7 @@ struct ValueIndexEntry: BitwiseCopyable {
     } catch { throw ValueIndexEntry.damaged }
   }
 
-  /// How long the encoding of the first `columns` values of a key is.
+  /// The length of the first `columns` values of a key, in bytes.
   @inline(__always)
   static func valuesLength(of key: UnsafeRawBufferPointer, _ columns: Int) throws -> Int {
     var decoder = OrderedKeyDecoder(key)

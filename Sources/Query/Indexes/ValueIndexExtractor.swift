@@ -2,7 +2,8 @@ import Documents
 import Fleece
 import Storage
 
-/// What names mean in the definition of an index: `item` is an item of the array, all else is of the document.
+/// Resolves names in the definition of an index. A path that begins with `item` belongs to an item of the
+/// array, and all others to the document.
 struct ValueIndexScope: EvaluationScope {
   var item: ByteString?
 
@@ -25,16 +26,16 @@ struct ValueIndexScope: EvaluationScope {
   }
 }
 
-/// Makes the entries that a document has in a value index. One thread at a time.
+/// Computes the entries of a document in a value index. Use it from one thread at a time.
 final class ValueIndexExtractor {
   private let columns: [CompiledExpression]
   private let condition: CompiledExpression?
   private let array: CompiledExpression?
   private let context: EvaluationContext
   private let digest: KeyDigest
-  /// Whether the condition is about an item.
+  /// Whether the condition is checked for each item.
   private let conditionIsOfItem: Bool
-  /// Whether the values of an object have entries, as the items of an array do.
+  /// Whether the member values of an object have entries, as the items of an array do.
   private let hasObjects: Bool
   @exclusivity(unchecked) private var key = OrderedKeyEncoder(capacity: 1024)
 
@@ -47,24 +48,24 @@ final class ValueIndexExtractor {
     for expression in definition.expressions { columns.append(try program.compile(expression, in: scope)) }
     self.columns = columns
     condition = try definition.condition.map { try program.compile($0, in: scope) }
-    // An array of arrays isn't looked at through its own item.
+    // The array itself can't depend on the item.
     array = try definition.unnest.map { try program.compile($0.array, in: ValueIndexScope()) }
     conditionIsOfItem = array != nil
     context = try EvaluationContext(program, sources: 2)
     digest = try KeyDigest()
   }
 
-  /// The names that bodies are read with from now on.
+  /// Sets the shared keys that the following bodies are read with.
   @inline(__always)
   func begin(_ sharedKeys: SharedKeys) { context.begin(sharedKeys) }
 
-  /// Adds the entries of a document, sorted, each key once.
+  /// Adds the entries of a document. They are sorted, and each key occurs once.
   @inline(__always)
   func extract(_ documentID: RawSpan, _ body: Value, into entries: ValueIndexEntries) throws {
     try documentID.withUnsafeBytes { try extract($0, body.unsafeValue, into: entries) }
   }
 
-  /// The same; the bytes are used up when this returns.
+  /// The same for unsafe bytes. They are only used during the call.
   @inline(__always)
   func extract(
     _ documentID: UnsafeRawBufferPointer, _ body: UnsafeValue, into entries: ValueIndexEntries
@@ -99,7 +100,7 @@ final class ValueIndexExtractor {
     clear()
   }
 
-  /// What can't be computed is missing in an index; a query that computes it says what was wrong.
+  /// An expression that fails has the value missing in an index. A query that computes it reports the error.
   @inline(__always)
   private func clear() {
     if _slowPath(context.failure != nil) { try? context.check() }

@@ -1,21 +1,21 @@
 import Documents
 import Storage
 
-/// Value indexes: how they are made and kept, for `DocumentStore.Options.indexKinds`.
+/// The kind of value indexes, for `DocumentStore.Options.indexKinds`.
 public struct ValueIndexKind: IndexKind {
-  /// The name under which databases remember this kind.
+  /// The name of this kind in databases.
   public static let name = "value"
-  /// How much memory the building of an index takes for its entries, in bytes, before they are stored. More entries
-  /// than that are stored in several rounds, each sorted.
+  /// The memory, in bytes, that a build may use for entries before it stores them. A build with more entries
+  /// stores them in several rounds, each of them sorted.
   public var memoryLimit: Int
 
-  /// The kind, with what memory a build may take.
+  /// Creates the kind with a memory limit, in bytes, for builds.
   public init(memoryLimit: Int = 128 << 20) { self.memoryLimit = memoryLimit }
 
-  /// The name under which databases remember this kind.
+  /// The name of this kind in databases.
   public var name: String { ValueIndexKind.name }
 
-  /// Makes an index and fills it.
+  /// Creates an index and adds all documents.
   public func create(
     _ index: IndexRecord, of documents: IndexedDocuments, in transaction: any WriteTransaction
   ) throws {
@@ -50,8 +50,9 @@ public struct ValueIndexKind: IndexKind {
     try counter.statistics.write(statistics, transaction)
   }
 
-  /// More entries than memory is for: rounds over parts of the documents, each stored in order. Nothing can be written
-  /// inside of a scan, so each goes on behind the document that the last ended with.
+  /// Builds an index whose entries don't fit the memory limit. Each round stores the entries of some
+  /// documents, in order. A scan can't write, so each round starts after the last document of the previous
+  /// one.
   private func createInRounds(
     _ definition: ValueIndexDefinition, _ extractor: ValueIndexExtractor, _ entries: ValueIndexEntries,
     _ documents: IndexedDocuments, _ keyspace: Keyspace, _ statistics: Keyspace,
@@ -81,12 +82,13 @@ public struct ValueIndexKind: IndexKind {
       .write(statistics, transaction)
   }
 
-  /// What keeps an index.
+  /// Opens an index for updates.
   public func open(_ index: IndexRecord, in transaction: any ReadTransaction) throws -> any IndexMaintainer {
     try ValueIndexMaintainer(index, transaction)
   }
 
-  /// Whether an array index has entries for the values of objects.
+  /// Whether the index has the current contents: an array index needs entries for the member values of
+  /// objects.
   public func isCurrent(_ index: IndexRecord, in transaction: any ReadTransaction) throws -> Bool {
     let definition = try ValueIndexDefinition(encoded: index.definition)
     return try definition.unnest == nil || ValueIndexContents.hasObjects(index, definition, in: transaction)

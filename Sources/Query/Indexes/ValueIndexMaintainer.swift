@@ -2,7 +2,7 @@ import Documents
 import Fleece
 import Storage
 
-/// Keeps one value index. One thread at a time.
+/// Updates one value index. Use it from one thread at a time.
 final class ValueIndexMaintainer: IndexMaintainer {
   private let definition: ValueIndexDefinition
   private let extractor: ValueIndexExtractor
@@ -11,7 +11,7 @@ final class ValueIndexMaintainer: IndexMaintainer {
   private let old = ValueIndexEntries()
   private let new = ValueIndexEntries()
   private var knownKeys = -1
-  /// Entries that came or went since the statistics were written.
+  /// The number of entries added or deleted since the statistics were written.
   @exclusivity(unchecked) private var churn = 0
   private var countedEntries: Int
 
@@ -39,7 +39,8 @@ final class ValueIndexMaintainer: IndexMaintainer {
     new.removeAll()
     if let body = change.old { try extractor.extract(change.documentID, body, into: old) }
     if let body = change.new { try extractor.extract(change.documentID, body, into: new) }
-    // Both are sorted: what is in one only, or with another value, is written.
+    // Both lists are sorted. Entries that are only in one list, or have different details, are written or
+    // deleted.
     var (from, to) = (0, 0)
     while from < old.count || to < new.count {
       if to == new.count {
@@ -70,7 +71,7 @@ final class ValueIndexMaintainer: IndexMaintainer {
   }
 
   func finish(in transaction: any WriteTransaction) throws {
-    // So often that all of it costs as much as a few more entries.
+    // A recount reads all entries. This limit makes it rare enough to cost little for each change.
     if churn > max(256, countedEntries) { try refreshStatistics(in: transaction) }
   }
 
@@ -93,9 +94,10 @@ final class ValueIndexMaintainer: IndexMaintainer {
     return counter.statistics
   }
 
-  // MARK: Proof
+  // MARK: Integrity check
 
-  /// Each document's entries are looked up in the index; when all are there and the index has no more, it is right.
+  /// Checks the index. Each document's entries are looked up in the index. When all exist, and the index has
+  /// no others, it is correct.
   func check(_ documents: IndexedDocuments, _ check: IntegrityCheck, subject: String) throws {
     extractor.begin(documents.sharedKeys)
     knownKeys = -1

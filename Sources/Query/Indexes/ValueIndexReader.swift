@@ -1,22 +1,23 @@
 import Documents
 import Storage
 
-/// A value index as a snapshot has it, for plans: its statistics, and its entries in order.
+/// A value index in a snapshot, for the planner and for queries: its statistics, and its entries in order.
 ///
-/// One thread at a time, and not beyond the snapshot.
+/// Use it from one thread at a time, and only while the snapshot is open.
 final class ValueIndexReader {
   let name: String
   let handle: IndexHandle
-  /// About how many entries it had when it was opened, for plans: engines may estimate.
+  /// The approximate number of entries when the reader was opened, for the planner. 0 for a reader of entries
+  /// only.
   let count: Int
-  /// What was counted last; nil when nothing was, and for a reader that is for entries only.
+  /// The last statistics. Nil when there are none, and for a reader of entries only.
   let statistics: ValueIndexStatistics?
-  /// Whether the values of objects have entries; false for a reader that is for entries only.
+  /// Whether the member values of objects have entries. False for a reader of entries only.
   let hasObjects: Bool
   private let transaction: any ReadTransaction
   private let keyspace: Keyspace
   private let columns: Int
-  /// Of the query that reads the entries; nil where none does.
+  /// The limits of the query that reads the entries. Nil when no query does.
   private let limits: QueryLimits?
 
   /// Opens an index in a snapshot (`DocumentSnapshot.storage`).
@@ -35,7 +36,8 @@ final class ValueIndexReader {
     hasObjects = try ValueIndexContents.hasObjects(index, definition, in: transaction)
   }
 
-  /// Reads the entries of an index that was opened before, for a run of a query: nothing is asked of the engine.
+  /// Opens an index for reading entries in a run of a query. The index was opened before, so this reads
+  /// nothing from the engine.
   init(_ name: String, _ handle: IndexHandle, in transaction: any ReadTransaction, _ limits: QueryLimits) {
     self.name = name
     self.limits = limits
@@ -48,15 +50,16 @@ final class ValueIndexReader {
     hasObjects = false
   }
 
-  /// For each number of leading expressions, from one on, about how many entries share their values; empty when
+  /// For the first 1, 2, … expressions, the approximate number of entries that share their values. Empty when
   /// unknown.
   var entriesPerPrefix: [Double] { statistics?.entriesPerPrefix(of: count) ?? [] }
 
-  /// Calls `body` with each entry between two edges until it returns false, in the order of their values; entries of
-  /// equal values in the order of their documents' IDs. What `body` is handed ends when it returns.
+  /// Calls `body` with each entry between two edges until it returns false. Entries come in the order of
+  /// their values, and entries with equal values in the order of document IDs. An entry is valid until `body`
+  /// returns.
   ///
-  /// The edges are whole encoded values (`OrderedKeyEncoder`), as many as are bound. They may be longer than an
-  /// engine's keys.
+  /// The edges are encoded values (`OrderedKeyEncoder`) of the leading expressions. They can be longer than
+  /// the keys of an engine.
   func scan(
     from lower: KeyRange.Edge = .unbounded, to upper: KeyRange.Edge = .unbounded, descending: Bool = false,
     _ body: (ValueIndexEntry) throws -> Bool
@@ -68,8 +71,8 @@ final class ValueIndexReader {
       plain: { try body(try ValueIndexEntry(key: $0, value: nothing, columns: columns)) }, other: body)
   }
 
-  /// The same, plain entries by their keys alone: they are whole, begin with the bytes that both edges begin with, and
-  /// give back all of their values.
+  /// The same, but plain entries are passed as keys. Such a key is whole, begins with the bytes that both
+  /// edges begin with, and contains all values.
   @inline(__always)
   func scan(
     from lower: KeyRange.Edge, to upper: KeyRange.Edge, descending: Bool,
@@ -87,8 +90,9 @@ final class ValueIndexReader {
     try turns.finish(body)
   }
 
-  /// Those of `ranges`, which are in order and don't overlap, that have entries. The first key from the beginning of a range
-  /// on tells of all ranges before that key that they are empty: cheaper than scans of each when most are.
+  /// The ranges that have entries. `ranges` are in order and don't overlap. The first key at or after the
+  /// start of a range shows that all ranges before that key are empty. This is cheaper than one scan for each
+  /// range when most ranges are empty.
   func withEntries(_ ranges: [ByteRange]) throws -> [ByteRange] {
     guard let end = ranges.last?.upperEdge,
       !ranges.contains(where: { $0.lowerEdge.isCut || $0.upperEdge.isCut })
@@ -114,9 +118,9 @@ final class ValueIndexReader {
     return found
   }
 
-  /// The same, going on to documents: `plain` says which one an entry is of, by bytes of its key, or nil for one that isn't
-  /// wanted. `document` takes the entry's key, the ID in it, and the document's record. What comes by `other` isn't
-  /// followed.
+  /// The same scan, with a lookup of the documents. `plain` returns the document ID in a plain entry's key,
+  /// or nil for an entry that isn't wanted. `document` receives the entry's key, the ID in it, and the
+  /// document's record. For entries passed to `other`, no document is read.
   @inline(__always)
   func follow(
     with documents: DocumentReader, from lower: KeyRange.Edge, to upper: KeyRange.Edge, descending: Bool,
@@ -125,7 +129,7 @@ final class ValueIndexReader {
     document: (_ key: UnsafeRawBufferPointer, _ id: UnsafeRawBufferPointer, _ record: RawSpan) throws -> Bool
   ) throws {
     let turns = ValueIndexTurns(from: lower, to: upper, descending: descending, columns, limits)
-    // How long the ID is with which the key of the entry at hand ends.
+    // The length of the ID at the end of the current entry's key.
     var idLength = 0
     try documents.follow(
       keyspace, turns.range, order: turns.order,
@@ -152,20 +156,21 @@ final class ValueIndexReader {
   }
 }
 
-/// The entries of a scan one after the other: those that share a cut beginning are brought into order.
+/// Processes the entries of a scan. Entries that share a cut prefix are sorted first.
 ///
-/// `arePlain` says of each whether it can be taken at once; all others go through `take`, and `finish` ends the scan.
+/// `arePlain` tells whether an entry can be taken directly. All others go through `take`, and `finish` ends
+/// the scan.
 final class ValueIndexTurns {
   private let descending: Bool
   private let columns: Int
   private let limits: QueryLimits?
-  /// What is asked of the engine, and how.
+  /// The range that the engine scans.
   let range: KeyRange
   var order: ScanOrder { descending ? .descending : .ascending }
-  /// What the engine can't tell apart at a cut edge; nil where it can.
+  /// The exact range, when an edge was cut and the engine's range is too wide. Nil otherwise.
   private let bounds: KeyRange?
   private var run: ValueIndexRun?
-  // One thread: accesses needn't be checked.
+  // One thread uses it, so exclusivity checks aren't needed.
   @exclusivity(unchecked) private var isPlain: Bool
   @exclusivity(unchecked) var goesOn = true
 
@@ -181,7 +186,7 @@ final class ValueIndexTurns {
     isPlain = bounds == nil
   }
 
-  /// Whether an entry is plain, and nothing waits to come before it.
+  /// Whether an entry is plain, and no other entry has to come before it.
   @inline(__always)
   func arePlain(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Bool {
     value.count == 0 && key.count <= OrderedKeyLimits.cutPrefixBytes && isPlain
@@ -205,23 +210,23 @@ final class ValueIndexTurns {
       return true
     }
     let entry = try ValueIndexEntry(key: key, value: value, columns: columns)
-    // A short key is in its place: only a cut edge leaves in what is outside.
+    // A short key is in its right place. It can only be outside of the range when an edge was cut.
     if let bounds, !bounds.contains(entry.key) { return true }
     goesOn = try body(entry)
     return goesOn
   }
 
-  /// Gives what still waits.
+  /// Passes on the entries that still wait.
   func finish(_ body: (ValueIndexEntry) throws -> Bool) throws {
     guard goesOn, let run else { return }
     goesOn = try run.forEach(descending, body)
   }
 }
 
-/// Entries whose keys begin with the same 479 bytes: those among them that were cut are in no order.
+/// Entries whose keys share the first 479 bytes. The cut ones among them aren't in order.
 private final class ValueIndexRun {
   private let prefix: [UInt8]
-  /// They lie in the arena.
+  /// The entries, whose memory is in the arena.
   private var entries: [ValueIndexEntry] = []
   private let arena: EvaluationArena
   private let limits: QueryLimits?
@@ -239,9 +244,9 @@ private final class ValueIndexRun {
     key.count > prefix.count && key.prefix(prefix.count).elementsEqual(prefix)
   }
 
-  /// Copies an entry, if it lies within the bounds.
+  /// Adds a copy of an entry, if it lies within the bounds.
   ///
-  /// - Throws: `memoryLimit`; `cancelled` and `timedOut`.
+  /// - Throws: `memoryLimit`, `cancelled` and `timedOut`.
   func append(
     _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ columns: Int, _ bounds: KeyRange?
   ) throws {
@@ -267,7 +272,7 @@ private final class ValueIndexRun {
 }
 
 extension KeyRange.Edge {
-  /// Whether it is longer than what keys are in order by.
+  /// Whether the edge is longer than the part of a key that the engine orders by.
   var isCut: Bool {
     switch self {
     case .unbounded: false
@@ -275,7 +280,7 @@ extension KeyRange.Edge {
     }
   }
 
-  /// The edge of a range that holds all that this one does, as engines keep keys.
+  /// The edge of a range of stored keys that contains everything in this range.
   var cut: KeyRange.Edge {
     switch self {
     case .including(let values) where isCut, .excluding(let values) where isCut:

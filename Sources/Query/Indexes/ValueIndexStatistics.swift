@@ -1,17 +1,19 @@
 import Documents
 import Storage
 
-// What a planner knows of a value index: the one entry of the keyspace `index.NUMBER.statistics`, under "s".
+// The statistics of a value index for the planner. They are stored in the keyspace `index.NUMBER.statistics`
+// under the key "s".
 //
 //   statistics := version:u8=1  entries:varint  distinct:varint*     one for each expression
 //
-// Written when the index is built, when as many entries have come or gone as there were, and by a compaction.
+// They are written when the index is built, after as many entries were added or deleted as there are, and by
+// a compaction.
 
-/// What a planner knows of a value index.
+/// The statistics of a value index for the planner.
 struct ValueIndexStatistics: Sendable, Equatable {
-  /// How many entries there were when they were counted.
+  /// The number of entries when they were counted.
   var entries = 0
-  /// For each number of leading expressions, from one on, how many different values they had together.
+  /// For the first 1, 2, … expressions, the number of different values they had together.
   var distinct: [Int]
 
   static let version: UInt8 = 1
@@ -19,12 +21,12 @@ struct ValueIndexStatistics: Sendable, Equatable {
 
   init(columns: Int) { distinct = Array(repeating: 0, count: columns) }
 
-  /// For each number of leading expressions, from one on, about how many entries share their values, when the index
-  /// has `count` entries. Empty when nothing is known.
+  /// For the first 1, 2, … expressions, the approximate number of entries that share their values, when the
+  /// index has `count` entries. Empty when nothing is known.
   func entriesPerPrefix(of count: Int) -> [Double] {
     guard entries > 0 else { return [] }
     return distinct.map { distinct in
-      // What has no two alike mostly stays so; what has few values, too.
+      // The ratio is assumed to stay the same: unique values mostly stay unique, and few values stay few.
       max(1, Double(count) * (Double(entries) / Double(max(distinct, 1))) / Double(entries))
     }
   }
@@ -36,7 +38,7 @@ struct ValueIndexStatistics: Sendable, Equatable {
     return bytes
   }
 
-  /// Reads what is stored; nil for what can't be read, as statistics are only of use.
+  /// Decodes stored statistics. Nil when they can't be read, because statistics are optional.
   init?(_ bytes: UnsafeRawBufferPointer, columns: Int) {
     var offset = 1
     guard bytes.first == ValueIndexStatistics.version,
@@ -52,7 +54,7 @@ struct ValueIndexStatistics: Sendable, Equatable {
     }
   }
 
-  /// Those of the index as `transaction` has them; nil when there are none.
+  /// The statistics of an index in `transaction`. Nil when there are none.
   static func load(_ index: IndexRecord, columns: Int, _ transaction: any ReadTransaction) throws
     -> ValueIndexStatistics?
   {
@@ -69,7 +71,7 @@ struct ValueIndexStatistics: Sendable, Equatable {
   }
 }
 
-/// Counts different values in keys that come in order.
+/// Counts the different values in keys that come in order.
 struct ValueIndexCounter {
   private(set) var statistics: ValueIndexStatistics
   private let columns: Int
@@ -82,14 +84,14 @@ struct ValueIndexCounter {
     last = Array(repeating: 0, count: StorageLimits.maximumKeyBytes)
   }
 
-  /// The next key, as it is stored.
+  /// Adds the next stored key.
   mutating func add(_ key: UnsafeRawBufferPointer) {
     var common = 0
     let limit = min(lastLength, key.count)
     last.withUnsafeMutableBytes { last in
       while common < limit, last[common] == key[common] { common += 1 }
       if let source = key.baseAddress, key.count <= last.count {
-        // What is alike stands there already.
+        // The common prefix is already there.
         (last.baseAddress.unsafelyUnwrapped + common).copyMemory(
           from: source + common, byteCount: key.count - common)
       }
@@ -98,7 +100,7 @@ struct ValueIndexCounter {
     statistics.entries += 1
     var decoder = OrderedKeyDecoder(key)
     for column in 0..<columns {
-      // Of a cut key the values may end too early: it counts as one of its own.
+      // The values of a cut key may be incomplete. Then the key counts as a value of its own.
       let isWhole = (try? decoder.skip()) != nil
       if !isWhole || decoder.offset > common || statistics.entries == 1 {
         for rest in column..<columns { statistics.distinct[rest] += 1 }
