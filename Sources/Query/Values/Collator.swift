@@ -4,17 +4,17 @@ import CICU
   import Glibc
 #endif
 
-/// Orders text by a collation. For one thread at a time.
+/// Orders text by a collation. Use it from one thread at a time.
 final class Collator {
-  /// What it orders by.
+  /// The collation that it implements.
   let collation: Collation
   private let icu: OpaquePointer?
   private var units: [UInt16] = []
   private var key: [UInt8] = []
 
-  /// A collator of ICU for a Unicode collation; the others compare bytes.
+  /// Creates a collator. Unicode collations use ICU, and the others compare bytes.
   ///
-  /// - Throws: `collation` for a locale that ICU doesn't take.
+  /// - Throws: `collation` for a locale that ICU doesn't support.
   init(_ collation: Collation) throws(QueryError) {
     self.collation = collation
     guard collation.isUnicode else {
@@ -33,7 +33,7 @@ final class Collator {
 
   deinit { if let icu { icu_collator_close(icu) } }
 
-  /// Below, at or above 0, as the order says.
+  /// The order of two texts: below, at or above 0.
   func compare(_ left: TextSlice, _ right: TextSlice) -> Int {
     if let icu {
       return left.start.withMemoryRebound(to: CChar.self, capacity: left.count) { leftStart in
@@ -53,8 +53,8 @@ final class Collator {
     return left.compare(right)
   }
 
-  /// Calls `body` with bytes whose unsigned order is the collation's; equal text has equal bytes. They are valid
-  /// until `body` returns.
+  /// Calls `body` with a sort key. Comparing the unsigned bytes of two keys gives the order of the collation,
+  /// and equal texts have equal keys. The bytes are valid until `body` returns.
   func withSortKey<Result>(of text: TextSlice, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
     guard let icu else {
       guard collation.ignoresCase else { return body(text.bytes) }
@@ -72,7 +72,7 @@ final class Collator {
       key = [UInt8](repeating: 0, count: Int(size) * 2)
       size = icu_collator_sort_key(icu, units, max(length, 0), &key, Int32(key.count))
     }
-    // Without the closing 0.
+    // The key ends with a 0, which is left out.
     return key.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[..<max(0, Int(size) - 1)])) }
   }
 }

@@ -2,36 +2,38 @@
   import Glibc
 #endif
 
-// Dates as text, ISO 8601:
+// Dates as text, in ISO 8601:
 //
 //   text = date [("T" | " ") time] | time
 //   date = [sign] YYYY "-" MM "-" DD
 //   time = HH ":" MM [":" SS ["." digits]] [zone]
 //   zone = "Z" | ("+" | "-") HH [":"] MM
 //
-// What a text has is its shape, which a format repeats by an example: `1111-11-11` is a date alone.
+// The shape of a text is the set of its parts. A format gives a shape by an example: `1111-11-11` is a date
+// without a time.
 
-/// A moment in the proleptic Gregorian calendar, and what of it a text showed.
+/// A moment in the proleptic Gregorian calendar, and the shape of the text that it was read from.
 struct DateTime {
-  /// The parts of a text.
+  /// The parts of a date text.
   struct Shape: Equatable {
     enum Zone { case none, short, withColon }
     var hasDate = true
     var hasTime = true
     var hasSeconds = true
-    /// Nil prints milliseconds when there are any.
+    /// Nil prints milliseconds only when they aren't zero.
     var hasMilliseconds: Bool?
     var separator = UInt8(ascii: "T")
     var zone = Zone.short
   }
 
-  /// Milliseconds since 1970 in UTC.
+  /// Milliseconds since 1970, in UTC.
   var milliseconds: Int64
-  /// Minutes east of UTC that the text said; nil when it had no zone.
+  /// The zone in the text, in minutes east of UTC. Nil when the text had none.
   var offset: Int?
   var shape: Shape
 
-  /// Reads a text; nil when it is no date. Without a zone it is local time, or UTC when `assumesUTC`.
+  /// Parses a text. Nil when it isn't a date. A text without a zone is in local time, or in UTC with
+  /// `assumesUTC`.
   init?(_ text: TextSlice, assumesUTC: Bool = false) {
     var reader = Reader(text: text)
     shape = Shape(hasTime: false, hasSeconds: false, hasMilliseconds: false, zone: .none)
@@ -115,7 +117,7 @@ struct DateTime {
       return value
     }
 
-    /// Digits of a fraction as milliseconds, cut off.
+    /// Reads the digits of a fraction as milliseconds. Further digits are cut off.
     mutating func fraction() -> Int? {
       var (value, digits) = (0, 0)
       while let byte = peek, byte &- 0x30 < 10 {
@@ -130,7 +132,7 @@ struct DateTime {
   }
 }
 
-// The calendar: days are counted from 1970-01-01, years in eras of 400 that begin in March.
+// The calendar. Days are counted from 1970-01-01. Years are grouped in eras of 400 years that begin in March.
 extension DateTime {
   static func daysInMonth(_ year: Int, _ month: Int) -> Int {
     switch month {
@@ -140,7 +142,7 @@ extension DateTime {
     }
   }
 
-  /// The number of a day, nil when there is no such day.
+  /// The number of a day. Nil when the date doesn't exist.
   static func days(year: Int, month: Int, day: Int) -> Int64? {
     guard month >= 1, month <= 12, day >= 1, day <= daysInMonth(year, month) else { return nil }
     let shifted = month <= 2 ? year - 1 : year
@@ -151,7 +153,7 @@ extension DateTime {
     return Int64(era * 146_097 + dayOfEra - 719_468)
   }
 
-  /// The date of a day's number.
+  /// The date of a day number.
   static func date(_ days: Int64) -> (year: Int, month: Int, day: Int) {
     let shifted = Int(days) + 719_468
     let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
@@ -164,7 +166,7 @@ extension DateTime {
     return (year, month, dayOfYear - (153 * shiftedMonth + 2) / 5 + 1)
   }
 
-  /// Minutes that the local zone is east of UTC at a moment.
+  /// The offset of the local zone at a moment, in minutes east of UTC.
   static func localOffset(at milliseconds: Int64) -> Int {
     var seconds = time_t(milliseconds.flooredDivision(by: 1000))
     var local = tm()
@@ -172,7 +174,7 @@ extension DateTime {
     return local.tm_gmtoff / 60
   }
 
-  /// The moment of a local time; of one that comes twice or never, what mktime says.
+  /// The moment of a local time. When the local time occurs twice or never, mktime decides.
   static func utc(fromLocal local: Int64) -> Int64 {
     let days = local.flooredDivision(by: 86_400_000)
     let time = Int32(truncatingIfNeeded: (local - days * 86_400_000) / 1000)
@@ -191,7 +193,7 @@ extension DateTime {
 }
 
 extension Int64 {
-  /// The quotient rounded down.
+  /// The quotient, rounded down.
   func flooredDivision(by divisor: Int64) -> Int64 {
     let quotient = self / divisor
     return self % divisor < 0 ? quotient - 1 : quotient

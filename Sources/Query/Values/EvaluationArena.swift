@@ -1,12 +1,12 @@
 import Fleece
 import Storage
 
-/// Memory for what expressions compute, given back all at once.
+/// Memory for the values that expressions compute. All of it is freed at once.
 ///
-/// One thread at a time. A context's own arena is reset for each row; groups and results that stay have arenas of
-/// their own.
+/// Use it from one thread at a time. The arena of a context is reused for each row. Groups and results that
+/// outlive a row have arenas of their own.
 final class EvaluationArena {
-  /// Where an arena was when a scope began.
+  /// The position of an arena at the start of a scope.
   private struct Mark: BitwiseCopyable {
     let chunk: Int
     let next: UnsafeMutableRawPointer
@@ -16,20 +16,20 @@ final class EvaluationArena {
   private struct State {
     var next: UnsafeMutableRawPointer
     var end: UnsafeMutableRawPointer
-    /// The chunk that `next` is in.
+    /// The index of the chunk that contains `next`.
     var current: Int
     var chunks: [UnsafeMutableRawBufferPointer]
     var bytes: Int
-    /// Beyond so many bytes `onGrowth` is called.
+    /// The size in bytes above which growth calls `onGrowth`.
     var limit = Int.max
     var onGrowth: () -> Void = {}
   }
 
-  // Behind a pointer, so that no access is checked for exclusivity at run time.
+  // A pointer avoids exclusivity checks at run time.
   private let state: UnsafeMutablePointer<State>
   private let budget: MemoryBudget?
 
-  /// Memory that counts in a budget, if one is given.
+  /// Creates an arena. Its memory counts towards the budget, if there is one.
   init(capacity: Int = 4096, _ budget: MemoryBudget? = nil) {
     self.budget = budget
     let first = UnsafeMutableRawBufferPointer.allocate(byteCount: max(capacity, 64), alignment: 16)
@@ -47,16 +47,16 @@ final class EvaluationArena {
     state.deallocate()
   }
 
-  /// The memory it holds, in bytes.
+  /// The memory in use, in bytes.
   var allocatedBytes: Int { state.pointee.bytes }
 
-  /// Calls `body` whenever it grows while it holds more than so many bytes.
+  /// Calls `body` each time the arena grows and is larger than `limit` bytes.
   func onGrowth(beyond limit: Int, _ body: @escaping () -> Void) {
     state.pointee.limit = limit
     state.pointee.onGrowth = body
   }
 
-  /// Memory that isn't initialised, aligned to 8 bytes.
+  /// Allocates uninitialised memory, aligned to 8 bytes.
   @inline(__always)
   func allocate(bytes: Int) -> UnsafeMutableRawPointer {
     let start = state.pointee.next
@@ -66,7 +66,7 @@ final class EvaluationArena {
     return start
   }
 
-  /// Room for elements.
+  /// Allocates uninitialised memory for elements.
   @inline(__always)
   func allocate<Element: BitwiseCopyable>(
     _ count: Int, of type: Element.Type
@@ -76,8 +76,8 @@ final class EvaluationArena {
 
   @inline(never)
   private func grow(_ size: Int) -> UnsafeMutableRawPointer {
-    // Chunks left over from before the end of a scope, or a reset, come first. One that is too small goes: for rows of
-    // which each needs more than the last, there would be more and more of them.
+    // Chunks that are unused since the end of a scope or a reset are used first. A chunk that is too small is
+    // freed. Otherwise small chunks would accumulate when each row needs more memory than the previous one.
     let next = state.pointee.current + 1
     while next < state.pointee.chunks.count {
       let chunk = state.pointee.chunks[next]
@@ -107,10 +107,10 @@ final class EvaluationArena {
     return start
   }
 
-  /// Runs `body`, and then gives back what was allocated while it ran.
+  /// Runs `body`, and then frees the memory that was allocated during the run.
   ///
-  /// Scopes nest as calls do, so nothing that was allocated before the scope is given back under a live pointer. A value
-  /// that was computed in a scope and has to outlive it is copied (`copy`) into an arena that lives longer.
+  /// Scopes nest like calls, so memory that was allocated before the scope stays valid. A value that has to
+  /// outlive its scope must be copied (`copy`) into an arena that lives longer.
   @inline(__always)
   func scope<Result>(_ body: () throws -> Result) rethrows -> Result {
     let mark = Mark(chunk: state.pointee.current, next: state.pointee.next, end: state.pointee.end)
@@ -122,7 +122,8 @@ final class EvaluationArena {
     return try body()
   }
 
-  /// Gives everything back, and memory beyond the first chunk to the system when it is much.
+  /// Frees all allocations. When the arena is larger than 1 MiB, all chunks but the first are returned to the
+  /// system.
   @inline(__always)
   func reset() {
     if _slowPath(state.pointee.current > 0) { release() }
@@ -146,7 +147,7 @@ final class EvaluationArena {
 }
 
 extension EvaluationArena {
-  /// A copy of text.
+  /// Copies text.
   @inline(__always)
   func copy(_ text: TextSlice) -> TextSlice {
     guard text.count > 0 else { return .empty }
@@ -155,17 +156,17 @@ extension EvaluationArena {
     return TextSlice(start: UnsafePointer(bytes.assumingMemoryBound(to: UInt8.self)), count: text.count)
   }
 
-  /// A copy of a string's bytes.
+  /// Copies a string's bytes.
   func copy(_ string: String) -> TextSlice {
     var string = string
     return string.withUTF8 { copy(TextSlice(UnsafeRawBufferPointer($0))) }
   }
 
-  /// A copy of a name's bytes.
+  /// Copies a name's bytes.
   func copy(_ name: ByteString) -> TextSlice { name.bytes.withUnsafeBytes { copy(TextSlice($0)) } }
 
-  /// A copy that lives as long as this arena isn't reset, with all that is in it. `sharedKeys` name the members of
-  /// objects that lie in bodies.
+  /// Copies a value with everything in it. The copy is valid until this arena is reset. `sharedKeys` are the
+  /// names of members in objects of bodies.
   func copy(_ value: QueryValue, _ sharedKeys: SharedKeys) -> QueryValue {
     copy(value, sharedKeys, depth: 0)
   }
@@ -202,14 +203,14 @@ extension EvaluationArena {
     }
   }
 
-  /// An array of items that are in this arena or outlive it. Missing ones become null.
+  /// Makes an array of items that are in this arena or outlive it. Missing items become null.
   func array(_ items: UnsafeMutablePointer<QueryValue>, _ count: Int) -> QueryValue {
     for index in 0..<count where items[index].isMissing { items[index] = .null }
     return .computedArray(ComputedArray(items: UnsafePointer(items), count: count))
   }
 
-  /// An object of members that are in this arena or outlive it: they are sorted in place, missing values and all
-  /// but the first of a name are left out.
+  /// Makes an object of members that are in this arena or outlive it. The members are sorted in place.
+  /// Missing values are left out, and of several members with the same name the first one is kept.
   func object(_ members: UnsafeMutablePointer<ComputedObject.Member>, _ count: Int) -> QueryValue {
     var kept = 0
     for index in 0..<count where !members[index].value.isMissing {
@@ -217,7 +218,7 @@ extension EvaluationArena {
       var low = 0
       var high = kept
       var isDouble = false
-      // Mostly they come in order.
+      // Members usually come in order.
       if kept > 0, member.name.compare(members[kept - 1].name) > 0 { low = kept }
       while low < high {
         let middle = (low + high) / 2

@@ -1,9 +1,9 @@
 import Fleece
 
-// Values from and to those in memory, and to JSON text.
+// Conversions between query values and JSON.
 
 extension EvaluationArena {
-  /// A value in this arena, as parameters are given.
+  /// Makes a value in this arena, for parameters.
   func value(of json: JSONValue) -> QueryValue {
     switch json {
     case .null: return .null
@@ -28,9 +28,9 @@ extension EvaluationArena {
 }
 
 extension QueryValue {
-  /// The value in memory, nil when it is missing.
+  /// The value as a `JSONValue`. Nil when it is missing.
   ///
-  /// - Throws: `FleeceError` where a body is damaged.
+  /// - Throws: `FleeceError` when a body is damaged.
   func jsonValue(_ sharedKeys: SharedKeys) throws(FleeceError) -> JSONValue? {
     switch self {
     case .missing: return nil
@@ -57,16 +57,17 @@ extension QueryValue {
     }
   }
 
-  /// Appends the value's JSON text; what is missing is written as null. Members are in order of their names' bytes.
+  /// Appends the value as JSON text. A missing value is written as null. Members of objects are in the order
+  /// of their names' bytes.
   ///
-  /// - Throws: `FleeceError` where a body is damaged; `output` is unchanged then.
+  /// - Throws: `FleeceError` when a body is damaged. Then `output` is unchanged.
   func writeJSON(_ sharedKeys: SharedKeys, into output: inout [UInt8]) throws(FleeceError) {
     var writer = JSONWriter()
     try writeJSON(sharedKeys, into: &writer)
     writer.write(to: &output)
   }
 
-  /// The same into a writer.
+  /// The same for a writer.
   func writeJSON(_ sharedKeys: SharedKeys, into writer: inout JSONWriter) throws(FleeceError) {
     switch self {
     case .missing, .null: writer.appendNull()

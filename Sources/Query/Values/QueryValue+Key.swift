@@ -2,11 +2,12 @@ import Fleece
 import Storage
 
 extension OrderedKeyEncoder {
-  /// Appends a value so that the order of keys is `ValueOrder`'s.
+  /// Appends a value, so that keys have the order of `ValueOrder`.
   ///
-  /// Lossy, as `lossyValues` says: an integral double comes back as an integer, text under a collator doesn't come
-  /// back at all. Nothing else is lost: arrays and objects are written whole, element by element, members in order
-  /// of their names. What is nested deeper than `FleeceLimits.depth` is left out.
+  /// Two kinds of values can't be restored exactly, and are marked in `lossyValues`: a double with an
+  /// integral value is restored as an integer, and text under a collator isn't restored at all. Arrays and
+  /// objects are written completely, with members in the order of their names. Values nested deeper than
+  /// `FleeceLimits.depth` are left out.
   mutating func append(_ value: QueryValue, _ order: ValueOrder) {
     append(value, order, depth: 0)
   }
@@ -19,7 +20,7 @@ extension OrderedKeyEncoder {
     case .int(let value): append(value)
     case .uint(let value): append(value)
     case .double(let value):
-      // Values are finite: there is no NaN to be refused.
+      // Values are finite, so there is no NaN to refuse.
       do { try append(value) } catch { appendNull() }
     case .string(let text): append(text, order)
     case .data(let bytes): append(bytes: bytes.bytes)
@@ -46,14 +47,14 @@ extension OrderedKeyEncoder {
       append(utf8: text.bytes)
       return
     }
-    // A closure can't change the encoder that it is called from: the key is copied once.
+    // The closure can't change the encoder, so the sort key is copied.
     let key = collator.withSortKey(of: text) { Array($0) }
     key.withUnsafeBytes { append(collationKey: $0) }
   }
 }
 
 extension EvaluationArena {
-  /// Reads the next value of a key. Nil for collation keys, which don't give their text back.
+  /// Decodes the next value of a key. Nil for collation keys, which don't contain their text.
   ///
   /// - Throws: `OrderedKeyError` for bytes that no encoder writes.
   func value(from decoder: inout OrderedKeyDecoder) throws(OrderedKeyError) -> QueryValue? {
@@ -105,7 +106,7 @@ extension EvaluationArena {
     }
   }
 
-  /// A text of a key: in place where nothing is escaped, which is nearly always.
+  /// The text in a key. It is copied only when it contains escapes, which is rare.
   private func text(_ text: OrderedKeyText) -> TextSlice {
     guard text.isEscaped else { return TextSlice(text.encoded) }
     let buffer = UnsafeMutableRawBufferPointer(

@@ -1,14 +1,15 @@
 import Fleece
 
-// The value that expressions compute with. It is plain memory of four words and a byte: reading a property, comparing it
-// and rejecting a row allocates, retains and releases nothing.
+// The value type of expressions. It is plain memory of four words and a byte. Reading a property, comparing
+// it and refusing a row needs no allocation, retain or release.
 //
-// What a value points at belongs to someone else: the body of the row it was read from (until the row is left), the
-// arena it was computed in (until that is reset), or the program (constants). `EvaluationArena.copy` keeps one.
+// A value doesn't own the memory that it points at. That is the body of the row (valid until the row is
+// left), the arena it was computed in (until its scope ends or it is reset), or the program (for constants).
+// `EvaluationArena.copy` makes a copy that lives longer.
 
 /// A value of the query language.
 enum QueryValue: BitwiseCopyable {
-  /// There is no value: a property that isn't there.
+  /// No value, such as a property that doesn't exist.
   case missing
   /// JSON's null.
   case null
@@ -21,23 +22,23 @@ enum QueryValue: BitwiseCopyable {
   case string(TextSlice)
   /// Binary data.
   case data(TextSlice)
-  /// An array in place in a body.
+  /// An array inside a body.
   case array(UnsafeValue)
-  /// An object in place in a body; the context has the shared keys of its names.
+  /// An object inside a body. The context has the shared keys of its names.
   case object(UnsafeValue)
-  /// An array that was computed.
+  /// A computed array.
   case computedArray(ComputedArray)
-  /// An object that was computed.
+  /// A computed object.
   case computedObject(ComputedObject)
 }
 
-/// Items in an arena.
+/// An array of items in an arena.
 struct ComputedArray: BitwiseCopyable {
   let items: UnsafePointer<QueryValue>
   let count: Int
 }
 
-/// Members in an arena, in order of their names' bytes, no name twice.
+/// An object of members in an arena. They are in the order of their names' bytes, and names are unique.
 struct ComputedObject: BitwiseCopyable {
   struct Member: BitwiseCopyable {
     var name: TextSlice
@@ -47,13 +48,13 @@ struct ComputedObject: BitwiseCopyable {
   let count: Int
 }
 
-/// The types of values in N1QL's order.
+/// The types of values, in N1QL's order.
 enum QueryType: UInt8, Comparable {
   case missing, null, boolean, number, string, array, object, binary
 
   static func < (left: QueryType, right: QueryType) -> Bool { left.rawValue < right.rawValue }
 
-  /// What TYPE() says.
+  /// The name that TYPE() returns.
   var name: StaticString {
     switch self {
     case .missing: "missing"
@@ -69,7 +70,7 @@ enum QueryType: UInt8, Comparable {
 }
 
 extension QueryValue {
-  /// A value of a body in place. What is malformed is missing.
+  /// A value inside a body. Malformed values are missing.
   @inline(__always)
   init(_ value: UnsafeValue) {
     switch value.type {
@@ -91,7 +92,7 @@ extension QueryValue {
     }
   }
 
-  /// A value of a body, or missing.
+  /// A value inside a body, or missing.
   @inline(__always)
   init(_ value: UnsafeValue?) {
     guard let value else {
@@ -105,16 +106,16 @@ extension QueryValue {
   @inline(__always)
   init(_ value: Bool) { self = .bool(value) }
 
-  /// A constant's text.
+  /// The text of a constant.
   init(_ text: StaticString) {
     self = .string(TextSlice(start: text.utf8Start, count: text.utf8CodeUnitCount))
   }
 
-  /// A number when it is finite, else null.
+  /// A number. Null when it isn't finite.
   @inline(__always)
   init(finite value: Double) { self = value.isFinite ? .double(value) : .null }
 
-  /// An integer of 64 bits, signed or not.
+  /// An integer with the case that fits it.
   init(_ value: UInt64) { self = value <= UInt64(Int64.max) ? .int(Int64(value)) : .uint(value) }
 
   var type: QueryType {
@@ -133,7 +134,7 @@ extension QueryValue {
   @inline(__always)
   var isMissing: Bool { if case .missing = self { true } else { false } }
 
-  /// Null or missing.
+  /// Whether it is null or missing.
   @inline(__always)
   var isUnknown: Bool {
     switch self {
@@ -142,7 +143,7 @@ extension QueryValue {
     }
   }
 
-  /// The number, an integer converted; nil for another type.
+  /// The number as a double. Nil for other types.
   @inline(__always)
   var number: Double? {
     switch self {
@@ -153,7 +154,7 @@ extension QueryValue {
     }
   }
 
-  /// The number as an integer, its fraction cut off; nil for another type and outside of 64 bits.
+  /// The number as a signed 64-bit integer, without its fraction. Nil for other types and for larger numbers.
   var integer: Int64? {
     switch self {
     case .int(let value): value
@@ -165,7 +166,7 @@ extension QueryValue {
   @inline(__always)
   var text: TextSlice? { if case .string(let text) = self { text } else { nil } }
 
-  /// How many items an array or members an object has; 0 for the rest.
+  /// The number of items of an array, or of members of an object. 0 for other types.
   var count: Int {
     switch self {
     case .array(let value), .object(let value): value.count
@@ -177,7 +178,8 @@ extension QueryValue {
 }
 
 extension QueryValue {
-  /// The items of an array, the values of an object's members, nothing of the rest. `body` says whether to go on.
+  /// Calls `body` with the items of an array or the member values of an object, until it returns false. Other
+  /// types have none.
   @inline(__always)
   func forEachItem(_ body: (QueryValue) -> Bool) {
     switch self {
@@ -193,7 +195,7 @@ extension QueryValue {
     }
   }
 
-  /// The members of an object, in no order.
+  /// Calls `body` with the members of an object, in no particular order.
   func forEachMember(_ sharedKeys: SharedKeys, _ body: (TextSlice, QueryValue) -> Void) {
     switch self {
     case .object(let value):
@@ -206,7 +208,7 @@ extension QueryValue {
     }
   }
 
-  /// The item at an index, negative from the end; missing when there is none.
+  /// The item at an index. Negative indexes count from the end. Missing when there is none.
   func item(_ index: Int) -> QueryValue {
     switch self {
     case .array(let value): return QueryValue(value[index < 0 ? value.count &+ index : index])
@@ -217,7 +219,7 @@ extension QueryValue {
     }
   }
 
-  /// What steps of a path lead to.
+  /// The value at the end of a path. Missing when the path leads nowhere.
   @inline(__always)
   func follow(_ moves: UnsafeBufferPointer<PathMove>) -> QueryValue {
     switch self {
@@ -241,10 +243,10 @@ extension QueryValue {
 }
 
 extension ComputedObject {
-  /// The member of a name, or missing.
+  /// The value of a member. Missing when there is none.
   func value(of name: TextSlice) -> QueryValue { place(of: name)?.pointee ?? .missing }
 
-  /// Where the member of a name lies, or nil.
+  /// A pointer to the value of a member, or nil.
   func place(of name: TextSlice) -> UnsafePointer<QueryValue>? {
     var low = 0
     var high = count

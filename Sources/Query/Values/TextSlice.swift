@@ -2,7 +2,8 @@
   import Glibc
 #endif
 
-/// UTF-8 where it lies: in a document, an arena or a program. Whoever owns that memory says how long.
+/// UTF-8 bytes that are owned by a document, an arena or a program. The owner decides how long they are
+/// valid.
 struct TextSlice: BitwiseCopyable {
   let start: UnsafePointer<UInt8>
   let count: Int
@@ -19,7 +20,7 @@ struct TextSlice: BitwiseCopyable {
     count = bytes.count
   }
 
-  /// An address for text without bytes.
+  /// An address for empty text.
   nonisolated(unsafe) static let nowhere: UnsafePointer<UInt8> = {
     let byte = UnsafeMutablePointer<UInt8>.allocate(capacity: 1)
     byte.initialize(to: 0)
@@ -31,10 +32,10 @@ struct TextSlice: BitwiseCopyable {
   var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: start, count: count) }
   var utf8: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(start: start, count: count) }
 
-  /// The text; bytes that aren't UTF-8 are replaced.
+  /// The text as a string. Invalid UTF-8 is replaced.
   var string: String { String(decoding: utf8, as: UTF8.self) }
 
-  /// Unsigned bytes, then the shorter first: below, at or above 0.
+  /// The order by unsigned bytes, then by length: below, at or above 0.
   @inline(__always)
   func compare(_ other: TextSlice) -> Int {
     let order = Int(memcmp(start, other.start, min(count, other.count)))
@@ -47,7 +48,7 @@ struct TextSlice: BitwiseCopyable {
       && (count == 0 || start[0] == other.start[0] && memcmp(start, other.start, count) == 0)
   }
 
-  /// A part, by offsets of bytes.
+  /// A part of the text, by byte offsets.
   @inline(__always)
   func slice(_ from: Int, _ to: Int) -> TextSlice { TextSlice(start: start + from, count: to &- from) }
 }

@@ -1,4 +1,5 @@
-/// What a condition says. In AND the least wins, in OR the greatest: FALSE, MISSING, NULL, TRUE.
+/// The result of a condition. AND gives the least of its operands and OR the greatest, in the order FALSE,
+/// MISSING, NULL, TRUE.
 enum Truth: UInt8, BitwiseCopyable {
   case `false`, missing, null, `true`
 
@@ -11,7 +12,7 @@ enum Truth: UInt8, BitwiseCopyable {
   @inline(__always)
   func or(_ other: Truth) -> Truth { rawValue > other.rawValue ? self : other }
 
-  /// NOT NULL is NULL, NOT MISSING is MISSING.
+  /// NOT. Null stays null, and missing stays missing.
   @inline(__always)
   var negated: Truth {
     switch self {
@@ -21,7 +22,7 @@ enum Truth: UInt8, BitwiseCopyable {
     }
   }
 
-  /// A boolean, null or missing.
+  /// The value: a boolean, null or missing.
   @inline(__always)
   var value: QueryValue {
     switch self {
@@ -34,8 +35,8 @@ enum Truth: UInt8, BitwiseCopyable {
 }
 
 extension QueryValue {
-  /// What the value says as a condition: numbers are true unless 0, strings when they begin with a number that isn't
-  /// 0; arrays, objects and binary data are false.
+  /// The value as a condition. Numbers are true unless they are 0. Strings are true when they begin with a
+  /// number that isn't 0. Arrays, objects and binary data are false.
   @inline(__always)
   var truth: Truth {
     switch self {

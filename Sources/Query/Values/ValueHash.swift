@@ -1,8 +1,10 @@
 import Fleece
 
-/// A hash of values that `ValueOrder` calls equal: 1 and 1.0 have one, text that a collator doesn't tell apart too.
+/// A hash of values. Values that `ValueOrder` treats as equal have the same hash, such as 1 and 1.0, or texts
+/// that a collator treats as equal.
 ///
-/// Not for data that an enemy chose: whoever keeps a table by it bounds its chains by comparing whole hashes.
+/// It doesn't resist inputs chosen by an attacker. Tables compare the full hashes before they compare values,
+/// which limits the cost of a long chain.
 struct ValueHash {
   private var state: UInt64
 
@@ -21,7 +23,7 @@ struct ValueHash {
     state = product.low ^ product.high ^ 0xA076_1D64_78BD_642F
   }
 
-  /// Adds text by its bytes.
+  /// Adds bytes, such as those of text.
   @inline(__always)
   mutating func combine(_ bytes: UnsafeRawBufferPointer) {
     combine(UInt64(truncatingIfNeeded: bytes.count) ^ 0xE703_7ED1_A0B4_28DB)
@@ -33,7 +35,7 @@ struct ValueHash {
       left -= 8
     }
     if left > 0, bytes.count >= 8 {
-      // The last eight bytes, some of them again.
+      // Reads the last eight bytes. Some of them were already read.
       return combine((from - (8 - left)).loadUnaligned(as: UInt64.self))
     }
     var last: UInt64 = 0

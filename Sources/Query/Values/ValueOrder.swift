@@ -1,13 +1,15 @@
 import Fleece
 
-/// The total order of values: across types N1QL's, numbers by value, arrays and objects element by element, strings by
-/// bytes or a collator. Equality of it is that of DISTINCT, GROUP BY and joins; null equals null and missing missing.
+/// The total order of values. Types are ordered as in N1QL, numbers by value, arrays and objects element by
+/// element, and strings by their bytes or by a collator. DISTINCT, GROUP BY and joins use its equality, in
+/// which null equals null and missing equals missing.
 ///
-/// It is the order of `OrderedKeyEncoder`'s keys (docs/ordered-keys.md).
+/// The keys of `OrderedKeyEncoder` have the same order (docs/ordered-keys.md).
 struct ValueOrder {
-  /// Names the members of objects that lie in bodies.
+  /// The names of members in objects of bodies.
   unowned(unsafe) let sharedKeys: SharedKeys
-  /// Nil compares bytes. Inside arrays and objects values are compared with it too, names never.
+  /// Nil compares strings by their bytes. It also applies to values inside arrays and objects, but never to
+  /// names.
   let collator: Collator?
 
   init(_ sharedKeys: SharedKeys, _ collator: Collator? = nil) {
@@ -15,7 +17,7 @@ struct ValueOrder {
     self.collator = collator
   }
 
-  /// Below, at or above 0.
+  /// The order of two values: below, at or above 0.
   @inline(__always)
   func compare(_ left: QueryValue, _ right: QueryValue) -> Int {
     switch (left, right) {
@@ -28,7 +30,7 @@ struct ValueOrder {
     }
   }
 
-  /// Whether they are equal.
+  /// Whether two values are equal.
   @inline(__always)
   func areEqual(_ left: QueryValue, _ right: QueryValue) -> Bool {
     if case (.string(let a), .string(let b)) = (left, right), collator == nil { return a.equals(b) }
@@ -77,7 +79,7 @@ struct ValueOrder {
   }
 }
 
-/// The order of two numbers, exact also between integers and doubles.
+/// The order of two numbers. It is exact, also between integers and doubles.
 func compareNumbers(_ left: QueryValue, _ right: QueryValue) -> Int {
   func order<Number: Comparable>(_ a: Number, _ b: Number) -> Int { a < b ? -1 : a == b ? 0 : 1 }
   switch (left, right) {
@@ -94,7 +96,7 @@ func compareNumbers(_ left: QueryValue, _ right: QueryValue) -> Int {
   }
 }
 
-/// The order of an integer and a double, none of which is rounded for it.
+/// The order of an integer and a double, without rounding either.
 private func compareExactly<Integer: FixedWidthInteger>(_ integer: Integer, _ double: Double) -> Int {
   let whole = double.rounded(.towardZero)
   guard let other = Integer(exactly: whole) else { return double > 0 ? -1 : 1 }
@@ -103,13 +105,14 @@ private func compareExactly<Integer: FixedWidthInteger>(_ integer: Integer, _ do
 }
 
 extension QueryValue {
-  /// The item at an index; what is damaged is null.
+  /// The item at an index. Null when it is damaged.
   func itemOrNull(_ index: Int) -> QueryValue {
     let value = item(index)
     return value.isMissing ? .null : value
   }
 
-  /// The members of an object by the bytes of their names; of two with one name the first.
+  /// The members of an object, in the order of their names' bytes. Of two members with the same name, the
+  /// first one is kept.
   func sortedMembers(_ sharedKeys: SharedKeys) -> [ComputedObject.Member] {
     if case .computedObject(let object) = self {
       return Array(UnsafeBufferPointer(start: object.members, count: object.count))
@@ -119,7 +122,7 @@ extension QueryValue {
     forEachMember(sharedKeys) { name, value in
       if !value.isMissing { members.append(ComputedObject.Member(name: name, value: value)) }
     }
-    // Stable: Swift's sort is.
+    // Swift's sort is stable, so the first member of a name stays first.
     members.sort { $0.name.compare($1.name) < 0 }
     var kept = 0
     for index in members.indices where index == 0 || !members[index].name.equals(members[kept - 1].name) {

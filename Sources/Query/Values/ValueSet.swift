@@ -1,7 +1,7 @@
 import Fleece
 
-/// A set of values by their hash, in memory of its own. It doesn't own what the values point at. Reading is safe on
-/// any thread while nobody inserts.
+/// A hash set of values. It owns its table, but not the memory that the values point at. Any thread may read
+/// it while none inserts.
 final class ValueSet {
   private struct Entry: BitwiseCopyable {
     var hash: UInt64
@@ -9,14 +9,14 @@ final class ValueSet {
   }
 
   private var entries: UnsafeMutablePointer<Entry>
-  /// The number of an entry plus 1; 0 where there is none.
+  /// The index of the entry plus 1. 0 marks a free slot.
   private var places: UnsafeMutablePointer<UInt32>
   private var capacity: Int
   private(set) var count = 0
   private let budget: MemoryBudget?
   private static let bytesPerPlace = MemoryLayout<Entry>.stride + MemoryLayout<UInt32>.stride
 
-  /// A set whose own memory counts in a budget, if one is given.
+  /// Creates a set. Its memory counts towards the budget, if there is one.
   init(minimumCapacity: Int = 8, _ budget: MemoryBudget? = nil) {
     self.budget = budget
     capacity = 16
@@ -35,20 +35,20 @@ final class ValueSet {
 
   var isEmpty: Bool { count == 0 }
 
-  /// The values in order of insertion.
+  /// The values in the order of insertion.
   subscript(index: Int) -> QueryValue { entries[index].value }
 
-  /// Puts an equal value in the place of each: what `body` makes of it.
+  /// Replaces each value by an equal one from `body`.
   func replaceValues(_ body: (QueryValue) -> QueryValue) {
     for index in 0..<count { entries[index].value = body(entries[index].value) }
   }
 
-  /// Whether a value equal to this one is there.
+  /// Whether the set contains an equal value.
   func contains(_ value: QueryValue, _ order: ValueOrder) -> Bool {
     count > 0 && find(value, order.hash(value), order).found != nil
   }
 
-  /// Adds a value; false when an equal one is there. `copy` makes of it what is kept.
+  /// Adds a value, after `copy` has made a copy to keep. Returns false when the set contains an equal value.
   @discardableResult
   func insert(
     _ value: QueryValue, _ order: ValueOrder, copy: (QueryValue) -> QueryValue = { $0 }
