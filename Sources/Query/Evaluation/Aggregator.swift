@@ -1,6 +1,6 @@
 import Fleece
 
-/// What is computed over the rows of a group. It says how; `AggregateState` is what a group keeps.
+/// Computes one aggregate over the rows of a group. `AggregateState` holds the state of a group.
 ///
 /// ```swift
 /// var state = AggregateState()
@@ -10,9 +10,9 @@ import Fleece
 final class Aggregator: Sendable {
   let kind: AggregateKind
   let isDistinct: Bool
-  /// Nil counts rows.
+  /// The argument. Nil counts rows.
   let argument: CompiledExpression?
-  /// How MIN, MAX and DISTINCT compare text.
+  /// The collation by which MIN, MAX and DISTINCT compare text.
   let collation: Int?
 
   init(_ kind: AggregateKind, isDistinct: Bool, _ argument: CompiledExpression?, collation: Int?) {
@@ -22,7 +22,7 @@ final class Aggregator: Sendable {
     self.collation = collation
   }
 
-  /// Adds the row at hand. What is kept is copied to `arena`, which belongs to the group.
+  /// Adds the current row. Values that are kept are copied to `arena`, which belongs to the group.
   func add(to state: inout AggregateState, _ context: EvaluationContext, _ arena: EvaluationArena) {
     guard let argument else {
       state.count += 1
@@ -48,7 +48,7 @@ final class Aggregator: Sendable {
       let isNew = values.insert(value, context.order(collation)) { arena.copy($0, context.sharedKeys) }
       if kind == .sum || kind == .average { return state.add(distinctNumber: value, isNew: isNew) }
       if !isNew { return }
-      // ARRAY_AGG's items are the table's.
+      // The set of values holds the items of ARRAY_AGG.
       if kind == .arrayAggregate { return }
     }
     switch kind {
@@ -68,7 +68,8 @@ final class Aggregator: Sendable {
     }
   }
 
-  /// The value for the group: COUNT 0, ARRAY_AGG [], the others MISSING without rows. It points into the arenas.
+  /// The result for the group. Without any value, COUNT gives 0, ARRAY_AGG gives [], and the others give
+  /// MISSING. The result may point into the arenas.
   func result(
     of state: AggregateState, _ context: EvaluationContext, _ arena: EvaluationArena
   ) -> QueryValue {
@@ -91,20 +92,20 @@ final class Aggregator: Sendable {
   }
 }
 
-/// What a group keeps for one aggregate.
+/// The state of one aggregate of a group.
 struct AggregateState {
-  /// Rows or values so far; for MIN and MAX, whether there is one.
+  /// The number of rows or values so far. For MIN and MAX it is 0 or 1.
   fileprivate(set) var count = 0
   fileprivate var value = QueryValue.missing
-  /// The values that were, for DISTINCT.
+  /// The different values so far, for DISTINCT.
   fileprivate var values: ValueSet?
   fileprivate var items: UnsafeMutablePointer<QueryValue>?
   private var capacity = 0
-  /// Exact: 2⁶³ integers of 64 bits fit.
+  /// The exact sum of the integers. 2⁶³ integers of 64 bits fit.
   private var integers: Int128 = 0
   private var hasUnsigned = false
   private var doubles = 0.0
-  /// What was lost of the doubles' sum by rounding, so that the order of rows hardly matters.
+  /// The rounding error of `doubles`, so that the sum hardly depends on the order of rows.
   private var compensation = 0.0
   private var isInteger = true
 
@@ -114,15 +115,15 @@ struct AggregateState {
   @inline(__always)
   mutating func countRow() { count &+= 1 }
 
-  /// The sum: an integer when all numbers are integers and 64 bits hold it, else a double. The bits are signed unless one
-  /// of the numbers is above `Int64.max`: so it is with `+`.
+  /// The sum. It is an integer when all numbers are integers and 64 bits can hold it, else a double. An
+  /// unsigned result needs a number above `Int64.max`, as with `+`.
   fileprivate var sum: QueryValue {
     let integer = Int64(exactly: integers)
     if isInteger {
       if let integer { return .int(integer) }
       if hasUnsigned, let unsigned = UInt64(exactly: integers) { return .uint(unsigned) }
     }
-    // The conversion of 128 bits is generic code in the standard library: thousands of instructions.
+    // `Double(Int128)` is generic code in the standard library. It takes thousands of instructions.
     return QueryValue(finite: doubles + compensation + (integer.map(Double.init) ?? Double(integers)))
   }
 
@@ -141,8 +142,9 @@ struct AggregateState {
     doubles = sum
   }
 
-  /// Adds a number of which equal ones count once. Which of 1 and 1.0 comes first depends on the order of rows, and the sum
-  /// doesn't: it is a double when any of them is one, and whole numbers are added as integers.
+  /// Adds a number for a sum of different numbers. Equal numbers count once. Which of 1 and 1.0 comes first
+  /// depends on the order of rows, but the sum doesn't: it is a double when one of them is, and whole numbers
+  /// are added as integers.
   fileprivate mutating func add(distinctNumber number: QueryValue, isNew: Bool) {
     guard case .double(let value) = number else {
       if isNew { add(number: number) }
@@ -153,7 +155,7 @@ struct AggregateState {
     if let integer = Int64(exactly: value) { add(number: .int(integer)) } else { add(number: number) }
   }
 
-  /// Copies what it points at to another arena.
+  /// Copies everything that the state points at to another arena.
   mutating func move(to arena: EvaluationArena, _ sharedKeys: SharedKeys) {
     value = arena.copy(value, sharedKeys)
     values?.replaceValues { arena.copy($0, sharedKeys) }

@@ -1,10 +1,12 @@
-// Nodes that compute with numbers, and `||`.
+// Nodes for arithmetic, and for `||`.
 
-/// The operators of arithmetic. MISSING on a side is MISSING, then what isn't a number NULL.
+/// The arithmetic operators. The result is MISSING when an operand is missing, and else NULL when an operand
+/// isn't a number.
 enum Arithmetic {
   case add, subtract, multiply, divide, modulo
 
-  /// Integers stay integers unless they overflow; a quotient of integers is cut off; division by zero is MISSING.
+  /// Integers give an integer unless it overflows. The quotient of integers is cut off to an integer.
+  /// Division by zero gives MISSING.
   @inline(__always)
   func apply(_ left: QueryValue, _ right: QueryValue) -> QueryValue {
     if case .int(let a) = left, case .int(let b) = right {
@@ -36,7 +38,7 @@ enum Arithmetic {
       if case .int = left, case .int = right { return .double(quotient.rounded(.towardZero)) }
       return QueryValue(finite: quotient)
     case .modulo:
-      // Both sides are cut off to integers.
+      // Both operands are cut off to integers.
       let divisor = b.rounded(.towardZero)
       if divisor == 0 { return .missing }
       if case .int = left, case .int = right { return .int(0) }
@@ -44,7 +46,8 @@ enum Arithmetic {
     }
   }
 
-  /// Of two integers one of which is above `Int64.max`: nil when 64 bits don't hold the result, or there is none.
+  /// The exact result for two integers, one of them above `Int64.max`. Nil for other operands, for results
+  /// outside 64 bits, and for division by zero.
   private func applyExactly(_ left: QueryValue, _ right: QueryValue) -> QueryValue? {
     let a: Int128
     let b: Int128
@@ -91,7 +94,7 @@ final class ArithmeticNode: CompiledExpression, FoldableNode, @unchecked Sendabl
   }
 }
 
-/// `-x` and `+x`.
+/// The signs `-x` and `+x`.
 final class SignNode: CompiledExpression, FoldableNode, @unchecked Sendable {
   private let operand: CompiledExpression
   private let negates: Bool
@@ -118,7 +121,7 @@ final class SignNode: CompiledExpression, FoldableNode, @unchecked Sendable {
   }
 }
 
-/// `a || b`, which is CONCAT.
+/// `a || b`, which is the function CONCAT.
 final class ConcatenationNode: CompiledExpression, FoldableNode, @unchecked Sendable {
   let parts: [CompiledExpression]
   init(_ parts: [CompiledExpression]) { self.parts = parts }

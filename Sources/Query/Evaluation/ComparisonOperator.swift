@@ -2,7 +2,7 @@
 enum ComparisonOperator: UInt8 {
   case equal, notEqual, less, lessOrEqual, greater, greaterOrEqual
 
-  /// Whether an order (below, at, above 0) is one that it asks for.
+  /// Whether the operator accepts an order (below, at or above 0).
   @inline(__always)
   func accepts(_ order: Int) -> Bool {
     switch self {
@@ -15,8 +15,8 @@ enum ComparisonOperator: UInt8 {
     }
   }
 
-  /// MISSING with missing on a side, else NULL with null, else whether the order is the one that is asked for.
-  /// Values of two types are never equal, and one is less by N1QL's order of types.
+  /// Compares two values. MISSING when an operand is missing, else NULL when an operand is null. Values of
+  /// different types are never equal, and are ordered by N1QL's order of types.
   @inline(__always)
   func apply(_ left: QueryValue, _ right: QueryValue, _ order: ValueOrder) -> Truth {
     if left.isUnknown || right.isUnknown {

@@ -1,6 +1,6 @@
 import Fleece
 
-// Nodes that give truths: logic, comparisons, tests, IN, ANY and EVERY.
+// Nodes for conditions: logic, comparisons, tests, IN, ANY and EVERY.
 
 final class AndNode: ConditionNode, FoldableNode, @unchecked Sendable {
   private let left: CompiledExpression
@@ -77,7 +77,7 @@ final class ComparisonNode: ConditionNode, FoldableNode, @unchecked Sendable {
   }
 }
 
-/// `path = 'text'`, the commonest of conditions: the bytes are compared where they lie.
+/// `path = 'text'`, the most frequent condition. It compares the bytes in the body, without a copy.
 final class PathIsTextNode: ConditionNode, @unchecked Sendable {
   private let source: Int
   private let path: Int
@@ -111,7 +111,7 @@ final class PathIsTextNode: ConditionNode, @unchecked Sendable {
   }
 }
 
-/// A path compared with a number that is constant.
+/// A comparison of a path with a constant number.
 final class PathNumberNode: ConditionNode, @unchecked Sendable {
   private let source: Int
   private let path: Int
@@ -136,7 +136,7 @@ final class PathNumberNode: ConditionNode, @unchecked Sendable {
     case .missing: return .missing
     case .null: return .null
     case .int, .double, .uint: return Truth(comparison.accepts(compareNumbers(value, number)))
-    // Of another type: booleans are below numbers, the rest above.
+    // Values of other types: booleans are below numbers, and the rest is above.
     case .bool: return Truth(comparison.accepts(-1))
     default: return Truth(comparison.accepts(1))
     }
@@ -148,7 +148,7 @@ final class PathNumberNode: ConditionNode, @unchecked Sendable {
   }
 }
 
-/// `a IS b` between two expressions: equality for which null equals null and missing missing.
+/// `a IS b` for two expressions: equality in which null equals null, and missing equals missing.
 final class IdenticalNode: ConditionNode, FoldableNode, @unchecked Sendable {
   private let left: CompiledExpression
   private let right: CompiledExpression
@@ -197,7 +197,7 @@ final class TestNode: ConditionNode, FoldableNode, @unchecked Sendable {
   }
 }
 
-/// `x BETWEEN a AND b`: `x >= a AND x <= b`.
+/// `x BETWEEN a AND b`, which means `x >= a AND x <= b`.
 final class BetweenNode: ConditionNode, FoldableNode, @unchecked Sendable {
   private let operand: CompiledExpression
   private let lower: CompiledExpression
@@ -228,7 +228,8 @@ final class BetweenNode: ConditionNode, FoldableNode, @unchecked Sendable {
   }
 }
 
-/// `x IN collection` of any expression. What isn't an array is NULL, what is missing MISSING.
+/// `x IN collection` for any collection. NULL when the collection isn't an array, and MISSING when an operand
+/// is missing.
 final class InNode: ConditionNode, FoldableNode, @unchecked Sendable {
   private let operand: CompiledExpression
   private let collection: CompiledExpression
@@ -260,7 +261,7 @@ final class InNode: ConditionNode, FoldableNode, @unchecked Sendable {
   }
 }
 
-/// `x IN (a, b)` of a list as it is written: `x = a OR x = b`.
+/// `x IN (a, b)` with a written list, which means `x = a OR x = b`.
 final class ListNode: ConditionNode, FoldableNode, @unchecked Sendable {
   private let operand: CompiledExpression
   private let items: [CompiledExpression]
@@ -290,11 +291,12 @@ final class ListNode: ConditionNode, FoldableNode, @unchecked Sendable {
   }
 }
 
-/// `x IN ('a', 'b', 3)` of constants, which are looked up by their hash.
+/// `x IN ('a', 'b', 3)` with constants. They are looked up in a hash table.
 final class ConstantListNode: ConditionNode, FoldableNode, @unchecked Sendable {
   private let operand: CompiledExpression
   private let values: ValueSet
-  /// What the list says of a value that isn't in it: FALSE, or what null and missing make of it.
+  /// The result for a value that isn't in the list: FALSE, or NULL or MISSING when the list contains null or
+  /// missing.
   private let otherwise: Truth
   private let isEmpty: Bool
   private let owner: EvaluationProgram
@@ -332,7 +334,7 @@ final class ConstantListNode: ConditionNode, FoldableNode, @unchecked Sendable {
   }
 }
 
-/// ANY, EVERY, ANY AND EVERY over the items of an array or the values of an object's members.
+/// ANY, EVERY, and ANY AND EVERY over the items of an array or the member values of an object.
 final class QuantifiedNode: ConditionNode, @unchecked Sendable {
   private let quantifier: Quantifier
   private let variable: Int
@@ -352,11 +354,11 @@ final class QuantifiedNode: ConditionNode, @unchecked Sendable {
   override func truth(_ context: EvaluationContext) -> Truth {
     let items = collection.evaluate(context)
     var isEmpty = true
-    // Whether an item was met that decides.
+    // Whether some item has decided the result.
     var isDecided = false
     let deciding: Bool = quantifier == .any
     let arena = context.arena
-    // Of what is computed for an item nothing stays but a truth.
+    // Only the truth is kept of the values computed for an item.
     items.forEachItem { item in
       isEmpty = false
       context.variables[variable] = item

@@ -1,7 +1,7 @@
 import Fleece
 
-/// Where expressions of a program are evaluated: the rows at hand, slots, parameters, and memory for results. For one
-/// thread at a time.
+/// The environment in which the expressions of a program are evaluated: current rows, slots, parameters, and
+/// memory for results. Use it from one thread at a time.
 ///
 /// ```swift
 /// let program = EvaluationProgram()
@@ -17,13 +17,14 @@ import Fleece
 /// ```
 final class EvaluationContext {
   let program: EvaluationProgram
-  /// What expressions compute, until it is reset: before each row, by whoever scans.
+  /// The memory of computed values. A value in it is valid until its scope ends or the arena is reset, which
+  /// happens at least once for each row.
   let arena: EvaluationArena
-  /// The row of each source.
+  /// The current row of each source.
   let rows: UnsafeMutablePointer<SourceRow>
-  /// Values that others compute: columns of covering indexes, aggregates, keys of groups.
+  /// Values that other code computes: columns of covering indexes, aggregates, keys of groups.
   let slots: UnsafeMutablePointer<QueryValue>
-  /// Values of the program's `parameterNames`.
+  /// The values of the program's `parameterNames`.
   let parameters: UnsafeMutablePointer<QueryValue>
   let variables: UnsafeMutablePointer<QueryValue>
   let paths: UnsafeMutablePointer<UnsafeBufferPointer<PathMove>>
@@ -32,32 +33,35 @@ final class EvaluationContext {
   let collators: [Collator]
   private var patterns: [Pattern?]
   private let counts: (rows: Int, slots: Int)
-  /// The names of what lies in bodies.
-  // Read for each row, and set by the one thread that reads: a check of exclusive access costs as much as the rest.
+  /// The names of members in bodies.
+  // It is read for each row, and set by the thread that reads. An exclusivity check would cost as much as the
+  // rest of the read.
   @exclusivity(unchecked) private(set) var sharedKeys: SharedKeys = .empty
   private var hasPaths = false
 
-  /// Reads when a document expires, in milliseconds since 1970; nil when never. Given its ID.
+  /// Reads the expiration time of a document by its ID, in milliseconds since 1970. Nil when it doesn't
+  /// expire.
   var expiration: ((TextSlice) throws -> Int64?)?
-  /// Reads the current revision's ID of a row.
+  /// Reads the ID of a row's current revision.
   var revisionID: ((SourceRow) throws -> String?)?
-  /// What went wrong first; the value of the expression was missing then. Look with `check()`.
+  /// The first error. The expression that failed had the value missing. `check()` throws it.
   @exclusivity(unchecked) private(set) var failure: (any Error)?
-  /// What the run keeps rows in.
+  /// The memory budget for rows that the run keeps.
   @exclusivity(unchecked) private(set) var budget = MemoryBudget(limit: .max)
-  /// Ends evaluation, also inside of a row.
+  /// Stops the evaluation, also within a row.
   @exclusivity(unchecked) private(set) var cancellation = QueryCancellation()
   let limits: EvaluationLimits
-  /// The limit of memory that the arena watches.
+  /// The limit of memory that is set on the arena, in bytes.
   private var arenaLimit: Int?
-  /// The time that NOW functions say, the same for a whole run: milliseconds since 1970.
+  /// The time for functions that depend on it, in milliseconds since 1970. It is the same for a whole run. No
+  /// function reads it at present.
   var now: Int64?
-  /// What the MATCHes of the query find, by their numbers.
+  /// The results of the query's MATCHes, by their numbers.
   var matches: [FullTextMatch] = []
 
-  /// A context with rows for as many sources and as many slots, all missing.
+  /// Creates a context with at least one row and one slot. All values are missing.
   ///
-  /// - Throws: `collation` for a locale that ICU doesn't take.
+  /// - Throws: `collation` for a locale that ICU doesn't support.
   init(
     _ program: EvaluationProgram, sources: Int = 1, slots slotCount: Int = 0,
     limits: EvaluationLimits = .ofRows
@@ -92,7 +96,8 @@ final class EvaluationContext {
     paths.deallocate()
   }
 
-  /// Resolves the program's paths to the shared keys of a snapshot; nothing happens when it has.
+  /// Resolves the program's paths with the shared keys of a snapshot. Does nothing if they are already
+  /// resolved with the same keys.
   func begin(_ sharedKeys: SharedKeys) {
     guard !hasPaths || sharedKeys !== self.sharedKeys else { return }
     self.sharedKeys = sharedKeys
@@ -112,20 +117,20 @@ final class EvaluationContext {
     }
   }
 
-  /// Takes the values of parameters; those that aren't used are ignored.
+  /// Sets the values of parameters. Values of unknown parameters are ignored.
   ///
-  /// - Throws: `unsetParameter`, which names the first that is used and has no value.
+  /// - Throws: `unsetParameter`, which names the first parameter without a value.
   func bind(_ values: [String: JSONValue]) throws(QueryError) {
     parameterArena.reset()
     for (number, name) in program.parameterNames.enumerated() {
-      // The dictionary takes names for one that differ in normalization.
+      // The dictionary also finds a key that differs in Unicode normalization, so the bytes are compared too.
       guard let place = values.index(forKey: name.string), values[place].key.utf8.elementsEqual(name.bytes)
       else { throw QueryError(.unsetParameter, "the parameter $\(name) has no value") }
       parameters[number] = parameterArena.value(of: values[place].value)
     }
   }
 
-  /// Throws what went wrong since the last call.
+  /// Throws the first error since the last call, if there was one.
   @inline(__always)
   func check() throws {
     if _slowPath(failure != nil) { try throwFailure() }
@@ -137,25 +142,26 @@ final class EvaluationContext {
     throw failure
   }
 
-  /// Notes what went wrong, and gives the value that evaluation goes on with.
+  /// Records an error. Returns the value with which the evaluation continues.
   @discardableResult
   func fail(_ error: any Error) -> QueryValue {
     if failure == nil { failure = error }
     return .missing
   }
 
-  /// What ends evaluation from now on, and the memory of the run. What is computed for one row may take as much, too.
+  /// Sets the cancellation and the memory budget of a run. The values computed for one row may use the limit
+  /// of the budget once more.
   func begin(_ cancellation: QueryCancellation, _ budget: MemoryBudget) {
     self.cancellation = cancellation
     self.budget = budget
     let limit = budget.limit
-    // Run after run of a query uses the context, with one limit.
+    // A context is reused by many runs of a query, which have the same limit.
     guard arenaLimit != limit else { return }
     arenaLimit = limit
     arena.onGrowth(beyond: limit) { [unowned self] in fail(MemoryClause.row.error(limit)) }
   }
 
-  /// Whether a loop inside of a row may go on: false once something went wrong or the query is to end, which `check()`
+  /// Whether a loop within a row may continue. False after an error, or when the query has to stop. `check()`
   /// then throws.
   @inline(__always)
   var goesOn: Bool {
@@ -169,14 +175,13 @@ final class EvaluationContext {
     return false
   }
 
-  /// The order of values under one of the program's collations, nil for bytes.
+  /// The order of values under one of the program's collations. Nil compares by bytes.
   @inline(__always)
   func order(_ collation: Int?) -> ValueOrder {
     ValueOrder(sharedKeys, collation.map { collators[$0] })
   }
 
-  /// A pattern that was compiled from a value in one place of the program; it is compiled again when the value is
-  /// another.
+  /// The compiled pattern at one place of the program. It is compiled again when the source text has changed.
   func pattern(_ number: Int, for source: TextSlice, _ make: (TextSlice) -> Pattern) -> Pattern {
     if let pattern = patterns[number], pattern.isMade(from: source) { return pattern }
     let pattern = make(source)
@@ -185,23 +190,23 @@ final class EvaluationContext {
   }
 }
 
-/// What one function may take. More is a mistake (`evaluation`).
+/// The limits for a single function. Exceeding one is an error (`evaluation`).
 struct EvaluationLimits {
-  /// The longest text it makes, in bytes.
+  /// The maximum length of a text that the function makes, in bytes.
   let textBytes: Int
-  /// The longest array it makes.
+  /// The maximum number of items of an array that the function makes.
   let items: Int
-  /// How much backtracking a regular expression may take, in ICU's units of about a millisecond.
+  /// The maximum time of a regular expression, in ICU's units of about one millisecond.
   let patternSteps: Int32
 
-  /// For rows: 16 MiB, a million items, a second.
+  /// The limits for rows: 16 MiB, about a million items, about a second.
   static let ofRows = EvaluationLimits(textBytes: 1 << 24, items: 1 << 20, patternSteps: 1_000)
-  /// For constants that are computed when a query is prepared, which nobody can cancel: what takes more is left for the
-  /// rows to compute.
+  /// The limits for constants that are computed while a query is prepared, which can't be cancelled. A
+  /// constant that exceeds them is computed for each row instead.
   static let ofConstants = EvaluationLimits(textBytes: 1 << 16, items: 1 << 12, patternSteps: 10)
 }
 
-/// What is kept of a pattern's compilation.
+/// A compiled pattern, with the text it was compiled from.
 class Pattern {
   private let source: [UInt8]
 

@@ -1,36 +1,37 @@
 import Fleece
 import Storage
 
-/// What the compiled expressions of one query share: their paths, parameters, collations and constants.
+/// The shared part of a query's compiled expressions: paths, parameters, collations and constants.
 ///
-/// Expressions are compiled into it on one thread; from then on it doesn't change, and any number of contexts on any
-/// threads evaluate its expressions.
+/// One thread compiles expressions into it. After that it doesn't change, and any number of contexts on any
+/// threads can evaluate its expressions.
 final class EvaluationProgram: @unchecked Sendable {
-  /// The steps of paths, by their number.
+  /// The steps of each path, by its number.
   private(set) var paths: [[PathStep]] = []
-  /// The names of parameters, in order of first use.
+  /// The names of the parameters, in order of first use.
   private(set) var parameterNames: [ByteString] = []
-  /// Collations other than by bytes, by their number.
+  /// The collations other than the one by bytes, by their number.
   private(set) var collations: [Collation] = []
-  /// How many variables of ANY and EVERY are nested.
+  /// The maximum nesting of the variables of ANY and EVERY.
   private(set) var variableCount = 0
-  /// How many compiled patterns contexts keep.
+  /// The number of compiled patterns that contexts keep.
   private(set) var patternCount = 0
   /// The slots that expressions read.
   private(set) var usedSlots: Set<Int> = []
-  /// The sources whose documents' IDs or other metadata are read.
+  /// The sources whose document IDs or other metadata are read.
   private(set) var metaSources: Set<Int> = []
-  /// Constants live as long as the program.
+  /// The memory of constants, which lives as long as the program.
   let constants = EvaluationArena()
-  /// Parameters that nothing has to be given for.
+  /// The numbers of the paths, by their steps.
   private var pathNumbers: [[PathStep]: Int] = [:]
 
   init() {}
 
-  /// Compiles an expression; its names mean what `scope` says. `collation` is how its comparisons order text, unless
-  /// COLLATE says otherwise inside of it.
+  /// Compiles an expression, with the names of `scope`. `collation` is the order of text in its comparisons,
+  /// unless a COLLATE inside says otherwise.
   ///
-  /// - Throws: what is wrong with the expression: unknown names and functions, numbers of arguments, locales.
+  /// - Throws: a `QueryError` for mistakes in the expression: unknown names and functions, wrong numbers of
+  ///   arguments, unknown locales.
   func compile(
     _ expression: Expression, in scope: some EvaluationScope, collation: Collation? = nil
   ) throws(QueryError) -> CompiledExpression {
@@ -51,9 +52,9 @@ final class EvaluationProgram: @unchecked Sendable {
     return parameterNames.count - 1
   }
 
-  /// The number of a collation, nil for that by bytes.
+  /// The number of a collation. Nil for the collation by bytes.
   ///
-  /// - Throws: `collation` for a locale that ICU doesn't take.
+  /// - Throws: `collation` for a locale that ICU doesn't support.
   func collation(_ collation: Collation?) throws(QueryError) -> Int? {
     guard let collation, !collation.comparesBytes else { return nil }
     if let number = collations.firstIndex(of: collation) { return number }
@@ -72,7 +73,7 @@ final class EvaluationProgram: @unchecked Sendable {
     return MetaNode(source, property)
   }
 
-  /// Notes that documents of a source are told apart by their IDs, beside what expressions read.
+  /// Records that the document IDs of a source are needed, in addition to what expressions read.
   func needsID(of source: Int) { metaSources.insert(source) }
 
   func needsVariables(_ count: Int) { variableCount = max(variableCount, count) }

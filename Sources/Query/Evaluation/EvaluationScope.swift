@@ -1,30 +1,31 @@
-// What the names in an expression mean.
+// The meaning of names in an expression.
 
 import Storage
 
-/// Tells a compiler of expressions what names mean, and what is available already.
+/// Resolves names for the compiler of expressions, and knows which values are already available.
 protocol EvaluationScope {
-  /// The slot in which the value of a whole expression lies when the expression is evaluated: a column of a covering
-  /// index, an aggregate, a key of the group. Nil when it has to be computed. Asked for each part of an expression,
-  /// outermost first.
+  /// The slot that contains the value of a whole expression: a column of a covering index, an aggregate, a
+  /// key of the group. Nil when the value has to be computed. The compiler asks for each part of an
+  /// expression, the outermost first.
   func slot(of expression: Expression) -> Int?
-  /// What a path means. Variables of ANY around it have been looked at before.
+  /// Resolves a path. The compiler has already looked for variables of ANY and EVERY.
   func resolve(_ reference: PropertyReference) throws(QueryError) -> ResolvedReference
-  /// The number of a source by its name, or the only one, for META and `*`.
+  /// The number of a source by its name, or of the only source. It is used for META and `*`.
   func source(_ name: SourceName?) throws(QueryError) -> Int
-  /// Whether a parameter can be used here; where not, why.
+  /// Throws when a parameter can't be used here.
   func checkParameter(_ name: ByteString) throws(QueryError)
-  /// What isn't computed by expressions: EXISTS, MATCH and RANK, aggregates outside of slots. Throws what to say.
+  /// Compiles what isn't computed by expressions: EXISTS, MATCH and RANK, aggregates outside of slots. Throws
+  /// when it can't be used here.
   func compile(
     special expression: Expression, _ compiler: inout ExpressionCompiler
   ) throws(QueryError) -> CompiledExpression
 }
 
-/// What a path means.
+/// The meaning of a path.
 enum ResolvedReference {
   /// Steps into the value of a source's row.
   case path(source: Int, [PathStep])
-  /// Steps into what is in a slot.
+  /// Steps into the value of a slot.
   case slot(Int, [PathStep])
   /// Steps into another expression, which an alias stands for.
   case expression(Expression, [PathStep])
@@ -51,7 +52,7 @@ extension EvaluationScope {
 }
 
 extension PropertyReference {
-  /// The path for messages.
+  /// The path as text for messages.
   var pathText: String {
     var text = ""
     for step in steps {

@@ -1,14 +1,14 @@
 import Fleece
 import Storage
 
-/// Makes nodes of an expression: names are looked up in a scope, constants are computed, and what is frequent in
-/// conditions gets nodes of its own.
+/// Compiles an expression to nodes. Names are resolved by a scope, constants are computed in advance, and
+/// frequent conditions have nodes of their own.
 struct ExpressionCompiler {
   let program: EvaluationProgram
   private let scope: any EvaluationScope
-  /// The variables of ANY around what is compiled, innermost last.
+  /// The variables of the enclosing ANY and EVERY, the innermost last.
   private var variables: [ByteString] = []
-  /// Aliases that are being compiled: one that stands for itself has no meaning.
+  /// The number of aliases that are being resolved. It limits an alias that refers to itself.
   private var aliasDepth = 0
 
   init(_ program: EvaluationProgram, _ scope: some EvaluationScope) {
@@ -16,7 +16,7 @@ struct ExpressionCompiler {
     self.scope = scope
   }
 
-  /// Compiles an expression under a collation, nil where no COLLATE is around it.
+  /// Compiles an expression under a collation. Nil when there is no COLLATE around it.
   mutating func compile(
     _ expression: Expression, _ collation: Collation?
   ) throws(QueryError) -> CompiledExpression {
@@ -90,7 +90,8 @@ struct ExpressionCompiler {
     }
   }
 
-  /// The collation of a comparison: an operand's own COLLATE before the one around it.
+  /// The collation of a comparison. An operand's own COLLATE takes precedence over the one around the
+  /// comparison.
   private func comparison(_ collation: Collation?, _ operands: Expression...) -> Collation? {
     for operand in operands {
       if case .collate(_, let own) = operand { return own }
@@ -229,7 +230,7 @@ struct ExpressionCompiler {
     return function.isDeterministic ? folded(node) : node
   }
 
-  /// The constant that a node always gives, when all of its parts are constants; else the node.
+  /// Replaces a node by a constant when all of its parts are constants. Otherwise returns the node.
   func folded(_ node: CompiledExpression & FoldableNode) -> CompiledExpression {
     guard node.parts.allSatisfy({ $0.constant != nil }) else { return node }
     guard let context = try? EvaluationContext(program, limits: .ofConstants) else { return node }
@@ -240,7 +241,7 @@ struct ExpressionCompiler {
   }
 }
 
-/// A node whose value depends on nothing but its parts.
+/// A node whose value depends only on its parts.
 protocol FoldableNode {
   var parts: [CompiledExpression] { get }
 }

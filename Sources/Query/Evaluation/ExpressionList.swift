@@ -1,10 +1,10 @@
-/// Expressions that are evaluated together for many rows: none is retained a row.
+/// A list of expressions that are evaluated together for many rows. None is retained for a row.
 final class ExpressionList: Sendable {
   private let owned: [CompiledExpression]
-  // Of `owned`, which never changes.
+  // Unowned pointers to the elements of `owned`, which never changes.
   private nonisolated(unsafe) let nodes: UnsafeMutablePointer<Unmanaged<CompiledExpression>>
   let count: Int
-  /// Where all of them are values of slots, their numbers.
+  /// The numbers of the slots, when all expressions are slots. Nil otherwise.
   let slots: [Int]?
 
   init(_ expressions: [CompiledExpression]) {
@@ -20,7 +20,7 @@ final class ExpressionList: Sendable {
 
   deinit { nodes.deallocate() }
 
-  /// Writes the value of each to `values`.
+  /// Writes the value of each expression to `values`.
   @inline(__always)
   func evaluate(_ context: EvaluationContext, to values: UnsafeMutablePointer<QueryValue>) {
     for index in 0..<count {

@@ -1,12 +1,12 @@
 import Fleece
 
-// Nodes that give values: constants, what rows and slots have, arrays, objects, CASE.
+// Nodes for values: constants, values of rows and slots, arrays, objects, CASE.
 
-/// A literal, or what was folded.
+/// A literal, or a constant computed in advance.
 final class ConstantNode: CompiledExpression, @unchecked Sendable {
   private let value: QueryValue
   private let asTruth: Truth
-  /// Owns what the value points at.
+  /// Owns the memory that the value points at.
   private let owner: EvaluationProgram
 
   init(_ value: QueryValue, _ owner: EvaluationProgram) {
@@ -20,14 +20,14 @@ final class ConstantNode: CompiledExpression, @unchecked Sendable {
   override var constant: QueryValue? { value }
 }
 
-/// `$name`.
+/// A parameter: `$name`.
 final class ParameterNode: CompiledExpression, @unchecked Sendable {
   private let number: Int
   init(_ number: Int) { self.number = number }
   override func evaluate(_ context: EvaluationContext) -> QueryValue { context.parameters[number] }
 }
 
-/// What someone else computed.
+/// The value of a slot.
 final class SlotNode: CompiledExpression, @unchecked Sendable {
   let slot: Int
   init(_ slot: Int) { self.slot = slot }
@@ -50,7 +50,7 @@ final class PathNode: CompiledExpression, @unchecked Sendable {
   }
 }
 
-/// A variable of ANY, or a property of it.
+/// A variable of ANY or EVERY, or a property of it.
 final class VariableNode: CompiledExpression, @unchecked Sendable {
   private let variable: Int
   private let path: Int?
@@ -66,7 +66,7 @@ final class VariableNode: CompiledExpression, @unchecked Sendable {
   }
 }
 
-/// A property of what an expression gives.
+/// A property of the value of an expression.
 final class MemberNode: CompiledExpression, FoldableNode, @unchecked Sendable {
   private let base: CompiledExpression
   private let path: Int
@@ -82,7 +82,7 @@ final class MemberNode: CompiledExpression, FoldableNode, @unchecked Sendable {
   }
 }
 
-/// `META().id` and the others; the whole object without a property.
+/// A member of META, such as `META().id`. Without a property, the whole META object.
 final class MetaNode: CompiledExpression, @unchecked Sendable {
   private let source: Int
   private let property: MetaProperty?
@@ -128,7 +128,7 @@ final class MetaNode: CompiledExpression, @unchecked Sendable {
   }
 }
 
-/// `[a, b]`; what is missing becomes null.
+/// `[a, b]`. Missing items become null.
 final class ArrayNode: CompiledExpression, FoldableNode, @unchecked Sendable {
   let parts: [CompiledExpression]
   init(_ parts: [CompiledExpression]) { self.parts = parts }
@@ -140,7 +140,7 @@ final class ArrayNode: CompiledExpression, FoldableNode, @unchecked Sendable {
   }
 }
 
-/// `{"name": value}`; what is missing is left out.
+/// `{"name": value}`. Members with a missing value are left out.
 final class ObjectNode: CompiledExpression, FoldableNode, @unchecked Sendable {
   private let members: [(name: TextSlice, value: CompiledExpression)]
   private let owner: EvaluationProgram
@@ -179,7 +179,7 @@ final class ConditionalNode: CompiledExpression, @unchecked Sendable {
   }
 }
 
-/// `CASE operand WHEN value THEN …`: the values are compared by `=`.
+/// `CASE operand WHEN value THEN …`. The values are compared by `=`.
 final class MatchingNode: CompiledExpression, @unchecked Sendable {
   private let operand: CompiledExpression
   private let branches: [(value: CompiledExpression, result: CompiledExpression)]
