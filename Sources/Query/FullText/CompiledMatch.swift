@@ -1,17 +1,17 @@
 import FullText
 
-/// A MATCH that is ready to be run.
+/// A compiled MATCH.
 final class CompiledMatch: @unchecked Sendable {
   let match: ResolvedMatch
   let index: FullTextIndexInfo
   /// The number of the source.
   let source: Int
   let text: CompiledExpression
-  /// The query of a text that is the same for all runs.
+  /// The parsed query, when its text is a literal. Nil when it is evaluated in each run.
   let query: MatchQuery?
-  /// Whether ranks come with the rows of the source's step.
+  /// Whether the step of the source gives the ranks with its rows.
   let isDriving: Bool
-  /// What gives the texts of the document at hand.
+  /// The expressions for the indexed texts of the current document.
   let columns: [CompiledExpression]
 
   private init(
@@ -54,7 +54,7 @@ final class CompiledMatch: @unchecked Sendable {
   }
 }
 
-/// What names mean in an index's definition where the document is the row of a source.
+/// Resolves the names in an index's definition, where the document is the row of a source.
 private struct DefinitionScope: EvaluationScope {
   let source: Int
 
@@ -65,7 +65,7 @@ private struct DefinitionScope: EvaluationScope {
   func source(_ name: SourceName?) throws(QueryError) -> Int { source }
 }
 
-/// The documents that a step gets of a MATCH.
+/// A compiled access to the documents that a MATCH finds.
 final class CompiledFullTextAccess: Sendable {
   /// The number of the MATCH.
   let match: Int

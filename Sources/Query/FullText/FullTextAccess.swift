@@ -1,13 +1,14 @@
-// How a plan uses a full-text index.
+// The use of full-text indexes in plans.
 
 import Storage
 
-/// Documents that a MATCH finds.
+/// Access to the documents that a MATCH finds.
 struct FullTextAccess: Sendable {
   var match: ResolvedMatch
-  /// Whether RANK is asked for.
+  /// Whether the query uses RANK.
   var isRanked = false
-  /// Whether those of the highest ranks come first, as many as LIMIT wants.
+  /// Whether the index gives only the documents with the highest ranks, best first, as many as LIMIT asks
+  /// for.
   var takesBest = false
 
   func explained(_ source: ByteString) -> String {
@@ -17,7 +18,7 @@ struct FullTextAccess: Sendable {
 }
 
 extension AccessChoice {
-  /// For each MATCH that has to hold: its documents.
+  /// For each MATCH that has to be true, the access by its documents.
   func matches() -> [Choice] {
     conditions.indices.compactMap { position in
       guard case .match(let index, let text) = conditions[position], index.source == source.name else {
@@ -41,7 +42,7 @@ extension AccessChoice {
 }
 
 extension Planner {
-  /// Whether anything that is computed for rows, results or conditions, asks for the rank in an index.
+  /// Whether results or conditions use the rank in an index.
   fileprivate func usesRank(of index: IndexReference) -> Bool {
     (rowExpressions + query.conditions + query.sources.flatMap(\.expressions)).contains {
       $0.hasRank(of: index)
@@ -50,7 +51,7 @@ extension Planner {
 }
 
 extension Expression {
-  /// Whether the rank in an index is asked for in it.
+  /// Whether the expression uses the rank in an index.
   func hasRank(of index: IndexReference) -> Bool {
     switch self {
     case .rank(index): return true
@@ -66,7 +67,8 @@ extension Expression {
 }
 
 extension QueryPlan {
-  /// Where rows are ordered by rank and LIMIT wants some, the index gives those, and ranks no others.
+  /// Lets the index give only the best matches, when rows are ordered by rank and limited. Other matches
+  /// aren't ranked then.
   mutating func takeBestMatches() {
     guard steps.count == 1, grouping == nil, !query.isDistinct, query.limit != nil, steps[0].filter.isEmpty,
       steps[0].outerFilter.isEmpty, case .fullText(var access) = steps[0].access,
@@ -81,7 +83,7 @@ extension QueryPlan {
     isOrdered = true
   }
 
-  /// Whether a match's ranks come with the rows of a step.
+  /// Whether a step gives the ranks of a match with its rows.
   func drives(_ match: ResolvedMatch) -> Bool {
     steps.contains { step in
       if case .fullText(let access) = step.access { access.match == match } else { false }
@@ -90,7 +92,8 @@ extension QueryPlan {
 }
 
 extension ResolvedQuery {
-  /// Documents of one rank come by their IDs: said here, so that it holds however they are found.
+  /// Orders documents of equal rank by ID. The order is added to the query, so that it is the same for all
+  /// plans.
   mutating func orderRanksByID() {
     guard case .rank? = orderBy.last?.expression, sources.count == 1, let source = sources.first else {
       return

@@ -1,16 +1,16 @@
 import Documents
 import Fleece
 
-/// Makes the texts that a document has in a full-text index. One thread at a time.
+/// Extracts the texts of a document for a full-text index. Use it from one thread at a time.
 final class FullTextExtractor {
   private let columns: [CompiledExpression]
   private let condition: CompiledExpression?
   private let context: EvaluationContext
-  /// How deep arrays and objects are looked into.
+  /// The maximum depth to which arrays and objects are searched for text.
   static let maximumDepth = 64
 
   init(_ definition: FullTextIndexDefinition) throws {
-    // The same can be indexed as by a value index.
+    // The same expressions can be indexed as in a value index.
     try ValueIndexDefinition(definition.expressions, where: definition.condition).checkExpressions()
     let program = EvaluationProgram()
     var columns: [CompiledExpression] = []
@@ -22,14 +22,14 @@ final class FullTextExtractor {
     context = try EvaluationContext(program)
   }
 
-  /// The names that bodies are read with from now on.
+  /// Sets the shared keys that the following bodies are read with.
   func begin(_ sharedKeys: SharedKeys) { context.begin(sharedKeys) }
 
-  /// Forgets what was extracted before.
+  /// Frees the texts that were extracted before.
   func reset() { context.arena.reset() }
 
-  /// The text of each column; no column when the document isn't in the index. They last as long as the body does and
-  /// until `reset`.
+  /// The text of each column. Empty when the document isn't in the index. The texts are valid as long as the
+  /// body, and until `reset`.
   func texts(_ documentID: UnsafeRawBufferPointer, _ body: UnsafeValue) -> [UnsafeRawBufferPointer] {
     context.rows[0] = SourceRow(value: QueryValue(body), id: TextSlice(documentID), sequence: 1)
     defer { if _slowPath(context.failure != nil) { try? context.check() } }
@@ -39,7 +39,7 @@ final class FullTextExtractor {
 }
 
 extension QueryValue {
-  /// The text that a full-text index takes words from.
+  /// The text whose words a full-text index contains.
   func indexedText(_ arena: EvaluationArena) -> UnsafeRawBufferPointer {
     switch self {
     case .string(let text): return text.bytes
@@ -66,7 +66,7 @@ extension QueryValue {
       bytes.append(value ? 0x54 : 0x46)
     case .int, .uint, .double:
       separate()
-      // A number always has a text.
+      // Writing a number never fails.
       try? writeJSON(.empty, into: &bytes)
     case .array, .computedArray, .object, .computedObject:
       guard depth < FullTextExtractor.maximumDepth else { return }

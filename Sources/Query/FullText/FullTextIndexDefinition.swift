@@ -2,7 +2,7 @@ import Documents
 import FullText
 import Storage
 
-// What a full-text index holds of each document.
+// The stored definition of a full-text index.
 //
 //   definition := version:u8=1 field*
 //   field      := tag:u8  length:varint  bytes
@@ -15,23 +15,25 @@ import Storage
 //   tag 5  a stop word of one's own
 //   tag 6  the weight of a column, in their order                   its bits, 8 bytes little-endian
 
-/// What a full-text index holds: the words in some expressions, of all documents or of those that meet a condition.
+/// The definition of a full-text index: the words in some expressions, for all documents or for those that
+/// meet a condition.
 ///
-/// Of a value, words are taken from its text: a string is itself, a number its decimal text, a boolean `T` or `F`, an
-/// array or object the text of all that is in it (not the names), a space between; null and binary data have none.
+/// Words are taken from the text of a value. A string is its own text. A number has its decimal text, and a
+/// boolean `T` or `F`. An array or object has the texts of all values in it, separated by spaces, without the
+/// names. Null and binary data have no text.
 public struct FullTextIndexDefinition: Hashable, Sendable {
-  /// What is indexed: each expression is a column. 1 to 32.
+  /// The indexed expressions. Each is a column. 1 to 32.
   public var expressions: [Expression]
-  /// What a document has to meet.
+  /// The condition that indexed documents have to meet. Nil indexes all documents.
   public var condition: Expression?
-  /// How text becomes words.
+  /// The options for splitting text into words.
   public var options: TextAnalysisOptions
-  /// How much an occurrence in each column counts for RANK; nil is 1 each.
+  /// The weight of each column for RANK. Nil means a weight of 1 for each.
   public var weights: [Double]?
 
   static let version: UInt8 = 1
 
-  /// An index on these expressions.
+  /// Creates a definition from expressions.
   public init(
     _ expressions: [Expression], where condition: Expression? = nil,
     options: TextAnalysisOptions = TextAnalysisOptions(), weights: [Double]? = nil
@@ -42,9 +44,9 @@ public struct FullTextIndexDefinition: Hashable, Sendable {
     self.weights = weights
   }
 
-  /// An index on expressions as text: `["title", "contact.address"]`.
+  /// Creates a definition from the text of expressions: `["title", "contact.address"]`.
   ///
-  /// - Throws: `syntax` and its kin, with the place in the text that is wrong.
+  /// - Throws: `syntax` and related errors, with the position of the mistake in its text.
   public init(
     _ expressions: [String], where condition: String? = nil,
     options: TextAnalysisOptions = TextAnalysisOptions(), weights: [Double]? = nil
@@ -55,7 +57,7 @@ public struct FullTextIndexDefinition: Hashable, Sendable {
     if let condition { self.condition = try Expression(parsing: condition) }
   }
 
-  /// The names of the columns in queries: `title:linux`.
+  /// The names of the columns in full-text queries, such as `title` in `title:linux`.
   public var columns: [String] {
     expressions.map { expression in
       guard case .property(let path) = expression else { return expression.description }
@@ -63,7 +65,7 @@ public struct FullTextIndexDefinition: Hashable, Sendable {
     }
   }
 
-  /// For people: `title, text, english, ignoring accents`.
+  /// A readable text, such as `title, text (english, ignoring accents)`.
   public var text: String {
     var text = expressions.map(\.description).joined(separator: ", ")
     if let condition { text += " WHERE \(condition)" }
@@ -80,9 +82,9 @@ public struct FullTextIndexDefinition: Hashable, Sendable {
     return notes.isEmpty ? text : text + " (" + notes.joined(separator: ", ") + ")"
   }
 
-  // MARK: What is stored
+  // MARK: Stored form
 
-  /// The bytes by which a database remembers the definition.
+  /// The stored form of the definition.
   public var encoded: [UInt8] {
     var bytes = [FullTextIndexDefinition.version]
     func add(_ tag: UInt8, _ field: [UInt8]) {
@@ -110,7 +112,7 @@ public struct FullTextIndexDefinition: Hashable, Sendable {
     return bytes
   }
 
-  /// The definition of a full-text index that a database has. Throws `index` for what can't be read.
+  /// Reads the definition of a full-text index of a database. Throws `index` when it can't be read.
   public init(_ index: IndexRecord) throws { try self.init(encoded: index.definition) }
 
   init(encoded bytes: [UInt8]) throws {
@@ -162,10 +164,11 @@ public struct FullTextIndexDefinition: Hashable, Sendable {
     guard !expressions.isEmpty, weights.isEmpty || weights.count == expressions.count else { throw damaged }
   }
 
-  // MARK: What can be indexed
+  // MARK: Validation
 
-  /// Throws what is wrong with it: unknown functions, `index` for what isn't the same at any time for the same body,
-  /// for two columns of one name and for weights that don't fit.
+  /// Checks whether the definition can be indexed. Throws `unknownFunction` and related errors for invalid
+  /// expressions. Throws `index` for expressions that depend on more than the document's ID and body, for two
+  /// columns with the same name, for weights that don't fit, and for unusable options.
   public func check() throws {
     _ = try FullTextExtractor(self)
     var names: Set<ByteString> = []

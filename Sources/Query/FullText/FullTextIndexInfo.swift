@@ -2,7 +2,7 @@ import Documents
 import FullText
 import Storage
 
-/// A full-text index as plans know it. Any thread may use it.
+/// A full-text index as the planner knows it. Any thread may use it.
 final class FullTextIndexInfo: Sendable {
   let record: IndexRecord
   let definition: FullTextIndexDefinition
@@ -12,7 +12,7 @@ final class FullTextIndexInfo: Sendable {
     var analyzers: [TextAnalyzer] = []
   }
 
-  /// Analyzers that nobody uses at the moment: they are dear to make.
+  /// Analyzers that aren't in use. Creating one is expensive.
   private let pool = Lock(Pool())
 
   init(_ record: IndexRecord) throws {
@@ -21,7 +21,7 @@ final class FullTextIndexInfo: Sendable {
     columns = definition.columns
   }
 
-  /// Runs `body` with an analyzer of the index's options, for its thread alone.
+  /// Runs `body` with an analyzer for the index's options. Only this thread uses the analyzer meanwhile.
   func withAnalyzer<Result>(_ body: (TextAnalyzer) throws -> Result) throws -> Result {
     let known = pool.withLock { Borrowed(analyzer: $0.analyzers.popLast()) }.analyzer
     let analyzer = try known ?? TextAnalyzer(definition.options)
@@ -38,9 +38,9 @@ final class FullTextIndexInfo: Sendable {
     let analyzer: TextAnalyzer?
   }
 
-  /// The query that a text is.
+  /// Parses the text of a MATCH.
   ///
-  /// - Throws: a `QueryError` with the column of the text that is wrong.
+  /// - Throws: a `QueryError` with the column of the mistake in the text.
   func query(_ text: String, _ reference: IndexReference, in queryText: String?) throws -> MatchQuery {
     do {
       return try withAnalyzer { try MatchQuery(parsing: text, columns: columns, analyzer: $0) }

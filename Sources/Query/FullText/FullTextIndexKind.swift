@@ -2,20 +2,20 @@ import Documents
 import FullText
 import Storage
 
-/// Full-text indexes: how they are made and kept, for `DocumentStore.Options.indexKinds`.
+/// The kind of full-text indexes, for `DocumentStore.Options.indexKinds`.
 public struct FullTextIndexKind: IndexKind {
-  /// The name under which databases remember this kind.
+  /// The name of this kind in databases.
   public static let name = "fulltext"
-  /// How much memory the building of an index takes for words, in bytes, before they are stored.
+  /// The memory, in bytes, that a build may use for words before it stores them.
   public var memoryLimit: Int
 
-  /// The kind, with what memory a build may take.
+  /// Creates the kind with a memory limit, in bytes, for builds.
   public init(memoryLimit: Int = 128 << 20) { self.memoryLimit = memoryLimit }
 
-  /// The name under which databases remember this kind.
+  /// The name of this kind in databases.
   public var name: String { FullTextIndexKind.name }
 
-  /// Makes an index and fills it.
+  /// Creates an index and adds all documents.
   public func create(
     _ index: IndexRecord, of documents: IndexedDocuments, in transaction: any WriteTransaction
   ) throws {
@@ -26,7 +26,7 @@ public struct FullTextIndexKind: IndexKind {
       named: index.keyspaceName, columns: definition.expressions.count,
       analyzer: try TextAnalyzer(definition.options), in: transaction)
     writer.memoryLimit = memoryLimit
-    // Nothing can be written inside of a scan, so each goes on behind the document that the last ended with.
+    // A scan can't write, so each round starts after the last document of the previous one.
     var range = KeyRange.all
     var isDone = false
     while !isDone {
@@ -47,12 +47,12 @@ public struct FullTextIndexKind: IndexKind {
     }
   }
 
-  /// What keeps an index.
+  /// Opens an index for updates.
   public func open(_ index: IndexRecord, in transaction: any ReadTransaction) throws -> any IndexMaintainer {
     try FullTextIndexMaintainer(index, transaction)
   }
 
-  /// Whether its words were made by the ICU and the libstemmer that are here.
+  /// Whether the words were made by the same versions of ICU and libstemmer as in this process.
   public func isCurrent(_ index: IndexRecord, in transaction: any ReadTransaction) throws -> Bool {
     let definition = try FullTextIndexDefinition(encoded: index.definition)
     return try InvertedIndexReader(named: index.keyspaceName, in: transaction).analysis

@@ -3,7 +3,7 @@ import Fleece
 import FullText
 import Storage
 
-/// Keeps one full-text index. One thread at a time.
+/// Updates one full-text index. Use it from one thread at a time.
 final class FullTextIndexMaintainer: IndexMaintainer {
   private let definition: FullTextIndexDefinition
   private let extractor: FullTextExtractor
@@ -37,7 +37,7 @@ final class FullTextIndexMaintainer: IndexMaintainer {
     try writer?.finish(in: transaction)
   }
 
-  /// Packs it.
+  /// Compacts the index.
   func refreshStatistics(in transaction: any WriteTransaction) throws {
     try writer(transaction).compact(in: transaction)
   }
@@ -55,7 +55,7 @@ final class FullTextIndexMaintainer: IndexMaintainer {
     knownKeys = -1
     let reader = try InvertedIndexReader(named: keyspaceName, in: check.transaction)
     let proof = try InvertedIndexCheck(reader, analyzer: try TextAnalyzer(definition.options))
-    // Other words than it was made of may be why it differs.
+    // A difference may come from another version of the text analysis.
     let here = AnalysisVersion.text(of: definition.options)
     var note: String? =
       reader.analysis == here

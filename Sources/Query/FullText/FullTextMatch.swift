@@ -3,11 +3,12 @@ import Fleece
 import FullText
 import Storage
 
-/// A MATCH in one run of a query: what it finds on the run's snapshot. One thread at a time.
+/// The results of a MATCH in one run of a query, on the snapshot of the run. Use it from one thread at a
+/// time.
 final class FullTextMatch {
   let compiled: CompiledMatch
   private let snapshot: DocumentSnapshot
-  /// The rank of the row at hand, where rows come from this.
+  /// The rank of the current row, when rows come from this MATCH.
   @exclusivity(unchecked) var rank = 0.0
   private var parsed: MatchQuery??
   private var found: MatchedDocuments?
@@ -18,7 +19,7 @@ final class FullTextMatch {
     self.snapshot = snapshot
   }
 
-  /// What the text asks for; nil when there is no text.
+  /// The parsed query. Nil when the text is null or missing.
   func query(_ context: EvaluationContext) throws -> MatchQuery? {
     if let query = compiled.query { return query }
     if let parsed { return parsed }
@@ -38,15 +39,15 @@ final class FullTextMatch {
     return query
   }
 
-  /// A search on the snapshot; nil when there is no text to search for.
+  /// A search on the snapshot. Nil when the text is null or missing.
   func search(_ context: EvaluationContext) throws -> MatchSearch? {
     guard let query = try query(context) else { return nil }
     let reader = try compiled.index.reader(in: try snapshot.storage, context.cancellation, context.budget)
     return try MatchSearch(query, in: reader, weights: compiled.index.definition.weights)
   }
 
-  /// All that it finds, in the index's order, for a step that goes through it once for each row of the steps before:
-  /// found once. Ranks are there when they are asked for.
+  /// All documents that it finds, in the order of the index. They are collected once, for a step that repeats
+  /// them for each row of the previous steps. Ranks are included with `isRanked`.
   func rows(_ context: EvaluationContext, isRanked: Bool) throws -> FoundDocuments {
     if let rows { return rows }
     let found = FoundDocuments(context.budget)
@@ -69,7 +70,7 @@ final class FullTextMatch {
     return found
   }
 
-  /// All that it finds, for rows that come from elsewhere.
+  /// All documents that it finds, for rows that come from elsewhere.
   func documents(_ context: EvaluationContext) throws -> MatchedDocuments {
     if let found { return found }
     let documents = MatchedDocuments(context.budget)
@@ -87,7 +88,7 @@ final class FullTextMatch {
 }
 
 extension FullTextIndexInfo {
-  /// A reader whose searches can be cancelled, and take their memory from a budget.
+  /// A reader whose searches can be cancelled, and whose memory counts towards a budget.
   func reader(
     in transaction: any ReadTransaction, _ cancellation: QueryCancellation, _ budget: MemoryBudget
   ) throws -> InvertedIndexReader {
@@ -99,7 +100,7 @@ extension FullTextIndexInfo {
   }
 }
 
-/// What a search has taken of a budget, which gets it back when the search goes.
+/// The memory that a search has taken from a budget. It is given back when the search ends.
 private final class SearchMemory {
   private let budget: MemoryBudget
   private var bytes = 0
@@ -108,7 +109,7 @@ private final class SearchMemory {
 
   deinit { budget.giveBack(bytes) }
 
-  /// Takes more.
+  /// Takes more memory, in bytes.
   ///
   /// - Throws: `memoryLimit`.
   func take(_ more: Int) throws {
@@ -118,11 +119,11 @@ private final class SearchMemory {
   }
 }
 
-/// IDs of documents and their ranks, in an order.
+/// A list of document IDs with their ranks, in order.
 final class FoundDocuments {
   private let arena: EvaluationArena
   private(set) var ids: [TextSlice] = []
-  /// As many as IDs, or none.
+  /// The ranks: one for each ID, or none at all.
   private(set) var ranks: [Double] = []
   private let budget: MemoryBudget
   private static let documentBytes = MemoryLayout<TextSlice>.stride + MemoryLayout<Double>.stride
@@ -134,7 +135,7 @@ final class FoundDocuments {
 
   deinit { budget.giveBack(ids.count * Self.documentBytes) }
 
-  /// Adds a document, whose ID is copied.
+  /// Adds a document. Its ID is copied.
   ///
   /// - Throws: `memoryLimit`.
   func append(_ id: RawSpan, _ rank: Double?) throws {
@@ -145,7 +146,7 @@ final class FoundDocuments {
   }
 }
 
-/// IDs of documents and their ranks, by ID.
+/// The ranks of documents, by document ID.
 final class MatchedDocuments {
   private let table: RowTable
   private let arena: EvaluationArena
@@ -166,7 +167,7 @@ final class MatchedDocuments {
     budget.giveBack(ranks.count * MemoryLayout<Double>.stride)
   }
 
-  /// Adds an ID that isn't there.
+  /// Adds an ID, which must not be in the table yet.
   ///
   /// - Throws: `memoryLimit`.
   func insert(_ id: RawSpan, _ rank: Double) throws {
@@ -178,7 +179,7 @@ final class MatchedDocuments {
     try budget.check(.match)
   }
 
-  /// The rank of a document; nil when it isn't among them.
+  /// The rank of a document. Nil when the document wasn't found.
   func rank(of id: TextSlice) -> Double? {
     probe.pointee = .string(id)
     return table.find(probe, table.hash(probe)).map { ranks[$0] }

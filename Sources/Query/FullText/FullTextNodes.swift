@@ -1,6 +1,6 @@
 import FullText
 
-/// `MATCH(index, text)` of a row that came from elsewhere.
+/// `MATCH(index, text)` for a row that came from elsewhere.
 final class MatchNode: ConditionNode, @unchecked Sendable {
   private let number: Int
   private let source: Int
@@ -23,7 +23,7 @@ final class MatchNode: ConditionNode, @unchecked Sendable {
   }
 }
 
-/// `RANK(index)`: 0 of a document that isn't found.
+/// `RANK(index)`. 0 for a document that MATCH doesn't find.
 final class RankNode: CompiledExpression, @unchecked Sendable {
   private let number: Int
   private let source: Int
@@ -77,8 +77,8 @@ final class SnippetNode: CompiledExpression, @unchecked Sendable {
   }
 }
 
-/// `OFFSETS(index)`: an array of objects with the name of a column, the number of the query's term, and the first byte
-/// and length of the word.
+/// `OFFSETS(index)`: an array of objects. Each has the name of the column, the number of the query's term,
+/// and the offset and length of the word in bytes.
 final class OffsetsNode: CompiledExpression, @unchecked Sendable {
   private let number: Int
   private let match: CompiledMatch

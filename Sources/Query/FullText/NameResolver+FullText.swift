@@ -1,22 +1,22 @@
 import Storage
 
-/// A MATCH of a query, its index's source named.
+/// A MATCH of a query. Its index has the name of its source.
 struct ResolvedMatch: Hashable, Sendable {
   var index: IndexReference
   var text: Expression
 
-  /// What it is in conditions.
+  /// The MATCH as an expression in conditions.
   var expression: Expression { .match(index, text) }
 }
 
-/// The functions about what a MATCH has found in the document at hand. Their first argument, an index, is `.rank` in
-/// resolved queries.
+/// Functions on the results of a MATCH for the current document. Their first argument names an index. In
+/// resolved queries it is a `.rank` expression.
 enum FullTextFunctions {
   static let snippet = "SNIPPET"
   static let offsets = "OFFSETS"
   static let names: Set<String> = [snippet, offsets]
 
-  /// So that the parser knows them; they are compiled by `PlanScope`.
+  /// The table is for the parser. `PlanScope` compiles these functions.
   static let table = [
     QueryFunction(snippet, 1...5, isDeterministic: false) { _, _, _ in .missing },
     QueryFunction(offsets, 1...1, isDeterministic: false) { _, _, _ in .missing },
@@ -24,7 +24,7 @@ enum FullTextFunctions {
 }
 
 extension NameResolver {
-  /// `MATCH(index, text)`.
+  /// Resolves `MATCH(index, text)`.
   mutating func resolveMatch(_ index: IndexReference, _ text: Expression, _ scope: Scope) throws -> Expression
   {
     let index = try resolve(index, scope, "MATCH")
@@ -38,7 +38,7 @@ extension NameResolver {
     return match.expression
   }
 
-  /// The index that RANK and its kin are about, or MATCH, as of one source.
+  /// Resolves the index of MATCH, RANK, SNIPPET or OFFSETS. The result names its source.
   func resolve(_ index: IndexReference, _ scope: Scope, _ function: String) throws -> IndexReference {
     let documents = scope.documents
     var index = index
@@ -63,7 +63,7 @@ extension NameResolver {
     return index
   }
 
-  /// SNIPPET and OFFSETS: the first argument was parsed as a path, and is an index.
+  /// Resolves SNIPPET and OFFSETS. The parser has parsed their first argument as a path. It names an index.
   mutating func resolveFullTextFunction(_ call: FunctionCall, _ scope: Scope) throws -> Expression {
     guard case .property(let path)? = call.arguments.first, path.steps.count <= 2 else {
       throw failure(
@@ -82,7 +82,7 @@ extension NameResolver {
     return .call(resolved)
   }
 
-  /// RANK and its kin are about a MATCH of the same index, wherever in the query that stands.
+  /// Checks that RANK, SNIPPET and OFFSETS have a MATCH on the same index somewhere in the query.
   func checkRanks() throws {
     var all = query.columns.map(\.expression) + query.conditions + (query.groupBy ?? [])
     all += query.orderBy.map(\.expression) + [query.having].compactMap { $0 }

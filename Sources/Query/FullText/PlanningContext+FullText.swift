@@ -3,10 +3,10 @@ import FullText
 import Storage
 
 extension PlanningContext {
-  /// Learns of the full-text indexes that a query names.
+  /// Reads the full-text indexes that a query names, and estimates how many documents its MATCHes find.
   ///
-  /// - Throws: `index` for one that isn't there, `syntax` for a text that can't be parsed, with its column, and what
-  ///   `cancellation` throws.
+  /// - Throws: `index` for an index that doesn't exist or is of another kind, `syntax` for an invalid text of
+  ///   MATCH, with its column, and the errors of `cancellation`.
   mutating func addFullText(
     of query: ResolvedQuery, _ snapshot: DocumentSnapshot, text: String?, _ cancellation: QueryCancellation,
     _ budget: MemoryBudget
@@ -21,7 +21,7 @@ extension PlanningContext {
         do {
           estimate = Double(try MatchSearch(parsed, in: reader).estimate)
         } catch let error as QueryError where error.code == .memoryLimit {
-          // A run may never get to this MATCH; when it does, it says so itself.
+          // A run may never reach this MATCH. If it does, the run reports the error.
           estimate = Double(documentCount)
         }
       }
@@ -55,6 +55,6 @@ extension PlanningContext {
 }
 
 extension ResolvedQuery {
-  /// Whether it, or a query inside, has a MATCH.
+  /// Whether the query or one of its subqueries has a MATCH.
   var usesFullText: Bool { !matches.isEmpty || subqueries.contains { $0.usesFullText } }
 }

@@ -2,7 +2,7 @@ import Documents
 import FullText
 
 extension QueryExecution {
-  /// Gives a context what the query's MATCHes find on a snapshot.
+  /// Prepares the MATCHes of a query for a run on a snapshot.
   static func beginMatches(
     _ compiled: CompiledQuery, _ context: EvaluationContext, _ snapshot: DocumentSnapshot
   ) throws {
@@ -10,7 +10,7 @@ extension QueryExecution {
     context.matches = compiled.matches.map { FullTextMatch($0, snapshot) }
   }
 
-  /// The documents that a MATCH finds.
+  /// Finds the rows of a step by a MATCH.
   func fullText(
     _ step: CompiledStep, _ number: Int, _ access: CompiledFullTextAccess, _ next: () throws -> Bool
   ) throws -> Bool {
@@ -28,7 +28,7 @@ extension QueryExecution {
       return try arena.scope { try offer(step, filter, count, next) }
     }
     if number > 0 {
-      // The same for every row of the steps before.
+      // The result is the same for each row of the previous steps.
       let found = try match.rows(context, isRanked: access.isRanked)
       for (index, id) in found.ids.enumerated() {
         if access.isRanked { match.rank = found.ranks[index] }
