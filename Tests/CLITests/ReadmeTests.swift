@@ -40,7 +40,8 @@ import Touchstone
 
   @Test func theExampleIsTheOneInTheReadme() throws {
     let text = try String(contentsOf: Self.readme, encoding: .utf8)
-    let block = try #require(text.split(separator: "```swift\n").dropFirst().first)
+    let block = try #require(
+      text.split(separator: "```swift\n").first { $0.hasPrefix("import Touchstone\n") })
     let shown = try #require(block.split(separator: "```").first).split(separator: "\n").dropFirst(2)
     let source = try String(contentsOfFile: #filePath, encoding: .utf8)
     for line in shown {
