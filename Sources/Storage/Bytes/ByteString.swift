@@ -1,13 +1,14 @@
-/// A string whose identity is its bytes.
+/// A string that is compared by its bytes.
 ///
-/// Two `ByteString`s are equal when their bytes are equal. Swift's `String` compares by canonical equivalence: it takes
-/// `"\u{E9}"` and `"e\u{301}"` for one string. Document IDs, property names, paths and the names of indexes are
-/// different when their bytes are. So each dictionary and each set of those has `ByteString` as its key:
+/// Two `ByteString`s are equal when their bytes are equal. Swift's `String` compares by canonical
+/// equivalence: `"\u{E9}"` and `"e\u{301}"` are equal strings. Document IDs, property names, paths and names
+/// of indexes are different when their bytes are different. Dictionaries and sets of them therefore use
+/// `ByteString` as the key:
 ///
 ///     var observers: [ByteString: [Observer]] = [:]
 ///     observers[ByteString(documentID)]
 ///
-/// The order is that of the bytes, which is also the order of keys in a keyspace.
+/// `ByteString`s sort in byte order, which is also the order of keys in a keyspace.
 public struct ByteString: Hashable, Sendable {
   /// The bytes. They are UTF-8 when they come from a `String`; other sources may give any bytes.
   public let bytes: [UInt8]
@@ -24,7 +25,7 @@ public struct ByteString: Hashable, Sendable {
     self.bytes = Array(bytes)
   }
 
-  /// The text. Bytes that are no UTF-8 are shown as U+FFFD, so only valid UTF-8 comes back from it unchanged.
+  /// The text. Bytes that aren't UTF-8 become U+FFFD, so only valid UTF-8 survives the conversion.
   @inlinable
   public var string: String {
     String(decoding: bytes, as: UTF8.self)
@@ -38,7 +39,7 @@ public struct ByteString: Hashable, Sendable {
 }
 
 extension ByteString: Comparable {
-  /// The order of unsigned bytes. A string comes before each longer string that begins with it.
+  /// Compares by unsigned bytes. A string comes before every longer string that begins with it.
   @inlinable
   public static func < (left: ByteString, right: ByteString) -> Bool {
     left.bytes.lexicographicallyPrecedes(right.bytes)
@@ -54,19 +55,20 @@ extension ByteString: ExpressibleByStringLiteral {
 }
 
 extension ByteString: CustomStringConvertible {
-  /// The same as `string`.
+  /// The same text as `string`.
   @inlinable
   public var description: String { string }
 }
 
 extension StringProtocol {
-  /// Whether both strings have the same bytes. `==` doesn't tell: it compares by canonical equivalence.
+  /// Returns whether both strings have the same bytes. `==` compares by canonical equivalence instead.
   @inlinable
   public func hasSameBytes(as other: some StringProtocol) -> Bool {
     utf8.elementsEqual(other.utf8)
   }
 
-  /// Whether the bytes of this string come before those of `other`. `<` compares by canonical equivalence.
+  /// Returns whether this string comes before `other` in byte order. `<` compares by canonical equivalence
+  /// instead.
   @inlinable
   public func precedesInBytes(_ other: some StringProtocol) -> Bool {
     utf8.lexicographicallyPrecedes(other.utf8)
@@ -74,7 +76,7 @@ extension StringProtocol {
 }
 
 extension Sequence<String> {
-  /// The strings in the order of their bytes.
+  /// Returns the strings sorted in byte order.
   @inlinable
   public func sortedByBytes() -> [String] {
     sorted { $0.precedesInBytes($1) }

@@ -1,6 +1,6 @@
-/// Hashes of keys, for what remembers where they were found. Not for data that an adversary chooses keys of.
+/// Hashes of keys, for caches of where keys were found. Don't use them if an adversary can choose the keys.
 public enum KeyHash {
-  /// The hash of a key of a keyspace, the same for the life of a process.
+  /// Returns the hash of a key in a keyspace. It stays the same for the life of the process.
   @inlinable @inline(__always)
   public static func of(_ key: UnsafeRawBufferPointer, _ keyspace: Int) -> UInt64 {
     let multiplier: UInt64 = 0x9E37_79B9_7F4A_7C15

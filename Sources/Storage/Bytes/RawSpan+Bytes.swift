@@ -9,8 +9,8 @@ extension [UInt8] {
 }
 
 extension RawSpan {
-  /// Negative, zero or positive, as these bytes sort before, equal to or after `other`: by unsigned bytes, and the
-  /// shorter first where one begins with the other.
+  /// Compares by unsigned bytes. Returns a negative number, zero or a positive number if these bytes sort
+  /// before, equal to or after `other`. If one begins with the other, the shorter one comes first.
   @inlinable
   public func compare(_ other: RawSpan) -> Int {
     withUnsafeBytes { left in
@@ -25,13 +25,13 @@ extension RawSpan {
     }
   }
 
-  /// Whether both hold the same bytes.
+  /// Returns whether both have the same bytes.
   @inlinable
   public func isEqual(to other: RawSpan) -> Bool { byteCount == other.byteCount && compare(other) == 0 }
 }
 
 extension String {
-  /// A copy of lent UTF-8. What isn't UTF-8 is replaced as `String(decoding:as:)` does.
+  /// A copy of lent UTF-8. Bytes that aren't UTF-8 are replaced, as in `String(decoding:as:)`.
   @inlinable
   public init(copying utf8: RawSpan) { self = utf8.withUnsafeBytes { String(decoding: $0, as: UTF8.self) } }
 }

@@ -1,14 +1,15 @@
-/// A place in a keyspace that moves both ways within a range.
+/// A position in a range of a keyspace that moves in both directions.
 ///
-/// It stands before the first entry of its range, on an entry, or after the last one. A move says whether the cursor
-/// stands on an entry afterwards. `withEntry` lends the entry it stands on; several cursors lend at once, so that
-/// streams can be merged. While a cursor lends its entry it can't move: a move throws `bytesAreLent`.
+/// The cursor stands before the first entry of its range, on an entry, or after the last one. A move returns
+/// whether the cursor stands on an entry afterwards. `withEntry` lends the current entry. Several cursors may
+/// lend at the same time, so that streams can be merged. A cursor can't move while it lends its entry: a move
+/// throws `bytesAreLent`.
 ///
-/// In a write transaction a write leaves a cursor nowhere: it has to be placed anew by `seek`, `first` or `last`, and
-/// until then `next`, `previous` and `withEntry` throw `notOnEntry`. After its transaction has ended every use throws
-/// `closed`.
+/// In a write transaction, a write invalidates the position. `next`, `previous` and `withEntry` then throw
+/// `notOnEntry` until `seek`, `first` or `last` sets a new position. After the end of its transaction every
+/// use of a cursor throws `closed`.
 ///
-/// Not `Sendable`: it is used by the thread that uses its transaction.
+/// Not `Sendable`: only the thread that uses the transaction uses its cursors.
 public protocol Cursor: AnyObject {
   /// Moves to the first entry of the range whose key is `key` or greater.
   func seek(_ key: RawSpan) throws -> Bool
@@ -19,20 +20,22 @@ public protocol Cursor: AnyObject {
   /// Moves to the last entry of the range.
   func last() throws -> Bool
 
-  /// Moves to the next entry: the first when the cursor stands before it. False, and then after the last, when there is
-  /// none.
+  /// Moves to the next entry. A cursor before the first entry moves to the first entry.
+  ///
+  /// Returns false if there is no next entry. The cursor then stands after the last one.
   func next() throws -> Bool
 
-  /// Moves to the previous entry: the last when the cursor stands after it. False, and then before the first, when
-  /// there is none.
+  /// Moves to the previous entry. A cursor after the last entry moves to the last entry.
+  ///
+  /// Returns false if there is no previous entry. The cursor then stands before the first one.
   func previous() throws -> Bool
 
-  /// Lends the entry that the cursor stands on. Throws `notOnEntry` when it stands on none.
+  /// Lends the current entry to `body`. Throws `notOnEntry` if the cursor stands on none.
   func lendEntry(_ body: (_ key: RawSpan, _ value: RawSpan) throws -> Void) throws
 }
 
 extension Cursor {
-  /// Lends the entry that the cursor stands on, and returns what `body` returns. Throws `notOnEntry` when it stands on
+  /// Lends the current entry to `body` and returns the result. Throws `notOnEntry` if the cursor stands on
   /// none.
   @inlinable @inline(__always)
   public func withEntry<Result>(_ body: (_ key: RawSpan, _ value: RawSpan) throws -> Result) throws -> Result
@@ -40,7 +43,7 @@ extension Cursor {
     try lentEntry(of: self, body)
   }
 
-  /// Moves as `seek` does, and lends the entry; nil when there is none.
+  /// Moves as `seek` does and lends the entry. Returns nil if there is none.
   @inlinable @inline(__always)
   public func seek<Result>(
     _ key: RawSpan, _ body: (_ key: RawSpan, _ value: RawSpan) throws -> Result
@@ -48,25 +51,25 @@ extension Cursor {
     try seek(key) ? withEntry(body) : nil
   }
 
-  /// Moves as `first` does, and lends the entry; nil when there is none.
+  /// Moves as `first` does and lends the entry. Returns nil if there is none.
   @inlinable @inline(__always)
   public func first<Result>(_ body: (_ key: RawSpan, _ value: RawSpan) throws -> Result) throws -> Result? {
     try first() ? withEntry(body) : nil
   }
 
-  /// Moves as `last` does, and lends the entry; nil when there is none.
+  /// Moves as `last` does and lends the entry. Returns nil if there is none.
   @inlinable @inline(__always)
   public func last<Result>(_ body: (_ key: RawSpan, _ value: RawSpan) throws -> Result) throws -> Result? {
     try last() ? withEntry(body) : nil
   }
 
-  /// Moves as `next` does, and lends the entry; nil when there is none.
+  /// Moves as `next` does and lends the entry. Returns nil if there is none.
   @inlinable @inline(__always)
   public func next<Result>(_ body: (_ key: RawSpan, _ value: RawSpan) throws -> Result) throws -> Result? {
     try next() ? withEntry(body) : nil
   }
 
-  /// Moves as `previous` does, and lends the entry; nil when there is none.
+  /// Moves as `previous` does and lends the entry. Returns nil if there is none.
   @inlinable @inline(__always)
   public func previous<Result>(_ body: (_ key: RawSpan, _ value: RawSpan) throws -> Result) throws -> Result?
   {
@@ -74,7 +77,7 @@ extension Cursor {
   }
 }
 
-/// What `body` makes of the entry that a cursor stands on. Not a member, as `lentValue` isn't.
+/// Returns the result of `body` for the current entry. Not a member, for the reason given at `lentValue`.
 @inlinable @inline(__always)
 func lentEntry<Result>(
   of cursor: any Cursor, _ body: (_ key: RawSpan, _ value: RawSpan) throws -> Result

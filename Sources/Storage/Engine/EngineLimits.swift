@@ -1,20 +1,21 @@
-/// What fits into an engine, asked of it by `StorageEngine.limits`. What doesn't fit is refused by a typed error; nothing
-/// is cut.
+/// The maximum sizes that an engine accepts, given by `StorageEngine.limits`. Anything larger throws a typed
+/// error; nothing is truncated.
 public struct EngineLimits: Sendable, Hashable {
-  /// The longest key, in bytes; the shortest has one. Past it: `invalidKey`.
+  /// The maximum length of a key, in bytes. The minimum is 1. Other lengths throw `invalidKey`.
   public var keyBytes: Int
-  /// The longest value, in bytes; the shortest is empty. Past it: `valueTooLarge`.
+  /// The maximum length of a value, in bytes. A value may be empty. A longer one throws `valueTooLarge`.
   public var valueBytes: Int
-  /// How many keyspaces there may be at once. Past it: `tooManyKeyspaces`.
+  /// The maximum number of keyspaces at one time. One more throws `tooManyKeyspaces`.
   public var keyspaces: Int
-  /// The longest name of a keyspace, in ASCII characters.
+  /// The maximum length of a keyspace name, in ASCII characters.
   public var keyspaceNameBytes: Int
-  /// How long a snapshot or a write transaction lasts; nil: as long as it is used. Past it: `snapshotExpired`.
+  /// The maximum age of a snapshot or a write transaction, or nil for no limit. Past it, its use throws
+  /// `snapshotExpired`.
   public var transactionAge: Duration?
-  /// How many bytes of keys and values one write transaction may write; nil: any number.
+  /// The maximum number of key and value bytes that one write transaction may write, or nil for no limit.
   public var transactionBytes: Int?
 
-  /// Limits; see the properties.
+  /// Makes limits; see the properties.
   public init(
     keyBytes: Int, valueBytes: Int, keyspaces: Int, keyspaceNameBytes: Int, transactionAge: Duration? = nil,
     transactionBytes: Int? = nil
@@ -27,18 +28,19 @@ public struct EngineLimits: Sendable, Hashable {
     self.transactionBytes = transactionBytes
   }
 
-  /// Those of `StorageLimits`, which the engines of this project share, so that data of one fits the others.
+  /// The limits of `StorageLimits`. The engines of this project share them, so that data of one engine fits
+  /// the others.
   public static let portable = EngineLimits(
     keyBytes: StorageLimits.maximumKeyBytes, valueBytes: StorageLimits.maximumValueBytes,
     keyspaces: StorageLimits.maximumKeyspaces, keyspaceNameBytes: StorageLimits.maximumKeyspaceNameBytes)
 }
 
-/// How many entries there are, as an engine knows it in constant time.
+/// The number of entries of a keyspace, as the engine knows it in constant time.
 @frozen
 public enum EntryCount: Sendable, Hashable {
-  /// Exactly so many.
+  /// The exact number.
   case exact(Int)
-  /// About so many: an estimate that may be wrong by any amount, for whoever plans or shows progress.
+  /// An estimate that may be wrong by any amount. Use it for planning and progress.
   case about(Int)
 
   /// The number, exact or not.

@@ -1,22 +1,25 @@
-/// What an engine that keeps its data in files of its own can do with them. Optional: whoever needs it asks for
+/// The operations of an engine that keeps its data in its own files. The protocol is optional; use
 /// `StorageEngine.maintenance`.
 public protocol EngineMaintenance: StorageEngine {
-  /// Sizes and counts, as of now.
+  /// The current sizes and counts.
   func statistics() throws -> EngineStatistics
 
-  /// Writes a whole copy of the last commit, without unused pages, to a new file at `path`, beside readers
-  /// and the writer. Encrypted when this one is, with the same key. Throws `alreadyExists` when there is a
-  /// file; leaves none when it fails. The copy is synced when this returns.
+  /// Writes a complete copy of the last commit to a new file at `path`, without unused pages.
+  ///
+  /// Readers and the writer may work meanwhile. The copy is encrypted with the same key if this engine is
+  /// encrypted. It is synced when this call returns. Throws `alreadyExists` if there is a file at `path`. A
+  /// failed backup leaves no file.
   func backup(to path: String) throws
 
-  /// Whether `compact()` gives space back. When false, the way is `backup(to:)` and a change of files, which
-  /// is the business of whoever names the files.
+  /// Whether `compact()` can return space. If false, use `backup(to:)` and replace the file with the copy.
+  /// The caller, who names the files, has to do this.
   var compactsInPlace: Bool { get }
 
-  /// Gives unused space back to the file system, beside readers. Throws `unsupported` when the engine
-  /// can't do that in place.
+  /// Returns unused space to the file system. Readers may work meanwhile. Throws `unsupported` if the engine
+  /// can't do this in place.
   func compact() throws
 
-  /// Looks at every page with the library's own checks. Empty when it is sound; else one line a fault.
+  /// Checks every page with the library's own checks. Returns one line per fault, and no lines if the file is
+  /// sound.
   func checkIntegrity() throws -> [String]
 }

@@ -1,45 +1,57 @@
-/// What a commit survives. The same meaning on every engine; docs/durability.md has what each level sets.
+/// The failures that a commit survives.
+///
+/// The levels mean the same on every engine. docs/durability.md lists the settings of each level.
 public enum Durability: String, Sendable, CaseIterable, Codable {
-  /// A power loss: a commit is on the disk when it returns.
+  /// A commit survives a power loss. It is on the disk when it returns.
   case full
-  /// The death of the process. A power loss may lose the last commits, never consistency.
+  /// A commit survives the end of the process. A power loss may lose the last commits, but the file stays
+  /// consistent.
   case normal
-  /// The death of the process. A power loss may damage the file.
+  /// A commit survives the end of the process. A power loss may damage the file.
   case none
 }
 
-/// How a file is opened.
+/// The options of opening a file.
 public struct EngineOptions: Sendable {
-  /// What is to be done about a file that is there, or isn't.
+  /// Whether opening may create the file.
   public enum Creation: Sendable {
+    /// Opens the file, or creates it if there is none.
     case openOrCreate
+    /// Throws `notFound` if there is no file.
     case openExisting
+    /// Throws `alreadyExists` if there is a file.
     case createNew
   }
 
-  /// Whether the file may, must or must not be there.
+  /// Whether the file may, must or must not exist.
   public var creation: Creation
-  /// Nothing is written, also not beside the file.
+  /// Whether the file is opened only for reading. Its contents then never change.
+  ///
+  /// In a writable directory, an engine may keep lock and log files beside the file while it is open. When it
+  /// closes, it removes the ones that it created, if no other process uses the file.
   public var isReadOnly: Bool
-  /// What a commit is to survive.
+  /// The failures that a commit must survive.
   public var durability: Durability
-  /// 32 bytes for an engine that encrypts. Wiped by whoever made it; an engine keeps no copy of its own
-  /// beyond what the library below needs.
+  /// The key of an engine that encrypts: 32 bytes. The caller wipes it. The engine keeps no copy beyond what
+  /// its library needs.
   public var key: [UInt8]?
-  /// What an engine's own cache of pages may hold, in bytes: taken as pages are read, so never more than a file has.
-  /// Engines that use the system's cache ignore it. One with a cache for each connection gives so much to the writer and to
-  /// the first reader, half to the second and an eighth to each further one.
+  /// The maximum size of the engine's own page cache, in bytes.
+  ///
+  /// Memory is taken as pages are read, so it never exceeds the size of the file. Engines that use the
+  /// system's cache ignore this option. An engine with one cache per connection gives this size to the writer
+  /// and to the first reader, half of it to the second reader, and an eighth to each further reader.
   public var cacheBytes: Int
-  /// The library to load instead of the system's, for engines that load one.
+  /// The path of the library to load instead of the system's, for engines that load one.
   public var libraryPath: String?
-  /// A new file that nobody else knows is filled, closed, and then opened again: a write that fails may leave it broken.
-  /// What engines do to survive that is left out.
+  /// Whether the file is a new one that is filled, closed and then opened again, with no other user. Engines
+  /// then skip the work that protects the file from failed writes. A failed write may leave the file broken.
   public var isBulkLoad: Bool
 
-  /// 40 MiB: all of some ten thousands of documents, and a process that reads and writes them has less than 81 MiB of its own.
+  /// 40 MiB. This holds some ten thousand documents completely. A process that reads and writes them uses
+  /// less than 81 MiB of private memory.
   public static let defaultCacheBytes = 40 << 20
 
-  /// Options; see the properties.
+  /// Makes options; see the properties.
   public init(
     creation: Creation = .openOrCreate, isReadOnly: Bool = false, durability: Durability = .normal,
     key: [UInt8]? = nil, cacheBytes: Int = EngineOptions.defaultCacheBytes, libraryPath: String? = nil,
@@ -55,23 +67,27 @@ public struct EngineOptions: Sendable {
   }
 }
 
-/// A kind of engine that can be chosen by name. Adding an engine is one of these and a type that meets
-/// `StorageEngine`.
+/// A kind of engine that can be selected by name.
+///
+/// A new engine needs one `EngineType` and one type that conforms to `StorageEngine`.
 public struct EngineType: Sendable {
-  /// The name it is chosen by: `sqlite`, `lmdb`, `sqlcipher`.
+  /// The name that selects the engine: `sqlite`, `lmdb`, `sqlcipher`.
   public let name: String
-  /// What its files end with, without the dot: `sqlite`, `mdb`.
+  /// The extension of the engine's files, without the dot: `sqlite`, `mdb`.
   public let fileExtension: String
-  /// Whether it takes a key. One that does requires it.
+  /// Whether the engine encrypts. An engine that encrypts requires a key.
   public let encrypts: Bool
   /// Opens or creates the file at a path.
   public let open: @Sendable (_ path: String, _ options: EngineOptions) throws -> any StorageEngine
 
-  /// Of an engine that encrypts records and not the pages around them: whether 4,096 bytes of its file, at an offset
-  /// that is a multiple of that, are such pages, which hold none of the data. Nil when all of its file is encrypted.
+  /// For an engine that encrypts records but not the pages around them: whether a page of the file holds only
+  /// structure and no data.
+  ///
+  /// The page has 4,096 bytes and its offset is a multiple of 4,096. Nil if the engine encrypts the whole
+  /// file.
   public let isStructure: (@Sendable (_ page: UnsafeRawBufferPointer, _ offset: Int) -> Bool)?
 
-  /// A kind of engine; see the properties.
+  /// Makes a kind of engine; see the properties.
   public init(
     name: String, fileExtension: String, encrypts: Bool,
     isStructure: (@Sendable (_ page: UnsafeRawBufferPointer, _ offset: Int) -> Bool)? = nil,
@@ -87,20 +103,20 @@ public struct EngineType: Sendable {
 
 /// Sizes and counts of an engine's file.
 public struct EngineStatistics: Sendable {
-  /// Bytes of the file and of those the engine keeps beside it (a write-ahead log).
+  /// The size of the file and of the files beside it (a write-ahead log), in bytes.
   public var fileBytes: Int
-  /// Bytes a page.
+  /// The size of a page, in bytes.
   public var pageBytes: Int
-  /// Pages in the file that hold nothing.
+  /// The number of unused pages in the file.
   public var freePages: Int
-  /// Pages in the file.
+  /// The number of pages in the file.
   public var totalPages: Int
-  /// Entries of each keyspace by name.
+  /// The number of entries in each keyspace, by name.
   public var entries: [String: Int]
-  /// Snapshots open in this process.
+  /// The number of snapshots open in this process.
   public var openReaders: Int
 
-  /// Statistics; see the properties.
+  /// Makes statistics; see the properties.
   public init(
     fileBytes: Int, pageBytes: Int, freePages: Int, totalPages: Int, entries: [String: Int],
     openReaders: Int

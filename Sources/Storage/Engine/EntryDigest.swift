@@ -1,7 +1,9 @@
-/// A number of 64 bits for a row of entries: others give another, but by a chance of one in 2^63 or so. Its seeds are drawn
-/// anew for each process, so no data can be made to have the same.
+/// A 64-bit digest of a sequence of entries. Two different sequences have the same digest with a probability
+/// of about 2^-63.
 ///
-/// It is the sum of a number for each entry, in which its place in the row is mixed: parts of a row can be added up.
+/// The seeds are random in each process, so no data can be made to collide. The digest is the sum of one
+/// number per entry. Each number includes the entry's position, so the digests of consecutive parts can be
+/// added.
 struct EntryDigest {
   private static let seeds: (UInt64, UInt64, UInt64, UInt64) = (
     .random(in: 1...UInt64.max), .random(in: 1...UInt64.max), .random(in: 1...UInt64.max),
@@ -10,14 +12,14 @@ struct EntryDigest {
 
   private(set) var value: UInt64 = 0
   private let seeds = EntryDigest.seeds
-  /// How many entries there were.
+  /// The number of entries.
   private(set) var entries = 0
-  /// Bytes of their keys and values.
+  /// The number of bytes in keys and values.
   private(set) var bytes = 0
-  /// The place of the first entry in its row.
+  /// The position of the first entry in the whole sequence.
   private let first: UInt64
 
-  /// Of a row, or of that part of it which so many entries are before.
+  /// The empty digest of the part that begins after `entries` entries.
   init(behind entries: Int = 0) { first = UInt64(entries) }
 
   mutating func add(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
@@ -28,7 +30,7 @@ struct EntryDigest {
     bytes += key.count + value.count
   }
 
-  /// Adds the part of the row that comes next.
+  /// Adds the digest of the part that follows this one.
   mutating func add(_ next: EntryDigest) {
     assert(next.first == first + UInt64(entries))
     value &+= next.value
@@ -48,7 +50,7 @@ struct EntryDigest {
     var left = bytes.count
     var digest = digest
     if left >= 64 {
-      // Four at a time: none waits for another's product.
+      // Four products at a time, because they don't depend on each other.
       var others = (digest ^ seeds.1, digest ^ seeds.2, digest ^ seeds.3)
       repeat {
         digest = mixed(word(place, 0) ^ seeds.0, word(place, 8) ^ digest)
@@ -76,7 +78,7 @@ struct EntryDigest {
     place.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
   }
 
-  /// 1 to 15 bytes, by loads that overlap. How many they are has been mixed in.
+  /// Reads 1 to 15 bytes with overlapping loads. The digest already includes the count.
   @inline(__always)
   private static func rest(_ place: UnsafeRawPointer, _ count: Int) -> (UInt64, UInt64) {
     if count >= 8 {

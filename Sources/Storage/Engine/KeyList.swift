@@ -1,19 +1,19 @@
-/// Keys of one keyspace, one behind the other in one buffer: what `FastReads.getMany` asks for.
+/// A list of keys of one keyspace, stored in one buffer. `FastReads.getMany` takes it.
 public struct KeyList: Sendable {
   @usableFromInline var storage: [UInt8] = []
-  /// Where each key ends.
+  /// The end offset of each key in `storage`.
   @usableFromInline var ends: [Int] = []
 
-  /// No keys.
+  /// An empty list.
   public init() {}
 
-  /// How many keys there are.
+  /// The number of keys.
   @inlinable public var count: Int { ends.count }
 
-  /// Whether there are no keys.
+  /// Whether the list is empty.
   @inlinable public var isEmpty: Bool { ends.isEmpty }
 
-  /// Adds a copy of a key.
+  /// Appends a copy of a key.
   @inlinable
   public mutating func append(_ key: RawSpan) {
     key.withUnsafeBytes { storage.append(contentsOf: $0) }
@@ -27,7 +27,7 @@ public struct KeyList: Sendable {
     ends.removeAll(keepingCapacity: true)
   }
 
-  /// The key of an index, which is in `0..<count`.
+  /// The key at `index`, which must be in `0..<count`.
   @inlinable
   public subscript(index: Int) -> RawSpan {
     @_lifetime(borrow self)

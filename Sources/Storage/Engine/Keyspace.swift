@@ -1,13 +1,15 @@
-/// A handle of a keyspace: valid in every transaction of its engine until the keyspace is dropped, after
-/// which its use throws `noSuchKeyspace`. A number is never used twice in the life of a file.
+/// A handle of a keyspace.
+///
+/// The handle is valid in every transaction of its engine until the keyspace is dropped. Using it after that
+/// throws `noSuchKeyspace`. A file never uses a number twice.
 @frozen
 public struct Keyspace: Hashable, Sendable {
-  /// The number under which the file knows the keyspace.
+  /// The number that identifies the keyspace in its file.
   public let number: Int
-  /// How it is laid out.
+  /// The layout of the keyspace.
   public let shape: KeyspaceShape
 
-  /// The handle of a keyspace, for engines.
+  /// Makes a handle. For engines.
   @inlinable
   public init(number: Int, shape: KeyspaceShape) {
     self.number = number
@@ -15,46 +17,52 @@ public struct Keyspace: Hashable, Sendable {
   }
 }
 
-/// What a keyspace is used for, by which engines that have a choice lay it out. Behaviour is the same for
-/// all shapes, but for the keys of `sequences`.
+/// The use of a keyspace. Engines with several layouts choose one by the shape.
+///
+/// All shapes behave alike, except that `sequences` restricts its keys.
 @frozen
 public enum KeyspaceShape: UInt8, Sendable, CaseIterable {
-  /// Short keys in any order with large values: documents.
+  /// Documents: short keys in any order, with large values.
   case documents = 1
-  /// Small entries read in order: indexes.
+  /// Indexes: small entries that are read in order.
   case entries = 2
-  /// Keys of exactly 8 bytes, big-endian unsigned integers below 2^63, mostly appended: changes. Another
-  /// key throws `invalidKey`.
+  /// Sequences of changes, mostly appended.
+  ///
+  /// A key has exactly 8 bytes: a big-endian unsigned integer below 2^63. Any other key throws `invalidKey`.
   case sequences = 3
 }
 
-/// The limits that hold on every engine, so that no data fits one and not another.
+/// The limits that hold on every engine, so that data of one engine always fits another.
 public enum StorageLimits {
-  /// LMDB's compiled limit.
+  /// The longest key, in bytes. This is LMDB's compiled limit.
   public static let maximumKeyBytes = 511
-  /// SQLite's default limit of a row is 1,000,000,000 bytes: this, the longest key, and what the row itself takes.
+  /// The longest value, in bytes. SQLite's default limit of a row is 1,000,000,000 bytes. The row also holds
+  /// the key (up to `maximumKeyBytes`) and SQLite's own fields.
   public static let maximumValueBytes = 1_000_000_000 - 1_024
-  /// Far beyond what indexes need; LMDB reserves memory for each.
+  /// The maximum number of keyspaces. Indexes need far fewer; LMDB reserves memory for each.
   public static let maximumKeyspaces = 1_000
-  /// Of ASCII.
+  /// The longest name of a keyspace, in bytes of ASCII.
   public static let maximumKeyspaceNameBytes = 64
 }
 
-/// Which keys: those between two bounds, by unsigned byte order.
+/// A range of keys in unsigned byte order.
 public struct KeyRange: Hashable, Sendable {
-  /// An end of a range.
+  /// One end of a range.
   public enum Bound: Hashable, Sendable {
+    /// No bound.
     case unbounded
+    /// The range contains the key itself.
     case inclusive([UInt8])
+    /// The range ends just before or begins just after the key.
     case exclusive([UInt8])
   }
 
-  /// Where it begins.
+  /// The bound at which the range begins.
   public var lower: Bound
-  /// Where it ends.
+  /// The bound at which the range ends.
   public var upper: Bound
 
-  /// The keys between two bounds.
+  /// A range between two bounds.
   @inlinable
   public init(lower: Bound = .unbounded, upper: Bound = .unbounded) {
     self.lower = lower
@@ -69,7 +77,8 @@ public struct KeyRange: Hashable, Sendable {
     KeyRange(lower: prefix.isEmpty ? .unbounded : .inclusive(prefix), upper: upperBound(ofPrefix: prefix))
   }
 
-  /// The least key that is greater than every key with that prefix, as an exclusive bound.
+  /// Returns the upper bound of all keys that begin with `prefix`: the smallest key greater than all of them,
+  /// exclusive. Returns `unbounded` if no such key exists.
   public static func upperBound(ofPrefix prefix: [UInt8]) -> Bound {
     guard let last = prefix.lastIndex(where: { $0 != 0xFF }) else { return .unbounded }
     var bound = Array(prefix[...last])
@@ -78,18 +87,23 @@ public struct KeyRange: Hashable, Sendable {
   }
 }
 
-/// In which order a scan goes.
+/// The order of a scan.
 @frozen
 public enum ScanOrder: Sendable {
+  /// By key, smallest first.
   case ascending
+  /// By key, largest first.
   case descending
-  /// As the engine has them: the fastest way over a whole keyspace when order doesn't matter.
+  /// The engine's own storage order. This is the fastest way to read a whole keyspace when order doesn't
+  /// matter.
   case stored
 }
 
-/// What a scan needs of each entry.
+/// The parts of an entry that a scan reads.
 @frozen
 public enum ScanFetch: Sendable {
+  /// Keys and values.
   case entries
+  /// Only keys.
   case keys
 }

@@ -1,31 +1,33 @@
-/// How far a copy or a comparison of keyspaces is.
+/// The progress of a copy or a comparison of keyspaces.
 public struct CopyProgress: Sendable, Equatable {
-  /// Entries done.
+  /// The number of entries done.
   public var entries: Int
-  /// Bytes of the keys and values of those entries.
+  /// The number of key and value bytes of those entries.
   public var bytes: Int
-  /// Entries that there are.
+  /// The number of entries in total. It may be an estimate.
   public var totalEntries: Int
 }
 
-/// Copies all that one snapshot holds into another engine, whatever the two are: keyspaces with their names and
-/// shapes, and every entry, in order of keys, as the engine that takes them likes it best.
+/// Copies all keyspaces of a snapshot into another engine.
 ///
-/// Nothing is looked into: what lies above an engine comes along unread.
+/// The engines may be of different kinds. Names, shapes and all entries are copied, in the order of keys. The
+/// target loads them in its fastest way. The copy doesn't interpret keys or values.
 public struct KeyspaceCopy {
-  /// Bytes of keys and values in one transaction: as much as an engine holds easily, and in memory that is at hand.
+  /// The number of key and value bytes after which a transaction commits. An engine easily holds this much in
+  /// one transaction.
   static let batchBytes = 4 << 20
-  /// Entries between two calls of `onProgress`.
+  /// The number of entries between two calls of `onProgress`.
   static let progressEntries = 1_024
-  /// A full map grows between transactions, each time to twice its size.
+  /// The maximum number of retries after `mapFull`. A full map doubles between transactions.
   static let maximumGrowths = 24
 
   private let source: any ReadTransaction
   private let target: any StorageEngine
   private let onProgress: (CopyProgress) throws -> Void
 
-  /// A copy of `source` into `target`, which has no keyspaces yet. What `onProgress` throws ends the copy; it is called
-  /// every thousand entries or so.
+  /// Prepares a copy of `source` into `target`, which must have no keyspaces.
+  ///
+  /// `onProgress` is called about every thousand entries. An error that it throws ends the copy.
   public init(
     from source: any ReadTransaction, to target: any StorageEngine,
     onProgress: @escaping (CopyProgress) throws -> Void = { _ in }
@@ -35,9 +37,11 @@ public struct KeyspaceCopy {
     self.onProgress = onProgress
   }
 
-  /// Copies everything, in as many transactions as it takes; returns what it has read, to hold the copy against. A
-  /// thread of its own reads while this one writes. When it throws, `target` holds a part and is of no use. Throws
-  /// `alreadyExists` when `target` has a keyspace.
+  /// Copies everything, in as many transactions as needed. Returns a record of what was read, to verify the
+  /// copy with.
+  ///
+  /// A separate thread reads while the calling thread writes. Throws `alreadyExists` if `target` has a
+  /// keyspace. After any other error `target` holds part of the data and can't be used.
   @discardableResult
   public func run() throws -> KeyspaceRecord {
     let keyspaces = try source.keyspaces().sorted { $0.value.number < $1.value.number }
@@ -60,7 +64,7 @@ public struct KeyspaceCopy {
         try copy(keyspaces, to: copies, &copied)
         break
       } catch let error as StorageError where error.code == .mapFull && growths < Self.maximumGrowths {
-        // Reading begins again where the transaction began.
+        // The next attempt reads again from the end of the last commit.
         growths += 1
       }
     }
@@ -68,14 +72,14 @@ public struct KeyspaceCopy {
     return copied.record
   }
 
-  /// What is committed.
+  /// The committed part of the copy.
   private struct Copied {
     var progress = CopyProgress(entries: 0, bytes: 0, totalEntries: 0)
     var record = KeyspaceRecord()
     var next = ReadAhead.Position()
   }
 
-  /// What one transaction has written. When it fails, none of it counts.
+  /// The writes of one transaction. They are discarded if it fails.
   private struct Batch {
     var progress: CopyProgress
     var pieces: [KeyspaceRecord.Piece] = []
@@ -100,7 +104,7 @@ public struct KeyspaceCopy {
     }
   }
 
-  /// Copies as much as one transaction takes, in whole pieces, or all that is left.
+  /// Copies whole pieces up to the size of one transaction, or everything that is left.
   private func fill(
     _ transaction: any WriteTransaction, _ copies: [Keyspace], from entries: ReadAhead, _ batch: inout Batch
   ) throws {

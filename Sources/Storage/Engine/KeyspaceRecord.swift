@@ -1,7 +1,8 @@
-/// What a copy has read: each keyspace in pieces of a megabyte or so, with a digest each, by which what was written is
-/// held against it without reading the original again.
+/// A record of the entries that a copy has read, with one digest for each piece of about 1 MiB.
+///
+/// The record verifies a copy without reading the original again.
 public struct KeyspaceRecord: Sendable {
-  /// A row of entries in one keyspace.
+  /// A range of consecutive entries in one keyspace.
   struct Piece: Sendable {
     let keyspace: String
     let shape: KeyspaceShape
@@ -9,26 +10,28 @@ public struct KeyspaceRecord: Sendable {
     let digest: EntryDigest
   }
 
-  /// Bytes of keys and values of a piece.
+  /// The number of key and value bytes after which a piece ends.
   static let pieceBytes = 1 << 20
 
   var pieces: [Piece] = []
 
-  /// Nothing.
+  /// An empty record.
   init() {}
 
-  /// How much it is.
+  /// The number of recorded entries and bytes.
   public var total: CopyProgress {
     let entries = pieces.reduce(0) { $0 + $1.digest.entries }
     return CopyProgress(
       entries: entries, bytes: pieces.reduce(0) { $0 + $1.digest.bytes }, totalEntries: entries)
   }
 
-  /// Reads all that the last commit of `copy` holds, on so many threads at most, this one among them, and throws
-  /// `damaged` unless it is what was read of the original: the same keyspaces with the same shapes, and in each piece as
-  /// many entries with the same bytes.
+  /// Compares the last commit of `copy` with what was read of the original.
   ///
-  /// `onProgress` is called by this thread. What it throws ends the comparison.
+  /// Checks that the keyspaces and their shapes are the same, and that each piece has the same number of
+  /// entries with the same bytes. Throws `damaged` at the first difference. Uses at most `threads` threads,
+  /// including the calling one.
+  ///
+  /// Only the calling thread calls `onProgress`. An error thrown by `onProgress` ends the comparison.
   public func verify(
     _ copy: any StorageEngine, threads: Int = 2, onProgress: (CopyProgress) throws -> Void = { _ in }
   ) throws {
@@ -74,7 +77,7 @@ public struct KeyspaceRecord: Sendable {
     StorageError(.damaged, "the copy is not what was copied: \(what)", path: path)
   }
 
-  /// Pieces that threads take one after another.
+  /// The pieces to check, shared by all threads. Each thread takes the next unchecked piece.
   private final class Shared: Sendable {
     private struct State {
       var next = 0
@@ -94,7 +97,7 @@ public struct KeyspaceRecord: Sendable {
 
     var failure: (any Error)? { state.withLock { $0.failure } }
 
-    /// Checks pieces until there are no more, or something fails.
+    /// Checks pieces until none is left or a check fails.
     func run(_ onProgress: (CopyProgress) throws -> Void) {
       do {
         try copy.read { transaction in

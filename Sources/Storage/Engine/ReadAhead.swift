@@ -2,31 +2,34 @@
   import Glibc
 #endif
 
-/// Reads the entries of keyspaces in order on a thread of its own, some megabytes ahead of the thread that takes them.
+/// Reads the entries of keyspaces in order on a separate thread, up to 2 MiB ahead of the thread that takes
+/// them.
 ///
-/// Digests of what is read are worked out by the one of the two who has time: by the reader while enough is ahead.
+/// The reader computes the digest of a chunk while enough is read ahead. Otherwise the taker computes it.
 ///
-/// The reader is alone with the transaction until `stop()` returns. `@unchecked Sendable`: the transaction is the
-/// reader's, a chunk belongs to one thread at a time, and what both touch is under the lock.
+/// Only the reader uses the transaction until `stop()` returns.
+///
+/// `@unchecked Sendable`: only the reader uses the transaction, only one thread at a time uses a chunk, and
+/// the lock protects the state that both threads use.
 final class ReadAhead: @unchecked Sendable {
-  /// Where reading begins.
+  /// The place where reading begins.
   struct Position {
-    /// Which of the keyspaces.
+    /// The index in the list of keyspaces.
     var keyspace = 0
-    /// Behind which of its keys.
+    /// The bound behind which the keyspace is read.
     var lower = KeyRange.Bound.unbounded
   }
 
-  /// Bytes that are read before anybody has taken them, and one chunk more.
+  /// The number of bytes after which the reader waits for the taker. The last chunk may exceed it.
   private static let aheadBytes = 2 << 20
-  /// So much of it is enough for the reader to look after digests.
+  /// The number of bytes read ahead from which the reader computes digests.
   private static let restfulBytes = 1 << 20
 
   private struct State {
     var filled: [EntryChunk] = []
-    /// Taken and given back, to be filled again.
+    /// Chunks that were given back and can be filled again.
     var empty: [EntryChunk] = []
-    /// Of the chunks that are filled and not given back.
+    /// The bytes in filled chunks that weren't given back yet.
     var bytes = 0
     var isReaderWaiting = false
     var isStopped = false
@@ -36,9 +39,9 @@ final class ReadAhead: @unchecked Sendable {
   private let transaction: any ReadTransaction
   private let keyspaces: [(name: String, keyspace: Keyspace)]
   private let taker = pthread_self()
-  /// The taker's: of the piece whose chunks it takes.
+  /// The digest of the current piece so far. Only the taker uses it.
   private var digest = EntryDigest()
-  /// The reader's: all chunks.
+  /// All chunks. Only the reader uses it.
   private var made: [EntryChunk] = []
   private let state = Lock(State())
   /// Signalled for each chunk, and once more at the end.
@@ -46,7 +49,7 @@ final class ReadAhead: @unchecked Sendable {
   private let room = CountingSemaphore()
   private let ended = CountingSemaphore()
 
-  /// Begins to read. `stop()` has to be called once, whatever happens.
+  /// Begins to read. The caller must call `stop()` exactly once, also after an error.
   init(
     _ transaction: any ReadTransaction, _ keyspaces: [(name: String, keyspace: Keyspace)],
     from position: Position
@@ -58,7 +61,8 @@ final class ReadAhead: @unchecked Sendable {
 
   // MARK: Taking
 
-  /// The next entries; nil when there are no more. Throws what reading has thrown. The last one is given back first.
+  /// Returns the next chunk, or nil if no entries are left. Rethrows an error of the reader. The caller gives
+  /// back the previous chunk first.
   func next() throws -> EntryChunk? {
     filled.wait()
     let chunk = try state.withLock { state throws -> EntryChunk? in
@@ -89,7 +93,7 @@ final class ReadAhead: @unchecked Sendable {
     if isRoom { room.signal() }
   }
 
-  /// Ends reading, and waits until it has.
+  /// Ends reading and waits until the reader has ended.
   func stop() {
     let isReaderWaiting = state.withLock { state in
       state.isStopped = true
@@ -106,7 +110,8 @@ final class ReadAhead: @unchecked Sendable {
   private func run(from position: Position) {
     var failure: (any Error)?
     do {
-      // Workers that get no thread do their work in the one that brings it, which can't take meanwhile.
+      // If no thread could be started, `Workers` runs the job on the enqueuing thread. That is the taker,
+      // which can't take chunks meanwhile.
       guard pthread_equal(pthread_self(), taker) == 0 else {
         throw StorageError(.ioError, "reading ahead: the system gives no thread")
       }
@@ -123,10 +128,11 @@ final class ReadAhead: @unchecked Sendable {
     ended.signal()
   }
 
-  /// Reads one keyspace to its end. False when reading was stopped.
+  /// Reads one keyspace to its end. Returns false if reading was stopped.
   private func read(_ index: Int, behind start: KeyRange.Bound) throws -> Bool {
     var lower = start
-    // Each is held by `made`: no count of references is kept for every entry.
+    // `made` holds each chunk, so an unmanaged reference is safe. It saves reference counting for every
+    // entry.
     var chunk = Unmanaged.passUnretained(empty(index, first: 0))
     var bytes = 0
     var isStopped = false
@@ -155,11 +161,11 @@ final class ReadAhead: @unchecked Sendable {
       return !isStopped
     }
     guard !isStopped else { return false }
-    // The last piece reaches to the end: nothing may be behind it.
+    // The last piece has no upper bound, so that verification finds entries behind the last key.
     return end(chunk.takeUnretainedValue(), KeyRange(lower: lower), Position(keyspace: index + 1))
   }
 
-  /// Hands over the last chunk of a piece.
+  /// Delivers the last chunk of a piece.
   private func end(_ chunk: EntryChunk, _ range: KeyRange, _ next: Position) -> Bool {
     chunk.range = range
     chunk.next = next
@@ -179,7 +185,7 @@ final class ReadAhead: @unchecked Sendable {
     return chunk
   }
 
-  /// Hands a chunk over, and waits when enough were. False when no more are wanted.
+  /// Delivers a chunk, and waits while enough is read ahead. Returns false if reading was stopped.
   private func deliver(_ chunk: EntryChunk) -> Bool {
     if state.withLock({ $0.bytes >= Self.restfulBytes }) { _ = chunk.madeDigest() }
     let isEnough = state.withLock { state in
@@ -194,25 +200,27 @@ final class ReadAhead: @unchecked Sendable {
   }
 }
 
-/// Entries of one keyspace in a row: 4 bytes the key's length, 4 the value's, key, value, in this machine's order.
+/// A run of entries of one keyspace. Each entry is the key's length (4 bytes), the value's length (4 bytes),
+/// the key and the value. The lengths are in the machine's byte order.
 ///
-/// Not `Sendable`: handed from thread to thread by `ReadAhead`.
+/// Not `Sendable`: `ReadAhead` passes chunks between threads.
 final class EntryChunk {
-  /// Of keys, values and lengths; more when one entry has more. Small enough for the processor's cache.
+  /// The capacity for keys, values and lengths, in bytes. A single larger entry enlarges it. A chunk of this
+  /// size fits into the processor's cache.
   private static let bytes = 256 << 10
 
-  /// Which of the keyspaces.
+  /// The index in the list of keyspaces.
   fileprivate(set) var keyspace = 0
   /// Bytes in use.
   @exclusivity(unchecked) private(set) var used = 0
   @exclusivity(unchecked) private(set) var entries = 0
-  /// How many entries of its piece are before it.
+  /// The number of entries before this chunk in its piece.
   fileprivate(set) var first = 0
   private var digest: EntryDigest?
-  /// With the last entries of a piece: its range, and where reading goes on behind it.
+  /// The range of the piece, set only on the last chunk of the piece. `next` is the position after it.
   fileprivate(set) var range: KeyRange?
   fileprivate(set) var next = ReadAhead.Position()
-  /// The piece, when somebody takes its last entries.
+  /// The finished piece, set when the taker takes the last chunk of the piece.
   fileprivate(set) var piece: KeyspaceRecord.Piece?
 
   @exclusivity(unchecked) private var memory = UnsafeMutableRawBufferPointer.allocate(
@@ -234,7 +242,7 @@ final class EntryChunk {
     memory = .allocate(byteCount: count, alignment: 16)
   }
 
-  /// False when there is no room; an empty one gets as large as it takes.
+  /// Appends an entry. Returns false if there is no room. An empty chunk grows to fit the entry.
   fileprivate func append(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Bool {
     let used = used
     let count = 8 + key.count + value.count
@@ -255,7 +263,7 @@ final class EntryChunk {
     return true
   }
 
-  /// The digest of its entries, which is worked out once.
+  /// The digest of the entries, computed once.
   fileprivate func madeDigest() -> EntryDigest {
     if let digest { return digest }
     var made = EntryDigest(behind: first)
@@ -264,7 +272,7 @@ final class EntryChunk {
     return made
   }
 
-  /// Hands all entries to `body`, in order.
+  /// Passes all entries to `body`, in order.
   func forEach(
     _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Void
   ) rethrows {

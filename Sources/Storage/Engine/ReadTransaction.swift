@@ -1,65 +1,68 @@
-/// One snapshot of an engine: the state of the last commit before it began.
+/// A snapshot of an engine: the state of the last commit before the snapshot began.
 ///
-/// **Lifetimes.** Whatever reads lends its bytes to a closure. They stay valid until that closure returns, whatever
-/// else is read meanwhile on the same transaction: other values, scans, follows and cursors, nested to any depth, in
-/// any keyspace. The compiler holds this: a `RawSpan` can't leave the closure that it is lent to. What has to outlive
-/// the closure is copied. No engine promises more or less.
+/// **Lifetimes.** Reads lend their bytes to a closure. The bytes stay valid until that closure returns. Other
+/// reads on the same transaction don't change this: reads, scans, follows and cursors may be nested to any
+/// depth, in any keyspace. The compiler enforces the lifetime, because a `RawSpan` can't escape from its
+/// closure. Copy the bytes to keep them longer. Every engine gives exactly this guarantee.
 ///
-/// **Writes.** In a write transaction a closure that holds lent bytes can't write: `put`, `delete` and the other
-/// writes throw `bytesAreLent` until it returns.
+/// **Writes.** In a write transaction, a closure that holds lent bytes can't write. `put`, `delete` and the
+/// other writes throw `bytesAreLent` until it returns.
 ///
 /// **Concurrency.** Not `Sendable`: one thread at a time.
 ///
-/// **Errors.** `StorageError`. A failed read leaves the snapshot usable. An engine whose snapshots have a limited age
-/// throws `snapshotExpired` past it. What a closure throws ends the read and is rethrown.
+/// **Errors.** Reads throw `StorageError`. The snapshot stays usable after a failed read. If the engine
+/// limits the age of snapshots, reads past that age throw `snapshotExpired`. An error thrown by a closure
+/// ends the read and is rethrown.
 public protocol ReadTransaction: AnyObject, FastReads {
-  /// The keyspace of that name in this snapshot, or nil.
+  /// Returns the keyspace of that name in this snapshot, or nil.
   func keyspace(named name: String) throws -> Keyspace?
 
-  /// All keyspaces of this snapshot, by name.
+  /// Returns all keyspaces of this snapshot, by name.
   func keyspaces() throws -> [String: Keyspace]
 
-  /// Lends the value at `key` to `body`. False, and `body` isn't called, when there is none.
+  /// Lends the value at `key` to `body`. Returns false, without calling `body`, if there is no value.
   ///
   /// Throws `invalidKey` for a key that the keyspace can't hold.
   func read(_ key: RawSpan, in keyspace: Keyspace, _ body: (_ value: RawSpan) throws -> Void) throws -> Bool
 
-  /// Lends each entry of `range` to `body`, in `order`, until it returns false.
+  /// Lends each entry of `range` to `body`, in `order`, until `body` returns false.
   ///
-  /// With `fetch: .keys` the value is empty, and engines that can leave it unread do.
+  /// With `fetch: .keys` the values are empty. Engines that can skip reading the values do so.
   func scan(
     _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
     _ body: (_ key: RawSpan, _ value: RawSpan) throws -> Bool) throws
 
-  /// A cursor over `range`, which stands before its first entry.
+  /// Returns a cursor over `range`. It stands before the first entry.
   func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor
 
-  /// How many entries the keyspace has, as the engine knows it in constant time. See `count(of:)`.
+  /// Returns the number of entries in the keyspace, as the engine knows it in constant time. See
+  /// `count(of:)`.
   func entryCount(of keyspace: Keyspace) throws -> EntryCount
 
-  /// Ends a snapshot. A second call does nothing. Later reads throw `closed`.
+  /// Ends the snapshot. A second call does nothing. Later reads throw `closed`.
   ///
-  /// The engine ends the transaction of a `write` body. This call then does nothing.
+  /// In the body of a `write` this call does nothing; the engine ends that transaction.
   func end()
 }
 
-/// Reads that an engine may do faster than the loops over the core which stand in for them.
+/// Reads that an engine may replace with a faster implementation. The defaults use only `ReadTransaction`.
 public protocol FastReads {
-  /// Lends the values of several keys to `body`, in the order of the keys, until it returns false. Keys without a
-  /// value are passed over. `index` is the key's place in `keys`.
+  /// Lends the values of several keys to `body`, in the order of the keys, until `body` returns false.
   ///
-  /// Default: a `read` for each key. An engine behind a network asks for all of them at once.
+  /// Keys without a value are skipped. `index` is the position of the key in `keys`.
+  ///
+  /// Default: one `read` per key. An engine behind a network requests all values at once.
   func getMany(
     _ keys: KeyList, in keyspace: Keyspace, _ body: (_ index: Int, _ value: RawSpan) throws -> Bool) throws
 
-  /// Scans `range` of one keyspace and goes on from each entry to the entry of `target` that it refers to: from an
-  /// index to its documents.
+  /// Scans `range` of one keyspace and reads, for each entry, the entry of `target` that it refers to. An
+  /// index lookup of documents is the typical use.
   ///
-  /// Calls `reference` with each entry, which says where in the entry the other key lies. Calls `body` with the entry
-  /// and the value found; a key that `target` lacks is passed over. Ends when `reference` says `end` or `body` returns
-  /// false. All bytes lent to `body` stay valid until it returns.
+  /// `reference` gets each entry and returns the position of the other key in it. `body` gets the entry and
+  /// the value found in `target`. Keys that `target` lacks are skipped. The scan ends when `reference`
+  /// returns `end` or `body` returns false. All bytes lent to `body` stay valid until it returns.
   ///
-  /// Default: a `scan`, and a `read` inside of it.
+  /// Default: a `scan` with a `read` for each entry.
   func follow(
     _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, into target: Keyspace,
     reference: (_ key: RawSpan, _ value: RawSpan) throws -> ScanReference,
@@ -67,7 +70,7 @@ public protocol FastReads {
 }
 
 extension FastReads where Self: ReadTransaction {
-  /// A `read` for each key.
+  /// Calls `read` for each key.
   @inlinable
   public func getMany(
     _ keys: KeyList, in keyspace: Keyspace, _ body: (_ index: Int, _ value: RawSpan) throws -> Bool
@@ -79,7 +82,7 @@ extension FastReads where Self: ReadTransaction {
     }
   }
 
-  /// `followByReading`.
+  /// Calls `followByReading`.
   @inlinable
   public func follow(
     _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, into target: Keyspace,
@@ -89,7 +92,8 @@ extension FastReads where Self: ReadTransaction {
     try followByReading(keyspace, range, order: order, into: target, reference: reference, body)
   }
 
-  /// `follow` by a scan and a `read` for each entry: for engines that have a faster way for some keyspaces only.
+  /// Implements `follow` with a scan and one `read` per entry. Engines that are faster only on some keyspaces
+  /// use it for the others.
   @inlinable
   public func followByReading(
     _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, into target: Keyspace,
@@ -114,8 +118,8 @@ extension FastReads where Self: ReadTransaction {
 }
 
 extension ReadTransaction {
-  /// Lends the value at `key` to `body` and returns what that returns; nil, and `body` isn't called, when there is no
-  /// value.
+  /// Lends the value at `key` to `body` and returns the result. Returns nil, without calling `body`, if there
+  /// is no value.
   @inlinable @inline(__always)
   public func withValue<Result>(
     at key: RawSpan, in keyspace: Keyspace, _ body: (_ value: RawSpan) throws -> Result
@@ -123,7 +127,7 @@ extension ReadTransaction {
     try lentValue(of: self, at: key, in: keyspace, body)
   }
 
-  /// `withValue(at:in:_:)` for a key in an array.
+  /// Calls `withValue(at:in:_:)` with a key in an array.
   @inlinable @inline(__always)
   public func withValue<Result>(
     at key: [UInt8], in keyspace: Keyspace, _ body: (_ value: RawSpan) throws -> Result
@@ -131,7 +135,8 @@ extension ReadTransaction {
     try withValue(at: key.span.bytes, in: keyspace, body)
   }
 
-  /// How many entries the keyspace has, exactly: in constant time where the engine counts, else by a scan of the keys.
+  /// Returns the exact number of entries. Takes constant time if the engine counts exactly; otherwise it
+  /// scans the keys.
   public func count(of keyspace: Keyspace) throws -> Int {
     if case .exact(let count) = try entryCount(of: keyspace) { return count }
     var count = 0
@@ -142,7 +147,7 @@ extension ReadTransaction {
     return count
   }
 
-  /// Whether the keyspace has any entry: in constant time.
+  /// Returns whether the keyspace has any entry. Takes constant time.
   public func hasEntries(_ keyspace: Keyspace) throws -> Bool {
     if case .exact(let count) = try entryCount(of: keyspace) { return count > 0 }
     var found = false
@@ -153,23 +158,23 @@ extension ReadTransaction {
     return found
   }
 
-  /// Whether there is a value at `key`.
+  /// Returns whether there is a value at `key`.
   @inlinable
   public func contains(_ key: RawSpan, in keyspace: Keyspace) throws -> Bool {
     try read(key, in: keyspace) { _ in }
   }
 
-  /// A copy of the value at `key`, or nil. For small things away from hot paths.
+  /// Returns a copy of the value at `key`, or nil. Use it for small values outside hot paths.
   public func bytes(at key: RawSpan, in keyspace: Keyspace) throws -> [UInt8]? {
     try withValue(at: key, in: keyspace) { [UInt8](copying: $0) }
   }
 
-  /// A copy of the value at `key`, or nil. For small things away from hot paths.
+  /// Returns a copy of the value at `key`, or nil. Use it for small values outside hot paths.
   public func bytes(_ key: [UInt8], in keyspace: Keyspace) throws -> [UInt8]? {
     try bytes(at: key.span.bytes, in: keyspace)
   }
 
-  /// `scan` over whole entries.
+  /// Scans keys and values. See `scan(_:_:order:fetch:_:)`.
   @inlinable
   public func scan(
     _ keyspace: Keyspace, _ range: KeyRange = .all, order: ScanOrder = .ascending,
@@ -179,10 +184,11 @@ extension ReadTransaction {
   }
 }
 
-/// What `body` makes of a value.
+/// Returns the result of `body` for a value.
 ///
-/// Not a member: a closure in a member is generic over the type of the transaction. That is known at run time alone, so
-/// the closure couldn't be specialised, and each call would look up the metadata of its result.
+/// This isn't a member because a closure in a member is generic over the transaction's type. That type is
+/// known only at run time. The closure couldn't be specialised, and each call would look up the metadata of
+/// its result.
 @inlinable @inline(__always)
 func lentValue<Result>(
   of transaction: any ReadTransaction, at key: RawSpan, in keyspace: Keyspace,
@@ -194,7 +200,7 @@ func lentValue<Result>(
 }
 
 extension Range<Int> {
-  /// Throws `invalidArgument` unless an entry's key or value has these bytes.
+  /// Throws `invalidArgument` unless the range lies within `bytes`.
   @inlinable
   func check(in bytes: RawSpan) throws {
     guard lowerBound >= 0, upperBound <= bytes.byteCount else {
@@ -204,15 +210,15 @@ extension Range<Int> {
   }
 }
 
-/// Where an entry says which entry of another keyspace it refers to (`FastReads.follow`).
+/// The position of the other key in an entry, for `FastReads.follow`.
 @frozen
 public enum ScanReference {
   /// The other key is these bytes of the entry's key.
   case inKey(Range<Int>)
   /// The other key is these bytes of the entry's value.
   case inValue(Range<Int>)
-  /// The entry refers to nothing that is wanted.
+  /// The entry refers to no wanted entry. The scan continues.
   case none
-  /// The entry refers to nothing, and no more entries are wanted.
+  /// The entry refers to no wanted entry. The scan ends.
   case end
 }

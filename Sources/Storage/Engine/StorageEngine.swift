@@ -1,62 +1,67 @@
-/// An ordered map of bytes to bytes in named keyspaces: what every engine is.
+/// An ordered map from bytes to bytes, divided into named keyspaces. Every engine implements this protocol.
 ///
-/// An engine gives snapshot reads beside one writer, and nothing more; documents, indexes and queries are
-/// built above this protocol, once, for all engines. Keys are ordered by unsigned bytes. `limits` says how long
-/// they and their values may be.
+/// An engine provides snapshot reads and one writer at a time, and nothing more. Documents, indexes and
+/// queries are built above this protocol, once for all engines. Keys are in unsigned byte order. `limits`
+/// bounds the lengths of keys and values.
 ///
-/// What an engine can do faster than the loops that stand in for it is in `FastReads` and `FastWrites`. What it can do with its
-/// files is in `EngineMaintenance`, which it may leave out.
+/// `FastReads` and `FastWrites` hold the operations that an engine may replace with a faster implementation.
+/// `EngineMaintenance` holds the operations on files. It is optional.
 ///
-/// Concurrency: an engine may be used from any thread. Readers never block the writer and the writer never
-/// blocks readers. A transaction is used by one thread at a time.
+/// **Concurrency.** An engine may be used from any thread. Readers never block the writer, and the writer
+/// never blocks readers. Only one thread at a time may use a transaction.
 ///
-/// Errors: everything that fails throws a `StorageError` that names the location.
+/// **Errors.** Every failure throws a `StorageError` that names the location.
 public protocol StorageEngine: AnyObject, Sendable {
-  /// The name it is chosen by: `sqlite`, `lmdb`, `sqlcipher`.
+  /// The name that selects the engine: `sqlite`, `lmdb`, `sqlcipher`.
   var name: String { get }
 
-  /// The library and version below it, as that library tells it: `SQLite 3.40.1`.
+  /// The name and version of the underlying library, as the library reports them: `SQLite 3.40.1`.
   var library: String { get }
 
-  /// Where the data are: the path of a file (engines may keep others beside it whose names begin with this one), or what
-  /// a server is reached by, without secrets.
+  /// The location of the data: the path of a file, or the address of a server without secrets. An engine may
+  /// keep other files beside its file; their names begin with this path.
   var location: String { get }
 
-  /// What fits into it. By default `EngineLimits.portable`.
+  /// The maximum sizes of keys, values and transactions. Default: `EngineLimits.portable`.
   var limits: EngineLimits { get }
 
-  /// What a commit survives.
+  /// The failures that a commit survives.
   var durability: Durability { get }
 
-  /// Whether it was opened for reading only: writes throw `readOnly`.
+  /// Whether the engine was opened only for reading. If so, writes throw `readOnly`.
   var isReadOnly: Bool { get }
 
-  /// What was set on the library, by the library's own names, for people who compare engines.
+  /// The settings of the library, by the library's own names, for people who compare engines.
   var settings: [(name: String, value: String)] { get }
 
-  /// Begins a snapshot: the state of the last commit before this call, whatever is written later.
+  /// Begins a snapshot of the last commit before this call. Later writes don't change it.
   ///
-  /// Thousands may be open at once; past the engine's limit this throws `tooManyReaders`. A snapshot keeps
-  /// the pages it can see from being reused, so end it soon. Prefer `read(_:)`, which ends it.
+  /// Thousands of snapshots may be open at once. Past the engine's limit this throws `tooManyReaders`. The
+  /// engine can't reuse the pages that a snapshot sees, so end it soon. Prefer `read(_:)`, which ends its
+  /// snapshot.
   func beginRead() throws -> any ReadTransaction
 
-  /// Lends the value at a key, as of the last commit before this call, to `body`; false when there is none.
+  /// Lends the value at a key to `body`, as of the last commit before this call. Returns false if there is no
+  /// value.
   ///
-  /// By default this begins a snapshot, reads, and ends it; for an engine that can do so in one step. Throws as `beginRead` and
-  /// `ReadTransaction.read` do, and what `body` throws.
+  /// Default: begins a snapshot, reads, and ends the snapshot. An engine that can do this in one step
+  /// overrides it. Throws as `beginRead` and `ReadTransaction.read` do, and rethrows the error of `body`.
   func read(_ key: RawSpan, in keyspace: Keyspace, _ body: (_ value: RawSpan) throws -> Void) throws -> Bool
 
-  /// Runs `body` in the one write transaction, and commits when it returns.
+  /// Runs `body` in the write transaction and commits when `body` returns. An engine has one write
+  /// transaction at a time.
   ///
-  /// When `body` throws, nothing of it remains, in any keyspace, and its error is rethrown. When this call
-  /// returns, the commit has reached what `durability` promises. Writers that wait at the same time share
-  /// one engine commit; each is still all or nothing, and `body` runs on its caller's thread.
+  /// If `body` throws, the engine undoes its writes in all keyspaces and rethrows the error. When this call
+  /// returns, the commit survives what `durability` promises. Writers that wait at the same time share one
+  /// engine commit. Each of them is still all or nothing, and each `body` runs on its caller's thread.
   ///
   /// Calling `write` inside `body` throws `nestedWrite`.
   func write(_ body: (any WriteTransaction) throws -> Void) throws
 
-  /// Closes the engine. Waits for the writer; throws `inUse` while snapshots are open. A second call does
-  /// nothing. Later calls of anything else throw `closed`.
+  /// Closes the engine.
+  ///
+  /// Waits for the writer. Throws `inUse` while snapshots are open. A second call does nothing. Every other
+  /// call after `close` throws `closed`.
   func close() throws
 }
 
@@ -64,7 +69,7 @@ extension StorageEngine {
   /// The limits that all engines of this project share.
   public var limits: EngineLimits { .portable }
 
-  /// What it can do with its files. Throws `unsupported` when it can't do anything with them.
+  /// The operations on the engine's files. Throws `unsupported` if the engine has none.
   public var maintenance: any EngineMaintenance {
     get throws {
       guard let maintenance = self as? any EngineMaintenance else {
@@ -75,7 +80,7 @@ extension StorageEngine {
     }
   }
 
-  /// One read of a snapshot that is taken for it.
+  /// Begins a snapshot, reads the value, and ends the snapshot.
   public func read(_ key: RawSpan, in keyspace: Keyspace, _ body: (_ value: RawSpan) throws -> Void) throws
     -> Bool
   {
@@ -84,7 +89,7 @@ extension StorageEngine {
     return try transaction.read(key, in: keyspace, body)
   }
 
-  /// Runs `body` on a snapshot and ends the snapshot afterwards.
+  /// Runs `body` on a new snapshot and then ends the snapshot.
   @inlinable
   public func read<Result>(_ body: (any ReadTransaction) throws -> Result) throws -> Result {
     let transaction = try beginRead()
@@ -92,7 +97,7 @@ extension StorageEngine {
     return try body(transaction)
   }
 
-  /// `write(_:)` for a body that gives a result.
+  /// Runs `write(_:)` with a body that returns a result, and returns that result.
   @inlinable
   public func write<Result>(_ body: (any WriteTransaction) throws -> Result) throws -> Result {
     var result: Result?

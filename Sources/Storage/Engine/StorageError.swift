@@ -1,75 +1,87 @@
-/// What went wrong in an engine: what was tried, on which file, what was found, and the library's own words.
+/// A failure of an engine. It says what was tried, on which file, what was found, and the library's own
+/// message.
 public struct StorageError: Error, Sendable, CustomStringConvertible {
-  /// What kind of failure it is, for programs.
+  /// The kind of failure, for programs.
   public enum Code: String, Sendable, CaseIterable {
-    /// There is no file, and none was to be made.
+    /// There is no file, and the options don't allow creating one.
     case notFound
+    /// The file or other target exists already.
     case alreadyExists
-    /// The file isn't one of this engine: another format, or no database at all.
+    /// The file has another format or is no database.
     case notADatabase
-    /// The file is of a version that this release doesn't know.
+    /// The file has a format version that this release doesn't know.
     case unsupportedVersion
-    /// The file is of this engine but broken.
+    /// The file belongs to this engine but is broken.
     case damaged
-    /// The key is not the one the file was encrypted with.
+    /// The file was encrypted with another key.
     case wrongKey
     /// The file is encrypted and no key was given.
     case keyRequired
-    /// A key was given for a file that isn't encrypted, or to an engine that can't encrypt.
+    /// A key was given for an unencrypted file, or to an engine that can't encrypt.
     case notEncrypted
+    /// A write to an engine that is open only for reading.
     case readOnly
+    /// The operating system denies access to the file.
     case permissionDenied
-    /// The disk, or the file's size limit, is full. Nothing of the transaction remains.
+    /// The disk is full, or the file has reached its size limit. The transaction leaves nothing behind.
     case diskFull
-    /// The engine's own limit of size is reached (LMDB's map).
+    /// The engine's own size limit is reached (LMDB's map).
     case mapFull
-    /// A transaction touched more than the engine can hold in one.
+    /// A transaction changed more than the engine can hold in one transaction.
     case transactionTooLarge
+    /// Too many snapshots are open.
     case tooManyReaders
+    /// The engine has no room for another keyspace.
     case tooManyKeyspaces
+    /// The keyspace doesn't exist, or no longer.
     case noSuchKeyspace
+    /// The keyspace exists with another shape.
     case shapeMismatch
-    /// Empty, too long, or not 8 bytes in a keyspace of sequences.
+    /// The key is empty, too long, or doesn't fit the shape of its keyspace.
     case invalidKey
+    /// The value is longer than the engine allows.
     case valueTooLarge
+    /// An appended key isn't greater than all others.
     case outOfOrder
     /// `write` was called inside `write`.
     case nestedWrite
-    /// A write, or a move of a cursor, inside a closure that bytes are lent to.
+    /// A write or a cursor move was tried inside a closure that bytes are lent to.
     case bytesAreLent
-    /// A cursor was asked for its entry, and stands on none.
+    /// A cursor that stands on no entry was asked for its entry.
     case notOnEntry
-    /// Another process or another open of this path holds what is needed.
+    /// The file is in use by another process, or open elsewhere in this process; or snapshots are open.
     case inUse
-    /// Another process wrote for longer than the engine waits.
+    /// Another process held the write lock for longer than the engine waits.
     case busy
-    /// The transaction met the writes of another one and was rolled back. The same body may be run again, on what is
-    /// stored now.
+    /// The transaction conflicted with another one and was rolled back. The caller may run the same body
+    /// again on the current data.
     case conflict
-    /// The engine no longer keeps what this snapshot sees. A new snapshot sees what is stored now.
+    /// The engine no longer keeps the data of this snapshot. A new snapshot sees the current data.
     case snapshotExpired
+    /// The engine, transaction or cursor is closed.
     case closed
+    /// An argument is out of range or makes no sense.
     case invalidArgument
-    /// This engine can't do that.
+    /// The engine doesn't support the operation.
     case unsupported
-    /// The operating system refused a read or a write.
+    /// A read or write failed in the operating system.
     case ioError
-    /// The library reported what none of the above says.
+    /// The library reported a failure that no other code describes.
     case engineFailure
   }
 
-  /// What kind of failure it is.
+  /// The kind of failure.
   public let code: Code
   /// What was tried and what was found, for people.
   public let message: String
-  /// The file it is about.
+  /// The file that the failure is about.
   public let path: String?
-  /// The library's result code, as the library numbers it.
+  /// The result code of the library.
   public let engineCode: Int?
-  /// The library's own message.
+  /// The message of the library.
   public let engineMessage: String?
 
-  /// A failure of that kind.
+  /// Makes an error of a kind.
   public init(
     _ code: Code, _ message: String, path: String? = nil, engineCode: Int? = nil,
     engineMessage: String? = nil
@@ -81,7 +93,7 @@ public struct StorageError: Error, Sendable, CustomStringConvertible {
     self.engineMessage = engineMessage
   }
 
-  /// All of it in one line.
+  /// The message, path, engine message and engine code in one line.
   public var description: String {
     var text = message
     if let path { text += ": \(path)" }

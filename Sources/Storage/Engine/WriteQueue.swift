@@ -4,58 +4,66 @@ import Synchronization
   import Glibc
 #endif
 
-/// An engine's write transaction as `WriteQueue` drives it.
+/// The write transaction of an engine, as `WriteQueue` uses it.
 ///
-/// All calls come one at a time. `begin`, `commit` and `abort` of one transaction come on one thread; members
-/// begin and end between them on their own threads. A transaction that was begun ends by exactly one call of
-/// `commit` or `abort`, a member that was begun by `keepMember`, `abortMember`, or `keepMember` that throws and
-/// `abortMember` after it.
+/// The queue makes one call at a time. It calls `begin`, `commit` and `abort` of one transaction on one
+/// thread. Members begin and end between these calls, on their own threads. A begun transaction ends with
+/// exactly one call of `commit` or `abort`. A begun member ends with `keepMember`, with `abortMember`, or
+/// with a `keepMember` that throws and then `abortMember`.
 public protocol WriteGroup: AnyObject {
-  /// Begins the engine's write transaction and returns it. Waits for other processes. When this throws,
-  /// nothing is open.
+  /// Begins the engine's write transaction and returns it. Waits for other processes. After an error no
+  /// transaction is open.
   func begin() throws -> any WriteTransaction
-  /// Commits it. When this throws nothing of it remains, and `abort` isn't called.
+  /// Commits the transaction. If this throws, the transaction has left nothing behind, and `abort` isn't
+  /// called.
   func commit() throws
-  /// Undoes it, also when the engine has undone it already.
+  /// Rolls the transaction back. The engine may have rolled it back already.
   func abort()
 
-  /// Begins a part that can be undone alone (a savepoint, a child transaction) inside the open transaction.
+  /// Begins a part of the open transaction that can be undone alone (a savepoint or a child transaction).
   func beginMember() throws -> any WriteTransaction
-  /// Keeps the part that `beginMember` began. When this throws, `abortMember` is called next.
+  /// Keeps the part that `beginMember` began. If this throws, the queue calls `abortMember` next.
   func keepMember() throws
+  /// Undoes the part that `beginMember` began.
   func abortMember()
 
-  /// Whether a failure inside has ended the whole transaction, as a full disk does in SQLite, or made it
-  /// impossible to commit. Then it is aborted, nobody joins it any more, and all who took part fail.
+  /// Whether a failure has ended the whole transaction or made its commit impossible. A full disk does this
+  /// in SQLite.
+  ///
+  /// The queue then aborts the transaction, no further writer joins it, and all its writers fail.
   var isBroken: Bool { get }
 
-  /// The failure that did that, when it is known: who takes part is told, also when a body swallowed it.
+  /// The failure that broke the transaction, if known. All writers get it, even if a body swallowed it.
   var breakage: StorageError? { get }
 }
 
 extension WriteGroup {
-  /// False: parts fail alone.
+  /// False: a part fails alone.
   public var isBroken: Bool { false }
-  /// Not known.
+  /// Nil: the failure isn't known.
   public var breakage: StorageError? { nil }
 }
 
-/// Lets one writer at a time into an engine, and lets those that wait share its commit.
+/// Admits one writer at a time to an engine. Waiting writers share one commit.
 ///
-/// The first writer leads: it begins the transaction and runs its body. Then each writer that waits by now is
-/// handed the open transaction in turn, runs its body on its own thread in a part that can be undone alone,
-/// and hands on; at last the leader commits for all, and all return. Nobody waits for company: a writer
-/// alone begins, runs and commits. When a commit costs a sync of the disk, the next group gathers meanwhile.
+/// The first writer leads. It begins the transaction and runs its body. Then each writer that waits gets the
+/// open transaction in turn. It runs its body on its own thread, in a part that can be undone alone, and
+/// passes the transaction on. At last the leader commits for all, and all return. A leader doesn't wait for
+/// others to join: a single writer begins, runs and commits. While a commit waits for a disk sync, the next
+/// group gathers.
 ///
-/// Writers get in strictly in the order in which they came; the place is handed over, never up for grabs.
-/// Waiting blocks the thread, so a task of the cooperative pool must not write while others of the pool hold
-/// the queue up.
+/// Writers enter strictly in order of arrival. Each writer passes its place directly to the next one, so
+/// nobody can overtake. Waiting blocks the thread. Therefore a task of the cooperative pool must not write
+/// while other tasks of the pool hold the queue.
 public final class WriteQueue: Sendable {
-  /// How many may share one commit, the leader included: bounds how long the first of them waits.
+  /// The maximum number of writers that share one commit, including the leader. It limits how long the first
+  /// of them waits.
   private let maximumMembers: Int
   private let state = Lock(State())
-  /// The thread that runs a body now (0: none), to tell a nested call from one that has to wait. Relaxed
-  /// access is enough: a thread finds its own number here only if it stored it itself and hasn't yet stored 0.
+  /// The thread that runs a body now, or 0. It tells a nested call from a call that has to wait.
+  ///
+  /// Relaxed access is enough: a thread finds its own number here only if it stored the number itself and
+  /// hasn't yet stored 0.
   private let bodyThread = Atomic<UInt>(0)
 
   private struct State {
@@ -63,7 +71,7 @@ public final class WriteQueue: Sendable {
     var waiting = Line()
   }
 
-  /// A first-in-first-out queue that takes nothing out of the middle.
+  /// A first-in-first-out queue.
   private struct Line {
     private var items: [Waiter?] = []
     private var head = 0
@@ -88,17 +96,18 @@ public final class WriteQueue: Sendable {
     }
   }
 
-  /// A writer that waits, and what it is told when it is woken.
+  /// A waiting writer, and the order that it gets when it is woken.
   private final class Waiter: @unchecked Sendable {
     enum Order {
       case lead
       case join(Group)
       case finished((any Error)?)
     }
-    /// Needs the queue to itself and can't join a group.
+    /// Whether the waiter needs the queue for itself and can't join a group.
     let isExclusive: Bool
     private let semaphore = CountingSemaphore()
-    /// Written before the semaphore is signalled and read after it: the semaphore orders the two.
+    /// Written before the semaphore is signalled and read after the wait. The semaphore orders the two
+    /// accesses.
     private var order: Order?
 
     init(isExclusive: Bool) { self.isExclusive = isExclusive }
@@ -115,30 +124,30 @@ public final class WriteQueue: Sendable {
     }
   }
 
-  /// The open transaction on its way from writer to writer. One of them has it at a time; the semaphores by
-  /// which it is handed on order their accesses.
+  /// The open transaction that writers pass on. One writer holds it at a time. The semaphores that pass it on
+  /// order the accesses.
   private final class Group: @unchecked Sendable {
     let driver: any WriteGroup
-    /// Those whose part was kept and who wait for the commit.
+    /// The writers whose part was kept and that wait for the commit.
     var members: [Waiter] = []
-    /// Those who ran a body in it, the leader included.
+    /// The number of writers that have run a body in the group or have been told to, including the leader.
     var size = 1
-    /// What broke the whole transaction.
+    /// The failure that broke the whole transaction.
     var breakage: (any Error)?
-    /// Signalled by the last of them: the leader goes on.
+    /// Signalled by the last member. The leader then continues.
     let returned = CountingSemaphore()
 
     init(driver: any WriteGroup) { self.driver = driver }
   }
 
-  /// A queue whose groups have up to `maximumMembers` writers; 1 gives every writer a commit of its own.
+  /// Makes a queue whose groups have up to `maximumMembers` writers. With 1, every writer has its own commit.
   public init(maximumMembers: Int = 64) { self.maximumMembers = max(1, maximumMembers) }
 
-  /// Runs `body` in a transaction of `driver`. Returns when it is committed; throws what `body` threw, or
-  /// why the commit failed, and then nothing of `body` remains.
+  /// Runs `body` in a transaction of `driver`, and returns after the commit.
   ///
-  /// `body` runs at most once, on the calling thread. Throws `nestedWrite` when it is called in a body of the
-  /// same thread.
+  /// `body` runs at most once, on the calling thread. Rethrows the error of `body`, or throws the error of
+  /// the commit. In both cases the writes of `body` are undone. Throws `nestedWrite` when called inside a
+  /// body of the same thread.
   public func run(_ driver: any WriteGroup, _ body: (any WriteTransaction) throws -> Void) throws {
     let thread = UInt(pthread_self())
     guard let waiter = try enter(thread, isExclusive: false) else { return try lead(driver, thread, body) }
@@ -149,8 +158,8 @@ public final class WriteQueue: Sendable {
     }
   }
 
-  /// Waits until no writer is in, and keeps writers out while `body` runs: for closing, and for what needs
-  /// the file to itself. Throws `nestedWrite` as `run` does.
+  /// Runs `body` while no writer is active. Waits for earlier writers and keeps later ones out. Closing uses
+  /// it, and operations that need the file for themselves. Throws `nestedWrite` as `run` does.
   public func exclusively<Result>(_ body: () throws -> Result) throws -> Result {
     let thread = UInt(pthread_self())
     if let waiter = try enter(thread, isExclusive: true) { _ = waiter.wait() }
@@ -158,10 +167,10 @@ public final class WriteQueue: Sendable {
     return try running(on: thread, body)
   }
 
-  /// How many wait, for tests.
+  /// The number of waiting writers, for tests.
   var waitingCount: Int { state.withLock { $0.waiting.count } }
 
-  /// Takes the queue when it is free (nil), or a place in it.
+  /// Takes the queue if it is free and returns nil. Otherwise takes a place in the queue.
   private func enter(_ thread: UInt, isExclusive: Bool) throws -> Waiter? {
     if bodyThread.load(ordering: .relaxed) == thread {
       throw StorageError(.nestedWrite, "this can't be done inside a write transaction of the same thread")
@@ -228,7 +237,7 @@ public final class WriteQueue: Sendable {
     } else if failure == nil {
       group.members.append(waiter)
     }
-    // The group isn't touched after this: another thread has it.
+    // Don't use the group after this: another thread owns it.
     if group.breakage == nil, let next = nextToJoin(size: group.size) {
       group.size += 1
       next.wake(.join(group))
@@ -249,7 +258,8 @@ public final class WriteQueue: Sendable {
     return try body()
   }
 
-  /// The next writer for a group that has `size` by now, unless the next in line needs the queue to itself.
+  /// Returns the next writer for a group of `size` writers. Returns nil if the group is full, if nobody
+  /// waits, or if the next waiter needs the queue for itself.
   private func nextToJoin(size: Int) -> Waiter? {
     guard size < maximumMembers else { return nil }
     return state.withLock { state in
@@ -258,7 +268,7 @@ public final class WriteQueue: Sendable {
     }
   }
 
-  /// Hands the queue to the next in line.
+  /// Passes the queue to the next waiter.
   private func passOn() {
     let next: Waiter? = state.withLock { state in
       guard let next = state.waiting.popFirst() else {

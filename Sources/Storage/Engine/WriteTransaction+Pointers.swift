@@ -1,5 +1,5 @@
 extension WriteTransaction {
-  /// `put` of bytes that a pointer leads to, which stay until it returns.
+  /// Calls `put` with bytes at pointers. The bytes must stay valid until it returns.
   @inlinable
   public func put(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace)
     throws
@@ -7,7 +7,7 @@ extension WriteTransaction {
     try put(key.bytes, value.bytes, in: keyspace)
   }
 
-  /// `insert` of bytes that a pointer leads to, which stay until it returns.
+  /// Calls `insert` with bytes at pointers. The bytes must stay valid until it returns.
   @inlinable
   public func insert(
     _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace
@@ -15,7 +15,7 @@ extension WriteTransaction {
     try insert(key.bytes, value.bytes, in: keyspace)
   }
 
-  /// `append` of bytes that a pointer leads to, which stay until it returns.
+  /// Calls `append` with bytes at pointers. The bytes must stay valid until it returns.
   @inlinable
   public func append(
     _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace
@@ -23,7 +23,7 @@ extension WriteTransaction {
     try append(key.bytes, value.bytes, in: keyspace)
   }
 
-  /// `delete` of a key that a pointer leads to, which stays until it returns.
+  /// Calls `delete` with a key at a pointer. The bytes must stay valid until it returns.
   @inlinable
   @discardableResult
   public func delete(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> Bool {

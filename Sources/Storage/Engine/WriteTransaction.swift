@@ -1,48 +1,55 @@
-/// The one write transaction of an engine: reads see its own writes.
+/// The write transaction of an engine. Its reads see its own writes.
 ///
-/// A write inside a closure that bytes of this transaction are lent to throws `bytesAreLent`. Keys and values that are
-/// written are the caller's: the engine copies them before the call returns.
+/// A write inside a closure that bytes of this transaction are lent to throws `bytesAreLent`. The engine
+/// copies keys and values before a write returns; the caller keeps ownership of them.
 public protocol WriteTransaction: ReadTransaction, FastWrites {
-  /// The keyspace of that name, made when there is none. Throws `shapeMismatch` when it has another shape
-  /// and `tooManyKeyspaces` past `StorageLimits.maximumKeyspaces`.
+  /// Returns the keyspace of that name, and creates it if there is none.
   ///
-  /// Names are 1 to 64 of the ASCII letters, digits, `.`, `-` and `_`.
+  /// Throws `shapeMismatch` if the keyspace has another shape, and `tooManyKeyspaces` past
+  /// `StorageLimits.maximumKeyspaces`.
+  ///
+  /// A name has 1 to 64 characters: ASCII letters, digits, `.`, `-` and `_`.
   func createKeyspace(_ name: String, shape: KeyspaceShape) throws -> Keyspace
 
-  /// Removes the keyspace and all its entries. Snapshots that see it go on seeing it.
+  /// Removes the keyspace and all its entries. Older snapshots still see it.
   func dropKeyspace(_ keyspace: Keyspace) throws
 
-  /// Sets the value at `key`, whether there was one or not.
+  /// Sets the value at `key`, and replaces an existing value.
   func put(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws
 
-  /// Sets the value at `key` if there is none. False, and nothing changed, when there is one.
+  /// Sets the value at `key` if there is none. Otherwise changes nothing and returns false.
   func insert(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws -> Bool
 
-  /// Removes the entry at `key`. False when there was none.
+  /// Removes the entry at `key`. Returns false if there is none.
   @discardableResult
   func delete(_ key: RawSpan, in keyspace: Keyspace) throws -> Bool
 
-  /// Removes all entries of `range`, and returns how many there were.
+  /// Removes all entries of `range` and returns their number.
   @discardableResult
   func deleteRange(_ range: KeyRange, in keyspace: Keyspace) throws -> Int
 }
 
-/// Writes of sorted entries that an engine may do faster than the loops over the core which stand in for them.
+/// Writes of sorted entries that an engine may replace with a faster implementation. The defaults use only
+/// `WriteTransaction`.
 public protocol FastWrites {
-  /// Adds an entry whose key is greater than all others in the keyspace. Throws `outOfOrder` when it isn't greater.
+  /// Adds an entry whose key is greater than all others in the keyspace. Throws `outOfOrder` if the key isn't
+  /// greater.
   ///
-  /// Default: a look at the greatest key, and a `put`. Its `outOfOrder` names no location, since a transaction knows none.
+  /// Default: compares with the greatest key and calls `put`. Its `outOfOrder` names no location, because a
+  /// transaction doesn't know its location.
   func append(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws
 
-  /// Adds the entries that `body` hands to its argument, each with a key greater than the one before it and than all others in
-  /// the keyspace: the fast way to load many. Throws `outOfOrder` as `append` does, and what `body` throws; some of the entries
-  /// may have been added then, the first ones handed over.
+  /// Loads many sorted entries. This is the fastest way to load.
   ///
-  /// Keys and values are copied before a call of the argument returns. `body` writes by its argument alone: an engine that
-  /// loads in a way of its own throws `bytesAreLent` from any other write. Whether reads of the keyspace find what was handed
-  /// over is left open until the load has returned.
+  /// `body` passes the entries to its argument. Each key must be greater than the one before it and than all
+  /// others in the keyspace. Throws `outOfOrder` as `append` does, and rethrows the error of `body`. After an
+  /// error, some of the first entries may have been added.
   ///
-  /// Default: an `append` for each.
+  /// The argument copies the key and value before it returns. `body` must write only through its argument: an
+  /// engine with its own way of loading throws `bytesAreLent` from any other write. Until the load returns,
+  /// reads of the keyspace may or may not find the loaded entries.
+  ///
+  /// Default: one `append` per entry.
   func load(
     _ keyspace: Keyspace,
     _ body: (_ append: (_ key: RawSpan, _ value: RawSpan) throws -> Void) throws -> Void
@@ -50,9 +57,9 @@ public protocol FastWrites {
 }
 
 extension FastWrites where Self: WriteTransaction {
-  /// A look at the greatest key, and a `put`.
+  /// Compares with the greatest key and calls `put`.
   public func append(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws {
-    // Also throws when the keyspace can't hold the key.
+    // `contains` also throws if the keyspace can't hold the key.
     var isGreatest = try !contains(key, in: keyspace)
     try scan(keyspace, .all, order: .descending, fetch: .keys) { last, _ in
       isGreatest = isGreatest && last.compare(key) < 0
@@ -64,19 +71,19 @@ extension FastWrites where Self: WriteTransaction {
     try put(key, value, in: keyspace)
   }
 
-  /// An `append` for each.
+  /// Calls `append` for each entry.
   public func load(
     _ keyspace: Keyspace,
     _ body: (_ append: (_ key: RawSpan, _ value: RawSpan) throws -> Void) throws -> Void
   ) throws {
-    // A load of nothing throws as well when the keyspace isn't there.
+    // An empty load must also throw if the keyspace doesn't exist.
     _ = try entryCount(of: keyspace)
     try body { key, value in try append(key, value, in: keyspace) }
   }
 }
 
 extension WriteTransaction {
-  /// `put` with arrays.
+  /// Calls `put` with arrays.
   public func put(_ key: [UInt8], _ value: [UInt8], in keyspace: Keyspace) throws {
     try put(key.span.bytes, value.span.bytes, in: keyspace)
   }

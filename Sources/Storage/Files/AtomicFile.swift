@@ -2,24 +2,25 @@
   import Glibc
 #endif
 
-/// Small files that are replaced whole: a reader, and a crash at any moment, finds the old bytes or the new
-/// ones, never a part.
+/// Reads and atomically replaces small files. A reader, or a restart after a crash, finds either the old
+/// bytes or the new ones.
 ///
-/// Writing makes a temporary file beside the target (`NAME.new-` and eight hex digits), syncs it, moves it to
-/// the target's name in one step and syncs the directory. A crash can leave the temporary file behind, never
-/// another trace.
+/// A write creates a temporary file beside the target (`NAME.new-` and eight hex digits) and syncs it. It
+/// then renames the file to the target and syncs the directory. A crash can leave the temporary file behind,
+/// and nothing else.
 public enum AtomicFile {
-  /// Whether the target may be there already.
+  /// Whether a write may replace an existing target.
   public enum Replacement: Sendable {
+    /// Replaces an existing target.
     case allowed
-    /// Throws `alreadyExists` when there is a file of that name.
+    /// Throws `alreadyExists` if the target exists.
     case refused
   }
 
-  /// Writes `bytes` to a file at `path`, readable by its owner alone unless `permissions` says otherwise.
-  /// When this returns, the file survives a power loss.
+  /// Writes `bytes` to the file at `path`. The file survives a power loss once this returns.
   ///
-  /// Throws a `StorageError` that names `path`; there is no temporary file left then.
+  /// Only the owner can read the file, unless `permissions` says otherwise. Throws a `StorageError` that
+  /// names `path`, and leaves no temporary file behind.
   public static func write(
     _ bytes: some Sequence<UInt8>, to path: String, replacement: Replacement = .allowed,
     permissions: UInt32 = 0o600
@@ -40,8 +41,8 @@ public enum AtomicFile {
     try syncDirectory(of: path)
   }
 
-  /// The bytes of the file at `path`, at most `limit` of them: a longer file throws `invalidArgument`,
-  /// none throws `notFound`.
+  /// Returns the bytes of the file at `path`. Throws `invalidArgument` if it has more than `limit` bytes, and
+  /// `notFound` if it doesn't exist.
   public static func read(_ path: String, limit: Int) throws -> [UInt8] {
     let file = open(path, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { throw StorageError.system(errno, "can't open", path) }
@@ -49,8 +50,8 @@ public enum AtomicFile {
     var status = stat()
     guard fstat(file, &status) == 0 else { throw StorageError.system(errno, "can't read", path) }
     guard status.st_mode & S_IFMT != S_IFDIR else { throw StorageError.system(EISDIR, "can't read", path) }
-    // One byte more than allowed tells a file that is too long. Read in place: no chunk or growth leaves a copy
-    // of what may be a key.
+    // Reading one byte past the limit detects a file that is too long. Reading into the result leaves no
+    // other copy of the bytes, which may be a key.
     return try [UInt8](unsafeUninitializedCapacity: limit + 1) { buffer, count in
       while count <= limit {
         let result = Glibc.read(file, buffer.baseAddress! + count, buffer.count - count)
@@ -63,14 +64,13 @@ public enum AtomicFile {
     }
   }
 
-  /// Makes what happened to the names in the directory of `path` (a file made, moved or removed) survive a
-  /// power loss.
+  /// Syncs the directory of `path`. Files created, renamed or removed in it then survive a power loss.
   public static func syncDirectory(of path: String) throws {
     let directory = directoryPath(of: path)
     let file = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard file >= 0 else { throw StorageError.system(errno, "can't open the directory", directory) }
     defer { close(file) }
-    // Some file systems can't sync a directory and say so with EINVAL; there is nothing more to do on them.
+    // Some file systems can't sync a directory and return EINVAL. Nothing more can be done there.
     guard fsync(file) == 0 || errno == EINVAL else {
       throw StorageError.system(errno, "can't sync the directory", directory)
     }
@@ -104,7 +104,8 @@ public enum AtomicFile {
 }
 
 extension StorageError {
-  /// What the operating system's error number says, of what was tried on which file.
+  /// Makes an error from an error number of the operating system. `message` says what was tried on the file
+  /// at `path`.
   public static func system(_ number: Int32, _ message: String, _ path: String) -> StorageError {
     let code: Code =
       switch number {

@@ -2,10 +2,12 @@
   import Glibc
 #endif
 
-/// Writing to a place of a file.
+/// Writes at an offset of a file.
 public enum FileWriting {
-  /// Writes all of the bytes, going on where the system stops early. False when it can't; `errno` says why, `EIO` where the
-  /// system doesn't. Any thread.
+  /// Writes all bytes at an offset, and repeats writes that the system cut short.
+  ///
+  /// Returns false on failure. `errno` then has the reason, or `EIO` if the system gave none. May be called
+  /// on any thread.
   public static func writeAll(_ bytes: UnsafeRawBufferPointer, at offset: Int, to descriptor: Int32) -> Bool {
     guard let start = bytes.baseAddress else { return true }
     var done = 0

@@ -4,9 +4,10 @@ import CFileSystem
   import Glibc
 #endif
 
-/// Gives a file that is whole a name that nothing has: who comes second finds the first one's file, untouched.
+/// Gives a finished file a name that no other file has. If the name is taken, the existing file stays
+/// unchanged.
 package enum NewFileName {
-  /// What the file system is able to do. Set by tests alone, to take the ways that others leave.
+  /// The operations that the file system supports. Only tests set this, to test the fallbacks.
   package struct Abilities: Sendable {
     package var hardLinks = true
     package var exclusiveRenames = true
@@ -15,14 +16,14 @@ package enum NewFileName {
 
   @TaskLocal package static var abilities = Abilities()
 
-  /// Moves `temporary` to `path`, in the same directory. Returns 0, or the system's number of an error: `EEXIST` when
-  /// there is something of that name. Then `temporary` is as it was.
+  /// Renames `temporary` to `path`, in the same directory. Returns 0 or an `errno` value. If that is
+  /// `EEXIST`, the name is taken and `temporary` is unchanged.
   ///
-  /// It survives a power loss when the directory is synced afterwards, whichever way was taken. Of file systems without
-  /// hard links and without exclusive renames (NFS, some of FUSE) the name is taken by an empty file first, which a crash
-  /// in that moment leaves behind.
+  /// The new name survives a power loss once the directory is synced. Some file systems have neither hard
+  /// links nor exclusive renames (NFS, some FUSE file systems). There an empty file first reserves the name.
+  /// A crash in that moment leaves the empty file behind.
   package static func take(_ path: String, for temporary: String) -> Int32 {
-    // A link, unlike a rename, fails when there is something of that name.
+    // Unlike a rename, a link fails if the name is taken.
     var failure =
       abilities.hardLinks && link(temporary, path) == 0 ? 0 : (abilities.hardLinks ? errno : EPERM)
     if failure == 0 {

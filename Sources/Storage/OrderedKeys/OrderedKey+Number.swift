@@ -1,4 +1,4 @@
-// Numbers in ordered keys: integers and doubles in one order, exact everywhere.
+// Numbers in ordered keys: integers and doubles share one order and keep their exact values.
 //
 //   number   = 0x30 + n  magnitude fraction          zero and above, below 2^64
 //            | 0x2F - n  ~magnitude ~fraction        below zero, above -2^64: every byte inverted
@@ -10,15 +10,18 @@
 //             | 8 bytes: bits of the fraction        if whole = 0
 //   bits     = 8 bytes, big-endian: the IEEE 754 bits of the absolute value
 //
-// So zero is one byte, 1 … 127 two, 128 … 32,767 three. 1 and 1.0 are the same bytes, as are 0, 0.0 and -0.0.
+// Zero takes one byte, 1 … 127 two, 128 … 32,767 three. 1 and 1.0 have the same bytes, as have 0, 0.0 and
+// -0.0.
 
-/// What a number in a key is read back as: an `integer` when it is one, whatever it was encoded from.
+/// A decoded number. Every integral value decodes to an integer where one fits, even if it was encoded from a
+/// double.
 @frozen
 public enum OrderedKeyNumber: Sendable {
+  /// An integer below 2^63.
   case integer(Int64)
-  /// From 2^63 up.
+  /// An integer from 2^63 to 2^64 - 1.
   case unsigned(UInt64)
-  /// Not integral, or outside of both.
+  /// A number that isn't integral, or that fits neither integer type.
   case double(Double)
 }
 
@@ -26,24 +29,24 @@ public enum OrderedKeyNumber: Sendable {
 @usableFromInline let twoToThe64: Double = 18_446_744_073_709_551_616
 
 extension OrderedKeyEncoder {
-  /// An integer.
+  /// Appends an integer.
   @inlinable
   public mutating func append(_ value: Int64) {
     append(isNegative: value < 0, whole: value.magnitude)
     valueEnded(isLossy: false)
   }
 
-  /// An integer.
+  /// Appends an integer.
   @inlinable
   public mutating func append(_ value: UInt64) {
     append(isNegative: false, whole: value)
     valueEnded(isLossy: false)
   }
 
-  /// A double, which equals the integer of the same value. Throws `notANumber` for NaN; nothing is appended
-  /// then.
+  /// Appends a double. It equals the integer of the same value.
   ///
-  /// An integral double is read back as an integer, and -0.0 as 0: `lossyValues` says so.
+  /// Throws `notANumber` for NaN and then appends nothing. An integral double decodes to an integer, and -0.0
+  /// to 0; `lossyValues` reports this.
   @inlinable
   public mutating func append(_ value: Double) throws(OrderedKeyError) {
     let magnitude = value.magnitude
@@ -57,11 +60,11 @@ extension OrderedKeyEncoder {
       return valueEnded(isLossy: false)
     }
     let whole = UInt64(magnitude)
-    // Exact: a double that isn't integral is below 2^53, and so is its whole part.
+    // This is exact: a non-integral double is below 2^53, and so is its whole part.
     let fraction = magnitude - Double(whole)
     guard fraction != 0 else {
       append(isNegative: value < 0, whole: whole)
-      // Integers below -2^63 are read back as doubles.
+      // Integers below -2^63 decode to doubles.
       return valueEnded(isLossy: value >= -9_223_372_036_854_775_808)
     }
     append(whole: whole, fraction: fraction, isNegative: value < 0)
@@ -72,7 +75,7 @@ extension OrderedKeyEncoder {
   mutating func append(isNegative: Bool, whole: UInt64) {
     reserve(10)
     guard whole >> 63 == 0 else {
-      // 65 bits: nine bytes, of which the first is 1.
+      // 65 bits: nine bytes, the first of which is 1.
       base[count] = isNegative ? OrderedKeyCode.negative - 9 : OrderedKeyCode.positive + 9
       base[count + 1] = isNegative ? ~1 : 1
       store(isNegative ? ~(whole << 1) : whole << 1, at: count + 2)
@@ -82,7 +85,8 @@ extension OrderedKeyEncoder {
     appendMagnitude(whole << 1, isNegative: isNegative)
   }
 
-  /// A magnitude of up to 8 bytes. Writes 9, of which those behind the magnitude are written over.
+  /// Appends a magnitude of up to 8 bytes. Always writes 9 bytes; later writes replace those behind the
+  /// magnitude.
   @inlinable
   mutating func appendMagnitude(_ magnitude: UInt64, isNegative: Bool) {
     let size = (71 - magnitude.leadingZeroBitCount) >> 3
@@ -113,7 +117,7 @@ extension OrderedKeyEncoder {
 }
 
 extension OrderedKeyDecoder {
-  /// Reads what follows the code of a number, which stands at `offset`.
+  /// Decodes the rest of a number, whose code is at `offset`.
   mutating func number(_ code: UInt8) throws(OrderedKeyError) -> OrderedKeyNumber {
     let start = offset
     let isNegative = code < OrderedKeyCode.positive
@@ -125,7 +129,7 @@ extension OrderedKeyDecoder {
       offset = start + 9
       return .double(isNegative ? -magnitude : magnitude)
     }
-    // There is no negative zero.
+    // Negative zero doesn't exist.
     guard code != OrderedKeyCode.negative else { throw OrderedKeyError(.unknownCode, at: start) }
     let length = isNegative ? Int(OrderedKeyCode.negative - code) : Int(code - OrderedKeyCode.positive)
     if length == 9 {
@@ -154,7 +158,7 @@ extension OrderedKeyDecoder {
     } else {
       let bits = try word(at: offset, bytes: 7) ^ (inversion >> 8)
       value = Double(whole) + Double(bits) * 0x1p-56
-      // What rounding changed was not a double.
+      // If rounding changed the parts, the bytes weren't the encoding of a double.
       guard bits != 0, whole < 1 << 53, UInt64(value) == whole,
         UInt64((value - Double(whole)) * 0x1p56) == bits
       else { throw OrderedKeyError(.notCanonical, at: start) }
@@ -174,7 +178,7 @@ extension OrderedKeyDecoder {
     return .double(-double)
   }
 
-  /// Up to 8 bytes, big-endian.
+  /// Reads up to 8 bytes, big-endian.
   private func word(at start: Int, bytes count: Int) throws(OrderedKeyError) -> UInt64 {
     guard bytes.count - start >= count else { throw OrderedKeyError(.truncated, at: offset) }
     var word: UInt64 = 0

@@ -12,8 +12,8 @@
 //             | 0x70 text                   bytes
 //   text      = (0x02 … 0xFF | 0x01 0x01 | 0x01 0x02)* 0x00     0x01 0x01 is byte 0, 0x01 0x02 is byte 1
 //
-// No value's encoding begins another's, and equal values have equal bytes. docs/ordered-keys.md has the order,
-// worked examples, and what to do with keys that are too long.
+// No value's encoding is a prefix of another's, and equal values have equal bytes. docs/ordered-keys.md has
+// the order, worked examples, and the treatment of long keys.
 
 /// The first byte of each value.
 @usableFromInline
@@ -23,13 +23,13 @@ enum OrderedKeyCode {
   @usableFromInline static let null: UInt8 = 0x10
   @usableFromInline static let `false`: UInt8 = 0x18
   @usableFromInline static let `true`: UInt8 = 0x19
-  /// At or below -2^64, -infinity included.
+  /// A number at or below -2^64, or -infinity.
   @usableFromInline static let hugeNegative: UInt8 = 0x25
-  /// Less by one for each byte of the magnitude.
+  /// A negative number above -2^64, minus one for each byte of the magnitude.
   @usableFromInline static let negative: UInt8 = 0x2F
-  /// Zero; more by one for each byte of the magnitude.
+  /// Zero, plus one for each byte of the magnitude.
   @usableFromInline static let positive: UInt8 = 0x30
-  /// At or above 2^64, infinity included.
+  /// A number at or above 2^64, or infinity.
   @usableFromInline static let hugePositive: UInt8 = 0x3A
   @usableFromInline static let string: UInt8 = 0x50
   @usableFromInline static let collationKey: UInt8 = 0x51
@@ -37,24 +37,24 @@ enum OrderedKeyCode {
   @usableFromInline static let object: UInt8 = 0x68
   @usableFromInline static let bytes: UInt8 = 0x70
 
-  /// Inside of text: before what stands for a byte 0 or 1.
+  /// The byte inside text that precedes the replacement of a byte 0 or 1.
   @usableFromInline static let escape: UInt8 = 0x01
 }
 
-/// The types of values, in their order.
+/// The types of values, in sort order.
 @frozen
 public enum OrderedKeyType: Sendable, CaseIterable {
   case missing
   case null
   case boolean
   case number
-  /// Strings, and collation keys in their place.
+  /// Strings and collation keys.
   case string
   case array
   case object
   case bytes
 
-  /// The codes with which values of the type begin: the first, and the one after the last.
+  /// The range of first bytes of the type: the first one, and the one after the last.
   var codes: (first: UInt8, end: UInt8) {
     switch self {
     case .missing: (0x08, 0x09)
@@ -69,34 +69,34 @@ public enum OrderedKeyType: Sendable, CaseIterable {
   }
 }
 
-/// Why a value can't be encoded, or bytes aren't an ordered key.
+/// The reason why a value can't be encoded or bytes aren't an ordered key.
 public struct OrderedKeyError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The kinds of failure.
   public enum Code: String, Sendable {
-    /// NaN has no place in the order.
+    /// The value is NaN, which has no place in the order.
     case notANumber
     /// The key ends inside a value.
     case truncated
-    /// A byte that begins no value.
+    /// A byte at which no value can begin.
     case unknownCode
-    /// Bytes that no value is encoded as.
+    /// Bytes that no encoder writes.
     case notCanonical
     /// The end of an array or object that was never begun.
     case unexpectedEnd
   }
 
-  /// What is wrong.
+  /// The kind of failure.
   public let code: Code
-  /// Where in the key, in bytes.
+  /// The position in the key, in bytes.
   public let offset: Int
 
-  /// An error at a byte of the key.
+  /// Makes an error for a byte of the key.
   public init(_ code: Code, at offset: Int) {
     self.code = code
     self.offset = offset
   }
 
-  /// For people.
+  /// The failure in words, for people.
   public var description: String {
     switch code {
     case .notANumber: "NaN can't be part of a key"
@@ -108,27 +108,33 @@ public struct OrderedKeyError: Error, Hashable, Sendable, CustomStringConvertibl
   }
 }
 
-/// Keys that are too long to be kept whole (docs/ordered-keys.md, "Long keys").
+/// The limits of long keys (docs/ordered-keys.md, "Long keys").
 public enum OrderedKeyLimits {
-  /// The longest key that is kept as it is. A key of `StorageLimits.maximumKeyBytes` is always a cut one.
+  /// The maximum length of a key that is stored whole, in bytes. A key of `StorageLimits.maximumKeyBytes` is
+  /// always truncated.
   public static let maximumWholeKeyBytes = StorageLimits.maximumKeyBytes - 1
-  /// How much of the values' encoding a cut key begins with.
+  /// The number of bytes of the encoded values at the start of a truncated key.
   public static let cutPrefixBytes = StorageLimits.maximumKeyBytes - cutDigestBytes
-  /// The digest with which a cut key ends.
+  /// The number of bytes of the digest at the end of a truncated key.
   public static let cutDigestBytes = 32
 }
 
 extension KeyRange {
-  /// Where a range of ordered keys begins or ends: at encoded values, which stand for all keys that begin with
-  /// them.
+  /// An end of a range of ordered keys, given as encoded values. The values stand for all keys that begin
+  /// with them.
   public enum Edge: Hashable, Sendable {
+    /// No bound.
     case unbounded
+    /// The range contains the keys that begin with the values.
     case including([UInt8])
+    /// The range doesn't contain the keys that begin with the values.
     case excluding([UInt8])
   }
 
-  /// The keys from `lower` to `upper`. The edges are whole encoded values, as many as are bound:
-  /// `name = "x" AND size > 5` is from `.excluding(("x", 5))` to `.including(("x"))`.
+  /// Returns the range of keys from `lower` to `upper`.
+  ///
+  /// The edges are whole encoded values, one per bound column: `name = "x" AND size > 5` is from
+  /// `.excluding(("x", 5))` to `.including(("x"))`.
   public static func orderedKeys(from lower: Edge, to upper: Edge) -> KeyRange {
     var range = KeyRange()
     switch lower {
@@ -145,7 +151,7 @@ extension KeyRange {
     return range
   }
 
-  /// The keys whose value after the encoded `values` is of a type.
+  /// Returns the range of keys in which the value after the encoded `values` has a certain type.
   public static func orderedKeys(beginningWith values: [UInt8] = [], then type: OrderedKeyType) -> KeyRange {
     KeyRange(lower: .inclusive(values + [type.codes.first]), upper: .exclusive(values + [type.codes.end]))
   }

@@ -2,7 +2,7 @@
   import Glibc
 #endif
 
-/// One step of reading a key.
+/// One element of a key, as the decoder reads it.
 @frozen
 public enum OrderedKeyElement {
   case missing
@@ -12,19 +12,19 @@ public enum OrderedKeyElement {
   case string(OrderedKeyText)
   case collationKey(OrderedKeyText)
   case bytes(OrderedKeyText)
-  /// The items follow, then `end`.
+  /// The start of an array. Its items follow, then `end`.
   case beginArray
-  /// Names and values follow in turn, then `end`.
+  /// The start of an object. Its names and values follow in turn, then `end`.
   case beginObject
   case end
 }
 
-/// A string or bytes as they lie in a key, whose lifetime they share.
+/// A string or binary value inside a key. It is valid as long as the key's bytes.
 @frozen
 public struct OrderedKeyText {
-  /// The bytes with escapes.
+  /// The bytes as stored, with escapes.
   public let encoded: UnsafeRawBufferPointer
-  /// Whether there are any. If not, `encoded` is the text.
+  /// Whether `encoded` contains escapes. If not, `encoded` is the text itself.
   public let isEscaped: Bool
 
   init(encoded: UnsafeRawBufferPointer, isEscaped: Bool) {
@@ -32,7 +32,7 @@ public struct OrderedKeyText {
     self.isEscaped = isEscaped
   }
 
-  /// The text's own bytes, as an array of its own.
+  /// A copy of the text without escapes.
   public var bytes: [UInt8] {
     guard isEscaped else { return [UInt8](encoded) }
     return [UInt8](unsafeUninitializedCapacity: encoded.count) { buffer, count in
@@ -40,13 +40,13 @@ public struct OrderedKeyText {
     }
   }
 
-  /// The text as a string; bytes that aren't UTF-8 are replaced.
+  /// The text as a string. Bytes that aren't UTF-8 are replaced.
   public var string: String {
     isEscaped ? String(decoding: bytes, as: UTF8.self) : String(decoding: encoded, as: UTF8.self)
   }
 
-  /// Writes the text's own bytes to the start of `buffer`, which must have room for `encoded.count`. Returns
-  /// how many there are.
+  /// Writes the text without escapes to the start of `buffer` and returns its length. `buffer` must have room
+  /// for `encoded.count` bytes.
   public func copy(to buffer: UnsafeMutableRawBufferPointer) -> Int {
     guard isEscaped else {
       buffer.copyMemory(from: encoded)
@@ -56,7 +56,7 @@ public struct OrderedKeyText {
     var index = 0
     while index < encoded.count {
       var byte = encoded[index]
-      // The decoder has seen that a byte follows each escape.
+      // The decoder has checked that a byte follows each escape.
       if byte == OrderedKeyCode.escape {
         index += 1
         byte = encoded[index] - 1
@@ -69,24 +69,26 @@ public struct OrderedKeyText {
   }
 }
 
-/// Reads the values of a key in turn, and the document ID at its end.
+/// Decodes the values of a key in turn, and the document ID at its end.
 ///
-/// A key doesn't say how many values it has; whoever made it knows. Nothing is believed of the bytes: what no
-/// encoder writes throws an `OrderedKeyError`. Bytes handed out are the key's own and valid as long as it is.
+/// A key doesn't store its number of values; the caller must know it. The decoder trusts nothing in the
+/// bytes: encodings that no encoder writes throw an `OrderedKeyError`. The elements point into the key and
+/// are valid as long as its bytes.
 public struct OrderedKeyDecoder {
   let bytes: UnsafeRawBufferPointer
   private var depth = 0
 
-  /// How far the key is read, in bytes.
+  /// The number of bytes read so far.
   public internal(set) var offset = 0
 
-  /// Reads `key` from its start.
+  /// Makes a decoder at the start of `key`.
   public init(_ key: UnsafeRawBufferPointer) { bytes = key }
 
-  /// What isn't read yet: after the last value, the document ID.
+  /// The bytes that aren't read yet. After the last value, this is the document ID.
   public var remainder: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: bytes[offset...]) }
 
-  /// Reads the next value, or a step into or out of one. After an error the decoder stays where it was.
+  /// Reads the next element: a value, or the begin or end of an array or object. After an error the decoder
+  /// stays where it was.
   public mutating func next() throws(OrderedKeyError) -> OrderedKeyElement {
     guard offset < bytes.count else { throw OrderedKeyError(.truncated, at: offset) }
     let start = offset
@@ -119,7 +121,7 @@ public struct OrderedKeyDecoder {
     }
   }
 
-  /// Passes over `count` whole values, arrays and objects with all that is in them.
+  /// Skips `count` whole values. An array or object counts as one value.
   public mutating func skip(_ count: Int = 1) throws(OrderedKeyError) {
     for _ in 0..<count {
       let outside = depth

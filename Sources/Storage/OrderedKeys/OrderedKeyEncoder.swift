@@ -1,7 +1,8 @@
-/// Writes values into a key whose byte order is the order of the values (docs/ordered-keys.md).
+/// Encodes values into a key whose byte order is the order of the values (docs/ordered-keys.md).
 ///
-/// Values are appended one after the other, and a document ID may close the key. The buffer grows to the
-/// longest key and is used again after `removeAll()`: nothing is allocated a value. One thread at a time.
+/// Append the values one after another, and optionally a document ID at the end. The buffer grows to the
+/// longest key and is reused after `removeAll()`, so appending a value normally allocates nothing. One thread
+/// at a time.
 ///
 /// ```swift
 /// var key = OrderedKeyEncoder()
@@ -19,13 +20,15 @@ public struct OrderedKeyEncoder: ~Copyable, @unchecked Sendable {
   @usableFromInline var lossy: UInt64 = 0
   @usableFromInline var valueIndex = 0
 
-  /// The length of the key so far, in bytes. It may be above `StorageLimits.maximumKeyBytes`: what becomes of
-  /// such keys is up to whoever keeps them.
+  /// The length of the key so far, in bytes. It may exceed `StorageLimits.maximumKeyBytes`. The caller
+  /// decides how to store such keys.
   @inlinable public var count: Int { length }
 
-  /// The values (bit 0 for the first, bit 63 for the 64th and all after it) that aren't read back as what they
-  /// were: integral doubles are read back as integers, and so are those inside of arrays and objects;
-  /// collation keys never give the string back.
+  /// The values that decode to something else than was encoded, as a bit set. Bit 0 is the first value, bit
+  /// 63 is the 64th and all later ones.
+  ///
+  /// An integral double decodes to an integer, also inside arrays and objects. A collation key never decodes
+  /// to its string.
   @inlinable public var lossyValues: UInt64 { lossy }
 
   /// An empty key.
@@ -36,7 +39,7 @@ public struct OrderedKeyEncoder: ~Copyable, @unchecked Sendable {
 
   deinit { base.deallocate() }
 
-  /// Begins a new key.
+  /// Empties the key and keeps the buffer.
   @inlinable
   public mutating func removeAll() {
     length = 0
@@ -53,56 +56,58 @@ public struct OrderedKeyEncoder: ~Copyable, @unchecked Sendable {
     try body(UnsafeRawBufferPointer(start: base, count: count))
   }
 
-  /// The key so far, as an array of its own.
+  /// A copy of the key so far.
   public var bytes: [UInt8] { [UInt8](UnsafeBufferPointer(start: base, count: count)) }
 
-  /// A property that isn't there.
+  /// Appends the value of a property that is missing.
   @inlinable
   public mutating func appendMissing() { append(code: OrderedKeyCode.missing) }
 
-  /// A JSON null.
+  /// Appends a JSON null.
   @inlinable
   public mutating func appendNull() { append(code: OrderedKeyCode.null) }
 
-  /// A boolean.
+  /// Appends a boolean.
   @inlinable
   public mutating func append(_ value: Bool) {
     append(code: value ? OrderedKeyCode.true : OrderedKeyCode.false)
   }
 
-  /// A string by its UTF-8, of which nothing is checked.
+  /// Appends a string as UTF-8. The UTF-8 isn't validated.
   @inlinable
   public mutating func append(utf8: UnsafeRawBufferPointer) { append(utf8, code: OrderedKeyCode.string) }
 
-  /// A string.
+  /// Appends a string.
   public mutating func append(string: String) {
     var string = string
     string.withUTF8 { append(utf8: UnsafeRawBufferPointer($0)) }
   }
 
-  /// What a collator made of a string so that byte order is its order. The string isn't given back.
+  /// Appends a collation key: bytes, made from a string by a collator, whose order is the collator's. The
+  /// string can't be decoded from it.
   public mutating func append(collationKey: UnsafeRawBufferPointer) {
     append(collationKey, code: OrderedKeyCode.collationKey, isLossy: true)
   }
 
-  /// Binary data.
+  /// Appends binary data.
   @inlinable
   public mutating func append(bytes: UnsafeRawBufferPointer) { append(bytes, code: OrderedKeyCode.bytes) }
 
-  /// Begins an array, whose items are appended until `endArray()`.
+  /// Begins an array. Append its items, then call `endArray()`.
   public mutating func beginArray() { begin(OrderedKeyCode.array) }
 
-  /// Ends the array begun last.
+  /// Ends the innermost array.
   public mutating func endArray() { end() }
 
-  /// Begins an object, whose members are appended until `endObject()`: each a name, by `append(utf8:)`, and a
-  /// value. For objects to be equal whatever the order they were written in, append names in byte order.
+  /// Begins an object. Append each name with `append(utf8:)`, then its value; at last call `endObject()`.
+  ///
+  /// Append the names in byte order, so that equal objects have equal keys.
   public mutating func beginObject() { begin(OrderedKeyCode.object) }
 
-  /// Ends the object begun last.
+  /// Ends the innermost object.
   public mutating func endObject() { end() }
 
-  /// The ID of the document that the key leads to: the last thing in a key.
+  /// Appends the ID of the document that the key refers to. It must be the last part of the key.
   @inlinable
   public mutating func append(documentID utf8: UnsafeRawBufferPointer) {
     reserve(utf8.count)
@@ -112,7 +117,7 @@ public struct OrderedKeyEncoder: ~Copyable, @unchecked Sendable {
     length += utf8.count
   }
 
-  /// The ID of the document that the key leads to: the last thing in a key.
+  /// Appends the ID of the document that the key refers to. It must be the last part of the key.
   public mutating func append(documentID: String) {
     var documentID = documentID
     documentID.withUTF8 { append(documentID: UnsafeRawBufferPointer($0)) }
@@ -141,14 +146,14 @@ public struct OrderedKeyEncoder: ~Copyable, @unchecked Sendable {
 
   @usableFromInline
   mutating func append(_ text: UnsafeRawBufferPointer, code: UInt8, isLossy: Bool = false) {
-    // Every byte may have to be escaped.
+    // In the worst case every byte is escaped.
     reserve(text.count * 2 + 10)
     var to = UnsafeMutableRawPointer(base + count)
     to.storeBytes(of: code, as: UInt8.self)
     to += 1
     if var from = text.baseAddress {
       let end = from + text.count
-      // Eight bytes at a time as long as none is 0 or 1, which is nearly always.
+      // Copies eight bytes at a time while none of them is 0 or 1, which is the usual case.
       while end - from >= 8 {
         let word = from.loadUnaligned(as: UInt64.self)
         let high = word & 0xFEFE_FEFE_FEFE_FEFE
@@ -175,14 +180,14 @@ public struct OrderedKeyEncoder: ~Copyable, @unchecked Sendable {
     valueEnded(isLossy: isLossy)
   }
 
-  /// Counts a value of the tuple itself, and what it loses.
+  /// Marks the current value as lossy if needed. Counts a value that isn't inside an array or object.
   @inlinable
   mutating func valueEnded(isLossy: Bool) {
     if isLossy { lossy |= 1 << UInt64(min(valueIndex, 63)) }
     if depth == 0 { valueIndex += 1 }
   }
 
-  /// Eight bytes, big-endian, for which there must be room.
+  /// Stores eight bytes, big-endian. The caller has reserved the room.
   @inlinable
   func store(_ word: UInt64, at offset: Int) {
     UnsafeMutableRawPointer(base + offset).storeBytes(of: word.bigEndian, as: UInt64.self)

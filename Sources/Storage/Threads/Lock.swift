@@ -2,15 +2,16 @@
   import Glibc
 #endif
 
-/// A value that one thread at a time may touch.
+/// A value that only one thread at a time may access.
 ///
-/// Used as `Synchronization.Mutex` is, over a lock of the system's thread library, which the thread sanitizer
-/// knows: it takes every access under `Mutex`, whose waiting it can't see on Linux, for a race.
+/// The interface is that of `Synchronization.Mutex`. The lock is a pthread mutex, because the thread
+/// sanitizer knows it. On Linux the sanitizer can't see how `Mutex` waits, and reports every access under a
+/// `Mutex` as a race.
 public final class Lock<State>: @unchecked Sendable {
   @usableFromInline let mutex: UnsafeMutablePointer<pthread_mutex_t>
   @usableFromInline let state: UnsafeMutablePointer<State>
 
-  /// An unlocked lock of `state`.
+  /// Makes an unlocked lock that holds `state`.
   public init(_ state: consuming State) {
     mutex = .allocate(capacity: 1)
     mutex.initialize(to: pthread_mutex_t())
@@ -27,7 +28,8 @@ public final class Lock<State>: @unchecked Sendable {
     state.deallocate()
   }
 
-  /// Runs `body` on the value while no other thread does. Must not be called in the body of the same lock.
+  /// Runs `body` on the value while no other thread has access. Don't call it inside `body` for the same
+  /// lock.
   @inlinable
   public func withLock<Result: ~Copyable, Failure: Error>(
     _ body: (inout State) throws(Failure) -> Result
@@ -38,12 +40,11 @@ public final class Lock<State>: @unchecked Sendable {
   }
 }
 
-/// A counter that threads wait on until it is above zero, at first zero. Known to the thread sanitizer, as
-/// `DispatchSemaphore` is not.
+/// A counting semaphore that starts at zero. The thread sanitizer knows it, unlike `DispatchSemaphore`.
 public final class CountingSemaphore: @unchecked Sendable {
   private let semaphore: UnsafeMutablePointer<sem_t>
 
-  /// A semaphore at zero.
+  /// Makes a semaphore at zero.
   public init() {
     semaphore = .allocate(capacity: 1)
     semaphore.initialize(to: sem_t())
@@ -56,17 +57,17 @@ public final class CountingSemaphore: @unchecked Sendable {
     semaphore.deallocate()
   }
 
-  /// Counts up, and so lets one waiting thread go on.
+  /// Increments the count and so releases one waiting thread.
   public func signal() { sem_post(semaphore) }
 
-  /// Waits until the count is above zero, and counts down.
+  /// Waits until the count is above zero, and decrements it.
   public func wait() {
     while sem_wait(semaphore) != 0 {
       precondition(errno == EINTR, "sem_wait: \(errno)")
     }
   }
 
-  /// Waits as `wait()` does, for so many seconds at most. False when the time was over first.
+  /// Waits like `wait()`, but at most `seconds` seconds. Returns false on timeout.
   public func wait(seconds: Double) -> Bool {
     var deadline = timespec()
     clock_gettime(CLOCK_REALTIME, &deadline)

@@ -2,35 +2,36 @@
   import Glibc
 #endif
 
-/// Threads of their own for work that may block: nothing of it runs on the cooperative pool.
+/// A pool of threads for work that may block. Jobs don't run on Swift's cooperative pool.
 ///
-/// Jobs begin in the order in which they came, at most as many at a time as there may be threads: with one, they
-/// run one after another. A thread is made when there is work for it, and ends after ten seconds without any, so
-/// workers that aren't used cost nothing. Jobs that are left when the workers are released are still done; then the
-/// threads end.
+/// Jobs start in the order in which they were enqueued, and at most `maximum` run at a time. With a maximum
+/// of 1 they run one after another. A thread starts when there is work for it, and ends after ten seconds
+/// without work, so unused workers cost nothing. When the workers are released, the remaining jobs still run.
+/// Then the threads end.
 public final class Workers: Sendable {
-  /// A piece of work.
+  /// A job to run.
   public typealias Job = @Sendable () -> Void
 
   private static let idleSeconds = 10.0
   private let shared: Shared
 
-  /// Workers of at most `maximum` threads (1 or more).
+  /// Makes workers with at most `maximum` threads (1 or more). No thread starts yet.
   public init(maximum: Int = 1) { shared = Shared(maximum: max(1, maximum)) }
 
   deinit { shared.release() }
 
-  /// Has the job done, soon and elsewhere.
+  /// Enqueues a job. It runs on a worker thread; if the system can't start any thread, it runs on the calling
+  /// thread.
   public func enqueue(_ job: @escaping Job) { shared.enqueue(job) }
 
-  /// What the threads hold; the workers themselves may be gone before them.
+  /// The state that the threads hold. It may outlive the `Workers` object.
   private final class Shared: Sendable {
     struct State {
       var jobs: [Job] = []
       var head = 0
       var running = 0
       var idle = 0
-      /// Nobody will bring more.
+      /// Whether the `Workers` object is gone, so that no more jobs come.
       var isReleased = false
     }
     let maximum: Int
@@ -47,7 +48,7 @@ public final class Workers: Sendable {
         return true
       }
       if isNewNeeded, !startThread() {
-        // Better late than never, and without a thread of its own.
+        // No thread could be started. Running threads will take the job. If there are none, it runs here.
         state.withLock { $0.running -= 1 }
         if state.withLock({ $0.running }) == 0 { runUntilEmpty() }
       } else {
@@ -55,7 +56,7 @@ public final class Workers: Sendable {
       }
     }
 
-    /// Wakes who waits for work that won't come.
+    /// Wakes the idle threads, so that they end.
     func release() {
       let idle = state.withLock { state in
         state.isReleased = true
