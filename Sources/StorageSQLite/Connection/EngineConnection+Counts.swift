@@ -2,13 +2,14 @@ import CSQLite
 import SQLiteLibrary
 import Storage
 
-/// The numbers of entries that a write transaction changes: kept in its slots, and written to the table of
-/// keyspaces when it commits, if need be.
+/// The entry counts that a write transaction changes. They are kept in the slots and written to the table of
+/// keyspaces at the commit, if necessary.
 ///
-/// The table is a page of its own, which a small commit had better not write. New rows of `documents` and
-/// `sequences` are mostly appended: each has the number after the highest. So the table says how many entries there
-/// were when a certain row was the highest, and as long as rows are only appended it stays as it is. A transaction
-/// that does anything else notes the bare number, and then those that add nothing leave it as it is.
+/// That table is a separate page, which a small commit should not write. New rows of `documents` and
+/// `sequences` are mostly appended, with the number after the highest one. The table therefore stores the
+/// number of entries at the time when a certain row was the highest. It stays valid as long as rows are only
+/// appended. Any other change stores the plain number. Later transactions that don't change the number leave
+/// it as it is.
 extension EngineConnection {
   @inline(__always)
   func addEntries(_ count: Int, _ slot: Slot) {
@@ -16,7 +17,7 @@ extension EngineConnection {
     touch(slot)
   }
 
-  /// Notes that the slot holds something of the open transaction.
+  /// Notes that the slot holds state of the open transaction.
   @inline(__always)
   func touch(_ slot: Slot) {
     if !slot.pointee.isTouched {
@@ -25,14 +26,15 @@ extension EngineConnection {
     }
   }
 
-  /// Notes rows that were inserted by one statement.
+  /// Counts the rows that one statement inserted.
   @inline(__always)
   func addRows(_ count: Int, _ slot: Slot) {
     slot.pointee.highest = csqlite_last_insert_rowid(functions, connection.handle)
     addEntries(count, slot)
   }
 
-  /// To be called before what isn't an append: counts what there is, while the highest row still tells.
+  /// Determines the count before a change that isn't an append. After such a change the highest row no longer
+  /// gives the count.
   @inline(__always)
   func count(before slot: Slot) throws {
     if slot.pointee.countBefore < 0, slot.pointee.keyspace.shape != .entries { try findCount(slot) }
@@ -45,7 +47,8 @@ extension EngineConnection {
     touch(slot)
   }
 
-  /// Entries of a keyspace: as the last commit of the snapshot left them, and what the open transaction adds.
+  /// Returns the number of entries in a keyspace: those of the last commit that the snapshot sees, and those
+  /// that the open transaction added.
   func count(of keyspace: Keyspace) throws -> Int {
     let slot = try slot(of: keyspace)
     let added = slot.pointee.keptDelta + slot.pointee.delta
@@ -63,7 +66,7 @@ extension EngineConnection {
     return try CatalogTable.count(entries, highest, Int(csqlite_column_int64(functions, statement, 0)), path)
   }
 
-  /// What the table of keyspaces says of one.
+  /// Returns the stored count of a keyspace, with the row that was the highest at that time.
   private func storedCount(_ keyspace: Keyspace) throws -> (entries: Int, highest: Int?) {
     _ = csqlite_bind_int64(functions, countStatement, 1, sqlite3_int64(keyspace.number))
     let code = csqlite_step(functions, countStatement)
@@ -81,7 +84,7 @@ extension EngineConnection {
     )
   }
 
-  /// What the part that ran now added, is kept.
+  /// Keeps the counts of the current part.
   func keepCounts() {
     for slot in touched {
       slot.pointee.keptDelta += slot.pointee.delta
@@ -90,7 +93,7 @@ extension EngineConnection {
     }
   }
 
-  /// What the part that ran now added, is undone.
+  /// Drops the counts of the current part, which is undone.
   func dropPartCounts() {
     for slot in touched {
       slot.pointee.delta = 0
@@ -99,11 +102,11 @@ extension EngineConnection {
     }
   }
 
-  /// The statements that write counts; `?1` is the keyspace.
+  /// The statements that write counts. `?1` is the number of the keyspace.
   struct CountStatements {
     /// Adds `?2` to the count.
     static let add = "UPDATE keyspaces SET entries = entries + ?2 WHERE number = ?1"
-    /// Adds `?2` rows, the highest being `?3`; nothing changes where the highest row tells that already.
+    /// Adds `?2` rows, with `?3` as the highest. Changes nothing if the highest row already gives the count.
     static let append =
       "UPDATE keyspaces SET entries = entries + ?2, highest = ?3 WHERE number = ?1 AND highest IS NULL"
     /// Sets the count to `?2`.
@@ -138,7 +141,7 @@ extension EngineConnection {
     _ = csqlite_reset(functions, statement)
   }
 
-  /// The transaction is over.
+  /// Clears the counts at the end of the transaction.
   func clearCounts() {
     for slot in touched {
       slot.pointee.keptDelta = 0
@@ -147,7 +150,7 @@ extension EngineConnection {
       slot.pointee.highest = 0
       slot.pointee.countBefore = -1
       slot.pointee.isTouched = false
-      // Another process may append next.
+      // Another process may append before the next transaction.
       slot.pointee.lastKeyCount = -1
     }
     touched.removeAll(keepingCapacity: true)

@@ -5,8 +5,8 @@ extension EngineConnection {
   typealias Reference = (_ key: RawSpan, _ value: RawSpan) throws -> ScanReference
   typealias FollowBody = (_ key: RawSpan, _ value: RawSpan, _ found: RawSpan) throws -> Bool
 
-  /// `FastReads.follow` from entries into documents: one statement that goes through the entries and fetches the row
-  /// where each key was found the last time.
+  /// Implements `FastReads.follow` from entries to documents. One statement reads the entries, and for each
+  /// key the row where it was found the last time.
   func follow(
     _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, into target: Keyspace,
     reference: Reference, _ body: FollowBody

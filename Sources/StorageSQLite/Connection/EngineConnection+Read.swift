@@ -6,13 +6,13 @@ import Storage
   import Glibc
 #endif
 
-// A value is lent where the library has it: in the row of a statement that isn't stepped or reset until the closure has
-// returned. So each nested read has a statement of its own.
+// A value is lent in the library's own memory: in the current row of a statement that isn't stepped or reset
+// until the closure has returned. Therefore each nested read has its own statement.
 
 extension EngineConnection {
   typealias ValueBody = (_ value: RawSpan) throws -> Void
 
-  /// `ReadTransaction.read`.
+  /// Implements `ReadTransaction.read`.
   func read(_ key: RawSpan, in keyspace: Keyspace, _ body: ValueBody) throws -> Bool {
     let slot = try slot(of: keyspace)
     return try key.withUnsafeBytes { key in
@@ -31,7 +31,7 @@ extension EngineConnection {
     }
   }
 
-  /// Lends the value of the row of that number, if the row has that key.
+  /// Lends the value of a row if the row has this key.
   @inline(__always)
   private func readDocument(_ key: UnsafeRawBufferPointer, at row: Int64, _ slot: Slot, _ body: ValueBody)
     throws
@@ -44,7 +44,7 @@ extension EngineConnection {
     }
   }
 
-  /// Lends the value at a key, whose row is remembered.
+  /// Finds a key, stores its row number, and lends its value.
   func readDocument(_ key: UnsafeRawBufferPointer, _ hash: UInt64, _ slot: Slot, _ body: ValueBody) throws
     -> Bool
   {
@@ -55,8 +55,8 @@ extension EngineConnection {
     }
   }
 
-  /// Runs a statement that nobody else is using, and calls `body` while it stands on its one row. False when there is no
-  /// row.
+  /// Runs a statement that is not in use, and calls `body` while it stands on its row. Returns false if there
+  /// is no row.
   @inline(__always)
   private func readRow(
     _ which: KeyspaceStatement, _ slot: Slot, _ bind: (OpaquePointer) -> Int32,
@@ -88,14 +88,14 @@ extension EngineConnection {
     if !slot.pointee.giveRead(statement, which) { _ = csqlite_finalize(functions, statement) }
   }
 
-  /// A closure that bytes were lent to has returned.
+  /// Notes that a closure with lent bytes has returned.
   @inline(__always)
   func endLending() {
     state.pointee.lent &-= 1
     if _slowPath(state.pointee.endsLate), state.pointee.lent == 0 { endLate() }
   }
 
-  /// Has `body` done when no closure holds lent bytes any more: a snapshot that is ended inside of one.
+  /// Runs `body` when no closure holds lent bytes any more. A snapshot may be ended inside such a closure.
   func whenReturned(_ body: @escaping () -> Void) {
     guard state.pointee.lent > 0 else { return body() }
     state.pointee.endsLate = true

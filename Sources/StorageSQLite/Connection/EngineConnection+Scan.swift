@@ -3,7 +3,7 @@ import SQLiteLibrary
 import Storage
 
 extension EngineConnection {
-  /// `ReadTransaction.scan`.
+  /// Implements `ReadTransaction.scan`.
   func scan(
     _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch, _ body: RowVisit.Body
   ) throws {
@@ -19,7 +19,8 @@ extension EngineConnection {
     let slot = try slot(of: keyspace)
     guard let bounds = ScanBounds(range, keyspace.shape) else { return }
     let isVisit = keyspace.shape != .sequences
-    // The first row behind the end is fetched when it isn't the library that looks, which may be a large document.
+    // If the callback checks the end, the library still fetches the first row behind the end. That row may be
+    // a large document, so only keyspaces of entries check the end in the callback.
     let looksItself = isVisit && keyspace.shape == .entries
     let isWhole = !bounds.hasLower && !bounds.hasUpper
     let kind: ScanVariant.Kind
@@ -27,7 +28,8 @@ extension EngineConnection {
     case .ascending: kind = bounds.hasUpper && !looksItself ? .ascendingTo : .ascending
     case .descending: kind = bounds.hasLower && !looksItself ? .descendingFrom : .descending
     case .stored:
-      // Only a whole table of documents has another order than its keys'; keys alone come from the index.
+      // Only a scan of a whole table of documents can have an order other than the keys'. Keys alone come
+      // from the index.
       kind = isWhole ? .stored : bounds.hasUpper && !looksItself ? .ascendingTo : .ascending
     }
     let variant = ScanVariant(kind: kind, keysOnly: fetch == .keys, isVisit: isVisit)
@@ -103,7 +105,7 @@ extension EngineConnection {
     }
   }
 
-  /// A column's bytes where the library has them.
+  /// Returns the bytes of a column in the library's memory.
   @inline(__always)
   static func column(
     _ functions: UnsafePointer<CSQLiteFunctions>, _ statement: OpaquePointer, _ index: Int32
@@ -114,12 +116,13 @@ extension EngineConnection {
   }
 }
 
-// A scan of more than the cache holds finds nothing in it, and leaves nothing there that another scan finds. Such a one
-// goes on with a cache that fits into the processor's: its pages are read into memory that is at hand.
+// A scan of more data than the cache holds finds nothing in the cache and leaves nothing useful in it. Such a
+// scan continues with a small cache that fits into the processor's cache.
 
 extension EngineConnection {
   private static let cacheOfLongScans = 512 << 10
-  /// Where one that is known to be long becomes so: a short one ends before.
+  /// The number of bytes after which a scan that is known to be long shrinks the cache. Shorter scans end
+  /// before.
   private static let beginningOfLongScans = 1 << 20
 
   private func watchCache(_ visit: RowVisit, _ slot: Slot) {
@@ -131,8 +134,8 @@ extension EngineConnection {
     }
   }
 
-  /// A scan by key of a file that the cache doesn't hold is one, too, when rows lie in the order of their keys: it has
-  /// read as many pages as the rows take, and not one a row.
+  /// Shrinks the cache for a scan in key order of a file that exceeds the cache, if the rows are stored in
+  /// key order. The scan has then read about as many pages as the rows need, and not one page per row.
   private func watchOrder(_ visit: RowVisit) {
     guard let cacheBytes, cacheBytes > Self.cacheOfLongScans else { return }
     let before = cacheMisses
@@ -151,7 +154,7 @@ extension EngineConnection {
   }
 
   private func shrinkCache() {
-    // Only speed depends on it.
+    // Errors are ignored, because only speed depends on the setting.
     try? connection.execute("PRAGMA cache_size = -\(Self.cacheOfLongScans >> 10)")
   }
 

@@ -6,9 +6,10 @@ import Storage
   import Glibc
 #endif
 
-/// What the writer's connection does within the open transaction. Whoever calls has made sure there is one.
+/// The writes of the writer's connection within the open transaction. The caller must have begun it.
 extension EngineConnection {
-  /// Sets the value at a key, with one statement when the key is there, or isn't, as it was the last time.
+  /// Sets the value at a key. The first statement tried is the one that worked the last time, insert or
+  /// update, so one statement is usually enough.
   func put(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, in keyspace: Keyspace) throws {
     let slot = try beginWrite(key, value, keyspace)
     if keyspace.shape == .sequences { try count(before: slot) }
@@ -42,7 +43,7 @@ extension EngineConnection {
     noteLast(key, slot)
   }
 
-  /// Appends entries in groups: a statement inserts several rows.
+  /// Appends entries in groups. One statement inserts several rows.
   func load(
     _ keyspace: Keyspace,
     _ body: (_ append: (_ key: RawSpan, _ value: RawSpan) throws -> Void) throws -> Void
@@ -50,7 +51,7 @@ extension EngineConnection {
     try beginWrite()
     let slot = try slot(of: keyspace)
     let rows = LoadedRows()
-    // Nothing else may be written meanwhile.
+    // Blocks all other writes during the load.
     state.pointee.lent &+= 1
     defer { endLending() }
     do {
@@ -85,7 +86,7 @@ extension EngineConnection {
     noteLast(key, slot)
   }
 
-  /// Writes what has been collected, in as few statements as there are for it.
+  /// Writes the collected rows in as few statements as possible.
   private func write(_ rows: LoadedRows, _ slot: Slot) throws {
     try rows.writing { try writeAll(rows, slot) }
     rows.removeAll()
@@ -112,8 +113,8 @@ extension EngineConnection {
     }
   }
 
-  /// Checks that an entry can be appended. Whether it is one of a sequence that leaves a gap behind the last, so that the
-  /// highest row won't tell the count any more.
+  /// Checks that an entry can be appended. Returns whether it leaves a gap after the last sequence. The
+  /// highest row then no longer gives the count.
   @inline(__always)
   private func leavesGap(
     _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ slot: Slot
@@ -182,7 +183,7 @@ extension EngineConnection {
       case (true, true): .deleteBetween
       }
     let statement = try statement(which, slot)
-    // Old libraries don't say how many rows a whole table had.
+    // Old libraries don't report the number of deleted rows for a whole table.
     let whole = which == .deleteAll ? try count(of: keyspace) : nil
     let changed = try bounds.bound(to: statement, functions, lower: bounds.hasLower, upper: bounds.hasUpper) {
       try finish(statement, slot)
@@ -194,8 +195,8 @@ extension EngineConnection {
 
   // MARK: Parts
 
-  /// Throws while bytes are lent, and when the library has ended the transaction by itself: what came now
-  /// would be committed alone.
+  /// Throws while bytes are lent. Also throws if the library has ended the transaction by itself, because
+  /// further writes would be committed alone.
   @inline(__always)
   func beginWrite() throws {
     if state.pointee.lent > 0 { throw lentBytes("a write") }
@@ -215,7 +216,7 @@ extension EngineConnection {
     return slot
   }
 
-  /// Binds key and value, runs the statement, and says how many rows it changed.
+  /// Binds key and value, runs the statement, and returns the number of changed rows.
   @inline(__always)
   private func run(
     _ which: KeyspaceStatement, _ slot: Slot, _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer
@@ -225,14 +226,14 @@ extension EngineConnection {
     return try finish(statement, slot)
   }
 
-  /// Binds an entry. Its bytes must stay until the statement is reset.
+  /// Binds an entry. Its bytes must stay valid until the statement is reset.
   @inline(__always)
   private func bind(
     _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, to statement: OpaquePointer,
     at index: Int32, _ slot: Slot
   ) {
     _ = bind(key, to: statement, at: index, slot.pointee.keyspace.shape)
-    // A null pointer would bind NULL; with no bytes any other does.
+    // A null pointer would bind NULL. Any other pointer binds an empty blob.
     _ = csqlite_bind_static_blob(
       functions, statement, index + 1, value.baseAddress ?? key.baseAddress,
       Int32(truncatingIfNeeded: value.count))
@@ -254,7 +255,7 @@ extension EngineConnection {
     }
   }
 
-  /// What is thrown for a use that would end bytes which a closure holds.
+  /// Makes the error for an operation that would invalidate lent bytes.
   @inline(never)
   func lentBytes(_ tried: String) -> StorageError {
     StorageError(
@@ -285,7 +286,7 @@ extension EngineConnection {
     slot.pointee.lastKeyCount = key.count
   }
 
-  /// Whether one key of a sequence is the next one after the other.
+  /// Returns whether a sequence's key is the successor of another.
   @inline(__always)
   private static func follows(_ key: UnsafeRawBufferPointer, _ last: UnsafeRawBufferPointer) -> Bool {
     SequenceKey.number(key) == SequenceKey.number(last) &+ 1

@@ -2,55 +2,56 @@ import CSQLite
 import SQLiteLibrary
 import Storage
 
-/// A connection with its compiled statements, one slot a keyspace. One thread at a time.
+/// A connection with its compiled statements, in one slot per keyspace. One thread at a time.
 final class EngineConnection: @unchecked Sendable {
   typealias Slot = UnsafeMutablePointer<KeyspaceSlot>
 
-  /// What changes in hot paths, in memory of its own: a class's stored properties would be checked for
-  /// exclusive access.
+  /// The state that changes in hot paths. It has its own memory, because stored properties of a class are
+  /// checked for exclusive access.
   struct State {
     var slots: UnsafeMutablePointer<Slot?>
     var capacity = 0
-    /// Closures that bytes are lent to.
+    /// The number of closures that bytes are lent to.
     var lent = 0
-    /// Whether `late` is to be called when there are none.
+    /// Whether to call `late` when `lent` becomes zero.
     var endsLate = false
-    /// Counts the writes of the writer: a cursor that was placed before the last one stands nowhere.
+    /// The number of writes of the writer. A write makes older positions of cursors invalid.
     var writes = 0
-    /// Statements run on the snapshot since it began.
+    /// The number of statements run since the snapshot began.
     var uses = 0
     /// Whether BEGIN was run for the snapshot.
     var isExplicit = false
-    /// Whether the library has rolled the write transaction back by itself.
+    /// Whether the library has rolled back the write transaction by itself.
     var isLost = false
   }
 
-  /// Numbers index an array; a file reaches this one only when it is damaged.
+  /// The highest number of a keyspace. Numbers index an array. Only a damaged file has a higher one.
   static let highestNumber = 1 << 24
 
   let connection: Connection
   let functions: UnsafePointer<CSQLiteFunctions>
   let path: String
   let state: UnsafeMutablePointer<State>
-  /// Where rows were found, by this connection or another one of the file.
+  /// The cache of row numbers, shared by all connections of the file.
   let places: RowPlaces
   /// How large its cache is.
   let cacheRank: CacheRank
-  /// What its cache may hold, in bytes; nil when that isn't set in bytes.
+  /// The size of the cache in bytes, or nil if it isn't set in bytes.
   private(set) lazy var cacheBytes: Int? = {
     guard let setting = try? connection.integer("PRAGMA cache_size"), setting < 0 else { return nil }
     return -setting << 10
   }()
-  /// What is done when no closure holds lent bytes any more.
+  /// The action to run when no closure holds lent bytes any more.
   var late: (() -> Void)?
-  /// Cursors that hold a statement: ended with their transaction.
+  /// The open cursors. They end with their transaction.
   private var cursors: [Unmanaged<SQLiteCursor>] = []
 
-  /// The writer's: slots that hold something of the open transaction.
+  /// The slots that hold state of the open transaction. Only in the writer.
   var touched: [Slot] = []
-  /// The writer's: whether a write transaction is open, and why the library ended it when it did.
+  /// Whether a write transaction is open. Only in the writer.
   var isWriting = false
-  /// The writer's: whether the open transaction has dropped a keyspace. The counts in its slot outlive it.
+  /// Whether the open transaction has dropped a keyspace. Only in the writer. The counts in the slot stay
+  /// after the drop.
   var hasDropped = false
   private var lossReason: StorageError?
 
@@ -92,7 +93,7 @@ final class EngineConnection: @unchecked Sendable {
   deinit { close() }
   private var isOpen = true
 
-  /// Closes it. A second call does nothing.
+  /// Closes the connection. A second call does nothing.
   func close() {
     guard isOpen else { return }
     isOpen = false
@@ -110,7 +111,7 @@ final class EngineConnection: @unchecked Sendable {
     connection.close()
   }
 
-  /// Leaves everything as it is, for a child process: SQLite must not be used over a fork.
+  /// Leaves all resources untouched, for a forked child process: SQLite must not be used across a fork.
   func abandon() {
     isOpen = false
     _ = Unmanaged.passRetained(connection)
@@ -119,8 +120,8 @@ final class EngineConnection: @unchecked Sendable {
 
   // MARK: Snapshots
 
-  /// Begins a snapshot: a statement that stands on a row holds the state of this moment, and costs less than
-  /// a transaction that is begun, read in once and committed.
+  /// Begins a snapshot with a statement that stands on a row. This is cheaper than a transaction that begins,
+  /// reads once and commits.
   func beginSnapshot() throws {
     let code = csqlite_step(functions, pin)
     guard code == SQLITE_ROW else {
@@ -141,8 +142,8 @@ final class EngineConnection: @unchecked Sendable {
     }
   }
 
-  /// Counts a statement on the snapshot. From the second one on a transaction pays: without, each statement
-  /// ends one of its own.
+  /// Counts a statement of the snapshot. Before the second statement a transaction begins, because without it
+  /// each statement begins and ends one of its own.
   @inline(__always)
   func countUse() {
     if state.pointee.uses != 1 {
@@ -162,7 +163,8 @@ final class EngineConnection: @unchecked Sendable {
 
   // MARK: Slots
 
-  /// The slot of a keyspace. Throws `noSuchKeyspace` when the transaction has none of that number and shape.
+  /// Returns the slot of a keyspace. Throws `noSuchKeyspace` if the transaction has no keyspace of that
+  /// number and shape.
   @inline(__always)
   func slot(of keyspace: Keyspace) throws -> Slot {
     let number = keyspace.number
@@ -191,7 +193,7 @@ final class EngineConnection: @unchecked Sendable {
       state.pointee.capacity = capacity
     }
     if let old = state.pointee.slots[number] {
-      // Left by a transaction that was rolled back, which had given the number to another shape.
+      // A rolled-back transaction had given the number to a keyspace of another shape.
       old.pointee.finalizeStatements(functions)
       old.pointee.deallocate()
       old.deallocate()
@@ -202,7 +204,7 @@ final class EngineConnection: @unchecked Sendable {
     return slot
   }
 
-  /// The statement that reads those rows of the table of keyspaces, compiled when it is first asked for.
+  /// Returns the statement that reads certain rows of the table of keyspaces. Compiles it at the first use.
   func catalogStatement(_ condition: CatalogTable.Condition) throws -> Statement {
     if let known = catalogStatements[condition] { return known }
     let statement = try CatalogTable.prepare(condition, in: connection)
@@ -210,7 +212,7 @@ final class EngineConnection: @unchecked Sendable {
     return statement
   }
 
-  /// Throws `noSuchKeyspace` when the transaction has none of that number and shape.
+  /// Throws `noSuchKeyspace` if the transaction has no keyspace of that number and shape.
   func checkIsThere(_ keyspace: Keyspace) throws {
     guard try CatalogTable.shape(of: keyspace.number, in: self) == keyspace.shape else {
       throw noSuchKeyspace(keyspace)
@@ -221,7 +223,7 @@ final class EngineConnection: @unchecked Sendable {
     StorageError(.noSuchKeyspace, "there is no keyspace of number \(keyspace.number)", path: path)
   }
 
-  /// A statement of a keyspace, compiled at its first use.
+  /// Returns a statement of a keyspace. Compiles it at the first use.
   @inline(__always)
   func statement(_ which: KeyspaceStatement, _ slot: Slot) throws -> OpaquePointer {
     if let statement = slot.pointee[which] { return statement }
@@ -245,7 +247,7 @@ final class EngineConnection: @unchecked Sendable {
 
   // MARK: Errors
 
-  /// What a failed step means. The statement is reset.
+  /// Makes the error of a failed step and resets the statement.
   @inline(never)
   func failure(_ code: Int32, _ statement: OpaquePointer, _ slot: Slot) -> StorageError {
     let error = connection.error(code, csqlite_sql(functions, statement).map { String(cString: $0) })
@@ -255,7 +257,8 @@ final class EngineConnection: @unchecked Sendable {
     return failure
   }
 
-  /// The library rolls a write transaction back by itself when a disk is full or fails.
+  /// Notes if the library has rolled back the write transaction by itself. It does this when a disk is full
+  /// or fails.
   func noteLoss(_ reason: StorageError) {
     guard isWriting, !state.pointee.isLost, !connection.isInTransaction else { return }
     state.pointee.isLost = true
@@ -284,7 +287,7 @@ final class EngineConnection: @unchecked Sendable {
     return StorageError(error, "using keyspace \(keyspace.number)", path: path)
   }
 
-  /// Whether the file has the keyspace, or can't say.
+  /// Returns whether the file has the keyspace. Also true if the table of keyspaces can't be read.
   private func isKnown(_ keyspace: Keyspace) -> Bool {
     do {
       return try CatalogTable.shape(of: keyspace.number, in: self) == keyspace.shape
@@ -295,7 +298,7 @@ final class EngineConnection: @unchecked Sendable {
 
   // MARK: Reading
 
-  /// Binds a key, whose bytes must stay until the statement is reset.
+  /// Binds a key. Its bytes must stay valid until the statement is reset.
   @inline(__always)
   func bind(
     _ key: UnsafeRawBufferPointer, to statement: OpaquePointer, at index: Int32, _ shape: KeyspaceShape
@@ -309,7 +312,7 @@ final class EngineConnection: @unchecked Sendable {
       functions, statement, index, key.baseAddress, Int32(truncatingIfNeeded: key.count))
   }
 
-  /// Throws `invalidKey` for a key that no keyspace, or none of that shape, can hold.
+  /// Throws `invalidKey` for a key that a keyspace of that shape can't hold.
   @inline(__always)
   func check(_ key: UnsafeRawBufferPointer, _ keyspace: Keyspace) throws {
     if keyspace.shape == .sequences {
@@ -331,7 +334,7 @@ final class EngineConnection: @unchecked Sendable {
 
   // MARK: Scans
 
-  /// A scan's statement, compiled or taken from those not in use. To be given back with `endScan`.
+  /// Returns a statement for a scan: an unused one, or a new one. Give it back with `endScan`.
   @inline(__always)
   func beginScan(_ variant: ScanVariant, _ slot: Slot) throws -> OpaquePointer {
     countUse()
@@ -355,7 +358,7 @@ final class EngineConnection: @unchecked Sendable {
     }
   }
 
-  /// Takes the statements of all cursors, which then stand nowhere.
+  /// Invalidates all cursors and takes back their statements.
   func endCursors() {
     for cursor in cursors { cursor._withUnsafeGuaranteedRef { $0.invalidate() } }
     cursors.removeAll(keepingCapacity: true)

@@ -1,11 +1,12 @@
 import CSQLite
 import Storage
 
-/// A run of a `follow` statement. The library asks it of each entry which row is meant, and hands it the entry and that
-/// row.
+/// A run of a `follow` statement. For each entry, the library first asks which row the entry refers to, and
+/// then passes the entry and that row.
 ///
-/// The row is a guess (`RowPlaces`). Its key is compared with the wanted one, in the same snapshot and under the same
-/// step. When it has another key, or there is no such row, the wanted key is looked up.
+/// The row number is a guess (`RowPlaces`). The key of the row is compared with the wanted key, in the same
+/// snapshot and within the same step. If the row has another key, or doesn't exist, the wanted key is looked
+/// up.
 final class FollowVisit {
   private let connection: EngineConnection
   private let target: Keyspace
@@ -13,9 +14,9 @@ final class FollowVisit {
   private let reference: EngineConnection.Reference
   private let body: EngineConnection.FollowBody
   private let end: ScanEnd
-  /// Where the wanted key lies in the entry at hand.
+  /// The place of the wanted key in the current entry.
   @exclusivity(unchecked) private var wanted = ScanReference.none
-  /// What a closure threw.
+  /// The error that a closure threw.
   private(set) var error: (any Error)?
 
   init(
@@ -31,7 +32,7 @@ final class FollowVisit {
     self.body = body
   }
 
-  /// Steps the statement to its end, or until a closure ends it. Returns the library's code.
+  /// Steps the statement to its end, or until a closure ends it. Returns the library's result code.
   func run(_ statement: OpaquePointer, _ functions: UnsafePointer<CSQLiteFunctions>) -> Int32 {
     withExtendedLifetime(self) {
       csqlite_follow(
@@ -52,7 +53,7 @@ final class FollowVisit {
     }
   }
 
-  /// The number of the row that an entry probably refers to; 0 when there is none to be fetched.
+  /// Returns the number of the row that an entry probably refers to, or 0 if no row is to be fetched.
   @inline(__always)
   private func refer(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Int64 {
     wanted = .none
@@ -72,7 +73,7 @@ final class FollowVisit {
     }
   }
 
-  /// The wanted key of the entry at hand; nil when nothing is wanted of it.
+  /// Returns the wanted key of the current entry, or nil if nothing is wanted.
   @inline(__always)
   private func key(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws
     -> UnsafeRawBufferPointer?

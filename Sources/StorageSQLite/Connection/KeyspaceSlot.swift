@@ -1,43 +1,46 @@
 import CSQLite
 import Storage
 
-/// What a connection keeps of one keyspace: its compiled statements, and in the writer what it knows of it.
+/// The state that a connection keeps for one keyspace: its compiled statements and, in the writer, its counts
+/// and last key.
 ///
-/// A slot lies in memory of its own and is reached by a pointer, so that the hot paths pay neither reference
-/// counts nor exclusivity checks.
+/// A slot has its own memory and is reached by a pointer. This avoids reference counting and exclusivity
+/// checks in hot paths.
 struct KeyspaceSlot {
   let keyspace: Keyspace
-  /// By `KeyspaceStatement`. Nil until first used.
+  /// The statements by `KeyspaceStatement`. Nil until the first use.
   private let statements: UnsafeMutablePointer<OpaquePointer?>
-  /// Of `get` and `row`, `sparesPerRead` each: those not in use.
+  /// The unused statements of `get` and `row`, `sparesPerRead` of each.
   private let spareReads: UnsafeMutablePointer<OpaquePointer?>
-  /// So many reads may be nested in one keyspace without compiling anew.
+  /// The number of reads that can be nested in one keyspace without compiling another statement.
   private static let sparesPerRead = 4
-  /// By `ScanVariant`, `sparesPerScan` each: those not in use.
+  /// The unused statements by `ScanVariant`, `sparesPerScan` of each.
   private let spareScans: UnsafeMutablePointer<OpaquePointer?>
-  /// By `ScanVariant.Kind`: statements that follow the entries into a keyspace, those not in use.
+  /// The unused `follow` statements by `ScanVariant.Kind`, with the keyspace that they lead to.
   private let spareFollows: UnsafeMutablePointer<(target: Int, statement: OpaquePointer?)>
-  /// Two scans of a kind may be under way in one transaction without compiling anew.
+  /// The number of scans of a kind that can run at once in a transaction without compiling another statement.
   private static let sparesPerScan = 2
 
-  /// Whether a scan of all of it was found to read more than the connection's cache holds.
+  /// Whether a scan of the whole keyspace reads more than the connection's cache holds. Found out by an
+  /// earlier scan.
   var isLongerThanCache = false
 
   // MARK: The writer's
 
-  /// Whether the last put found an entry: what the next one will probably find.
+  /// Whether the last put replaced an entry. The next put probably does the same.
   var lastPutReplaced = false
-  /// Entries added by the transaction's parts that are kept, and by the part that runs now.
+  /// The number of entries added by the kept parts of the transaction, and by the current part (`delta`).
   var keptDelta = 0
   var delta = 0
-  /// The highest row that the kept parts have inserted, and the part that runs now.
+  /// The highest row inserted by the kept parts, and by the current part (`highest`).
   var keptHighest: Int64 = 0
   var highest: Int64 = 0
-  /// How many entries there were before the transaction; -1 while it has only appended rows, which needn't be known
-  /// then.
+  /// The number of entries before the transaction. -1 while the transaction has only appended rows, when it
+  /// isn't needed.
   var countBefore = -1
   var isTouched = false
-  /// The keyspace's last key, while appends are the only writes; its length, or -1 when it isn't known.
+  /// The last key of the keyspace, kept while all writes are appends. `lastKeyCount` is its length, or -1 if
+  /// it isn't known.
   var lastKey: UnsafeMutableRawPointer
   var lastKeyCount = -1
 
@@ -54,7 +57,7 @@ struct KeyspaceSlot {
     lastKey = .allocate(byteCount: StorageLimits.maximumKeyBytes, alignment: 8)
   }
 
-  /// Frees the statements; they are compiled anew when needed.
+  /// Frees the statements. They are compiled again when needed.
   func finalizeStatements(_ functions: UnsafePointer<CSQLiteFunctions>) {
     for index in 0..<KeyspaceStatement.allCases.count {
       _ = csqlite_finalize(functions, statements[index])
@@ -88,7 +91,7 @@ struct KeyspaceSlot {
     nonmutating set { statements[statement.rawValue] = newValue }
   }
 
-  /// Takes a compiled `get` or `row` out, if there is one that isn't in use.
+  /// Takes an unused `get` or `row` statement, or returns nil if there is none.
   @inline(__always)
   func takeRead(_ which: KeyspaceStatement) -> OpaquePointer? {
     let spares = spareReads + (which == .row ? Self.sparesPerRead : 0)
@@ -101,7 +104,7 @@ struct KeyspaceSlot {
     return nil
   }
 
-  /// Takes it back; false when there are enough.
+  /// Gives a `get` or `row` statement back. Returns false if there are enough.
   @inline(__always)
   func giveRead(_ statement: OpaquePointer, _ which: KeyspaceStatement) -> Bool {
     let spares = spareReads + (which == .row ? Self.sparesPerRead : 0)
@@ -112,7 +115,7 @@ struct KeyspaceSlot {
     return false
   }
 
-  /// Takes a compiled scan out, if there is one that isn't in use.
+  /// Takes an unused scan statement, or returns nil if there is none.
   @inline(__always)
   func takeScan(_ variant: ScanVariant) -> OpaquePointer? {
     let spares = spareScans + variant.index * Self.sparesPerScan
@@ -125,7 +128,7 @@ struct KeyspaceSlot {
     return nil
   }
 
-  /// Takes a scan back; false when there are enough.
+  /// Gives a scan statement back. Returns false if there are enough.
   @inline(__always)
   func giveScan(_ statement: OpaquePointer, _ variant: ScanVariant) -> Bool {
     let spares = spareScans + variant.index * Self.sparesPerScan
@@ -136,7 +139,7 @@ struct KeyspaceSlot {
     return false
   }
 
-  /// Takes a compiled statement out that follows the entries into a keyspace, if there is one that isn't in use.
+  /// Takes an unused `follow` statement that leads to `target`, or returns nil if there is none.
   func takeFollow(
     _ kind: ScanVariant.Kind, into target: Int, _ functions: UnsafePointer<CSQLiteFunctions>
   ) -> OpaquePointer? {
@@ -147,7 +150,7 @@ struct KeyspaceSlot {
     return nil
   }
 
-  /// Takes it back; false when there is one.
+  /// Gives a `follow` statement back. Returns false if there is one already.
   func giveFollow(_ statement: OpaquePointer, _ kind: ScanVariant.Kind, into target: Int) -> Bool {
     guard spareFollows[kind.rawValue].statement == nil else { return false }
     spareFollows[kind.rawValue] = (target, statement)

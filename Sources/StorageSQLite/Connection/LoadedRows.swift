@@ -1,8 +1,8 @@
 import Storage
 
-/// Copies of entries that are to be inserted together.
+/// Copies of entries that are inserted together.
 final class LoadedRows {
-  /// Bytes of keys and values that are collected.
+  /// The maximum number of key and value bytes collected.
   private static let capacity = 32 << 10
   private static let maximumCount = KeyspaceStatement.insertMany.rows
 
@@ -10,15 +10,16 @@ final class LoadedRows {
     var offset, keyCount, valueCount: Int
   }
 
-  // Allocated with `allocate`, which `deinit` frees; never grown, so that bytes stay where a statement has them bound.
+  // Allocated with `allocate` and freed in `deinit`. Never grown, so that bytes stay where a statement has
+  // bound them.
   private let bytes: UnsafeMutableRawPointer
   private let rows: UnsafeMutablePointer<Row>
   private var used = 0
-  /// How many there are.
+  /// The number of collected entries.
   private(set) var count = 0
-  /// Whether there was any.
+  /// Whether `add` was ever called.
   private(set) var wasUsed = false
-  /// What writing them failed with.
+  /// The error of the last write.
   private var failure: (any Error)?
 
   init() {
@@ -31,13 +32,13 @@ final class LoadedRows {
     rows.deallocate()
   }
 
-  /// Throws what writing has failed with, again: some of the rows may be there, and the library may have ended the
-  /// transaction.
+  /// Throws the error of an earlier write again. Some of the rows may have been written, and the library may
+  /// have ended the transaction.
   func checkNotFailed() throws {
     if let failure { throw failure }
   }
 
-  /// Calls `body`, which writes. After one that failed nothing more is written.
+  /// Calls `body`, which writes the rows. After a failure nothing more is written.
   func writing(_ body: () throws -> Void) throws {
     try checkNotFailed()
     do { try body() } catch {
@@ -46,7 +47,7 @@ final class LoadedRows {
     }
   }
 
-  /// Copies an entry. False when there is no room for it.
+  /// Copies an entry. Returns false if there is no room for it.
   func add(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Bool {
     wasUsed = true
     guard count < Self.maximumCount, key.count + value.count <= Self.capacity - used else { return false }
@@ -65,7 +66,7 @@ final class LoadedRows {
     count = 0
   }
 
-  /// An entry. Its bytes are valid until `removeAll`.
+  /// Returns an entry. Its bytes are valid until `removeAll`.
   subscript(index: Int) -> (key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
     let row = rows[index]
     return (

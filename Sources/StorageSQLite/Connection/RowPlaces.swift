@@ -4,14 +4,15 @@ import CSQLite
   import Glibc
 #endif
 
-/// Where rows of documents were found: for keys that were looked up, the numbers of their rows, by which the library finds
-/// them in half the time.
+/// A cache of row numbers of documents, by the hash of their keys. The library finds a row by its number in
+/// half the time.
 ///
-/// A memory of the last ones, shared by the connections of a file. What it says is a guess: a row may have gone, or be
-/// another's in a snapshot, so whoever reads it compares its key.
+/// The cache holds the most recent rows and is shared by all connections of a file. An entry is only a guess:
+/// the row may be gone, or belong to another key in a snapshot. The reader must compare the row's key.
 final class RowPlaces: @unchecked Sendable {
-  // A word for a row: the upper 24 bits of its key's hash, and the row's number. Two words for the keys that share the
-  // lower bits, the later one first. Threads read and write them as they come: at worst a guess is lost.
+  // One word per row: the upper 24 bits of the key's hash and the row's number. Each bucket has two words for
+  // the keys that share the lower bits of the hash, the newer one first. Threads read and write the words
+  // without a lock. The worst result is a lost guess.
   private let words: UnsafeMutablePointer<UInt64>
   private static let bucketBits: UInt64 = 15
   private static var byteCount: Int { MemoryLayout<UInt64>.stride * 2 << Int(bucketBits) }
@@ -19,7 +20,7 @@ final class RowPlaces: @unchecked Sendable {
   private static let numberMask: UInt64 = 1 << numberBits - 1
 
   init() {
-    // Of the system, which gives pages of zeros as they are used: memory that malloc gives again would have to be cleared.
+    // mmap provides zeroed pages as they are used. Memory from malloc would have to be cleared.
     let flags = MAP_PRIVATE | MAP_ANONYMOUS
     guard let memory = mmap(nil, Self.byteCount, PROT_READ | PROT_WRITE, flags, -1, 0), memory != MAP_FAILED
     else { preconditionFailure("out of memory") }
@@ -31,7 +32,7 @@ final class RowPlaces: @unchecked Sendable {
   @inline(__always)
   private static func bucket(_ hash: UInt64) -> Int { Int(hash & (1 << bucketBits - 1)) &* 2 }
 
-  /// The number of the row that a key had; 0 when it isn't known.
+  /// Returns the number of the row where a key was found, or 0 if it isn't known.
   @inline(__always)
   func row(of hash: UInt64) -> Int64 {
     let bucket = words + Self.bucket(hash)
@@ -42,7 +43,7 @@ final class RowPlaces: @unchecked Sendable {
     return 0
   }
 
-  /// Remembers the row of a key.
+  /// Stores the row of a key.
   func note(_ hash: UInt64, _ row: Int64) {
     guard row > 0, UInt64(row) <= Self.numberMask else { return }
     let bucket = words + Self.bucket(hash)

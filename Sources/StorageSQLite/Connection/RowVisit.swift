@@ -5,20 +5,23 @@ import Storage
   import Glibc
 #endif
 
-/// A scan whose rows the library hands over from inside of one step, by a function in the scan's WHERE that says of each
-/// row that it isn't wanted. A row costs a fifth less than one that is stepped to.
+/// A scan in which the library passes all rows to a callback within a single step.
+///
+/// The callback is a function in the scan's WHERE clause. It rejects every row, so the step goes on to the
+/// next one. A row costs a fifth less than with one step per row.
 final class RowVisit {
   typealias Body = (_ key: RawSpan, _ value: RawSpan) throws -> Bool
 
   private let body: Body
   private let end: ScanEnd
-  /// The bytes of rows so far, how many make the scan a long one, and what is done then.
+  /// The bytes of the rows so far, the number of bytes that makes the scan a long one, and the action to take
+  /// then.
   @exclusivity(unchecked) private var bytes = 0
   @exclusivity(unchecked) private var limit = Int.max
   private var whenLong: () -> Void = {}
-  /// Whether it was done.
+  /// Whether the scan has become long.
   private(set) var isLong = false
-  /// What the body threw.
+  /// The error that the body threw.
   private(set) var error: (any Error)?
 
   init(until end: ScanEnd, _ body: @escaping Body) {
@@ -26,7 +29,7 @@ final class RowVisit {
     self.body = body
   }
 
-  /// Has something done when so many bytes were visited.
+  /// Calls `body` when more than `limit` bytes were visited.
   func noteLong(after limit: Int, _ body: @escaping () -> Void) {
     self.limit = limit
     whenLong = body
@@ -39,8 +42,8 @@ final class RowVisit {
     whenLong()
   }
 
-  /// Calls the body with each row until it returns false or throws. Returns the library's code: that of a row when the
-  /// body ended it.
+  /// Calls the body with each row until it returns false or throws. Returns the library's result code.
+  /// `SQLITE_ROW` means that the body ended the scan.
   func run(_ statement: OpaquePointer, _ functions: UnsafePointer<CSQLiteFunctions>) -> Int32 {
     withExtendedLifetime(self) {
       csqlite_visit(
@@ -68,8 +71,10 @@ final class RowVisit {
   }
 }
 
-/// Where a scan ends whose rows are visited: its statement has a bound on the side that it begins at, and no more. To look at
-/// a key here costs a third of what it costs the library.
+/// The end of a visiting scan.
+///
+/// SQL checks only the bound at which the scan starts. The callback checks the other one, at a third of the
+/// cost in the library.
 struct ScanEnd {
   private let bound: UnsafeRawBufferPointer?
   private let isDescending: Bool
@@ -77,7 +82,8 @@ struct ScanEnd {
   /// No end.
   static var none: ScanEnd { ScanEnd(bound: nil, isDescending: false) }
 
-  /// Calls `body` with the end of a scan between `bounds`, which is valid until it returns. Without bounds it has none.
+  /// Calls `body` with the end of a scan over `bounds`. The end is valid until `body` returns. Nil bounds
+  /// give no end.
   static func with<Result>(
     _ bounds: ScanBounds?, isDescending: Bool, _ body: (ScanEnd) throws -> Result
   ) rethrows -> Result {
@@ -87,7 +93,7 @@ struct ScanEnd {
     return try bound.withUnsafeBytes { try body(ScanEnd(bound: $0, isDescending: isDescending)) }
   }
 
-  /// Whether a key lies behind it.
+  /// Returns whether a key is behind the end.
   @inline(__always)
   func isBefore(_ key: UnsafeRawBufferPointer) -> Bool {
     guard let bound else { return false }

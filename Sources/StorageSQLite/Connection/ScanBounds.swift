@@ -1,20 +1,20 @@
 import CSQLite
 import Storage
 
-/// A range of keys as SQL compares them.
+/// A range of keys in the form that SQL compares.
 ///
-/// Byte keys: `lower` inclusive, `upper` exclusive; the successor of a key is the key and a zero byte.
-/// Keys of `sequences`: `lowest` and `highest`, both inclusive.
+/// Byte keys use `lower` (inclusive) and `upper` (exclusive). The successor of a key is the key followed by a
+/// zero byte. Keys of `sequences` use `lowest` and `highest`, both inclusive.
 struct ScanBounds {
   let isSequence: Bool
-  /// Empty when every key is above.
+  /// Empty if there is no lower bound.
   var lower: [UInt8] = []
-  /// Nil when there is no upper bound.
+  /// Nil if there is no upper bound.
   var upper: [UInt8]?
   var lowest: sqlite3_int64 = 0
   var highest = sqlite3_int64.max
 
-  /// Greater than every key.
+  /// A bound greater than every key.
   nonisolated(unsafe) static let aboveAll: UnsafeRawBufferPointer = {
     let bytes = UnsafeMutableRawBufferPointer.allocate(
       byteCount: StorageLimits.maximumKeyBytes + 1, alignment: 8)
@@ -22,10 +22,10 @@ struct ScanBounds {
     return UnsafeRawBufferPointer(bytes)
   }()
 
-  /// All keys.
+  /// The bounds of all keys.
   init(isSequence: Bool) { self.isSequence = isSequence }
 
-  /// Nil when no key can be in the range.
+  /// The bounds of a range, or nil if no key can be in it.
   init?(_ range: KeyRange, _ shape: KeyspaceShape) {
     isSequence = shape == .sequences
     if isSequence {
@@ -50,7 +50,7 @@ struct ScanBounds {
   var hasLower: Bool { isSequence ? lowest > 0 : !lower.isEmpty }
   var hasUpper: Bool { isSequence ? highest < .max : upper != nil }
 
-  /// Binds the bounds, whose bytes stay for as long as `body` runs.
+  /// Binds the bounds and runs `body`. The bound bytes stay valid while `body` runs.
   @inline(__always)
   func bound<Result>(
     to statement: OpaquePointer, _ functions: UnsafePointer<CSQLiteFunctions>, lower bindsLower: Bool,
@@ -62,7 +62,7 @@ struct ScanBounds {
       return try body()
     }
     return try lower.withUnsafeBytes { lower in
-      // A null pointer would bind NULL; with no bytes any other does.
+      // A null pointer would bind NULL. Any other pointer binds an empty blob.
       let start = lower.isEmpty ? Self.aboveAll.baseAddress : lower.baseAddress
       if bindsLower {
         _ = csqlite_bind_static_blob(functions, statement, 1, start, Int32(truncatingIfNeeded: lower.count))
@@ -81,7 +81,8 @@ struct ScanBounds {
     }
   }
 
-  /// The least sequence in a lower bound: bytes sort before those that they begin.
+  /// Returns the smallest sequence at or above a lower bound. Shorter bytes sort before the keys that they
+  /// begin.
   private static func lowest(_ bound: KeyRange.Bound) -> sqlite3_int64? {
     switch bound {
     case .unbounded: return 0
@@ -93,7 +94,7 @@ struct ScanBounds {
     }
   }
 
-  /// The greatest sequence in an upper bound: that before the least one beyond it.
+  /// Returns the greatest sequence within an upper bound: the one before the smallest sequence beyond it.
   private static func highest(_ bound: KeyRange.Bound) -> sqlite3_int64? {
     switch bound {
     case .unbounded: return .max
@@ -106,7 +107,7 @@ struct ScanBounds {
   }
 }
 
-/// Keys of `sequences`: 8 bytes, big-endian, below 2^63, stored as that integer.
+/// Conversion of `sequences` keys: 8 bytes, big-endian, below 2^63, stored as that integer.
 enum SequenceKey {
   @inline(__always)
   static func isValid(_ key: UnsafeRawBufferPointer) -> Bool { key.count == 8 && key[0] < 0x80 }
@@ -116,12 +117,12 @@ enum SequenceKey {
     sqlite3_int64(bitPattern: UInt64(bigEndian: key.loadUnaligned(as: UInt64.self)))
   }
 
-  /// The least sequence whose key is these bytes or greater; nil when there is none.
+  /// Returns the smallest sequence whose key is `bytes` or greater, or nil if there is none.
   static func ceiling(_ bytes: UnsafeRawBufferPointer) -> sqlite3_int64? {
     var number: UInt64 = 0
     for index in 0..<8 { number = number << 8 | (index < bytes.count ? UInt64(bytes[index]) : 0) }
     guard let least = sqlite3_int64(exactly: number) else { return nil }
-    // Longer bytes sort after the key that they begin with.
+    // Longer bytes sort after the key at their beginning.
     if bytes.count <= 8 { return least }
     return least == .max ? nil : least + 1
   }

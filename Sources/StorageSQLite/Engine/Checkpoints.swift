@@ -2,21 +2,25 @@ import CSQLite
 import SQLiteLibrary
 import Storage
 
-/// When the write-ahead log is copied into the file.
+/// The schedule of checkpoints, which copy the write-ahead log into the file.
 ///
-/// As the library does by itself, a commit that leaves 1,000 pages or more in the log is followed by a
-/// checkpoint that waits for nobody. Two things are added. A checkpoint that a snapshot holds up is tried
-/// again only when the log has grown by an eighth: each attempt sorts the whole log. And a log that has grown
-/// beyond 64 MiB, because snapshots always overlap, is given a moment without any: the writer waits for
-/// those that are open, at most a tenth of a second each time the log has doubled.
+/// A commit that leaves 1,000 pages or more in the log is followed by a checkpoint that waits for nobody.
+/// This is also the library's default. Two rules are added:
+///
+/// - If snapshots hold up a checkpoint, the next attempt comes when the log has grown by an eighth, and by at
+///   least 1,000 pages. Each attempt sorts the whole log.
+/// - If snapshots always overlap, the log may grow beyond 64 MiB. The writer then waits for the open
+///   snapshots, so that the log can start again. It waits at most a tenth of a second each time the log has
+///   doubled.
 struct Checkpoints {
-  /// How long a writer waits for snapshots.
+  /// The time that a writer waits for snapshots.
   static let patience = Duration.milliseconds(100)
 
   private struct State {
-    /// Pages in the log after the last commit.
+    /// The number of pages in the log after the last commit.
     var logPages: Int32 = 0
-    /// Pages in the log at the last checkpoint, and those at which the next is due unless it starts anew.
+    /// The number of pages in the log at the last checkpoint. `nextAttempt` and `nextWait` are the numbers of
+    /// pages at which the next checkpoint and the next wait are due. A shorter log has started again.
     var lastLog = 0
     var nextAttempt = SQLiteLayout.checkpointPages
     var nextWait = SQLiteLayout.logBytes / SQLiteLayout.pageBytes
@@ -38,11 +42,11 @@ struct Checkpoints {
     _ = csqlite_wal_hook(connection.functions, connection.handle, hook, state)
   }
 
-  /// After the connection is closed.
+  /// Frees the state. Call it after the connection is closed.
   func deallocate() { state.deallocate() }
 
-  /// A checkpoint when one is due. One that fails is no error: the commit is in the log, and what is there
-  /// stays until a later one.
+  /// Runs a checkpoint if one is due. A failed checkpoint isn't an error: the commit is in the log and stays
+  /// there until a later checkpoint.
   @inline(__always)
   func afterCommit() {
     let pages = Int(state.pointee.logPages)
@@ -51,12 +55,12 @@ struct Checkpoints {
 
   @inline(never)
   private func checkpoint(_ pages: Int) {
-    // A log that is shorter than it was has started anew.
+    // A log shorter than before has started again from its beginning.
     guard pages >= state.pointee.nextAttempt || pages < state.pointee.lastLog else { return }
     guard let (log, done) = try? connection.checkpoint(SQLITE_CHECKPOINT_PASSIVE) else { return }
     state.pointee.lastLog = log
     guard done < log else {
-      // Snapshots may keep it from starting anew: the next part is copied when it is as long again.
+      // Snapshots may keep the log from starting again. The next checkpoint comes after another 1,000 pages.
       state.pointee.nextAttempt = log + SQLiteLayout.checkpointPages
       state.pointee.nextWait = SQLiteLayout.logBytes / SQLiteLayout.pageBytes
       return

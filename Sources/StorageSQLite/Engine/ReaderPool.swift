@@ -19,17 +19,17 @@ enum CacheRank: Int, Comparable {
   static func < (left: CacheRank, right: CacheRank) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// The connections that hold snapshots: opened when none is idle, kept for the next snapshot.
+/// The connections that hold snapshots. One is opened if none is idle, and is then kept for later snapshots.
 final class ReaderPool: Sendable {
-  /// Snapshots that may be open at once. Each has a connection with two open files.
+  /// The maximum number of open snapshots. Each one has a connection with two open files.
   static let maximumSnapshots = 2_500
-  /// Idle connections that are kept; more are closed when their snapshots end. Opening one takes 20 µs a keyspace,
-  /// since the library reads the definition of each table.
+  /// The maximum number of idle connections. Further ones are closed when their snapshots end. Opening one
+  /// takes 20 µs per keyspace, because the library reads the definition of each table.
   static let keptIdle = 128
-  /// Idle connections that keep their caches.
+  /// The number of idle connections that keep their caches.
   static let cachedIdle = 16
   private struct State {
-    /// In the order of their caches. The largest is last and is taken first.
+    /// The idle connections in the order of their caches. The largest is last and is taken first.
     var idle: [EngineConnection] = []
     var snapshots = 0
     var connections = 0
@@ -43,7 +43,7 @@ final class ReaderPool: Sendable {
   private let forks: UInt64
   private let state = Lock(State())
 
-  /// `first` is a connection that is open already, and has a large cache.
+  /// `first` is an open connection with a large cache, or nil.
   init(_ file: SQLiteFile, cacheBytes: Int, first: EngineConnection?) {
     self.file = file
     self.cacheBytes = cacheBytes
@@ -59,9 +59,11 @@ final class ReaderPool: Sendable {
 
   var snapshots: Int { state.withLock { $0.snapshots } }
 
-  /// A connection on a snapshot of this moment. To be given back. `isOwn` is for the engine's own needs, which
-  /// are met also when there are as many snapshots as there may be. One that doesn't begin its snapshot is for a single
-  /// statement.
+  /// Takes a connection and begins a snapshot on it. The caller gives the connection back with `give`.
+  ///
+  /// - Parameters:
+  ///   - isOwn: whether the engine itself needs the snapshot. It then ignores the limit of open snapshots.
+  ///   - beginsSnapshot: false for a single statement, which needs no snapshot.
   func take(isOwn: Bool = false, beginsSnapshot: Bool = true) throws -> EngineConnection {
     let (idle, rank): (EngineConnection?, CacheRank) = try state.withLock { state in
       guard !state.isClosed else { throw StorageError(.closed, "reading a closed database", path: file.path) }
@@ -101,11 +103,12 @@ final class ReaderPool: Sendable {
     }
   }
 
-  /// Ends a connection's snapshot.
+  /// Ends the snapshot of a connection and takes the connection back.
   func give(_ connection: EngineConnection) {
     guard csqlite_forks() == forks else { return connection.abandon() }
     connection.endSnapshot()
-    // Other threads may give some back meanwhile: then a cache more or less is kept.
+    // Other threads may give connections back at the same time. The number of kept caches is then off by a
+    // few.
     if !connection.cacheRank.isLarge, state.withLock({ $0.idle.count >= Self.cachedIdle }) {
       _ = csqlite_db_release_memory(connection.functions, connection.connection.handle)
     }
@@ -123,7 +126,7 @@ final class ReaderPool: Sendable {
     if !isKept { connection.close() }
   }
 
-  /// Closes the idle connections, and keeps new snapshots out. Throws `inUse` while there are snapshots.
+  /// Closes the idle connections and refuses new snapshots. Throws `inUse` while snapshots are open.
   func close() throws {
     let idle = try state.withLock { state in
       guard state.snapshots == 0 else {
@@ -137,7 +140,8 @@ final class ReaderPool: Sendable {
     for connection in idle { connection.close() }
   }
 
-  /// For an engine that nobody holds any more: snapshots that are left close their connections themselves.
+  /// Closes the idle connections of an engine that nobody references any more. Remaining snapshots close
+  /// their connections when they end.
   func abandon() {
     let idle = state.withLock { state in
       state.isClosed = true
@@ -168,11 +172,11 @@ final class ReaderPool: Sendable {
     }
   }
 
-  /// Makes a connection one that only reads.
+  /// Makes a connection read-only.
   static func prepare(_ connection: Connection) throws { try connection.execute("PRAGMA query_only = 1") }
 
-  /// A snapshot has two files open. When the process has as many as it may, its limit is raised to what the
-  /// system allows it. False when that is reached.
+  /// Raises the process's limit of open files to the maximum that the system allows. Returns false if the
+  /// limit is already there. Each snapshot has two open files.
   private static func raiseFileLimit() -> Bool {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur < limit.rlim_max

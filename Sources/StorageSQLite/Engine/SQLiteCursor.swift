@@ -5,8 +5,8 @@ import Storage
   import Glibc
 #endif
 
-/// A place in a keyspace: a scan's statement that is stepped by and by, and replaced by one of the other
-/// direction when the cursor turns.
+/// A cursor that steps a scan statement. When it changes direction, a statement of the other direction
+/// replaces the old one.
 final class SQLiteCursor: Cursor {
   private enum Place {
     case before, entry, after
@@ -22,18 +22,19 @@ final class SQLiteCursor: Cursor {
   private var statement: OpaquePointer?
   private var variant = ScanVariant(kind: .ascending, keysOnly: false)
   private var isValid = true
-  /// Closures that its entry is lent to.
+  /// The number of closures that its entry is lent to.
   private var lent = 0
-  /// `EngineConnection.State.writes` when it was placed.
+  /// The value of `EngineConnection.State.writes` when the cursor was placed.
   private var writes = 0
 
-  /// The key of a sequence, then the bounds as statements have them bound: the range's lower, its upper, and
-  /// where to begin when that is neither.
+  /// The memory of a sequence's key and of three bounds, which statements bind in place: the lower bound of
+  /// the range, its upper bound, and another start.
   private let memory: UnsafeMutableRawPointer
   private let lower: UnsafeRawBufferPointer
   private let upper: UnsafeRawBufferPointer
   private static let keyBytes = 8
-  /// A bound is cut to one byte more than a key can have: that compares with every key as the whole does.
+  /// A bound is truncated to one byte more than the longest key. It then still compares with every key as the
+  /// whole bound does.
   private static let boundBytes = StorageLimits.maximumKeyBytes + 1
 
   init(_ connection: EngineConnection, _ keyspace: Keyspace, _ range: KeyRange) throws {
@@ -61,7 +62,7 @@ final class SQLiteCursor: Cursor {
     memory.deallocate()
   }
 
-  /// Gives the statement back for good: the transaction ends.
+  /// Gives the statement back, because the transaction ends.
   func invalidate() {
     release()
     isValid = false
@@ -132,14 +133,14 @@ final class SQLiteCursor: Cursor {
     try body(UnsafeRawBufferPointer(start: memory, count: Self.keyBytes).bytes, value.bytes)
   }
 
-  /// Checks that the cursor may be placed anew.
+  /// Checks that the cursor may be placed.
   private func beginPlacing() throws {
     guard isValid else { throw ended() }
     if lent > 0 { throw connection.lentBytes("a move of a cursor") }
     writes = connection.state.pointee.writes
   }
 
-  /// Checks that the cursor may go on from where it stands.
+  /// Checks that the cursor may move from its position.
   private func move() throws {
     if lent > 0 { throw connection.lentBytes("a move of a cursor") }
     try checkPlace()
@@ -161,7 +162,7 @@ final class SQLiteCursor: Cursor {
 
   // MARK: Statements
 
-  /// Goes on from the entry it stands on in the other direction.
+  /// Continues from the current entry in the other direction.
   private func turn(ascending: Bool) throws -> Bool {
     guard let statement else { return false }
     if bounds.isSequence {
@@ -173,8 +174,8 @@ final class SQLiteCursor: Cursor {
     return try begin(ascending: ascending, from: start(key, isExclusive: ascending))
   }
 
-  /// Copies a key to where a statement that begins there has it bound; the least key after it when it is
-  /// exclusive.
+  /// Copies a key to the memory of the third bound. If it is exclusive, the bound is the smallest key after
+  /// it.
   private func start(_ key: UnsafeRawBufferPointer, isExclusive: Bool = false) -> UnsafeRawBufferPointer {
     let target = memory + Self.keyBytes + 2 * Self.boundBytes
     let copy = Self.copy(key, to: target)
@@ -183,7 +184,7 @@ final class SQLiteCursor: Cursor {
     return UnsafeRawBufferPointer(start: target, count: copy.count + 1)
   }
 
-  /// Runs a statement from the range's own end, or from `start`, or of sequences from `number`.
+  /// Runs a statement from the end of the range, from `start`, or, in a keyspace of sequences, from `number`.
   private func begin(
     ascending: Bool, from start: UnsafeRawBufferPointer? = nil, at number: sqlite3_int64? = nil
   ) throws -> Bool {
@@ -207,7 +208,7 @@ final class SQLiteCursor: Cursor {
   }
 
   private func bind(_ bound: UnsafeRawBufferPointer, _ statement: OpaquePointer, _ index: Int32) {
-    // Never a null pointer, which would bind NULL: an empty bound points into `memory`.
+    // The pointer is never null, which would bind NULL. An empty bound points into `memory`.
     _ = csqlite_bind_static_blob(
       functions, statement, index, bound.baseAddress, Int32(truncatingIfNeeded: bound.count))
   }
@@ -242,7 +243,7 @@ final class SQLiteCursor: Cursor {
     return UnsafeRawBufferPointer(start: target, count: count)
   }
 
-  /// Whether `bound` sorts before `key`.
+  /// Returns whether `bound` sorts before `key`.
   private static func precedes(_ bound: UnsafeRawBufferPointer, _ key: UnsafeRawBufferPointer) -> Bool {
     let count = min(bound.count, key.count)
     if count > 0, let left = bound.baseAddress, let right = key.baseAddress {

@@ -2,9 +2,9 @@ import CSQLite
 import SQLiteLibrary
 import Storage
 
-/// Looking after the file: sizes, copies, compaction, checks.
+/// Maintenance of the file: statistics, copies, compaction and checks.
 extension SQLiteEngine {
-  /// Sizes and counts, read in a snapshot of their own.
+  /// Reads sizes and counts in one snapshot.
   public func statistics() throws -> EngineStatistics {
     try withSnapshot { connection in
       let database = connection.connection
@@ -18,7 +18,7 @@ extension SQLiteEngine {
           freePages: try database.integer("PRAGMA freelist_count") ?? 0,
           totalPages: try database.integer("PRAGMA page_count") ?? 0,
           entries: Dictionary(uniqueKeysWithValues: entries),
-          // Not the one that looks.
+          // Without the snapshot that this call reads in.
           openReaders: readers.snapshots - 1)
       }
     }
@@ -26,7 +26,8 @@ extension SQLiteEngine {
 
   // MARK: Copies
 
-  /// Copies table by table from one snapshot into a new file, which gets its name when it is whole and synced.
+  /// Copies one snapshot, table by table, into a new file. The file gets its name when it is complete and
+  /// synced.
   public func backup(to target: String) throws {
     let target = try SQLiteFile.absolute(target)
     guard SQLiteFile.size(target) == nil else {
@@ -34,7 +35,7 @@ extension SQLiteEngine {
     }
     var copy = SQLiteFile(path: target, library: file.library, key: file.key, durability: .full)
     copy.access = .readWrite
-    // A snapshot of its own keeps the engine from being closed meanwhile.
+    // While this snapshot is open, the engine can't be closed.
     try withSnapshot { _ in
       let isNew = try copy.publish { temporary in
         let source = try storing("copying a database", path) { try file.connect(cacheBytes: 2 << 20) }
@@ -47,7 +48,7 @@ extension SQLiteEngine {
     }
   }
 
-  /// Copies table by table, which leaves out what is unused, in one snapshot of the source.
+  /// Copies all tables in one snapshot of the source. This leaves out unused pages.
   private func copyTables(_ source: Connection, to temporary: String) throws {
     try attach(temporary, to: source)
     try source.execute(
@@ -62,7 +63,8 @@ extension SQLiteEngine {
       """)
     for row in try CatalogTable.rows(in: source, path) {
       let table = SQLiteLayout.table(row.number)
-      // Alike in every word, the library copies the records of table and index as they are.
+      // The definitions of both tables are the same in every word. The library then copies the records of
+      // table and index unchanged.
       try source.execute(
         """
         \(SQLiteLayout.tableCreation(row.number, shape: row.shape, in: "copy"));
@@ -101,10 +103,10 @@ extension SQLiteEngine {
 
   // MARK: Compaction
 
-  /// True.
+  /// True: VACUUM compacts the file in place.
   public var compactsInPlace: Bool { true }
 
-  /// Rebuilds the file (VACUUM). Needs room for two more copies of it meanwhile, one of them in the log.
+  /// Rebuilds the file with VACUUM. Needs disk space for two more copies of the file, one of them in the log.
   public func compact() throws {
     try checkFork()
     guard !isReadOnly else { throw readOnlyError("compacting") }
@@ -113,10 +115,10 @@ extension SQLiteEngine {
       try storing("compacting", path) {
         let connection = try file.connect(cacheBytes: 2 << 20)
         defer { connection.close() }
-        // The library builds the new file aside: not in memory, which may be smaller.
+        // The library builds the new file as a temporary file. Memory may be too small for it.
         try connection.execute("PRAGMA temp_store = FILE; VACUUM;")
-        // What the log holds goes into the file, and both are cut, unless a snapshot goes on needing the log: then
-        // the next checkpoint does.
+        // Copies the log into the file and truncates both. If a snapshot still needs the log, the next
+        // checkpoint does this.
         connection.waitWhenBusy(upTo: Checkpoints.patience)
         do {
           try connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
@@ -127,7 +129,7 @@ extension SQLiteEngine {
 
   // MARK: Checks
 
-  /// The library's own check, and each keyspace's count held against its table.
+  /// Runs the library's own check and compares each keyspace's count with its table.
   public func checkIntegrity() throws -> [String] {
     try withSnapshot { connection in
       let database = connection.connection
@@ -150,8 +152,10 @@ extension SQLiteEngine {
     }
   }
 
-  /// Whether a check that fails has found damage: SQLCipher gives a plain error for a page whose
-  /// authentication code is wrong, and old libraries take an impossible size of the file for a full disk.
+  /// Returns whether an error of a check means damage.
+  ///
+  /// SQLCipher reports a plain error for a page with a wrong authentication code. Old libraries report an
+  /// impossible file size as a full disk.
   private static func isDamage(_ error: SQLiteError) -> Bool {
     switch error.code {
     case SQLITE_BUSY, SQLITE_LOCKED, SQLITE_PROTOCOL, SQLITE_NOMEM, SQLITE_INTERRUPT, SQLITE_CANTOPEN: false
@@ -160,7 +164,7 @@ extension SQLiteEngine {
     }
   }
 
-  /// Holds the table of keyspaces against the tables that there are and what is in them.
+  /// Compares the table of keyspaces with the existing tables and their entries.
   private func countFaults(_ database: Connection) throws -> [String] {
     var faults: [String] = []
     var tables = Set(try database.strings("SELECT name FROM sqlite_master WHERE type = 'table'"))

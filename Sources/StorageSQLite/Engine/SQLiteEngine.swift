@@ -6,24 +6,25 @@ import Storage
   import Glibc
 #endif
 
-/// A file of SQLite or SQLCipher as a storage engine (docs/storage-sqlite.md).
+/// A storage engine over one file of SQLite or SQLCipher (docs/storage-sqlite.md).
 ///
-/// One connection writes, a pool of others reads; all are handed from thread to thread under locks.
+/// One connection writes. A pool of other connections reads. Locks protect every connection when it passes
+/// from thread to thread.
 public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
-  /// The name it was chosen by.
+  /// The name that selects the engine.
   public let name: String
   /// The library and its version: `SQLCipher 3.4.1 (SQLite 3.15.2)`.
   public let library: String
   /// The path of the file.
   public var location: String { path }
-  /// The absolute path of the file; the log and its index lie beside it, as `-wal` and `-shm`.
+  /// The absolute path of the file. The log and its index are beside it, as `-wal` and `-shm`.
   let path: String
-  /// What a commit survives.
+  /// The failures that a commit survives.
   public let durability: Durability
-  /// Whether writes are refused.
+  /// Whether the engine was opened only for reading.
   public let isReadOnly: Bool
-  /// Pragmas as the library reports them of a connection that writes, asked for when they are first wanted. None of an engine
-  /// that was closed before.
+  /// The pragmas of a connection that writes, as the library reports them. They are read at the first use.
+  /// Empty if the engine was closed before that.
   public var settings: [(name: String, value: String)] {
     if let known = knownSettings.withLock({ $0 }) { return known }
     guard let found = try? askForSettings() else { return [] }
@@ -36,7 +37,7 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
   let file: SQLiteFile
   let queue = WriteQueue()
   let readers: ReaderPool
-  /// What writes, made by the first write: who only reads has one connection less to open.
+  /// The writer. The first write creates it, so that an engine that only reads saves one connection.
   private let writing: Lock<Writing>
   private struct Writing {
     var writer: SQLiteWriter?
@@ -44,15 +45,18 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
   }
   private let claim: OpenFiles.Claim
   private let forks: UInt64
-  /// In the queue.
+  /// Only used inside the queue.
   private var isClosed = false
 
-  /// Opens or creates a file. `SQLiteEngines` has the kinds to choose from.
+  /// Opens or creates a file. `SQLiteEngines` lists the kinds of engine.
   ///
   /// - Parameters:
-  ///   - name: the name it is chosen by.
-  ///   - encrypts: whether it takes a key, and requires it.
-  ///   - libraryPath: a library, as dlopen finds it.
+  ///   - name: the name that selects the engine.
+  ///   - encrypts: whether the engine encrypts. If so, it requires a key.
+  ///   - libraryPath: the library, as a file or a name for dlopen.
+  ///   - path: the path of the file.
+  ///   - options: how to open the file.
+  /// - Throws: a `StorageError` that names the file.
   public init(name: String, encrypts: Bool, libraryPath: String, path: String, options: EngineOptions) throws
   {
     let path = try SQLiteFile.absolute(path)
@@ -70,19 +74,20 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
       } else {
         first = try file.open(cacheBytes: options.cacheBytes)
         if options.isBulkLoad {
-          // Without a log nothing is written twice. The next opening sets it again.
+          // Without a log nothing is written twice. The next opening sets WAL mode again.
           try storing("preparing a bulk load", path) { try first.execute("PRAGMA journal_mode = OFF") }
         }
       }
       let reader: EngineConnection?
       do {
-        // Those of a connection that nobody opens twice are asked for now.
+        // A read-only or bulk-load engine never opens another connection for writing. Its settings are read
+        // from this one now.
         knownSettings = Lock(
           options.isReadOnly || options.isBulkLoad
             ? try storing("reading settings", path) { try Self.settings(of: first, file) } : nil)
         self.library = try storing("reading settings", path) { try Self.libraryName(first) }
         (writing, reader) = try storing("opening a database", path) {
-          // The first connection has what writing needs.
+          // The first connection was opened with all settings for writing. Here it becomes a reader.
           if !options.isBulkLoad { try ReaderPool.prepare(first) }
           let connection = try EngineConnection(first, path: path, places: file.places, cacheRank: .whole)
           return options.isBulkLoad
@@ -120,7 +125,8 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
     }
   }
 
-  /// Closes all connections. The last one in any process copies the log into the file and removes it.
+  /// Closes all connections. If no other process has the file open, the library copies the log into the file
+  /// and removes the log.
   public func close() throws {
     try checkFork()
     try queue.exclusively {
@@ -128,7 +134,7 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
       try claim.release {
         try readers.close()
         isClosed = true
-        // The last connection copies what is in the log into the file, and removes the log.
+        // The last connection copies the log into the file and removes the log.
         closeWriter()
         file.removeEmptyLog()
       }
@@ -160,13 +166,13 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
 
   // MARK: Transactions
 
-  /// Begins a snapshot on a connection of the pool. Throws `tooManyReaders` past 2,500.
+  /// Begins a snapshot on a connection of the pool. Throws `tooManyReaders` past 2,500 snapshots.
   public func beginRead() throws -> any ReadTransaction {
     try checkFork()
     return SQLiteReadTransaction(try readers.take(), readers)
   }
 
-  /// Reads with one statement, which is a snapshot by itself.
+  /// Reads with one statement. A single statement is a snapshot by itself.
   public func read(_ key: RawSpan, in keyspace: Keyspace, _ body: (_ value: RawSpan) throws -> Void) throws
     -> Bool
   {
@@ -176,14 +182,14 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
     return try connection.read(key, in: keyspace, body)
   }
 
-  /// Runs `body` in the write transaction, which waits up to 60 seconds for other processes, then throws `busy`.
+  /// Runs `body` in the write transaction. Waits up to 60 seconds for other processes, then throws `busy`.
   public func write(_ body: (any WriteTransaction) throws -> Void) throws {
     try checkFork()
     guard !isReadOnly else { throw readOnlyError("writing") }
     try queue.run(try writer(), body)
   }
 
-  /// A connection and its locks belong to the process that opened it.
+  /// Throws `closed` in a forked child. A connection and its locks belong to the process that opened it.
   func checkFork() throws {
     guard csqlite_forks() == forks else {
       throw StorageError(
@@ -195,7 +201,7 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
     StorageError(.readOnly, "\(tried): the database was opened for reading only", path: path)
   }
 
-  /// Throws `closed` when it is. To be called in the queue.
+  /// Throws `closed` if the engine is closed. Call it only inside the queue.
   func checkOpen() throws {
     if isClosed { throw StorageError(.closed, "using a closed database", path: path) }
   }
@@ -215,9 +221,11 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
     }
   }
 
-  /// Where SQLCipher keeps a default, one for the process: the size of pages in files that it makes for itself.
-  /// When VACUUM builds the new file aside with pages of another size than the database's, as SQLCipher's own
-  /// default of 1,024 is, the database is damaged (seen with 3.4.1).
+  /// Sets SQLCipher's default page size, which is one setting for the whole process.
+  ///
+  /// SQLCipher uses the default for files that it creates itself, with 1,024 bytes unless set. VACUUM builds
+  /// the new database in such a file. If its page size differs from the database's, VACUUM damages the
+  /// database (seen with 3.4.1).
   private static func setDefaultPageSize(_ library: Library, _ path: String) throws {
     try preparedLibraries.withLock { prepared in
       guard prepared.insert(library.path).inserted else { return }
@@ -250,7 +258,7 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
     return secret
   }
 
-  /// Makes the file when that is asked for; throws when what is there isn't what is asked for.
+  /// Creates the file if the options ask for it. Throws if the existing file doesn't meet the options.
   private static func ensureExists(_ file: SQLiteFile, _ options: EngineOptions) throws {
     let path = file.path
     var status = stat()
@@ -276,14 +284,15 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
     }
   }
 
-  /// Opens a file that isn't to be written.
+  /// Opens a file for reading only.
   private static func openReadOnly(_ file: SQLiteFile, _ options: EngineOptions) throws -> (
     Connection, SQLiteFile.Access
   ) {
     var ways = [SQLiteFile.Access.readOnly]
     if !SQLiteFile.isAllowed(SQLiteFile.directory(of: file.path), W_OK) {
       let isLogLeft = SQLiteFile.size(file.path + "-wal") ?? 0 > SQLiteFile.emptyLogBytes
-      // New libraries can read beside a log and its shared memory without writing, when they may open both.
+      // With a leftover log: newer libraries can read the log and its shared memory without writing, if they
+      // can open both.
       ways = isLogLeft ? [.readOnly, .withoutLocks] : [.immutable]
     }
     var file = file
@@ -300,7 +309,7 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
 
   // MARK: Settings
 
-  /// By their paths: a library says the same of each file.
+  /// The names by path. A library reports the same name for every file.
   private static let libraryNames = Lock<[String: String]>([:])
 
   private static func libraryName(_ connection: Connection) throws -> String {
@@ -313,7 +322,7 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
   }
 
   private func askForSettings() throws -> [(name: String, value: String)] {
-    // While it is taken the engine can't be closed.
+    // The engine can't be closed while this reader is taken.
     let reader = try readers.take(isOwn: true, beginsSnapshot: false)
     defer { readers.give(reader) }
     let connection = try file.connect(cacheBytes: cacheBytes)

@@ -1,18 +1,19 @@
 import SQLiteLibrary
 import Storage
 
-/// The engines of the SQLite family that can be chosen.
+/// The engines of the SQLite family.
 public enum SQLiteEngines {
   /// The system's SQLite.
   public static let sqlite = type("sqlite", fileExtension: "sqlite", encrypts: false)
 
-  /// SQLCipher: every page encrypted with AES-256 under the 32 bytes of `EngineOptions.key`.
+  /// SQLCipher. It encrypts every page with AES-256 and the 32 bytes of `EngineOptions.key`.
   public static let sqlcipher = type("sqlcipher", fileExtension: "sqlcipher", encrypts: true)
 
-  /// SQLCipher's library without a key, to tell the cost of the cipher from the age of that library.
+  /// SQLCipher's library without a key. A comparison with `sqlite` separates the cost of the cipher from the
+  /// age of the library.
   public static let sqlcipherPlain = type("sqlcipher-plain", fileExtension: "sqlite", encrypts: false)
 
-  /// All of them.
+  /// All engines of this family.
   public static let all = [sqlite, sqlcipher, sqlcipherPlain]
 
   private static func type(_ name: String, fileExtension: String, encrypts: Bool) -> EngineType {

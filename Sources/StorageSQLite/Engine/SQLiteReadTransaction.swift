@@ -1,6 +1,6 @@
 import Storage
 
-/// A snapshot: a connection of the readers' pool until it ends.
+/// A snapshot. It holds a connection of the reader pool until it ends.
 final class SQLiteReadTransaction: ReadTransaction {
   private let connection: EngineConnection
   private let pool: ReaderPool

@@ -1,6 +1,7 @@
 import Storage
 
-/// A part of the open write transaction: all of it, or one writer's among those who share a commit.
+/// The write transaction as one writer sees it: the whole transaction for the first writer, or the part of a
+/// writer that joined its commit.
 final class SQLiteWriteTransaction: WriteTransaction {
   private let writer: SQLiteWriter
   private let connection: EngineConnection
@@ -11,10 +12,10 @@ final class SQLiteWriteTransaction: WriteTransaction {
     connection = writer.connection
   }
 
-  /// Called by the writer when the part is over.
+  /// Marks the transaction as ended. The writer calls it at the end of the part.
   func invalidate() { isOpen = false }
 
-  /// Ended by the engine, not by its user.
+  /// Does nothing: the engine ends the transaction.
   func end() {}
 
   @inline(__always)

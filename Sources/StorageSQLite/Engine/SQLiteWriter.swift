@@ -2,7 +2,7 @@ import CSQLite
 import SQLiteLibrary
 import Storage
 
-/// The one connection that writes, driven by the `WriteQueue`.
+/// The connection that writes. `WriteQueue` drives it.
 final class SQLiteWriter: WriteGroup, @unchecked Sendable {
   private enum Control: String, CaseIterable {
     case begin = "BEGIN IMMEDIATE"
@@ -22,8 +22,8 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
   private let checkpoints: Checkpoints
   private var transaction: SQLiteWriteTransaction?
   private var isClosed = false
-  /// The least number that a keyspace may get: above those of transactions that were rolled back, whose
-  /// handles somebody may still hold.
+  /// The smallest number for a new keyspace. It is above the numbers from rolled-back transactions, because
+  /// callers may still hold handles with those numbers.
   private var nextNumber = 1
 
   init(_ connection: EngineConnection) throws {
@@ -46,7 +46,7 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
     checkpoints = Checkpoints(connection.connection)
   }
 
-  /// To be called in the queue, when no writer is in.
+  /// Closes the connection. Call it only inside the queue, when no writer is active.
   func close() {
     isClosed = true
     for statement in Array(statements.values) + [counts.add, counts.append, counts.set] {
@@ -56,7 +56,7 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
     checkpoints.deallocate()
   }
 
-  /// Leaves everything as it is, for a child process.
+  /// Leaves all resources untouched, for a forked child process.
   func abandon() { connection.abandon() }
 
   private func run(_ control: Control, _ tried: String) throws {
@@ -125,7 +125,7 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
     connection.clearCounts()
   }
 
-  /// Ends what the running part has handed out.
+  /// Ends the transaction object and the cursors of the current part.
   private func endPart() {
     transaction?.invalidate()
     transaction = nil
@@ -152,18 +152,18 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
   func abortMember() {
     endPart()
     connection.dropPartCounts()
-    // When the library has ended the whole transaction, there is no part left, and the commit will say so.
+    // If the library has ended the whole transaction, there is no part to undo. The commit will report it.
     guard !connection.state.pointee.isLost else { return }
     do {
       try run(.rollbackPart, "rolling back")
       try run(.release, "rolling back")
     } catch {
-      // What can't be undone must not be committed.
+      // The part couldn't be undone, so the whole transaction must not be committed.
       giveUp(error as? StorageError)
     }
   }
 
-  /// Whether the library, or a failure here, has ended the whole transaction.
+  /// Whether the library or a failed rollback has ended the whole transaction.
   var isBroken: Bool { connection.state.pointee.isLost }
 
   var breakage: StorageError? { isBroken ? connection.lostTransaction() : nil }
@@ -221,7 +221,7 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
 
   func dropKeyspace(_ keyspace: Keyspace) throws {
     try connection.beginWrite()
-    // A table can't be dropped while a statement stands in it.
+    // A table can't be dropped while a statement reads it.
     connection.endCursors()
     let slot = try connection.slot(of: keyspace)
     slot.pointee.finalizeStatements(functions)
@@ -235,7 +235,7 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
     }
   }
 
-  /// Several statements that belong together: when one of them fails the whole transaction is given up.
+  /// Runs statements that belong together. If one of them fails, the whole transaction is rolled back.
   private func changing<Result>(_ tried: String, _ body: () throws -> Result) throws -> Result {
     do {
       return try body()

@@ -7,7 +7,7 @@ import Storage
 #endif
 
 extension StorageError {
-  /// What the library gave, as an error of storage: `tried` is what was tried, for people.
+  /// Makes a storage error from an error of the library. `tried` says what was tried, for people.
   init(_ error: SQLiteError, _ tried: String, path: String) {
     func isNoSpace() -> Bool {
       [ENOSPC, EDQUOT, EFBIG].contains(error.systemError) || Self.isFull(path)
@@ -45,13 +45,14 @@ extension StorageError {
 }
 
 extension StorageError {
-  /// Whether the file system of `path` has no room, or the process's limit of a file's size is reached: for
-  /// failures of which the library has lost the system's error number.
+  /// Returns whether the file system of `path` is full, or the process's limit of a file's size is reached.
+  ///
+  /// Used for failures whose system error number the library has lost.
   private static func isFull(_ path: String) -> Bool {
     var limit = rlimit()
     let sizes = [path, path + "-wal", path + "-shm"].map { SQLiteFile.size($0) ?? 0 }
     if getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0,
-      // One write more than there is.
+      // Leaves room for one more write.
       UInt(sizes.max() ?? 0) + 65_536 >= limit.rlim_cur
     {
       return true
@@ -61,7 +62,8 @@ extension StorageError {
   }
 }
 
-/// Runs `body`; what the library throws becomes an error of storage that says what was tried on which file.
+/// Runs `body` and turns an error of the library into a storage error. The error says what was tried on which
+/// file.
 @inline(__always)
 func storing<Result>(_ tried: @autoclosure () -> String, _ path: String, _ body: () throws -> Result) throws
   -> Result

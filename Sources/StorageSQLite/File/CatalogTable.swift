@@ -3,7 +3,7 @@ import Storage
 
 /// The table of keyspaces.
 enum CatalogTable {
-  /// Which rows are asked for. Connections of the engine keep a statement for each.
+  /// The rows to read. Each connection of the engine keeps one statement per condition.
   enum Condition: String {
     case none = ""
     case number = "WHERE number = ?1"
@@ -25,14 +25,14 @@ enum CatalogTable {
 
   static func keyspace(named name: String, in connection: EngineConnection) throws -> Row? {
     guard let row = try rows(in: connection, .name, bind: { try $0.bind(1, name) }).first else { return nil }
-    // Found by the index of names: in a sound file also by its number.
+    // The row was found by the index of names. In a sound file the table has the same row under its number.
     guard try shape(of: row.number, in: connection) == row.shape else {
       throw StorageError(.damaged, "the table of keyspaces and its index differ", path: connection.path)
     }
     return row
   }
 
-  /// How many entries the keyspace of a row has.
+  /// Returns the number of entries in the keyspace of a row.
   static func count(_ row: Row, in connection: Connection, _ path: String) throws -> Int {
     guard let highest = row.highest, row.shape != .entries else { return row.entries }
     return try storing("counting a keyspace", path) {
@@ -41,7 +41,7 @@ enum CatalogTable {
     }
   }
 
-  /// The entries that were counted when a row's number was the highest, and those appended since.
+  /// Returns the number of entries counted when `highest` was the highest row, plus the rows appended since.
   @inline(__always)
   static func count(_ entries: Int, _ highest: Int, _ now: Int, _ path: String) throws -> Int {
     let count = entries.addingReportingOverflow(now &- highest)
@@ -57,20 +57,20 @@ enum CatalogTable {
     return keyspaces
   }
 
-  /// The rows of a condition, whose parameter `bind` sets.
+  /// Returns the rows that meet a condition. `bind` sets its parameter.
   private static func rows(
     in connection: EngineConnection, _ condition: Condition, bind: (Statement) throws -> Void = { _ in }
   ) throws -> [Row] {
     try storing("reading the table of keyspaces", connection.path) {
       let statement = try connection.catalogStatement(condition)
-      // One that stands on a row would keep its snapshot.
+      // A statement that stands on a row would keep its snapshot open.
       defer { statement.reset() }
       try bind(statement)
       return try rows(of: statement, connection.path)
     }
   }
 
-  /// All rows, by a connection that isn't the engine's.
+  /// Returns all rows, read through a connection that isn't an `EngineConnection`.
   static func rows(in connection: Connection, _ path: String) throws -> [Row] {
     try storing("reading the table of keyspaces", path) {
       let statement = try prepare(.none, in: connection)

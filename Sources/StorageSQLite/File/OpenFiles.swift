@@ -5,10 +5,10 @@ import Storage
   import Glibc
 #endif
 
-/// The files that this process has open, and through which library.
+/// The files that this process has open, with the library of each.
 ///
-/// SQLite's locks belong to a process: two copies of its code over one file would not see each other's, and
-/// either would drop the other's when it closes the file. One library may open a file many times.
+/// SQLite's locks belong to a process. Two copies of its code don't see each other's locks on a file, and
+/// each releases the other's when it closes the file. One library may open a file many times.
 enum OpenFiles {
   fileprivate struct Identity: Hashable {
     let device: UInt64
@@ -17,23 +17,24 @@ enum OpenFiles {
 
   private struct Use {
     let library: String
-    /// `csqlite_forks()` when it was opened.
+    /// The value of `csqlite_forks()` when the file was opened.
     let forks: UInt64
     var count: Int
-    /// How many of them are being closed.
+    /// The number of uses that are being closed.
     var closing = 0
   }
 
   private static let uses = Lock<[Identity: Use]>([:])
 
-  /// A file held for one library, until `release`.
+  /// The claim of a file for one library, until `release`.
   struct Claim: Sendable {
     fileprivate let identity: Identity
 
-    /// Gives it up once `close` has closed the file; when that throws, it is kept.
+    /// Calls `close` and then gives up the claim. If `close` throws, the claim stays.
     ///
-    /// When the file has been removed, closing it frees its inode, and a file that another thread makes may get that.
-    /// Who claims it meanwhile waits, and isn't told that it is open through another library.
+    /// If the file was removed, closing it frees its inode, and a new file of another thread may get the same
+    /// inode. A claim of that file waits until `close` is done, and doesn't throw that another library has it
+    /// open.
     func release(_ close: () throws -> Void) rethrows {
       OpenFiles.uses.withLock { $0[identity]?.closing += 1 }
       var isClosed = false
@@ -49,8 +50,8 @@ enum OpenFiles {
     }
   }
 
-  /// Notes that `library` opens the file at `path`. Throws `inUse` when another one has it open, or the
-  /// parent had it at a fork.
+  /// Claims the file at `path` for `library`. Throws `inUse` if another library has it open, or if the parent
+  /// process had it open at a fork.
   static func claim(_ path: String, library: String) throws -> Claim {
     var status = stat()
     guard stat(path, &status) == 0 else { throw SQLiteFile.systemError("opening a database", path) }
@@ -59,12 +60,12 @@ enum OpenFiles {
     return Claim(identity: identity)
   }
 
-  /// False when another library is just closing it.
+  /// Claims a file. Returns false while another library is closing it.
   private static func claim(_ identity: Identity, _ path: String, _ library: String) throws -> Bool {
     try uses.withLock { uses in
       var use = uses[identity] ?? Use(library: library, forks: csqlite_forks(), count: 0)
       guard use.forks == csqlite_forks() else {
-        // The library's notes of the locks that it holds came along, and the locks did not.
+        // The child inherited the library's records of its locks, but not the locks.
         throw StorageError(
           .inUse, "opening a database: it was open when this process was forked from its parent", path: path)
       }

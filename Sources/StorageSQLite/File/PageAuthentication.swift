@@ -11,29 +11,30 @@ import CSQLite
 import SQLiteLibrary
 import Storage
 
-/// Looks whether a key fits a file whose first page SQLCipher refuses: SQLCipher says the same of a wrong key
-/// and of a damaged page, and the other pages tell the two apart.
+/// A check whether a key fits a file whose first page SQLCipher refuses.
+///
+/// SQLCipher reports a wrong key and a damaged page alike. The other pages show the difference.
 struct PageAuthentication {
   static let reserved = 48
   static let ivBytes = 16
   static let hmacBytes = 20
   static let saltBytes = 16
-  /// Pages that are looked at: one that fits is enough.
+  /// The number of pages to check. One authentic page is enough.
   private static let pages = 16
 
-  /// Whether any page after the first was written with this key. False too when the file's salt is damaged,
-  /// from which all pages' authentication derives.
+  /// Returns whether any page after the first was written with this key. Also false if the file's salt is
+  /// damaged, because the key of all authentication codes derives from it.
   static func fits(_ key: SecretKey, _ connection: Connection, fileBytes: Int) -> Bool {
     guard let salt = connection.readFile(count: saltBytes) else { return false }
     guard let hmacKey = try? Self.key(key, salt: salt) else { return false }
     let last = fileBytes / SQLiteLayout.pageBytes
     guard last >= 2 else { return false }
-    // Spread over the file, for damage lies together.
+    // Spread over the file, because damage is usually in one place.
     let step = max(1, (last - 1) / pages)
     return stride(from: 2, through: last, by: step).contains { isAuthentic($0, hmacKey, connection) }
   }
 
-  /// The key of the authentication codes of a file that begins with `salt`.
+  /// Returns the key of the authentication codes of a file that begins with `salt`.
   static func key(_ key: SecretKey, salt: [UInt8]) throws -> SecretKey {
     var derived = [UInt8](repeating: 0, count: SecretKey.count)
     defer { csqlite_wipe(&derived, derived.count) }

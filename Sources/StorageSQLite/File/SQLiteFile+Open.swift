@@ -6,9 +6,9 @@ import Storage
   import Glibc
 #endif
 
-/// What a file is found to be when it is opened.
+/// Opening a file and checking that it belongs to this engine.
 extension SQLiteFile {
-  /// Opens the first connection and looks at what the file is.
+  /// Opens the first connection and checks the file.
   func open(cacheBytes: Int) throws -> Connection {
     let connection: Connection
     do {
@@ -26,7 +26,7 @@ extension SQLiteFile {
       return connection
     } catch let error as SQLiteError {
       defer { connection.close() }
-      // Old libraries give a plain error for some headers.
+      // Old libraries report a plain error for some headers.
       throw [SQLITE_NOTADB, SQLITE_ERROR].contains(error.code)
         ? unreadable(error, connection) : StorageError(error, "opening a database", path: path)
     } catch {
@@ -35,9 +35,9 @@ extension SQLiteFile {
     }
   }
 
-  /// Throws when it is another program's database, or of a version that isn't known.
+  /// Throws if the file belongs to another program or has an unknown version.
   private func identify(_ connection: Connection) throws {
-    // Reads the first page and all of the schema.
+    // Reads the first page and the whole schema.
     _ = try connection.integer("SELECT count(*) FROM sqlite_master")
     let identity = try connection.integer("PRAGMA application_id") ?? 0
     guard identity == SQLiteLayout.applicationID else {
@@ -56,8 +56,8 @@ extension SQLiteFile {
     }
   }
 
-  /// Throws when there is no permission for what is to be done: the library tries more than one way, and then
-  /// tells of the last one.
+  /// Throws if the process lacks permission. Checked here, because the library tries several ways and reports
+  /// only the last failure.
   func checkPermission(toWrite: Bool) throws {
     guard Self.isAllowed(path, R_OK) else { throw Self.systemError("opening a database", path) }
     guard toWrite else { return }
@@ -66,8 +66,8 @@ extension SQLiteFile {
     }
   }
 
-  /// Throws when the file ends within a page and there is no log to make it whole: the library would take
-  /// what is missing for zeros.
+  /// Throws if the file ends within a page and no log can complete it. The library would read the missing
+  /// bytes as zeros.
   func checkLength() throws {
     guard let size = Self.size(path), size % SQLiteLayout.pageBytes != 0 else { return }
     if key == nil, size < 16 {
@@ -78,7 +78,7 @@ extension SQLiteFile {
       .damaged, "opening a database: \(size) bytes are no whole number of pages: it was cut", path: path)
   }
 
-  /// What a file is whose first page makes no sense.
+  /// Makes the error for a file whose first page can't be read.
   private func unreadable(_ error: SQLiteError, _ connection: Connection) -> StorageError {
     let magic = Array("SQLite format 3\0".utf8)
     let isPlain = connection.readFile(count: magic.count) == magic

@@ -6,23 +6,23 @@ import Storage
   import Glibc
 #endif
 
-/// One file of this engine, and how connections to it are opened.
+/// A file of this engine, and the ways to open connections to it.
 struct SQLiteFile: Sendable {
   enum Access: String, Sendable {
     case readWrite
-    /// Beside writers of other processes.
+    /// Only for reading, while other processes may write.
     case readOnly
-    /// In a directory that can't be written, when nothing is left in a write-ahead log.
+    /// For a directory that can't be written, if the write-ahead log is empty.
     case immutable
-    /// In a directory that can't be written, when a log is left: it is read without the shared memory and
-    /// the locks that SQLite would have to make beside the file.
+    /// For a directory that can't be written, if a log is left. Reads the log without the shared memory and
+    /// the locks that SQLite would have to create beside the file.
     case withoutLocks
   }
 
-  /// How long a connection waits for another process before it gives up.
+  /// The maximum time that a connection waits for another process.
   static let longestWait = Duration.seconds(60)
 
-  /// A log of so many bytes holds no more than its header.
+  /// The maximum size of a log that contains only its header, in bytes.
   static let emptyLogBytes = 32
 
   let path: String
@@ -30,7 +30,7 @@ struct SQLiteFile: Sendable {
   let key: SecretKey?
   let durability: Durability
   var access = Access.readWrite
-  /// Where its connections found rows.
+  /// The cache of row numbers, shared by all connections.
   let places = RowPlaces()
 
   var synchronous: String {
@@ -41,13 +41,13 @@ struct SQLiteFile: Sendable {
     }
   }
 
-  /// What a connection is for, which says what has to be set on it.
+  /// The use of a connection. It decides which settings the connection needs.
   enum Use {
     case writing
     case reading
   }
 
-  /// Opens a connection with what every connection of that use needs. Throws `SQLiteError`.
+  /// Opens a connection with all settings for its use. Throws `SQLiteError`.
   func connect(cacheBytes: Int, for use: Use = .writing) throws -> Connection {
     let connection = try connectOnly()
     do {
@@ -59,16 +59,16 @@ struct SQLiteFile: Sendable {
     }
   }
 
-  /// Opens a connection that has read nothing yet.
+  /// Opens a connection that hasn't read anything yet.
   func connectOnly() throws -> Connection {
-    // The flags are what an attached file may be opened with; the URI says how this one is.
+    // The flags limit how attached files may be opened. The URI says how to open this file.
     let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI
     let connection = try Connection(uri, library: library, flags: flags)
     connection.waitWhenBusy(upTo: Self.longestWait)
     return connection
   }
 
-  /// Gives the key, reads the file's first page with it, and sets what every connection has set.
+  /// Sets the key and the settings of the use. The settings read the first page of the file with the key.
   func configure(_ connection: Connection, cacheBytes: Int, for use: Use = .writing) throws {
     try unlock(connection)
     if access == .withoutLocks { try connection.execute("PRAGMA locking_mode = EXCLUSIVE") }
@@ -82,12 +82,12 @@ struct SQLiteFile: Sendable {
       try connection.execute(
         "PRAGMA secure_delete = OFF; PRAGMA journal_size_limit = \(SQLiteLayout.logBytes)")
     }
-    // Checkpoints are the writer's own business, outside of the library's commit.
+    // The writer runs checkpoints itself, outside the library's commit.
     _ = csqlite_wal_autocheckpoint(connection.functions, connection.handle, 0)
   }
 
-  /// Gives the key and the page size, which SQLCipher needs before anything is read. Without a key only a new file needs the
-  /// size.
+  /// Sets the key and the page size. SQLCipher needs both before it reads anything. Without a key only a new
+  /// file needs the page size.
   private func unlock(_ connection: Connection) throws {
     guard let key else { return }
     try key.withText { try connection.setKey($0) }
@@ -123,7 +123,8 @@ struct SQLiteFile: Sendable {
 
   // MARK: A new file
 
-  /// Makes a file at `path` with no keyspaces. It appears whole or not at all. False when there is one.
+  /// Creates a file at `path` with no keyspaces. The file appears complete or not at all. Returns false if
+  /// there is a file already.
   func create() throws -> Bool {
     try publish { temporary in
       let file = SQLiteFile(path: temporary, library: library, key: key, durability: .none)
@@ -146,12 +147,14 @@ struct SQLiteFile: Sendable {
     }
   }
 
-  /// Lets `body` make a file under another name, syncs it and gives it the name `path`. False, and nothing
-  /// left, when there is a file of that name; nothing is left either when `body` throws.
+  /// Lets `body` create a file under another name, syncs the file, and renames it to `path`.
+  ///
+  /// Returns false if there is a file at `path` already. In that case, and if `body` throws, nothing is left
+  /// behind.
   func publish(_ body: (_ temporary: String) throws -> Void) throws -> Bool {
     let temporary = "\(path)-new-\(getpid())-\(UInt32.random(in: 0...UInt32.max))"
     defer { for suffix in ["", "-wal", "-shm", "-journal"] { unlink(temporary + suffix) } }
-    // Made here and not by the library, which doesn't tell well why it can't.
+    // Created here, because the library reports poorly why it can't create a file.
     let descriptor = Glibc.open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
     guard descriptor >= 0 else { throw Self.systemError("creating a database", path) }
     _ = Glibc.close(descriptor)
@@ -190,7 +193,7 @@ struct SQLiteFile: Sendable {
 
   // MARK: Paths
 
-  /// The absolute form of a path: SQLite takes one that begins with `file:` for something else.
+  /// Returns the absolute form of a path. SQLite would read a path that begins with `file:` as a URI.
   static func absolute(_ path: String) throws -> String {
     guard !path.isEmpty, !path.utf8.contains(0) else {
       throw StorageError(.invalidArgument, "a path is empty or holds a zero byte", path: path)
@@ -206,12 +209,13 @@ struct SQLiteFile: Sendable {
     return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 
-  /// Whether the process may read or write (`R_OK`, `W_OK`) what lies at `path`. When not, `errno` says why.
+  /// Returns whether the process may read or write the file at `path` (`R_OK`, `W_OK`). If not, `errno` has
+  /// the reason.
   static func isAllowed(_ path: String, _ mode: Int32) -> Bool {
     faccessat(AT_FDCWD, path, mode, AT_EACCESS) == 0
   }
 
-  /// Bytes of the file at `path`; nil when there is none.
+  /// Returns the size of the file at `path` in bytes, or nil if there is none.
   static func size(_ path: String) -> Int? {
     var status = stat()
     return stat(path, &status) == 0 ? Int(status.st_size) : nil

@@ -1,4 +1,4 @@
-// What a file of this engine holds.
+// The contents of a file of this engine.
 //
 //   application_id   0x546F5374 ("ToSt")
 //   user_version     2
@@ -10,24 +10,25 @@
 //   entries     CREATE TABLE kN (key BLOB NOT NULL PRIMARY KEY, value BLOB) WITHOUT ROWID
 //   sequences   CREATE TABLE kN (key INTEGER PRIMARY KEY, value BLOB)      the 8-byte key as the integer
 //
-// A keyspace has `entries` entries; where `highest` isn't NULL, those and the rows appended since: as many as the
-// highest id (documents) or key (sequences) is above it.
+// A keyspace has `entries` entries if `highest` is NULL. Otherwise it has `entries` plus the rows appended
+// since: the difference between the highest id (documents) or key (sequences) and `highest`.
 //
-// Pages are of 4,096 bytes. The file is in WAL mode. docs/storage-sqlite.md has the reasons.
+// Pages have 4,096 bytes. The file is in WAL mode. docs/storage-sqlite.md gives the reasons.
 
 import Storage
 
-/// The tables of a file, and the statements over a keyspace's table.
+/// The tables of a file and the statements on the table of a keyspace.
 enum SQLiteLayout {
   static let applicationID = 0x546F_5374
   static let version = 2
   static let pageBytes = 4096
-  /// Pages in the write-ahead log after which a commit is followed by a checkpoint: the library's default.
+  /// The number of pages in the write-ahead log after which a commit runs a checkpoint. This is the library's
+  /// default.
   static let checkpointPages = 1000
-  /// What the log file is cut to when it starts anew.
+  /// The size to which the log file is truncated when it starts again, in bytes.
   static let logBytes = 64 << 20
 
-  /// The statements that make an empty file's tables in `schema`.
+  /// Returns the statements that create the tables of an empty file in `schema`.
   static func creation(in schema: String) -> String {
     """
     CREATE TABLE \(schema).layout (next INTEGER NOT NULL);
@@ -37,13 +38,14 @@ enum SQLiteLayout {
     """
   }
 
-  /// How a key is compared with an upper bound: those of `sequences` are inclusive, so that the last
-  /// possible key has one.
+  /// Returns the operator that compares a key with an upper bound. Bounds of `sequences` are inclusive, so
+  /// that a bound exists for the greatest possible key.
   static func below(_ shape: KeyspaceShape) -> String { shape == .sequences ? "<=" : "<" }
 
   static func table(_ number: Int) -> String { "k\(number)" }
 
-  /// The query for the number of a keyspace's highest row. Not for `entries`, whose rows have no numbers.
+  /// Returns the query for the number of a keyspace's highest row. Not for `entries`, whose rows have no
+  /// numbers.
   static func highest(_ number: Int, _ shape: KeyspaceShape) -> String {
     "SELECT max(\(shape == .sequences ? "key" : "id")) FROM \(table(number))"
   }
@@ -59,11 +61,12 @@ enum SQLiteLayout {
   }
 }
 
-/// Which of a keyspace's statements: `?1` is the key or the lower bound, `?2` the value or the upper bound
-/// (`ScanBounds`); of `row`, which only documents have, `?1` is the row's number.
+/// The statements of a keyspace. `?1` is the key or the lower bound, `?2` the value or the upper bound
+/// (`ScanBounds`). In `row`, which only documents have, `?1` is the row's number.
 enum KeyspaceStatement: Int, CaseIterable {
   case get, row, insert, update, delete, last, highest
-  /// Inserts of several rows, which are cheaper each: the library's cursor stays where the last row went.
+  /// Inserts of several rows. They cost less per row, because the library's cursor stays at the last inserted
+  /// row.
   case insertEight, insertMany
   case deleteAll, deleteFrom, deleteTo, deleteBetween
 
@@ -87,7 +90,7 @@ enum KeyspaceStatement: Int, CaseIterable {
     }
   }
 
-  /// How many rows it inserts.
+  /// The number of rows that the statement inserts.
   var rows: Int {
     switch self {
     case .insertMany: 64
@@ -101,16 +104,16 @@ enum KeyspaceStatement: Int, CaseIterable {
   }
 }
 
-/// Which way a scan of a keyspace goes, and which bounds it checks.
+/// The direction of a scan and the bounds that its statement checks.
 struct ScanVariant {
-  /// Unbounded on the side it starts from is a bound that every key meets, which costs nothing a row; on
-  /// the other side it is left out, which saves a comparison a row.
+  /// On the side where it starts, an unbounded scan has a bound that every key meets, which costs nothing per
+  /// row. On the other side the bound is left out, which saves one comparison per row.
   enum Kind: Int, CaseIterable {
     case ascending, ascendingTo, descending, descendingFrom, stored
   }
   var kind: Kind
   var keysOnly: Bool
-  /// Whether rows are handed to a `RowVisit` from inside of the library, instead of being stepped to.
+  /// Whether the library passes the rows to a `RowVisit` within one step.
   var isVisit = false
 
   static let count = Kind.allCases.count * 4
@@ -131,7 +134,8 @@ struct ScanVariant {
     guard isVisit else {
       return "SELECT \(columns) FROM \(table)\(condition.isEmpty ? "" : " WHERE \(condition)")\(order)"
     }
-    // Sorting would be after the visits: the order has to be the index's, whatever the planner thinks.
+    // The library would sort after the visits. So the order must come from the index, whatever the planner
+    // prefers.
     let index =
       kind != .stored && keyspace.shape == .documents ? " INDEXED BY sqlite_autoindex_\(table)_1" : ""
     let conditions = condition.isEmpty ? "" : "\(condition) AND "

@@ -4,13 +4,13 @@ import CSQLite
   import Glibc
 #endif
 
-/// The 32 bytes of a file's key, kept because readers are opened on demand: in memory that is not swapped
-/// out, overwritten when the engine closes.
+/// The 32 bytes of a file's key. The engine keeps them, because readers are opened on demand. The memory is
+/// locked against swapping and overwritten when the object is released.
 final class SecretKey: @unchecked Sendable {
   static let count = 32
   private let memory: UnsafeMutableRawPointer
 
-  /// Copies the key. Nil when it isn't 32 bytes.
+  /// Copies the key. Nil if it doesn't have 32 bytes.
   init?(_ key: [UInt8]) {
     guard key.count == Self.count else { return nil }
     memory = .allocate(byteCount: Self.count, alignment: 16)
@@ -26,12 +26,12 @@ final class SecretKey: @unchecked Sendable {
     memory.deallocate()
   }
 
-  /// The bytes themselves.
+  /// Lends the bytes of the key.
   func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
     try body(UnsafeRawBufferPointer(start: memory, count: Self.count))
   }
 
-  /// The key in SQLCipher's form for keys that need no derivation, `x'hex'`, wiped afterwards.
+  /// Lends the key in SQLCipher's form for keys without derivation, `x'hex'`. The text is wiped afterwards.
   func withText<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
     let count = Self.count * 2 + 3
     return try withUnsafeTemporaryAllocation(byteCount: count, alignment: 1) { text in
