@@ -4,7 +4,7 @@ import CSQLite
   import Glibc
 #endif
 
-/// How a connection waits for another process's lock: with growing pauses, up to a limit.
+/// The waiting of a connection for another process's lock: growing pauses, up to a limit.
 struct BusyWait {
   let limit: Duration
   private var began = ContinuousClock.now
@@ -12,13 +12,13 @@ struct BusyWait {
 
   init(limit: Duration) { self.limit = limit }
 
-  /// Pauses and returns true, or returns false when the limit is past. `count` is how often this was called
-  /// before for the same lock.
+  /// Pauses and returns true, or returns false past the limit. `count` is the number of earlier calls for the
+  /// same lock.
   mutating func waitsAgain(count: Int32) -> Bool {
     let now = ContinuousClock.now
     if count == 0 {
       began = now
-      // Two processes that wait for each other's lock must not go on in step.
+      // The seed keeps two processes that wait for each other's lock from retrying in step.
       seed = UInt32(truncatingIfNeeded: getpid()) &* 2_654_435_761
     }
     guard now - began < limit else { return false }

@@ -1,12 +1,14 @@
 import CSQLite
 
-/// A comparison of strings that a connection can use in its statements.
+/// Collations: comparisons of strings that statements of a connection can use.
 extension Connection {
-  /// Compares two strings as UTF-8 bytes: negative, zero or positive.
+  /// Compares two strings given as UTF-8 bytes. Returns a negative number, zero or a positive number.
   public typealias Comparison = @Sendable (UnsafeRawBufferPointer, UnsafeRawBufferPointer) -> Int
 
-  /// Makes a collation known under `name`, for as long as the connection is open. Files that others made
-  /// need theirs before a statement can touch a column or an index that names it.
+  /// Registers a collation under `name` until the connection is closed.
+  ///
+  /// Files of other programs may name collations of their own. A statement that uses such a column or index
+  /// needs the collation first.
   public func createCollation(_ name: String, _ compare: @escaping Comparison) throws {
     let box = Unmanaged.passRetained(ComparisonBox(compare))
     let code = csqlite_create_collation_v2(

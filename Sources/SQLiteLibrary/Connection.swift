@@ -1,24 +1,26 @@
 import CSQLite
 
-/// A connection to one file, used by one thread at a time.
+/// A connection to one file. One thread at a time.
 ///
-/// It is opened without the library's own mutex: whoever shares one between threads hands it over under a
-/// lock. Statements must be finalized before it is closed.
+/// The connection is opened without the library's own mutex. Threads that share it must pass it on under a
+/// lock. Finalize its statements before you close it.
 public final class Connection {
-  /// The library it is opened through.
+  /// The library of the connection.
   public let library: Library
-  /// The path or URI it was opened by.
+  /// The path or URI that the connection was opened with.
   public let path: String
-  /// The library's functions.
+  /// The functions of the library.
   public let functions: UnsafePointer<CSQLiteFunctions>
-  /// The library's handle of the connection, for code that calls its functions itself.
+  /// The library's handle of the connection, for code that calls the library's functions directly.
   public let handle: OpaquePointer
   private var isOpen = true
   private var busyWait: UnsafeMutablePointer<BusyWait>?
 
-  /// Opens the file at `path`. `flags` are the library's (`SQLITE_OPEN_READWRITE`, …); `vfs` names another
-  /// of its ways to the file system than the default one. Nothing is read yet: a file that is no database
-  /// shows at the first statement.
+  /// Opens the file at `path`.
+  ///
+  /// `flags` are the library's flags (`SQLITE_OPEN_READWRITE`, …). `vfs` names one of the library's file
+  /// system layers, or nil for the default one. Opening reads nothing: a file that isn't a database fails at
+  /// the first statement.
   public init(_ path: String, library: Library, flags: Int32, vfs: String? = nil) throws {
     self.library = library
     self.path = path
@@ -43,7 +45,7 @@ public final class Connection {
 
   deinit { close() }
 
-  /// Closes it. A second call does nothing.
+  /// Closes the connection. A second call does nothing.
   public func close() {
     guard isOpen else { return }
     isOpen = false
@@ -52,9 +54,9 @@ public final class Connection {
     busyWait = nil
   }
 
-  /// What the last call gave, as an error. `statement` is what was tried.
+  /// Makes an error from the result of the last call. `statement` is what was tried.
   public func error(_ code: Int32, _ statement: String?) -> SQLiteError {
-    // The connection knows the extended code and the message of its last call only.
+    // The connection knows the extended code and the message only of its last call.
     let last = csqlite_extended_errcode(functions, handle)
     let isLast = last & 0xFF == code & 0xFF
     let isSystem = [SQLITE_IOERR, SQLITE_CANTOPEN, SQLITE_FULL].contains(code & 0xFF)
@@ -70,7 +72,7 @@ public final class Connection {
     Statement(try prepareRaw(sql), of: self)
   }
 
-  /// Compiles one statement for code that steps it itself. Whoever asks finalizes it.
+  /// Compiles one statement for code that steps it directly. The caller must finalize it.
   public func prepareRaw(_ sql: String) throws -> OpaquePointer {
     var statement: OpaquePointer?
     let code = csqlite_prepare_v2(functions, handle, sql, -1, &statement, nil)
@@ -81,27 +83,27 @@ public final class Connection {
     return statement
   }
 
-  /// Runs statements and drops their rows.
+  /// Runs one or more statements and ignores their rows.
   public func execute(_ sql: String) throws {
     let code = csqlite_exec(functions, handle, sql, nil, nil, nil)
     guard code == SQLITE_OK else { throw error(code, sql) }
   }
 
-  /// The first column of the first row, or nil when there is no row or it is null.
+  /// Returns the first column of the first row, or nil if there is no row or the column is NULL.
   public func integer(_ sql: String) throws -> Int? {
     let statement = try prepare(sql)
     defer { statement.finalize() }
     return try statement.step() && !statement.isNull(0) ? statement.integer(0) : nil
   }
 
-  /// The first column of the first row as text, or nil when there is no row or it is null.
+  /// Returns the first column of the first row as text, or nil if there is no row or the column is NULL.
   public func string(_ sql: String) throws -> String? {
     let statement = try prepare(sql)
     defer { statement.finalize() }
     return try statement.step() ? statement.string(0) : nil
   }
 
-  /// The first column of all rows as text.
+  /// Returns the first column of all rows as text.
   public func strings(_ sql: String) throws -> [String] {
     let statement = try prepare(sql)
     defer { statement.finalize() }
@@ -110,14 +112,15 @@ public final class Connection {
     return strings
   }
 
-  /// Rows that the last statement changed.
+  /// The number of rows that the last statement changed.
   public var changes: Int { Int(csqlite_changes(functions, handle)) }
 
-  /// Whether a transaction is open. The library ends one by itself when a disk is full.
+  /// Whether a transaction is open. The library ends a transaction by itself when a disk is full.
   public var isInTransaction: Bool { csqlite_get_autocommit(functions, handle) == 0 }
 
-  /// Gives the key of an encrypted file, in the text forms of SQLCipher. To be called before anything else
-  /// reads the file; it is checked when something does.
+  /// Sets the key of an encrypted file, in one of SQLCipher's text forms.
+  ///
+  /// Call this before anything reads the file. The library checks the key at the first read.
   public func setKey(_ key: UnsafeRawBufferPointer) throws {
     guard library.hasKeys else {
       throw SQLiteError(
@@ -127,16 +130,16 @@ public final class Connection {
     guard code == SQLITE_OK else { throw error(code, "key") }
   }
 
-  /// Reads bytes of the file through the library's own descriptor, decrypting nothing. Nil when they can't
-  /// be read; a file that ends sooner gives zeros.
+  /// Reads bytes of the file through the library's own descriptor, without decryption. Returns nil if they
+  /// can't be read. Bytes past the end of the file are zeros.
   public func readFile(count: Int, at offset: Int = 0) -> [UInt8]? {
     var bytes = [UInt8](repeating: 0, count: count)
     let code = csqlite_read_file(functions, handle, &bytes, Int32(count), sqlite3_int64(offset))
     return code == SQLITE_OK ? bytes : nil
   }
 
-  /// How long a call waits for another process before it gives SQLITE_BUSY. The waits between attempts grow
-  /// from a tenth of a millisecond to twenty.
+  /// Sets how long a call waits for another process before it fails with `SQLITE_BUSY`. The pauses between
+  /// attempts grow from a tenth of a millisecond to 20 ms.
   public func waitWhenBusy(upTo limit: Duration) {
     let wait = busyWait ?? .allocate(capacity: 1)
     busyWait = wait
@@ -148,7 +151,8 @@ public final class Connection {
     _ = csqlite_busy_handler(functions, handle, handler, wait)
   }
 
-  /// A checkpoint of the write-ahead log. Returns the log's pages and how many of them are in the file now.
+  /// Runs a checkpoint of the write-ahead log. Returns the number of pages in the log, and how many of them
+  /// are now in the file.
   @discardableResult
   public func checkpoint(_ mode: Int32) throws -> (log: Int, done: Int) {
     var log: Int32 = 0

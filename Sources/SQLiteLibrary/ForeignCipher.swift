@@ -1,17 +1,17 @@
 import CSQLite
 
-/// How a SQLCipher file was encrypted that another program made.
+/// The cipher settings of a SQLCipher file that another program made.
 public struct ForeignCipher: Sendable, Hashable {
-  /// Bytes a page.
+  /// The size of a page, in bytes.
   public var pageBytes: Int
-  /// Rounds of PBKDF2 between a passphrase and its key.
+  /// The number of PBKDF2 rounds that derive the key from a passphrase.
   public var derivationRounds: Int
   /// Whether pages are authenticated.
   public var isAuthenticated: Bool
-  /// The defaults of that release, for libraries of later ones.
+  /// The SQLCipher release whose defaults a later library uses for this file.
   public var compatibility: Int
 
-  /// A cipher; see the properties.
+  /// Makes cipher settings; see the properties.
   public init(
     pageBytes: Int = 1_024, derivationRounds: Int = 64_000, isAuthenticated: Bool = true,
     compatibility: Int = 3
@@ -22,29 +22,30 @@ public struct ForeignCipher: Sendable, Hashable {
     self.compatibility = compatibility
   }
 
-  /// SQLCipher 3's own defaults.
+  /// The defaults of SQLCipher 3.
   public static let sqlcipher3 = ForeignCipher()
-  /// SQLCipher 2's.
+  /// The defaults of SQLCipher 2.
   public static let sqlcipher2 = ForeignCipher(derivationRounds: 4_000, compatibility: 2)
-  /// SQLCipher 1's: pages weren't authenticated.
+  /// The defaults of SQLCipher 1, which doesn't authenticate pages.
   public static let sqlcipher1 = ForeignCipher(
     derivationRounds: 4_000, isAuthenticated: false, compatibility: 1)
 
-  /// What opens a file.
+  /// The key of a file.
   public enum Key: Sendable {
-    /// Goes through the library's derivation.
+    /// A passphrase. The library derives the key from it.
     case passphrase(String)
-    /// 32 bytes, used as they are.
+    /// A raw key of 32 bytes, used without derivation.
     case raw([UInt8])
   }
 
-  /// Opens an encrypted file that another program made, for reading, and reads its first page: for imports and upgrades.
+  /// Opens an encrypted file of another program for reading, and reads its first page. Imports and upgrades
+  /// use it.
   ///
-  /// Nothing is written to the file; a write-ahead log beside it is read too. Every setting is made, whatever the
-  /// process has made the library's default. Throws an `SQLiteError` of `SQLITE_NOTADB` when key or cipher aren't the file's:
-  /// SQLCipher can't tell that from damage.
+  /// Nothing is written to the file. A write-ahead log beside it is also read. All cipher settings are set,
+  /// so the process's defaults don't matter. `path` may be a URI (`file:/a%20b?immutable=1`).
   ///
-  /// `path` may be a URI (`file:/a%20b?immutable=1`).
+  /// Throws a `SQLiteError` with `SQLITE_NOTADB` if the key or the cipher is wrong, or if the first page is
+  /// damaged. SQLCipher can't tell these cases apart.
   public func open(_ path: String, key: Key, library: Library? = nil) throws -> Connection {
     let library = try library ?? Library.load(Library.sqlcipherPath)
     let connection = try Connection(
@@ -59,7 +60,7 @@ public struct ForeignCipher: Sendable, Hashable {
         let hexadecimal = bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
         try (Array("x'".utf8) + hexadecimal + Array("'".utf8)).withUnsafeBytes { try connection.setKey($0) }
       }
-      // Since release 4; an older library takes no notice.
+      // Known since release 4. Older libraries ignore it.
       try connection.execute("PRAGMA cipher_compatibility = \(compatibility)")
       try connection.execute(
         """

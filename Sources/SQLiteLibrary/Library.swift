@@ -1,18 +1,19 @@
 import CSQLite
 
-/// A SQLite-family library, opened at run time and called through a table of its functions.
+/// A library of the SQLite family, opened at run time and called through a table of its functions.
 ///
-/// A library is opened once a path in a process and never closed. Two of them live side by side, which
-/// linking them can't give: both export the same symbols (docs/storage-sqlite.md).
+/// Each path is opened once per process and never closed. Several libraries can be used side by side. Linking
+/// can't do this, because they export the same symbols (docs/storage-sqlite.md).
 public final class Library: Sendable {
-  /// Debian's name of SQLite, as dlopen looks for it.
+  /// The name of SQLite's library on Debian, for dlopen.
   public static let sqlitePath = "libsqlite3.so.0"
-  /// Debian's name of SQLCipher.
+  /// The name of SQLCipher's library on Debian, for dlopen.
   public static let sqlcipherPath = "libsqlcipher.so.0"
 
-  /// The path it was opened by.
+  /// The path or name that the library was opened by.
   public let path: String
-  /// Its functions, for as long as the process lives. They may be called from any thread.
+  /// The functions of the library. They stay valid for the life of the process and may be called from any
+  /// thread.
   public nonisolated(unsafe) let functions: UnsafePointer<CSQLiteFunctions>
 
   private init(path: String, functions: UnsafePointer<CSQLiteFunctions>) {
@@ -20,8 +21,8 @@ public final class Library: Sendable {
     self.functions = functions
   }
 
-  /// The library at `path`, a file or a name that dlopen finds. Throws `LibraryError` when it can't be
-  /// opened or lacks a function. Any thread may call this.
+  /// Opens the library at `path`, a file or a name that dlopen finds. Throws `LibraryError` if it can't be
+  /// opened or lacks a function. May be called from any thread.
   public static func load(_ path: String) throws -> Library {
     let size = 512
     return try withUnsafeTemporaryAllocation(of: CChar.self, capacity: size) { reason in
@@ -33,23 +34,23 @@ public final class Library: Sendable {
     }
   }
 
-  /// The version of SQLite that it is or contains: `3.40.1`.
+  /// The version of SQLite that the library is or contains: `3.40.1`.
   public var version: String { text(csqlite_libversion(functions)) ?? "" }
 
-  /// Whether it encrypts.
+  /// Whether the library can encrypt.
   public var hasKeys: Bool { csqlite_has_key(functions) != 0 }
 }
 
-/// Why a library can't be used.
+/// The reason why a library can't be used.
 public struct LibraryError: Error, Sendable, CustomStringConvertible {
   /// The path or name that was tried.
   public let path: String
-  /// What the dynamic loader said, or which function is missing.
+  /// The message of the dynamic loader, or the name of the missing function.
   public let reason: String
 
-  /// Which library, and why.
+  /// The path and the reason in one line.
   public var description: String { "the library \(path) can't be used: \(reason)" }
 }
 
-/// The string at a C pointer, or nil.
+/// Returns the string at a C pointer, or nil.
 func text(_ pointer: UnsafePointer<CChar>?) -> String? { pointer.map { String(cString: $0) } }

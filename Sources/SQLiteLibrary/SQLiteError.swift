@@ -1,17 +1,17 @@
 import CSQLite
 
-/// What a call of the library gave that wasn't success.
+/// A failure of a call of the library.
 public struct SQLiteError: Error, Sendable, CustomStringConvertible {
-  /// The extended result code, as the library numbers it: `SQLITE_IOERR_WRITE`.
+  /// The extended result code of the library: `SQLITE_IOERR_WRITE`.
   public let extendedCode: Int32
-  /// The library's message.
+  /// The message of the library.
   public let message: String
-  /// The statement, or the call, that failed.
+  /// The statement or the call that failed.
   public let statement: String?
-  /// The operating system's error number when it refused something, else 0.
+  /// The error number of the operating system, or 0 if it refused nothing.
   public let systemError: Int32
 
-  /// An error of these parts.
+  /// Makes an error; see the properties.
   public init(extendedCode: Int32, message: String, statement: String?, systemError: Int32 = 0) {
     self.extendedCode = extendedCode
     self.message = message
@@ -22,7 +22,7 @@ public struct SQLiteError: Error, Sendable, CustomStringConvertible {
   /// The result code without its extension: `SQLITE_IOERR`.
   public var code: Int32 { extendedCode & 0xFF }
 
-  /// Message, codes and statement.
+  /// The message, the codes and the statement in one line.
   public var description: String {
     var text = "\(message) (code \(extendedCode))"
     if systemError != 0 { text += ", system error \(systemError)" }

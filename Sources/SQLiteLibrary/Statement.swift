@@ -1,11 +1,11 @@
 import CSQLite
 
-/// A compiled statement of a connection, used by one thread at a time.
+/// A compiled statement of a connection. One thread at a time.
 ///
-/// Columns are numbered from 0 and parameters from 1, as in the library. What a column hands out as a buffer
-/// is valid until the next `step`, `reset` or `finalize`.
+/// Columns are numbered from 0 and parameters from 1, as in the library. A buffer of a column is valid until
+/// the next `step`, `reset` or `finalize`.
 public final class Statement {
-  /// The connection it belongs to.
+  /// The connection of the statement.
   public let connection: Connection
   private let functions: UnsafePointer<CSQLiteFunctions>
   private var handle: OpaquePointer?
@@ -18,17 +18,17 @@ public final class Statement {
 
   deinit { finalize() }
 
-  /// Frees it. A second call does nothing.
+  /// Frees the statement. A second call does nothing.
   public func finalize() {
     guard let handle else { return }
     self.handle = nil
     _ = csqlite_finalize(functions, handle)
   }
 
-  /// Its text.
+  /// The SQL text of the statement.
   public var sql: String { text(csqlite_sql(functions, handle)) ?? "" }
 
-  /// Moves to the next row. False when there is none left.
+  /// Moves to the next row. Returns false if no row is left.
   public func step() throws -> Bool {
     let code = csqlite_step(functions, handle)
     if code == SQLITE_ROW { return true }
@@ -40,28 +40,29 @@ public final class Statement {
     return false
   }
 
-  /// Steps to the end and makes it ready to run again.
+  /// Steps to the end and resets the statement.
   public func run() throws {
     while try step() {}
     reset()
   }
 
-  /// Makes it ready to run again; bindings stay. An error of the last step was thrown by that step.
+  /// Resets the statement so that it can run again. Bindings stay. Doesn't throw: the last `step` has already
+  /// thrown its error.
   public func reset() { _ = csqlite_reset(functions, handle) }
 
   // MARK: Parameters
 
-  /// Binds a value, of which the library keeps a copy.
+  /// Binds an integer.
   public func bind(_ index: Int32, _ value: Int) throws {
     try check(csqlite_bind_int64(functions, handle, index, sqlite3_int64(value)))
   }
 
-  /// Binds a value, of which the library keeps a copy.
+  /// Binds a double.
   public func bind(_ index: Int32, _ value: Double) throws {
     try check(csqlite_bind_double(functions, handle, index, value))
   }
 
-  /// Binds a value, of which the library keeps a copy.
+  /// Binds a copy of a string.
   public func bind(_ index: Int32, _ value: String) throws {
     var value = value
     try check(
@@ -73,7 +74,7 @@ public final class Statement {
       })
   }
 
-  /// Binds a copy of bytes.
+  /// Binds a copy of the bytes.
   public func bind(_ index: Int32, _ value: UnsafeRawBufferPointer) throws {
     guard let start = value.baseAddress, !value.isEmpty else {
       return try check(csqlite_bind_zeroblob(functions, handle, index, 0))
@@ -81,12 +82,13 @@ public final class Statement {
     try check(csqlite_bind_transient_blob(functions, handle, index, start, Int32(clamping: value.count)))
   }
 
-  /// Binds a value, of which the library keeps a copy.
+  /// Binds a copy of the bytes.
   public func bind(_ index: Int32, _ value: [UInt8]) throws {
     try value.withUnsafeBytes { try bind(index, $0) }
   }
 
-  /// Binds ASCII or UTF-8 as text where it lies: it must stay until the statement has run and is bound anew.
+  /// Binds ASCII or UTF-8 text without a copy. The bytes must stay valid until the statement has run and the
+  /// parameter is bound again.
   public func bindStaticText(_ index: Int32, _ text: UnsafeRawBufferPointer) throws {
     try check(
       csqlite_bind_static_text(
@@ -100,35 +102,37 @@ public final class Statement {
 
   // MARK: Columns
 
-  /// Columns of a row.
+  /// The number of columns.
   public var columnCount: Int { Int(csqlite_column_count(functions, handle)) }
 
-  /// `SQLITE_INTEGER`, `SQLITE_FLOAT`, `SQLITE_TEXT`, `SQLITE_BLOB` or `SQLITE_NULL`.
+  /// Returns the type of a column: `SQLITE_INTEGER`, `SQLITE_FLOAT`, `SQLITE_TEXT`, `SQLITE_BLOB` or
+  /// `SQLITE_NULL`.
   public func type(_ index: Int32) -> Int32 { csqlite_column_type(functions, handle, index) }
 
-  /// Whether the column is NULL.
+  /// Returns whether the column is NULL.
   public func isNull(_ index: Int32) -> Bool { type(index) == SQLITE_NULL }
 
-  /// The column as an integer, converted as SQL does.
+  /// Returns the column as an integer. SQL's rules convert other types.
   public func integer(_ index: Int32) -> Int { Int(csqlite_column_int64(functions, handle, index)) }
 
-  /// The column as a double, converted as SQL does.
+  /// Returns the column as a double. SQL's rules convert other types.
   public func double(_ index: Int32) -> Double { csqlite_column_double(functions, handle, index) }
 
-  /// The column as text, invalid UTF-8 repaired, or nil when it is null.
+  /// Returns the column as text, or nil if it is NULL. Invalid UTF-8 is repaired.
   public func string(_ index: Int32) -> String? {
     guard let start = csqlite_column_text(functions, handle, index) else { return nil }
     let count = Int(csqlite_column_bytes(functions, handle, index))
     return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
   }
 
-  /// The column as UTF-8 where the library has it, not checked; other types converted as SQL does. Empty when it is null.
+  /// Returns the column as UTF-8 in the library's memory. The UTF-8 isn't validated. SQL's rules convert
+  /// other types. Empty if the column is NULL.
   public func utf8(_ index: Int32) -> UnsafeRawBufferPointer {
     let start = csqlite_column_text(functions, handle, index)
     return UnsafeRawBufferPointer(start: start, count: Int(csqlite_column_bytes(functions, handle, index)))
   }
 
-  /// The column's bytes where the library has them. Empty when it is null.
+  /// Returns the bytes of the column in the library's memory. Empty if the column is NULL.
   public func bytes(_ index: Int32) -> UnsafeRawBufferPointer {
     let start = csqlite_column_blob(functions, handle, index)
     return UnsafeRawBufferPointer(start: start, count: Int(csqlite_column_bytes(functions, handle, index)))
@@ -139,7 +143,7 @@ public final class Statement {
   }
 }
 
-/// What an empty string is bound as.
+/// The text that an empty string is bound as.
 private nonisolated(unsafe) let emptyText: UnsafePointer<CChar> = {
   let text = UnsafeMutablePointer<CChar>.allocate(capacity: 1)
   text.initialize(to: 0)
