@@ -1,7 +1,7 @@
 import CLMDB
 import Storage
 
-/// A cursor over a range of one tree. It holds the nodes that it stands in.
+/// A cursor over a range of one tree. It holds the nodes of its path.
 final class EncryptedCursor: Cursor {
   private enum Place {
     case beforeFirst
@@ -14,13 +14,13 @@ final class EncryptedCursor: Cursor {
   private let lower: KeyBound
   private let upper: KeyBound
   private let path = TreePath()
-  // Read and written in every move; a check of exclusive access costs as much as the rest of one.
+  // Read and written in every move. A check of exclusive access would cost as much as the rest of the move.
   @exclusivity(unchecked) private var place = Place.beforeFirst
-  /// The value of its entry when that is large and was asked for.
+  /// The value of the current entry, if it is large and was read.
   @exclusivity(unchecked) private var large: LargeValue?
-  /// Closures that its entry is lent to.
+  /// The number of closures that its entry is lent to.
   @exclusivity(unchecked) private var lent = 0
-  /// The transaction's count of writes when it was placed.
+  /// The transaction's count of writes when the cursor was placed.
   @exclusivity(unchecked) private var writes: Int
 
   init(_ keyspace: Keyspace, _ range: KeyRange, _ owner: EncryptedTransaction) {
@@ -62,7 +62,7 @@ final class EncryptedCursor: Cursor {
     case .afterLast: return false
     case .onEntry: break
     }
-    // A failed read leaves it nowhere.
+    // If the read fails, the cursor stands on no entry.
     place = .afterLast
     let index = path.index + 1
     path.index = index
@@ -133,7 +133,7 @@ final class EncryptedCursor: Cursor {
 
   // MARK: Checks
 
-  /// For a move that doesn't begin where it stands. Returns the tree as it is now.
+  /// Checks a move that doesn't depend on the current position. Returns the current tree.
   @inline(__always)
   private func beginPlacing() throws -> Tree {
     let tree = try owner.tree(of: keyspace)
@@ -144,7 +144,7 @@ final class EncryptedCursor: Cursor {
     return tree
   }
 
-  /// For a move that begins where it stands.
+  /// Checks a move that starts from the current position.
   @inline(__always)
   private func beginMove() throws -> Tree {
     let tree = try owner.tree(of: keyspace)

@@ -3,10 +3,10 @@ import Encryption
 import Glibc
 import Storage
 
-/// An open encrypted file: LMDB's environment with its snapshots and locks, the keys, the decrypted nodes, and what
-/// the last known commit has made of it.
+/// An open encrypted file: LMDB's environment with its snapshots and locks, the keys, the cache of decrypted
+/// nodes, and the state of the last known commit.
 final class EncryptedFile: @unchecked Sendable {
-  /// Readers at rest keep contexts with keys.
+  /// The maximum number of resting readers. They keep cipher contexts with keys.
   private static let maximumResting = 32
 
   let environment: Environment
@@ -14,14 +14,15 @@ final class EncryptedFile: @unchecked Sendable {
   let cache: NodeCache
   let cacheBytes: Int
   let nodePages: Int
-  /// Plaintext of a node or a whole chunk.
+  /// The plaintext size of a node or a whole chunk, in bytes.
   let payloadBytes: Int
   /// The named database of the records.
   let records: Keyspace
   let database: MDB_dbi
-  /// The writer's.
+  /// Used only by the writer.
   let sealer = Sealer()
-  /// Changed nodes past so many bytes are written before the transaction ends. Tests make it small.
+  /// The size of changed nodes, in bytes, from which they are written before the transaction ends. Tests
+  /// reduce it.
   var spillBytes = 16 << 20
 
   private struct Known: @unchecked Sendable {
@@ -35,10 +36,10 @@ final class EncryptedFile: @unchecked Sendable {
 
   var path: String { environment.path }
 
-  /// Opens or makes the file. `nodePages` is for a new one.
+  /// Opens or creates the file. `nodePages` applies to a new file.
   ///
-  /// The lock of openings is held until the key is proved: a file that is new is removed when this throws, and no other
-  /// process has made it its own meanwhile.
+  /// The opening lock is held until the key is proved. If this throws, a new file is removed, and no other
+  /// process can have opened it meanwhile.
   static func open(
     path: String, options: EngineOptions, mapBytes: Int, nodePages: Int
   ) throws -> EncryptedFile {
@@ -82,8 +83,8 @@ final class EncryptedFile: @unchecked Sendable {
     known = Lock(Known(transaction: -1, state: .empty))
   }
 
-  /// Reads the root, which vouches for the file, and holds it against the records that there are: an older root that was
-  /// put back knows nothing of younger ones.
+  /// Reads the root, which authenticates the file, and compares it with the existing records. An older root
+  /// that was put back doesn't know the newer records.
   private func checkRoot() throws {
     let snapshot = try environment.beginOwnRead()
     defer { snapshot.end() }
@@ -134,7 +135,7 @@ final class EncryptedFile: @unchecked Sendable {
     }
   }
 
-  /// What the commit that a transaction of LMDB sees has made of the file. `reader` reads from that transaction.
+  /// Returns the state of the commit that a transaction of LMDB sees. `reader` reads from that transaction.
   func state(of transaction: OpaquePointer, isWriting: Bool = false, _ reader: RecordReader) throws
     -> FileState
   {
@@ -146,14 +147,14 @@ final class EncryptedFile: @unchecked Sendable {
     return read
   }
 
-  /// Remembers the newest state.
+  /// Stores the state if it is the newest one.
   func publish(_ state: FileState, transaction: Int) {
     known.withLock { known in
       if transaction > known.transaction { known = Known(transaction: transaction, state: state) }
     }
   }
 
-  /// Lets go of all that was decrypted, when the environment is closed.
+  /// Drops all decrypted data when the environment is closed.
   func forget() {
     cache.removeAll()
     resting.withLock { $0.readers = [] }
@@ -165,7 +166,7 @@ final class EncryptedFile: @unchecked Sendable {
   }
 }
 
-/// The steps from an environment to a file whose header fits the key.
+/// The steps that find or create the records of a file and prove the key.
 struct EncryptedFileOpening {
   let environment: Environment
   let dataKey: SecretBytes
@@ -209,7 +210,7 @@ struct EncryptedFileOpening {
     return Found(header: header, records: records, database: database)
   }
 
-  /// Writes header and root in one transaction, unless another process has.
+  /// Writes the header and the root in one transaction, unless another process has written them.
   private func make() throws {
     let transaction = try environment.beginWrite()
     do {

@@ -1,7 +1,7 @@
 import CLMDB
 import Storage
 
-/// A snapshot of an encrypted file: one of LMDB's, and the root that it holds.
+/// A snapshot of an encrypted file: a snapshot of LMDB and the root that it holds.
 final class EncryptedReadTransaction: EncryptedTransaction, ReadTransaction {
   private let snapshot: LMDBReadTransaction
   let state: FileState
@@ -21,7 +21,7 @@ final class EncryptedReadTransaction: EncryptedTransaction, ReadTransaction {
     snapshot.end()
   }
 
-  /// The transaction of LMDB below.
+  /// LMDB's transaction of the snapshot.
   var transaction: OpaquePointer { snapshot.slot.transaction }
   var outer: LMDBReadTransaction { snapshot }
 

@@ -1,10 +1,10 @@
 import Storage
 
-/// What snapshots and write transactions of an encrypted file share: their reads.
+/// The base class of snapshots and write transactions of an encrypted file. It implements their reads.
 ///
-/// Bytes are lent from decrypted nodes and from values put together from their chunks. The read that lends holds a
-/// reference to the object, so what is read meanwhile may throw it out of the cache and doesn't end its life. A write
-/// transaction changes nodes in place, so a write throws `bytesAreLent` while any are lent.
+/// Bytes are lent from decrypted nodes and from values assembled from their chunks. The lending read holds a
+/// reference to the object. Other reads may evict the object from the cache, but it stays alive. A write
+/// transaction changes nodes in place, so a write throws `bytesAreLent` while bytes are lent.
 class EncryptedTransaction: LendingTransaction {
   let file: EncryptedFile
   let reader: RecordReader
@@ -20,10 +20,10 @@ class EncryptedTransaction: LendingTransaction {
   /// The keyspaces as this transaction sees them now.
   var table: KeyspaceTable { KeyspaceTable() }
 
-  /// Counts the writes: each leaves all cursors nowhere.
+  /// The number of writes. Each write makes all cursor positions invalid.
   var writes: Int { 0 }
 
-  /// The tree of a keyspace that is there.
+  /// Returns the tree of a keyspace. Throws `noSuchKeyspace` if it doesn't exist.
   func tree(of keyspace: Keyspace) throws -> Tree { throw environment.noSuchKeyspace(keyspace) }
 
   // MARK: Reading
@@ -55,7 +55,7 @@ class EncryptedTransaction: LendingTransaction {
     return true
   }
 
-  /// The leaf that holds a key, and where.
+  /// Returns the leaf that holds a key, and the index in the leaf.
   @inline(__always)
   private final func find(
     _ key: UnsafeRawBufferPointer, in keyspace: Keyspace

@@ -2,7 +2,7 @@ import CLMDB
 import Storage
 
 extension EncryptedWrite {
-  /// Removes an entry of the tree at a place of the table. False when there is none.
+  /// Removes an entry of the tree at a place of the table. Returns false if there is none.
   func delete(_ key: UnsafeRawBufferPointer, at place: Int) throws -> Bool {
     try spillIfLarge()
     guard try path.descend(table[place], to: key, reader) else { return false }
@@ -11,7 +11,7 @@ extension EncryptedWrite {
     return true
   }
 
-  /// Removes all entries between two bounds, and says how many there were.
+  /// Removes all entries between two bounds and returns their number.
   func deleteRange(_ lower: KeyBound, _ upper: KeyBound, at place: Int) throws -> Int {
     var count = 0
     while true {
@@ -39,7 +39,7 @@ extension EncryptedWrite {
   }
 
   private func freeNodes(below reference: Reference, level: Int, _ tree: Tree) throws {
-    // A leaf without large values needn't be looked at.
+    // If the tree has no large values, its unchanged leaves needn't be read.
     if level == 0, tree.large == 0, changed.nodes[reference.number] == nil {
       return try free(stored: reference)
     }
@@ -72,7 +72,7 @@ extension EncryptedWrite {
     try balance(depth, at: place)
   }
 
-  /// Takes the path's node at a depth, which is empty or to be, out of the tree.
+  /// Removes the path's node at a depth from the tree. The node is empty or is about to be.
   private func removeNode(_ depth: Int, at place: Int) throws {
     let node = path.nodes[depth].unsafelyUnwrapped
     guard depth > 0 else {
@@ -92,7 +92,8 @@ extension EncryptedWrite {
     try balance(depth - 1, at: place)
   }
 
-  /// Joins the path's node at a depth with a sibling when it has become small, and takes away roots of one child.
+  /// Joins the path's node at a depth with a sibling if it has become small. Also removes roots with one
+  /// child.
   private func balance(_ depth: Int, at place: Int) throws {
     let node = path.nodes[depth].unsafelyUnwrapped
     guard depth > 0 else { return try shrinkRoot(at: place) }
@@ -104,7 +105,8 @@ extension EncryptedWrite {
     }
   }
 
-  /// Moves the cells of a child into the one before it, when they fit and leave room. The path's node is one of them.
+  /// Moves the cells of a child into the one before it, if they fit and leave some room. The path's node is
+  /// one of the two.
   private func join(_ depth: Int, _ leftIndex: Int, at place: Int) throws -> Bool {
     let parent = path.nodes[depth - 1].unsafelyUnwrapped
     let own = path.indexes[depth - 1]
@@ -112,7 +114,7 @@ extension EncryptedWrite {
     let sibling = try reader.node(
       parent.child(own == leftIndex ? leftIndex + 1 : leftIndex), level: node.level)
     let (left, right) = own == leftIndex ? (node, sibling) : (sibling, node)
-    // The right one's first cell stands for the key that parts them.
+    // The first cell of the right node gets the key that separates the two nodes.
     let separator = parent.branchKey(leftIndex + 1)
     let extra = right.level > 0 ? separator.count - right.branchKey(0).count : 0
     guard left.usedBytes + right.usedBytes + extra <= left.usableBytes * 9 / 10 else { return false }

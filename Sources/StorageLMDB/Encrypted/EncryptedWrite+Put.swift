@@ -1,20 +1,20 @@
 import Glibc
 import Storage
 
-/// Whether an entry that is there is replaced.
+/// What a put does with an existing entry.
 enum PutMode {
   case replace
   case keep
-  /// The key has to be greater than all others.
+  /// Requires that the key is greater than all others.
   case append
 }
 
 extension EncryptedWrite {
-  /// A cell this long, at most, fits three times into a node, so that a split always succeeds.
+  /// The maximum size of a cell. Three such cells fit into a node, so a split always succeeds.
   private var maximumCellBytes: Int { (file.payloadBytes - Node.headerBytes) / 3 - 2 }
 
-  /// Puts an entry into the tree at a place of the table. False when `mode` kept what is there, or the key is none to
-  /// append.
+  /// Puts an entry into the tree at a place of the table. Returns false if `mode` kept an existing entry, or
+  /// if the key can't be appended.
   func put(
     _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ mode: PutMode, at place: Int
   ) throws -> Bool {
@@ -31,7 +31,7 @@ extension EncryptedWrite {
       isFound = try path.descend(tree, to: key, reader)
       if isFound, mode == .keep { return false }
     }
-    // What is put may lie in the leaf that changes.
+    // The key or value may be lent from the leaf that changes, so it is copied first.
     if path.leaf >= 0, path.leafNode.holds(key.baseAddress) || path.leafNode.holds(value.baseAddress) {
       let (key, value) = ([UInt8](key), [UInt8](value))
       try key.withUnsafeBytes { key in
@@ -104,7 +104,7 @@ extension EncryptedWrite {
 
   // MARK: Paths
 
-  /// The path's node at a depth as one that this part may change, with the parents told of its seal.
+  /// Returns the path's node at a depth in a form that this part may change. The parents get its new seal.
   @inline(__always)
   func makeChangeable(_ depth: Int, at place: Int) throws -> Node {
     let node = path.nodes[depth].unsafelyUnwrapped
@@ -127,7 +127,7 @@ extension EncryptedWrite {
 
   // MARK: Room
 
-  /// Makes a place for a cell in the path's node at a depth, which is changeable, and splits that when it is full.
+  /// Makes room for a cell in the path's node at a depth. The node must be changeable. A full node is split.
   func makeRoom(
     _ depth: Int, _ index: Int, _ size: Int, _ key: UnsafeRawBufferPointer, at place: Int
   ) throws -> UnsafeMutableRawPointer {
@@ -135,11 +135,11 @@ extension EncryptedWrite {
     if node.fits(size) { return node.insertCell(at: index, size) }
     let split = splitPoint(
       of: node, inserting: size, at: index, isLast: index == node.count && isLastNode(depth))
-    // Before anything moves: the new root is the parent of what is split.
+    // Before anything moves: a new root becomes the parent of the split node.
     if depth == 0 { try growRoot(at: place) }
     let depth = depth == 0 ? 1 : depth
     let right = try makeNode(level: node.level)
-    // The new cell goes left when it stands before the split and the left half counts it.
+    // The new cell goes left if its place is before the split. The left half then already counts it.
     let goesLeft = index < split
     node.moveCells(from: goesLeft ? split - 1 : split, to: right)
     let separator = separator(left: node, right: right, key, goesLeft: goesLeft, index, split)
@@ -152,10 +152,10 @@ extension EncryptedWrite {
     return goesLeft ? node.insertCell(at: index, size) : right.insertCell(at: index - split, size)
   }
 
-  /// Where to split, counted with the new cell among the others: this many go left.
+  /// Returns the number of cells that go left, including the new cell.
   private func splitPoint(of node: Node, inserting size: Int, at index: Int, isLast: Bool) -> Int {
     let count = node.count + 1
-    // Sorted data fill their nodes.
+    // Inserts at the end fill the nodes completely.
     if isLast { return count - 1 }
     func bytes(_ position: Int) -> Int {
       if position == index { return size + 2 }
@@ -179,7 +179,8 @@ extension EncryptedWrite {
     return true
   }
 
-  /// The shortest key that tells the halves of a leaf apart; of a branch, the first key of the right half.
+  /// Returns the key that separates two halves. For leaves it is the shortest possible one; for branches it
+  /// is the first key of the right half.
   private func separator(
     left: Node, right: Node, _ key: UnsafeRawBufferPointer, goesLeft: Bool, _ index: Int, _ split: Int
   ) -> [UInt8] {
@@ -191,7 +192,7 @@ extension EncryptedWrite {
     return [UInt8](first[..<min(first.count, common + 1)])
   }
 
-  /// Puts a root above the root, of which the old one is the only child so far.
+  /// Adds a new root. The old root is its only child so far.
   private func growRoot(at place: Int) throws {
     guard table[place].height < TreePath.maximumHeight, let old = path.nodes[0] else {
       throw file.error(.engineFailure, "a tree of the encrypted file has grown too high")

@@ -1,11 +1,11 @@
 import CLMDB
 import Storage
 
-/// What a write transaction has changed so far, in memory: nodes, keyspaces, and the next numbers.
+/// The changes of a write transaction in memory: nodes, keyspaces, and the next numbers.
 ///
-/// Nodes that change get their new seal at once, and it goes into their parents, so that they can be encrypted in any
-/// order at the end. A part of the transaction that can be undone alone (an epoch) copies what older parts have
-/// changed before it changes it too.
+/// A changed node gets its new seal at once, and the seal is written into its parent. So the nodes can be
+/// encrypted in any order at the end. A part of the transaction that can be undone alone is an epoch. It
+/// copies nodes that older parts have changed before it changes them.
 final class EncryptedWrite {
   let file: EncryptedFile
   let base: FileState
@@ -17,19 +17,20 @@ final class EncryptedWrite {
   @exclusivity(unchecked) var table: KeyspaceTable
   @exclusivity(unchecked) private(set) var nextNumber: UInt64
   @exclusivity(unchecked) var nextKeyspace: Int
-  /// Counts the changes, and what may become one: each leaves cursors nowhere.
+  /// The number of changes and possible changes. Each makes all cursor positions invalid.
   @exclusivity(unchecked) private(set) var changes = 0
   let path = TreePath()
 
   @exclusivity(unchecked) private(set) var epoch = 0
   private var lastEpoch = 0
-  /// What the part that runs has to put back: the node under a number before it, nil when there was none.
+  /// What the current part must restore: the earlier node of a number, or nil if there was none.
   private var undo: [(number: UInt64, node: Node?)] = []
-  /// How many nodes the part that runs has changed since it last wrote them.
+  /// The number of nodes that the current part has changed since it last wrote its nodes.
   @exclusivity(unchecked) private var changedInPart = 0
   private var saved: (table: KeyspaceTable, nextNumber: UInt64, nextKeyspace: Int, hasChanged: Bool)?
   private(set) var hasChanged = false
-  /// Seals of nodes that this transaction replaces, to be dropped from the cache.
+  /// The references of nodes that this transaction replaces. They are removed from the cache after the
+  /// commit.
   private var replaced: [Reference] = []
   private var written: [Node] = []
 
@@ -45,7 +46,7 @@ final class EncryptedWrite {
     nextKeyspace = base.nextKeyspace
   }
 
-  /// Called before a change. Also one that changes nothing may write nodes early.
+  /// Prepares a change. Even a change without effect may write nodes early.
   @inline(__always)
   func beginChange() { changes &+= 1 }
 
@@ -108,8 +109,8 @@ final class EncryptedWrite {
     return node
   }
 
-  /// A copy of a node that this part may change. It has another seal, which its parent has to be told: both may be
-  /// written, when this part writes nodes early and is undone.
+  /// Returns a copy of a node that this part may change. The copy has a new seal, and the caller must tell
+  /// its parent. Both versions may be written, if this part writes nodes early and is undone.
   func changeable(_ node: Node) throws -> Node {
     let copy = node.copy()
     copy.epoch = epoch
@@ -124,7 +125,7 @@ final class EncryptedWrite {
     return copy
   }
 
-  /// Gives up a node, whether it was changed or not.
+  /// Frees a node, changed or not.
   func free(_ node: Node) throws {
     if node.isClean {
       try free(stored: node.reference)
@@ -135,7 +136,7 @@ final class EncryptedWrite {
     }
   }
 
-  /// Removes a node's record.
+  /// Removes the record of a node.
   func free(stored reference: Reference) throws {
     replaced.append(reference)
     try outer.remove(reference.number, in: file.records)
@@ -143,7 +144,7 @@ final class EncryptedWrite {
 
   // MARK: Large values
 
-  /// Writes a value in chunks, at once.
+  /// Writes a value in chunks at once.
   func writeLarge(_ value: UnsafeRawBufferPointer) throws -> Reference {
     let chunks = ChunkLayout(count: value.count, payloadBytes: file.payloadBytes)
     let first = Reference(number: nextNumber, seal: try file.sealer.take(chunks.count))
@@ -179,8 +180,8 @@ final class EncryptedWrite {
 
   // MARK: Writing it down
 
-  /// Writes changed nodes early when there are many. In a part that may be undone only its own: they go into LMDB's
-  /// child transaction, and what older parts have changed stays in memory as it was.
+  /// Writes changed nodes early if there are many. A part that may be undone writes only its own nodes, into
+  /// LMDB's child transaction. Nodes changed by older parts stay in memory.
   @inline(__always)
   func spillIfLarge() throws {
     let count = epoch > 0 ? changedInPart : changed.nodes.count
@@ -197,7 +198,8 @@ final class EncryptedWrite {
     written = []
   }
 
-  /// Encrypts the changed nodes into LMDB's transaction: all, or those of the part that runs. They are clean then.
+  /// Encrypts the changed nodes into LMDB's transaction: all, or those of the current part. They are clean
+  /// afterwards.
   private func writeNodes() throws {
     for number in changed.nodes.keys.sorted() {
       guard let node = changed.nodes[number], epoch == 0 || node.epoch == epoch else { continue }
@@ -212,7 +214,7 @@ final class EncryptedWrite {
     if epoch == 0 { changed.nodes.removeAll(keepingCapacity: true) }
   }
 
-  /// Encrypts everything, the root last. Nil when there is nothing to write.
+  /// Encrypts all changes, and the root at last. Returns nil if there is nothing to write.
   func finish() throws -> FileState? {
     guard hasChanged else { return nil }
     let list = try writeKeyspaces()
@@ -225,8 +227,8 @@ final class EncryptedWrite {
     return state
   }
 
-  /// Brings the tree of keyspaces up to date, in memory. When they fit the root there is no such tree, and what the root
-  /// is to hold is returned.
+  /// Updates the tree of keyspaces in memory. If the keyspaces fit into the root, there is no such tree, and
+  /// the list for the root is returned.
   private func writeKeyspaces() throws -> [UInt8] {
     if let list = base.list { try freeLarge(list.reference, count: list.count) }
     let place = KeyspaceTable.directoryPlace
@@ -237,7 +239,7 @@ final class EncryptedWrite {
         return list
       }
     }
-    // Both are in order of numbers.
+    // Both lists are sorted by number.
     var old = (table.directory.height > 0 ? base.table.items : [])[...]
     for item in table.items {
       while let before = old.first, before.keyspace.number < item.keyspace.number {
@@ -260,7 +262,7 @@ final class EncryptedWrite {
     _ = try key.withUnsafeBytes { try delete($0, at: KeyspaceTable.directoryPlace) }
   }
 
-  /// The commit is made: what was written is what will be read next.
+  /// Updates the cache after the commit. The written nodes are likely to be read next.
   func keepInCache() {
     for reference in replaced { file.cache.remove(reference) }
     for node in written { file.cache.insert(node) }

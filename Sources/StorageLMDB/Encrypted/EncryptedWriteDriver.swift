@@ -1,10 +1,10 @@
 import CLMDB
 import Storage
 
-/// The write transaction of an encrypted file as the queue of writers drives it: LMDB's transaction and its children
-/// below, and what was changed in memory above them.
+/// The write transaction of an encrypted file as `WriteQueue` drives it. It uses LMDB's transaction and its
+/// children, with the changes in memory above them.
 ///
-/// `@unchecked Sendable`: the queue lets one thread in at a time.
+/// `@unchecked Sendable`: the queue admits one thread at a time.
 final class EncryptedWriteDriver: WriteGroup, @unchecked Sendable {
   private let file: EncryptedFile
   private let outer: WriteDriver
@@ -57,7 +57,7 @@ final class EncryptedWriteDriver: WriteGroup, @unchecked Sendable {
   func beginMember() throws -> any WriteTransaction {
     guard let write else { throw file.error(.closed, "the write transaction has ended") }
     leader?.bodyEnded()
-    // What the parts before have changed, while it is nobody's who may undo it.
+    // Writes the changes of the earlier parts now, because no part can undo them at this point.
     try write.spillIfLarge()
     write.beginPart(try outer.beginMemberPart())
     let member = EncryptedWriteTransaction(write)

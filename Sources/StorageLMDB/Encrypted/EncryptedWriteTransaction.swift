@@ -1,9 +1,9 @@
 import Storage
 
-/// The write transaction of an encrypted file, or a member's part of it.
+/// The write transaction of an encrypted file, or the part of a member.
 final class EncryptedWriteTransaction: EncryptedTransaction, WriteTransaction {
   let write: EncryptedWrite
-  /// The first failure in the midst of a change: the transaction can't be committed any more.
+  /// The first failure within a change. The transaction can't be committed after it.
   private(set) var failure: StorageError?
 
   init(_ write: EncryptedWrite) {
@@ -35,7 +35,7 @@ final class EncryptedWriteTransaction: EncryptedTransaction, WriteTransaction {
 
   // MARK: Writing
 
-  /// The place of a keyspace that is to be changed.
+  /// Returns the place of a keyspace to be changed.
   @inline(__always)
   private func changeablePlace(of keyspace: Keyspace) throws -> Int {
     if lendsBytes { throw lentBytes("a write") }
@@ -51,7 +51,7 @@ final class EncryptedWriteTransaction: EncryptedTransaction, WriteTransaction {
     return place
   }
 
-  /// Runs a change. One that fails midway has left the trees in between.
+  /// Runs a change. A failed change leaves the trees in an inconsistent state.
   @inline(__always)
   private func change<Result>(_ body: () throws -> Result) throws -> Result {
     if let failure { throw failure }
@@ -99,7 +99,7 @@ final class EncryptedWriteTransaction: EncryptedTransaction, WriteTransaction {
     beginLending()
     defer { endLending() }
     try body { key, value in
-      // Nothing else may be written meanwhile; what is lent beside counts as well.
+      // Only this load may write. Bytes lent elsewhere still block the write.
       endLending()
       defer { beginLending() }
       try append(key, value, in: keyspace)

@@ -1,10 +1,11 @@
-// Record 0, which tells whose file it is before anything is decrypted:
+// Record 0, the header. It is read before anything is decrypted:
 //
 //   header := magic:8 format:u32 nodePages:u32 fileID:16 nonce:12 tag:16 checksum:32
 //
-// magic is "TSLMDBEN". The tag is AES-256-GCM's over no plaintext, under HKDF-SHA-256 of the data key ("touchstone
-// lmdb header 1", salt the file's ID), with what stands before the nonce as additional data: it proves the key. The
-// checksum is SHA-256 of all before it: it tells damage from a wrong key, and protects against accidents only.
+// `magic` is "TSLMDBEN". `tag` is that of AES-256-GCM without plaintext. Its key is HKDF-SHA-256 of the data
+// key ("touchstone lmdb header 1", with the file's ID as salt). The bytes before the nonce are the additional
+// data. The tag proves the key. `checksum` is SHA-256 of all bytes before it. It tells damage from a wrong
+// key, and protects only against accidents.
 
 import CCrypto
 import Encryption
@@ -21,7 +22,7 @@ struct FileHeaderRecord {
   let nodePages: Int
   let fileID: [UInt8]
 
-  /// Of a new file.
+  /// Makes the header of a new file.
   init(nodePages: Int) throws {
     self.nodePages = nodePages
     fileID = try Self.random(Self.fileIDBytes)
@@ -66,7 +67,7 @@ struct FileHeaderRecord {
     }
   }
 
-  /// The record.
+  /// Returns the bytes of the record.
   func bytes(dataKey: SecretBytes) throws -> [UInt8] {
     var bytes = Self.magic
     withUnsafeBytes(of: RecordFormat.version.littleEndian) { bytes += $0 }
@@ -79,7 +80,8 @@ struct FileHeaderRecord {
     return bytes + (try Self.digest(bytes))
   }
 
-  /// The tag that only who has the key can make. The same key and nonce never seal anything else.
+  /// Returns the tag, which only the owner of the key can make. The same key and nonce never seal anything
+  /// else.
   private static func tag(
     of bytes: [UInt8], _ nonce: [UInt8], _ dataKey: SecretBytes, _ fileID: [UInt8]
   ) throws -> [UInt8] {

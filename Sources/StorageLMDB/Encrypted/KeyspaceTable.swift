@@ -1,17 +1,17 @@
 import Storage
 
-/// A keyspace's tree in one state of the file.
+/// The tree of a keyspace in one state of the file.
 struct Tree: Equatable {
-  /// Of nothing when the height is 0.
+  /// Refers to nothing if the height is 0.
   var root = Reference(number: 0, seal: Seal(session: 0, middle: 0, nonce: 0))
-  /// Levels of nodes.
+  /// The number of levels.
   var height = 0
   var count = 0
-  /// Entries whose values are in chunks.
+  /// The number of entries whose values are stored in chunks.
   var large = 0
 }
 
-/// The keyspaces of one state of the file, in order of their numbers.
+/// The keyspaces of one state of the file, sorted by number.
 struct KeyspaceTable {
   struct Item {
     let name: String
@@ -19,16 +19,16 @@ struct KeyspaceTable {
     var tree: Tree
   }
 
-  /// The place of the tree that holds the keyspaces themselves.
+  /// The place that stands for the tree of the keyspaces themselves.
   static let directoryPlace = -1
 
   private(set) var items: [Item] = []
-  /// The tree that holds the keyspaces when the root doesn't; else of nothing.
+  /// The tree that holds the keyspaces. Empty if the root holds them.
   var directory = Tree()
   private var numbers: [Int] = []
   private var places: [String: Int] = [:]
 
-  /// The place of a keyspace by its number.
+  /// Returns the place of a keyspace by its number, or nil.
   @inline(__always)
   func place(of number: Int) -> Int? {
     numbers.withUnsafeBufferPointer { numbers in
@@ -53,7 +53,7 @@ struct KeyspaceTable {
     Dictionary(uniqueKeysWithValues: items.map { ($0.name, $0.keyspace) })
   }
 
-  /// Adds one whose number is greater than all others; false when it isn't, or its name is taken.
+  /// Adds a keyspace. Returns false if its number isn't greater than all others or its name is taken.
   @discardableResult
   mutating func add(_ item: Item) -> Bool {
     guard item.keyspace.number > numbers.last ?? 0, places[item.name] == nil else { return false }

@@ -1,27 +1,29 @@
 import CLMDB
 import Storage
 
-/// LMDB with a key: trees of this module's own, whose nodes lie in LMDB encrypted and authenticated, as a whole.
+/// A storage engine over LMDB with a key. It has its own trees, whose nodes are stored in LMDB as encrypted
+/// and authenticated records.
 ///
-/// Snapshots, the one writer, durability, locks and processes are LMDB's, as for `LMDBEngine`; so are the rules of
-/// opening a file once a process, and of `fork`. What the file tells to who hasn't the key is in
-/// docs/storage-lmdb-encrypted.md.
+/// LMDB provides snapshots, the single writer, durability, locks and sharing between processes, as in
+/// `LMDBEngine`. The same rules hold for `fork` and for opening a file only once per process.
+/// docs/storage-lmdb-encrypted.md describes what the file reveals without the key.
 public final class LMDBEncryptedEngine: EngineMaintenance {
   let file: EncryptedFile
   private var environment: Environment { file.environment }
   private let queue: WriteQueue
   private let driver: EncryptedWriteDriver
 
-  /// Opens or creates the file at `path`; its lock file is `path` with `-lock` appended.
+  /// Opens or creates the file at `path`. The lock file is `path` with `-lock` appended.
   ///
-  /// Throws `keyRequired` without a key, `invalidArgument` for one that hasn't 32 bytes, `wrongKey`, `notEncrypted` for
-  /// a file of `LMDBEngine`, `damaged` for one whose header or root was changed, and what that engine throws.
+  /// Throws `keyRequired` without a key, `invalidArgument` for a key that doesn't have 32 bytes, and
+  /// `wrongKey` for another file's key. Throws `notEncrypted` for a file of `LMDBEngine`, and `damaged` for a
+  /// file whose header or root was changed. Also throws what `LMDBEngine` throws.
   public convenience init(path: String, options: EngineOptions) throws {
     try self.init(
       path: path, options: options, mapBytes: MapSize.wanted(), nodePages: RecordFormat.standardNodePages)
   }
 
-  /// `nodePages` is the size of a new file's nodes, in pages of 4,096 bytes.
+  /// `nodePages` is the size of the nodes in a new file, in pages of 4,096 bytes.
   init(path: String, options: EngineOptions, mapBytes: Int, nodePages: Int) throws {
     file = try EncryptedFile.open(path: path, options: options, mapBytes: mapBytes, nodePages: nodePages)
     queue = file.environment.queue
@@ -30,20 +32,20 @@ public final class LMDBEncryptedEngine: EngineMaintenance {
 
   deinit { environment.abandon() }
 
-  /// `lmdb-encrypted`.
+  /// The name of the engine: `lmdb-encrypted`.
   public var name: String { LMDBEngines.encryptedName }
-  /// The file, as an absolute path.
+  /// The absolute path of the file.
   public var location: String { file.path }
-  /// What a commit survives.
+  /// The failures that a commit survives.
   public var durability: Durability { environment.durability }
-  /// Whether writes throw `readOnly`.
+  /// Whether the engine was opened only for reading. If so, writes throw `readOnly`.
   public var isReadOnly: Bool { environment.isReadOnly }
-  /// False: a file gives space back only as a copy.
+  /// False: only a copy of the file gives space back.
   public var compactsInPlace: Bool { false }
-  /// `LMDB` and its version.
+  /// The library and its version: `LMDB` and three numbers.
   public var library: String { LMDBEngine.library }
 
-  /// LMDB's flags and limits, by its own names, the cipher, and the sizes of nodes and of their cache.
+  /// LMDB's flags and limits, by LMDB's names, the cipher, and the sizes of the nodes and of their cache.
   public var settings: [(name: String, value: String)] {
     environment.settings + [
       ("cipher", "AES-256-GCM"),
@@ -52,18 +54,19 @@ public final class LMDBEncryptedEngine: EngineMaintenance {
     ]
   }
 
-  /// Begins a snapshot: one of LMDB's, and the root that it sees.
+  /// Begins a snapshot: one of LMDB's, with the root that it sees.
   public func beginRead() throws -> any ReadTransaction { try file.beginRead() }
 
-  /// Runs `body` in the write transaction; writers that wait meanwhile join it. What it changes is encrypted when all
-  /// have run.
+  /// Runs `body` in the write transaction. Writers that wait meanwhile join it. Most changes are encrypted
+  /// after all bodies have run; large values, and the nodes of very large transactions, are encrypted
+  /// earlier.
   public func write(_ body: (any WriteTransaction) throws -> Void) throws {
     try environment.checkProcess()
     if environment.isReadOnly { throw environment.error(.readOnly, "this database is open for reading only") }
     try queue.run(driver, body)
   }
 
-  /// Sizes of LMDB's file, and the counts of the encrypted keyspaces.
+  /// Returns the sizes of LMDB's file and the entry counts of the encrypted keyspaces.
   public func statistics() throws -> EngineStatistics {
     let snapshot = try file.beginRead(isOwn: true)
     defer { snapshot.end() }
@@ -73,21 +76,21 @@ public final class LMDBEncryptedEngine: EngineMaintenance {
     return statistics
   }
 
-  /// Writes a compacting copy of the last commit, with the same key. It takes a snapshot as long as it runs.
+  /// Writes a compacting copy of the last commit, with the same key. It holds a snapshot while it runs.
   public func backup(to path: String) throws {
     let snapshot = try environment.beginOwnRead()
     defer { snapshot.end() }
     try Backup(environment: environment, path: path).run()
   }
 
-  /// Throws `unsupported`.
+  /// Throws `unsupported`: LMDB can't compact a file in place.
   public func compact() throws {
     if environment.pool.isClosed { throw environment.error(.closed, "the database is closed") }
     throw environment.error(.unsupported, "LMDB can't shrink a file in place: copy it with a backup")
   }
 
-  /// Walks LMDB's pages in the file itself, and then, when they are sound, every record of the last commit: each is
-  /// decrypted, which finds any change, and the order and number of entries are looked at.
+  /// Checks LMDB's pages in the file itself. If they are sound, it also decrypts every record of the last
+  /// commit and checks the order and number of entries. Decryption detects any change of a record.
   public func checkIntegrity() throws -> [String] {
     try PageFile.withPinnedMeta {
       let snapshot = try file.beginRead(isOwn: true)
@@ -97,7 +100,7 @@ public final class LMDBEncryptedEngine: EngineMaintenance {
     }
   }
 
-  /// Closes the file, when no snapshot is open, and forgets what was decrypted.
+  /// Closes the file and drops all decrypted data. Throws `inUse` while snapshots are open.
   public func close() throws {
     try environment.close()
     file.forget()

@@ -2,7 +2,7 @@ import CLMDB
 import Storage
 
 extension LMDBWriteTransaction {
-  /// Makes a place of `count` bytes for a record, to be filled before anything else is written.
+  /// Reserves `count` bytes for a record. Fill them before the next write.
   func reserve(_ number: UInt64, _ count: Int, in records: Keyspace) throws -> UnsafeMutableRawPointer {
     var value = MDB_val(mv_size: count, mv_data: nil)
     let result = try withKey(number, records) { handle, key in
@@ -14,7 +14,7 @@ extension LMDBWriteTransaction {
     return place
   }
 
-  /// Removes a record; one that isn't there is no error.
+  /// Removes a record. A missing record isn't an error.
   func remove(_ number: UInt64, in records: Keyspace) throws {
     let result = try withKey(number, records) { handle, key in mdb_del(transaction, handle, &key, nil) }
     if result != 0, result != MDB_NOTFOUND { throw failed(result, "a record could not be removed") }

@@ -1,16 +1,16 @@
 import Glibc
 
 extension Node {
-  /// Bytes of all cells and their slots.
+  /// The number of bytes of all cells and their slots.
   var usedBytes: Int { capacity - top - garbage + 2 * count }
 
-  /// Bytes for cells and slots in an empty node.
+  /// The number of bytes for cells and slots in an empty node.
   var usableBytes: Int { capacity - Node.headerBytes }
 
-  /// Whether a cell of so many bytes fits beside the others.
+  /// Returns whether a cell of `size` bytes fits beside the others.
   func fits(_ size: Int) -> Bool { usedBytes + size + 2 <= usableBytes }
 
-  /// Makes a place for a cell that fits, and returns where its bytes go.
+  /// Inserts a cell that fits, and returns the memory for its bytes.
   func insertCell(at index: Int, _ size: Int) -> UnsafeMutableRawPointer {
     let count = count
     if top - (Node.headerBytes + 2 * count) < size + 2 { compact() }
@@ -35,7 +35,7 @@ extension Node {
     }
   }
 
-  /// Moves all cells to the end, with nothing between them.
+  /// Moves all cells to the end of the node, without gaps.
   private func compact() {
     withUnsafeTemporaryAllocation(byteCount: capacity, alignment: 16) { scratch in
       let old = scratch.baseAddress.unsafelyUnwrapped
@@ -55,13 +55,13 @@ extension Node {
     }
   }
 
-  /// Moves the cells from `index` on to the end of another node of the same level, which has room.
+  /// Moves the cells from `index` on to the end of another node of the same level, which must have room.
   func moveCells(from index: Int, to other: Node) {
     other.appendCells(of: self, from: index)
     for index in stride(from: count - 1, through: index, by: -1) { removeCell(at: index) }
   }
 
-  /// Copies the cells from `index` on to the end of this node, which has room.
+  /// Copies the cells of another node from `index` on to the end of this node, which must have room.
   func appendCells(of other: Node, from index: Int) {
     for index in index..<other.count {
       let size = other.cellBytes(index)
@@ -69,7 +69,7 @@ extension Node {
     }
   }
 
-  /// Puts a child's cell at a place that has room.
+  /// Inserts the cell of a child. There must be room.
   func insertChild(at index: Int, _ key: UnsafeRawBufferPointer, _ reference: Reference) {
     let cell = insertCell(at: index, Node.branchCellBytes + key.count)
     Node.writeBranchCell(cell, key, reference)
@@ -83,7 +83,7 @@ extension Node {
     if let start = key.baseAddress, key.count > 0 { memcpy(cell + Node.branchCellBytes, start, key.count) }
   }
 
-  /// Whether a pointer leads into this node's memory.
+  /// Returns whether a pointer leads into this node's memory.
   @inline(__always)
   func holds(_ pointer: UnsafeRawPointer?) -> Bool {
     guard let pointer else { return false }

@@ -1,4 +1,4 @@
-// The plaintext of a node, as long as the file's nodes are:
+// The plaintext of a node. All nodes of a file have the same size.
 //
 //   node   := level:u8 0:u8 count:u16 top:u16 garbage:u16 slot* free cell*
 //   slot   := offset:u16                of a cell, in order of keys
@@ -6,13 +6,14 @@
 //           | keyBytes:u16 valueBytes:u32 key reference            bit 31 of valueBytes set: a value in chunks
 //   branch := keyBytes:u16 reference key                           level 1 and above: the child's level is one less
 //
-// `top` is the offset of the lowest cell, `garbage` the bytes of cells that were removed above it. The child of a branch
-// cell has the keys from its own on, up to the next one's; the first cell's own key counts for nothing.
+// `top` is the offset of the lowest cell. `garbage` is the number of bytes of removed cells above it. The
+// child of a branch cell has the keys from the cell's own key up to the next cell's key. The key of the first
+// cell is ignored.
 
 import Glibc
 import Storage
 
-/// A decrypted node. One that `isClean` is never changed again, and may be read by any thread.
+/// A decrypted node. If it `isClean`, it never changes again, and any thread may read it.
 final class Node: @unchecked Sendable {
   static let headerBytes = 8
   static let leafCellBytes = 6
@@ -24,12 +25,12 @@ final class Node: @unchecked Sendable {
   let bytes: UnsafeMutableRawPointer
   let capacity: Int
   @exclusivity(unchecked) var reference: Reference
-  /// Of the part of a write transaction that may change it.
+  /// The part of a write transaction that may change the node.
   @exclusivity(unchecked) var epoch = Node.clean
-  /// Of a node that was changed: what the file has under its number.
+  /// The reference of the node's record in the file. Only in changed nodes.
   @exclusivity(unchecked) var stored: Reference?
 
-  /// Memory for a node; its contents are whatever was there.
+  /// Allocates memory for a node. The contents are undefined.
   init(capacity: Int, reference: Reference) {
     self.capacity = capacity
     self.reference = reference
@@ -41,7 +42,7 @@ final class Node: @unchecked Sendable {
     bytes.deallocate()
   }
 
-  /// An empty one.
+  /// Makes an empty node.
   convenience init(capacity: Int, reference: Reference, level: Int) {
     self.init(capacity: capacity, reference: reference)
     memset(bytes, 0, capacity)
@@ -49,7 +50,7 @@ final class Node: @unchecked Sendable {
     top = capacity
   }
 
-  /// One with the same contents.
+  /// Returns a node with the same contents.
   func copy() -> Node {
     let copy = Node(capacity: capacity, reference: reference)
     copy.bytes.copyMemory(from: bytes, byteCount: capacity)
@@ -120,7 +121,7 @@ final class Node: @unchecked Sendable {
 
   func setChild(_ index: Int, _ reference: Reference) { reference.write(to: bytes + offset(index) + 2) }
 
-  /// A leaf's value: where it is, or, when it is large, its reference and length.
+  /// The value of a leaf cell: its bytes, or the reference and length of a large value.
   enum Value {
     case inline(UnsafeRawBufferPointer)
     case large(Reference, count: Int)
@@ -150,7 +151,7 @@ final class Node: @unchecked Sendable {
 
   // MARK: Searching
 
-  /// Below 0 when `left` comes first.
+  /// Compares two keys. Returns a negative number if `left` comes first.
   @inline(__always)
   static func compare(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Int {
     let order = memcmp(
@@ -158,7 +159,8 @@ final class Node: @unchecked Sendable {
     return order != 0 ? Int(order) : left.count - right.count
   }
 
-  /// The first entry of a leaf whose key is `key` or greater, and whether it is that key.
+  /// Returns the index of the first entry of a leaf whose key is `key` or greater, and whether its key is
+  /// `key`.
   @inline(__always)
   func find(_ key: UnsafeRawBufferPointer) -> (index: Int, isFound: Bool) {
     var low = 0
@@ -172,7 +174,7 @@ final class Node: @unchecked Sendable {
     return (low, false)
   }
 
-  /// The cell of a branch below which `key` belongs.
+  /// Returns the index of the branch cell whose child covers `key`.
   @inline(__always)
   func findChild(_ key: UnsafeRawBufferPointer) -> Int {
     var low = 1
@@ -184,7 +186,7 @@ final class Node: @unchecked Sendable {
     return low &- 1
   }
 
-  /// Whether its structure stays within its bounds, whatever the bytes are.
+  /// Returns whether all offsets and lengths stay within the node, whatever the bytes are.
   func isSound() -> Bool {
     let count = count
     let slots = Node.headerBytes + 2 * count

@@ -1,18 +1,18 @@
 import Glibc
 import Storage
 
-/// Decrypted nodes, up to so many bytes, for all transactions of a file. What is looked for again stays (the clock
-/// algorithm); what somebody uses lives on until they let go of it.
+/// A cache of decrypted nodes for all transactions of a file, with a maximum size in bytes.
 ///
-/// A node is known by its reference, which never stands for two contents: so nothing here is ever out of date, and
-/// snapshots of different ages share it.
+/// It evicts by the clock algorithm, so nodes that are read again stay. An evicted node lives on until its
+/// last user releases it. A node is identified by its reference, which never stands for two contents. So no
+/// node in the cache is ever out of date, and snapshots of different ages share it.
 final class NodeCache: Sendable {
   private static let shardCount = 8
-  /// Of the object beside a node's bytes, and its places here.
+  /// The estimated size of a node's object and of its places here, in bytes.
   private static let overheadBytes = 128
 
   private let shards: [Lock<Shard>]
-  /// Nodes that fit.
+  /// The maximum number of nodes.
   let capacity: Int
 
   init(byteCount: Int, nodeBytes: Int) {
@@ -36,7 +36,7 @@ final class NodeCache: Sendable {
 
   func insert(_ node: Node) {
     let hash = Self.hash(node.reference.number)
-    // What has to go is let go of outside the lock.
+    // The evicted node is released outside the lock.
     let evicted = shard(hash).withLock { $0.insert(node, hash) }
     _ = evicted
   }
@@ -51,7 +51,7 @@ final class NodeCache: Sendable {
     for shard in shards { shard.withLock { $0.removeAll() } }
   }
 
-  /// A part of the cache: places in a ring, and a table with linear probing that leads to them.
+  /// A part of the cache: a ring of places, and a hash table with linear probing that leads to them.
   private struct Shard: @unchecked Sendable {
     private struct Place {
       var node: Node?
@@ -59,7 +59,7 @@ final class NodeCache: Sendable {
     }
 
     private var places: [Place]
-    /// Places plus one; 0 is free.
+    /// A place plus one, or 0 if the slot is free.
     private var table: [Int32]
     private var hand = 0
 
@@ -72,7 +72,7 @@ final class NodeCache: Sendable {
 
     private func slot(_ hash: UInt64) -> Int { Int(truncatingIfNeeded: hash >> 24) & (table.count - 1) }
 
-    /// Where in the table a node is.
+    /// Returns the slot of a node in the table, or nil.
     private func position(_ reference: Reference, _ hash: UInt64) -> Int? {
       let mask = table.count - 1
       var slot = slot(hash)
@@ -118,7 +118,7 @@ final class NodeCache: Sendable {
 
     mutating func removeAll() { self = Shard(capacity: places.count) }
 
-    /// Takes a node out of the table, and moves those behind it that its place kept from theirs.
+    /// Removes a node from the table. Moves later nodes that its slot had displaced.
     private mutating func forget(_ node: Node) {
       guard var hole = position(node.reference, NodeCache.hash(node.reference.number)) else { return }
       let mask = table.count - 1
@@ -126,7 +126,7 @@ final class NodeCache: Sendable {
       while table[next] != 0 {
         if let other = places[Int(table[next]) - 1].node {
           let home = slot(NodeCache.hash(other.reference.number))
-          // It may move when its home isn't between the hole and itself.
+          // A node may move if its home isn't between the hole and its slot.
           if (next - home) & mask >= (next - hole) & mask {
             table[hole] = table[next]
             hole = next

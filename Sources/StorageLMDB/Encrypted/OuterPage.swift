@@ -1,18 +1,20 @@
 import Storage
 
-/// Tells LMDB's own pages in an encrypted file, which hold numbers and no data, from those that hold records.
+/// A test that separates LMDB's own pages of an encrypted file from the pages with records. LMDB's own pages
+/// hold numbers and no data.
 ///
-/// For whoever judges a file by its bytes: a page is taken for LMDB's only when all that it holds is what LMDB keeps
-/// there for this engine.
+/// Use it to judge a file by its bytes. A page counts as LMDB's only if its entire content is what LMDB
+/// stores there for this engine.
 enum OuterPage {
-  /// Values of the outer trees that aren't records: the file's header and descriptions of trees are the longest.
+  /// The maximum size of values in the outer trees that aren't records. The longest are the file's header and
+  /// the tree records.
   private static let maximumInlineBytes = 128
-  /// Numbers of records, and names of the two named databases.
+  /// The maximum size of keys: numbers of records, and the names of the two named databases.
   private static let maximumKeyBytes = 8
-  /// No file has so many pages or transactions.
+  /// A limit above every page number and transaction number.
   private static let maximumNumber: UInt64 = 1 << 40
 
-  /// Whether the page that stands at an offset of the file is LMDB's.
+  /// Returns whether the page at an offset of the file is LMDB's.
   static func isStructure(_ page: UnsafeRawBufferPointer, at offset: Int) -> Bool {
     guard page.count == RecordFormat.pageBytes else { return false }
     if areNumbers(page[...]) { return true }
@@ -22,7 +24,7 @@ enum OuterPage {
       return offset < 2 * RecordFormat.pageBytes && page[MetaPage.size...].allSatisfy { $0 == 0 }
     case Int(PageFlags.leaf): return areNodes(page, isLeaf: true)
     case Int(PageFlags.branch): return areNodes(page, isLeaf: false)
-    // The list of free pages, when it is long.
+    // A long list of free pages.
     case Int(PageFlags.overflow): return areNumbers(page[RecordFormat.pageHeaderBytes...])
     default: return false
     }

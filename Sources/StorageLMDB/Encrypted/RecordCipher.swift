@@ -3,12 +3,13 @@ import Encryption
 import Glibc
 import Storage
 
-/// The keys of a file's sessions, derived when they are first met.
+/// The session keys of a file. A key is derived at its first use.
 final class SessionKeys: Sendable {
   private let fileKey: SecretBytes
   private let fileID: [UInt8]
   private let keys = Lock<[SessionID: SecretBytes]>([:])
-  /// Sessions past this many are derived each time they are met.
+  /// The maximum number of stored keys. When it is reached, all keys are dropped and derived again when
+  /// needed.
   private static let maximumKept = 10_000
 
   init(dataKey: SecretBytes, fileID: [UInt8]) throws {
@@ -27,15 +28,15 @@ final class SessionKeys: Sendable {
   }
 }
 
-/// Gives out seals, none twice. One writer at a time has it.
+/// Hands out seals, each only once. Only the current writer uses it.
 final class Sealer {
-  /// A session that has sealed so many records is followed by another.
+  /// The maximum number of records sealed in a session. Then a new session begins.
   private static let maximumSeals: UInt64 = 1 << 40
 
   private var next: Seal?
   private var left: UInt64 = 0
 
-  /// The first of `count` seals in a row.
+  /// Returns the first of `count` consecutive seals.
   func take(_ count: Int = 1) throws -> Seal {
     if let seal = next, left >= UInt64(count) {
       next = seal.advanced(by: count)
@@ -51,7 +52,7 @@ final class Sealer {
   }
 }
 
-/// Encrypts and decrypts records with contexts that keep their key. One thread at a time.
+/// Encrypts and decrypts records. Its cipher contexts keep their keys. One thread at a time.
 final class RecordCipher {
   private struct Context {
     var handle: OpaquePointer?
@@ -75,7 +76,8 @@ final class RecordCipher {
     contexts.deallocate()
   }
 
-  /// Decrypts `count` bytes of a record, behind which its tag stands. False when it isn't what the reference says.
+  /// Decrypts a record of `count` bytes followed by its tag. Returns false if it isn't authentic under its
+  /// reference.
   func open(
     _ record: UnsafeRawPointer, count: Int, _ reference: Reference, _ kind: RecordKind,
     into output: UnsafeMutableRawPointer
@@ -95,14 +97,14 @@ final class RecordCipher {
         && EVP_DecryptFinal_ex(context, &end, &written) == 1
     }
     if !isAuthentic {
-      // Nothing of what wasn't vouched for is left to be looked at.
+      // Erases the output, because it isn't authentic.
       explicit_bzero(output, count)
       ERR_clear_error()
     }
     return isAuthentic
   }
 
-  /// Encrypts `count` bytes into `output`, with the tag behind them.
+  /// Encrypts `count` bytes into `output`, followed by the tag.
   func seal(
     _ plaintext: UnsafeRawPointer, count: Int, _ reference: Reference, _ kind: RecordKind,
     into output: UnsafeMutableRawPointer
@@ -124,7 +126,7 @@ final class RecordCipher {
 
   private static let additionalBytes = 16
 
-  /// The nonce and the additional data of a record.
+  /// Calls `body` with the nonce and the additional data of a record.
   @inline(__always)
   private func withHeader(
     _ reference: Reference, _ kind: RecordKind,
@@ -142,7 +144,7 @@ final class RecordCipher {
     }
   }
 
-  /// A context that has the key of a session.
+  /// Returns a context with the key of a session.
   @inline(__always)
   private func context(_ session: SessionID, encrypts: Bool) throws -> OpaquePointer {
     for index in 0..<Self.contextCount where contexts[index].session == session {
@@ -159,7 +161,7 @@ final class RecordCipher {
     let known = contexts[index].handle
     contexts[index].handle = nil
     guard let handle = known ?? EVP_CIPHER_CTX_new() else { throw Self.failure("no cipher context") }
-    // The cipher stays when only the key is another.
+    // The context keeps its cipher if only the key changes.
     let hasCipher = known != nil && contexts[index].encrypts == encrypts
     let isSet = key.withUnsafeBytes { key in
       EVP_CipherInit_ex(

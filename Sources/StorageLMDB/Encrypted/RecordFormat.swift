@@ -1,4 +1,4 @@
-// What an encrypted file holds: records in one named database of LMDB, `@records`, by number. Format 1.
+// The contents of an encrypted file: numbered records in one named database of LMDB, `@records`. Format 1.
 //
 //   @records  := number:u64 (big-endian) → record
 //   record 0  := header            once, when the file is made (FileHeaderRecord)
@@ -9,14 +9,16 @@
 //   seal      := session:12 nonce:12      what a record was encrypted with
 //   tag       := 16 bytes
 //
-// Integers are little-endian unless it says otherwise. A record is AES-256-GCM under the key of its session, which is
-// HKDF-SHA-256 of the data key with the file's ID and the session's as salt. The additional data is
+// Integers are little-endian unless noted. A record is encrypted with AES-256-GCM under the key of its
+// session. That key is HKDF-SHA-256 of the data key, with the file's ID and the session's ID as salt. The
+// additional data are
 //
 //   format:u32 kind:u32 number:u64
 //
-// A seal is never used twice, and whoever refers to a record holds its seal: so a record that was swapped with
-// another one, or put back to an older state, doesn't decrypt. Nodes and whole chunks have one size, a number of LMDB's
-// pages with nothing left over: they can't be told apart. The last chunk of a value is as long as they are, or one page.
+// A seal is never used twice, and each reference to a record includes its seal. So a record that was swapped
+// with another one, or reset to an older state, doesn't decrypt. Nodes and whole chunks have the same size: a
+// whole number of LMDB's pages. They can't be told apart. The last chunk of a value has that size or one
+// page.
 
 import CLMDB
 import Storage
@@ -29,38 +31,39 @@ enum RecordFormat {
   static let firstNumber: UInt64 = 2
 
   static let tagBytes = 16
-  /// LMDB puts a value that doesn't fit a leaf into pages of its own, behind 16 bytes.
+  /// LMDB stores a value that doesn't fit into a leaf on pages of its own, after a header of 16 bytes.
   static let pageBytes = 4_096
   static let pageHeaderBytes = 16
-  /// Plaintext of a record of one page: short ends of values.
+  /// The plaintext size of a one-page record, which holds a short end of a value.
   static let smallBytes = pageBytes - pageHeaderBytes - tagBytes
 
-  /// Pages of a node: what a new file gets. Any of `nodePages` can be read.
+  /// The node size of a new file, in pages. Any size in `nodePages` can be read.
   static let standardNodePages = 2
   static let nodePages = 1...8
 
-  /// The key of a record.
+  /// Returns the key of a record.
   static func key(of number: UInt64) -> [UInt8] { withUnsafeBytes(of: number.bigEndian) { [UInt8]($0) } }
 
-  /// Plaintext of a record of so many pages.
+  /// Returns the plaintext size of a record of `pages` pages.
   static func payloadBytes(pages: Int) -> Int { pages * pageBytes - pageHeaderBytes - tagBytes }
 }
 
-/// What a record is for; part of what its tag vouches for.
+/// The kind of a record. The tag authenticates it.
 enum RecordKind: UInt32 {
   case node = 1
   case chunk = 2
   case root = 3
 }
 
-/// The session that encrypted something: one process with a file open. A key belongs to it.
+/// The random ID of a session, which has its own key. A session is the use of a file by one process, up to
+/// 2^40 records.
 struct SessionID: Hashable {
   var high: UInt64
   var low: UInt32
 
   static let byteCount = 12
 
-  /// The bytes as they stand in a seal.
+  /// The bytes as stored in a seal.
   var bytes: [UInt8] {
     withUnsafeBytes(of: high.littleEndian) { high in
       withUnsafeBytes(of: low.littleEndian) { [UInt8](high) + [UInt8]($0) }
@@ -68,27 +71,27 @@ struct SessionID: Hashable {
   }
 }
 
-/// Session and nonce of one encryption.
+/// The session and the nonce of one encryption.
 struct Seal: Equatable {
   static let byteCount = 24
   static let nonceOffset = 12
 
   var session: UInt64
-  /// The rest of the session, and the first four bytes of the nonce above it.
+  /// The rest of the session in the lower 32 bits, and the first four bytes of the nonce above.
   var middle: UInt64
   var nonce: UInt64
 
   @inline(__always)
   var sessionID: SessionID { SessionID(high: session, low: UInt32(truncatingIfNeeded: middle)) }
 
-  /// The seal of a value's later chunk.
+  /// Returns the seal of a later chunk of the value.
   @inline(__always)
   func advanced(by count: Int) -> Seal {
     Seal(session: session, middle: middle, nonce: nonce &+ UInt64(count))
   }
 }
 
-/// A record's number and its seal.
+/// The number of a record and its seal.
 struct Reference: Equatable {
   static let byteCount = 32
 

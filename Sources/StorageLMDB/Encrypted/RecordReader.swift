@@ -3,7 +3,7 @@ import Encryption
 import Glibc
 import Storage
 
-/// A value that was put together from its chunks. Its memory is wiped when the last owner lets go.
+/// A value assembled from its chunks. Its memory is wiped when the last owner releases it.
 final class LargeValue {
   let bytes: UnsafeMutableRawPointer
   let count: Int
@@ -28,24 +28,26 @@ final class ChangedNodes {
   @exclusivity(unchecked) var nodes: [UInt64: Node] = [:]
 }
 
-/// Reads records of one transaction, decrypts them, and remembers the branches it has just used. One thread at a time.
+/// Reads and decrypts the records of one transaction, and keeps the recently used branches. One thread at a
+/// time.
 final class RecordReader {
   private static let recentCount = 16
 
   let file: EncryptedFile
   let cipher: RecordCipher
-  /// Nodes that a write transaction has changed; nil in a snapshot.
+  /// The nodes that a write transaction has changed. Nil in a snapshot.
   let changed: ChangedNodes?
   @exclusivity(unchecked) private var transaction: OpaquePointer?
   private let database: MDB_dbi
-  /// Branches by their number's low bits.
+  /// Recent branches, by the low bits of their numbers.
   private let recent: UnsafeMutablePointer<Node?>
   @exclusivity(unchecked) private var hasRecent = false
-  /// Of the last `get`, whose leaf it keeps alive.
+  /// The path of the last read, which keeps its leaf alive.
   let path = TreePath()
-  /// Whether nothing is taken from the cache: a check looks at the file itself.
+  /// Whether the cache is ignored. A check reads the file itself.
   @exclusivity(unchecked) var bypassesCache = false
-  /// While a file is opened: looks at the pages on the way to a record first, for nothing has checked them yet.
+  /// Set while a file is opened. Then the pages on the way to a record are checked first, because nothing has
+  /// checked them yet.
   @exclusivity(unchecked) var pagePath: PagePath?
 
   init(_ file: EncryptedFile, changed: ChangedNodes? = nil) {
@@ -62,7 +64,7 @@ final class RecordReader {
     recent.deallocate()
   }
 
-  /// Reads from one of LMDB's transactions from now on.
+  /// Sets the transaction of LMDB to read from.
   func begin(_ transaction: OpaquePointer) { self.transaction = transaction }
 
   func end() {
@@ -72,14 +74,14 @@ final class RecordReader {
     forget()
   }
 
-  /// Lets go of the branches it remembers.
+  /// Releases the recent branches.
   func forget() {
     guard hasRecent else { return }
     for index in 0..<Self.recentCount { recent[index] = nil }
     hasRecent = false
   }
 
-  /// The node of that reference, at a level.
+  /// Returns the node of a reference. Throws `damaged` if it isn't at `level`.
   @inline(__always)
   func node(_ reference: Reference, level: Int) throws -> Node {
     if let changed, let node = changed.nodes[reference.number] { return node }
@@ -117,7 +119,7 @@ final class RecordReader {
     return node
   }
 
-  /// A record as LMDB has it, valid until the transaction's next write or its end.
+  /// Returns a record in LMDB's memory. It is valid until the transaction's next write or its end.
   func record(_ number: UInt64) throws -> UnsafeRawBufferPointer? {
     guard let transaction else { preconditionFailure("records are read in a transaction") }
     if let pagePath { try pagePath.check(RecordFormat.key(of: number)) }
@@ -132,7 +134,7 @@ final class RecordReader {
     }
   }
 
-  /// A value in chunks.
+  /// Reads a value from its chunks.
   func large(_ reference: Reference, count: Int) throws -> LargeValue {
     let chunks = ChunkLayout(count: count, payloadBytes: file.payloadBytes)
     guard count <= StorageLimits.maximumValueBytes else {
@@ -161,7 +163,8 @@ final class RecordReader {
   }
 }
 
-/// How a value is cut: whole chunks as long as a node, and an end as long as that, or one page.
+/// The layout of a value in chunks: whole chunks as long as a node, and a last one of that length or of one
+/// page.
 struct ChunkLayout {
   let count: Int
   let totalBytes: Int
@@ -176,6 +179,6 @@ struct ChunkLayout {
     totalBytes = (count - 1) * payloadBytes + lastBytes
   }
 
-  /// Plaintext of a chunk, padding included.
+  /// Returns the plaintext size of a chunk, including padding.
   func bytes(of index: Int) -> Int { index == count - 1 ? lastBytes : payloadBytes }
 }

@@ -2,7 +2,7 @@ import Glibc
 import Storage
 
 extension RootRecord {
-  /// Encrypts a root into its place. `list` holds the keyspaces, unless their tree does.
+  /// Encrypts a root into its place. `list` holds the keyspaces, unless a tree holds them.
   static func write(
     _ state: FileState, list: [UInt8], to place: UnsafeMutableRawPointer, _ cipher: RecordCipher,
     _ sealer: Sealer
@@ -37,7 +37,7 @@ extension RootRecord {
 }
 
 extension RecordReader {
-  /// Reads the root of this reader's transaction.
+  /// Reads the root in this reader's transaction.
   func root() throws -> FileState {
     let number = RecordFormat.rootNumber
     guard let record = try record(number), record.count == RootRecord.byteCount,
@@ -85,7 +85,7 @@ extension RecordReader {
       nextKeyspace: nextKeyspace, table: table, list: outside)
   }
 
-  /// The keyspaces of their tree; nil when they aren't what the root says.
+  /// Reads the keyspaces from their tree. Returns nil if they don't match the root.
   private func directory(_ tree: Tree) throws -> KeyspaceTable? {
     var table = KeyspaceTable()
     var isSound = true

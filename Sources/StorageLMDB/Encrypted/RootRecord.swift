@@ -1,4 +1,4 @@
-// Record 1, which everything starts from; each commit writes it anew. It is short enough to lie in a leaf of LMDB's.
+// Record 1, the root. Each commit writes it again. It is short enough for a leaf of LMDB.
 //
 //   root      := seal ciphertext tag
 //   plaintext := transaction:u64 nextNumber:u64 nextKeyspace:u64 keyspaces:u32 byteCount:u32 list zeros
@@ -7,20 +7,21 @@
 //              | reference                        of a value in chunks that holds them: as older releases wrote it
 //   keyspace  := number:u64 shape:u8 height:u8 nameBytes:u8 count:u64 large:u64 root:reference name
 //
-// In their tree keyspaces are values, their keys are their numbers, big-endian. A commit changes what has changed there,
-// however many there are.
+// In the tree, the key of a keyspace is its number, big-endian, and the value is the keyspace. A commit
+// writes only the changed parts of the tree, however many keyspaces there are.
 //
-// `transaction` counts the commits, `nextNumber` is the next record's, `nextKeyspace` the next keyspace's number.
+// `transaction` counts the commits. `nextNumber` is the number of the next record. `nextKeyspace` is the
+// number of the next keyspace.
 
 import Storage
 
-/// What a commit has made of the file.
+/// The state of the file after a commit.
 final class FileState: Sendable {
   let transaction: UInt64
   let nextNumber: UInt64
   let nextKeyspace: Int
   let table: KeyspaceTable
-  /// The value that holds the list of keyspaces in a file that an older release wrote last.
+  /// The value that holds the list of keyspaces, if an older release wrote the file last.
   let list: (reference: Reference, count: Int)?
 
   init(
@@ -34,23 +35,23 @@ final class FileState: Sendable {
     self.list = list
   }
 
-  /// Of a new file.
+  /// The state of a new file.
   static let empty = FileState(
     transaction: 0, nextNumber: RecordFormat.firstNumber, nextKeyspace: 1, table: KeyspaceTable(), list: nil)
 }
 
 enum RootRecord {
-  /// Bytes of the whole record: LMDB puts up to 2,022 into a leaf.
+  /// The size of the whole record, in bytes. LMDB stores up to 2,022 bytes in a leaf.
   static let byteCount = 1_984
-  /// Plaintext of the record.
+  /// The plaintext size of the record.
   static let payloadBytes = byteCount - Seal.byteCount - RecordFormat.tagBytes
   static let headerBytes = 32
   static let maximumInlineBytes = payloadBytes - headerBytes
   private static let itemBytes = 27 + Reference.byteCount
 
-  /// `byteCount` of a root whose keyspaces are in a tree.
+  /// The `byteCount` of a root whose keyspaces are in a tree.
   static let treeMark = UInt32.max
-  /// More than this many keyspaces don't fit the root, whatever their names are.
+  /// The maximum number of keyspaces that can fit into the root, whatever their names are.
   static let maximumInlineKeyspaces = maximumInlineBytes / (itemBytes + 1)
 
   static func encode(_ table: KeyspaceTable) -> [UInt8] { table.items.flatMap { encode($0) } }
@@ -69,7 +70,7 @@ enum RootRecord {
     return bytes + item.name.utf8
   }
 
-  /// The keyspaces of a list, or nil when it isn't one.
+  /// Returns the keyspaces of a list, or nil if the list is invalid.
   static func decode(_ list: UnsafeRawBufferPointer, count: Int) -> KeyspaceTable? {
     var table = KeyspaceTable()
     var offset = 0
@@ -82,7 +83,7 @@ enum RootRecord {
     return table
   }
 
-  /// The keyspace that some bytes begin with, and how many they are.
+  /// Returns the keyspace at the start of some bytes and its size, or nil if the bytes are invalid.
   static func decode(_ list: UnsafeRawBufferPointer) -> (item: KeyspaceTable.Item, byteCount: Int)? {
     guard list.count >= itemBytes, let start = list.baseAddress else { return nil }
     let byteCount = itemBytes + Int(list[10])

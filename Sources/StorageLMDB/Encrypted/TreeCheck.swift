@@ -1,8 +1,10 @@
 import CLMDB
 import Storage
 
-/// Reads every record of a snapshot from the file, past the cache, and says what is wrong. Each that decrypts is what
-/// was written; what is left to look at is that keys are in order, counts are right, and no record is left over.
+/// A check of every record of a snapshot, read from the file without the cache.
+///
+/// A record that decrypts is what was written. So the check only has to test the order of keys, the counts,
+/// and whether records are left over.
 final class TreeCheck {
   private static let maximumFaults = 100
 
@@ -59,7 +61,7 @@ final class TreeCheck {
     if faults.count < Self.maximumFaults { faults.append("keyspace \(name): \(fault)") }
   }
 
-  /// Checks what hangs below a reference; its keys are below `upper`.
+  /// Checks the nodes below a reference. All their keys must be below `upper`.
   private func check(_ reference: Reference, level: Int, upper: [UInt8]?) throws {
     records += 1
     let node: Node

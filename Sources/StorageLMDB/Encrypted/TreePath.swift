@@ -1,12 +1,12 @@
 import Storage
 
-/// The nodes from a tree's root to a leaf, and the cell taken in each. It keeps them alive.
+/// A path from a tree's root to a leaf: the nodes and the index taken in each. It keeps the nodes alive.
 final class TreePath {
   static let maximumHeight = 24
 
   let nodes: UnsafeMutablePointer<Node?>
   let indexes: UnsafeMutablePointer<Int>
-  /// The leaf's depth; -1 in an empty tree.
+  /// The depth of the leaf, or -1 in an empty tree.
   @exclusivity(unchecked) var leaf = -1
 
   init() {
@@ -22,7 +22,7 @@ final class TreePath {
     indexes.deallocate()
   }
 
-  /// Lets go of all nodes.
+  /// Releases all nodes.
   func clear() {
     for depth in 0...Self.maximumHeight where nodes[depth] != nil { nodes[depth] = nil }
     leaf = -1
@@ -34,12 +34,13 @@ final class TreePath {
     set { indexes[leaf] = newValue }
   }
 
-  /// Whether it stands on an entry.
+  /// Whether the path ends at an entry.
   @inline(__always) var isOnEntry: Bool { leaf >= 0 && indexes[leaf] >= 0 && indexes[leaf] < leafNode.count }
 
   // MARK: Going down
 
-  /// Goes to the first entry whose key is `key` or greater, or past the last one of its leaf. True when it is that key.
+  /// Goes to the first entry whose key is `key` or greater, or past the last entry of its leaf. Returns
+  /// whether the key is equal.
   @inline(__always)
   func descend(_ tree: Tree, to key: UnsafeRawBufferPointer, _ reader: RecordReader) throws -> Bool {
     guard tree.height > 0 else {
@@ -67,7 +68,7 @@ final class TreePath {
     }
   }
 
-  /// Goes to the first entry, or the last one, of what hangs below `reference` at a depth.
+  /// Goes to the first or last entry below `reference`, which belongs at a depth.
   private func descend(
     _ start: Reference, level: Int, depth: Int, toLast: Bool, _ reader: RecordReader
   ) throws {
@@ -102,13 +103,13 @@ final class TreePath {
 
   // MARK: Going on
 
-  /// From past the end of a leaf to the first entry of the next one. False when there is none.
+  /// Moves to the first entry of the next leaf. Returns false if there is none.
   @inline(never)
   func moveToNextLeaf(_ reader: RecordReader) throws -> Bool {
     try moveToLeaf(reader, by: 1)
   }
 
-  /// From before a leaf to the last entry of the one before. False when there is none.
+  /// Moves to the last entry of the previous leaf. Returns false if there is none.
   @inline(never)
   func moveToPreviousLeaf(_ reader: RecordReader) throws -> Bool {
     try moveToLeaf(reader, by: -1)
@@ -133,7 +134,7 @@ final class TreePath {
 
   // MARK: Places in a range
 
-  /// Goes to the first entry that isn't below `lower`. False when there is none.
+  /// Goes to the first entry within `lower`. Returns false if there is none.
   func moveToFirst(_ tree: Tree, from lower: KeyBound, _ reader: RecordReader) throws -> Bool {
     if let bytes = lower.bytes, lower.count > 0 {
       let key = UnsafeRawBufferPointer(start: bytes, count: lower.count)
@@ -145,7 +146,7 @@ final class TreePath {
     return index < leafNode.count ? true : try moveToNextLeaf(reader)
   }
 
-  /// Goes to the last entry that isn't above `upper`. False when there is none.
+  /// Goes to the last entry within `upper`. Returns false if there is none.
   func moveToLast(_ tree: Tree, to upper: KeyBound, _ reader: RecordReader) throws -> Bool {
     if let bytes = upper.bytes {
       guard upper.count > 0 else { return false }

@@ -1,7 +1,8 @@
 import CLMDB
 import Storage
 
-/// The closure scan over one tree. It has a path of its own, whose nodes it holds while their bytes are lent.
+/// The scan of one tree that calls a closure for each entry. It has its own path, which holds the nodes while
+/// their bytes are lent.
 struct TreeScan {
   typealias Body = (_ key: RawSpan, _ value: RawSpan) throws -> Bool
 
@@ -26,7 +27,7 @@ struct TreeScan {
   private func ascend(_ path: TreePath, _ upper: KeyBound, _ body: Body) throws {
     repeat {
       let node = path.leafNode
-      // Bounds are looked at once a leaf, but for the last one.
+      // Compares with the bound once per leaf, except in the last leaf.
       let isLast = upper.isBelow(MDB_val(node.leafKey(node.count - 1)))
       for index in path.index..<node.count {
         let key = node.leafKey(index)

@@ -2,14 +2,14 @@ import CLMDB
 import Glibc
 import Storage
 
-/// One end of a range as the loops compare with it: no array, no enumeration, one branch when unbounded.
+/// One end of a range in a form that loops compare quickly: no array, no enum, and one branch if unbounded.
 struct KeyBound {
-  /// Nil when unbounded.
+  /// Nil if unbounded.
   let bytes: UnsafeRawPointer?
   let count: Int
   let isInclusive: Bool
 
-  /// What an empty array points to: never read.
+  /// The pointer for an empty array. It is never read.
   private static var nowhere: UnsafeRawPointer? { UnsafeRawPointer(bitPattern: 8) }
 
   private init(_ bytes: UnsafeRawBufferPointer, isInclusive: Bool) {
@@ -24,7 +24,7 @@ struct KeyBound {
     isInclusive = true
   }
 
-  /// Calls `body` with the bound; its bytes last as long as the call.
+  /// Calls `body` with the bound. The bytes are valid until `body` returns.
   @inline(__always)
   static func with<Result>(_ bound: KeyRange.Bound, _ body: (KeyBound) throws -> Result) rethrows -> Result {
     switch bound {
@@ -34,7 +34,7 @@ struct KeyBound {
     }
   }
 
-  /// The bound with bytes of its own, until `deallocate()`.
+  /// Returns the bound with its own copy of the bytes, until `deallocate()`.
   static func copying(_ bound: KeyRange.Bound) -> KeyBound {
     with(bound) { bound in
       guard let bytes = bound.bytes, bound.count > 0 else { return bound }
@@ -48,7 +48,7 @@ struct KeyBound {
     if count > 0 { bytes?.deallocate() }
   }
 
-  /// Whether `key` lies above this upper bound.
+  /// Returns whether `key` is above this upper bound.
   @inline(__always)
   func isBelow(_ key: MDB_val) -> Bool {
     guard let bytes else { return false }
@@ -57,7 +57,7 @@ struct KeyBound {
     return isInclusive ? key.mv_size > count : key.mv_size >= count
   }
 
-  /// Whether `key` lies below this lower bound.
+  /// Returns whether `key` is below this lower bound.
   @inline(__always)
   func isAbove(_ key: MDB_val) -> Bool {
     guard let bytes else { return false }
@@ -66,7 +66,7 @@ struct KeyBound {
     return isInclusive ? key.mv_size < count : key.mv_size <= count
   }
 
-  /// Whether `key` is the bound's own key.
+  /// Returns whether `key` is the bound's own key.
   @inline(__always)
   func isEqual(_ key: MDB_val) -> Bool {
     guard let bytes else { return false }
@@ -74,7 +74,8 @@ struct KeyBound {
   }
 }
 
-/// Moves of a bare cursor to the ends of a range. They give LMDB's result; the other end isn't looked at.
+/// Moves of a plain LMDB cursor to the ends of a range. They return LMDB's result and don't check the other
+/// end.
 enum CursorMove {
   typealias Value = UnsafeMutablePointer<MDB_val>
 

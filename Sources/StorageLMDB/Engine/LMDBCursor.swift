@@ -1,7 +1,7 @@
 import CLMDB
 import Storage
 
-/// A cursor over a range, over one of LMDB's own.
+/// A cursor over a range, with a cursor of LMDB.
 final class LMDBCursor: Cursor {
   private enum Place {
     case beforeFirst
@@ -9,16 +9,16 @@ final class LMDBCursor: Cursor {
     case afterLast
   }
 
-  // Read and written in every move; a check of exclusive access costs as much as the rest of one.
-  /// LMDB's cursor, or nil once its write transaction has ended.
+  // Read and written in every move. A check of exclusive access would cost as much as the rest of the move.
+  /// LMDB's cursor, or nil after its write transaction has ended.
   @exclusivity(unchecked) private var handle: OpaquePointer?
   @exclusivity(unchecked) private var place = Place.beforeFirst
-  /// Where the entry lies that it stands on.
+  /// The bytes of the current entry.
   @exclusivity(unchecked) private var key = MDB_val()
   @exclusivity(unchecked) private var value = MDB_val()
-  /// Closures that its entry is lent to.
+  /// The number of closures that its entry is lent to.
   @exclusivity(unchecked) private var lent = 0
-  /// The transaction's count of writes when it was placed.
+  /// The transaction's count of writes when the cursor was placed.
   @exclusivity(unchecked) private var writes: Int
   private let database: MDB_dbi
   private let lower: KeyBound
@@ -42,7 +42,7 @@ final class LMDBCursor: Cursor {
     upper.deallocate()
   }
 
-  /// Gives LMDB's cursor back before the write transaction ends.
+  /// Closes LMDB's cursor before the write transaction ends.
   func close() {
     if let handle { mdb_cursor_close(handle) }
     handle = nil
@@ -145,7 +145,7 @@ final class LMDBCursor: Cursor {
     return handle
   }
 
-  /// For a move that doesn't begin where it stands.
+  /// Checks a move that doesn't depend on the current position.
   @inline(__always)
   private func beginPlacing() throws -> OpaquePointer {
     let cursor = try live()
@@ -154,7 +154,7 @@ final class LMDBCursor: Cursor {
     return cursor
   }
 
-  /// For a move that begins where it stands.
+  /// Checks a move that starts from the current position.
   @inline(__always)
   private func beginMove() throws -> OpaquePointer {
     let cursor = try live()

@@ -2,22 +2,23 @@ import CLMDB
 import Glibc
 import Storage
 
-/// LMDB behind the storage protocol: a copy-on-write B-tree in one memory-mapped file, with snapshot reads
-/// that take no lock and copy nothing.
+/// A storage engine over LMDB: a copy-on-write B-tree in one memory-mapped file. Snapshot reads take no lock
+/// and copy nothing.
 ///
-/// One environment a path a process: a second open of the same file throws `inUse` until the first is closed
-/// (POSIX drops a process's locks on a file when any of its descriptors closes). Other processes may have it
-/// open at the same time. An engine isn't carried across `fork`: in the child everything throws
-/// `unsupported`, and the child opens the path anew. See docs/storage-lmdb.md.
+/// A process may open a path only once. A second open of the same file throws `inUse` until the first one is
+/// closed, because POSIX drops a process's locks on a file when any of its descriptors closes. Other
+/// processes may have the file open at the same time. An engine doesn't survive `fork`: in the child all
+/// calls throw `unsupported`, and the child must open the path itself. See docs/storage-lmdb.md.
 public final class LMDBEngine: EngineMaintenance {
   let environment: Environment
   let queue: WriteQueue
   private let driver: WriteDriver
 
-  /// Opens or creates the file at `path`; its lock file is `path` with `-lock` appended.
+  /// Opens or creates the file at `path`. The lock file is `path` with `-lock` appended.
   ///
-  /// Throws `notEncrypted` when a key is given, `inUse` when this process has the file open, `notADatabase`,
-  /// `unsupportedVersion` or `damaged` for files that LMDB can't safely map.
+  /// Throws `notEncrypted` if a key is given, `keyRequired` if the file is encrypted, and `inUse` if this
+  /// process has the file open. Throws `notADatabase`, `unsupportedVersion` or `damaged` for files that LMDB
+  /// can't safely map.
   public convenience init(path: String, options: EngineOptions) throws {
     try self.init(path: path, options: options, mapBytes: MapSize.wanted())
   }
@@ -37,18 +38,18 @@ public final class LMDBEngine: EngineMaintenance {
 
   deinit { environment.abandon() }
 
-  /// `lmdb`.
+  /// The name of the engine: `lmdb`.
   public var name: String { "lmdb" }
-  /// The file, as an absolute path.
+  /// The absolute path of the file.
   public var location: String { environment.path }
-  /// What a commit survives.
+  /// The failures that a commit survives.
   public var durability: Durability { environment.durability }
-  /// Whether writes throw `readOnly`.
+  /// Whether the engine was opened only for reading. If so, writes throw `readOnly`.
   public var isReadOnly: Bool { environment.isReadOnly }
-  /// False: a file gives space back only as a copy.
+  /// False: only a copy of the file gives space back.
   public var compactsInPlace: Bool { false }
 
-  /// `LMDB` and its version.
+  /// The library and its version: `LMDB` and three numbers.
   public var library: String { Self.library }
 
   static var library: String {
@@ -59,44 +60,44 @@ public final class LMDBEngine: EngineMaintenance {
     return "LMDB \(major).\(minor).\(patch)"
   }
 
-  /// LMDB's flags and limits, by its own names.
+  /// LMDB's flags and limits, by LMDB's names.
   public var settings: [(name: String, value: String)] { environment.settings }
 
-  /// Begins a snapshot: renews one of LMDB's read transactions that rests in a pool.
+  /// Begins a snapshot. It renews one of the pool's read transactions of LMDB.
   public func beginRead() throws -> any ReadTransaction {
     try environment.beginRead()
   }
 
-  /// Runs `body` in the write transaction; writers that wait meanwhile join it as child transactions.
+  /// Runs `body` in the write transaction. Writers that wait meanwhile join it as child transactions.
   public func write(_ body: (any WriteTransaction) throws -> Void) throws {
     try environment.checkProcess()
     if environment.isReadOnly { throw environment.error(.readOnly, "this database is open for reading only") }
     try queue.run(driver, body)
   }
 
-  /// Sizes and counts of one snapshot; the free pages are counted in the free list.
+  /// Returns sizes and counts of one snapshot. The number of free pages comes from the free list.
   public func statistics() throws -> EngineStatistics {
     let snapshot = try environment.beginOwnRead()
     defer { snapshot.end() }
     return try environment.statistics(of: snapshot)
   }
 
-  /// Writes a compacting copy of the last commit. It takes a snapshot as long as it runs.
+  /// Writes a compacting copy of the last commit. It holds a snapshot while it runs.
   public func backup(to path: String) throws {
-    // The snapshot keeps the environment from being closed under the copy.
+    // While this snapshot is open, the environment can't be closed.
     let snapshot = try environment.beginOwnRead()
     defer { snapshot.end() }
     try Backup(environment: environment, path: path).run()
   }
 
-  /// Throws `unsupported`.
+  /// Throws `unsupported`: LMDB can't compact a file in place.
   public func compact() throws {
     if environment.pool.isClosed { throw environment.error(.closed, "the database is closed") }
     throw environment.error(.unsupported, "LMDB can't shrink a file in place: copy it with a backup")
   }
 
-  /// Walks every page of the last commit in the file itself, without LMDB's map: a damaged file can't crash
-  /// it.
+  /// Checks every page of the last commit. It reads the file itself, without LMDB's map, so a damaged file
+  /// can't crash it.
   public func checkIntegrity() throws -> [String] {
     try PageFile.withPinnedMeta {
       let snapshot = try environment.beginOwnRead()
@@ -105,7 +106,8 @@ public final class LMDBEngine: EngineMaintenance {
     }
   }
 
-  /// Closes the file, when no snapshot is open. At durability `normal` the last commit is synced first.
+  /// Closes the file. Throws `inUse` while snapshots are open. At durability `normal` it first syncs the last
+  /// commit.
   public func close() throws {
     try environment.close()
   }

@@ -1,16 +1,16 @@
 import Storage
 
-/// The engines of this module, to be chosen by name.
+/// The LMDB engines, for selection by name.
 public enum LMDBEngines {
   static let encryptedName = "lmdb-encrypted"
 
-  /// LMDB: name `lmdb`, files `NAME.mdb`. It takes no key.
+  /// LMDB, with the name `lmdb` and files `NAME.mdb`. It takes no key.
   public static let lmdb = EngineType(name: "lmdb", fileExtension: "mdb", encrypts: false) { path, options in
     try LMDBEngine(path: path, options: options)
   }
 
-  /// LMDB with a key: name `lmdb-encrypted`, files `NAME.emdb`, everything in them encrypted with AES-256-GCM under keys
-  /// derived from the 32 bytes of `EngineOptions.key`.
+  /// LMDB with a key, with the name `lmdb-encrypted` and files `NAME.emdb`. All data are encrypted with
+  /// AES-256-GCM. The keys are derived from the 32 bytes of `EngineOptions.key`.
   public static let encrypted = EngineType(
     name: encryptedName, fileExtension: "emdb", encrypts: true, isStructure: OuterPage.isStructure
   ) { path, options in

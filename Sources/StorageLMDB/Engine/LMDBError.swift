@@ -3,7 +3,7 @@ import Glibc
 import Storage
 
 extension StorageError {
-  /// What a result of LMDB, or an errno that it passed on, means in the protocol's terms.
+  /// Makes a storage error from a result of LMDB or an `errno` that LMDB passed on. `what` says what failed.
   @inline(never)
   static func lmdb(_ result: Int32, _ what: String, path: String) -> StorageError {
     let code: Code
@@ -42,8 +42,8 @@ extension StorageError {
 }
 
 extension FilePath {
-  /// Whether the disk or the process's limit of file sizes leaves no room, for write errors that don't say:
-  /// LMDB reports a write that was cut short as EIO.
+  /// Returns whether the disk or the process's limit of a file's size leaves no room. Used for write errors
+  /// that don't say so: LMDB reports a short write as EIO.
   static func isFull(_ path: String) -> Bool {
     var limit = rlimit()
     var status = stat()

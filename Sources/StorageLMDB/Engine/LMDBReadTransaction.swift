@@ -1,11 +1,11 @@
 import CLMDB
 import Storage
 
-/// A snapshot: one of LMDB's read transactions, borrowed from the pool until `end`.
+/// A snapshot: a read transaction of LMDB that the pool lends until `end`.
 final class LMDBReadTransaction: LMDBTransaction, ReadTransaction {
   let slot: SnapshotSlot
 
-  /// Over a slot at rest.
+  /// Makes a transaction over a resting slot.
   init(_ slot: SnapshotSlot, _ environment: Environment) {
     self.slot = slot
     super.init(slot.transaction, environment, slot.table, isOpen: false)
@@ -15,7 +15,7 @@ final class LMDBReadTransaction: LMDBTransaction, ReadTransaction {
     if isOpen { environment.recover(slot) }
   }
 
-  /// Called by the environment once the slot's snapshot is taken.
+  /// Marks the snapshot as open. The environment calls this when the slot's snapshot has begun.
   @inline(__always)
   func open() {
     slot.serial &+= 1
@@ -30,7 +30,7 @@ final class LMDBReadTransaction: LMDBTransaction, ReadTransaction {
     environment.pool.giveBack(self)
   }
 
-  /// Set since the snapshot was taken.
+  /// The catalog of the snapshot. It is set before the snapshot opens.
   private var catalog: Catalog { slot.catalog.unsafelyUnwrapped }
 
   func keyspace(named name: String) throws -> Keyspace? {
@@ -54,7 +54,7 @@ final class LMDBReadTransaction: LMDBTransaction, ReadTransaction {
   }
 
   override func giveBack(_ cursor: OpaquePointer, _ database: MDB_dbi) {
-    // After the end the slot may be another snapshot's, on another thread.
+    // After the end, another snapshot may use the slot on another thread.
     if isOpen { slot.giveBack(cursor, database) } else { mdb_cursor_close(cursor) }
   }
 }

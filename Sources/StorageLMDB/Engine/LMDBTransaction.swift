@@ -1,18 +1,18 @@
 import CLMDB
 import Storage
 
-/// What snapshots and write transactions of LMDB share: their reads.
+/// The base class of snapshots and write transactions of LMDB. It implements their reads.
 ///
-/// Bytes are lent where LMDB has them. Those of a snapshot lie in the map: pages that it sees don't change until it
-/// ends. Those of a write transaction lie in the map or on pages that it has changed itself, which only its writes move;
-/// so a write throws `bytesAreLent` while any are lent. Each scan and each cursor has a cursor of LMDB's own: reads may
-/// be nested to any depth.
+/// Bytes are lent in LMDB's own memory. Bytes of a snapshot are in the map, and its pages don't change until
+/// it ends. Bytes of a write transaction are in the map or on pages that the transaction has changed. Only
+/// its own writes move those, so a write throws `bytesAreLent` while bytes are lent. Each scan and each
+/// cursor has its own cursor of LMDB, so reads can be nested to any depth.
 class LMDBTransaction: LendingTransaction {
   let transaction: OpaquePointer
-  // Read in every call; a check of exclusive access costs as much as the rest of one.
-  /// Handles of the keyspaces that it sees.
+  // Read in every call. A check of exclusive access would cost as much as the rest of the call.
+  /// The handles of the keyspaces that the transaction sees.
   @exclusivity(unchecked) final var table: HandleTable
-  /// Counts the writes: each leaves all cursors nowhere.
+  /// The number of writes. Each write makes all cursor positions invalid.
   @exclusivity(unchecked) final var writes = 0
 
   init(_ transaction: OpaquePointer, _ environment: Environment, _ table: HandleTable, isOpen: Bool) {
@@ -23,7 +23,7 @@ class LMDBTransaction: LendingTransaction {
 
   // MARK: What the two do differently
 
-  /// A cursor of LMDB's that nobody else uses until it is given back.
+  /// Takes a cursor of LMDB for exclusive use. Give it back with `giveBack`.
   func takeCursor(_ database: MDB_dbi) throws -> OpaquePointer {
     var cursor: OpaquePointer?
     let result = mdb_cursor_open(transaction, database, &cursor)
@@ -60,7 +60,7 @@ class LMDBTransaction: LendingTransaction {
     return true
   }
 
-  /// Where the value of a key lies.
+  /// Returns the bytes of the value at a key, or nil.
   @inline(__always)
   private final func find(_ key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws
     -> UnsafeRawBufferPointer?
@@ -96,7 +96,7 @@ class LMDBTransaction: LendingTransaction {
     _ body: (_ key: RawSpan, _ value: RawSpan, _ found: RawSpan) throws -> Bool
   ) throws {
     let handle = try handle(of: target)
-    // One cursor for all that is looked up: it goes down from the root only when the next key is on another page.
+    // One cursor for all lookups. It starts from the root only when the next key is on another page.
     let cursor = try takeCursor(handle)
     defer { giveBack(cursor, handle) }
     try scan(keyspace, range, order: order, fetch: .entries) { key, value in
@@ -112,7 +112,7 @@ class LMDBTransaction: LendingTransaction {
     }
   }
 
-  /// Where the value of a key lies that is a part of an entry.
+  /// Returns the bytes of the value at a key that is part of an entry, or nil.
   @inline(__always)
   private final func find(
     _ place: Range<Int>, of entry: RawSpan, in keyspace: Keyspace, with cursor: OpaquePointer

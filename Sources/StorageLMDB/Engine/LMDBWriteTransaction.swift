@@ -3,16 +3,16 @@ import Storage
 
 /// The write transaction, or a member's child transaction within it.
 final class LMDBWriteTransaction: LMDBTransaction, WriteTransaction {
-  /// As this transaction sees and changes it.
+  /// The catalog as this transaction sees and changes it.
   private(set) var catalog: Catalog {
     didSet { table = catalog.table }
   }
-  /// Handles that keyspaces made here use. Those that LMDB gave this transaction end with it unless it
-  /// commits.
+  /// The handles of keyspaces created in this transaction. Handles that LMDB opened in this transaction are
+  /// closed unless it commits.
   var newHandles: [String: MDB_dbi]
-  /// Whether anything was written: LMDB gives a commit of nothing no number.
+  /// Whether anything was written. LMDB gives an empty commit no number.
   @exclusivity(unchecked) var hasWritten = false
-  /// The first failure that broke the transaction: LMDB only says so afterwards.
+  /// The first failure that broke the transaction. Later failures of LMDB don't repeat the reason.
   private(set) var failure: StorageError?
   private var openCursors: [Unmanaged<LMDBCursor>] = []
 
@@ -24,8 +24,8 @@ final class LMDBWriteTransaction: LMDBTransaction, WriteTransaction {
     super.init(transaction, environment, catalog.table, isOpen: true)
   }
 
-  /// Called when its body has returned: nothing may use it after that, and its cursors are given back before
-  /// LMDB frees them.
+  /// Ends the use of the transaction when its body has returned. Gives back its cursors before LMDB frees
+  /// them.
   func bodyEnded() {
     isOpen = false
     for cursor in openCursors { cursor.takeUnretainedValue().close() }
@@ -34,7 +34,7 @@ final class LMDBWriteTransaction: LMDBTransaction, WriteTransaction {
 
   func end() {}
 
-  /// The handle of a keyspace, also when the body has returned.
+  /// Returns the handle of a keyspace, even after the body has returned.
   @inline(__always)
   func database(of keyspace: Keyspace) throws -> MDB_dbi {
     let handle = table.handle(of: keyspace.number)
@@ -42,14 +42,14 @@ final class LMDBWriteTransaction: LMDBTransaction, WriteTransaction {
     return handle
   }
 
-  /// Whether a failure has made the transaction impossible to commit: LMDB then refuses its every use.
+  /// Whether a failure made a commit impossible. LMDB then refuses every use of the transaction.
   var isBroken: Bool {
     guard failure != nil else { return false }
     var statistics = MDB_stat()
     return mdb_stat(transaction, 0, &statistics) == MDB_BAD_TXN
   }
 
-  /// Takes over what a member kept.
+  /// Adopts the state of a member that was kept.
   func adopt(_ member: LMDBWriteTransaction) {
     catalog = member.catalog
     newHandles = member.newHandles
@@ -78,22 +78,22 @@ final class LMDBWriteTransaction: LMDBTransaction, WriteTransaction {
 
   // MARK: - Writing
 
-  /// Called before each write. Also one that changes nothing may move pages: LMDB writes some to the file when it holds
-  /// too many.
+  /// Prepares a write and makes cursor positions invalid. Even a write that changes nothing may move pages,
+  /// because LMDB writes some pages to the file when it holds too many.
   @inline(__always)
   private func beginWrite() throws {
     if lendsBytes { throw lentBytes("a write") }
     writes &+= 1
   }
 
-  /// The handle of a keyspace that is to be changed.
+  /// Returns the handle of a keyspace to be changed.
   @inline(__always)
   private func changeableHandle(of keyspace: Keyspace) throws -> MDB_dbi {
     try beginWrite()
     return try handle(of: keyspace)
   }
 
-  /// Puts and gives LMDB's result; whoever calls says what a failure means.
+  /// Puts an entry and returns LMDB's result. The caller turns a failure into an error.
   @inline(__always)
   private func store(
     _ key: RawSpan, _ value: RawSpan, _ keyspace: Keyspace, _ flags: UInt32
@@ -102,7 +102,7 @@ final class LMDBWriteTransaction: LMDBTransaction, WriteTransaction {
     return try withStored(key, value, keyspace) { mdb_put(transaction, handle, &$0, &$1, flags) }
   }
 
-  /// Calls `body` with an entry as LMDB takes it, and gives its result.
+  /// Calls `body` with an entry in LMDB's form and returns its result.
   @inline(__always)
   private func withStored(
     _ key: RawSpan, _ value: RawSpan, _ keyspace: Keyspace,
@@ -149,7 +149,7 @@ final class LMDBWriteTransaction: LMDBTransaction, WriteTransaction {
   ) throws {
     let handle = try changeableHandle(of: keyspace)
     let cursor = try takeCursor(handle)
-    // Nothing else may be written meanwhile.
+    // Blocks all other writes during the load.
     beginLending()
     defer {
       endLending()
@@ -196,13 +196,14 @@ final class LMDBWriteTransaction: LMDBTransaction, WriteTransaction {
     }
   }
 
-  /// A cursor whose entry was deleted stands on the one after it, which `MDB_NEXT` then gives.
+  /// Deletes the entries between two bounds. After a delete, the cursor stands on the next entry, and
+  /// `MDB_NEXT` returns that one.
   private func deleteEntries(_ cursor: OpaquePointer, _ lower: KeyBound, _ upper: KeyBound) throws -> Int {
     var key = MDB_val()
     var count = 0
     var result = CursorMove.first(cursor, from: lower, &key, nil)
     while result == 0, !upper.isBelow(key) {
-      // Emptying a page can make LMDB start anew at the keyspace's first entry.
+      // When a page becomes empty, LMDB may restart at the first entry of the keyspace.
       if lower.isAbove(key) {
         result = CursorMove.first(cursor, from: lower, &key, nil)
         continue
@@ -246,7 +247,7 @@ final class LMDBWriteTransaction: LMDBTransaction, WriteTransaction {
     return try makeKeyspace(name, shape: shape)
   }
 
-  /// Makes a keyspace that isn't there, also one whose name users can't choose.
+  /// Creates a keyspace that doesn't exist. Accepts names that users can't choose.
   func makeKeyspace(_ name: String, shape: KeyspaceShape) throws -> Keyspace {
     let handle = try openHandle(name)
     let changed = catalog.adding(name, shape: shape, handle: handle)
@@ -262,7 +263,7 @@ final class LMDBWriteTransaction: LMDBTransaction, WriteTransaction {
     if result != 0 { throw failed(result, "keyspace \(name) could not be written into the catalog") }
   }
 
-  /// The handle of the keyspace's named database: known already when the name was used before.
+  /// Returns the handle of the keyspace's named database. It is already known if the name was used before.
   private func openHandle(_ name: String) throws -> MDB_dbi {
     if let handle = newHandles[name] ?? environment.knownHandle(name) {
       newHandles[name] = handle
@@ -297,8 +298,8 @@ final class LMDBWriteTransaction: LMDBTransaction, WriteTransaction {
 
   // MARK: - Errors
 
-  /// What LMDB's result means here. It only says "bad transaction" after the first failure, so that one is
-  /// kept and told again.
+  /// Makes the error of a result of LMDB. After the first failure LMDB reports only "bad transaction", so the
+  /// first error is stored and returned again.
   override func failed(_ result: Int32, _ what: String) -> StorageError {
     if result == MDB_BAD_TXN, let failure { return failure }
     let error = environment.writeError(result, what)

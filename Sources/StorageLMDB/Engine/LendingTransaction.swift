@@ -1,11 +1,12 @@
 import Storage
 
-/// What all transactions of this module share: whether they are open, and how many closures bytes are lent to.
+/// The base class of all transactions in this module. It tracks whether they are open and how many closures
+/// hold lent bytes.
 class LendingTransaction {
   unowned(unsafe) let environment: Environment
-  // Read in every call; a check of exclusive access costs as much as the rest of one.
+  // Read in every call. A check of exclusive access would cost as much as the rest of the call.
   @exclusivity(unchecked) final var isOpen: Bool
-  /// Closures that bytes are lent to.
+  /// The number of closures that bytes are lent to.
   @exclusivity(unchecked) private final var lent = 0
 
   init(_ environment: Environment, isOpen: Bool) {
@@ -13,14 +14,14 @@ class LendingTransaction {
     self.isOpen = isOpen
   }
 
-  /// Called when it has ended and the last closure has returned.
+  /// Called when the transaction has ended and the last closure has returned.
   func returned() {}
 
   final var lendsBytes: Bool {
     @inline(__always) get { lent > 0 }
   }
 
-  /// Whether bytes are lent to more than the closure of a load, which may write.
+  /// Whether bytes are lent to a closure besides the one of a load, which may write.
   final var lendsWhileLoading: Bool {
     @inline(__always) get { lent > 1 }
   }
@@ -34,7 +35,8 @@ class LendingTransaction {
     if _slowPath(!isOpen), lent == 0 { returned() }
   }
 
-  /// Ends a snapshot; inside a closure that bytes are lent to, when that has returned.
+  /// Ends a snapshot. Inside a closure that bytes are lent to, the end takes effect when the closure has
+  /// returned.
   @inline(__always)
   final func endSnapshot() {
     guard isOpen else { return }

@@ -1,11 +1,11 @@
 import CLMDB
 import Storage
 
-/// The closure scan.
+/// The scan that calls a closure for each entry.
 ///
-/// Entries are fetched some ahead of the body, and the processor is asked for the ends of their values, at the addresses
-/// that LMDB gave. Then LMDB's walk from page to page doesn't wait for the memory that the body reads, nor the body for
-/// the walk. What was fetched stays where it is: nothing is written while the body runs.
+/// The scan fetches some entries ahead of the body and prefetches their values into the processor's cache.
+/// LMDB's walk through the pages then doesn't wait for the memory that the body reads, and the body doesn't
+/// wait for the walk. Fetched entries stay valid, because nothing is written while the body runs.
 enum Scan {
   typealias Body = (_ key: RawSpan, _ value: RawSpan) throws -> Bool
 
@@ -14,7 +14,7 @@ enum Scan {
     var value: MDB_val
   }
 
-  /// LMDB's result: 0 when the body or a bound ended the scan, `MDB_NOTFOUND` at the end of the keyspace.
+  /// Runs a scan. Returns 0 if the body or a bound ended it, and `MDB_NOTFOUND` at the end of the keyspace.
   static func run(
     _ cursor: OpaquePointer, _ range: KeyRange, _ order: ScanOrder, _ fetch: ScanFetch, _ body: Body
   ) throws -> Int32 {
@@ -28,7 +28,7 @@ enum Scan {
     }
   }
 
-  // Generic over the way, which is known where they are called: each is compiled once a way.
+  // Generic over the direction, which is known at the call. The compiler makes one copy per direction.
 
   private static func run(
     _ way: some Way, _ cursor: OpaquePointer, _ fetch: ScanFetch, _ body: Body
@@ -39,8 +39,8 @@ enum Scan {
     }
   }
 
-  /// How many entries are fetched at a time, at most. It begins with one and doubles, so that a body that
-  /// wants few costs few.
+  /// The maximum number of entries fetched at once. The number starts at 1 and doubles, so that a body that
+  /// wants few entries costs little.
   private static let maximumBatch = 16
 
   @inline(__always)
@@ -92,7 +92,7 @@ enum Scan {
 
   // MARK: Ways
 
-  /// Which way a scan goes, from where to where.
+  /// The direction of a scan, with its start and end.
   private protocol Way {
     var next: MDB_cursor_op { get }
     /// Moves to the first entry of the scan.

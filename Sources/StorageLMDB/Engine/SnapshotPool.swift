@@ -3,18 +3,18 @@ import Glibc
 import Storage
 import Synchronization
 
-/// One of LMDB's read transactions with its reader slot, begun and reset many times over.
+/// A read transaction of LMDB with its reader slot. It is begun and reset many times.
 ///
-/// Owned by one `LMDBReadTransaction` at a time, so nothing here needs a lock.
+/// One `LMDBReadTransaction` at a time owns it, so it needs no lock.
 final class SnapshotSlot {
   let transaction: OpaquePointer
-  /// The catalog of the snapshot, and the transaction it was found for: LMDB's numbers start at 1 with the
-  /// catalog's own making.
+  /// The catalog of the snapshot. `catalogTransaction` is the transaction that it was found for. -1 is no
+  /// transaction: LMDB's numbers start at 1, with the creation of the catalog.
   private(set) var catalog: Catalog?
   @exclusivity(unchecked) private(set) var catalogTransaction = -1
-  /// The catalog's, or an empty one.
+  /// The handle table of the catalog, or an empty one.
   @exclusivity(unchecked) private(set) var table = HandleTable.none
-  /// Counts the snapshots taken with this slot: a cached cursor of an earlier one has to be renewed.
+  /// The number of snapshots taken with this slot. A cached cursor of an earlier snapshot must be renewed.
   @exclusivity(unchecked) var serial: UInt = 0
 
   private struct CachedCursor {
@@ -49,7 +49,7 @@ final class SnapshotSlot {
     mdb_txn_abort(transaction)
   }
 
-  /// A cursor to use alone until it is given back.
+  /// Takes a cursor for exclusive use. Give it back with `giveBack`.
   func takeCursor(_ database: MDB_dbi, _ cursor: inout OpaquePointer?) -> Int32 {
     for index in 0..<Self.cacheSize where cache[index].database == database {
       guard let cached = cache[index].handle else { continue }
@@ -82,37 +82,39 @@ final class SnapshotSlot {
   }
 }
 
-/// Read transactions at rest, to be begun again: a reset one keeps its reader slot and holds no pages.
+/// The pool of reset read transactions. A reset transaction keeps its reader slot but holds no pages.
 ///
-/// Each thread is led to one of a few places by its own address; taking from and giving to a place is one
-/// atomic exchange. What doesn't fit there goes to a list under a lock. All slots that exist are either here
-/// or in the hands of one open snapshot, which is how `close` and a change of the map know that nobody reads.
+/// Each thread has one of a few places, chosen by the address of the thread. Taking from a place and giving
+/// back to it is one atomic exchange. Transactions that don't fit go to a list under a lock. Every existing
+/// slot is either in the pool or in one open snapshot. This is how `close` and a change of the map know that
+/// nobody reads.
 final class SnapshotPool: @unchecked Sendable {
   private static let placeCount = 16
-  /// How many may rest in the list. Each resting one takes a reader slot from other processes.
+  /// The maximum length of the list. Each resting transaction takes a reader slot from other processes.
   private static let maximumResting = 64
 
-  /// One place, alone in its cache line.
+  /// One place in a cache line of its own.
   private struct Place: ~Copyable {
     let resting = Atomic<UnsafeRawPointer?>(nil)
     let padding: (Int, Int, Int, Int, Int, Int, Int) = (0, 0, 0, 0, 0, 0, 0)
   }
 
-  /// What rests has one owner, the state, which the lock guards.
+  /// Only this state owns the resting transactions. The lock guards it.
   private struct State: @unchecked Sendable {
     var resting: [LMDBReadTransaction] = []
     var total = 0
-    /// Slots in the hands of threads that wait for a larger map: they could not begin, so they don't read.
+    /// The number of slots held by threads that wait for a larger map. Their snapshots couldn't begin, so
+    /// they don't read.
     var waiting = 0
     var isClosed = false
   }
 
   private let places: UnsafeMutablePointer<Place>
   private let state = Lock(State())
-  /// Set once, before anybody else has the environment.
+  /// Set once, before any other code uses the environment.
   unowned(unsafe) var environment: Environment!
   let isAbandoned = Atomic<Bool>(false)
-  /// The state's, to be asked without the lock.
+  /// A copy of `State.isClosed` that is read without the lock.
   private let hasClosed = Atomic<Bool>(false)
 
   init() {
@@ -125,13 +127,14 @@ final class SnapshotPool: @unchecked Sendable {
     places.deallocate()
   }
 
-  /// The place of this thread: thread blocks lie a stack apart, so the bits above a page tell them apart.
+  /// The place of this thread. Thread control blocks are a stack apart, so the address bits above a page tell
+  /// threads apart.
   @inline(__always)
   private var place: UnsafeMutablePointer<Place> {
     places + Int((UInt(pthread_self()) &>> 12) & UInt(Self.placeCount - 1))
   }
 
-  /// A transaction that nobody else has a reference to, at rest.
+  /// Takes a resting transaction that nobody else references.
   @inline(__always)
   func take(upTo limit: Int) throws -> LMDBReadTransaction {
     guard let resting = place.pointee.resting.exchange(nil, ordering: .acquiring) else {
@@ -140,8 +143,8 @@ final class SnapshotPool: @unchecked Sendable {
     return Self.alone(Unmanaged<LMDBReadTransaction>.fromOpaque(resting).takeRetainedValue())
   }
 
-  /// Someone may hold on to an ended transaction and end it again, so an object is used again only when
-  /// nobody can; else its slot goes on under a new one.
+  /// Returns a transaction object that nobody else references. A caller may keep an ended transaction and end
+  /// it again. The slot then gets a new object.
   @inline(__always)
   private static func alone(_ transaction: consuming LMDBReadTransaction) -> LMDBReadTransaction {
     var transaction = transaction
@@ -175,7 +178,7 @@ final class SnapshotPool: @unchecked Sendable {
     var transaction: OpaquePointer?
     var result = mdb_txn_begin(environment.handle, nil, UInt32(MDB_RDONLY), &transaction)
     if result == MDB_READERS_FULL {
-      // Slots of processes that died, and those that rest in other threads' places.
+      // Frees the slots of dead processes and those that rest in other threads' places.
       var dead: Int32 = 0
       _ = mdb_reader_check(environment.handle, &dead)
       releaseResting()
@@ -199,7 +202,7 @@ final class SnapshotPool: @unchecked Sendable {
       path: environment.path, engineCode: Int(result), engineMessage: String(cString: mdb_strerror(result)))
   }
 
-  /// Takes back an ended transaction; its slot is at rest.
+  /// Takes back an ended transaction, whose slot has been reset.
   @inline(__always)
   func giveBack(_ transaction: LMDBReadTransaction) {
     let retained = Unmanaged.passRetained(transaction)
@@ -225,7 +228,7 @@ final class SnapshotPool: @unchecked Sendable {
     state.withLock { $0.total -= 1 }
   }
 
-  /// How many snapshots are open: all slots but those at rest.
+  /// The number of open snapshots: all slots except the resting ones.
   var openCount: Int {
     state.withLock { state in
       var open = state.total - state.resting.count
@@ -236,7 +239,7 @@ final class SnapshotPool: @unchecked Sendable {
     }
   }
 
-  /// Frees the reader slots of what rests.
+  /// Frees the reader slots of all resting transactions.
   private func releaseResting() {
     let released = state.withLock { state in
       gather(&state)
@@ -257,7 +260,7 @@ final class SnapshotPool: @unchecked Sendable {
     }
   }
 
-  /// Runs `body` while no snapshot is open and none can begin. Nil, and not run, when one is open.
+  /// Runs `body` while no snapshot is open and none can begin. Returns nil without running it if one is open.
   func whenIdle<Result: Sendable>(_ body: () throws -> Result) rethrows -> Result? {
     try state.withLock { state in
       gather(&state)
@@ -266,16 +269,17 @@ final class SnapshotPool: @unchecked Sendable {
     }
   }
 
-  /// Runs `body` while the caller's slot, whose transaction could not begin, counts as one that waits for a larger map.
+  /// Runs `body` while the caller's slot counts as waiting for a larger map. The slot's transaction couldn't
+  /// begin.
   func waiting(_ body: () throws -> Void) rethrows {
     state.withLock { $0.waiting += 1 }
-    // Under the lock: the map doesn't change any more when this returns, so the caller may begin.
+    // Under the lock, so that the map no longer changes when this returns. The caller may then begin.
     defer { state.withLock { $0.waiting -= 1 } }
     try body()
   }
 
-  /// Runs `body` while no snapshot is open but such as can't begin before the map has grown. Nil, and not run, when one is
-  /// open.
+  /// Runs `body` while nobody reads. Snapshots that wait for a larger map may exist. Returns nil without
+  /// running it if another snapshot is open.
   func whenNobodyReads<Result: Sendable>(_ body: () throws -> Result) rethrows -> Result? {
     try state.withLock { state in
       gather(&state)
@@ -286,7 +290,8 @@ final class SnapshotPool: @unchecked Sendable {
     }
   }
 
-  /// Ends all slots, unless a snapshot is open: then false. True also when that was done before.
+  /// Destroys all slots. Returns false if a snapshot is open, and true if the pool is closed now or was
+  /// closed before.
   func close() -> Bool {
     state.withLock { state in
       if state.isClosed { return true }

@@ -1,9 +1,9 @@
 import CLMDB
 import Storage
 
-/// LMDB's write transaction as the queue of writers drives it: members are child transactions.
+/// LMDB's write transaction as `WriteQueue` drives it. Members are child transactions.
 ///
-/// `@unchecked Sendable`: the queue lets one thread in at a time.
+/// `@unchecked Sendable`: the queue admits one thread at a time.
 final class WriteDriver: WriteGroup, @unchecked Sendable {
   private unowned(unsafe) let environment: Environment
   private var leader: LMDBWriteTransaction?

@@ -2,8 +2,10 @@ import CLMDB
 import Glibc
 import Storage
 
-/// A compacting copy to a new file: LMDB writes the pages of one snapshot in order, without free ones, under
-/// a name of its own; the copy takes its name when it is whole and on the disk.
+/// A compacting copy to a new file.
+///
+/// LMDB writes the pages of one snapshot in order, without free pages, to a file with a temporary name. The
+/// copy gets its final name when it is complete and synced.
 struct Backup {
   let environment: Environment
   let path: String
@@ -29,7 +31,7 @@ struct Backup {
   }
 
   private func failed(_ result: Int32) -> StorageError {
-    // LMDB says "incompatible" when the pages in use and the free ones don't add up.
+    // LMDB reports `MDB_INCOMPATIBLE` if the used and the free pages don't add up.
     .lmdb(result == MDB_INCOMPATIBLE ? MDB_CORRUPTED : result, "the backup could not be written", path: path)
   }
 
@@ -40,7 +42,7 @@ struct Backup {
     return fsync(descriptor) == 0 ? 0 : errno
   }
 
-  /// Removes from the copy what dropped keyspaces have left. Nobody else knows the file.
+  /// Removes the husks of dropped keyspaces from the copy. No other process knows the file yet.
   private func removeHusks(_ file: String) throws {
     var created: OpaquePointer?
     var result = mdb_env_create(&created)
@@ -48,8 +50,8 @@ struct Backup {
     defer { mdb_env_close(copy) }
     var status = stat()
     guard stat(file, &status) == 0 else { throw failed(errno) }
-    // Room for what is there and for what dropping writes. The process may not have the addresses for a second map as
-    // large as that of the open file.
+    // Room for the data and for the writes of the drops. The address space may not suffice for a second map
+    // as large as that of the open file.
     mdb_env_set_mapsize(copy, 2 * Int(status.st_size) + (16 << 20))
     mdb_env_set_maxdbs(copy, 2)
     result = mdb_env_open(copy, file, UInt32(MDB_NOSUBDIR | MDB_NOLOCK | MDB_NOSYNC), 0o644)

@@ -1,19 +1,19 @@
-// The catalog: which keyspaces a file holds. It is a named database of its own beside theirs, whose name no
-// keyspace can have; each keyspace is the named database of the keyspace's own name.
+// The catalog: the keyspaces of a file. It is a named database beside theirs. No keyspace can have its name.
+// Each keyspace is the named database of the same name.
 //
 //   catalog    := "@state" → state, (name → entry)*
 //   state      := format:u32 version:u64 nextNumber:u64      big-endian; format is 1
 //   entry      := number:u64 shape:u8                        big-endian
 //
-// `version` counts the changes of the catalog, so that a snapshot tells with one read whether a catalog that
-// is known already is its own. A dropped keyspace leaves its emptied named database behind (a husk) and no
-// entry: older snapshots go on reading it, and a keyspace made later under the name takes the husk over.
+// `version` counts the changes of the catalog. A snapshot needs one read to find out whether it has a catalog
+// that is already known. A dropped keyspace leaves its emptied named database behind (a husk), but no entry.
+// Older snapshots still read the husk. A new keyspace of the same name reuses it.
 
 import CLMDB
 import Glibc
 import Storage
 
-/// The keyspaces of one state of the file, with the handles this process has for them. Immutable.
+/// The keyspaces of one state of the file, with this process's handles. Immutable.
 final class Catalog: Sendable {
   static let databaseName = "@catalog"
   static let stateKey = "@state"
@@ -28,7 +28,7 @@ final class Catalog: Sendable {
   let version: UInt64
   let nextNumber: Int
   let items: [String: Item]
-  /// Handles by keyspace number, for hot paths. Lives as long as this object.
+  /// The handles by keyspace number, for hot paths. Valid as long as this object.
   let table: HandleTable
 
   init(version: UInt64, nextNumber: Int, items: [String: Item]) {
@@ -52,7 +52,7 @@ final class Catalog: Sendable {
     return Catalog(version: version + 1, nextNumber: nextNumber, items: items)
   }
 
-  /// Names: 1 to 64 of the ASCII letters, digits, `.`, `-` and `_`.
+  /// Returns whether a name is valid: 1 to 64 ASCII letters, digits, `.`, `-` and `_`.
   static func isValid(_ name: String) -> Bool {
     let bytes = name.utf8
     return (1...StorageLimits.maximumKeyspaceNameBytes).contains(bytes.count)
@@ -67,8 +67,8 @@ final class Catalog: Sendable {
   }
 }
 
-/// Handles by keyspace number: open addressing over a power of two, at most half full. A lookup is one load
-/// and one comparison, since numbers are mostly consecutive.
+/// The handles by keyspace number: a hash table with open addressing and a power of two as its size, at most
+/// half full. Numbers are mostly consecutive, so a lookup is usually one load and one comparison.
 struct HandleTable: @unchecked Sendable {
   private struct Slot {
     var number: Int
@@ -78,7 +78,7 @@ struct HandleTable: @unchecked Sendable {
   private let slots: UnsafeMutablePointer<Slot>
   private let mask: Int
 
-  /// Of no keyspaces.
+  /// The table of no keyspaces.
   static let none = HandleTable([])
 
   init(_ items: some Collection<Catalog.Item>) {
@@ -96,7 +96,8 @@ struct HandleTable: @unchecked Sendable {
 
   func deallocate() { slots.deallocate() }
 
-  /// The handle of a keyspace, or 0 (LMDB's own list of free pages, so never a keyspace's).
+  /// Returns the handle of a keyspace, or 0 if there is none. Handle 0 is LMDB's free list and never a
+  /// keyspace.
   @inline(__always)
   func handle(of number: Int) -> MDB_dbi {
     var index = number & mask
@@ -109,7 +110,7 @@ struct HandleTable: @unchecked Sendable {
   }
 }
 
-/// The catalog's records as the file holds them.
+/// The catalog's records in the file.
 struct CatalogRecords {
   struct State {
     var version: UInt64
@@ -120,7 +121,7 @@ struct CatalogRecords {
   let handle: MDB_dbi
   let path: String
 
-  /// The catalog's state in this transaction, or nil when the file has none yet.
+  /// Returns the catalog's state in this transaction, or nil if the file has none yet.
   func state() throws -> State? {
     let value: UnsafeRawBufferPointer? = try Catalog.stateKey.withBytes { key in
       var key = MDB_val(key)
@@ -145,7 +146,7 @@ struct CatalogRecords {
       nextNumber: UInt64(bigEndian: value.loadUnaligned(fromByteOffset: 12, as: UInt64.self)))
   }
 
-  /// Every keyspace of this transaction.
+  /// Returns all keyspaces of this transaction.
   func keyspaces() throws -> [(name: String, keyspace: Keyspace)] {
     var cursor: OpaquePointer?
     let opened = mdb_cursor_open(transaction, handle, &cursor)
@@ -214,7 +215,7 @@ struct CatalogRecords {
 }
 
 extension Keyspace {
-  /// Whether a key is one that this keyspace takes.
+  /// Returns whether a key is valid in this keyspace.
   @inline(__always)
   func takes(_ key: UnsafeRawBufferPointer) -> Bool {
     if key.count == 0 || key.count > StorageLimits.maximumKeyBytes { return false }
@@ -233,7 +234,7 @@ extension UnsafeRawBufferPointer {
   @inline(__always)
   init(_ value: MDB_val) { self.init(start: value.mv_data, count: value.mv_size) }
 
-  /// Of what LMDB has found, which always lies somewhere.
+  /// The bytes of a value that LMDB has found, whose pointer is never null.
   @inline(__always)
   init(found value: MDB_val) { self.init(start: value.mv_data.unsafelyUnwrapped, count: value.mv_size) }
 }

@@ -15,25 +15,25 @@ extension Environment {
     var info = MDB_envinfo()
     mdb_env_info(handle, &info)
     var status = stat()
-    // A compaction may have taken the file's name away.
+    // The file may no longer have its name, after a compaction. So its descriptor is used.
     guard fstat(descriptor, &status) == 0 else {
       throw StorageError.lmdb(errno, "the file's size could not be read", path: path)
     }
     return EngineStatistics(
       fileBytes: Int(status.st_size), pageBytes: Int(free.ms_psize), freePages: try freePages(transaction),
       totalPages: info.me_last_pgno + 1, entries: entries,
-      // Without the one this is read from.
+      // Without the snapshot that is read from.
       openReaders: pool.openCount - 1)
   }
 
-  /// The library's own descriptor of the data file.
+  /// LMDB's own descriptor of the data file.
   private var descriptor: Int32 {
     var descriptor: mdb_filehandle_t = -1
     mdb_env_get_fd(handle, &descriptor)
     return descriptor
   }
 
-  /// Each record of the free list begins with how many pages it holds.
+  /// Counts the free pages. Each record of the free list begins with its number of pages.
   private func freePages(_ transaction: OpaquePointer) throws -> Int {
     var cursor: OpaquePointer?
     let opened = mdb_cursor_open(transaction, Self.freeDatabase, &cursor)
@@ -55,13 +55,13 @@ extension Environment {
     return pages
   }
 
-  /// The pages of the file, to be read beside LMDB.
+  /// Returns the pages of the file for reading without LMDB.
   private func pageFile() throws -> PageFile {
     try PageFile(descriptor: fcntl(descriptor, F_DUPFD_CLOEXEC, 0), path: path)
   }
 
-  /// The way to the keys of a named database in a snapshot; nil when it has none of that name. Inside
-  /// `PageFile.withPinnedMeta`.
+  /// Returns the path to the keys of a named database in a snapshot, or nil if the snapshot has no such
+  /// database. Call it inside `PageFile.withPinnedMeta`.
   func pagePath(_ snapshot: OpaquePointer, databaseNamed name: String) throws -> PagePath? {
     try PagePath(pageFile(), snapshot, databaseNamed: name)
   }
@@ -77,7 +77,7 @@ extension Environment {
     if faults.isEmpty, check.lostPages != 0 {
       faults.append("\(check.lostPages) pages are neither in use nor in the free list")
     }
-    // A husk is what a dropped keyspace leaves: a tree without a catalog entry, and empty.
+    // A dropped keyspace leaves a husk: an empty tree without an entry in the catalog.
     let known = Set(keyspaces.keys.map { Array($0.utf8) } + [Array(Catalog.databaseName.utf8)])
     for tree in check.trees where !known.contains(tree.name) && !tree.record.isEmpty {
       faults.append("\(PageCheck.describe(tree.name)) has entries and isn't in the catalog")

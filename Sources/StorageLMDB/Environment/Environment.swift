@@ -3,22 +3,24 @@ import Glibc
 import Storage
 import Synchronization
 
-/// An open file: LMDB's environment, the snapshots at rest, and the catalog as of the last known commit.
+/// An open file: LMDB's environment, the pool of snapshots, and the catalog of the last known commit.
 ///
-/// Handles of named databases (LMDB's `MDB_dbi`) follow LMDB's rule that no two transactions of a process
-/// open some at the same time. All keyspaces of the file are opened with it; those made here get theirs in
-/// the write transaction; those that another process made are opened when a snapshot first meets them, and
-/// never while a write transaction of this process is open: such a snapshot is taken again, and then is of a
-/// commit that the write transaction has met before.
+/// LMDB requires that no two transactions of a process open handles of named databases (`MDB_dbi`) at the
+/// same time. The handles of all keyspaces are opened with the file. A keyspace created by this process gets
+/// its handle in the write transaction. The handles of keyspaces created by another process are opened when a
+/// snapshot first finds them. This never happens while a write transaction of this process is open. In that
+/// case the snapshot is taken again. It then sees a commit that the write transaction already knows.
 final class Environment: @unchecked Sendable {
-  /// Snapshots that may be open at once. Each takes a reader slot of the lock file, 64 bytes that are touched
-  /// when they are first used.
+  /// The maximum number of open snapshots. Each takes a reader slot of 64 bytes in the lock file, touched at
+  /// its first use.
   static let maximumReaders = 8_192
-  /// Slots beyond those, for what the engine itself reads.
+  /// The number of additional slots for the engine's own reads.
   static let reservedReaders = 16
-  /// Commits after which the slots of dead processes are looked for: a system call for each other process that reads.
+  /// The number of commits between searches for slots of dead processes. A search costs one system call for
+  /// each other process that reads.
   static let commitsBetweenChecks = 64
-  /// Handles: the keyspaces, the catalog, and husks that open snapshots may still read.
+  /// The maximum number of handles: for the keyspaces, the catalog, and the husks that open snapshots may
+  /// still read.
   static let maximumHandles = StorageLimits.maximumKeyspaces + 250
 
   let path: String
@@ -26,25 +28,26 @@ final class Environment: @unchecked Sendable {
   let isReadOnly: Bool
   let handle: OpaquePointer
   let usesLockFile: Bool
-  /// Whether the lock file goes when the file is closed: one that is only read leaves nothing behind.
+  /// Whether closing removes the lock file, so that an opening only for reading leaves nothing behind.
   private let removesLockFile: Bool
   let catalogHandle: MDB_dbi
   let queue = WriteQueue()
   let pool = SnapshotPool()
   private let forkGeneration: Int
-  /// The last commit before this process could make one.
+  /// The last commit before the opening. 0 if the opening may have created the catalog.
   private let transactionAtOpen: Int
   private let catalogState: Lock<CatalogState>
-  /// A transaction found the map full: the next one grows it, when nobody reads.
+  /// Whether a transaction found the map full. The next write grows the map if nobody reads.
   private let wantsLargerMap = Atomic<Bool>(false)
 
   private struct CatalogState: @unchecked Sendable {
-    /// The newest commit whose catalog is known to be this one.
+    /// The newest commit that is known to have this catalog.
     var transaction: Int
     var catalog: Catalog
-    /// Of every named database that this process has opened, husks included.
+    /// The handles of all named databases that this process has opened, including husks.
     var handles: [String: MDB_dbi]
-    /// Counts openings of handles outside write transactions, which a write transaction begun meanwhile doesn't know.
+    /// The number of times that handles were opened outside write transactions. A write transaction begun
+    /// meanwhile doesn't know them.
     var openings = 0
     var isWriting = false
   }
@@ -59,14 +62,14 @@ final class Environment: @unchecked Sendable {
     usesLockFile = opened.usesLockFile
     removesLockFile = options.isReadOnly && opened.usesLockFile && !hadLockFile
     catalogHandle = opened.catalogHandle
-    // The first transaction makes the catalog, at the first opening: that is to be synced as well.
+    // The first transaction creates the catalog, during the first opening. It must be synced as well.
     transactionAtOpen = opened.transaction > 1 ? opened.transaction : 0
     catalogState = Lock(
       CatalogState(transaction: opened.transaction, catalog: opened.catalog, handles: opened.handles))
     pool.environment = self
   }
 
-  /// The number of the last transaction that was committed, by any process.
+  /// The number of the last committed transaction of any process.
   private var lastTransaction: Int {
     var info = MDB_envinfo()
     mdb_env_info(handle, &info)
@@ -95,7 +98,7 @@ final class Environment: @unchecked Sendable {
     return snapshot
   }
 
-  /// A snapshot for the engine's own use, also when all others are taken.
+  /// Begins a snapshot for the engine's own use, even if all others are taken.
   func beginOwnRead() throws -> LMDBReadTransaction {
     try beginRead(upTo: Self.maximumReaders + Self.reservedReaders)
   }
@@ -111,23 +114,24 @@ final class Environment: @unchecked Sendable {
     }
   }
 
-  /// Begins a snapshot again, by `begin`, after it has failed because another process has grown the file past this
-  /// process's map: takes over that size, as often as it takes. The caller's one slot is at rest.
+  /// Begins a snapshot again with `begin` after `MDB_MAP_RESIZED`: another process has grown the file beyond
+  /// this process's map. Adopts the new size, and repeats this as often as needed. The caller's slot is
+  /// reset.
   func withLargerMap(_ failure: Int32, _ begin: () -> Int32) throws -> Int32 {
     var result = failure
     while result == MDB_MAP_RESIZED {
-      // Others wait as well, each with a slot in hand, and none of them reads.
+      // Other threads may wait as well. Each holds a slot, and none of them reads.
       try pool.waiting { try adoptLargerMap() }
       result = begin()
     }
     return result
   }
 
-  /// Finds the catalog of a slot's snapshot, taking the snapshot again when it lacks handles.
+  /// Finds the catalog of a slot's snapshot. Takes the snapshot again if it lacks handles.
   @inline(never)
   private func resolveCatalog(_ slot: SnapshotSlot) throws {
-    // LMDB copies the handles at the beginning of a transaction, so a catalog is good for this snapshot only
-    // if it was known before the snapshot was taken.
+    // LMDB copies the handles when a transaction begins. So a catalog is valid for this snapshot only if it
+    // was known before the snapshot was taken.
     var known = slot.catalog
     while true {
       let transaction = mdb_txn_id(slot.transaction)
@@ -137,7 +141,7 @@ final class Environment: @unchecked Sendable {
         return
       }
       mdb_txn_reset(slot.transaction)
-      // A commit of this process that isn't published yet: its thread is about to.
+      // A commit of this process that isn't published yet. Its thread is about to publish it.
       if catalog == nil { sched_yield() }
       known = catalog
       let result = try withLargerMap(mdb_txn_renew(slot.transaction)) { mdb_txn_renew(slot.transaction) }
@@ -145,7 +149,7 @@ final class Environment: @unchecked Sendable {
     }
   }
 
-  /// The catalog of a snapshot if it is the current one; nil when the snapshot has to be taken again.
+  /// Returns the catalog of a snapshot if it is the current one, or nil if the snapshot must be taken again.
   private func currentCatalog(
     _ snapshot: OpaquePointer, _ transaction: Int, _ state: inout CatalogState
   ) throws -> Catalog? {
@@ -172,7 +176,7 @@ final class Environment: @unchecked Sendable {
     try EnvironmentOpening.catalog(try records.keyspaces(), found, state.handles, path: path)
   }
 
-  /// Opens what another process has made. No write transaction of this process is open.
+  /// Opens the keyspaces that another process has created. No write transaction of this process may be open.
   private func openHandles(_ state: inout CatalogState) throws {
     state.openings += 1
     var transaction: OpaquePointer?
@@ -184,7 +188,7 @@ final class Environment: @unchecked Sendable {
       let records = CatalogRecords(transaction: transaction, handle: catalogHandle, path: path)
       let opened = try EnvironmentOpening.openHandles(
         transaction, try records.keyspaces().map(\.name), besides: state.handles, path: path)
-      // Handles opened in a transaction are the environment's once it commits.
+      // The environment owns the handles of a transaction when it commits.
       mdb_txn_commit(transaction)
       state.handles.merge(opened) { $1 }
     } catch {
@@ -193,7 +197,7 @@ final class Environment: @unchecked Sendable {
     }
   }
 
-  /// Ends the snapshot of a transaction object that went away without `end()`.
+  /// Ends the snapshot of a transaction object that was released without `end()`.
   func recover(_ slot: SnapshotSlot) {
     mdb_txn_reset(slot.transaction)
     pool.giveBack(LMDBReadTransaction(slot, self))
@@ -205,7 +209,8 @@ final class Environment: @unchecked Sendable {
     if pool.isClosed { throw error(.closed, "the database is closed") }
     if wantsLargerMap.load(ordering: .relaxed) { growMap() }
     while true {
-      // Under the lock: an opening that is going on counts already, and LMDB doesn't give its handles yet.
+      // Read under the lock. An opening of handles that is in progress is already counted, but LMDB doesn't
+      // provide its handles yet.
       let openings = catalogState.withLock { $0.openings }
       var transaction: OpaquePointer?
       let result = mdb_txn_begin(handle, nil, 0, &transaction)
@@ -229,7 +234,7 @@ final class Environment: @unchecked Sendable {
     }
   }
 
-  /// The catalog that a write transaction begins with; nil when handles are to be opened before it.
+  /// Returns the catalog at the start of a write transaction, or nil if handles must be opened first.
   private func baseCatalog(
     _ transaction: OpaquePointer, _ openings: Int, _ state: inout CatalogState
   ) throws -> Catalog? {
@@ -251,7 +256,7 @@ final class Environment: @unchecked Sendable {
   func commit(_ write: LMDBWriteTransaction) throws {
     let number = mdb_txn_id(write.transaction)
     if usesLockFile, number % Self.commitsBetweenChecks == 0 {
-      // A snapshot of a process that died keeps all pages that are freed from being used again.
+      // A snapshot of a dead process would keep all freed pages from being used again.
       var dead: Int32 = 0
       _ = mdb_reader_check(handle, &dead)
     }
@@ -275,7 +280,8 @@ final class Environment: @unchecked Sendable {
 
   func knownHandle(_ name: String) -> MDB_dbi? { catalogState.withLock { $0.handles[name] } }
 
-  /// Closes handles of husks, from within the write transaction, when no snapshot can read them.
+  /// Closes the handles of husks, from within the write transaction, if no snapshot can read them. Returns
+  /// whether any was closed.
   func closeUnusedHandles(besides used: [String: MDB_dbi]) -> Bool {
     let closed = pool.whenIdle {
       catalogState.withLock { state in
@@ -292,7 +298,8 @@ final class Environment: @unchecked Sendable {
 
   // MARK: - The map
 
-  /// Doubles the map between transactions; not while a snapshot is open, whose map it would pull away.
+  /// Doubles the map between transactions. Does nothing while a snapshot is open, because the snapshot reads
+  /// the old map.
   private func growMap() {
     _ = pool.whenIdle {
       let size = MapSize.current(of: handle) * 2
@@ -301,7 +308,7 @@ final class Environment: @unchecked Sendable {
     }
   }
 
-  /// Takes over the size that another process has grown the map to. The caller's slot counts as waiting.
+  /// Adopts the map size that another process has set. The caller's slot counts as waiting.
   private func adoptLargerMap() throws {
     do {
       try queue.exclusively { try adoptLargerMapWhileWriterIsOut() }
@@ -310,7 +317,8 @@ final class Environment: @unchecked Sendable {
     }
   }
 
-  /// Waits for open snapshots to end: new ones wait as well until the map has grown. Throws `mapFull` when one stays open.
+  /// Adopts the larger map size. Waits for open snapshots to end; new ones wait too. Throws `mapFull` if one
+  /// stays open for longer than `patience`.
   private func adoptLargerMapWhileWriterIsOut() throws {
     let start = ContinuousClock.now
     while mapIsTooSmall {
@@ -326,7 +334,7 @@ final class Environment: @unchecked Sendable {
     }
   }
 
-  /// Whether the file has pages that the map doesn't reach.
+  /// Whether the file has pages beyond the map.
   private var mapIsTooSmall: Bool {
     var info = MDB_envinfo()
     mdb_env_info(handle, &info)
@@ -335,7 +343,8 @@ final class Environment: @unchecked Sendable {
     return info.me_mapsize / Int(statistics.ms_psize) < info.me_last_pgno + 1
   }
 
-  /// How long snapshots and writes wait for open snapshots when the map has to grow. Tests make it short.
+  /// The maximum time that snapshots and writes wait for open snapshots when the map must grow: 5 seconds.
+  /// Tests shorten it.
   var patience: Duration {
     get { .milliseconds(patienceMilliseconds.load(ordering: .relaxed)) }
     set { patienceMilliseconds.store(Int(newValue / .milliseconds(1)), ordering: .relaxed) }
@@ -345,15 +354,15 @@ final class Environment: @unchecked Sendable {
   // MARK: - Closing
 
   func close() throws {
-    // A child has nothing to close: descriptors and locks are its parent's.
+    // A child has nothing to close: the descriptors and locks belong to its parent.
     if ForkGuard.generation != forkGeneration { return }
     try queue.exclusively {
       if pool.isClosed { return }
       guard pool.close() else {
         throw error(.inUse, "\(pool.openCount) snapshots are open; end them before closing the database")
       }
-      // The last commit's meta page reaches the disk with the next commit's sync, which won't come. A sync of
-      // nothing would cost as much as one of something.
+      // The meta page of the last commit would reach the disk with the sync of the next commit, which won't
+      // come. Skip the sync if nothing was committed, because it would cost just as much.
       var result: Int32 = 0
       if durability == .normal, !isReadOnly, lastTransaction != transactionAtOpen {
         result = mdb_env_sync(handle, 1)
@@ -362,12 +371,12 @@ final class Environment: @unchecked Sendable {
         mdb_env_close(handle)
         if removesLockFile { OpeningLock.removeLockFile(of: path) }
       }
-      // It is closed all the same.
+      // The file is closed even if the sync failed.
       if result != 0 { throw StorageError.lmdb(result, "the last commits could not be synced", path: path) }
     }
   }
 
-  /// The engine is gone: closes, now or when the last snapshot ends.
+  /// Closes the environment when the engine is released: now, or when the last snapshot ends.
   func abandon() {
     pool.isAbandoned.store(true, ordering: .relaxed)
     closeWhenIdle()
@@ -425,7 +434,7 @@ final class Environment: @unchecked Sendable {
   @inline(never)
   private func lostCatalog() -> StorageError { error(.damaged, "the catalog has lost its state") }
 
-  /// What a failure of a write means; a full map is remembered.
+  /// Makes the error of a failed write. Notes a full map, so that the next write grows it.
   func writeError(_ result: Int32, _ what: String) -> StorageError {
     if result == MDB_MAP_FULL {
       wantsLargerMap.store(true, ordering: .relaxed)

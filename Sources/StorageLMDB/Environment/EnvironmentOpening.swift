@@ -2,7 +2,7 @@ import CLMDB
 import Glibc
 import Storage
 
-/// The steps from a path to an environment whose file can be mapped without danger.
+/// The steps that open an environment and make sure that its file can be mapped safely.
 struct EnvironmentOpening {
   let path: String
   let options: EngineOptions
@@ -17,12 +17,12 @@ struct EnvironmentOpening {
     let handles: [String: MDB_dbi]
   }
 
-  /// Whoever calls holds the `OpeningLock`, and removes a new file when this throws.
+  /// Opens the environment. The caller holds the `OpeningLock` and removes a new file if this throws.
   func run() throws -> Opened {
     switch try FileHeader.inspect(path) {
     case .lmdb: break
     case .empty:
-      // A new file, or what is left when a process dies in the middle of making one.
+      // A new file, or the rest of a creation that was interrupted by the end of the process.
       if options.isReadOnly || options.creation == .openExisting {
         throw StorageError(.notADatabase, "the file is empty", path: path)
       }
@@ -72,10 +72,10 @@ struct EnvironmentOpening {
       mdb_env_close(environment)
       switch result {
       case ENOMEM where mapBytes > 1 << 30:
-        // Address space is limited: take less of it.
+        // The address space is limited, so the next attempt asks for half of it.
         mapBytes /= 2
       case EACCES where options.isReadOnly && usesLockFile, EROFS where options.isReadOnly && usesLockFile:
-        // The folder can't be written, so there is no lock file to take a place in.
+        // The folder can't be written, so LMDB can't create a lock file.
         usesLockFile = false
       default:
         throw StorageError.lmdb(result, "the database could not be opened", path: path)
@@ -83,7 +83,7 @@ struct EnvironmentOpening {
     }
   }
 
-  /// Looks at the pages that everything starts from, on a pinned snapshot, before LMDB follows any of them.
+  /// Checks the pages at the start of all trees, on a pinned snapshot, before LMDB follows any of them.
   private func checkStructure(_ environment: OpaquePointer) throws {
     try PageFile.withPinnedMeta { try checkRoots(environment) }
   }
@@ -150,8 +150,8 @@ struct EnvironmentOpening {
     }
   }
 
-  /// Throws unless a file without a catalog is new. Another one belongs to someone else, or is damaged: a catalog made in
-  /// it would hide its data and overwrite its pages.
+  /// Throws unless a file without a catalog is new. Any other file belongs to another program or is damaged. A new
+  /// catalog would hide its data and overwrite its pages.
   private func refuseForeign(_ transaction: OpaquePointer) throws {
     var statistics = MDB_stat()
     let mainDatabase: MDB_dbi = 1
@@ -179,7 +179,7 @@ struct EnvironmentOpening {
       var handle: MDB_dbi = 0
       result = mdb_dbi_open(transaction, Catalog.databaseName, UInt32(MDB_CREATE), &handle)
       let records = CatalogRecords(transaction: transaction, handle: handle, path: path)
-      // Another process may have come first.
+      // Another process may have created it first.
       if result == 0, try records.state() == nil {
         result = records.put(Catalog(version: 1, nextNumber: 1, items: [:]))
       }
@@ -195,7 +195,7 @@ struct EnvironmentOpening {
     }
   }
 
-  /// Opens the named databases that have no handle yet. Those the transaction doesn't see are left out.
+  /// Opens the named databases that have no handle yet. Skips those that the transaction doesn't see.
   static func openHandles(
     _ transaction: OpaquePointer, _ names: [String], besides known: [String: MDB_dbi], path: String
   ) throws -> [String: MDB_dbi] {
@@ -210,8 +210,8 @@ struct EnvironmentOpening {
     return opened
   }
 
-  /// The catalog of these keyspaces, or nil when one of them has no handle. Throws `damaged` for numbers that can't be: entries
-  /// are found by them.
+  /// Returns the catalog of these keyspaces, or nil if one of them has no handle. Throws `damaged` for a
+  /// number that is used twice or out of range, because entries are found by it.
   static func catalog(
     _ keyspaces: [(name: String, keyspace: Keyspace)], _ state: CatalogRecords.State,
     _ handles: [String: MDB_dbi], path: String

@@ -1,6 +1,6 @@
 import Storage
 
-/// Which files this process has open: LMDB loses its locks when one is opened twice.
+/// The files that this process has open. LMDB would lose its locks if a file were opened twice.
 enum EnvironmentRegistry {
   private struct Entry {
     let environment: Environment
@@ -12,31 +12,32 @@ enum EnvironmentRegistry {
     }
   }
 
-  // Assigned by `renew` alone, in a process that has one thread then.
+  // Assigned only by `renew`, in a child process that has only one thread then.
   private nonisolated(unsafe) static var entries = Lock<[Entry]>([])
 
-  /// In a forked child: another thread of the parent may have held the lock, and won't give it back here.
+  /// Replaces the list in a forked child. Another thread of the parent may have held its lock, which would
+  /// never be released in the child.
   static func renew() { entries = Lock([]) }
 
-  /// Opens the file, or makes it, unless this process has it open under this or another name. Keeps the environment
-  /// until `remove`. A new file whose opening fails is removed.
+  /// Opens or creates the file. Throws `inUse` if this process has it open under this or another name. Keeps
+  /// the environment until `remove`. Removes a new file if its opening fails.
   static func open(path: String, options: EngineOptions, mapBytes: Int) throws -> Environment {
     try withLock(path, options) { path, lock in
       try open(path: path, options: options, mapBytes: mapBytes, lock)
     }
   }
 
-  /// Calls `body` with the absolute path and the lock of openings. Removes a new file when it throws.
+  /// Calls `body` with the absolute path and the opening lock. Removes a new file if `body` throws.
   static func withLock<Result>(
     _ path: String, _ options: EngineOptions, _ body: (String, OpeningLock) throws -> Result
   ) throws -> Result {
     let path = FilePath.absolute(path)
-    // Said first: the other open may hold the lock for long.
+    // Checked before the lock, which the other opening may hold for long.
     if isOpen(path) { throw inUse(path) }
     let lock = try OpeningLock(path, options)
     do {
       if lock.isNew, options.durability == .full {
-        // LMDB syncs the file, but not its name.
+        // LMDB syncs the file but not its name.
         let failure = FilePath.syncFolder(of: path)
         if failure != 0 { throw StorageError.lmdb(failure, "the folder could not be synced", path: path) }
       }
@@ -58,7 +59,7 @@ enum EnvironmentRegistry {
       .inUse, "this process has the file open already; share that engine or close it", path: path)
   }
 
-  /// Opens the file under a lock that the caller holds.
+  /// Opens the file. The caller holds the opening lock.
   static func open(path: String, options: EngineOptions, mapBytes: Int, _ lock: OpeningLock) throws
     -> Environment
   {
@@ -77,12 +78,12 @@ enum EnvironmentRegistry {
     }
   }
 
-  /// Forgets a file that `close` closes.
+  /// Removes an environment from the list. `close` closes its file.
   ///
-  /// Nothing is opened meanwhile: when the file has been removed, closing it frees its inode, and a file that another
-  /// thread makes may get that. It would be taken for the one that is still noted here.
+  /// Nothing else is opened meanwhile. If the file was removed, closing it frees its inode, and a new file of
+  /// another thread may get the same inode. That file would be mistaken for the one still in the list.
   static func remove(_ environment: Environment, _ close: () -> Void) {
-    // Released after the lock: the last reference ends the environment.
+    // Released after the lock, because the last reference deinitializes the environment.
     let removed: Environment? = entries.withLock { entries in
       close()
       guard let index = entries.firstIndex(where: { $0.environment === environment }) else { return nil }

@@ -1,9 +1,9 @@
 import Glibc
 import Storage
 
-/// Names of files, as the system resolves them.
+/// Paths and identities of files, as the system resolves them.
 enum FilePath {
-  /// Which file a path leads to now.
+  /// The file that a path leads to now.
   struct Identity: Hashable {
     let device: UInt64
     let inode: UInt64
@@ -20,15 +20,16 @@ enum FilePath {
     return lstat(path, &status) == 0
   }
 
-  /// The path from the root, whatever the working directory becomes.
+  /// Returns the absolute path. It stays valid if the working directory changes.
   static func absolute(_ path: String) -> String {
-    // By bytes: a combining mark after a slash makes another Character of both.
+    // Compares bytes: a slash and a combining mark form a single Character.
     guard path.utf8.first != UInt8(ascii: "/"), let folder = getcwd(nil, 0) else { return path }
     defer { free(folder) }
     return String(cString: folder) + "/" + path
   }
 
-  /// The absolute path without links; of a file that isn't there yet, its folder's and its name.
+  /// Returns the absolute path without symbolic links. If the file doesn't exist yet, only its folder is
+  /// resolved.
   static func canonical(_ path: String) -> String {
     if let real = realpath(path, nil) {
       defer { free(real) }
@@ -41,14 +42,15 @@ enum FilePath {
     return text == "/" ? "/" + name : text + "/" + name
   }
 
-  /// The folder a path names a file in, and that file's name.
+  /// Returns the folder of a path and the name of the file.
   static func split(_ path: String) -> (folder: String, name: String) {
     guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return (".", path) }
     let folder = String(path[..<slash])
     return (folder.isEmpty ? "/" : folder, String(path[path.utf8.index(after: slash)...]))
   }
 
-  /// Makes a rename or a new name in the folder of `path` last.
+  /// Syncs the folder of `path`, so that a new or changed name in it survives a power loss. Returns 0 or an
+  /// `errno`.
   static func syncFolder(of path: String) -> Int32 {
     let descriptor = open(split(path).folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard descriptor >= 0 else { return errno }

@@ -1,11 +1,11 @@
 import Glibc
 import Synchronization
 
-/// Tells a forked child from the process that opened an environment, at the cost of one load.
+/// Detects that a process is a forked child of the one that opened an environment, at the cost of one load.
 ///
-/// LMDB's reader slots, locks and pid are those of the process that opened it, so nothing of an environment
-/// may be used in a child. `getpid` is a system call; a handler that the C library runs in the child counts
-/// instead.
+/// LMDB's reader slots, locks and process ID belong to the process that opened the environment. A child must
+/// not use any of them. `getpid` would be a system call, so a handler that the C library runs in the child
+/// counts the forks.
 enum ForkGuard {
   private static let count = Atomic<Int>(0)
   private static let registration: Int32 = pthread_atfork(
@@ -15,7 +15,8 @@ enum ForkGuard {
       EnvironmentRegistry.renew()
     })
 
-  /// How many forks lie between this process and the one that registered. Registers at the first call.
+  /// Registers the handler at the first call. Returns the number of forks between this process and the one
+  /// that registered it.
   static func register() -> Int {
     _ = registration
     return generation

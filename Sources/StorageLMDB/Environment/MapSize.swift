@@ -2,14 +2,14 @@ import CLMDB
 import Glibc
 import Storage
 
-/// How much address space a map takes. The file itself is as large as its data.
+/// The address space of a map. The file itself is only as large as its data.
 enum MapSize {
   static let standard = 1 << 40
   static let smallest = 1 << 20
-  /// For valgrind and other places where address space is short.
+  /// For valgrind and other environments with little address space.
   static let variable = "TOUCHSTONE_LMDB_MAP_BYTES"
 
-  /// What to ask for at open: the variable's bytes, else 1 TiB.
+  /// Returns the size to request when opening, in bytes: the variable's value, or 1 TiB.
   static func wanted() -> Int {
     guard let text = EnvironmentVariable.value(variable), let bytes = Int(text), bytes > 0 else {
       return standard
@@ -18,7 +18,7 @@ enum MapSize {
     return max(smallest, bytes / page * page)
   }
 
-  /// Whether the process can map so much more: asked before LMDB gives up the map it has.
+  /// Returns whether the process can map this many more bytes. Asked before LMDB gives up its current map.
   static func isAvailable(_ bytes: Int) -> Bool {
     let probe = mmap(nil, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
     guard let probe, probe != MAP_FAILED else { return false }

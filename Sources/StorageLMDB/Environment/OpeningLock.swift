@@ -1,27 +1,30 @@
 import Glibc
 import Storage
 
-/// Holds a file while it is opened, made, or given up again, so that no two processes do that at once.
+/// A lock on a file while it is opened, created or abandoned, so that only one process at a time does so.
 ///
-/// A process that makes a file and fails removes it. Without the lock it could be another one's by then: that one has
-/// opened the empty file and made its own database of it. So whoever opens a file locks it, and then looks whether the
-/// path still leads to it. The lock is that of `flock`, on the data file itself; LMDB's own are on its lock file.
+/// A process that creates a file and then fails removes the file. Without the lock, another process could
+/// have opened the empty file meanwhile and created its own database in it. Therefore each opening locks the
+/// file first, and then checks that the path still leads to it. The lock is a `flock` of the data file.
+/// LMDB's own locks are on its lock file.
 ///
-/// It is taken before the registry's lock, always: both orders would be a deadlock.
+/// Always take this lock before the registry's lock; otherwise a deadlock is possible.
 final class OpeningLock {
-  /// How long an opening waits for another one.
+  /// The maximum time that an opening waits for another one, in milliseconds.
   static let patience = 10_000
 
-  /// Whether this opening has made the file.
+  /// Whether this opening has created the file.
   let isNew: Bool
-  /// Whether LMDB's lock file was there already.
+  /// Whether LMDB's lock file existed before.
   let hadLockFile: Bool
   private let isReadOnly: Bool
   private let path: String
   private let descriptor: Int32
 
-  /// Finds the file or makes it, as the options say, and locks it. Throws `notFound`, `alreadyExists`, `notADatabase` for
-  /// what isn't a file, and `busy` when another process is opening it all the time.
+  /// Finds or creates the file, as the options say, and locks it.
+  ///
+  /// Throws `notFound`, `alreadyExists`, `notADatabase` for a path that isn't a regular file, and `busy` if
+  /// another process holds the lock for too long.
   init(_ path: String, _ options: EngineOptions) throws {
     var waited = 0
     while true {
@@ -36,7 +39,7 @@ final class OpeningLock {
         close(descriptor)
         throw StorageError(.busy, "another process has been opening the database for long", path: path)
       }
-      // A file system without such locks: nobody can be waited for.
+      // If the file system has no such locks, the opening continues without one.
       if !isLocked || Self.leads(path, to: descriptor) {
         self.path = path
         isReadOnly = options.isReadOnly
@@ -45,27 +48,27 @@ final class OpeningLock {
         hadLockFile = FilePath.exists(path + "-lock")
         return
       }
-      // Whoever made it has removed it again.
+      // The process that created the file has removed it again.
       close(descriptor)
     }
   }
 
   deinit { close(descriptor) }
 
-  /// After a failure: removes what this opening has made. The caller has closed what it had opened.
+  /// Removes the files that a failed opening has created. The caller has closed them.
   func removeWhatIsNew() {
     guard Self.leads(path, to: descriptor) else { return }
     if isNew { unlink(path) }
     if !hadLockFile, isNew || isReadOnly { Self.removeUnusedLockFile(of: path) }
   }
 
-  /// Removes the lock file that LMDB has made for a file that was opened for reading only, unless a process has it open
-  /// by now. The caller has closed it.
+  /// Removes the lock file that LMDB has created for a read-only opening, unless a process has it open now.
+  /// The caller has closed it.
   static func removeLockFile(of path: String) {
     let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return }
     defer { close(descriptor) }
-    // Nobody opens it meanwhile.
+    // Nobody can open the file while this lock is held.
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, leads(path, to: descriptor) else { return }
     removeUnusedLockFile(of: path)
   }
@@ -74,7 +77,7 @@ final class OpeningLock {
     let lockFile = Glibc.open(path + "-lock", O_RDWR | O_CLOEXEC)
     guard lockFile >= 0 else { return }
     defer { close(lockFile) }
-    // Who has it open holds a shared lock of the first byte.
+    // A process that has the lock file open holds a shared lock on its first byte.
     var lock = flock()
     lock.l_type = Int16(F_WRLCK)
     lock.l_whence = Int16(SEEK_SET)
@@ -110,7 +113,7 @@ final class OpeningLock {
         let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
         if descriptor >= 0 { return (descriptor, true) }
         let failure = errno
-        // A link that leads nowhere is there, and isn't.
+        // A symbolic link without a target: the name exists, but the file doesn't.
         if failure != EEXIST || FilePath.exists(path) && stat(path, &status) != 0 {
           throw StorageError.lmdb(failure, "the database could not be made", path: path)
         }

@@ -1,16 +1,17 @@
-// A file may rightly end before its last page: LMDB never writes pages that one transaction takes and frees. They have
-// the greatest numbers, and all of them are in the free list. So a file that is too short has lost nothing in use when
-// the free list has them all, and only that list is looked at.
+// A valid file may end before its last page. LMDB never writes pages that one transaction takes and frees
+// again. These pages have the greatest numbers and are all in the free list. So if the free list contains all
+// missing pages, the short file has lost no page in use. This check therefore reads only the free list.
 
 import Storage
 
 extension PageCheck {
-  /// Pages of the free list that are looked at, at most: 16 MB. A list of that length that hasn't named all missing pages by
-  /// then, of some 8 GB of free space, is trusted: opening stays constant work.
+  /// The maximum number of free-list pages that are read: 16 MB. Such a list covers some 8 GB of free space.
+  /// If it hasn't named all missing pages by then, the file is trusted. This keeps the cost of opening
+  /// constant.
   static let maximumListPages = 4_096
 
-  /// Reports a file that ends before pages that may be in use. The newest records of the list come first: pages were
-  /// mostly freed lately when they were never written.
+  /// Reports a file that ends before pages that may be in use. Reads the newest records of the free list
+  /// first, because unwritten pages were mostly freed recently.
   mutating func checkMissingPages() {
     guard file.pages <= meta.lastPage else { return }
     var search = Search(first: file.pages, missing: Int(meta.lastPage - file.pages) + 1)
@@ -23,7 +24,7 @@ extension PageCheck {
   private struct Search {
     /// The first page that the file lacks.
     let first: UInt64
-    /// Missing pages that weren't found.
+    /// The number of missing pages not found in the list so far.
     var missing: Int
     var found = PageSet()
     var pagesLeft = PageCheck.maximumListPages
@@ -68,7 +69,8 @@ extension PageCheck {
     }
   }
 
-  /// A record on pages of its own. Its numbers run downwards, so it is read until they are those of pages that the file has.
+  /// Reads a record on overflow pages. Its page numbers descend, so reading stops at the first page that the
+  /// file has.
   private mutating func readRecord(onPages first: UInt64, _ valueBytes: Int, _ search: inout Search) {
     let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: file.pageBytes, alignment: 8)
     defer { bytes.deallocate() }
@@ -87,7 +89,7 @@ extension PageCheck {
     }
   }
 
-  /// Notes the numbers of missing pages. True when more may follow on the next page.
+  /// Notes the numbers of missing pages. Returns true if more may follow on the next page.
   private mutating func take(_ bytes: UnsafeRawBufferPointer, _ left: inout Int, _ search: inout Search)
     -> Bool
   {

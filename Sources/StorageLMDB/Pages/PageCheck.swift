@@ -1,13 +1,13 @@
 import Storage
 
-/// Walks a snapshot's pages in the file itself and says what is wrong: numbers that lead out of the file or
-/// to a page twice, headers and nodes that don't fit, keys out of order, counts that differ.
+/// A check of a snapshot's pages in the file itself.
 ///
-/// LMDB has no check of its own, and following a bad page number through its map would end the process.
+/// It finds page numbers that lead out of the file or to a page twice, invalid headers and nodes, keys out of
+/// order, and wrong counts. LMDB has no check of its own. Following a bad page number through its map would
+/// end the process.
 struct PageCheck {
   enum Extent {
-    /// The pages that everything starts from: all of the main tree and the catalog, and the root of the
-    /// others.
+    /// The pages at the start: the whole main tree and catalog, and the roots of the other trees.
     case roots
     case everything
   }
@@ -18,14 +18,14 @@ struct PageCheck {
     let record: TreeRecord
   }
 
-  /// Faults past this many are counted, not told.
+  /// The maximum number of reported faults. Further ones are only counted.
   static let maximumFaults = 100
   /// LMDB's own limit of a tree's height.
   static let maximumDepth = 32
 
   let file: PageFile
   let meta: MetaPage
-  /// The names of trees whose keys are sequences.
+  /// The names of the trees whose keys are sequences.
   private let sequences: Set<[UInt8]>
   private(set) var faults: [String] = []
   private(set) var trees: [NamedTree] = []
@@ -64,7 +64,7 @@ struct PageCheck {
     }
     check(tree: meta.free, name: "the free list", kind: .freeList)
     for page in free.intersection(used) { report("page \(page) is in use and in the free list") }
-    // Pages that were freed by the transaction that took them were never written. No others may be missing.
+    // A transaction may take pages and free them again without writing them. Only such pages may be missing.
     if file.pages <= meta.lastPage {
       let missing = Int(meta.lastPage - file.pages) + 1
       if free.count(from: file.pages) != missing {
@@ -74,13 +74,13 @@ struct PageCheck {
     if untold > 0 { faults.append("and \(untold) more faults") }
   }
 
-  /// Pages of the snapshot that are neither used nor free. Not a fault that loses data, but LMDB's compacting
-  /// copy refuses such a file. Only after `run(.everything)`.
+  /// The number of pages that are neither used nor free. They lose no data, but LMDB's compacting copy
+  /// refuses such a file. Only valid after `run(.everything)`.
   var lostPages: Int { Int(meta.lastPage) - 1 - used.count - free.count }
 
   static func describe(_ name: [UInt8]) -> String {
     let text = String(decoding: name, as: UTF8.self)
-    // What a damaged page has for a name can be anything.
+    // A damaged page may contain any bytes as a name.
     return "keyspace \(name.allSatisfy { (0x21...0x7E).contains($0) } ? text : String(reflecting: text))"
   }
 
@@ -109,11 +109,12 @@ struct PageCheck {
     let kind: Kind
     let depth: Int
     var totals = Totals()
-    /// The key of the last leaf node: those that follow are greater.
+    /// The key of the previous leaf node. All later keys must be greater.
     var previous: [UInt8]?
   }
 
-  /// LMDB takes a tree for another kind by its flags, and ends the process where the kind makes no sense.
+  /// Checks the flags of a tree. With wrong flags LMDB would treat it as a tree of another kind and might end
+  /// the process.
   private mutating func checkFlags(
     _ record: TreeRecord, _ name: String, _ wanted: UInt16 = 0, ignoring ignored: UInt16 = 0
   ) {
@@ -121,7 +122,8 @@ struct PageCheck {
     report("\(name) has the flags \(record.flags) instead of \(wanted)")
   }
 
-  /// Whether there is a tree to look at. LMDB goes on from what a record says, also of one that has no pages.
+  /// Returns whether there is a tree to check. Reports wrong counts of an empty tree too, because LMDB trusts
+  /// them.
   mutating func hasPages(_ record: TreeRecord, _ name: String) -> Bool {
     if record.isEmpty {
       if (record.branchPages, record.leafPages, record.overflowPages, record.entries) != (0, 0, 0, 0)
@@ -151,7 +153,7 @@ struct PageCheck {
     var walk = Walk(name: name, kind: kind, depth: Int(record.depth))
     let before = faults.count + untold
     visit(record.root, level: 1, &walk, lower: nil, upper: nil)
-    // Counts say nothing new about a tree whose pages could not all be read.
+    // If pages couldn't be read, wrong counts add no information.
     guard faults.count + untold == before else { return }
     let totals = walk.totals
     if totals.entries != record.entries {
@@ -164,7 +166,7 @@ struct PageCheck {
     }
   }
 
-  /// Reads a page that some other page names, and checks what all pages have in common.
+  /// Reads a page that another page refers to, and checks the header that all pages have.
   mutating func load(
     _ page: UInt64, _ flags: UInt16, _ name: String, _ bytes: UnsafeMutableRawBufferPointer
   ) -> Bool {
@@ -177,7 +179,8 @@ struct PageCheck {
       return false
     }
     let number = bytes.loadUnaligned(as: UInt64.self)
-    // All of them: a page that is marked as written to in memory, as none in a file is, LMDB would write to in its map.
+    // All flags are compared. LMDB would write in its map to a page that is flagged as changed in memory. No
+    // page of a sound file has this flag.
     let found = bytes.loadUnaligned(fromByteOffset: 10, as: UInt16.self)
     guard number == page, found == flags else {
       report("\(name): page \(page) has the header of page \(number) and flags \(found) instead of \(flags)")
@@ -203,7 +206,8 @@ struct PageCheck {
       return
     }
     walk.totals.branchPages += 1
-    // LMDB leaves a branch of one in the free list while it balances that tree; elsewhere it asserts.
+    // LMDB leaves a branch with one child in the free list while it balances that tree. In other trees it
+    // would stop with an assertion.
     if nodes.count < 2, walk.kind != .freeList { report("\(walk.name): branch page \(page) has one child") }
     var keys: [[UInt8]?] = []
     for (index, node) in nodes.enumerated() {
@@ -230,12 +234,12 @@ struct PageCheck {
     let keyBytes: Int
     let flags: UInt16
     let valueBytes: Int
-    /// Of a branch node.
+    /// Only in a branch node.
     let child: UInt64
-    /// Past the key.
+    /// The offset after the key.
     var end: Int { offset + 8 + keyBytes }
 
-    /// What it takes of a page: an even number.
+    /// Returns the number of bytes that the node takes on its page, an even number.
     func storedBytes(isLeaf: Bool) -> Int {
       let value = !isLeaf ? 0 : flags & NodeFlags.overflow != 0 ? 8 : valueBytes
       return (8 + keyBytes + value + 1) & ~1
@@ -266,7 +270,8 @@ struct PageCheck {
         flags: flags, valueBytes: Int(low), child: UInt64(low) | UInt64(flags) << 32)
       nodes.append(node)
     }
-    // Nodes lie one after the other up to the page's end: LMDB moves them by their lengths when it removes one.
+    // Nodes must be contiguous up to the end of the page. LMDB moves them by their lengths when it removes
+    // one.
     var end = upper
     for node in nodes.sorted(by: { $0.offset < $1.offset }) {
       guard node.offset == end else {
@@ -297,7 +302,7 @@ struct PageCheck {
       guard key.count == 8 else {
         return report("\(walk.name): page \(page) has a key of \(key.count) bytes")
       }
-      // The transaction that freed the pages.
+      // The key is the number of the transaction that freed the pages.
       let number = key.withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) }
       guard number >= 1, number <= meta.transaction else {
         return report("\(walk.name): page \(page) has a record of transaction \(number)")
@@ -340,8 +345,8 @@ struct PageCheck {
     trees.append(NamedTree(name: name, record: value.withUnsafeBytes { TreeRecord($0) }))
   }
 
-  /// How many pages a value has that fills pages of its own; nil, and a fault, when the first isn't sound or they aren't all in
-  /// the file. The first is read into `bytes`.
+  /// Returns the number of pages of a value on overflow pages. Reports a fault and returns nil if the first
+  /// page is invalid or the file doesn't have all pages. Reads the first page into `bytes`.
   mutating func overflowPages(
     _ first: UInt64, _ valueBytes: Int, _ name: String, _ bytes: UnsafeMutableRawBufferPointer
   ) -> (needed: UInt64, count: UInt64)? {
@@ -357,8 +362,7 @@ struct PageCheck {
     return (needed, count)
   }
 
-  /// Checks the pages of a value that fills pages of its own; gives the value when it is one of the free
-  /// list.
+  /// Checks the overflow pages of a value. Returns the value if it belongs to the free list.
   private mutating func checkOverflow(_ first: UInt64, _ valueBytes: Int, _ walk: inout Walk) -> [UInt8]? {
     let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: file.pageBytes, alignment: 8)
     defer { bytes.deallocate() }
@@ -379,7 +383,7 @@ struct PageCheck {
     return value
   }
 
-  /// A record of the free list: how many pages, then their numbers, greatest first.
+  /// Adds a record of the free list: the number of pages, then their numbers in descending order.
   private mutating func addFreePages(_ value: [UInt8], _ page: UInt64) {
     value.withUnsafeBytes { bytes in
       let count = bytes.count >= 8 ? bytes.loadUnaligned(as: UInt64.self) : .max
@@ -400,7 +404,7 @@ struct PageCheck {
 
   private func isOrdered(_ first: [UInt8], _ second: [UInt8], _ kind: Kind, orEqual: Bool) -> Bool {
     if kind == .freeList {
-      // Transaction numbers in the machine's own order.
+      // Transaction numbers in the machine's byte order.
       guard first.count == 8, second.count == 8 else { return false }
       let numbers = (
         first.withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) },
@@ -412,12 +416,12 @@ struct PageCheck {
   }
 }
 
-/// A set of page numbers, a bit each.
+/// A set of page numbers as a bitmap.
 struct PageSet {
   private var words: [UInt64] = []
   private(set) var count = 0
 
-  /// False when it was there already.
+  /// Inserts a page. Returns false if it was in the set already.
   mutating func insert(_ page: UInt64) -> Bool {
     let word = Int(page / 64)
     if word >= words.count {

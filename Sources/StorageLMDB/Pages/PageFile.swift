@@ -12,8 +12,8 @@
 // leaf    := header offset:u16... node...      node := bytes:u32 flags:u16 keyBytes:u16 key (value |
 // page:u64)
 //
-// A leaf node's flags say whether its value lies on overflow pages (1) or is a tree (2). Everything is read
-// with `pread`, so that a damaged file can't crash the reader.
+// The flags of a leaf node say whether its value is on overflow pages (1) or is a tree (2). Everything is
+// read with `pread`, so a damaged file can't crash the reader.
 
 import Glibc
 import Storage
@@ -58,7 +58,7 @@ struct TreeRecord {
 
 enum TreeFlags {
   static let integerKeys: UInt16 = 0x08
-  /// One of the environment's own flags, which are kept in the free list's record.
+  /// A flag of the environment that LMDB stores in the free list's record.
   static let noSubdirectory: UInt16 = 0x4000
 }
 
@@ -67,10 +67,10 @@ struct MetaPage {
   static let lastPageOffset = 136
   static let magic: UInt32 = 0xBEEF_C0DE
   static let version: UInt32 = 1
-  /// No file has had so many: 17,000 a second for 500 years.
+  /// A limit that no file reaches: it allows 17,000 transactions a second for 500 years.
   static let maximumTransaction: UInt64 = 1 << 48
-  /// How many pages a transaction may take and free again, and so leave unwritten at the end of a file: as many
-  /// as the map has.
+  /// The maximum number of pages that a transaction may take, free again, and so leave unwritten at the end
+  /// of a file: the number of pages in the map.
   static let maximumUnwritten: UInt64 = 1 << 28
 
   let free: TreeRecord
@@ -108,12 +108,12 @@ struct MetaPage {
   }
 }
 
-/// What a file begins with.
+/// The result of reading the start of a file.
 enum FileHeader {
   case empty
   case lmdb
 
-  /// Reads both meta pages, as LMDB does at open. Throws what `MetaPage` throws.
+  /// Reads both meta pages, as LMDB does when it opens a file. Throws what `MetaPage` throws.
   static func inspect(_ path: String) throws -> FileHeader {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else {
@@ -153,13 +153,13 @@ enum FileHeader {
   }
 }
 
-/// Pages of a file, read without LMDB and without mapping.
+/// The pages of a file, read without LMDB and without a map.
 final class PageFile {
   let path: String
   let pageBytes: Int
-  /// Whole pages that the file has.
+  /// The number of whole pages in the file.
   let pages: UInt64
-  /// Pages that were read, for tests.
+  /// The number of page reads, for tests.
   private(set) var reads = 0
   private let descriptor: Int32
 
@@ -167,7 +167,7 @@ final class PageFile {
     try self.init(descriptor: open(path, O_RDONLY | O_CLOEXEC), path: path)
   }
 
-  /// Of an open file, whose descriptor is closed with this. Throws also when there is none, by `errno`.
+  /// Takes over an open descriptor, which `deinit` closes. Throws by `errno` if the descriptor is invalid.
   init(descriptor: Int32, path: String) throws {
     guard descriptor >= 0 else { throw StorageError.lmdb(errno, "the file could not be read", path: path) }
     do {
@@ -191,18 +191,18 @@ final class PageFile {
 
   deinit { close(descriptor) }
 
-  /// Reads the page; false when the file has no such page or the system can't read it.
+  /// Reads a page. Returns false if the file has no such page or the system can't read it.
   func read(_ page: UInt64, into bytes: UnsafeMutableRawBufferPointer) -> Bool {
     guard page < pages else { return false }
     reads += 1
     return pread(descriptor, bytes.baseAddress, pageBytes, off_t(page) * off_t(pageBytes)) == pageBytes
   }
 
-  /// How often a snapshot is taken anew whose meta page was gone before it could be read.
+  /// The maximum number of snapshots to take until a meta page can be read.
   private static let attempts = 1_000
 
-  /// Calls `body`, which takes a snapshot and asks for its meta page (`meta`), and again for as long as that has been written
-  /// over in between: other processes may commit twice while this one waits for its turn.
+  /// Calls `body`, which takes a snapshot and reads its meta page with `meta`. Calls it again while that
+  /// throws `busy`: other processes may commit twice in between and overwrite the meta page.
   static func withPinnedMeta<Result>(_ body: () throws -> Result) throws -> Result {
     for _ in 1..<attempts {
       do { return try body() } catch let error as StorageError where error.code == .busy {}
@@ -210,8 +210,9 @@ final class PageFile {
     return try body()
   }
 
-  /// The meta page of a transaction that a snapshot pins. Another commit but one overwrites it, so this is
-  /// asked right after the snapshot is taken, and throws `busy` when it is gone (`withPinnedMeta`).
+  /// Returns the meta page of a transaction that a snapshot pins. The second commit after it overwrites the
+  /// page, so call this right after taking the snapshot. Throws `busy` if the page is gone
+  /// (`withPinnedMeta`).
   func meta(of transaction: UInt64) throws -> MetaPage {
     let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: pageBytes, alignment: 8)
     defer { bytes.deallocate() }

@@ -2,17 +2,17 @@ import CLMDB
 import Glibc
 import Storage
 
-/// Looks at the pages that LMDB goes through on its way to a key, in the file itself, before LMDB follows any of them.
+/// A check, in the file itself, of the pages that LMDB reads on its way to a key, before LMDB follows them.
 ///
-/// For reads that no whole check came before: those of an opening. It holds one snapshot's tree; the snapshot has to
-/// stay open meanwhile.
+/// Used for the reads of an opening, which no complete check precedes. It holds the tree of one snapshot. The
+/// snapshot must stay open meanwhile.
 struct PagePath {
   private let file: PageFile
   private let meta: MetaPage
   private let tree: PageCheck.NamedTree
 
-  /// The way into a named database of a snapshot; nil when there is none of that name. Throws `busy` as
-  /// `PageFile.meta(of:)`.
+  /// Prepares the check of a named database in a snapshot. Nil if there is no database of that name. Throws
+  /// `busy` as `PageFile.meta(of:)` does.
   init?(_ file: PageFile, _ transaction: OpaquePointer, databaseNamed name: String) throws {
     self.file = file
     meta = try file.meta(of: UInt64(mdb_txn_id(transaction)))
@@ -23,7 +23,8 @@ struct PagePath {
     self.tree = tree
   }
 
-  /// Throws `damaged` unless a search for `key`, or for the tree's last entry when that is nil, meets sound pages only.
+  /// Throws `damaged` unless a search for `key` reads only sound pages. Nil searches for the tree's last
+  /// entry.
   func check(_ key: [UInt8]?) throws {
     var check = PageCheck(file: file, meta: meta)
     check.followPath(in: tree, to: key)
@@ -37,7 +38,8 @@ struct PagePath {
 }
 
 extension PageCheck {
-  /// Checks the pages from a tree's root to the leaf of a key, or to its last leaf, and the first page of the value there.
+  /// Checks the pages from a tree's root to the leaf of a key, or to the last leaf, and the first overflow
+  /// page of its value.
   fileprivate mutating func followPath(in tree: NamedTree, to key: [UInt8]?) {
     let name = Self.describe(tree.name)
     guard hasPages(tree.record, name) else { return }
@@ -52,7 +54,7 @@ extension PageCheck {
         let nodes = nodes(of: page, isLeaf: isLeaf, UnsafeRawBufferPointer(bytes), name),
         let keys = keys(of: nodes, isLeaf: isLeaf, on: page, UnsafeRawBufferPointer(bytes), name, bounds)
       else { return }
-      // The first node of a branch has no key, and whatever is below the second one's.
+      // The first node of a branch has no key. It covers all keys below the second node's key.
       let place = key.map { key in keys.lastIndex { !key.lexicographicallyPrecedes($0) } } ?? keys.count - 1
       if isLeaf {
         guard let place, key == nil || keys[place] == key else { return }
@@ -65,13 +67,14 @@ extension PageCheck {
     }
   }
 
-  /// The keys that the branches above leave to a page.
+  /// The bounds that the branches above set for the keys of a page.
   private struct Bounds {
     var lower: [UInt8] = []
     var upper: [UInt8]?
   }
 
-  /// The keys of a page, in order and within the bounds; nil, and a fault, when they aren't. The first of a branch is empty.
+  /// Returns the keys of a page. Reports a fault and returns nil if they aren't in order and within the
+  /// bounds. The first key of a branch is empty.
   private mutating func keys(
     of nodes: [Node], isLeaf: Bool, on page: UInt64, _ bytes: UnsafeRawBufferPointer, _ name: String,
     _ bounds: Bounds
