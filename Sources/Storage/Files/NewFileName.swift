@@ -9,11 +9,15 @@ import CFileSystem
 package enum NewFileName {
   /// The operations that the file system supports. Only tests set this, to test the fallbacks.
   package struct Abilities: Sendable {
+    /// Whether `link` works.
     package var hardLinks = true
+    /// Whether `renameat2` with `RENAME_NOREPLACE` works.
     package var exclusiveRenames = true
+    /// All abilities.
     package init() {}
   }
 
+  /// The abilities of the file system in the current task. Only tests change them.
   @TaskLocal package static var abilities = Abilities()
 
   /// Renames `temporary` to `path`, in the same directory. Returns 0 or an `errno` value. If that is

@@ -15,7 +15,7 @@ class EncryptedTransaction: LendingTransaction {
     super.init(file.environment, isOpen: true)
   }
 
-  // MARK: What the two do differently
+  // MARK: Overridden by subclasses
 
   /// The keyspaces as this transaction sees them now.
   var table: KeyspaceTable { KeyspaceTable() }

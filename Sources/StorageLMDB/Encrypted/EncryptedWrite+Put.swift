@@ -125,7 +125,7 @@ extension EncryptedWrite {
     return copy
   }
 
-  // MARK: Room
+  // MARK: Splitting nodes
 
   /// Makes room for a cell in the path's node at a depth. The node must be changeable. A full node is split.
   func makeRoom(

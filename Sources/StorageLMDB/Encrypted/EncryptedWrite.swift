@@ -178,7 +178,7 @@ final class EncryptedWrite {
     memory.deallocate()
   }
 
-  // MARK: Writing it down
+  // MARK: Writing to the file
 
   /// Writes changed nodes early if there are many. A part that may be undone writes only its own nodes, into
   /// LMDB's child transaction. Nodes changed by older parts stay in memory.

@@ -37,7 +37,7 @@ final class TreePath {
   /// Whether the path ends at an entry.
   @inline(__always) var isOnEntry: Bool { leaf >= 0 && indexes[leaf] >= 0 && indexes[leaf] < leafNode.count }
 
-  // MARK: Going down
+  // MARK: Descending
 
   /// Goes to the first entry whose key is `key` or greater, or past the last entry of its leaf. Returns
   /// whether the key is equal.
@@ -101,7 +101,7 @@ final class TreePath {
     if tree.height > 0 { try descend(tree.root, level: tree.height - 1, depth: 0, toLast: true, reader) }
   }
 
-  // MARK: Going on
+  // MARK: Moving between leaves
 
   /// Moves to the first entry of the next leaf. Returns false if there is none.
   @inline(never)

@@ -21,7 +21,7 @@ class LMDBTransaction: LendingTransaction {
     super.init(environment, isOpen: isOpen)
   }
 
-  // MARK: What the two do differently
+  // MARK: Overridden by subclasses
 
   /// Takes a cursor of LMDB for exclusive use. Give it back with `giveBack`.
   func takeCursor(_ database: MDB_dbi) throws -> OpaquePointer {

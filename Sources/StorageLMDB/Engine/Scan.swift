@@ -90,7 +90,7 @@ enum Scan {
     return result
   }
 
-  // MARK: Ways
+  // MARK: Directions
 
   /// The direction of a scan, with its start and end.
   private protocol Way {

@@ -25,7 +25,7 @@ struct KeyspaceSlot {
   /// earlier scan.
   var isLongerThanCache = false
 
-  // MARK: The writer's
+  // MARK: State of the writer
 
   /// Whether the last put replaced an entry. The next put probably does the same.
   var lastPutReplaced = false

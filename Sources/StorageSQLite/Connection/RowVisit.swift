@@ -73,8 +73,8 @@ final class RowVisit {
 
 /// The end of a visiting scan.
 ///
-/// SQL checks only the bound at which the scan starts. The callback checks the other one, at a third of the
-/// cost in the library.
+/// In keyspaces of entries, SQL checks only the bound at which the scan starts. The callback checks the other
+/// one, at a third of the cost in the library.
 struct ScanEnd {
   private let bound: UnsafeRawBufferPointer?
   private let isDescending: Bool
