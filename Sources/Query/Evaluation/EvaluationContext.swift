@@ -53,9 +53,6 @@ final class EvaluationContext {
   let limits: EvaluationLimits
   /// The limit of memory that is set on the arena, in bytes.
   private var arenaLimit: Int?
-  /// The time for functions that depend on it, in milliseconds since 1970. It is the same for a whole run. No
-  /// function reads it at present.
-  var now: Int64?
   /// The results of the query's MATCHes, by their numbers.
   var matches: [FullTextMatch] = []
 

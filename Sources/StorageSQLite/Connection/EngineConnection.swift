@@ -358,6 +358,11 @@ final class EngineConnection: @unchecked Sendable {
     }
   }
 
+  /// Takes back the statements of all cursors. The cursors of one keyspace end. The others have to be placed again.
+  func releaseCursors(ending slot: Slot) {
+    cursors.removeAll { $0._withUnsafeGuaranteedRef { $0.release(ending: slot) } }
+  }
+
   /// Invalidates all cursors and takes back their statements.
   func endCursors() {
     for cursor in cursors { cursor._withUnsafeGuaranteedRef { $0.invalidate() } }

@@ -68,6 +68,14 @@ final class SQLiteCursor: Cursor {
     isValid = false
   }
 
+  /// Gives the statement back, because a keyspace is dropped. A cursor of that keyspace ends. Returns whether it did.
+  func release(ending dropped: EngineConnection.Slot) -> Bool {
+    release()
+    guard slot == dropped else { return false }
+    isValid = false
+    return true
+  }
+
   private func release() {
     guard let statement else { return }
     self.statement = nil

@@ -221,9 +221,9 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
 
   func dropKeyspace(_ keyspace: Keyspace) throws {
     try connection.beginWrite()
-    // A table can't be dropped while a statement reads it.
-    connection.endCursors()
     let slot = try connection.slot(of: keyspace)
+    // A table can't be dropped while any statement reads.
+    connection.releaseCursors(ending: slot)
     slot.pointee.finalizeStatements(functions)
     slot.pointee.lastKeyCount = -1
     connection.hasDropped = true
