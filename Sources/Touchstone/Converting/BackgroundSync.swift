@@ -4,17 +4,17 @@ import Storage
   import Glibc
 #endif
 
-/// A file's way to the disk, on a thread of its own, while it is read.
+/// Syncs a file to the disk on its own thread while the file is being read.
 ///
-/// The file is opened before an engine opens it and closed after `finish()`, which comes when the engine is closed: closing
-/// any descriptor of a file drops the locks that the process has on it.
+/// It opens the file before an engine opens it. `finish()` closes the file after the engine is closed,
+/// because closing any descriptor of a file drops the locks that the process has on it.
 final class BackgroundSync: Sendable {
   private let path: String
   private let descriptor: Int32
   private let failure = Lock<Int32>(0)
   private let isDone = CountingSemaphore()
 
-  /// Begins.
+  /// Opens the file and starts the sync.
   init(_ path: String) throws {
     self.path = path
     descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
@@ -28,7 +28,7 @@ final class BackgroundSync: Sendable {
     }
   }
 
-  /// Waits until it is done. To be called once, whatever happens.
+  /// Waits until the sync is done and closes the file. Call it exactly once, also after an error.
   func finish() throws {
     isDone.wait()
     close(descriptor)

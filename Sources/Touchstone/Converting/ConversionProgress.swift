@@ -1,26 +1,26 @@
 import Storage
 
-/// How far an operation is that writes a database anew: a conversion, an encryption, a copy.
+/// The progress of an operation that rewrites a database: a conversion, an encryption or a copy.
 public struct ConversionProgress: Sendable, Equatable {
-  /// What is being done.
+  /// The steps of the operation.
   public enum Phase: String, Sendable {
     /// A zip file is unpacked.
     case unpacking
     /// Documents and indexes are copied.
     case copying
-    /// Blobs are copied, or encrypted anew.
+    /// Blobs are copied or re-encrypted.
     case blobs
-    /// What was written is read back and compared.
+    /// The new files are read back and compared with the source.
     case verifying
   }
 
-  /// What is being done.
+  /// The current step.
   public var phase: Phase
-  /// Entries of the storage engine that are done; of blobs and of zip files, bytes.
+  /// The amount done: entries of the storage engine, or bytes for blobs and zip files.
   public var done: Int
-  /// How many there are.
+  /// The total amount, in the same unit as `done`.
   public var total: Int
 
-  /// Is told how far it is, several times a second; what it throws ends the operation, and nothing has changed then.
+  /// Receives the progress several times a second. If it throws, the operation ends and changes nothing.
   public typealias Handler = (ConversionProgress) throws -> Void
 }

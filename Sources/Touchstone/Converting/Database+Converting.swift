@@ -3,30 +3,31 @@ import Encryption
 import Storage
 
 extension Database {
-  /// Moves the database at `path` to another engine, in place, or to a new database at `target`, with everything that
-  /// it has: sequences, revision trees, local documents, expirations, indexes, blobs and UUIDs.
+  /// Converts the database at `path` to another engine, in place or into a new database at `target`.
+  /// Everything is kept: sequences, revision trees, local documents, expirations, indexes, blobs and UUIDs.
   ///
   /// ```swift
   /// try Database.convert("travel", to: .lmdb)
   /// ```
   ///
-  /// It is copied keyspace by keyspace, read back, compared, and synced before it takes the place of the old
-  /// files, in one step: a crash at any moment leaves the old database or the new one, whole. What is left over then
-  /// goes when the database is next opened.
+  /// The data is copied keyspace by keyspace, read back, compared and synced. Then it replaces the old files
+  /// in one step. After a crash at any moment, either the old database or the new one is there, complete. The
+  /// next open removes leftover files.
   ///
-  /// The result is encrypted when `newKey` is given, or when the engine encrypts: then it keeps its key, or, when it had
-  /// none, `key` becomes it. With an engine that can't encrypt, it is decrypted. (`lmdb` with a new key is
-  /// `lmdb-encrypted`.) In another place, a new key gets a
-  /// data key of its own.
+  /// The result is encrypted if `newKey` is given or if the engine always encrypts. Without `newKey`, an
+  /// encrypted database keeps its key, and a plain one gets `key`. An engine that can't encrypt decrypts the
+  /// database. `lmdb` with a new key means `lmdb-encrypted`. With `target`, a new key also gets a new data
+  /// key.
   ///
   /// - Parameters:
-  ///   - target: where the new database is made; nil for in place.
-  ///   - key: the key of an encrypted database.
-  ///   - newKey: the key of what is made.
-  ///   - progress: is told how far it is; what it throws ends the conversion, and nothing has changed.
+  ///   - target: where to make the new database; nil converts in place.
+  ///   - key: the key of an encrypted source.
+  ///   - newKey: the key of the result.
+  ///   - progress: receives the progress. If it throws, the conversion ends and changes nothing.
   ///
-  /// Throws `inUse` in place while somebody has the database open; `alreadyExists` when there is something at
-  /// `target`; `wrongKey`, `keyRequired`, `notEncrypted`; and a `StorageError` when the disk is full or can't be written.
+  /// Throws `inUse` if the database to convert in place is open; `alreadyExists` if there is something at
+  /// `target`; `wrongKey`, `keyRequired` or `notEncrypted` if the keys don't fit; and a `StorageError` if the
+  /// disk is full or can't be written.
   public static func convert(
     _ path: String, in directory: String? = nil, to engine: EngineName, at target: String? = nil,
     key: UserKey? = nil, newKey: UserKey? = nil, progress: ConversionProgress.Handler? = nil
@@ -44,25 +45,26 @@ extension Database {
       from: database, engine: type, key: key, newKey: newKey, isAnotherPeer: false, progress: progress)
   }
 
-  /// Installs a prebuilt database: makes a copy at `path` that is a peer of its own, with new UUIDs.
+  /// Installs a prebuilt database: makes a copy at `path` that is a separate peer with new UUIDs.
   ///
   /// ```swift
   /// if !Database.exists("travel") { try Database.copy("/app/assets/travel.zip", to: "travel") }
   /// ```
   ///
-  /// `source` is a database's directory, also one that is open or can't be written, or a zip file of one. Syncs of the
-  /// copy go on where those of the original stopped: its local documents come along, and `previousPrivateUUID` says
-  /// whose checkpoints they are (docs/prebuilt.md). The copy appears at `path` when it is whole and on the disk, or not
-  /// at all.
+  /// `source` is a database's directory or a zip file of one. The directory may be open or read-only. Syncs
+  /// of the copy continue where those of the original stopped: the copy has the original's local documents,
+  /// and `previousPrivateUUID` says whose checkpoints they are (docs/prebuilt.md). The copy appears at `path`
+  /// only when it is complete and synced to disk.
   ///
   /// - Parameters:
   ///   - source: a directory, with or without its suffix, or a zip file.
-  ///   - key: the key of an encrypted source, and of its copy when no new one is given.
-  ///   - newKey: the key of the copy, which gets a data key of its own then.
-  ///   - engine: the engine of the copy; nil for the source's.
-  ///   - progress: is told how far it is; what it throws ends the copy, and nothing is left of it.
+  ///   - key: the key of an encrypted source. The copy uses it too, if there is no `newKey`.
+  ///   - newKey: the key of the copy, which then gets its own data key.
+  ///   - engine: the engine of the copy; nil for the engine of the source.
+  ///   - progress: receives the progress. If it throws, the copy is abandoned and removed.
   ///
-  /// Throws `alreadyExists` when there is something at `path`, `notFound` and `notADatabase` for the source.
+  /// Throws `alreadyExists` if there is something at `path`; `notFound` or `notADatabase` if the source isn't
+  /// a database.
   public static func copy(
     _ source: String, to path: String, in directory: String? = nil, key: UserKey? = nil,
     newKey: UserKey? = nil,
@@ -74,8 +76,8 @@ extension Database {
       fromDirectoryOrArchive: source, engine: type, key: key, newKey: newKey, progress: progress)
   }
 
-  /// The private UUID of the database that this one was copied from: the one under which the checkpoints of its first
-  /// syncs are found; nil when it isn't a copy.
+  /// The private UUID of the database that this one was copied from, or nil if it isn't a copy. The
+  /// checkpoints of its first syncs are stored under this UUID.
   public var previousPrivateUUID: String? {
     get throws { try store.previousPrivateUUID.map(DocumentID.uuidText) }
   }

@@ -2,15 +2,17 @@ import Encryption
 import Storage
 
 extension Database {
-  /// Changes the key of an encrypted database: `newKey` opens it from now on, and `key` doesn't.
+  /// Changes the key of an encrypted database: `newKey` replaces `key`.
   ///
-  /// The data key is wrapped anew, in one small file that is replaced in one step, at any size of the database. Whoever has
-  /// learnt the data key can still read it: that is what `rotateKey` is for.
+  /// This only re-wraps the data key, in one small file that is replaced in one step. The time doesn't depend
+  /// on the size of the database. The data key stays the same, so a leaked data key still reads the database:
+  /// use `rotateKey` then.
   ///
-  /// - Parameter stretching: how a new passphrase is stretched: what a later release does by default, or more. With
-  ///   the same key as before it is raised.
+  /// - Parameter stretching: how to stretch a new passphrase. Pass the same key and a stronger stretching to
+  ///   strengthen it.
   ///
-  /// Throws `inUse` while somebody has the database open, `wrongKey`, and `notEncrypted` for a plain database.
+  /// Throws `inUse` if the database is open, `wrongKey` if `key` is wrong, and `notEncrypted` for a plain
+  /// database.
   public static func rekey(
     _ path: String, in directory: String? = nil, key: UserKey, newKey: UserKey,
     stretching: PassphraseStretching = .standard
@@ -24,10 +26,10 @@ extension Database {
     try KeyFile.write(dataKey, to: keyPath, key: newKey, stretching: stretching, replacement: .allowed)
   }
 
-  /// Gives an encrypted database a new data key, and writes everything anew with it, blobs too.
+  /// Gives an encrypted database a new data key and rewrites everything with it, including blobs.
   ///
-  /// `newKey` opens it then; nil for the same key as before. Crash-safe and verified as `convert` is. Throws as `rekey`
-  /// does.
+  /// `newKey` opens it afterwards; nil keeps the same key. Crash-safe and verified as `convert` is. Throws as
+  /// `rekey` does.
   public static func rotateKey(
     _ path: String, in directory: String? = nil, key: UserKey, newKey: UserKey? = nil,
     progress: ConversionProgress.Handler? = nil
@@ -43,15 +45,16 @@ extension Database {
     try closed.rewrite(recipe, key: key, progress: progress)
   }
 
-  /// Encrypts a plain database, blobs too, with an engine that can.
+  /// Encrypts a plain database, including its blobs, with an engine that can encrypt.
   ///
-  /// Afterwards no plain file is left in its directory. (What the disk keeps of removed files is out of reach.)
+  /// Afterwards no plain file is left in the directory. The disk may still hold data of removed files.
   /// Crash-safe and verified as `convert` is.
   ///
-  /// - Parameter engine: the engine afterwards; nil for the encrypting one of the same kind: SQLCipher for SQLite,
-  ///   LMDB with a key for LMDB.
+  /// - Parameter engine: the new engine; nil for the encrypting engine of the same kind: SQLCipher for
+  ///   SQLite, `lmdb-encrypted` for LMDB.
   ///
-  /// Throws `alreadyEncrypted`, `inUse`, and `notEncrypted` when there is no such engine.
+  /// Throws `alreadyEncrypted` if it is encrypted already, `inUse` if it is open, and `notEncrypted` if the
+  /// engine can't encrypt or there is no encrypting engine of the same kind.
   public static func encrypt(
     _ path: String, in directory: String? = nil, key: UserKey, engine: EngineName? = nil,
     progress: ConversionProgress.Handler? = nil
@@ -74,11 +77,13 @@ extension Database {
     try closed.rewrite(recipe, key: nil, progress: progress)
   }
 
-  /// Decrypts a database, blobs too. Crash-safe and verified as `convert` is.
+  /// Decrypts a database, including its blobs. Crash-safe and verified as `convert` is.
   ///
-  /// - Parameter engine: the engine afterwards; nil for the plain one of the same kind: SQLite for SQLCipher.
+  /// - Parameter engine: the new engine; nil for the plain engine of the same kind, such as SQLite for
+  ///   SQLCipher.
   ///
-  /// Throws `notEncrypted` for a plain database, and as `rekey` does.
+  /// Throws `notEncrypted` for a plain database, `keyRequired` if `engine` always encrypts, and otherwise as
+  /// `rekey` does.
   public static func decrypt(
     _ path: String, in directory: String? = nil, key: UserKey, engine: EngineName? = nil,
     progress: ConversionProgress.Handler? = nil

@@ -6,7 +6,7 @@ import Storage
   import Glibc
 #endif
 
-/// Makes a database from another one, in a place where there is none: whole, or not at all.
+/// Makes a database from another one, at a path where there is none. It appears complete or not at all.
 struct DatabaseInstaller {
   let target: DatabaseDirectory
 
@@ -15,7 +15,7 @@ struct DatabaseInstaller {
     self.target = target
   }
 
-  /// From a database's directory, or a zip file that holds one.
+  /// Installs from a database's directory, or from a zip file that holds one.
   func install(
     fromDirectoryOrArchive source: String, engine: EngineType?, key: UserKey?, newKey: UserKey?,
     progress: ConversionProgress.Handler?
@@ -36,7 +36,7 @@ struct DatabaseInstaller {
       isAnotherPeer: true, progress: progress)
   }
 
-  /// From a database's directory. Another peer gets UUIDs of its own.
+  /// Installs from a database's directory. If `isAnotherPeer`, the copy gets new UUIDs.
   func install(
     from source: DatabaseDirectory, engine: EngineType?, key: UserKey?, newKey: UserKey?, isAnotherPeer: Bool,
     progress: ConversionProgress.Handler?
@@ -60,7 +60,7 @@ struct DatabaseInstaller {
     var recipe = try DatabaseRecipe(
       type, isEncrypted: isEncrypted, key: key, newKey: newKey, renewsDataKey: true, path: target.path)
     if isAnotherPeer { recipe.finish = { try DocumentStore.assignNewUUIDs(in: $0) } }
-    // Shared with whoever has it open in this process.
+    // Shared with other opens of it in this process.
     let opened = try OpenDatabase.open(
       source,
       DatabaseOptions(creation: .openExisting, isReadOnly: true, key: isEncrypted ? key : nil))

@@ -6,32 +6,32 @@ import Storage
   import Glibc
 #endif
 
-/// What a database is written anew from.
+/// The source of a rewrite: the database that is read.
 struct DatabaseSource {
   let engine: any StorageEngine
   let blobs: BlobStore
-  /// Nil when it isn't encrypted.
+  /// Nil if the source isn't encrypted.
   let dataKey: SecretBytes?
 }
 
-/// What a database is written anew as.
+/// The target of a rewrite: its engine and keys.
 struct DatabaseRecipe {
-  /// What becomes of the keys.
+  /// How the new database is encrypted.
   enum Key {
-    /// Not encrypted.
+    /// It isn't encrypted.
     case none
-    /// The data key and its file stay as they are.
+    /// The data key and its file are unchanged.
     case same
-    /// A key file under that user's key: of the same data key, or of a new one.
+    /// A key file wrapped with this user key. It holds the same data key, or a new one.
     case wrapped(UserKey, newDataKey: Bool)
   }
 
   var engine: EngineType
   var key: Key
-  /// Done to the new engine at the end.
+  /// Runs on the new engine at the end.
   var finish: (any StorageEngine) throws -> Void = { _ in }
 
-  /// The data key of what is written; nil when it isn't encrypted.
+  /// The data key of the new database; nil if it isn't encrypted.
   func dataKey(from old: SecretBytes?) throws -> SecretBytes? {
     switch key {
     case .none: nil
@@ -40,8 +40,11 @@ struct DatabaseRecipe {
     }
   }
 
-  /// An engine and keys, by the rule that what is made is encrypted exactly when a new key is given, or when the engine
-  /// encrypts, which then falls back to the key that there was.
+  /// Chooses the keys for an engine. The result is encrypted if a new key is given, or if the engine
+  /// encrypts. In the second case it keeps the old key, or uses `key` if the source is plain.
+  ///
+  /// Throws `notEncrypted` for a new key with an engine that can't encrypt, and `keyRequired` if an engine
+  /// that encrypts has no key.
   ///
   /// - Parameter renewsDataKey: whether a new key gets a data key of its own.
   init(
@@ -70,8 +73,8 @@ struct DatabaseRecipe {
   }
 }
 
-/// Writes the files of a database anew: key, data and blobs, under names that nothing has; reads them back and compares
-/// them with what they were made from; and syncs them. Nothing names them yet.
+/// Writes the files of a database anew, under names that aren't in use: key, data and blobs. Reads them back,
+/// compares them with the source, and syncs them. `database.json` doesn't name them yet.
 struct DatabaseWriter {
   let source: DatabaseSource
   let recipe: DatabaseRecipe
@@ -81,7 +84,8 @@ struct DatabaseWriter {
   let copiesBlobs: Bool
   let progress: ConversionProgress.Handler?
 
-  /// What is filled or read back in order finds nothing in a cache: a small one stays in the processor's.
+  /// Filling and reading back go through the file in order, so a cache has no hits. A small one fits in the
+  /// processor's cache.
   private static let cacheBytes = 1 << 20
 
   func run() throws {
@@ -96,7 +100,7 @@ struct DatabaseWriter {
     let path = directory.file(description.file)
     let snapshot = try source.engine.beginRead()
     defer { snapshot.end() }
-    // Nobody knows the file yet: it is synced once, at the end.
+    // The file isn't published yet, so one sync at the end is enough.
     var engine = try open(path, .createNew)
     do {
       let record = try KeyspaceCopy(from: snapshot, to: engine) {
@@ -115,7 +119,7 @@ struct DatabaseWriter {
         throw error
       }
       try sync.finish()
-      // What the last opening wrote, and files beside.
+      // Syncs what the last opening wrote, and the files beside the data.
       try syncData()
     } catch {
       try? engine.close()
@@ -123,7 +127,7 @@ struct DatabaseWriter {
     }
   }
 
-  /// Opens the new file to fill it, or to read it back: once, in order, and nobody else knows it.
+  /// Opens the new file to fill it, or to read it back. No one else uses it yet.
   private func open(_ path: String, _ creation: EngineOptions.Creation) throws -> any StorageEngine {
     try OpenDatabase.openEngine(
       recipe.engine, path, creation, dataKey,
@@ -147,7 +151,7 @@ struct DatabaseWriter {
       done += bytes
       try report(.blobs, done, total)
     }
-    // What was added since the listing, before the snapshot.
+    // Copies blobs that were added after the listing and before the snapshot.
     try source.blobs.copyAll(to: target)
     target.discardUnsaved()
     done = 0

@@ -1,17 +1,20 @@
-/// What a deep check of an encrypted database says of each of its files, sound or not.
+/// What a deep check of an encrypted database reports for each of its files.
 public struct FileEntropy: Sendable, Hashable, CustomStringConvertible {
-  /// The file's name in the database's directory: `data-1.sqlite`, `Attachments/….sealed`.
+  /// The file's path in the database's directory: `data-1.sqlite`, `Attachments/….sealed`.
   public let name: String
-  /// How long it is, in bytes.
+  /// The file's size in bytes.
   public let bytes: Int
-  /// Bits a byte: 8 when all 256 values are equally frequent. Nil for a file of less than 4,096 bytes, too small to tell.
+  /// The entropy in bits per byte: 8 if all 256 values are equally frequent. Nil for files of less than 4,096
+  /// bytes, which are too small to judge.
   public let entropy: Double?
-  /// Bits a byte of the 4,096 in a row that have least, those left out that are all zeros; 7.94 or so in random bytes.
+  /// The lowest entropy of a 4,096-byte block, in bits per byte. Blocks of zeros aren't counted. Random bytes
+  /// have about 7.94.
   public let lowest: Double?
-  /// Whether it holds no data and isn't encrypted: the description, the wrapped key, locks, the index of a log.
+  /// Whether the file holds no data and is therefore not encrypted: the description, the wrapped key, locks,
+  /// the index of a log.
   public let isPlain: Bool
 
-  /// In one line.
+  /// The file's name, size and entropy in one line.
   public var description: String {
     let size = "\(name): \(bytes) bytes"
     guard let entropy else { return "\(size), too small to judge" }

@@ -5,14 +5,14 @@ import Storage
   import Glibc
 #endif
 
-/// Directories with all that is in them. Symbolic links are never followed.
+/// Operations on files, and on directories with their contents. Symbolic links are never followed.
 enum FileTree {
-  /// Removes what is in a directory, but one name.
+  /// Removes the contents of a directory, except for one name.
   static func removeContents(of path: String, but kept: String? = nil) throws {
     for name in try DatabaseDirectory.contents(of: path) where name != kept { try remove(path + "/" + name) }
   }
 
-  /// Removes a file, or a directory with its contents; what isn't there is no error.
+  /// Removes a file, or a directory with its contents. A missing file isn't an error.
   static func remove(_ path: String) throws {
     guard let isDirectory = try isDirectory(path) else { return }
     if isDirectory { try removeContents(of: path) }
@@ -21,10 +21,12 @@ enum FileTree {
     }
   }
 
-  /// Files that are synced one by one; of more, their whole file system is, which takes as long as one or two of them.
+  /// From this number of files on, the whole file system is synced. That takes as long as syncing one or two
+  /// files.
   private static let singleFiles = 32
 
-  /// Makes a file, or a directory with its contents, survive a power loss; but for its own name.
+  /// Syncs a file, or a directory with its contents, so that it survives a power loss. Its own name isn't
+  /// synced.
   static func sync(_ path: String) throws {
     if try count(path, upTo: singleFiles) >= singleFiles {
       let directory = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
@@ -35,7 +37,7 @@ enum FileTree {
     try syncEach(path)
   }
 
-  /// How many files and directories there are, at most `limit`.
+  /// The number of files and directories, at most `limit`.
   private static func count(_ path: String, upTo limit: Int) throws -> Int {
     guard let isDirectory = try isDirectory(path) else { return 0 }
     var count = 1
@@ -60,7 +62,7 @@ enum FileTree {
     }
   }
 
-  /// Nil when there is nothing.
+  /// Nil if nothing exists at `path`.
   private static func isDirectory(_ path: String) throws -> Bool? {
     var status = stat()
     guard lstat(path, &status) == 0 else {

@@ -4,12 +4,12 @@ import Storage
   import Glibc
 #endif
 
-/// A file that an engine maps into memory (LMDB), so that what was ever looked at counts as the process's own
-/// memory although the system can take it back at any time.
+/// A file that an engine maps into memory (LMDB). Every page that was ever read counts as memory of the
+/// process, although the system can take it back at any time.
 package enum MappedFile {
-  /// Hands the file's pages back to the system's cache when more than `limit` bytes of files are mapped in. They
-  /// are mapped again, without a read of the disk, when they are next looked at. For long runs over many
-  /// pages; nobody's bytes become invalid.
+  /// Returns the file's pages to the system's cache if more than `limit` bytes of files are resident. The
+  /// next access maps a page again without reading the disk. Pointers into the map stay valid. For long runs
+  /// over many pages.
   package static func release(_ path: String, above limit: Int) {
     // statm: size, resident, and of that shared with files, in pages.
     guard let statistics = text(of: "/proc/self/statm"),

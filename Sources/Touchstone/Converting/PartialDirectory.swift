@@ -4,15 +4,15 @@ import Storage
   import Glibc
 #endif
 
-/// A directory beside the place of something new, in which that is made until it is whole. This process holds a flock on
-/// it: one that nobody holds was left behind, and is removed by whoever makes the next.
+/// A temporary directory in which something new is made, beside its final place. This process holds a flock
+/// on it. A directory that isn't locked was left by a crash; the next one that is made removes it.
 final class PartialDirectory {
   static let prefix = ".touchstone-partial-"
 
   let path: String
   private let descriptor: Int32
 
-  /// Makes one beside `target`.
+  /// Makes a directory beside `target`.
   init(beside target: String) throws {
     let directory = DatabaseDirectory.parent(of: target)
     Self.removeAbandoned(in: directory)
@@ -23,7 +23,7 @@ final class PartialDirectory {
         if errno == ENOENT { throw DatabaseDirectory.noParent(of: target) }
         throw StorageError.system(errno, "can't make the directory", path)
       }
-      // Another process may take it for an abandoned one until it is locked.
+      // Until it is locked, another process may take it for an abandoned one.
       guard let descriptor = Self.locked(path) else { continue }
       self.path = path
       self.descriptor = descriptor
@@ -38,11 +38,11 @@ final class PartialDirectory {
     close(descriptor)
   }
 
-  /// Gives what is at `inner` in this directory the name `target`, which nothing has, in one step that survives a power
-  /// loss. Throws `alreadyExists`.
+  /// Renames `inner`, a path in this directory, to `target`, in one step that survives a power loss. Throws
+  /// `alreadyExists` if there is something at `target`.
   func publish(_ inner: String, as target: String) throws {
     try FileTree.sync(inner)
-    // A directory takes no other's place, unless that is empty.
+    // A rename replaces another directory only if that is empty.
     guard rename(inner, target) == 0 else {
       guard errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR else {
         throw StorageError.system(errno, "can't put the new database in its place", target)

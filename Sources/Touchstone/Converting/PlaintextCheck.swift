@@ -7,13 +7,13 @@ import Storage
   import Glibc
 #endif
 
-/// Whether an encrypted database can be read where it mustn't: part of a deep check.
+/// Checks that an encrypted database has no plaintext in its files. Part of a deep check.
 ///
-/// Samples of everything in it are looked for in every file of its directory; the engine's files and those of blobs have to
-/// look random; and nothing may lie there that isn't the database's (docs/encryption.md).
+/// It searches every file of the directory for samples of the database's content. The files of the engine and
+/// the blobs have to look random. The directory may hold no other files (docs/encryption.md).
 struct PlaintextCheck {
   static let subject = "plaintext search"
-  /// What begins every plain file of SQLite, where the file of SQLCipher has its salt.
+  /// Every plain SQLite file begins with this. SQLCipher has its salt there.
   private static let sqliteFormat = "SQLite format 3\0"
 
   private let directory: DatabaseDirectory
@@ -22,26 +22,26 @@ struct PlaintextCheck {
   private let found: [File]
   private let leftovers: [String]
 
-  /// A file in the directory, by its name from there.
+  /// A file, named by its path in the directory.
   private struct File {
     enum Kind {
-      /// Encrypted from its first byte to its last.
+      /// All of its bytes are encrypted.
       case encrypted
-      /// It holds no data: what is in it was checked otherwise, or is looked at with the rest.
+      /// It holds no data. Its content is checked elsewhere, or searched like the rest.
       case plain
-      /// Written by the database itself, and read where it is opened.
+      /// The database wrote it, and reads it when it is opened.
       case description
-      /// It has no business here.
+      /// It doesn't belong here.
       case other
     }
     let name: String
     let kind: Kind
-    /// Whether an engine may hold locks on it: then it was opened when it was found.
+    /// Whether it is one of the engine's files, which may have locks. These are opened when they are found.
     let isEngines: Bool
     let held: HeldFiles.Held?
   }
 
-  /// Looks which files there are. Nobody may replace any meanwhile; afterwards they may.
+  /// Lists the files. They must not be replaced during this call; afterwards they may be.
   init(
     directory: DatabaseDirectory, description: DatabaseDirectory.Description, files: HeldFiles,
     onFile: @escaping (FileEntropy) -> Void
@@ -115,7 +115,7 @@ struct PlaintextCheck {
         continue
       }
       for blob in try DatabaseDirectory.contents(of: directory.file(name)) {
-        // Sealed blobs, and those that are being written.
+        // Sealed blobs, and blobs that are being written.
         try add(
           "\(name)/\(blob)", isKnown: blob.hasSuffix(".sealed") || blob.hasPrefix("incoming-"), isSealed: true
         )
@@ -128,7 +128,8 @@ struct PlaintextCheck {
     leftovers.contains { name == $0 || name.hasPrefix($0 + "/") }
   }
 
-  /// `database.json` holds nothing but what it has to; so does the key file, whose checksum is over all its bytes.
+  /// Checks that `database.json` has only known members. The key file needs no such check: its checksum
+  /// covers all its bytes.
   private func checkDescription(_ check: IntegrityCheck) throws {
     guard let bytes = try? AtomicFile.read(directory.descriptionPath, limit: 1 << 16),
       let value = try? JSONDecoder().decode([String: Member].self, from: Data(bytes))
@@ -138,7 +139,7 @@ struct PlaintextCheck {
     }
   }
 
-  /// Anything.
+  /// Any JSON value.
   private struct Member: Decodable {
     init(from decoder: any Decoder) throws {}
   }
@@ -151,7 +152,7 @@ struct PlaintextCheck {
     let path = directory.file(file.name)
     guard let descriptor = try file.isEngines ? file.held?.descriptor : opened(path) else { return }
     defer { if !file.isEngines { close(descriptor) } }
-    // What the description and the key file hold is known: a document may speak of it as well.
+    // The content of the description and the key file is known, and a document may contain the same text.
     let looksFor = file.kind == .description ? PlaintextSamples(capacity: 0) : samples
     let type = file.isEngines ? try? Engines.type(EngineName(rawValue: description.engine)) : nil
     let result = try PlaintextSearch.run(
@@ -184,7 +185,8 @@ struct PlaintextCheck {
   private func opened(_ path: String) throws -> Int32? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
     if descriptor >= 0 { return descriptor }
-    // It may have been removed since; a symbolic link leads nowhere that is the database's.
+    // It may have been removed meanwhile. A symbolic link isn't followed: it can't lead to a file of the
+    // database.
     guard errno == ENOENT || errno == ELOOP || errno == ENXIO else {
       throw StorageError.system(errno, "can't open", path)
     }

@@ -4,16 +4,16 @@ import Storage
   import Glibc
 #endif
 
-/// A database in the making: a directory without a `database.json` inside a partial one, which becomes a database, and gets
-/// its name, in one step.
+/// A database that is being made: a directory without `database.json` inside a `PartialDirectory`. `publish`
+/// makes it a database and gives it its name, in one step.
 struct UnfinishedDatabase {
-  /// Where its files are made.
+  /// The directory of the new files.
   let directory: DatabaseDirectory
-  /// What its `database.json` will say.
+  /// The future content of `database.json`.
   let description: DatabaseDirectory.Description
   private let partial: PartialDirectory
 
-  /// Makes the directory, empty.
+  /// Makes the directory. It is empty.
   init(in partial: PartialDirectory, _ type: EngineType) throws {
     self.partial = partial
     directory = try DatabaseDirectory(partial.path + "/new" + DatabaseDirectory.suffix)
@@ -25,16 +25,17 @@ struct UnfinishedDatabase {
       key: type.encrypts ? DatabaseDirectory.key : nil)
   }
 
-  /// Throws `alreadyExists` unless the place of a new database is free.
+  /// Throws `alreadyExists` if there is something at `target`.
   static func checkNothing(at target: DatabaseDirectory) throws {
     guard !target.exists else {
       throw DatabaseError(.alreadyExists, "there is something already", path: target.path)
     }
   }
 
-  /// Completes it, its files being closed, and puts it in its place. Throws `alreadyExists`.
+  /// Writes the description and moves the database to its place. Its files must be closed. Throws
+  /// `alreadyExists`.
   func publish(as target: DatabaseDirectory) throws {
-    // For those who open it where nothing can be made.
+    // A later open may not be able to make the lock, if it is for reading only.
     _ = try DirectoryLock(directory.file("lock"), in: directory.path, creates: true)
     try directory.write(description)
     try partial.publish(directory.path, as: target.path)

@@ -1,7 +1,7 @@
 import Documents
 
 extension Database {
-  /// Stores bytes for a document that is saved later, and returns what the document names them by.
+  /// Stores bytes for a document that is saved later, and returns the blob to put into that document.
   ///
   /// ```swift
   /// var task = MutableDocument(id: "task_1", ["title": "Buy groceries"])
@@ -11,29 +11,30 @@ extension Database {
   /// let bytes = try database.contents(of: task["avatar"].blob!)
   /// ```
   ///
-  /// Until it is saved a blob is kept as long as the database is open. The same bytes are stored once. Throws a
-  /// `StorageError`: `diskFull`, `readOnly`, …
+  /// A blob that no saved document has is kept while the database is open. Equal bytes are stored once.
+  /// Throws a `StorageError`: `diskFull`, `readOnly`, …
   public func makeBlob(_ bytes: some Sequence<UInt8>, contentType: String? = nil) throws -> Blob {
     try writable.makeBlob(bytes, contentType: contentType)
   }
 
-  /// Stores the bytes of a file, in constant memory, as `makeBlob(_:contentType:)` does.
+  /// Stores the bytes of a file as `makeBlob(_:contentType:)` does, in constant memory.
   public func makeBlob(contentsOfFile path: String, contentType: String? = nil) throws -> Blob {
     try writable.makeBlob(contentsOfFile: path, contentType: contentType)
   }
 
-  /// Takes the bytes of a new blob in pieces, in constant memory: `Blob(try writer.finish(), contentType)` names it.
+  /// Returns a writer that takes the bytes of a new blob in pieces, in constant memory. Make the blob with
+  /// `Blob(try writer.finish(), contentType)`.
   public func makeBlobWriter() throws -> BlobWriter { try writable.makeBlobWriter() }
 
-  /// Opens a blob for reading in pieces, in constant memory. Throws `notFound` when it isn't here, and `damaged`
-  /// when it isn't what was stored.
+  /// Opens a blob for reading in pieces, in constant memory. Throws `notFound` if the blob isn't stored, and
+  /// `damaged` if its bytes have changed.
   public func open(_ blob: Blob) throws -> BlobReader { try store.open(blob) }
 
-  /// All bytes of a blob, at most `limit` (2 GiB): else `valueTooLarge`.
+  /// Returns all bytes of a blob. Throws `valueTooLarge` if there are more than `limit` (default: 2 GiB).
   public func contents(of blob: Blob, limit: UInt64 = 1 << 31) throws -> [UInt8] {
     try store.contents(of: blob, limit: limit)
   }
 
-  /// Whether the bytes of a blob are here.
+  /// Whether the blob's bytes are stored in this database.
   public func contains(_ blob: Blob) throws -> Bool { try store.contains(blob) }
 }

@@ -1,16 +1,18 @@
 import Documents
 
 extension Database {
-  /// Looks for faults, beside readers and writers; empty when the database is sound.
+  /// Checks the database for faults and returns them; empty if the database is sound. Readers and writers can
+  /// go on.
   ///
-  /// The engine checks its file; then documents, revision trees, changes, bodies kept aside, counts, indexes, and
-  /// whether blobs are there with their lengths. `deep` looks into every body and reads every blob as well; and in an
-  /// encrypted database, it looks for plaintext in all files of its directory (docs/encryption.md). At most `limit`
-  /// faults are found.
+  /// The engine checks its file first. Then documents, revision trees, changes, separately stored bodies,
+  /// counts and indexes are checked, and that blobs exist with the right lengths. `deep` also reads every
+  /// body and every blob. In an encrypted database, `deep` also searches all files of the directory for
+  /// plaintext (docs/encryption.md). The check reports at most `limit` faults.
   ///
   /// - Parameters:
-  ///   - progress: is told now and then how many entries were looked at; what it throws ends the check and is rethrown.
-  ///   - onFile: is told of each file of an encrypted database, by a deep check, how random its bytes look.
+  ///   - progress: receives the number of entries checked so far, from time to time. If it throws, the check
+  ///     ends and rethrows the error.
+  ///   - onFile: receives the entropy of each file, in a deep check of an encrypted database.
   public func check(
     deep: Bool = false, limit: Int = 1_000, progress: @escaping (Int) throws -> Void = { _ in },
     onFile: @escaping (FileEntropy) -> Void = { _ in }

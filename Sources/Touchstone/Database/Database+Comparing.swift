@@ -1,13 +1,14 @@
 import Documents
 
 extension Database {
-  /// Compares everything in this database with what is in `other`, whatever their engines, and calls `report` with
-  /// each difference in the order of the documents' IDs; says how many documents and tombstones were compared.
+  /// Compares this database with `other`, regardless of their engines. Calls `report` with each difference,
+  /// in the order of document IDs. Returns the number of documents and tombstones compared.
   ///
-  /// Equal are databases with the same documents, tombstones, revision trees, flags, bodies that are still here, local
-  /// documents, expirations, indexes, and blobs, whose bytes are read; sequences count only when asked for. Both are
-  /// read from one snapshot each; memory doesn't grow with them. `progress` is called now and then with the number of
-  /// documents so far; what it or `report` throws ends the comparison. Throws `damaged` for what can't be read.
+  /// Two databases are equal if these are equal: documents, tombstones, revision trees, flags, bodies that
+  /// are still stored, local documents, expirations, indexes and the bytes of blobs. Sequences are compared
+  /// only if `sequences` is true. Each database is read from one snapshot. The memory used doesn't depend on
+  /// their sizes. `progress` receives the number of documents compared so far, from time to time. If
+  /// `progress` or `report` throws, the comparison ends. Throws `damaged` for data that can't be read.
   @discardableResult
   public func compare(
     with other: Database, sequences: Bool = false, progress: @escaping (Int) throws -> Void = { _ in },

@@ -4,57 +4,61 @@ import Fleece
 extension Database {
   // MARK: Counting
 
-  /// How many live documents there are. Constant time.
+  /// The number of live documents. Constant time.
   public var documentCount: Int { get throws { try store.documentCount } }
 
-  /// How many tombstones there are. Constant time.
+  /// The number of tombstones. Constant time.
   public var tombstoneCount: Int { get throws { try store.tombstoneCount } }
 
-  /// The sequence of the latest change, 0 when there was none.
+  /// The sequence of the latest change; 0 if there is none.
   public var lastSequence: UInt64 { get throws { try store.lastSequence } }
 
   // MARK: Reading
 
-  /// The live document of that ID, or nil. With `includeDeleted`, a tombstone as well.
+  /// Returns the live document with that ID, or nil. With `includeDeleted`, it also returns a tombstone.
   public func document(_ id: String, includeDeleted: Bool = false) throws -> Document? {
     try store.document(id, includeDeleted: includeDeleted)
   }
 
-  /// A property's name resolved once, for reading it from many documents.
+  /// Resolves a property's name once, for reading it from many documents.
   ///
-  /// It is right for documents that were stored before; resolve it again for those saved later when no document
-  /// had the name yet (`isShared` is false).
+  /// A key works for all documents stored before it was resolved. If `isShared` is false, no document had the
+  /// name yet: resolve it again after saving documents.
   public func key(_ name: String) throws -> Key { try store.key(name) }
 
-  /// Runs `body` on one snapshot: what it reads belongs together, whatever is written meanwhile.
+  /// Runs `body` on one snapshot. Writes by others don't change what it reads.
   ///
-  /// An engine whose snapshots have a limited age throws `StorageError.snapshotExpired` past it; a body that can be run
-  /// again says by `attempts` how often at most. (Those of SQLite and LMDB never expire.)
+  /// Some engines limit the age of snapshots and throw `StorageError.snapshotExpired` after it. `attempts` is
+  /// the maximum number of times that `body` is run then. Snapshots of SQLite and LMDB never expire.
   public func read<Result>(attempts: Int = 1, _ body: (DocumentSnapshot) throws -> Result) throws -> Result {
     try store.read(attempts: attempts, body)
   }
 
-  /// The changes after `sequence`, oldest first, each document once with its latest; at most `limit`.
+  /// Returns the changes after `sequence`, oldest first, at most `limit`. Each document appears once, with
+  /// its latest change.
   public func changes(since sequence: UInt64 = 0, limit: Int = .max) throws -> [Change] {
     try store.changes(since: sequence, limit: limit)
   }
 
-  /// Calls `body` with each change after `sequence`, oldest first, until it returns false. In a batch, a write
-  /// inside `body` throws `writeInScan`.
+  /// Calls `body` with each change after `sequence`, oldest first, until it returns false. In a batch, a
+  /// write inside `body` throws `writeInScan`.
   public func forEachChange(since sequence: UInt64 = 0, _ body: (Change) throws -> Bool) throws {
     try store.forEachChange(since: sequence, body)
   }
 
   // MARK: Writing
 
-  /// Runs `body` in one transaction, all or nothing. What is read inside on the same thread sees what was
-  /// written. Nested calls join it; one that throws makes the whole batch fail, also where its error is caught.
+  /// Runs `body` in one transaction, all or nothing. Reads inside `body` on the same thread see its writes.
+  /// Nested calls join the transaction. If a nested call throws, the whole batch fails, even if the error is
+  /// caught.
   ///
-  /// **`body` may run more than once**: when the engine says that it met another transaction (`StorageError.conflict`),
-  /// nothing of it remains and it is run again, up to `attempts` times in all; then `conflict` is thrown. (SQLite and LMDB
-  /// never do.) So it should begin from what is stored, and change nothing outside that a second run would change again; a
-  /// body that can't run twice gives `attempts: 1`. A `MutableDocument` that was saved in a run, or in a batch that
-  /// failed, is based on the revision again that it was based on before; its properties stay as they are.
+  /// **`body` may run more than once.** If the engine reports a conflict with another transaction
+  /// (`StorageError.conflict`), the transaction is rolled back and `body` runs again, at most `attempts`
+  /// times in all. Then `conflict` is thrown. SQLite and LMDB never report such conflicts.
+  ///
+  /// `body` should therefore start from stored data, and have no outside effects that a second run would
+  /// repeat. If it can't run twice, pass `attempts: 1`. After a failed run or batch, a `MutableDocument`
+  /// saved in it is again based on the revision it had before. Its properties stay as they are.
   @discardableResult
   public func inBatch<Result>(
     attempts: Int = DocumentStore.defaultAttempts, _ body: () throws -> Result
@@ -62,10 +66,10 @@ extension Database {
     try writable.inBatch(attempts: attempts, body)
   }
 
-  /// Saves the document as a new revision, and notes that revision in it.
+  /// Saves the document as a new revision, and records that revision in `document`.
   ///
-  /// Throws a `DocumentError`: `conflict` when `control` says so, `invalidDocumentID`, and `invalidBody` or
-  /// `reservedProperty` for what can't be a body. Nothing is changed then.
+  /// Throws a `DocumentError` and changes nothing: `conflict` if `control` requires it, `invalidDocumentID`,
+  /// and `invalidBody` or `reservedProperty` for properties that can't be stored.
   @discardableResult
   public func save(_ document: inout MutableDocument, onConflict control: ConcurrencyControl = .lastWriteWins)
     throws -> SavedRevision
@@ -73,7 +77,8 @@ extension Database {
     try writable.save(&document, onConflict: control)
   }
 
-  /// Saves a body under an ID as a new revision. `revision` is what it is based on, nil for a new document.
+  /// Saves a body as a new revision of a document. `revision` is the revision it is based on; nil for a new
+  /// document.
   @discardableResult
   public func save(
     _ id: String, _ body: DocumentBody, basedOn revision: RevisionID? = nil,
@@ -82,7 +87,7 @@ extension Database {
     try writable.save(id, body, basedOn: revision, onConflict: control)
   }
 
-  /// Saves the UTF-8 of a JSON object under an ID: the fast way in.
+  /// Saves the UTF-8 text of a JSON object as a document. This is the fastest way to write.
   @discardableResult
   public func save(
     _ id: String, json: UnsafeRawBufferPointer, onConflict control: ConcurrencyControl = .lastWriteWins
@@ -90,10 +95,10 @@ extension Database {
     try writable.save(id, json: json, onConflict: control)
   }
 
-  /// Deletes the document: a tombstone becomes its current revision. `body` is what the tombstone keeps.
+  /// Deletes the document: its new current revision is a tombstone with `body` as its properties.
   ///
-  /// Throws `notFound` when there is no such document or it has been deleted already, and `conflict` when
-  /// `control` says so.
+  /// Throws `notFound` if there is no such document or it is already deleted, and `conflict` if `control`
+  /// requires it.
   @discardableResult
   public func delete(
     _ id: String, basedOn revision: RevisionID? = nil, keeping body: DocumentBody = [:],
@@ -102,20 +107,20 @@ extension Database {
     try writable.delete(id, basedOn: revision, keeping: body, onConflict: control)
   }
 
-  /// Inserts a revision that another database made. False when it was known already: then nothing changes.
+  /// Inserts a revision from another database. Returns false, and changes nothing, if it is already known.
   ///
-  /// The newest revision of its history that is known here becomes its ancestor; those in between are
-  /// remembered by their IDs. When it doesn't descend from what is current, the document is conflicted.
-  /// Throws `invalidRevisionID` and `invalidHistory` for a history that can't be.
+  /// The newest known revision in its history becomes its ancestor. For the revisions in between, only the
+  /// IDs are stored. If it doesn't descend from the current revision, the document is in conflict. Throws
+  /// `invalidRevisionID` or `invalidHistory` if the history isn't valid.
   @discardableResult
   public func apply(_ revision: PulledRevision) throws -> Bool { try writable.apply(revision) }
 
-  /// Inserts many in one transaction, all or nothing; says how many were new.
+  /// Inserts many revisions in one transaction, all or nothing. Returns the number of new ones.
   @discardableResult
   public func apply(_ revisions: some Sequence<PulledRevision>) throws -> Int {
     try writable.apply(revisions)
   }
 
-  /// Forgets the document and all its revisions, without a tombstone. Throws `notFound` when there is none.
+  /// Removes the document with all its revisions, without a tombstone. Throws `notFound` if there is none.
   public func purge(_ id: String) throws { try writable.purge(id) }
 }

@@ -11,11 +11,11 @@ public struct DatabaseIndex: Sendable, Hashable {
   public let name: String
   /// What kind of index it is: `value` or `fulltext`.
   public let kind: String
-  /// What it holds, as text for people.
+  /// A readable description of what it indexes.
   public let text: String
-  /// What a value index holds; nil for other kinds.
+  /// The definition of a value index; nil for other kinds.
   public let definition: ValueIndexDefinition?
-  /// What a full-text index holds; nil for other kinds.
+  /// The definition of a full-text index; nil for other kinds.
   public let fullText: FullTextIndexDefinition?
 
   init(_ record: IndexRecord) {
@@ -30,15 +30,16 @@ public struct DatabaseIndex: Sendable, Hashable {
 extension Database {
   // MARK: Indexes
 
-  /// Makes an index on the values of expressions, with which queries find documents instead of looking at all.
+  /// Makes an index on the values of expressions. Queries use it to find documents without reading all of
+  /// them.
   ///
   /// ```swift
   /// try travel.createIndex("byType", on: ["type", "LOWER(name)"], where: "type IN ('hotel', 'airport')")
   /// ```
   ///
-  /// An index of that name with another definition is replaced; when there is just this one, nothing is done and the
-  /// result is false. All documents are looked at in one transaction. Throws a `QueryError` for expressions that
-  /// can't be read or indexed.
+  /// Replaces an index of the same name with another definition. If the same index exists already, nothing
+  /// changes and the result is false. Otherwise all documents are indexed in one transaction. Throws a
+  /// `QueryError` for expressions that can't be parsed or indexed.
   @discardableResult
   public func createIndex(_ name: String, on expressions: [String], where condition: String? = nil) throws
     -> Bool
@@ -46,13 +47,13 @@ extension Database {
     try createIndex(name, ValueIndexDefinition(expressions, where: condition))
   }
 
-  /// Makes an index with an entry for each item of an array, for UNNEST and ANY:
+  /// Makes an index with an entry for each item of an array, for UNNEST and ANY.
   ///
   /// ```swift
   /// try travel.createIndex("byRating", unnest: "reviews AS r", on: ["r.ratings.Overall"])
   /// ```
   ///
-  /// Without expressions the items themselves are indexed.
+  /// Without expressions, the items themselves are indexed.
   @discardableResult
   public func createIndex(
     _ name: String, unnest array: String, on expressions: [String] = [], where condition: String? = nil
@@ -60,14 +61,14 @@ extension Database {
     try createIndex(name, ValueIndexDefinition(expressions, where: condition, unnest: array))
   }
 
-  /// Makes an index of a definition.
+  /// Makes a value index from a definition.
   @discardableResult
   public func createIndex(_ name: String, _ definition: ValueIndexDefinition) throws -> Bool {
     try definition.check()
     return try writable.createIndex(name, kind: ValueIndexKind.name, definition: definition.encoded)
   }
 
-  /// Makes an index on the words in expressions, for MATCH:
+  /// Makes a full-text index on the words in expressions, for MATCH.
   ///
   /// ```swift
   /// try travel.createFullTextIndex(
@@ -75,9 +76,9 @@ extension Database {
   /// let found = try travel.query("SELECT name FROM _ WHERE MATCH(text, 'castle') ORDER BY RANK(text) DESC LIMIT 10")
   /// ```
   ///
-  /// Each expression is a column, whose name in queries is the expression as written; `weights` say how much each
-  /// counts for RANK, 1 if none are given. An index of that name with another definition, of whatever kind, is
-  /// replaced; when there is just this one, nothing is done and the result is false.
+  /// Each expression is a column. Its name in queries is the expression as written. `weights` has one number
+  /// per column, which RANK uses; the default is 1 each. Replaces an index of the same name with another
+  /// definition, of any kind. If the same index exists already, nothing changes and the result is false.
   @discardableResult
   public func createFullTextIndex(
     _ name: String, on expressions: [String], where condition: String? = nil,
@@ -87,17 +88,17 @@ extension Database {
       name, FullTextIndexDefinition(expressions, where: condition, options: options, weights: weights))
   }
 
-  /// Makes a full-text index of a definition.
+  /// Makes a full-text index from a definition.
   @discardableResult
   public func createFullTextIndex(_ name: String, _ definition: FullTextIndexDefinition) throws -> Bool {
     try definition.check()
     return try writable.createIndex(name, kind: FullTextIndexKind.name, definition: definition.encoded)
   }
 
-  /// All indexes, by name.
+  /// All indexes, sorted by name.
   public var indexes: [DatabaseIndex] { get throws { try store.indexes.map(DatabaseIndex.init) } }
 
-  /// Removes an index. False when there is none of that name.
+  /// Removes an index. Returns false if there is none of that name.
   @discardableResult
   public func deleteIndex(_ name: String) throws -> Bool { try writable.deleteIndex(name) }
 }

@@ -1,34 +1,37 @@
 import Documents
 import Storage
 
-/// What is committed, as it comes: an `AsyncSequence` whose elements hold what changed since the last one.
+/// An `AsyncSequence` of committed changes. Each element holds what changed since the previous one.
 ///
-/// It begins where it is made (`Database.changes`), and ends when the database is closed. One loop takes from it; for
-/// another, make another. While it is used the database stays open.
+/// It starts when it is made (`Database.changes`) and ends when the database is closed. Use it in one loop
+/// only; make another one for another loop. It keeps the database open.
 public struct DatabaseChanges: AsyncSequence, Sendable {
   fileprivate let observation: Observation
 
-  /// Takes the elements one by one.
+  /// Returns the elements one by one.
   public struct AsyncIterator: AsyncIteratorProtocol {
     fileprivate let observation: Observation
 
-    /// What changed since the last call; waits until something has. Nil after the end, and when the task is cancelled.
+    /// Returns what changed since the last call, and waits until something has. Nil after the end, and if the
+    /// task is cancelled.
     public mutating func next() async -> DatabaseChange? { await observation.observer.next() }
   }
 
-  /// An iterator, for `for await`.
+  /// Makes an iterator, for `for await`.
   public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(observation: observation) }
 }
 
-/// The changes of one document, as they come: the latest since the last element.
+/// An `AsyncSequence` of the changes of one document. Each element is the latest change since the previous
+/// one.
 public struct DocumentChanges: AsyncSequence, Sendable {
   fileprivate let observation: Observation
 
-  /// Takes the elements one by one.
+  /// Returns the elements one by one.
   public struct AsyncIterator: AsyncIteratorProtocol {
     fileprivate let observation: Observation
 
-    /// The latest change since the last call; waits for one. Nil after the end, and when the task is cancelled.
+    /// Returns the latest change since the last call, and waits for one. Nil after the end, and if the task
+    /// is cancelled.
     public mutating func next() async -> DocumentChange? {
       while let change = await observation.observer.next() {
         if let last = change.changes.last { return last }
@@ -37,11 +40,11 @@ public struct DocumentChanges: AsyncSequence, Sendable {
     }
   }
 
-  /// An iterator, for `for await`.
+  /// Makes an iterator, for `for await`.
   public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(observation: observation) }
 }
 
-/// Keeps an observer going as long as it is held.
+/// Keeps an observer running until it is released.
 fileprivate final class Observation: Sendable {
   let observer: ChangeObserver
   private let database: Database?
@@ -54,13 +57,13 @@ fileprivate final class Observation: Sendable {
   deinit { observer.cancel() }
 }
 
-/// Ends a callback: when it is told to, and when it is released. See `Database.observe(_:)`.
+/// Stops a callback when it is cancelled or released. See `Database.observe(_:)`.
 public final class ObservationToken: Sendable {
   private let observation: Observation
 
   fileprivate init(_ observation: Observation) { self.observation = observation }
 
-  /// Ends it. A call that is going on goes on, and none comes after it. May be called inside the callback.
+  /// Stops the callback. A call in progress completes; no call follows it. May be called inside the callback.
   public func cancel() { observation.observer.cancel() }
 }
 
@@ -71,29 +74,30 @@ extension Database {
   /// for await change in try travel.changes { print(change.documentIDs) }
   /// ```
   ///
-  /// Each element holds what was committed since the last, each document once with its latest change, in the order of
-  /// the commits; purges and expirations too. An observer that is slow holds no writer up, and loses nothing: past a
-  /// megabyte of notes it reads what it missed from the database. Changes of other processes come when this one
-  /// writes next, or at `noticeChanges()`, but for purges.
+  /// Each element holds what was committed since the previous element, including purges and expirations. Each
+  /// document appears once, with its latest change, in commit order. A slow observer doesn't block writers
+  /// and loses nothing: above one megabyte of queued changes it reads the missed ones from the database.
+  /// Changes by other processes arrive with the next write of this process, or at `noticeChanges()`. Purges
+  /// by other processes aren't reported.
   public var changes: DatabaseChanges {
     get throws { DatabaseChanges(observation: try observation(nil)) }
   }
 
-  /// The changes of one document that are committed from now on, there or not.
+  /// The changes of one document that are committed from now on. The document need not exist yet.
   public func changes(of id: String) throws -> DocumentChanges {
     DocumentChanges(observation: try observation(id))
   }
 
-  /// Calls `handler` with what is committed from now on, until the token is told to end it or is released.
+  /// Calls `handler` with the changes committed from now on, until the token is cancelled or released.
   ///
-  /// It is called on a thread of the database's, one call at a time, with all that came since the last call; see
+  /// The database calls it on its own threads, one call at a time, with all changes since the last call; see
   /// `changes`. It may use the database. At most four handlers of a database run at the same time.
   public func observe(_ handler: @escaping @Sendable (DatabaseChange) -> Void) throws -> ObservationToken {
     try observe(includesUnsequenced: false, handler)
   }
 
-  /// The same, with a change without documents for each commit that changed what has no sequence
-  /// (`DocumentStore.observe`).
+  /// The same, but also reports commits that changed only data without a sequence, as a change without
+  /// documents (`DocumentStore.observe`).
   func observe(
     includesUnsequenced: Bool, _ handler: @escaping @Sendable (DatabaseChange) -> Void
   ) throws -> ObservationToken {
@@ -102,7 +106,7 @@ extension Database {
     return ObservationToken(Observation(observer, nil))
   }
 
-  /// Calls `handler` with the latest change of one document, until the token is told to end it or is released.
+  /// Calls `handler` with the latest change of one document, until the token is cancelled or released.
   public func observe(_ id: String, _ handler: @escaping @Sendable (DocumentChange) -> Void) throws
     -> ObservationToken
   {
@@ -112,7 +116,7 @@ extension Database {
     return ObservationToken(Observation(observer, nil))
   }
 
-  /// Looks whether another process has committed changes, and tells observers. Costs a read.
+  /// Looks for changes committed by other processes, and reports them to observers. Costs one read.
   public func noticeChanges() throws { try store.noticeChanges() }
 
   private func observation(_ id: String?) throws -> Observation {
@@ -121,11 +125,12 @@ extension Database {
 
   // MARK: Asynchronous writing
 
-  /// Runs `body` in one transaction, all or nothing, on the database's thread for asynchronous writes: nothing of it
-  /// blocks the cooperative pool. Returns when it is committed.
+  /// Runs `body` in one transaction, all or nothing, on the database's thread for asynchronous writes. It
+  /// doesn't block the cooperative pool. Returns after the commit.
   ///
-  /// Inside, the synchronous calls of the database join the transaction. Such writes run one after another, in the
-  /// order in which they were asked for. A task that is cancelled before its turn throws `CancellationError`.
+  /// Inside `body`, the synchronous calls of the database join the transaction. Asynchronous writes run one
+  /// after another, in the order of the calls. If its task is cancelled before it starts, it throws
+  /// `CancellationError`.
   @discardableResult
   public func write<Result: Sendable>(
     _ body: @escaping @Sendable (Database) throws -> Result

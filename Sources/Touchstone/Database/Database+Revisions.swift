@@ -4,61 +4,64 @@ import Fleece
 extension Database {
   // MARK: History
 
-  /// All known revisions of the document, the current one first, other leaves next, then their ancestors by
-  /// generation; nil when there is no document. `withBodies: false` reads no body.
+  /// Returns all known revisions of the document: the current one, then the other leaves, then their
+  /// ancestors by generation. Nil if there is no such document. `withBodies: false` reads no bodies.
   public func revisions(of id: String, withBodies: Bool = true) throws -> [Revision]? {
     try store.revisions(of: id, withBodies: withBodies)
   }
 
-  /// One revision of the document with its body; nil when it isn't known.
+  /// Returns one revision of the document with its body; nil if it isn't known.
   public func revision(_ revision: RevisionID, of id: String) throws -> Revision? {
     try store.revision(revision, of: id)
   }
 
-  /// The leaf revisions of the document with their bodies, the current one first; with `includeDeleted`, also
-  /// tombstones.
+  /// Returns the leaf revisions of the document with their bodies, the current one first. With
+  /// `includeDeleted`, it also returns tombstones.
   public func leaves(of id: String, includeDeleted: Bool = false) throws -> [Revision] {
     try store.leaves(of: id, includeDeleted: includeDeleted)
   }
 
-  /// The newest revision that both descend from, or are, with its body while that is here; nil when nothing in
-  /// common is known. Throws `notFound` when one of them isn't known.
+  /// Returns the newest revision that is an ancestor of both, or one of the two itself. It has its body if
+  /// that is still stored. Nil if no common ancestor is known. Throws `notFound` if one of the two isn't
+  /// known.
   public func commonAncestor(of first: RevisionID, and second: RevisionID, in id: String) throws -> Revision?
   {
     try store.commonAncestor(of: first, and: second, in: id)
   }
 
-  /// How many revisions of each branch are remembered.
+  /// The number of revisions that are kept per branch.
   public var maximumTreeDepth: Int { get throws { try store.maximumTreeDepth } }
 
-  /// Sets how many revisions of each branch are remembered from now on, and by later opens that don't say: 1 or
-  /// more; 0 and less mean the default, 20. A document is pruned to it when it is next written.
+  /// Sets the number of revisions kept per branch, from now on and for later opens without that option. It is
+  /// 1 or more; 0 and less mean the default, 20. A document is pruned when it is next written.
   ///
-  /// Other processes see it at their next open. Throws `nestedWrite` inside a batch.
+  /// Other processes use the new value from their next open. Throws `nestedWrite` inside a batch.
   public func setMaximumTreeDepth(_ depth: Int) throws { try writable.setMaximumTreeDepth(depth) }
 
   // MARK: Conflicts
 
-  /// The live leaf revisions of a conflicted document with their bodies, the current one first; empty when there is
-  /// no conflict.
+  /// Returns the live leaf revisions of a conflicted document with their bodies, the current one first. Empty
+  /// if there is no conflict.
   public func conflicts(of id: String) throws -> [Revision] { try store.conflicts(of: id) }
 
-  /// Ends a conflict: the branch of `revision`, a leaf, goes on, every other live branch ends with a closed
-  /// tombstone. With `body`, a merge or another choice becomes a new revision on top of `revision`.
+  /// Resolves a conflict: keeps the branch of `revision`, which must be a leaf, and ends every other live
+  /// branch with a closed tombstone. With `body`, such as a merge, a new revision is added on top of
+  /// `revision`.
   ///
-  /// Throws `notFound` when there is no such document or revision, and `conflict` when the revision isn't a leaf
-  /// any more.
+  /// Throws `notFound` if there is no such document or revision, and `conflict` if the revision is no longer
+  /// a leaf.
   public func resolveConflict(of id: String, keeping revision: RevisionID, merged body: DocumentBody? = nil)
     throws
   {
     try writable.resolveConflict(of: id, keeping: revision, merged: body)
   }
 
-  /// Inserts a revision that another database made, and asks `resolver` when it doesn't descend from the current
-  /// one. False when it was known already: then nothing changes.
+  /// Inserts a revision from another database, and calls `resolver` if it doesn't descend from the current
+  /// one. Returns false, and changes nothing, if the revision is already known.
   ///
-  /// Revision and resolution are stored in one transaction: nobody sees the conflict. Throws what `resolver` throws,
-  /// and `conflict` when the document was changed meanwhile `attempts` times.
+  /// The revision and the resolution are stored in one transaction, so no reader sees the conflict. Throws
+  /// what `resolver` throws, and `conflict` if the document was changed in the meantime in each of `attempts`
+  /// runs.
   @discardableResult
   public func apply(
     _ revision: PulledRevision, resolvingWith resolver: some ConflictResolver, attempts: Int = 10
@@ -66,8 +69,9 @@ extension Database {
     try writable.apply(revision, resolvingWith: resolver, attempts: attempts)
   }
 
-  /// Forgets one branch: a leaf and its ancestors up to the first that another branch needs. Says which revisions
-  /// are gone, newest first; with the last branch the document goes. No sequence, no tombstone.
+  /// Removes one branch: a leaf and its ancestors up to the first that another branch needs. Returns the
+  /// removed revisions, newest first. Purging the last branch removes the document. It takes no sequence and
+  /// leaves no tombstone.
   @discardableResult
   public func purge(_ id: String, branch leaf: RevisionID) throws -> [RevisionID] {
     try writable.purge(id, branch: leaf)
@@ -75,10 +79,10 @@ extension Database {
 
   // MARK: Changing and deleting what was read
 
-  /// Changes a document: reads it, lets `change` change it, saves it, and does all that again on what is stored by
-  /// then when somebody was faster. `change` is run outside the write transaction, maybe several times.
+  /// Reads a document, applies `change`, and saves it. If another write came first, this is repeated with the
+  /// new revision. `change` runs outside the write transaction and may run several times.
   ///
-  /// After `attempts` that all met a conflict it throws `conflict`. Without a live document it throws `notFound`, or
+  /// Throws `conflict` after `attempts` conflicts. If there is no live document, it throws `notFound`, or
   /// with `creating` starts from an empty one.
   @discardableResult
   public func update(
@@ -87,10 +91,11 @@ extension Database {
     try writable.update(id, attempts: attempts, creating: creating, change)
   }
 
-  /// Deletes the document that was read: a tombstone becomes its current revision. `body` is what it keeps.
+  /// Deletes a document that was read before: its new current revision is a tombstone with `body` as its
+  /// properties.
   ///
-  /// When it has been changed since, the last write wins, or `conflict` is thrown. When it has been deleted since,
-  /// or purged, and the last write wins, nothing is left to do and nil is returned.
+  /// If the document has been changed since, the last write wins, or `conflict` is thrown, as `control` says.
+  /// Returns nil if the last write wins and the document has been deleted or purged since.
   @discardableResult
   public func delete(
     _ document: Document, keeping body: DocumentBody = [:],
@@ -99,7 +104,7 @@ extension Database {
     try writable.delete(document, keeping: body, onConflict: control)
   }
 
-  /// The same for a document that was read to be changed. One that was never saved is `notFound`.
+  /// Deletes a document that was read to be changed. Throws `notFound` if it was never saved.
   @discardableResult
   public func delete(
     _ document: inout MutableDocument, keeping body: DocumentBody = [:],
@@ -110,30 +115,31 @@ extension Database {
 
   // MARK: Enumerating
 
-  /// Calls `body` with each document that is asked for, in order, until it returns false. The view ends when `body`
-  /// returns. All of it is one snapshot.
+  /// Calls `body` with each of the requested documents, in order, until it returns false. All reads use one
+  /// snapshot. A view is valid only until `body` returns.
   public func enumerate(_ documents: AllDocuments = AllDocuments(), _ body: (DocumentView) throws -> Bool)
     throws
   {
     try store.read { try $0.enumerate(documents, body) }
   }
 
-  /// The documents that are asked for, to keep.
+  /// Returns the requested documents as values that can be kept.
   public func documents(_ documents: AllDocuments = AllDocuments()) throws -> [Document] {
     try store.read(attempts: DocumentStore.defaultAttempts) { try $0.documents(documents) }
   }
 
   // MARK: Local documents
 
-  /// The local document of that name, or nil.
+  /// Returns the local document with that ID, or nil.
   public func localDocument(_ id: String) throws -> LocalDocument? { try store.localDocument(id) }
 
-  /// The names of all local documents, in order.
+  /// Returns the IDs of all local documents, in order.
   public func localDocumentIDs() throws -> [String] { try store.localDocumentIDs() }
 
-  /// Saves a local document. `generation` is that of the one it is based on, nil for a new one.
+  /// Saves a local document. `generation` is that of the version it is based on; nil for a new one.
   ///
-  /// Throws `conflict` when another is stored, unless the last write wins. It takes no sequence.
+  /// Throws `conflict` if another generation is stored, unless `control` is `lastWriteWins`. It takes no
+  /// sequence.
   @discardableResult
   public func saveLocalDocument(
     _ id: String, _ body: JSONValue, basedOn generation: UInt64? = nil,
@@ -142,7 +148,7 @@ extension Database {
     try writable.saveLocalDocument(id, body, basedOn: generation, onConflict: control)
   }
 
-  /// Removes a local document. Throws `notFound` when there is none, and `conflict` as a save does.
+  /// Removes a local document. Throws `notFound` if there is none, and `conflict` as saving does.
   public func deleteLocalDocument(
     _ id: String, basedOn generation: UInt64? = nil, onConflict control: ConcurrencyControl = .fail
   ) throws {

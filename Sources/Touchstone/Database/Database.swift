@@ -19,16 +19,16 @@ import Synchronization
 /// print(try travel.document("hotel_1")?["name"].string ?? "-")
 /// ```
 ///
-/// May be used from any thread. Opens of one path in a process share the engine; another process may have it
-/// open as well.
+/// It may be used from any thread. All opens of one path in a process share the engine. Other processes may
+/// have the database open at the same time.
 public final class Database: Sendable {
   let open: OpenDatabase
-  /// Closing gives up this open once.
+  /// Set by `close()`, so that this open is given up only once.
   private let isClosed = Atomic<Bool>(false)
-  /// The runs of its live queries.
+  /// The running live queries.
   let liveRuns = LiveRuns()
 
-  /// Whether it was opened for reading only. Another `Database` of the same path may write.
+  /// Whether it was opened for reading only. Another `Database` of the same path may still write.
   public let isReadOnly: Bool
 
   private init(_ open: OpenDatabase, isReadOnly: Bool) {
@@ -38,11 +38,11 @@ public final class Database: Sendable {
 
   deinit { try? close() }
 
-  /// Opens the database at `path` (a directory `NAME.touchstone`; the suffix may be left out), and makes it
-  /// when there is none and the options allow that.
+  /// Opens the database at `path`, and makes it if there is none and the options allow it. `path` is a
+  /// directory `NAME.touchstone`; the suffix is optional.
   ///
-  /// Throws a `DatabaseError` for what concerns the database as a whole (`notFound`, `wrongKey`, `inUse`, …)
-  /// and a `StorageError` for what concerns its file.
+  /// Throws a `DatabaseError` for problems with the database as a whole (`notFound`, `wrongKey`, `inUse`, …),
+  /// and a `StorageError` for problems with its file.
   public static func open(
     _ path: String, in directory: String? = nil, options: DatabaseOptions = DatabaseOptions()
   ) throws -> Database {
@@ -56,7 +56,7 @@ public final class Database: Sendable {
     return Database(try OpenDatabase.open(database, options), isReadOnly: options.isReadOnly)
   }
 
-  /// Whether there is a database at `path`.
+  /// Whether there is a complete database at `path`.
   public static func exists(_ path: String, in directory: String? = nil) -> Bool {
     (try? DatabaseDirectory(path, in: directory))?.isComplete ?? false
   }
@@ -70,13 +70,14 @@ public final class Database: Sendable {
     return try directory.readDescription().key != nil
   }
 
-  /// Removes the database at `path` with all its files. Throws `inUse` when somebody has it open.
+  /// Removes the database at `path` with all its files. Throws `inUse` if it is open.
   public static func delete(_ path: String, in directory: String? = nil) throws {
     try OpenDatabase.delete(try DatabaseDirectory(path, in: directory))
   }
 
-  /// Closes the database; the last close of a path in a process closes its file. Throws `inUse` while it is
-  /// being read, and inside a batch of the same thread; runs of live queries are waited for. A second call does nothing.
+  /// Closes the database. The last close of a path in a process closes its files, after waiting for running
+  /// live queries. That close throws `inUse` while the database is being read, and inside a batch of the same
+  /// thread. A second call does nothing.
   public func close() throws {
     try liveRuns.whileIdle {
       guard
@@ -92,8 +93,9 @@ public final class Database: Sendable {
     }
   }
 
-  /// Closes the database and removes it. When that fails, the database stays open: it throws `inUse` when it is open
-  /// elsewhere, also in this process, and while it is being read, and `readOnly` when it was opened for reading only.
+  /// Closes the database and removes its files. If it fails, the database stays open. Throws `inUse` while
+  /// the database is being read or is open elsewhere, also in this process, and `readOnly` if it was opened
+  /// for reading only.
   public func delete() throws {
     guard !isReadOnly else {
       throw DatabaseError(.readOnly, "the database is open for reading only", path: path)
@@ -112,7 +114,7 @@ public final class Database: Sendable {
     }
   }
 
-  /// The documents below. Throws `closed` after `close()`.
+  /// The document store. Throws `closed` after `close()`.
   var store: DocumentStore {
     get throws {
       guard !isClosed.load(ordering: .relaxed) else {
@@ -122,7 +124,8 @@ public final class Database: Sendable {
     }
   }
 
-  /// The documents below, to write to. Throws `closed`, and `readOnly` when it was opened for reading only.
+  /// The document store, for writing. Throws `closed` after `close()`, and `readOnly` if it was opened for
+  /// reading only.
   var writable: DocumentStore {
     get throws {
       let store = try store
@@ -135,37 +138,37 @@ public final class Database: Sendable {
 
   // MARK: What it is
 
-  /// The directory, absolute.
+  /// The absolute path of its directory.
   public var path: String { open.directory.path }
   /// The directory's name without the suffix.
   public var name: String { open.directory.name }
-  /// The engine that made it.
+  /// The engine that stores the data.
   public var engineName: EngineName { EngineName(rawValue: open.store.engine.name) }
   /// Whether its files are encrypted.
   public var isEncrypted: Bool { open.isEncrypted }
 
-  /// The engine below, for those who measure and look into it.
+  /// The storage engine, for tools that measure or inspect it.
   public var engine: any StorageEngine { open.store.engine }
 
-  /// The engine's file now: a compaction may change it.
+  /// The path of the engine's file. A compaction may change it.
   public var engineFile: String { open.engineFile }
 
-  /// Identifies the database to others it syncs with.
+  /// The UUID that identifies this database to its sync peers.
   public var publicUUID: String { DocumentID.uuidText(open.store.publicUUID) }
 
-  /// Part of the IDs of sync checkpoints; never leaves the device.
+  /// A UUID used in the IDs of sync checkpoints. It never leaves the device.
   public var privateUUID: String { DocumentID.uuidText(open.store.privateUUID) }
 
-  /// The raw key of the data, for tools that open the engine's file; nil when the database isn't encrypted.
+  /// Returns the raw data key, for tools that open the engine's file; nil if the database isn't encrypted.
   public func dataKey(_ key: UserKey) throws -> SecretBytes? { try open.dataKey(key) }
 
   // MARK: Housekeeping
 
-  /// Drops the bodies of replaced revisions, removes the blobs that no revision names any more, and gives unused
-  /// space back to the file system.
+  /// Drops the bodies of replaced revisions, removes blobs that no revision has, and returns unused space to
+  /// the file system.
   ///
-  /// Readers may go on. On an engine that compacts into a new file (LMDB), writers wait meanwhile, and it
-  /// throws `inUse` when another process has the database open. Throws `nestedWrite` inside a batch.
+  /// Readers can go on. An engine that compacts into a new file (LMDB) blocks writers meanwhile, and throws
+  /// `inUse` if another process has the database open. Throws `nestedWrite` inside a batch.
   public func compact() throws {
     _ = try store
     guard !isReadOnly else {
@@ -174,6 +177,6 @@ public final class Database: Sendable {
     try open.compact()
   }
 
-  /// The engine's own check of its file: empty when it is sound, else a line for each fault.
+  /// Runs the engine's own check of its file. Returns one line per fault; empty if the file is sound.
   public func checkIntegrity() throws -> [String] { try store.engine.maintenance.checkIntegrity() }
 }

@@ -1,55 +1,56 @@
-/// What went wrong with a database as a whole: its directory, its key, its engine.
+/// A failure that concerns a database as a whole: its directory, its key or its engine.
 public struct DatabaseError: Error, Sendable, CustomStringConvertible {
-  /// What kind of failure it is.
+  /// The kinds of failures.
   public enum Code: String, Sendable, CaseIterable {
-    /// There is no database, and none was to be made.
+    /// There is no database, and the options don't allow making one.
     case notFound
-    /// There is one, and a new one was to be made.
+    /// There is already something where a new database was to be made.
     case alreadyExists
-    /// Empty, `.`, `..`, or too long for a file's name.
+    /// The name is empty, `.` or `..`, or too long for a file name.
     case invalidName
-    /// There is no directory to make the database in.
+    /// The parent directory of a new database doesn't exist.
     case noParentDirectory
-    /// There is something at the path, but no database.
+    /// There is something at the path, but it isn't a database.
     case notADatabase
     /// The description, the key file or the data can't be read.
     case damaged
-    /// It was made by a later release.
+    /// The database was made by a later release.
     case unsupportedVersion
-    /// No engine of that name is known (`Engines`).
+    /// There is no engine of that name (`Engines`).
     case unknownEngine
-    /// The key isn't the database's own (401 in the terms of Couchbase Lite).
+    /// The key doesn't open the database (401 in Couchbase Lite).
     case wrongKey
     /// The database is encrypted and no key was given.
     case keyRequired
-    /// A key was given for a database that isn't encrypted, or to an engine that can't encrypt.
+    /// A key was given for a plain database or for an engine that can't encrypt, or the operation needs an
+    /// encrypted database.
     case notEncrypted
-    /// It is encrypted, and was to be encrypted: changing its key is `rekey`.
+    /// The database to encrypt is already encrypted. To change its key, use `rekey`.
     case alreadyEncrypted
-    /// Somebody else has it open, or is changing its files.
+    /// The database is open elsewhere, or its files are being changed.
     case inUse
-    /// It is open in this process with other options; the message names the first that differs.
+    /// The database is open in this process with other options. The message names the first difference.
     case otherOptions
-    /// This `Database` was closed.
+    /// This `Database` is closed.
     case closed
-    /// It is open for reading only.
+    /// This `Database` is open for reading only.
     case readOnly
   }
 
-  /// What kind of failure it is.
+  /// The kind of failure.
   public let code: Code
-  /// What was tried, what was found and what to do, for people.
+  /// A message for people: what was tried, what was found, and what to do.
   public let message: String
-  /// The directory or file it is about.
+  /// The directory or file that the error concerns.
   public let path: String?
 
-  /// An error of that kind.
+  /// Makes an error.
   public init(_ code: Code, _ message: String, path: String? = nil) {
     self.code = code
     self.message = message
     self.path = path
   }
 
-  /// The message with the path.
+  /// The message and the path.
   public var description: String { path.map { "\(message): \($0)" } ?? message }
 }

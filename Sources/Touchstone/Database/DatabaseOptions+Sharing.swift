@@ -1,7 +1,7 @@
-/// What opens of one path have to agree on.
+/// Options that have to be equal in all opens of one path.
 extension DatabaseOptions {
-  /// The first option that differs between two opens which share an engine and write: its name and both values. Nil when
-  /// none does.
+  /// Returns the first option that differs between two opens that share an engine and write: its name and
+  /// both values. Nil if there is none.
   func firstDifference(from other: DatabaseOptions) -> (name: String, left: String, right: String)? {
     func text<Value>(_ value: Value?) -> String { value.map { "\($0)" } ?? "nil" }
     let options: [(name: String, left: String, right: String)] = [
@@ -16,6 +16,6 @@ extension DatabaseOptions {
     return options.first { !$0.left.utf8.elementsEqual($0.right.utf8) }
   }
 
-  /// Nil: as the database says.
+  /// Nil means the value stored in the database.
   private var depth: Int? { maximumTreeDepth.flatMap { $0 < 1 ? nil : $0 } }
 }

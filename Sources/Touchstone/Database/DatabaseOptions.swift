@@ -2,52 +2,56 @@ import Encryption
 import Storage
 import Upgrade
 
-/// How a database is opened or made.
+/// Options for opening or making a database.
 ///
-/// Opens of one path in a process share the engine. So a second one that can write has to have the options of the first
-/// (`otherOptions`), but for `engine`, `requireEngine`, `creation`, `key`, `makesParents` and `upgrade`; one that only
-/// reads goes by those of the first, and one that can write beside one that only reads decides for both.
+/// All opens of one path in a process share the engine. A second open that can write must therefore have the
+/// same options as the first, or it throws `otherOptions`. These options may differ: `engine`,
+/// `requireEngine`, `creation`, `key`, `makesParents` and `upgrade`. An open for reading only uses the
+/// options of the first open. If the first is for reading only, the options of the first open that can write
+/// replace its options.
 public struct DatabaseOptions: Sendable {
-  /// The engine of a new database; one that exists opens with the engine that made it. Without a name it is
-  /// SQLite, or SQLCipher when there is a key; `lmdb` with a key is `lmdb-encrypted`.
+  /// The engine of a new database; an existing one opens with the engine that made it. Nil means SQLite, or
+  /// SQLCipher if there is a key. `lmdb` with a key means `lmdb-encrypted`.
   public var engine: EngineName?
-  /// Whether a database that exists has to be of that engine: one of another engine is converted in place before it
-  /// opens (`Database.convert`), and encrypted with `key` when that is given and the engine encrypts. It is never
-  /// decrypted by that.
+  /// Whether an existing database must have the engine `engine`. If it has another one, it is converted in
+  /// place before it opens (`Database.convert`). It is also encrypted with `key` if there is a key. It is
+  /// never decrypted this way.
   public var requireEngine: Bool
-  /// Whether a database that isn't there is made, or has to be.
+  /// Whether the database is created if it doesn't exist, must be new, or must exist.
   public var creation: EngineOptions.Creation
-  /// Nothing is written through this open, not even in the directory; writes throw `readOnly`. Others that this process
-  /// opens may write.
+  /// Whether the database is opened for reading only. This open then writes nothing, not even in the
+  /// directory, and writes throw `readOnly`. Other opens in this process may write.
   public var isReadOnly: Bool
-  /// Whether the directory that a new database is made in is made too, with those above it.
+  /// Whether missing parent directories of a new database are made.
   public var makesParents: Bool
-  /// What a commit survives.
+  /// Which failures a commit survives.
   public var durability: Durability
-  /// The key of an encrypted database; for a new one it makes the database encrypted.
+  /// The key of an encrypted database. A new database with a key is encrypted.
   public var key: UserKey?
-  /// How many revisions of each branch are remembered, 1 or more, by this open. Nil, as 0 and less: as the database says
-  /// (`Database.setMaximumTreeDepth(_:)`), which is 20 for a new one.
+  /// The number of revisions that this open keeps per branch, 1 or more. Nil, 0 and less mean the value
+  /// stored in the database (`Database.setMaximumTreeDepth(_:)`), which is 20 in a new one.
   public var maximumTreeDepth: Int?
-  /// Whether the bodies of replaced revisions stay until `compact()`, or until `compaction` drops them.
+  /// Whether the bodies of replaced revisions are kept until `compact()` or `compaction` drops them.
   public var keepsReplacedBodies: Bool
-  /// Whether each stored entry that is read is held against its checksum: a damaged one then throws `damaged`. Without,
-  /// `Database.check(deep:)` and `Database.compare` do. Index entries have no checksums.
+  /// Whether each stored entry is compared with its checksum when it is read. A damaged entry then throws
+  /// `damaged`. If false, only `Database.check(deep:)` and `Database.compare` compare checksums. Index
+  /// entries have none.
   public var verifiesChecksums: Bool
-  /// How many revisions of a deep history are stored together (`DocumentStore.Options`). For tests.
+  /// The number of revisions stored together in a deep history (`DocumentStore.Options`). For tests.
   package var revisionsPerBlock: Int?
-  /// When the database is compacted by itself.
+  /// When the database compacts itself.
   public var compaction: CompactionPolicy
-  /// What the engine's own cache of pages may hold, in bytes (`EngineOptions.cacheBytes`).
+  /// The maximum size of the engine's page cache, in bytes (`EngineOptions.cacheBytes`).
   public var cacheBytes: Int
-  /// The library to load in place of the system's SQLite or SQLCipher.
+  /// The path of a library to load instead of the system's SQLite or SQLCipher.
   public var libraryPath: String?
 
-  /// Whether a 1.x database of the name is upgraded when there is no other one of it, and how (`Database.upgrade`): of
-  /// `catalog` that is `catalog.cblite2` or `catalog.cblite`. The name may have that ending too. The old one stays.
+  /// Whether and how a 1.x database of the same name is upgraded at opening, if there is no other database of
+  /// that name (`Database.upgrade`). For `catalog` that is `catalog.cblite2` or `catalog.cblite`. The name to
+  /// open may have that suffix too. The old database is kept.
   public var upgrade: UpgradeOptions?
 
-  /// The defaults: SQLite, made when it isn't there, durability `normal`.
+  /// Makes options. By default: SQLite, created if it doesn't exist, durability `normal`.
   public init(
     engine: EngineName? = nil, requireEngine: Bool = false, creation: EngineOptions.Creation = .openOrCreate,
     isReadOnly: Bool = false, durability: Durability = .normal, key: UserKey? = nil,

@@ -1,5 +1,5 @@
-// What a user of queries names. The syntax tree, and the builder's terms, come with `import Query`: some of its names
-// (`Expression`) are other modules' as well.
+// The names that users of queries need. The syntax tree and the terms of the query builder come with `import
+// Query`, because some of their names (`Expression`) are also used by other modules.
 @_exported import enum FullText.FullTextLanguage
 @_exported import enum FullText.StopWords
 @_exported import struct FullText.TextAnalysisOptions

@@ -3,23 +3,25 @@ import Fleece
 import Query
 import Storage
 
-/// A query that is run again after each commit, as long as it is held; see `Database.observe(_:parameters:_:)`.
+/// A query that runs again after each commit that can change its result, until it is cancelled or released.
+/// See `Database.observe(_:parameters:_:)`.
 public final class LiveQuery: Sendable {
-  /// What is told: the rows, or why they couldn't be had.
+  /// The result of a run: the rows, or the error.
   public typealias Outcome = Result<QueryResults, any Error>
 
   private struct State {
-    /// Whether a run is waiting that has not begun: it will see what is committed by now.
+    /// Whether a run is queued and hasn't started. It will see everything committed so far.
     var isScheduled = false
-    /// Whether there is no result that later commits could leave as it is, and the documents purged since the last run.
+    /// Whether the next run must execute the query, because there is no previous result that could still be
+    /// valid.
     var mustRun = true
     var purged: [String] = []
-    /// How often the query was run: for tests.
+    /// The number of runs of the query, for tests.
     var runCount = 0
     var isEnded = false
-    /// What schedules the runs: of a thread of the database's, so that a blocked cooperative pool doesn't matter.
+    /// Schedules the runs from a thread of the database, so a blocked cooperative pool doesn't delay them.
     var token: ObservationToken?
-    /// What waits for the end of a stream.
+    /// Waits for the end of the change stream.
     var task: Task<Void, Never>?
   }
 
@@ -27,13 +29,14 @@ public final class LiveQuery: Sendable {
   private let runs: LiveRuns
   private let parameters: [String: JSONValue]
   private let handler: @Sendable (Outcome) -> Void
-  /// Tells which commits can matter; nil when all can.
+  /// Tells which commits can change the result; nil if any commit can.
   private let relevance: QueryRelevance?
   private let cancellation = QueryCancellation()
-  /// Runs are long: neither the writer's thread, nor those of other observers, nor the cooperative pool has them.
+  /// Runs can be long, so they have a thread of their own. They don't block the writer, other observers or
+  /// the cooperative pool.
   private let worker = Workers(maximum: 1)
   private let state = Lock(State())
-  /// What was told last. Only runs use it, and they come one after another.
+  /// The last reported result. Only runs use it, and they are serial.
   private let last = Lock<QueryResults?>(nil)
 
   fileprivate init(
@@ -49,7 +52,7 @@ public final class LiveQuery: Sendable {
 
   deinit { cancel() }
 
-  /// Ends it. A call of the handler that is going on goes on, and none comes after it.
+  /// Stops the live query. A call of the handler in progress completes; no call follows it.
   public func cancel() {
     let (token, task) = state.withLock { state -> (ObservationToken?, Task<Void, Never>?) in
       state.isEnded = true
@@ -61,7 +64,8 @@ public final class LiveQuery: Sendable {
     task?.cancel()
   }
 
-  /// Begins. Changes are asked for before the first run: a commit that it doesn't see comes through them.
+  /// Starts the live query. It observes changes before the first run, so a commit that the run doesn't see is
+  /// observed.
   fileprivate func begin(_ database: Database, onEnd: (@Sendable () -> Void)? = nil) throws {
     let token = try database.observe(includesUnsequenced: true) { [weak self] in self?.note($0) }
     state.withLock { $0.token = token }
@@ -87,7 +91,7 @@ public final class LiveQuery: Sendable {
     schedule()
   }
 
-  /// Any number of commits that come before the next run begins share it.
+  /// All commits before the next run starts share that run.
   private func schedule() {
     let isNeeded = state.withLock { state in
       guard !state.isEnded, !state.isScheduled else { return false }
@@ -97,18 +101,18 @@ public final class LiveQuery: Sendable {
     if isNeeded { worker.enqueue { [weak self] in self?.refresh() } }
   }
 
-  /// Waits until the runs that are scheduled by now are over: for tests.
+  /// Waits until the runs queued so far have ended. For tests.
   func waitForRuns() {
     let done = CountingSemaphore()
     worker.enqueue { done.signal() }
     done.wait()
   }
 
-  /// How often the query was run: for tests.
+  /// The number of runs of the query, for tests.
   var runCount: Int { state.withLock { $0.runCount } }
 
   private func refresh() {
-    // Before the snapshot is taken: what is committed later schedules another run.
+    // This comes before the snapshot: later commits schedule another run.
     let (mustRun, purged) = state.withLock { state in
       defer { (state.isScheduled, state.mustRun, state.purged) = (false, false, []) }
       return (state.mustRun, state.purged)
@@ -124,23 +128,23 @@ public final class LiveQuery: Sendable {
       if isNew { tell(.success(results)) }
     } catch {
       if (error as? QueryError)?.code == .cancelled { return }
-      // The database was closed while this waited: the end, and no failure.
+      // The database was closed while this run waited. That ends the live query and isn't an error.
       if (error as? DatabaseError)?.code == .closed || (error as? StorageError)?.code == .closed {
         return cancel()
       }
-      // The next result is told, whatever it is.
+      // The next result is reported even if it equals the last one.
       last.withLock { $0 = nil }
       state.withLock { $0.mustRun = true }
       tell(.failure(error))
     }
   }
 
-  /// The rows; nil when no commit since the last run can have changed them.
+  /// Returns the rows; nil if no commit since the last run can have changed them.
   private func run(always: Bool, _ purged: [String]) throws -> QueryResults? {
     guard let relevance else { return try query.run(parameters, cancellation: cancellation) }
     if always {
       relevance.forget()
-      // Many live queries never see a commit: what could matter is found with the first.
+      // Many live queries never see a commit, so the relevant data is determined only at the first one.
       return try query.run(parameters, cancellation: cancellation)
     }
     return try query.runIfConcerned(
@@ -153,14 +157,16 @@ public final class LiveQuery: Sendable {
 }
 
 extension Database {
-  /// Calls `handler` with the rows of a query of this database: first as they are, then whenever a commit has changed
-  /// them, until the live query is cancelled or released, or the database is closed.
+  /// Calls `handler` with the rows of a query of this database: first with the current rows, then after each
+  /// commit that changed them. It ends when the live query is cancelled or released, or when the database is
+  /// closed.
   ///
-  /// Rows have changed when they differ as `=` sees it (`QueryResults.==`): 1 that becomes 1.0 isn't told.
-  /// Expirations count for a query that has `META().expiration`, those that this process sets.
+  /// Rows have changed if they differ by `QueryResults.==`, which compares as `=` does: a change from 1 to
+  /// 1.0 isn't reported. Expirations set by this process count for a query that uses `META().expiration`.
   ///
-  /// It is called on a thread of its own, one call at a time. Commits that come while the query runs share the next
-  /// run, and the last result always comes. A run that fails is told too, and the next commit tries again.
+  /// `handler` is called on a separate thread, one call at a time. Commits that come during a run share the
+  /// next run, and the latest result is always reported. A failed run is reported too; the next commit tries
+  /// again.
   public func observe(
     _ query: Query, parameters: [String: JSONValue] = [:],
     _ handler: @escaping @Sendable (LiveQuery.Outcome) -> Void
@@ -170,14 +176,15 @@ extension Database {
     return live
   }
 
-  /// The rows of a query of this database as they are, and then each time a commit has changed them.
+  /// Returns a stream of the rows of a query of this database: the current rows first, then the rows after
+  /// each commit that changed them.
   ///
   /// ```swift
   /// for try await hotels in try travel.results(of: query) { show(hotels) }
   /// ```
   ///
-  /// Who is slow gets the latest rows and misses those between. It ends when the database is closed, and with the
-  /// error of a run that fails.
+  /// A slow consumer gets only the latest rows. The stream ends when the database is closed. If a run fails,
+  /// the stream ends with that error.
   public func results(
     of query: Query, parameters: [String: JSONValue] = [:]
   ) throws -> AsyncThrowingStream<QueryResults, any Error> {

@@ -1,26 +1,26 @@
 import Storage
 
-/// The runs of a database's live queries that are going on, which closing it waits for.
+/// The runs of a database's live queries that are in progress. Closing the database waits for them.
 ///
-/// Nobody who closes a database can know whether one of its live queries runs at that moment; its snapshot would make the
-/// close fail. Handlers aren't part of a run: one of them may close the database.
+/// The caller of `close()` can't know whether a live query is running, and its snapshot would make the close
+/// fail. A handler call isn't part of a run: a handler may close the database.
 final class LiveRuns: Sendable {
   private struct State {
     var running = 0
     var isClosing = false
-    /// Runs that wait until the database is closed, or can't be.
+    /// The number of runs that wait until the database is closed or the close fails.
     var waiting = 0
   }
 
   private let state = Lock(State())
-  /// Signalled when the last run ends that a close waits for.
+  /// Signalled when the last run that a close waits for has ended.
   private let idle = CountingSemaphore()
-  /// Signalled for each run that waits.
+  /// Signalled once per waiting run.
   private let decided = CountingSemaphore()
-  /// Held by who closes.
+  /// Held during a close.
   private let closing = Lock(())
 
-  /// Calls `body`, which a close waits for; while one is going on, waits for its end.
+  /// Calls `body` as a run that a close waits for. If a close is in progress, it waits for its end first.
   func run<Result>(_ body: () throws -> Result) rethrows -> Result {
     while !begin() { decided.wait() }
     defer {
@@ -40,7 +40,7 @@ final class LiveRuns: Sendable {
     }
   }
 
-  /// Calls `body` when no run is going on, and lets none begin meanwhile.
+  /// Calls `body` when no run is in progress. No run starts before it returns.
   func whileIdle<Result>(_ body: () throws -> Result) rethrows -> Result {
     try closing.withLock { _ in
       let mustWait = state.withLock { state in

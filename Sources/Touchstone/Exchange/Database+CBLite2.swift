@@ -10,26 +10,27 @@ import Storage
 #endif
 
 extension Database {
-  /// Takes the documents of a Couchbase Lite 2.x or 3.x database over: bodies, whole revision trees, tombstones,
-  /// expirations, local documents, blobs.
+  /// Imports the documents of a Couchbase Lite 2.x or 3.x database: bodies, whole revision trees, tombstones,
+  /// expirations, local documents and blobs.
   ///
   /// ```swift
   /// let report = try travel.importCBLite2("travel-sample.cblite2")
   /// print(report.documents, report.skipped)
   /// ```
   ///
-  /// The source is read only, and stays byte for byte as it is. Revision IDs are kept, and into a database without any
-  /// change sequences too. A document that is here already gets the branches that it doesn't have. What can't be taken
-  /// over is reported and the rest goes on (docs/cblite2.md).
+  /// The source is only read and doesn't change. Revision IDs are kept. Sequences are kept if this database
+  /// has no changes yet. A document that exists here already gets the branches that it lacks. Data that can't
+  /// be imported is reported, and the import continues (docs/cblite2.md).
   ///
   /// - Parameters:
   ///   - path: a directory `NAME.cblite2`, or a zip file that holds one.
-  ///   - collection: of a 3.1 database, which: `scope.name`; nil for the default one.
-  ///   - batchCount: documents a transaction.
-  ///   - progress: is told how many rows were read; what it throws ends the import: the transactions before it stay.
+  ///   - collection: the collection of a 3.1 database, as `scope.name`; nil for the default collection.
+  ///   - batchCount: the number of documents per transaction.
+  ///   - progress: receives the number of rows read. If it throws, the import ends. Earlier transactions are
+  ///     kept.
   ///
-  /// Throws a `CBLite2Error` for a source that can't be read: `encrypted`, `olderVersion`, `newerVersion`, `damaged`, `inUse`,
-  /// …
+  /// Throws a `CBLite2Error` if the source can't be read: `encrypted`, `olderVersion`, `newerVersion`,
+  /// `damaged`, `inUse`, …
   @discardableResult
   public func importCBLite2(
     _ path: String, collection: String? = nil, batchCount: Int = 1_000,
@@ -48,12 +49,13 @@ extension Database {
     ).run(progress: progress)
   }
 
-  /// Writes a snapshot of the database as one of Couchbase Lite 2.x, which its later releases open as well: whole
-  /// revision trees, tombstones, expirations, local documents, blobs; not encrypted, without indexes, under UUIDs of
-  /// its own. It appears at `path` when it is whole and on the disk, or not at all.
+  /// Writes a snapshot of this database as a Couchbase Lite 2.x database, which later releases open too. It
+  /// has the whole revision trees, tombstones, expirations, local documents and blobs. It isn't encrypted,
+  /// has no indexes, and has new UUIDs. It appears at `path` only when it is complete and synced to disk.
   ///
-  /// Revision IDs that 2.x can't hold (`3-foo`) are written as others, and reported. `progress` is told how many documents
-  /// are done; what it throws ends the export. Throws `alreadyExists` when there is something at `path`.
+  /// Revision IDs that 2.x doesn't allow (`3-foo`) are replaced by others and reported. `progress` receives
+  /// the number of documents written; if it throws, the export ends. Throws `alreadyExists` if there is
+  /// something at `path`.
   @discardableResult
   public func exportCBLite2(to path: String, progress: (Int) throws -> Void = { _ in }) throws
     -> CBLite2ExportReport

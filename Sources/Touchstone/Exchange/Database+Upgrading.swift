@@ -7,22 +7,24 @@ import Upgrade
 #endif
 
 extension Database {
-  /// Makes a database at `path` from one that Couchbase Lite 1.0 to 1.4 wrote, on iOS, Android or .NET.
+  /// Makes a database at `path` from a Couchbase Lite 1.0 to 1.4 database of iOS, Android or .NET.
   ///
   /// ```swift
   /// let report = try Database.upgrade("catalog.cblite2", to: "catalog", engine: .lmdb)
   /// ```
   ///
-  /// `source` is a `.cblite2` directory, or a `.cblite` file that has its attachments beside it. It is only read: nothing in
-  /// it changes, and nothing is made beside it. The new database appears at `path` when it is whole and on the disk, or not
-  /// at all; a crash leaves nothing that the next one doesn't remove. What can't be carried over is in the report.
+  /// `source` is a `.cblite2` directory, or a `.cblite` file with its attachments beside it. It is only read:
+  /// nothing in it or beside it changes. The new database appears at `path` only when it is complete and
+  /// synced to disk. The next upgrade removes what a crash left. The report lists the data that couldn't be
+  /// carried over.
   ///
   /// - Parameters:
-  ///   - engine: nil for SQLite, or SQLCipher when there is a key.
-  ///   - key: the key of the new database, which is encrypted then. That of the source is in `options`.
-  ///   - progress: is told how far it is; what it throws ends the upgrade, and nothing is left of it.
+  ///   - engine: the new engine; nil for SQLite, or for SQLCipher if there is a key.
+  ///   - key: the key of the new database, which is then encrypted. The key of the source is in `options`.
+  ///   - progress: receives the progress. If it throws, the upgrade is abandoned and removed.
   ///
-  /// Throws an `UpgradeError` for the source, `alreadyExists` when there is something at `path`.
+  /// Throws an `UpgradeError` for problems with the source, and `alreadyExists` if there is something at
+  /// `path`.
   @discardableResult
   public static func upgrade(
     _ source: String, to path: String, in directory: String? = nil, engine: EngineName? = nil,
@@ -33,10 +35,11 @@ extension Database {
       from: SourceFiles(source), type, key: key, options, progress)
   }
 
-  /// Makes a database of the name that a 1.x one has, beside it: of `catalog.cblite2` it makes `catalog.touchstone`.
+  /// Upgrades a 1.x database to one of the same name beside it: `catalog.cblite2` becomes
+  /// `catalog.touchstone`.
   ///
-  /// The old database stays where it is, as a backup; with `removesSource` it goes once the new one is on the disk. The rest
-  /// is as in `upgrade(_:to:)`.
+  /// The old database is kept as a backup. With `removesSource`, it is removed after the new one is synced to
+  /// disk. The rest is as in `upgrade(_:to:)`.
   @discardableResult
   public static func upgradeInPlace(
     _ source: String, engine: EngineName? = nil, key: UserKey? = nil,
@@ -51,7 +54,7 @@ extension Database {
     return report
   }
 
-  /// The path of the database that `path` stands for when 1.x databases are upgraded at opening, after that was done.
+  /// Upgrades a 1.x database of that name, if there is no new one yet, and returns the path to open.
   static func upgraded(
     _ path: String, in directory: String?, _ options: DatabaseOptions, _ upgrade: UpgradeOptions
   ) throws -> String {
@@ -71,16 +74,17 @@ extension Database {
     do {
       try self.upgrade(old, to: target.path, engine: options.engine, key: options.key, options: upgrade)
     } catch let error as DatabaseError where error.code == .alreadyExists {
-      // Another process was faster.
+      // Another process has made it in the meantime.
     }
     return name
   }
 
-  /// Removes a 1.x database, its SQLite file first: what is left when it is interrupted is none any more.
+  /// Removes a 1.x database, its SQLite file first: without that file, the rest of an interrupted removal
+  /// isn't a database.
   private static func removeSource(_ location: SourceFiles) throws {
     if location.file != location.path { try FileTree.remove(location.file) }
     for part in location.parts { try FileTree.remove(part) }
-    // Android's directory of attachments lies in one of the database's name.
+    // On Android, the directory of attachments is inside a directory of the database's name.
     _ = rmdir(SourceFiles.withoutSuffix(location.path))
     try AtomicFile.syncDirectory(of: location.path)
   }

@@ -2,7 +2,7 @@ import Encryption
 import Storage
 import Upgrade
 
-/// Makes a database from one of 1.x, in a place where there is none: whole, or not at all.
+/// Makes a database from a 1.x database, at a path where there is none. It appears complete or not at all.
 struct UpgradeInstaller {
   let target: DatabaseDirectory
 
@@ -21,7 +21,7 @@ struct UpgradeInstaller {
     let new = try UnfinishedDatabase(in: partial, type)
     let file = new.directory.file(new.description.file)
     let upgrade = try Upgrade(location, options, scratch: partial.path) { state in
-      // Neither writing nor comparing comes back to a page soon.
+      // Neither writing nor comparing returns to a page soon.
       MappedFile.release(file, above: 48 << 20)
       try progress?(state)
     }
@@ -30,7 +30,7 @@ struct UpgradeInstaller {
     {
       try KeyFile.write(dataKey, to: path, key: key, replacement: .refused)
     }
-    // Nobody knows the files yet: they are synced once, at the end.
+    // The files aren't published yet, so one sync at the end is enough.
     let unsynced = DatabaseOptions(durability: .none)
     func write(_ creation: EngineOptions.Creation, _ body: (DocumentStore) throws -> UpgradeReport) throws
       -> UpgradeReport

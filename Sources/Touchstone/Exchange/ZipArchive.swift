@@ -5,8 +5,9 @@ import Storage
   import Glibc
 #endif
 
-/// A zip file that holds a database, from whoever made it: what isn't a database's file is left out, no name leads out of
-/// the directory, and nothing is written beyond what the file says of its sizes and what the disk has room for.
+/// A zip file that holds a database. Its content isn't trusted: files that don't belong to a database are
+/// skipped, names that lead out of the directory are refused, and no more bytes are written than the zip
+/// file's directory says and the disk has room for.
 final class ZipArchive {
   private let path: String
   private let archive: OpaquePointer
@@ -14,19 +15,19 @@ final class ZipArchive {
 
   private struct File {
     var index: zip_uint64_t
-    /// In the database's directory.
+    /// The path in the database's directory.
     var name: String
     var bytes: UInt64
   }
 
-  /// Which files are a database's.
+  /// Which files belong to a database.
   struct Contents {
-    /// What lies in the database's own directory and tells it from others.
+    /// The file in the database's own directory by which a database is found.
     let root: String
-    /// Whether a file is the database's, by its path in that directory.
+    /// Whether a file belongs to the database, by the parts of its path in that directory.
     let isWanted: ([String]) -> Bool
 
-    /// A database of ours.
+    /// A Touchstone database.
     static var database: Contents {
       Contents(root: "database.json") { parts in
         switch parts.count {
@@ -39,7 +40,7 @@ final class ZipArchive {
     }
   }
 
-  /// Opens the file. Throws `notADatabase` when it is no zip file.
+  /// Opens the file. Throws `notADatabase` if it isn't a zip file.
   init(_ path: String) throws {
     var code: Int32 = 0
     guard let archive = zip_open(path, ZIP_RDONLY, &code) else {
@@ -55,7 +56,7 @@ final class ZipArchive {
 
   deinit { zip_discard(archive) }
 
-  /// Unpacks the one database that there is, wherever in the archive, into a new directory.
+  /// Unpacks the only database in the archive into a new directory. It may be at any depth in the archive.
   func unpackDatabase(
     to directory: String, _ contents: Contents = .database,
     onProgress: (_ done: Int, _ total: Int) throws -> Void
@@ -84,7 +85,7 @@ final class ZipArchive {
   }
 
   private func files(_ contents: Contents) throws -> [File] {
-    // By bytes: a combining mark after a slash makes another Character of both.
+    // Compares bytes: a slash and a combining mark after it are one `Character`.
     let slash = UInt8(ascii: "/")
     var entries: [(index: zip_uint64_t, parts: [ByteString], bytes: UInt64)] = []
     for index in 0..<zip_uint64_t(max(0, zip_get_num_entries(archive, 0))) {
@@ -94,7 +95,7 @@ final class ZipArchive {
         throw damaged("its directory can't be read")
       }
       let name = String(cString: status.name)
-      // Directories have no bytes; those that are needed are made.
+      // Entries for directories have no bytes. Directories are made as needed.
       guard name.utf8.last != slash else { continue }
       let parts = name.utf8.split(separator: slash, omittingEmptySubsequences: false).map { ByteString($0) }
       guard !name.utf8.contains(UInt8(ascii: "\\")),
@@ -140,7 +141,7 @@ final class ZipArchive {
     defer { close(descriptor) }
     var rest = file.bytes
     while true {
-      // The read that finds the end checks the digest of what was read.
+      // The read at the end of the entry also checks the checksum.
       let count = zip_fread(entry, buffer.baseAddress, zip_uint64_t(buffer.count))
       guard count >= 0 else {
         throw damaged("'\(file.name)' can't be read: \(String(cString: zip_file_strerror(entry)))")

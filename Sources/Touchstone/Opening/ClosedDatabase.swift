@@ -6,15 +6,16 @@ import Storage
   import Glibc
 #endif
 
-/// A database that nobody has open and nobody can open, for whoever replaces its files.
+/// A database that is locked against every open, for operations that replace its files.
 final class ClosedDatabase {
   let directory: DatabaseDirectory
   private(set) var description: DatabaseDirectory.Description
   private let lock: DirectoryLock
 
-  /// Takes the database's lock alone, and removes what an operation left that didn't end. Throws `inUse` when somebody
-  /// has it open, `notFound` and `notADatabase` when there is none.
-  /// It waits for others for so many seconds, and no longer once `isDone` says that it isn't needed any more.
+  /// Takes the database's lock exclusively, and removes what an interrupted operation left. It waits up to
+  /// `waitingSeconds` for others, and stops waiting when `isDone` returns true.
+  ///
+  /// Throws `inUse` if the database is open, and `notFound` or `notADatabase` if there is none.
   init(
     _ directory: DatabaseDirectory, waitingSeconds: Double = 0, unless isDone: () -> Bool = { false }
   ) throws {
@@ -43,23 +44,24 @@ final class ClosedDatabase {
     OpenDatabase.unreserve(directory)
   }
 
-  /// Makes `new` the database's description, in one step, after what it names was synced; then what only the old one
-  /// named goes.
+  /// Replaces the database's description in one step, after the files that it names were synced. Then it
+  /// removes the files that only the old description named.
   func publish(_ new: DatabaseDirectory.Description) throws {
-    // The names of the new files before the name of what names them.
+    // The new file names are synced before the description that refers to them.
     try AtomicFile.syncDirectory(of: directory.descriptionPath)
     try directory.write(new)
     description = new
     try directory.removeLeftovers(new)
   }
 
-  /// After a failure: removes what isn't named, unless it isn't certain which description would survive a power loss.
+  /// Removes unpublished files after a failure. If it isn't certain which description survives a power loss,
+  /// nothing is removed.
   func discardUnpublished() {
     guard let found = try? directory.readDescription(), found == description else { return }
     try? directory.removeLeftovers(description)
   }
 
-  /// Writes everything anew, by `recipe`, and puts it in the place of what there is.
+  /// Rewrites everything by `recipe`, and replaces the old files.
   func rewrite(_ recipe: DatabaseRecipe, key: UserKey?, progress: ConversionProgress.Handler?) throws {
     let oldKey = try OpenDatabase.unlock(directory, description, key)
     let type = try Engines.type(EngineName(rawValue: description.engine))
@@ -94,7 +96,8 @@ final class ClosedDatabase {
     }
   }
 
-  /// Makes a database that exists one of `engine`, for `DatabaseOptions.requireEngine`. What was encrypted stays so.
+  /// Converts an existing database to `engine`, for `DatabaseOptions.requireEngine`. An encrypted database
+  /// stays encrypted.
   static func convert(_ directory: DatabaseDirectory, to engine: EngineName, _ options: DatabaseOptions)
     throws
   {
@@ -107,7 +110,7 @@ final class ClosedDatabase {
         .readOnly, "the database is of another engine than \(engine) and open for reading only",
         path: directory.path)
     }
-    // Another process may be first, and keep it open.
+    // Another process may convert it first, and keep it open.
     func isConverted() -> Bool { (try? directory.readDescription().engine) == type.name }
     let closed: ClosedDatabase
     do {

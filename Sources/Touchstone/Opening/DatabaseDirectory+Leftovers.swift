@@ -1,7 +1,7 @@
 import Storage
 
-/// The names of a database's files, and what operations left that didn't end: files with such names that
-/// `database.json` doesn't name. Whoever removes them holds the lock alone.
+/// The names of a database's files, and the leftovers of interrupted operations: files with such names that
+/// `database.json` doesn't name. The caller that removes them must hold the lock exclusively.
 extension DatabaseDirectory {
   /// `key.json`, `key-2.json`, …
   static func isKeyFile(_ name: String) -> Bool { isNumbered(name, "key", ".json") }
@@ -19,7 +19,7 @@ extension DatabaseDirectory {
         && number.dropFirst().allSatisfy { ("0"..."9").contains($0) })
   }
 
-  /// The names of what is left over, sorted.
+  /// The names of the leftover files, sorted.
   func leftovers(_ description: Description) throws -> [String] {
     try contents().filter { name in
       if name.hasPrefix("data-") {
@@ -27,7 +27,7 @@ extension DatabaseDirectory {
       }
       if Self.isKeyFile(name) { return name != description.key }
       if Self.isBlobDirectory(name) { return name != description.blobs ?? Self.blobs }
-      // What `AtomicFile` had begun to write.
+      // Temporary files of `AtomicFile`.
       return name.hasPrefix("database.json.new-") || (name.hasPrefix("key") && name.contains(".json.new-"))
     }
   }
@@ -47,12 +47,12 @@ extension DatabaseDirectory {
     return "data-\((Int(number) ?? 0) + 1).\(fileExtension)"
   }
 
-  /// A name for another key file than the one in use.
+  /// A name for a key file, different from the one in use.
   func nextKeyFile(after description: Description) -> String {
     description.key == Self.key ? "key-2.json" : Self.key
   }
 
-  /// A name for another directory of blobs than the one in use; the same when that is empty.
+  /// A name for a directory of blobs, different from the one in use. If that doesn't exist, its own name.
   func nextBlobDirectory(after description: Description) throws -> String {
     let current = description.blobs ?? Self.blobs
     guard isThere(file(current)) else { return current }

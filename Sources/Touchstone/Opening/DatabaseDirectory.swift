@@ -17,20 +17,20 @@ import Storage
 //   data-N.EXT      the engine's file; engines may have others whose names begin with it
 //   Attachments/    blobs; or Attachments-N/
 //
-// What of these database.json doesn't name is left from an operation that didn't end.
+// An interrupted operation can leave files with these names that database.json doesn't name.
 
 /// The directory of a database and its `database.json`.
 struct DatabaseDirectory {
   static let suffix = ".touchstone"
   static let version = 1
-  /// The names that a new database's files have.
+  /// The file names of a new database.
   static let key = KeyFile.name
   static let blobs = "Attachments"
 
-  /// Absolute, without a symbolic link above the last part.
+  /// The absolute path. It has no symbolic links, except perhaps its last part if that doesn't exist yet.
   let path: String
 
-  /// What `database.json` says.
+  /// The content of `database.json`.
   struct Description: Codable, Equatable {
     var version: Int
     var engine: String
@@ -41,7 +41,7 @@ struct DatabaseDirectory {
     var blobs: String?
   }
 
-  /// `name` with the suffix or without, absolute, relative, or in `directory`.
+  /// Makes the path from a name with or without the suffix, absolute, relative, or relative to `directory`.
   init(_ name: String, in directory: String? = nil) throws {
     guard !name.isEmpty, !name.utf8.contains(0) else {
       throw DatabaseError(.invalidName, "a database needs a name")
@@ -49,7 +49,7 @@ struct DatabaseDirectory {
     guard directory.map({ !$0.isEmpty && !$0.utf8.contains(0) }) ?? true else {
       throw DatabaseError(.invalidName, "the directory of a database needs a name")
     }
-    // By bytes: a combining mark after a slash makes another Character of both.
+    // Compares bytes: a slash and a combining mark after it are one `Character`.
     let slash = UInt8(ascii: "/")
     var bytes = Array(name.utf8)
     while bytes.count > 1, bytes.last == slash { bytes.removeLast() }
@@ -68,7 +68,7 @@ struct DatabaseDirectory {
     guard !base.elementsEqual(".".utf8), !base.elementsEqual("..".utf8) else {
       throw DatabaseError(.invalidName, "'.' and '..' are no names of databases", path: path)
     }
-    // The same directory has the same path, however it is reached.
+    // One directory has one path, whichever links lead to it.
     if let resolved = realpath(path, nil) {
       path = String(cString: resolved)
       free(resolved)
@@ -83,23 +83,23 @@ struct DatabaseDirectory {
     self.path = path
   }
 
-  /// The database's name: the directory's without the suffix.
+  /// The database's name: the directory's name without the suffix.
   var name: String {
     String(
       decoding: (path.utf8.split(separator: UInt8(ascii: "/")).last ?? "".utf8[...]).dropLast(
         DatabaseDirectory.suffix.utf8.count), as: UTF8.self)
   }
 
-  /// The directory that the database is in.
+  /// The directory that contains the database's directory.
   var parent: String { Self.parent(of: path) }
 
-  /// The directory that something is in.
+  /// The directory that contains `path`.
   static func parent(of path: String) -> String {
     guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
     return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 
-  /// What is thrown when that isn't there.
+  /// The error for a missing parent directory.
   static func noParent(of path: String) -> DatabaseError {
     DatabaseError(
       .noParentDirectory,
@@ -107,7 +107,7 @@ struct DatabaseDirectory {
       path: path)
   }
 
-  /// Makes the directory that a database is to be made in, and those above it.
+  /// Makes the parent directory of a new database, and the directories above it.
   static func makeParents(of path: String) throws {
     let parent = parent(of: path)
     if mkdir(parent, 0o755) == 0 {
@@ -132,7 +132,7 @@ struct DatabaseDirectory {
   func blobsPath(_ description: Description) -> String { file(description.blobs ?? Self.blobs) }
 
   var exists: Bool { isThere(path) }
-  /// Whether there is a whole database: `database.json` is written last.
+  /// Whether the database is complete: `database.json` is written last.
   var isComplete: Bool { isThere(descriptionPath) }
 
   func isThere(_ path: String) -> Bool {
@@ -171,7 +171,8 @@ struct DatabaseDirectory {
     try AtomicFile.write(try encoder.encode(description), to: descriptionPath, permissions: 0o644)
   }
 
-  /// What stands beside a description that isn't there: nothing but what a creation leaves that didn't end.
+  /// Checks a directory without a description: it may hold only files of an interrupted creation. Throws
+  /// `notADatabase`.
   func checkIsUnfinished() throws {
     let names = try contents()
     let isOurs = names.allSatisfy { name in
@@ -183,7 +184,7 @@ struct DatabaseDirectory {
     }
   }
 
-  /// Throws `notADatabase` when there is a file in the directory's place.
+  /// Throws `notADatabase` if there is a file in place of the directory.
   func checkIsDirectory() throws {
     var status = stat()
     guard stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFDIR else { return }
@@ -208,14 +209,14 @@ struct DatabaseDirectory {
     return names.sorted()
   }
 
-  /// Removes the engine's file and those beside it whose names begin with its name.
+  /// Removes the engine's file, and the files beside it whose names begin with its name.
   func removeData(_ file: String) throws {
     for name in try contents() where name == file || name.hasPrefix(file + "-") {
       unlink(self.file(name))
     }
   }
 
-  /// Removes the files of the engine but that one and those beside it.
+  /// Removes the engine's files except `file` and the files beside it.
   func removeData(otherThan file: String) throws {
     for name in try contents() where name.hasPrefix("data-") && name != file && !name.hasPrefix(file + "-") {
       unlink(self.file(name))

@@ -4,37 +4,39 @@ import Storage
   import Glibc
 #endif
 
-/// The lock of a database's directory: every open holds it shared; who changes the files holds it alone.
+/// The lock of a database's directory. Every open holds it shared; an operation that changes files holds it
+/// exclusively.
 ///
-/// One for all opens of a path in a process (a lock belongs to the open file, and so to this object).
+/// All opens of a path in a process share one lock object, because a flock belongs to the open file.
 ///
-/// A change from shared to alone gives the shared lock up for a moment, in which another process must not get it
-/// alone. So whoever wants it alone first takes the lock of the directory itself, which is the right to try:
-/// in that moment nobody else may.
+/// The change from shared to exclusive releases the shared lock for a moment. Another process must not take
+/// the exclusive lock in that moment. A process that wants the exclusive lock therefore first locks the
+/// directory itself, which only one process can hold.
 final class DirectoryLock: @unchecked Sendable {
   private let path: String
   private let directory: String
   private let state: Lock<State>
 
   private struct State {
-    /// The open file of the lock; -1 when there is none.
+    /// The descriptor of the lock file; -1 if there is none.
     var descriptor: Int32
-    /// The open directory while the right to try is held; -1 when it isn't.
+    /// The descriptor of the locked directory; -1 if this process hasn't locked it.
     var right: Int32 = -1
   }
 
-  /// Opens the lock's file, making it when it may be made. Nothing is locked yet.
+  /// Opens the lock file, and makes it if `creates`. It takes no lock yet.
   init(_ path: String, in directory: String, creates: Bool) throws {
     self.path = path
     self.directory = directory
     var descriptor = open(path, O_RDWR | O_CLOEXEC | (creates ? O_CREAT : 0), 0o644)
-    // In a directory that can't be written it can still be locked.
+    // In a directory that can't be written, an existing lock file can still be locked.
     if descriptor < 0 { descriptor = open(path, O_RDONLY | O_CLOEXEC) }
     if descriptor < 0, creates { throw StorageError.system(errno, "can't make", path) }
     state = Lock(State(descriptor: descriptor))
   }
 
-  /// Makes the lock's file when it wasn't there, and takes it shared: for who was open for reading only and will write.
+  /// Makes the lock file if it didn't exist, and takes it shared. For a database that was open for reading
+  /// only and is now opened for writing.
   func create() throws {
     try state.withLock { state in
       guard state.descriptor < 0 else { return }
@@ -47,8 +49,8 @@ final class DirectoryLock: @unchecked Sendable {
 
   deinit { release() }
 
-  /// Whether the file that is locked is the one of that name: another process may have removed the database, and
-  /// made another, since it was opened.
+  /// Whether the locked file is still the one of that name. Another process may have removed the database and
+  /// made a new one since.
   var isCurrent: Bool {
     state.withLock { state in
       guard state.descriptor >= 0 else { return true }
@@ -59,7 +61,8 @@ final class DirectoryLock: @unchecked Sendable {
     }
   }
 
-  /// Takes it shared, also when it is held alone; waits for somebody who changes files, at most `seconds`.
+  /// Takes the lock shared, also if it is held exclusively. Waits at most `seconds` for a process that
+  /// changes files.
   func share(seconds: Double = 10) throws {
     try state.withLock { state in
       try lock(
@@ -68,12 +71,12 @@ final class DirectoryLock: @unchecked Sendable {
     }
   }
 
-  /// Takes it alone, or throws `inUse`, still holding it shared when `orShare` says so. It waits at most `seconds`, and no
-  /// longer once `isDone` says that there is nothing left to take it for.
+  /// Takes the lock exclusively, or throws `inUse`. With `orShare` it then still holds the lock shared. Waits
+  /// at most `seconds`, and stops waiting when `isDone` returns true.
   func takeAlone(seconds: Double = 0, unless isDone: () -> Bool = { false }, orShare: Bool) throws {
     let refusal = "the database is open in another process, which has to close it first"
     try state.withLock { state in
-      // Without a file (read-only media) there is nobody to keep out.
+      // Without a lock file (read-only media) there is nothing to lock against.
       guard state.descriptor >= 0 else { return }
       if state.right < 0 {
         state.right = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -93,7 +96,7 @@ final class DirectoryLock: @unchecked Sendable {
     }
   }
 
-  /// Gives everything up; it can't be taken again.
+  /// Releases the lock. It can't be taken again.
   func release() {
     state.withLock { state in
       unlockAndClose(state.descriptor)
@@ -107,8 +110,8 @@ final class DirectoryLock: @unchecked Sendable {
     state.right = -1
   }
 
-  /// Closing alone isn't enough: a child that was forked this moment has the open file, and so the lock, until it
-  /// runs its own program.
+  /// Closing alone isn't enough: a child that was just forked also has the open file, and so the lock, until
+  /// it executes its program.
   private func unlockAndClose(_ descriptor: Int32) {
     guard descriptor >= 0 else { return }
     flock(descriptor, LOCK_UN)

@@ -4,10 +4,11 @@ import Storage
   import Glibc
 #endif
 
-/// Files of an engine that are open for reading beside the engine. They stay open until the engine is closed or they are
-/// removed: closing any descriptor of a file drops all locks (fcntl) that the process has on it, and with them the engine's.
+/// Engine files that are open for reading beside the engine. They stay open until the engine is closed or
+/// they are removed. Closing any descriptor of a file drops all fcntl locks that the process has on it,
+/// including the engine's.
 final class HeldFiles: Sendable {
-  /// A file, open as long as somebody has this.
+  /// A file that stays open until this object is released.
   final class Held: Sendable {
     let descriptor: Int32
 
@@ -15,7 +16,7 @@ final class HeldFiles: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Whether its last name has gone.
+    /// Whether the file has no name any more.
     fileprivate var isRemoved: Bool {
       var status = stat()
       return fstat(descriptor, &status) == 0 && status.st_nlink == 0
@@ -28,17 +29,18 @@ final class HeldFiles: Sendable {
   }
   private struct State {
     var files: [File: Held] = [:]
-    /// Calls of `using` that haven't returned.
+    /// The number of calls of `using` in progress.
     var users = 0
     var isClosed = false
   }
   private let state = Lock(State())
-  /// The database's, for errors.
+  /// The database's path, for errors.
   private let path: String
 
   init(of path: String) { self.path = path }
 
-  /// Calls `body`, which may keep files until it returns. Throws `closed` when the engine is closed, or is being closed.
+  /// Calls `body`, which may use held files until it returns. Throws `closed` if the engine is closed or
+  /// closing.
   func using<Result>(_ body: () throws -> Result) throws -> Result {
     try state.withLock { state in
       guard !state.isClosed else { throw DatabaseError(.closed, "the database is closed", path: path) }
@@ -48,10 +50,11 @@ final class HeldFiles: Sendable {
     return try body()
   }
 
-  /// The regular file at `path`; nil when there is no such file.
+  /// The regular file at `path`; nil if there is none.
   func file(at path: String) throws -> Held? {
     try state.withLock { state in
-      // By its number first: another descriptor of the same file would have to be kept as well.
+      // Looks the file up by its inode first: a second descriptor of the same file would have to stay open as
+      // well.
       var status = stat()
       guard lstat(path, &status) == 0 else {
         guard errno == ENOENT else { throw StorageError.system(errno, "can't read", path) }
@@ -66,7 +69,7 @@ final class HeldFiles: Sendable {
         guard errno == ENOENT else { throw StorageError.system(errno, "can't open", path) }
         return nil
       }
-      // It may be another file by now; whatever it is, it stays open.
+      // The file may have been replaced since. This one stays open in any case.
       _ = fstat(descriptor, &status)
       let held = Held(descriptor)
       state.files[File(device: UInt64(status.st_dev), number: UInt64(status.st_ino))] = held
@@ -74,14 +77,14 @@ final class HeldFiles: Sendable {
     }
   }
 
-  /// Gives up files that have been removed, whose room the disk keeps until then. Nobody can open them any more, so the
-  /// locks on them keep nobody out.
+  /// Closes files that have been removed, because the disk keeps their space until then. Their locks aren't
+  /// needed: no one can open the files any more.
   func giveUpRemoved() {
     state.withLock { state in state.files = state.files.filter { !$0.value.isRemoved } }
   }
 
-  /// Closes the engine by `body`, and gives all files up. Throws `inUse` while somebody may keep some: an engine that is
-  /// opened next would lose its locks when they are closed. Nothing has changed when it throws.
+  /// Closes the engine by `body`, then closes all files. Throws `inUse`, and changes nothing, during a call
+  /// of `using`: an engine opened next would lose its locks when that call's files are closed.
   func closing(_ body: () throws -> Void) throws {
     try state.withLock { state in
       guard state.users == 0 else { throw DatabaseError(.inUse, "the database is being checked", path: path) }

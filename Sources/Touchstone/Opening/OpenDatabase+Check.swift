@@ -1,13 +1,13 @@
 import Documents
 
 extension OpenDatabase {
-  /// The check of documents and indexes, and of an encrypted database's files when it is deep.
+  /// Checks documents and indexes. A deep check of an encrypted database also checks its files.
   func check(
     deep: Bool, limit: Int, onFile: @escaping (FileEntropy) -> Void, progress: @escaping (Int) throws -> Void
   ) throws -> [IntegrityFault] {
     guard deep, isEncrypted else { return try store.check(deep: deep, limit: limit, progress: progress) }
     let search: (IntegrityCheck) throws -> Void = { [self] check in
-      // A compaction has files that aren't named yet.
+      // A compaction makes files that `database.json` doesn't name yet.
       let files = try whileFilesStay {
         try PlaintextCheck(
           directory: directory, description: description.withLock { $0 }, files: heldFiles, onFile: onFile)

@@ -5,8 +5,8 @@ import Storage
 #endif
 
 extension OpenDatabase {
-  /// Closes the database and removes it. When that fails, it is as open as it was: somebody else has it open, it is being
-  /// read, or it may not be removed.
+  /// Closes the database and removes its files. It fails if the database is open elsewhere, is being read, or
+  /// can't be removed. Then it stays open.
   func delete() throws {
     guard !store.isInBatch else {
       throw DatabaseError(
@@ -33,7 +33,7 @@ extension OpenDatabase {
     }
   }
 
-  /// Removes a database that nobody has open, at once: a crash leaves it whole or gone.
+  /// Removes a database that isn't open, in one step: after a crash it is complete or gone.
   static func delete(_ directory: DatabaseDirectory) throws {
     try paths.withLock(directory.path) { there in
       try checkNotReserved(directory)
@@ -55,15 +55,17 @@ extension OpenDatabase {
     }
   }
 
-  /// Removes what is in a database's directory, whose lock the caller holds alone, and the directory.
+  /// Removes the contents of a database's directory, and the directory. The caller holds the lock
+  /// exclusively.
   private static func removeFiles(of directory: DatabaseDirectory) throws {
-    // Without its description it is no database any more; then the rest goes.
+    // Without its description it isn't a database any more. The other files follow.
     guard unlink(directory.descriptionPath) == 0 else {
       throw StorageError.system(errno, "can't remove", directory.descriptionPath)
     }
     try AtomicFile.syncDirectory(of: directory.descriptionPath)
     try FileTree.removeContents(of: directory.path, but: "lock")
-    // The lock last: who waits for it, or comes now, finds an empty directory and may make a database in it.
+    // The lock is removed last: a process that waits for it, or comes now, finds an empty directory and may
+    // make a database in it.
     unlink(directory.file("lock"))
     guard rmdir(directory.path) == 0 || errno == ENOTEMPTY || errno == ENOENT else {
       throw StorageError.system(errno, "can't remove", directory.path)

@@ -7,7 +7,7 @@ import Storage
 #endif
 
 extension OpenDatabase {
-  /// Drops what only history needs and gives unused space back to the file system.
+  /// Drops bodies and blobs that only old revisions need, and returns unused space to the file system.
   func compact() throws {
     guard !options.isReadOnly else {
       throw DatabaseError(.readOnly, "the database is open for reading only", path: directory.path)
@@ -24,13 +24,13 @@ extension OpenDatabase {
     }
   }
 
-  /// Gives unused space back to the file system, and drops nothing.
+  /// Returns unused space to the file system. It drops no data.
   func makeFileSmaller() throws {
     try replacing { try rewriteFile() }
   }
 
-  /// Runs `body`, which calls `rewriteFile()`. Throws `inUse` when the engine needs the files for itself for that and
-  /// another process has the database open, and `closed` when it was closed.
+  /// Runs `body`, which calls `rewriteFile()`. Throws `closed` if the database was closed. Throws `inUse` if
+  /// the engine needs the files exclusively and another process has the database open.
   private func replacing(_ body: () throws -> Void) throws {
     try maintenance.withLock { _ in
       guard OpenDatabase.paths.withLock(directory.path, { _ in opens > 0 }) else {
@@ -43,7 +43,8 @@ extension OpenDatabase {
     }
   }
 
-  /// Runs `body` while nobody replaces files. A batch of this thread keeps those waiting who would.
+  /// Runs `body` while no other thread replaces files. In a batch no lock is needed: replacing files waits
+  /// for the batch.
   func whileFilesStay<Result>(_ body: () throws -> Result) rethrows -> Result {
     if store.isInBatch { return try body() }
     return try maintenance.withLock { _ in try body() }
@@ -54,7 +55,7 @@ extension OpenDatabase {
     try store.withoutBackground { try store.engine.maintenance.compact() }
   }
 
-  /// Removes the blobs that no revision names, without touching the engine's file.
+  /// Removes the blobs that no revision has, without changing the engine's file.
   func collectBlobs() throws {
     try maintenance.withLock { _ in
       guard let removal = try store.beginBlobRemoval() else { return }
@@ -63,8 +64,8 @@ extension OpenDatabase {
     }
   }
 
-  /// Makes what was committed by now survive a power loss, at every durability that promises to survive one: so that none
-  /// brings a document back whose blob is gone.
+  /// Syncs everything committed so far, unless durability is `none`. Otherwise a power loss could restore a
+  /// document whose blob has been removed.
   private func syncData() throws {
     guard options.durability != .none else { return }
     let file = description.withLock { $0.file }
@@ -76,7 +77,8 @@ extension OpenDatabase {
     }
   }
 
-  /// Copies the data into a new file and makes it the database's. Readers keep the old one until they end.
+  /// Copies the data into a new file, which replaces the old one. Open snapshots keep the old one until they
+  /// end.
   private func replaceFile() throws {
     let old = description.withLock { $0 }
     var new = old
@@ -84,7 +86,8 @@ extension OpenDatabase {
     let number = old.file.dropFirst("data-".count).prefix { $0.isNumber }
     new.file = "data-\((Int(number) ?? 0) + 1).\(type.fileExtension)"
     let dataKey = try OpenDatabase.unlock(directory, old, options.key)
-    // Not in a write transaction that others share: what they wrote before would be missing in the copy.
+    // This must not join another thread's write transaction: the copy would lack that transaction's earlier
+    // writes.
     try store.exclusively {
       try directory.removeData(new.file)
       try store.engine.maintenance.backup(to: directory.file(new.file))
@@ -92,11 +95,12 @@ extension OpenDatabase {
         type, directory.file(new.file), .openExisting, dataKey, options)
       var unsynced: (any Error)?
       do {
-        // A description that names the new file beside a store that goes on with the old one would lose what is
-        // written from then on.
+        // If the description named the new file while the store still used the old one, later writes would be
+        // lost.
         try store.replaceEngine(engine) {
           do { try directory.write(new) } catch {
-            // It has its name, so the new file is the one that others open: only the directory wasn't synced.
+            // The description has its name already, so other processes open the new file. Only the sync of
+            // the directory failed.
             guard (try? directory.readDescription()) == new else { throw error }
             unsynced = error
           }
@@ -106,9 +110,9 @@ extension OpenDatabase {
         throw error
       }
       description.withLock { $0 = new }
-      // The old file stays: after a power loss now the old description may be there again.
+      // The old file stays: after a power loss, the old description may be in place again.
       if let unsynced { throw unsynced }
-      // The old file, and what a compaction that was interrupted left.
+      // Removes the old file, and the files of an interrupted compaction.
       try directory.removeData(otherThan: new.file)
       heldFiles.giveUpRemoved()
     }

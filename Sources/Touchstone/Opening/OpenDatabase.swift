@@ -7,40 +7,41 @@ import Storage
   import Glibc
 #endif
 
-/// What all opens of one path in a process share: the directory's lock, the engine, the documents.
+/// The state that all opens of one path in a process share: the directory's lock, the engine and the
+/// documents.
 final class OpenDatabase: Sendable {
   let directory: DatabaseDirectory
-  /// As the first open says that may write; before there is one, as the first does.
+  /// The options of the first open that can write; until there is one, those of the first open.
   var options: DatabaseOptions { currentOptions.withLock { $0 } }
   private let currentOptions: Lock<DatabaseOptions>
   let store: DocumentStore
   let isEncrypted: Bool
   let lock: DirectoryLock
   let description: Lock<DatabaseDirectory.Description>
-  /// Guarded by the path's lock.
+  /// The number of opens. Guarded by the path's lock.
   private(set) nonisolated(unsafe) var opens = 1
-  /// Held by who changes or closes the files. Taken before the path's lock, and never in a batch, which others may
-  /// wait for.
+  /// Held while files are changed or closed. It is taken before the path's lock, and never inside a batch,
+  /// because its holder may wait for the batch to end.
   let maintenance = Lock(())
-  /// What queries know of the indexes.
+  /// The planner's knowledge about the indexes.
   let planning = PlanningKnowledge()
-  /// What checks read of the engine's files.
+  /// The engine's files that checks read.
   let heldFiles: HeldFiles
-  /// What the database does by itself. Set once, at the opening.
+  /// The background work of the database. Set once, when it is opened for writing.
   private(set) nonisolated(unsafe) var upkeep: Upkeep?
-  /// The one thread of asynchronous writes.
+  /// The single thread of asynchronous writes.
   let asyncWriter = Workers()
 
   static let paths = PathLocks<OpenDatabase>()
   /// The paths whose files this process is replacing. Changed under the path's lock.
   private static let reserved = Lock<Set<ByteString>>([])
 
-  /// The open database at a path, or one that is opened now.
+  /// Returns the open database at a path, or opens it.
   static func open(_ directory: DatabaseDirectory, _ options: DatabaseOptions) throws -> OpenDatabase {
     if options.requireEngine, let engine = options.engine {
       try ClosedDatabase.convert(directory, to: engine, options)
     }
-    // One at a time: two that open the same path mustn't both open the file.
+    // Opens of one path run one at a time, so that the file is opened only once.
     return try paths.withLock(directory.path) { there in
       try checkNotReserved(directory)
       if let open = there {
@@ -51,7 +52,7 @@ final class OpenDatabase: Sendable {
       }
       let open = try OpenDatabase(directory, options)
       if !options.isReadOnly {
-        // Where that fails, for want of space perhaps, they stay what they were until the next opening.
+        // If this fails, for example on a full disk, the indexes stay as they are until the next opening.
         _ = try? open.store.renewIndexes()
         do { try open.startUpkeep() } catch {
           try? open.store.engine.close()
@@ -64,7 +65,7 @@ final class OpenDatabase: Sendable {
     }
   }
 
-  /// Keeps a path from being opened in this process, which doesn't have it open, until `unreserve(_:)`.
+  /// Prevents opens of a path in this process until `unreserve(_:)`. Throws `inUse` if it is open already.
   static func reserve(_ directory: DatabaseDirectory) throws {
     try paths.withLock(directory.path) { there in
       try checkNotReserved(directory)
@@ -85,7 +86,8 @@ final class OpenDatabase: Sendable {
     }
   }
 
-  /// Gives up one open; the last one closes the file. Throws `inUse` in a batch, and while somebody reads.
+  /// Gives up one open. The last one closes the files. Throws `inUse` inside a batch, and while the database
+  /// is being read.
   func close() throws {
     let isLast = OpenDatabase.paths.withLock(directory.path) { _ in
       guard opens > 1 else { return true }
@@ -99,7 +101,7 @@ final class OpenDatabase: Sendable {
     }
     try maintenance.withLock { _ in
       try OpenDatabase.paths.withLock(directory.path) { there in
-        // It may have been opened again meanwhile.
+        // Another thread may have opened it again in the meantime.
         guard opens == 1 else {
           opens = max(0, opens - 1)
           return
@@ -111,8 +113,9 @@ final class OpenDatabase: Sendable {
     }
   }
 
-  /// Closes the engine, and all that works on its files; nothing has changed when the engine can't be closed. The caller
-  /// holds `maintenance` and the path's lock, and does the rest: gives up the directory's lock, forgets this object.
+  /// Closes the engine and everything that uses its files. If the engine can't be closed, nothing changes.
+  /// The caller holds `maintenance` and the path's lock. Afterwards it releases the directory's lock and
+  /// forgets this object.
   func closeFiles() throws {
     try heldFiles.closing { try store.closing { try store.engine.close() } }
     upkeep?.close()
@@ -128,11 +131,11 @@ final class OpenDatabase: Sendable {
     try upkeep.start()
   }
 
-  /// How long an open that can write waits for reads of those that can't.
+  /// How long an open that can write waits for reads by read-only opens.
   private static let secondsForReaders = 5.0
 
-  /// Makes what was opened for reading only one that can be written: its readers go on with the new engine. Throws
-  /// `inUse` while one of them reads. Under the path's lock.
+  /// Reopens a read-only database for writing. Its readers continue with the new engine. Throws `inUse` if a
+  /// read lasts too long. Called under the path's lock.
   private func allowWriting(_ wanted: DatabaseOptions) throws {
     let description = description.withLock { $0 }
     let type = try Engines.type(EngineName(rawValue: description.engine))
@@ -208,8 +211,8 @@ final class OpenDatabase: Sendable {
 
   private typealias Created = (store: DocumentStore, description: DatabaseDirectory.Description)
 
-  /// The directory's lock, shared, and the database when this call made it. Nil when another process made or removed
-  /// the database meanwhile.
+  /// The directory's lock, shared, and the database if this call made it. Nil if another process made or
+  /// removed the database in the meantime.
   private static func locked(_ directory: DatabaseDirectory, _ options: DatabaseOptions) throws -> (
     lock: DirectoryLock, created: Created?
   )? {
@@ -222,7 +225,7 @@ final class OpenDatabase: Sendable {
         throw DatabaseError(
           directory.exists ? .notADatabase : .notFound, "there is no database", path: directory.path)
       }
-      // Before there is a directory: what is refused leaves nothing.
+      // This check comes before the directory is made, so a refusal leaves nothing behind.
       _ = try engineType(forNew: directory, options)
       guard mkdir(directory.path, 0o755) == 0 || errno == EEXIST else {
         if errno == ENOENT { throw DatabaseDirectory.noParent(of: directory.path) }
@@ -239,7 +242,7 @@ final class OpenDatabase: Sendable {
     var created: Created?
     if !directory.isComplete {
       do {
-        // Who makes it meanwhile may keep it open.
+        // The process that makes it in the meantime may keep it open.
         try lock.takeAlone(seconds: 10, unless: { directory.isComplete }, orShare: false)
       } catch let error as StorageError where error.code == .notFound {
         return nil
@@ -247,7 +250,7 @@ final class OpenDatabase: Sendable {
         return nil
       }
       guard lock.isCurrent else { return nil }
-      // Another process may have made it meanwhile.
+      // Another process may have made it in the meantime.
       if !directory.isComplete {
         created = try OpenDatabase.create(directory, options)
       } else if options.creation == .createNew {
@@ -262,8 +265,8 @@ final class OpenDatabase: Sendable {
     return (lock, created)
   }
 
-  /// Removes what an operation left that didn't end, unless another process has the database open: then that is
-  /// for later. False when there was nothing; else the lock was given up and taken again.
+  /// Removes what an interrupted operation left, unless another process has the database open. Then a later
+  /// open removes it. Returns false if there was nothing; otherwise the lock was released and taken again.
   private static func removeLeftovers(_ directory: DatabaseDirectory, _ lock: DirectoryLock) throws -> Bool {
     guard let description = try? directory.readDescription(), try !directory.leftovers(description).isEmpty
     else { return false }
@@ -271,12 +274,12 @@ final class OpenDatabase: Sendable {
       return true
     }
     defer { try? lock.share() }
-    // Another process may have replaced files meanwhile.
+    // Another process may have replaced files in the meantime.
     if let description = try? directory.readDescription() { try? directory.removeLeftovers(description) }
     return true
   }
 
-  /// The engine of a new database. Throws when it is unknown, or doesn't go with the key.
+  /// The engine of a new database. Throws if it is unknown or doesn't fit the key.
   private static func engineType(forNew directory: DatabaseDirectory, _ options: DatabaseOptions) throws
     -> EngineType
   {
@@ -298,7 +301,7 @@ final class OpenDatabase: Sendable {
   private static func create(_ directory: DatabaseDirectory, _ options: DatabaseOptions) throws -> Created {
     try directory.checkIsUnfinished()
     let type = try engineType(forNew: directory, options)
-    // What a creation left that didn't end.
+    // Removes the files of an interrupted creation.
     try FileTree.removeContents(of: directory.path, but: "lock")
     let description = DatabaseDirectory.Description(
       version: DatabaseDirectory.version, engine: type.name, file: "data-1.\(type.fileExtension)",
@@ -362,7 +365,7 @@ final class OpenDatabase: Sendable {
     do { return try dataKey.withArray { try open($0) } } catch let error as StorageError
       where error.code == .wrongKey
     {
-      // The key file vouches for the data key, so it is the data that is broken.
+      // The data key matches the key file, so the data itself is damaged.
       throw DatabaseError(
         .damaged, "the data can't be read with the database's own key: \(error)", path: path)
     }
@@ -384,7 +387,7 @@ final class OpenDatabase: Sendable {
     return store
   }
 
-  /// The raw data key in the right hands: what the `sqlcipher` tool opens the file with.
+  /// The raw data key, with which the `sqlcipher` tool opens the file.
   func dataKey(_ key: UserKey?) throws -> SecretBytes? {
     try OpenDatabase.unlock(directory, description.withLock { $0 }, key)
   }

@@ -1,18 +1,18 @@
 import Storage
 
-/// What is open at each path, and a lock for each: who opens one path doesn't wait for others.
+/// One value and one lock per path. Opening one path doesn't wait for others.
 final class PathLocks<Value: Sendable>: Sendable {
   private final class Slot: Sendable {
     let value = Lock<Value?>(nil)
-    /// How many threads hold or wait for the lock. Guarded by `slots`.
+    /// The number of threads that hold or wait for the lock. Guarded by `slots`.
     nonisolated(unsafe) var users = 0
   }
 
   private let slots = Lock<[ByteString: Slot]>([:])
 
-  /// Runs `body` with what is open at `path`, which it may change, while no other thread does.
+  /// Runs `body` with the value of `path`, which it may change. Other threads with the same path wait.
   func withLock<Result>(_ path: String, _ body: (inout Value?) throws -> Result) rethrows -> Result {
-    // Two names of the file system are one when their bytes are.
+    // The file system compares names by their bytes.
     let path = ByteString(path)
     let slot = slots.withLock { slots in
       let slot = slots[path] ?? Slot()

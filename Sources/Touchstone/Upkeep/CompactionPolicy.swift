@@ -1,28 +1,31 @@
-/// When a database is compacted by itself, in the background.
+/// When a database compacts itself in the background.
 ///
-/// It is looked at after some thousands of changes, purges and expirations included. Dropping the bodies of replaced
-/// revisions goes in small transactions, between those of writers; their pages are used again for what is written
-/// later. Making the file smaller (`freePages`) keeps writers waiting while what is in use is copied. So it is done only
-/// when that is less than what it gives back, not too much, and nothing was written for a while (docs/documents.md).
+/// The database considers it after some thousands of changes, including purges and expirations. Bodies of
+/// replaced revisions are dropped in small transactions between those of other writers. Later writes reuse
+/// their pages. Making the file smaller (`freePages`) blocks writers while the used pages are copied. It
+/// therefore happens only if it frees enough, copies not too much, and nothing was written for a while
+/// (docs/documents.md).
 public struct CompactionPolicy: Sendable, Hashable {
-  /// Bodies of replaced revisions are dropped when they are more than this share of all documents and bodies: above
-  /// 0, below 1. Nil: never.
+  /// Bodies of replaced revisions are dropped if they are more than this share of all bodies: above 0, below
+  /// 1. The total is the number of documents, tombstones and replaced bodies. Nil: never.
   public var replacedBodies: Double?
-  /// Revisions that were saved in so many of the latest sequences keep their bodies all the same: a common ancestor's
-  /// body is what a merge needs.
+  /// Revisions saved in this many of the latest sequences keep their bodies even if they were replaced. A
+  /// merge needs the body of the common ancestor.
   public var keepsLatestSequences: Int
-  /// The file is made smaller when its unused pages are more than this share: above 0, below 1. Nil: never.
+  /// The file is made smaller if its unused pages are more than this share: above 0, below 1. Nil: never.
   public var freePages: Double?
-  /// Below so many bytes of unused pages it isn't.
+  /// The file isn't made smaller below this number of unused bytes.
   public var minimumFreeBytes: Int
-  /// Nor when more bytes than these are in use: they are copied, and writers wait for it.
+  /// The file isn't made smaller if more than this number of bytes is in use. They have to be copied while
+  /// writers wait.
   public var maximumCopiedBytes: Int
-  /// And not before nothing was written for so many seconds.
+  /// The file isn't made smaller until nothing was written for this number of seconds.
   public var quietSeconds: Double
-  /// Blobs that no revision names are removed when enough bodies went for that: an eighth of those that are left.
+  /// Whether blobs that no revision has are removed. It happens when the number of bodies removed since the
+  /// last time is at least an eighth of those that are left.
   public var collectsBlobs: Bool
 
-  /// A policy; see the properties.
+  /// Makes a policy. See the properties.
   public init(
     replacedBodies: Double? = 0.5, keepsLatestSequences: Int = 10_000, freePages: Double? = 0.5,
     minimumFreeBytes: Int = 16 << 20, maximumCopiedBytes: Int = 256 << 20, quietSeconds: Double = 2,
@@ -37,10 +40,11 @@ public struct CompactionPolicy: Sendable, Hashable {
     self.collectsBlobs = collectsBlobs
   }
 
-  /// Drops replaced bodies older than the latest 10,000 sequences when they outnumber the documents, makes the file smaller
-  /// when more than half of it, and 16 MiB, are unused and at most 256 MiB are in use, and collects blobs.
+  /// The default policy. It drops replaced bodies older than the latest 10,000 sequences if they outnumber
+  /// the documents. It makes the file smaller if more than half of it, and at least 16 MiB, is unused, and at
+  /// most 256 MiB are in use. It removes unused blobs.
   public static let standard = CompactionPolicy()
-  /// Nothing happens by itself.
+  /// A policy that does nothing.
   public static let off = CompactionPolicy(
     replacedBodies: nil, freePages: nil, collectsBlobs: false)
 }

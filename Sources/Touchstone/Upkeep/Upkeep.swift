@@ -6,22 +6,22 @@ import Storage
   import Glibc
 #endif
 
-/// What an open database does by itself: purges what has expired, and compacts by its policy.
+/// The background work of an open database: purges expired documents, and compacts by its policy.
 ///
-/// A thread sleeps until the next document expires, and there is none when no document does.
+/// A thread sleeps until the next document expires. There is no such thread if no document expires.
 final class Upkeep: DocumentUpkeep {
-  /// How long it waits after a failure, such as a full disk.
+  /// The delay after a failure, such as a full disk.
   private static let secondsAfterFailure = 60.0
-  /// The longest sleep, in seconds (30 years): a timer can't be set further.
+  /// The longest sleep, in seconds (30 years). A timer can't be set further ahead.
   private static let longestSleep = 1e9
 
-  /// Its jobs only have others begin.
+  /// Its jobs only start other work.
   private static let later = DispatchQueue(label: "touchstone.upkeep")
 
   private struct State {
     var isClosed = false
     var isTiming = false
-    /// When the timer's thread wakes, in milliseconds since 1970.
+    /// When the timer's thread wakes up, in milliseconds since 1970.
     var wakes = Int64.max
     var isLooking = false
     var looksAgain = false
@@ -35,7 +35,7 @@ final class Upkeep: DocumentUpkeep {
   private let policy: CompactionPolicy
   private let makeFileSmaller: @Sendable () throws -> Void
   private let collectBlobs: @Sendable () throws -> Void
-  /// `DocumentStore.removedBodyCount` when blobs were collected last. Used by `look()` alone.
+  /// `DocumentStore.removedBodyCount` when blobs were last collected. Used only by `look()`.
   private nonisolated(unsafe) var removedAtCollection: UInt64 = 0
 
   init(
@@ -49,11 +49,11 @@ final class Upkeep: DocumentUpkeep {
     self.collectBlobs = collectBlobs
   }
 
-  /// Begins, and catches up with what expired while the database was closed.
+  /// Starts the work, and purges what expired while the database was closed.
   func start() throws {
     store.upkeep = self
     if try store.expirationCount > 0 { expirationWasSet(.min) }
-    // What earlier opens left to be done: later, for many an open is short.
+    // Work that earlier opens left. It starts later, because many opens are short.
     if policy.freePages != nil, fileBytes >= policy.minimumFreeBytes {
       let seconds = min(max(0, policy.quietSeconds), Upkeep.longestSleep)
       Upkeep.later.asyncAfter(deadline: .now() + .nanoseconds(Int(seconds * 1e9))) { [weak self] in
@@ -62,13 +62,13 @@ final class Upkeep: DocumentUpkeep {
     }
   }
 
-  /// The size of the engine's file; 0 when there is none.
+  /// The size of the engine's file in bytes; 0 if there is none.
   private var fileBytes: Int {
     var status = stat()
     return stat(store.engine.location, &status) == 0 ? Int(status.st_size) : 0
   }
 
-  /// Ends. Called when the engine has been closed.
+  /// Ends the work. Called after the engine has been closed.
   func close() {
     state.withLock { $0.isClosed = true }
     alarm.signal()
@@ -99,13 +99,13 @@ final class Upkeep: DocumentUpkeep {
       var sleep = Upkeep.secondsAfterFailure
       var next: Int64?
       do {
-        // What is set from here on sets the alarm.
+        // Expirations set from here on signal the alarm.
         state.withLock { $0.wakes = .max }
         try purgeExpired()
         next = try store.inBackground { try store.expirations(limit: 1).first?.milliseconds }
         guard let next else {
           let isOver = state.withLock { state in
-            // Something may have been set since.
+            // An expiration may have been set in the meantime.
             guard state.isClosed || state.wakes == .max else { return false }
             state.isTiming = false
             return true
@@ -115,7 +115,7 @@ final class Upkeep: DocumentUpkeep {
         }
         sleep = min(max(0, Double(next) / 1000 - Double(Upkeep.now) / 1000), Upkeep.longestSleep)
       } catch {
-        // Closed, or it is tried again.
+        // The database was closed, or the loop tries again.
       }
       let isClosed = state.withLock { state in
         if let next { state.wakes = min(state.wakes, next) }
@@ -128,7 +128,7 @@ final class Upkeep: DocumentUpkeep {
 
   private func purgeExpired() throws {
     let now = Upkeep.now
-    // A piece at a time: closing waits for one at most.
+    // One chunk at a time, so that closing waits for at most one.
     while !state.withLock({ $0.isClosed }) {
       let due = try store.inBackground { try store.expirations(limit: 1).first?.milliseconds }
       guard let due, due <= now else { return }
@@ -152,7 +152,7 @@ final class Upkeep: DocumentUpkeep {
     if starts { compactor.enqueue { self.look() } }
   }
 
-  /// Waits until what was asked for by now is done: for tests.
+  /// Waits until the work requested so far is done. For tests.
   func waitForLooks() {
     let done = CountingSemaphore()
     compactor.enqueue { done.signal() }
@@ -162,7 +162,7 @@ final class Upkeep: DocumentUpkeep {
   private func look() {
     repeat {
       state.withLock { $0.looksAgain = false }
-      // What fails (the database was closed, another process has it open, the disk is full) waits for the next time.
+      // A failure (database closed or open in another process, disk full) is ignored until the next time.
       try? dropReplacedBodies()
       try? makeSmaller()
       try? removeBlobs()
@@ -202,18 +202,18 @@ final class Upkeep: DocumentUpkeep {
     }
   }
 
-  /// How far writers have come: purges and dropped bodies take no sequence.
+  /// The progress of writers. Purges and dropped bodies take no sequence.
   private var progress: Progress {
     get throws { Progress(sequence: try store.lastSequence, removed: store.removedBodyCount) }
   }
 
-  /// Of writers.
+  /// The progress of writers.
   private struct Progress: Equatable {
     let sequence, removed: UInt64
   }
 
-  /// Collects blobs that nothing names, when so many bodies went since the last time that reading all the others is worth
-  /// it.
+  /// Removes unused blobs if enough bodies were removed since the last time. Finding them means reading all
+  /// other bodies.
   private func removeBlobs() throws {
     let removed = store.removedBodyCount
     guard policy.collectsBlobs, removed > removedAtCollection else { return }
@@ -223,7 +223,7 @@ final class Upkeep: DocumentUpkeep {
     removedAtCollection = removed
   }
 
-  /// Waits a while; whether nothing was written in it.
+  /// Waits for the quiet period, and returns whether nothing was written in it.
   private func isQuiet(since before: Progress) throws -> Bool {
     var waited = 0.0
     while waited < policy.quietSeconds {
