@@ -4,25 +4,26 @@ import Foundation
   import Glibc
 #endif
 
-/// Counts the allocations of runs: calls of malloc, calloc, realloc and their kin, by all threads.
+/// Counts the allocations of runs: calls of malloc, calloc, realloc and similar functions, by all threads.
 ///
-/// They are counted by a library that is preloaded into a process of its own, which makes the same runs again: nothing
-/// is counted, and nothing slower, in the process whose times are taken.
+/// A library that is preloaded into a separate process counts them, and that process repeats the same runs.
+/// The process that measures times isn't affected.
 public enum AllocationCounter {
-  /// The library's file, which lies beside the executable.
+  /// The file name of the library. It is beside the executable.
   public static let libraryName = "libtouchstone-allocations.so"
 
-  /// Allocations of this process so far; nil when it was started without the library.
+  /// The number of allocations of this process so far; nil if it was started without the library.
   static func current() -> Int? { function.map { $0() } }
 
   private static let function: (@convention(c) () -> Int)? = {
-    // Nil is where the search for a name begins: all that is loaded.
+    // With nil, dlsym searches everything that is loaded.
     guard let symbol = dlsym(nil, "touchstone_allocation_count") else { return nil }
     return unsafeBitCast(symbol, to: (@convention(c) () -> Int).self)
   }()
 
-  /// Runs `executable arguments`, a bench that writes results to `output`, with its allocations counted, and returns
-  /// them: by the identity of a result, the least of its runs. Throws `InstructionCounter.Failure`.
+  /// Runs `executable arguments`, a bench that writes results to `output`, and counts its allocations.
+  /// Returns the least count of each result's runs, by the result's identity. Throws
+  /// `InstructionCounter.Failure`.
   public static func count(_ executable: String, _ arguments: [String], output: String) throws -> [String:
     Int]
   {
@@ -32,7 +33,7 @@ public enum AllocationCounter {
       throw InstructionCounter.Failure(
         description: "counting allocations needs \(library): swift build --product touchstone-allocations")
     }
-    // By its name: a path with a space would be taken for two libraries.
+    // The library is given by name: a path with a space would be read as two libraries.
     let directories = [directory, ProcessInfo.processInfo.environment["LD_LIBRARY_PATH"] ?? ""]
     let outcome = try Program.run(
       executable, arguments,

@@ -2,13 +2,13 @@
   import Glibc
 #endif
 
-/// The clocks that workloads are timed by.
+/// The clocks that measure workloads.
 public enum Clock {
-  /// Nanoseconds on a clock that never jumps (`CLOCK_MONOTONIC`), from some point in the past.
+  /// Nanoseconds of a monotonic clock (`CLOCK_MONOTONIC`), counted from an arbitrary point in the past.
   @inlinable
   public static func nanoseconds() -> UInt64 { read(CLOCK_MONOTONIC) }
 
-  /// Nanoseconds of processor time, user and system, that all threads of this process have used so far
+  /// The processor time used by all threads of this process so far, user and system, in nanoseconds
   /// (`CLOCK_PROCESS_CPUTIME_ID`).
   @inlinable
   public static func cpuNanoseconds() -> UInt64 { read(CLOCK_PROCESS_CPUTIME_ID) }

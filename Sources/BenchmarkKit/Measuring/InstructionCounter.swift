@@ -2,22 +2,23 @@ import Foundation
 
 /// Counts the instructions of runs with valgrind's tool callgrind.
 ///
-/// The bench is run as a child under callgrind, at small sizes, for it is some fifty times slower there. What is
-/// counted is what happens between a run's beginning and its end (`MeasuredRegion`), in the thread that runs it.
+/// The bench runs as a child under callgrind, at small sizes because it is about fifty times slower there.
+/// Only the instructions between the beginning and the end of a run count (`MeasuredRegion`), and only those
+/// of the thread that runs it.
 public struct InstructionCounter: Sendable {
-  /// Why nothing was counted.
+  /// A failure to count.
   public struct Failure: Error, CustomStringConvertible {
-    /// For people.
+    /// The reason, for people.
     public let description: String
 
-    /// A failure of that description.
+    /// A failure with that reason.
     public init(description: String) { self.description = description }
   }
 
   private let valgrind: String
   private let strip: String
 
-  /// Throws `Failure` when valgrind or strip isn't on the search path.
+  /// Makes a counter. Throws `Failure` if valgrind or strip isn't on the search path.
   public init() throws {
     guard let valgrind = Program.path(of: "valgrind"), let strip = Program.path(of: "strip") else {
       throw Failure(
@@ -27,19 +28,19 @@ public struct InstructionCounter: Sendable {
     self.strip = strip
   }
 
-  /// Runs `executable arguments` below `directory`, where files are made and removed, and returns the instructions of
-  /// each run in order.
+  /// Runs `executable arguments` and returns the instructions of each run, in order. Temporary files are made
+  /// below `directory` and removed.
   public func count(
     _ executable: String, _ arguments: [String], environment: [String: String] = [:], in directory: String
   ) throws -> [Int] {
     let scratch = try TrialDirectory(in: directory)
     defer { scratch.remove() }
-    // valgrind stops at debugging information that is newer than it is.
+    // valgrind fails on debugging information in a newer format than it knows.
     let stripped = "\(scratch.path)/\(URL(fileURLWithPath: executable).lastPathComponent)"
     try run(strip, ["--strip-debug", "-o", stripped, executable], [:])
     let output = "\(scratch.path)/callgrind"
     var variables = environment
-    // Hash tables are the same in each run then.
+    // Makes hash tables the same in each run.
     variables["SWIFT_DETERMINISTIC_HASHING"] = "1"
     try run(
       valgrind,

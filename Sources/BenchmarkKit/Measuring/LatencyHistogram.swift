@@ -1,28 +1,28 @@
-/// Times of single operations, counted in buckets whose width grows with the time: any percentile is known to
-/// within a thousandth, from a nanosecond to over an hour, in constant memory.
+/// A histogram of the times of single operations. The width of its buckets grows with the time, so every
+/// percentile is accurate to one thousandth, from a nanosecond to over an hour, in constant memory.
 ///
-/// The buckets are those of an HDR histogram: times up to 2,047 ns have one each; from there on every doubling is
-/// split into 1,024, so that a bucket is at most 1/1,024 of its time wide. One thread at a time; threads keep
-/// their own and `add` them at the end.
+/// The buckets are those of an HDR histogram. Each time up to 2,047 ns has its own bucket. From there on
+/// every doubling is split into 1,024 buckets, so the width of a bucket is at most 1/1,024 of its time. A
+/// histogram isn't thread-safe: each thread keeps its own, and `add` joins them at the end.
 public struct LatencyHistogram: Sendable, Equatable {
   private static let exactBits = 11
   private static let exact = 1 << exactBits
   private static let perDoubling = exact / 2
-  /// 2^42 ns are 73 minutes; what takes longer counts as that.
+  /// 2^42 ns are 73 minutes. Longer times count as that.
   private static let greatestBits = 42
   private static let bucketCount = exact + (greatestBits - exactBits) * perDoubling
 
   private var counts = [UInt64](repeating: 0, count: bucketCount)
-  /// Times counted.
+  /// The number of operations counted.
   public private(set) var count = 0
-  /// The longest, exactly, in nanoseconds; 0 when there is none.
+  /// The exact longest time, in nanoseconds; 0 if there is none.
   public private(set) var maximum: UInt64 = 0
   private var sum: Double = 0
 
   /// An empty histogram. It takes 270 KB.
   public init() {}
 
-  /// Counts an operation that took `nanoseconds`.
+  /// Counts one operation that took `nanoseconds`.
   @inline(__always)
   public mutating func record(_ nanoseconds: UInt64) {
     counts[LatencyHistogram.bucket(nanoseconds)] += 1
@@ -31,10 +31,11 @@ public struct LatencyHistogram: Sendable, Equatable {
     if nanoseconds > maximum { maximum = nanoseconds }
   }
 
-  /// Counts an operation of a generator that wanted to begin one every `interval` nanoseconds, and waited for this
-  /// one: those that couldn't begin meanwhile count too, with the time from when they should have begun.
+  /// Counts an operation of a generator that should start one every `interval` nanoseconds, but waited for
+  /// this operation. The operations that couldn't start meanwhile count too, with the time since their
+  /// intended start.
   ///
-  /// The correction of coordinated omission after the fact, for loops that can't measure from the intended start.
+  /// This corrects coordinated omission afterwards, for loops that can't measure from the intended start.
   public mutating func record(_ nanoseconds: UInt64, expectedInterval interval: UInt64) {
     record(nanoseconds)
     guard interval > 0, nanoseconds > interval else { return }
@@ -45,7 +46,7 @@ public struct LatencyHistogram: Sendable, Equatable {
     }
   }
 
-  /// Counts everything that `other` has counted.
+  /// Adds the counts of `other`.
   public mutating func add(_ other: LatencyHistogram) {
     for index in counts.indices { counts[index] += other.counts[index] }
     count += other.count
@@ -53,11 +54,11 @@ public struct LatencyHistogram: Sendable, Equatable {
     maximum = max(maximum, other.maximum)
   }
 
-  /// The mean in nanoseconds, exactly; 0 when there is none.
+  /// The exact mean in nanoseconds; 0 if there is none.
   public var mean: Double { count == 0 ? 0 : sum / Double(count) }
 
-  /// The time in nanoseconds that a share `quantile` (0 to 1) of the operations took at most: the upper end of the
-  /// bucket that holds it, never more than the maximum. 0 when there are none.
+  /// The time in nanoseconds within which a share `quantile` (0 to 1) of the operations ended. It is the
+  /// upper end of its bucket, but at most `maximum`. 0 if there are none.
   public func value(at quantile: Double) -> UInt64 {
     guard count > 0 else { return 0 }
     let rank = max(1, Int((quantile * Double(count)).rounded(.up)))
@@ -70,8 +71,8 @@ public struct LatencyHistogram: Sendable, Equatable {
     return maximum
   }
 
-  /// Calls `body` with the upper end in nanoseconds of every bucket that isn't empty, and how many operations took
-  /// at most that: the cumulative distribution.
+  /// Calls `body` for each bucket that isn't empty, with its upper end in nanoseconds and the number of
+  /// operations up to there: the cumulative distribution.
   public func forEachStep(_ body: (_ nanoseconds: UInt64, _ cumulative: Int) throws -> Void) rethrows {
     var seen = 0
     for (index, found) in counts.enumerated() where found > 0 {
@@ -89,7 +90,7 @@ public struct LatencyHistogram: Sendable, Equatable {
     return exact + (shift - 1) * perDoubling + Int(nanoseconds >> UInt64(shift)) - perDoubling
   }
 
-  /// The greatest time that falls into a bucket.
+  /// The greatest time in a bucket, in nanoseconds.
   static func upperEnd(_ bucket: Int) -> UInt64 {
     guard bucket >= exact else { return UInt64(bucket) }
     let shift = UInt64((bucket - exact) / perDoubling + 1)

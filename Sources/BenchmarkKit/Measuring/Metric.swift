@@ -1,50 +1,52 @@
-/// What is measured of every run, by the names that results files use (docs/results.md says how).
+/// The metrics of a run, named as in results files (docs/results.md).
 public enum Metric: String, CaseIterable, Sendable, Codable {
-  /// Wall clock, in seconds a run.
+  /// Wall-clock time of a run, in seconds.
   case seconds
-  /// Operations over seconds.
+  /// Operations per second.
   case opsPerSecond = "ops_per_second"
-  /// Processor time of all threads, user and system, in seconds a run.
+  /// Processor time of all threads in a run, user and system, in seconds.
   case cpuSeconds = "cpu_seconds"
-  /// Bytes handed to the kernel to write.
+  /// Bytes passed to the kernel by `write` and similar calls.
   case bytesWritten = "bytes_written"
   /// Greatest resident memory of the process during the run, in bytes.
   case peakMemoryBytes = "peak_rss_bytes"
   /// Size of the files after the run, in bytes.
   case fileBytes = "file_bytes"
-  /// Bytes asked of the kernel by `read` and its kin.
+  /// Bytes requested from the kernel by `read` and similar calls.
   case bytesRead = "bytes_read"
-  /// Calls of `read` and `write` and their kin.
+  /// Calls of `read`, `write` and similar system calls.
   case systemCalls = "system_calls"
-  /// Calls of malloc and its kin by all threads, of one more run in a process of its own.
+  /// Calls of malloc and similar functions by all threads. They are counted in an extra run in a separate
+  /// process.
   case allocations
   /// Resident memory at the end of the run, before anything is closed, in bytes.
   case settledMemoryBytes = "settled_rss_bytes"
-  /// Of that, what is the process's own: pages of mapped files are left out, which the system can take back and others
-  /// share.
+  /// The anonymous part of the resident memory. It doesn't contain pages of mapped files, which the system
+  /// can take back and other processes can share.
   case anonymousMemoryBytes = "anonymous_bytes"
-  /// Bytes written over the bytes of the data that the run had to write.
+  /// Bytes written divided by the bytes of data that the run had to write.
   case writeAmplification = "write_amplification"
-  /// Size of the files over the bytes of the data that they hold.
+  /// Size of the files divided by the bytes of data in them.
   case spaceAmplification = "space_amplification"
-  /// Bytes that the kernel fetched from the disk meanwhile, also for pages of mapped files.
+  /// Bytes that the kernel read from the disk during the run, including pages of mapped files.
   case diskBytesRead = "disk_bytes_read"
-  /// Which share of the files' pages lay in the kernel's page cache when the run began.
+  /// The share of the files' pages that were in the kernel's page cache when the run began.
   case cachedShare = "cached_share"
-  /// Which share of them it kept when it was asked to drop them all, before anything was opened.
+  /// The share of the files' pages that the kernel kept when it was asked to drop them all, before anything
+  /// was opened.
   case keptShare = "kept_share"
   /// The median time of single operations, in seconds.
   case latencyP50 = "latency_p50"
-  /// 95% of single operations took at most this, in seconds.
+  /// The 95th percentile of the time of single operations, in seconds.
   case latencyP95 = "latency_p95"
-  /// 99% of single operations took at most this, in seconds.
+  /// The 99th percentile of the time of single operations, in seconds.
   case latencyP99 = "latency_p99"
-  /// 99.9% of single operations took at most this, in seconds.
+  /// The 99.9th percentile of the time of single operations, in seconds.
   case latencyP999 = "latency_p999"
-  /// The longest operation, in seconds.
+  /// The time of the longest operation, in seconds.
   case latencyMax = "latency_max"
 
-  /// Whether every result has it: the others stand where they were measured.
+  /// Whether every result has this metric. The others are present only where they were measured.
   public var isRequired: Bool {
     switch self {
     case .seconds, .opsPerSecond, .cpuSeconds, .bytesWritten, .peakMemoryBytes, .fileBytes: true
@@ -52,10 +54,10 @@ public enum Metric: String, CaseIterable, Sendable, Codable {
     }
   }
 
-  /// Whether more of it is better.
+  /// Whether a greater value is better.
   public var isBetterWhenGreater: Bool { self == .opsPerSecond }
 
-  /// Its unit for people and dashboards; empty for ratios.
+  /// The unit, for people and dashboards; empty for ratios.
   public var unit: String {
     switch self {
     case .seconds, .cpuSeconds, .latencyP50, .latencyP95, .latencyP99, .latencyP999, .latencyMax: "s"
@@ -68,7 +70,7 @@ public enum Metric: String, CaseIterable, Sendable, Codable {
     }
   }
 
-  /// The percentiles of single operations, each with its share of them.
+  /// The percentiles of single operations, each with its quantile.
   static let latencies: [(metric: Metric, quantile: Double)] = [
     (.latencyP50, 0.5), (.latencyP95, 0.95), (.latencyP99, 0.99), (.latencyP999, 0.999), (.latencyMax, 1),
   ]

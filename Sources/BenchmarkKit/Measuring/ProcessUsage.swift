@@ -2,25 +2,28 @@
   import Glibc
 #endif
 
-/// What the kernel says this process has used, besides time.
+/// The resources that this process uses besides time, from the kernel.
 public enum ProcessUsage {
-  /// What went through system calls so far, as `/proc/self/io` counts it.
+  /// The data that went through system calls so far, from `/proc/self/io`.
   ///
-  /// `wchar` counts every `write` and `pwrite`, also those that overwrite a page that is still in memory, so it is
-  /// exact and the same in every run. The file's other counter, `write_bytes`, counts pages as they become
-  /// dirty, and depends on when the kernel writes them back. Stores into a shared mapping are not in `wchar`; none
-  /// of the engines writes its data that way. Reads of a mapping are not in `rchar`, and LMDB reads nothing else.
+  /// `wchar` counts every `write` and `pwrite`, including overwrites of a page that is still in memory. It is
+  /// therefore exact and the same in every run. The other counter, `write_bytes`, counts pages when they
+  /// become dirty, so it depends on when the kernel writes them back. Stores into a shared mapping aren't in
+  /// `wchar`, but no engine writes its data that way. Reads of a mapping aren't in `rchar`, and LMDB reads
+  /// only that way.
   struct Transfers {
-    /// `rchar`: bytes asked of the kernel by `read` and its kin.
+    /// `rchar`: bytes requested from the kernel by `read` and similar calls.
     var bytesRead: Int
-    /// `wchar`: bytes handed to the kernel by `write` and its kin.
+    /// `wchar`: bytes passed to the kernel by `write` and similar calls.
     var bytesWritten: Int
-    /// `syscr` and `syscw`: calls of both.
+    /// `syscr` plus `syscw`: the number of these calls.
     var calls: Int
-    /// `read_bytes`: bytes that were fetched from the disk, also for pages of mapped files; nil where it isn't counted.
+    /// `read_bytes`: bytes read from the disk, including pages of mapped files; nil if the kernel doesn't
+    /// count them.
     var diskBytesRead: Int?
 
-    /// So far; nil when the kernel doesn't tell. The call itself reads: 1 or 2 calls of about a hundred bytes.
+    /// The totals so far; nil if the kernel doesn't report them. This call itself makes 1 or 2 reads of about
+    /// a hundred bytes.
     static func current() -> Transfers? {
       guard let text = TextFile.read("/proc/self/io"),
         let read = field("rchar:", in: text), let written = field("wchar:", in: text),
@@ -32,24 +35,23 @@ public enum ProcessUsage {
     }
   }
 
-  /// Bytes that this process has handed to the kernel to write so far; nil when the kernel doesn't tell.
+  /// The bytes that this process has passed to the kernel so far; nil if the kernel doesn't report them.
   public static func bytesWritten() -> Int? { Transfers.current()?.bytesWritten }
 
-  /// Resident memory now, in bytes: `VmRSS` of `/proc/self/status`.
+  /// The resident memory now, in bytes: `VmRSS` of `/proc/self/status`.
   public static func residentMemory() -> Int? { field("VmRSS:", of: "/proc/self/status").map { $0 * 1_024 } }
 
-  /// The greatest resident memory in bytes since the last `resetPeakMemory`, or since the process began:
-  /// `VmHWM` of `/proc/self/status`. Pages of files that are mapped count as far as they are resident.
+  /// The greatest resident memory since the last `resetPeakMemory`, or since the process started, in bytes:
+  /// `VmHWM` of `/proc/self/status`. It includes resident pages of mapped files.
   public static func peakMemory() -> Int? { field("VmHWM:", of: "/proc/self/status").map { $0 * 1_024 } }
 
-  /// Resident memory in bytes that is the process's own, without pages of mapped files: `RssAnon` of
-  /// `/proc/self/status`.
+  /// The anonymous resident memory in bytes, without pages of mapped files: `RssAnon` of `/proc/self/status`.
   public static func anonymousMemory() -> Int? {
     field("RssAnon:", of: "/proc/self/status").map { $0 * 1_024 }
   }
 
-  /// Sets the peak back to what is resident now, by writing 5 to `/proc/self/clear_refs`. False when the kernel
-  /// doesn't allow it; the peak is then that of the process so far.
+  /// Resets the peak to the memory that is resident now, by writing 5 to `/proc/self/clear_refs`. Returns
+  /// false if the kernel doesn't allow it. The peak is then that of the whole process so far.
   @discardableResult
   public static func resetPeakMemory() -> Bool {
     let descriptor = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC)
@@ -70,7 +72,7 @@ public enum ProcessUsage {
   }
 }
 
-/// Small text files, of `/proc` above all, which say nothing of their size.
+/// Reads small text files whose size isn't known, such as those of `/proc`.
 enum TextFile {
   static func read(_ path: String) -> String? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)

@@ -1,10 +1,12 @@
-/// What one run took.
+/// The metrics of one run.
 struct Sample {
   private(set) var values: [Metric: Double] = [:]
 
-  /// Runs a trial once between two looks at the counters. Reading the counters is outside of the time.
+  /// Runs a trial once, and reads the counters before and after. The time doesn't include reading the
+  /// counters.
   ///
-  /// `delay` is given the seconds that the run took, and returns those that it then passed working.
+  /// `delay` receives the seconds that the run took. It works for some time and returns the seconds that this
+  /// took.
   static func take(_ trial: Trial, operations: Int, delay: ((Double) -> Double)? = nil) throws -> Sample {
     ProcessUsage.resetPeakMemory()
     let before = ProcessUsage.Transfers.current()
@@ -62,7 +64,7 @@ struct Sample {
   }
 }
 
-/// The samples of one engine, metric by metric, in the order of the rounds.
+/// The samples of one engine, in the order of the rounds.
 struct SampleSeries {
   private(set) var samples: [Sample] = []
 
@@ -70,7 +72,7 @@ struct SampleSeries {
 
   mutating func removeFirst() { samples.removeFirst() }
 
-  /// One value a sample, or nil when not every sample has it.
+  /// One value per sample; nil if a sample doesn't have the metric.
   func values(of metric: Metric) -> [Double]? {
     let values = samples.compactMap { $0.values[metric] }
     return values.count == samples.count && !values.isEmpty ? values : nil

@@ -1,19 +1,20 @@
-/// How many rounds of a workload are made.
+/// The number of rounds of a workload.
 public struct Sampling: Sendable, Equatable {
-  /// At least so many, from 1.
+  /// The minimum number of rounds, at least 1.
   public var minimum: Int
-  /// At most so many.
+  /// The maximum number of rounds.
   public var maximum: Int
-  /// Rounds are made until the 95% interval of each engine's median is at most this share of it to either side: 0.02
-  /// is 2%. Nil: `minimum` rounds.
+  /// Rounds continue until the 95% interval of each engine's median extends at most this share of the median
+  /// to either side: 0.02 is 2%. Nil: exactly `minimum` rounds.
   public var precision: Double?
-  /// No further round begins after so many seconds on one workload.
+  /// The time limit of one workload in seconds. No further round starts after it.
   public var budget: Double
 
-  /// Always so many rounds.
+  /// A fixed number of rounds.
   public static func fixed(_ count: Int) -> Sampling { Sampling(minimum: count, maximum: count) }
 
-  /// Rounds until the interval is within `precision`, from `minimum` to `maximum` and within the budget.
+  /// Rounds continue until the interval is within `precision`, but at least `minimum`, at most `maximum` and
+  /// within the budget.
   public init(minimum: Int, maximum: Int, precision: Double? = nil, budget: Double = .infinity) {
     self.minimum = max(1, minimum)
     self.maximum = max(self.minimum, maximum)
@@ -21,7 +22,7 @@ public struct Sampling: Sendable, Equatable {
     self.budget = budget
   }
 
-  /// Whether no further round is needed after so many. `spread` is called only when it decides.
+  /// Whether no further round is needed. `spread` is called only if the result depends on it.
   func isEnough(rounds: Int, seconds: Double, spread: () -> Double) -> Bool {
     guard rounds >= minimum else { return false }
     guard let precision, rounds < maximum, seconds < budget else { return true }
@@ -31,13 +32,13 @@ public struct Sampling: Sendable, Equatable {
 
 /// Finds first rounds that were slow because code and files were read for the first time.
 enum WarmUp {
-  /// So many rounds of a workload are left out at most: what is still slow then is slow.
+  /// The maximum number of rounds of a workload that are left out. What is slow after them isn't a warm-up.
   static let mostRounds = 2
-  /// With fewer samples the first can't be told from the others.
+  /// With fewer samples, the first one can't be distinguished from the others.
   static let leastSamples = 4
 
-  /// Whether in one of the series the first sample is a quarter above the median of the others, and above the
-  /// greatest of them by a twentieth: one that is merely the slowest of its series isn't.
+  /// Whether the first sample of a series is more than 25% above the median of the others and more than 5%
+  /// above their maximum. A sample that is only the slowest of its series doesn't count.
   static func isInFirst(of series: [[Double]]) -> Bool {
     series.contains { samples in
       guard samples.count >= leastSamples, let first = samples.first else { return false }

@@ -1,26 +1,27 @@
-/// The pictures of a report, each as a script for gnuplot.
+/// The charts of a report, as gnuplot scripts.
 enum Charts {
-  /// A picture: what it shows, and how it is drawn.
+  /// A chart: its title and its script.
   struct Chart {
-    /// Its name as a file, without a suffix.
+    /// Its file name, without a suffix.
     let name: String
-    /// What it shows, in a sentence.
+    /// A sentence that describes it.
     let title: String
     let width: Int
     let height: Int
     let script: String
   }
 
-  /// Bars of one metric, an engine a colour, workloads side by side, with the 95% interval of the median.
+  /// A bar chart of one metric: workloads side by side, one colour per engine, with the 95% interval of the
+  /// median.
   ///
-  /// `value` scales what is drawn: seconds a run to nanoseconds an operation. The axis is logarithmic, since
-  /// workloads differ by orders of magnitude.
+  /// `scale` converts the values, for example seconds per run to nanoseconds per operation. The axis is
+  /// logarithmic because workloads differ by orders of magnitude.
   static func bars(
     _ name: String, title: String, axis: String, _ rows: [[WorkloadResult]], engines: [String],
     _ value: (WorkloadResult) -> Distribution?, scale: (WorkloadResult) -> Double
   ) -> Chart? {
     var lines: [String] = []
-    // gnuplot refuses bars of which there are none.
+    // gnuplot fails on a series without any bar.
     var hasValues = engines.map { _ in false }
     for row in rows {
       guard let any = row.first else { continue }
@@ -35,7 +36,7 @@ enum Charts {
         let factor = scale(result)
         cells += [found.median, found.ci95[0], found.ci95[1]].map { "\($0 * factor)" }
       }
-      // gnuplot needs something to draw in a row.
+      // gnuplot fails on a row without any value.
       if cells.dropFirst().contains(where: { $0 != "NaN" }) { lines.append(cells.joined(separator: " ")) }
     }
     guard !lines.isEmpty else { return nil }
@@ -64,8 +65,8 @@ enum Charts {
       name: name, title: title, width: max(640, 130 + lines.count * 70), height: 460, script: script)
   }
 
-  /// Bars of the ratio of two engines' times, a pair a colour, workloads side by side, with the 95% interval from
-  /// samples of the same rounds.
+  /// A bar chart of the ratios of two engines' times: workloads side by side, one colour per pair, with the
+  /// 95% interval from samples of the same rounds.
   static func ratios(
     _ name: String, title: String, _ rows: [[WorkloadResult]], pairs: [Remarks.Pair], engines: [String]
   ) -> Chart? {
@@ -112,7 +113,7 @@ enum Charts {
       name: name, title: title, width: max(640, 130 + lines.count * 70), height: 420, script: script)
   }
 
-  /// Percentiles of single operations, a line an engine: how long the slowest of a hundred, of a thousand take.
+  /// A line chart of the percentiles of single operations, one line per engine.
   static func latencies(_ name: String, title: String, _ row: [WorkloadResult], engines: [String]) -> Chart? {
     var blocks: [String] = []
     var plots: [String] = []
@@ -142,11 +143,11 @@ enum Charts {
     return Chart(name: name, title: title, width: 640, height: 380, script: script)
   }
 
-  /// Beyond this factor it is told how far the points lie off the fitted power.
+  /// If a point differs from the fit by more than this factor, the chart says so.
   private static let greatDeviation = 1.5
 
-  /// How the time of an operation grows with a whole-number parameter, both axes logarithmic: medians with their 95%
-  /// intervals, and the power that fits best with the interval of its exponent.
+  /// A chart of how the time of an operation grows with an integer parameter. Both axes are logarithmic. It
+  /// shows medians with their 95% intervals, and the fitted power with the interval of its exponent.
   static func growth(_ name: String, title: String, _ growth: Growth, engines: [String]) -> Chart {
     var blocks: [String] = []
     var plots: [String] = []

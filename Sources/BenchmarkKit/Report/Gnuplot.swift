@@ -1,19 +1,19 @@
 import Foundation
 
-/// Draws pictures as SVG with the program gnuplot.
+/// Draws charts as SVG with the program gnuplot.
 public struct Gnuplot: Sendable {
-  /// Why there is no picture.
+  /// A failure to draw.
   public struct Failure: Error, CustomStringConvertible {
-    /// For people.
+    /// The reason, for people.
     public let description: String
   }
 
-  /// Colours that people with any kind of colour vision tell apart (Okabe and Ito, 2008), one an engine.
+  /// Colours that can be distinguished with any kind of colour vision (Okabe and Ito, 2008), one per engine.
   static let colours = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#7F7F7F"]
 
   private let path: String
 
-  /// The program on the search path. Throws `Failure` when there is none.
+  /// Finds the program on the search path. Throws `Failure` if it isn't there.
   public init() throws {
     guard let path = Program.path(of: "gnuplot") else {
       throw Failure(description: "pictures need gnuplot, and it isn't on the PATH (Debian: gnuplot-nox)")
@@ -21,7 +21,7 @@ public struct Gnuplot: Sendable {
     self.path = path
   }
 
-  /// Draws what `script` says into an SVG of that size in pixels, and returns its text.
+  /// Runs `script` and returns the text of an SVG with that size in pixels. Throws `Failure`.
   public func svg(width: Int, height: Int, _ script: String) throws -> String {
     let whole = """
       set terminal svg size \(width),\(height) font 'sans-serif,13' background '#ffffff'
@@ -32,18 +32,18 @@ public struct Gnuplot: Sendable {
       set key top left horizontal samplen 1.5
 
       """ + script + "\n"
-    // It reads all of a script before it draws.
+    // gnuplot reads the whole script before it draws.
     let drawn = try Program.run(path, input: whole, errors: .apart)
     let text = drawn.output
     guard drawn.status == 0, let start = text.firstRange(of: "<svg")?.lowerBound else {
       let said = drawn.errors.split(separator: "\n").prefix(3).joined(separator: " ")
       throw Failure(description: "gnuplot drew nothing: \(said)")
     }
-    // Without the XML declaration, so that it can stand in a page.
+    // The XML declaration is left out, so that the SVG can be put into a page.
     return String(text[start...])
   }
 
-  /// Text as a gnuplot string: quoted, and with nothing in it that gnuplot would take for markup.
+  /// Quotes text as a gnuplot string, and replaces the characters that gnuplot would treat as markup.
   static func quoted(_ text: String) -> String {
     let plain = text.replacing("\\", with: "/").replacing("\"", with: "'").replacing("\n", with: " ")
     return "\"" + plain + "\""

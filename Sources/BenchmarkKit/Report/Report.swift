@@ -1,8 +1,8 @@
 import Foundation
 
-/// Results as pictures and tables for people: one web page that needs nothing else, and each picture as a file.
+/// Results as charts and tables for people: one self-contained web page, and each chart as a file.
 public struct Report {
-  /// A part of the page: a suite of one results file.
+  /// A part of the page: one suite of one results file.
   struct Section {
     let file: ResultsFile
     let suite: String
@@ -15,7 +15,7 @@ public struct Report {
   let sections: [Section]
   let files: [ResultsFile]
 
-  /// A report on these files. `remarks` says what the results of a suite mean.
+  /// A report on these files. `remarks` returns the remarks on the results of a suite.
   public init(
     _ files: [ResultsFile],
     remarks: (_ suite: String, _ results: [WorkloadResult]) -> Remarks = { _, _ in Remarks() }
@@ -36,10 +36,10 @@ public struct Report {
     }
   }
 
-  /// Writes `index.html`, the pictures, and the exports (`results.csv`, `results.md`, `benchmark.json`) into a
-  /// directory, which is made when it isn't there. Returns the names of the files.
+  /// Writes `index.html`, the charts and the exports (`results.csv`, `results.md`, `benchmark.json`) into a
+  /// directory, and makes the directory if needed. Returns the names of the files.
   ///
-  /// Throws `Gnuplot.Failure` when a picture can't be drawn.
+  /// Throws `Gnuplot.Failure` if a chart can't be drawn.
   @discardableResult
   public func write(to directory: String) throws -> [String] {
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
@@ -119,7 +119,7 @@ public struct Report {
           name("\(suite)-\(metric.rawValue)"), title: "\(suite): \(title).", axis: "bytes", rows,
           engines: engines, { $0.metrics[metric] }, scale: { _ in 1 }))
     }
-    // What every workload of a suite says of sizes and memory says it best side by side.
+    // File sizes and memory are charted once per suite, for the first group of workloads.
     if let first = groups(rows).first {
       charts.append(
         Charts.bars(
@@ -134,7 +134,7 @@ public struct Report {
     return charts.compactMap { $0 }
   }
 
-  /// At most fourteen workloads a picture, so that their names can be read.
+  /// Splits workloads into groups of at most fourteen per chart, so that their names are readable.
   private static func groups(_ rows: [[WorkloadResult]]) -> [[[WorkloadResult]]] {
     guard rows.count > 14 else { return rows.isEmpty ? [] : [rows] }
     let count = (rows.count + 13) / 14

@@ -1,9 +1,9 @@
-/// The web page of a report. It holds its pictures and its style, and loads nothing.
+/// The web page of a report. It contains its charts and its style, and loads nothing.
 struct ReportPage {
   private let report: Report
   private let pictures: [String: String]
 
-  /// A page with the SVG of each picture, by name.
+  /// A page with the SVG of each chart, by name.
   init(_ report: Report, pictures: [String: String]) {
     self.report = report
     self.pictures = pictures
@@ -88,13 +88,13 @@ struct ReportPage {
       """
   }
 
-  /// The suite, with its run where several files have it.
+  /// The suite's name, and its run if several files have the suite.
   private func heading(_ section: Report.Section) -> String {
     let isAlone = report.sections.count { $0.suite == section.suite } == 1
     return escaped(isAlone ? section.suite : "\(section.suite), run of \(section.file.started)")
   }
 
-  /// Who was fastest at what, and by how much.
+  /// Which engine was fastest for which workloads, and by how much.
   private func summary(_ section: Report.Section) -> String {
     let durability =
       section.engines.compactMap { section.file.engines[$0]?.settings["durability"] }.first ?? "?"
@@ -103,7 +103,7 @@ struct ReportPage {
     return text.split(separator: "\n").map { "<p>\(escaped(String($0)))</p>" }.joined(separator: "\n")
   }
 
-  /// On what and how it was measured: stands under every picture.
+  /// The data and machine of the measurement. It appears under every chart.
   private func caption(_ file: ResultsFile, engines: [String], data: String?) -> String {
     var parts: [String] = []
     if let data {
@@ -123,7 +123,8 @@ struct ReportPage {
     return escaped(parts.joined(separator: " · "))
   }
 
-  /// Workloads as rows, an engine a column; the fastest whose interval overlaps no other's is marked.
+  /// A table of workloads by engine. The fastest engine is marked if its interval doesn't overlap the next
+  /// one's.
   private func table(_ section: Report.Section) -> String {
     var lines = ["<div class=\"scroll\"><table>", "<tr><th>workload</th>"]
     for engine in section.engines { lines.append("<th>\(escaped(engine))</th>") }
@@ -161,7 +162,7 @@ struct ReportPage {
     return "<div class=\"scroll\"><table class=\"words\">\n\(rows.joined(separator: "\n"))\n</table></div>"
   }
 
-  /// Percentiles of single operations, for workloads that timed them.
+  /// A table of percentiles of single operations, for workloads that timed them.
   private func latencies(_ section: Report.Section) -> String {
     let found = section.rows.flatMap { $0 }.filter { result in
       Metric.latencies.allSatisfy { result.metrics[$0.metric] != nil }
@@ -186,7 +187,7 @@ struct ReportPage {
     return lines.joined(separator: "\n")
   }
 
-  /// The picture with a name for those who can't see it.
+  /// Adds the title to the SVG, for screen readers.
   private func labelled(_ svg: String, _ title: String) -> String {
     guard svg.hasPrefix("<svg") else { return svg }
     return "<svg role=\"img\" aria-label=\"\(escaped(title))\"" + svg.dropFirst(4)

@@ -1,7 +1,7 @@
-/// What varies between runs of a workload, by name.
+/// The parameters of a workload, by name.
 public typealias Parameters = [String: ParameterValue]
 
-/// A parameter's value, as it stands in a results file: a string, a whole number or a boolean.
+/// The value of a parameter in a results file: a string, an integer or a boolean.
 public enum ParameterValue: Hashable, Sendable, Codable, CustomStringConvertible,
   ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral
 {
@@ -9,16 +9,16 @@ public enum ParameterValue: Hashable, Sendable, Codable, CustomStringConvertible
   case integer(Int)
   case boolean(Bool)
 
-  /// A string.
+  /// Makes a string.
   public init(stringLiteral value: String) { self = .string(value) }
 
-  /// A whole number.
+  /// Makes an integer.
   public init(integerLiteral value: Int) { self = .integer(value) }
 
-  /// A boolean.
+  /// Makes a boolean.
   public init(booleanLiteral value: Bool) { self = .boolean(value) }
 
-  /// Reads a string, a whole number or a boolean; throws for anything else.
+  /// Reads a string, an integer or a boolean. Throws for anything else.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.singleValueContainer()
     if let value = try? container.decode(Bool.self) {
@@ -30,7 +30,7 @@ public enum ParameterValue: Hashable, Sendable, Codable, CustomStringConvertible
     }
   }
 
-  /// Writes the bare value.
+  /// Writes the value as plain JSON.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     switch self {
@@ -40,7 +40,7 @@ public enum ParameterValue: Hashable, Sendable, Codable, CustomStringConvertible
     }
   }
 
-  /// The value as people read it.
+  /// The value as text.
   public var description: String {
     switch self {
     case .string(let value): value
@@ -51,7 +51,7 @@ public enum ParameterValue: Hashable, Sendable, Codable, CustomStringConvertible
 }
 
 extension Parameters {
-  /// `name=value` by name, with commas between; the same for the same parameters.
+  /// `name=value` pairs in the order of names, separated by commas. Equal parameters have equal text.
   public var text: String {
     sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(separator: ", ")
   }

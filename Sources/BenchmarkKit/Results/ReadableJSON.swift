@@ -1,8 +1,8 @@
 import Foundation
 
 extension JSONEncoder {
-  /// JSON that people read and compare: indented, members in alphabetical order, so that the same values give the same
-  /// bytes.
+  /// An encoder for readable JSON: indented, with members in alphabetical order, so that equal values have
+  /// equal bytes.
   public static var readable: JSONEncoder {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]

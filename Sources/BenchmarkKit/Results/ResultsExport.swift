@@ -1,20 +1,20 @@
 import Foundation
 
-/// Results in the forms that other programs read.
+/// Results in formats that other programs read.
 public struct ResultsExport {
   private let results: [WorkloadResult]
 
-  /// Exports of these files' results, one after the other. What a file before it has too is left out, as a name
-  /// stands for one number in what reads this.
+  /// Exports the results of these files, one file after another. If several files have the same result, only
+  /// the first is exported: readers of these formats expect each name once.
   public init(_ files: [ResultsFile]) {
     var seen: Set<String> = []
     results = files.flatMap(\.results).filter { seen.insert($0.identity).inserted }
   }
 
-  /// Comma-separated values (RFC 4180): a line for every result and metric, with a header line.
+  /// Comma-separated values (RFC 4180): one line per result and metric, after a header line.
   ///
-  /// Columns: suite, workload, parameters, engine, operations, metric, unit, samples, median, p95, p99, ci95_low,
-  /// ci95_high. What a limit took comes as the metrics `limit_seconds` and `normalized`.
+  /// Columns: suite, workload, parameters, engine, operations, metric, unit, samples, median, p95, p99,
+  /// ci95_low, ci95_high. The times of limits have the metrics `limit_seconds` and `normalized`.
   public func csv() -> String {
     var lines = [
       "suite,workload,parameters,engine,operations,metric,unit,samples,median,p95,p99,ci95_low,ci95_high"
@@ -45,8 +45,8 @@ public struct ResultsExport {
     return "\"" + cell.replacing("\"", with: "\"\"") + "\""
   }
 
-  /// A table in Markdown for each suite: workloads as rows, an engine a column, the median time of an operation and
-  /// in parentheses how many times that of its limit.
+  /// A Markdown table per suite, with one row per workload and one column per engine. A cell has the median
+  /// time of an operation, and in parentheses its ratio to the limit's.
   public func markdown() -> String {
     results.map(\.suite).firstOccurrences().map { suite in
       let rows = results.filter { $0.suite == suite }
@@ -68,11 +68,11 @@ public struct ResultsExport {
     }.joined(separator: "\n")
   }
 
-  /// What dashboards of the GitHub action `benchmark` read as its tool `customSmallerIsBetter`: a JSON array of
-  /// objects with `name`, `unit`, `value`, and here `range`, the half width of the 95% interval.
+  /// The input of the GitHub action `benchmark` with its tool `customSmallerIsBetter`: a JSON array of
+  /// objects with `name`, `unit`, `value` and `range`. Here `range` is half the width of the 95% interval.
   ///
-  /// Values are nanoseconds an operation, and `normalized` where there is a limit: the latter is what machines of
-  /// different speed can share a dashboard by.
+  /// Values are nanoseconds per operation, and `normalized` if there is a limit. `normalized` values of
+  /// machines with different speeds can share a dashboard.
   public func smallerIsBetter() throws -> Data {
     struct Entry: Encodable {
       let name: String

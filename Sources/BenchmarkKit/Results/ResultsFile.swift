@@ -1,51 +1,51 @@
 import Foundation
 
-/// A results file of schema 1: where and with what was measured, and what came out. docs/results.md describes
+/// A results file of schema 1: the machine, the engines and the results of a run. docs/results.md describes
 /// every member.
 public struct ResultsFile: Codable, Equatable, Sendable {
-  /// The schema that this type reads and writes.
+  /// The schema version that this type reads and writes.
   public static let currentSchema = 1
 
-  /// 1.
+  /// The schema version, 1.
   public var schema: Int
-  /// Version and revision of the project: `0.1.0+gitrev`.
+  /// The version and revision of the project: `0.1.0+gitrev`.
   public var touchstone: String
-  /// When the run began, in UTC: `2026-11-20T10:00:00Z`.
+  /// The start of the run in UTC: `2026-11-20T10:00:00Z`.
   public var started: String
-  /// Where it ran.
+  /// The machine of the run.
   public var machine: Machine
-  /// What ran, by the names that results use.
+  /// The engines, by the names used in results.
   public var engines: [String: EngineDescription]
-  /// The documents, when a suite used some.
+  /// The data set, if a suite used one.
   public var dataset: DatasetDescription?
-  /// How the machine was meanwhile; nil in files of before it was noted.
+  /// The state of the machine during the run; nil in older files.
   public var conditions: RunConditions?
-  /// What came out, workload by workload.
+  /// The results, workload by workload.
   public var results: [WorkloadResult]
 
-  /// An engine's library, and what was set on it.
+  /// An engine's library and its settings.
   public struct EngineDescription: Codable, Equatable, Sendable {
-    /// Name and version: `LMDB 0.9.24`.
+    /// The library's name and version: `LMDB 0.9.24`.
     public var library: String
-    /// What was set, by the library's names, and `durability`.
+    /// The settings, named as in the library, and `durability`.
     public var settings: [String: String]
 
-    /// An engine's description.
+    /// Makes a description.
     public init(library: String, settings: [String: String]) {
       self.library = library
       self.settings = settings
     }
   }
 
-  /// The documents that were used.
+  /// The documents that a run used.
   public struct DatasetDescription: Codable, Equatable, Sendable {
-    /// Its name, or the file's.
+    /// The name of the data set or the file.
     public var name: String
-    /// How many were used.
+    /// The number of documents used.
     public var documents: Int
-    /// Bytes of their lines of JSON.
+    /// The size of their JSON lines, in bytes.
     public var jsonBytes: Int
-    /// SHA-256 of those lines, lower-case hex.
+    /// The SHA-256 of those lines, in lower-case hex.
     public var sha256: String
 
     private enum CodingKeys: String, CodingKey {
@@ -55,7 +55,7 @@ public struct ResultsFile: Codable, Equatable, Sendable {
       case sha256
     }
 
-    /// A data set's description.
+    /// Makes a description.
     public init(name: String, documents: Int, jsonBytes: Int, sha256: String) {
       self.name = name
       self.documents = documents
@@ -64,7 +64,7 @@ public struct ResultsFile: Codable, Equatable, Sendable {
     }
   }
 
-  /// A results file of the current schema; `started` is now unless given.
+  /// A results file of the current schema. `started` is now if nil.
   public init(
     touchstone: String, started: String? = nil, machine: Machine, engines: [String: EngineDescription],
     dataset: DatasetDescription?, conditions: RunConditions? = nil, results: [WorkloadResult]
@@ -79,8 +79,8 @@ public struct ResultsFile: Codable, Equatable, Sendable {
     self.results = results
   }
 
-  /// Several runs of the same workloads as one: the samples of each, in order. What one of them lacks is left out;
-  /// everything else is the first one's. Nil when there is none.
+  /// Merges several runs of the same workloads: the samples of each, in order. A workload that one of them
+  /// lacks is left out. Everything else comes from the first. Nil if there are no files.
   public static func merged(_ files: [ResultsFile]) -> ResultsFile? {
     guard var merged = files.first else { return nil }
     let others = files.dropFirst().map { file in
@@ -93,7 +93,7 @@ public struct ResultsFile: Codable, Equatable, Sendable {
     return merged
   }
 
-  /// Adds the samples of another run of some of the workloads.
+  /// Adds the samples of another run. Workloads that the other run lacks don't change.
   public mutating func add(_ more: ResultsFile) {
     let found = Dictionary(more.results.map { ($0.identity, $0) }) { first, _ in first }
     results = results.map { result in
@@ -101,18 +101,18 @@ public struct ResultsFile: Codable, Equatable, Sendable {
     }
   }
 
-  /// A moment as results files write it.
+  /// A date in the format of results files.
   public static func timestamp(_ date: Date) -> String {
     date.formatted(Date.ISO8601FormatStyle(timeZone: TimeZone(secondsFromGMT: 0) ?? .gmt))
   }
 
-  /// The file's bytes: members in alphabetical order, results in the order of the run, so that the same results
-  /// give the same bytes.
+  /// The bytes of the file. Members are in alphabetical order and results in the order of the run, so equal
+  /// results have equal bytes.
   public func encoded() throws -> Data {
     return try JSONEncoder.readable.encode(self) + Data([0x0A])
   }
 
-  /// Reads a file's bytes. Throws `InvalidResults` with everything that is wrong with it.
+  /// Reads and checks the bytes of a file. Throws `InvalidResults` with all faults.
   public init(validating data: Data) throws {
     let faults = ResultsSchema.faults(in: data)
     guard faults.isEmpty else { throw InvalidResults(faults: faults) }
@@ -122,9 +122,9 @@ public struct ResultsFile: Codable, Equatable, Sendable {
 
 /// A results file that doesn't follow its schema.
 public struct InvalidResults: Error, CustomStringConvertible {
-  /// A line each: where, and what.
+  /// One line per fault: where it is, and what it is.
   public let faults: [String]
 
-  /// For people.
+  /// The faults in one text.
   public var description: String { "not a results file of schema 1: \(faults.joined(separator: "; "))" }
 }

@@ -1,9 +1,9 @@
 import Foundation
 
-/// What a results file must look like, checked on the JSON itself rather than on what this project reads of it.
+/// Checks a results file against its schema, on the JSON itself and not on this project's types.
 public enum ResultsSchema {
-  /// Everything that is wrong with a results file, a line each: where, and what. Empty when it follows schema 1.
-  /// Members that the schema doesn't know are allowed.
+  /// Returns all faults of a results file, one line each: where and what. Empty if it follows schema 1.
+  /// Unknown members are allowed.
   public static func faults(in data: Data) -> [String] {
     guard let parsed = try? JSONSerialization.jsonObject(with: data), let file = parsed as? [String: Any]
     else {
@@ -72,7 +72,7 @@ public enum ResultsSchema {
       }
     }
 
-    /// Checks one result, and returns what must be unique of it.
+    /// Checks one result, and returns the identity that must be unique in the file.
     private mutating func result(
       _ result: [String: Any], _ place: String, _ engines: [String: Any]
     ) -> String? {
@@ -93,7 +93,7 @@ public enum ResultsSchema {
           let name = known.rawValue
           guard let metric = object(metrics, name, "\(place)metrics.") else { continue }
           if let found = distribution(metric, "\(place)metrics.\(name).") {
-            // Counted in a run of their own.
+            // Allocations are counted in an extra run.
             if known != .allocations { counts.insert(found.count) }
             if name == "seconds" { medianSeconds = found.median }
           }

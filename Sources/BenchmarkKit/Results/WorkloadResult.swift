@@ -1,4 +1,4 @@
-/// What a workload took on one engine.
+/// The result of a workload on one engine.
 public struct WorkloadResult: Codable, Equatable, Sendable {
   /// The suite that the workload is part of.
   public var suite: String
@@ -6,16 +6,16 @@ public struct WorkloadResult: Codable, Equatable, Sendable {
   public var workload: String
   /// The engine's name.
   public var engine: String
-  /// What else varies.
+  /// The workload's parameters.
   public var parameters: Parameters
-  /// Operations of one run.
+  /// The number of operations in one run.
   public var operations: Int
-  /// What was measured.
+  /// The measured metrics.
   public var metrics: Metrics
-  /// What the bare loop took, when there is one.
+  /// The time of the limit, if there is one.
   public var limit: LimitResult?
 
-  /// Everything that was measured, metric by metric.
+  /// The measured metrics, each with its distribution.
   public struct Metrics: Codable, Equatable, Sendable {
     private var distributions: [String: Distribution] = [:]
 
@@ -25,7 +25,7 @@ public struct WorkloadResult: Codable, Equatable, Sendable {
       }
     }
 
-    /// The samples of several, one after the other; of a metric that not all have, none.
+    /// Joins the samples of several results. A metric that one of them lacks is left out.
     init(merging all: [Metrics]) {
       for metric in Metric.allCases {
         let found = all.compactMap { $0[metric]?.samples }
@@ -33,7 +33,7 @@ public struct WorkloadResult: Codable, Equatable, Sendable {
       }
     }
 
-    /// Reads an object of distributions. Throws when a required metric is missing; what isn't known is left out.
+    /// Reads an object of distributions. Throws if a required metric is missing. Unknown metrics are ignored.
     public init(from decoder: any Decoder) throws {
       let container = try decoder.container(keyedBy: Name.self)
       for metric in Metric.allCases {
@@ -55,24 +55,24 @@ public struct WorkloadResult: Codable, Equatable, Sendable {
       init?(intValue: Int) { nil }
     }
 
-    /// What was measured of a metric; nil when it wasn't.
+    /// The distribution of a metric; nil if it wasn't measured.
     public subscript(metric: Metric) -> Distribution? { distributions[metric.rawValue] }
 
-    /// Adds what was counted in one run beside the samples.
+    /// Sets the allocations, which are counted in an extra run.
     public mutating func setAllocations(_ count: Int) {
       distributions[Metric.allocations.rawValue] = Distribution([Double(count)])
     }
 
-    /// Of a metric that every result has.
+    /// The distribution of a metric that every result has.
     private func required(_ metric: Metric) -> Distribution { self[metric] ?? Distribution([]) }
 
-    /// Wall clock, in seconds a run.
+    /// Wall-clock time of a run, in seconds.
     public var seconds: Distribution { required(.seconds) }
-    /// Operations a second: of each sample, `operations` over its seconds.
+    /// Operations per second: for each sample, `operations` divided by its seconds.
     public var opsPerSecond: Distribution { required(.opsPerSecond) }
-    /// Processor time of all threads, user and system, in seconds a run.
+    /// Processor time of all threads in a run, user and system, in seconds.
     public var cpuSeconds: Distribution { required(.cpuSeconds) }
-    /// Bytes handed to the kernel to write.
+    /// Bytes passed to the kernel by `write` and similar calls.
     public var bytesWritten: Distribution { required(.bytesWritten) }
     /// Greatest resident memory of the process during the run, in bytes.
     public var peakMemoryBytes: Distribution { required(.peakMemoryBytes) }
@@ -80,21 +80,21 @@ public struct WorkloadResult: Codable, Equatable, Sendable {
     public var fileBytes: Distribution { required(.fileBytes) }
   }
 
-  /// Instructions of one run at small sizes; nil when they weren't counted.
+  /// The instructions of one run at small sizes; nil if they weren't counted.
   public var instructions: InstructionCounts?
-  /// How often the first rounds were left out and made again, as they were of a machine that warmed up; nil: never.
+  /// How often the first round was a warm-up and was repeated; nil for never.
   public var warmups: Int?
 
-  /// The bare loop that a workload is held against.
+  /// The result of a limit: the bare loop that a workload is compared with.
   public struct LimitResult: Codable, Equatable, Sendable {
-    /// What it is: `LMDB puts, bare C`.
+    /// The name of the loop: `LMDB puts, bare C`.
     public var name: String
-    /// Wall clock, in seconds a run; sample for sample of the same rounds as the workload's.
+    /// Wall-clock time of a run, in seconds. Each sample is from the same round as the workload's.
     public var seconds: Distribution
-    /// Processor time of all threads, in seconds a run. On a machine that others use as well, the ratio of
-    /// processor times says more than that of wall clocks.
+    /// Processor time of all threads in a run, in seconds. On a machine with other users, the ratio of
+    /// processor times is more reliable than that of wall-clock times.
     public var cpuSeconds: Distribution
-    /// The workload's median seconds over the limit's.
+    /// The workload's median seconds divided by the limit's.
     public var normalized: Double
 
     private enum CodingKeys: String, CodingKey {
@@ -124,7 +124,7 @@ public struct WorkloadResult: Codable, Equatable, Sendable {
     }
   }
 
-  /// The samples of several runs of one workload on one engine, as if they had been one.
+  /// Joins the samples of several runs of one workload on one engine.
   init(merging first: WorkloadResult, _ others: [WorkloadResult]) {
     self = first
     let all = [first] + others
@@ -141,24 +141,24 @@ public struct WorkloadResult: Codable, Equatable, Sendable {
       normalized: seconds.median > 0 ? metrics.seconds.median / seconds.median : 0)
   }
 
-  /// Median seconds an operation.
+  /// The median time of an operation, in seconds.
   public var secondsPerOperation: Double { metrics.seconds.median / Double(max(1, operations)) }
 }
 
-/// Samples in the order they were taken, and their order statistics.
+/// Samples in the order of the rounds, and their order statistics.
 public struct Distribution: Codable, Equatable, Sendable {
-  /// One for each round.
+  /// One sample per round.
   public var samples: [Double]
-  /// The middle one.
+  /// The median.
   public var median: Double
-  /// 95% of the samples are at most this, with a straight line between neighbours.
+  /// The 95th percentile, interpolated linearly between neighbours.
   public var p95: Double
-  /// 99% of the samples are at most this.
+  /// The 99th percentile.
   public var p99: Double
-  /// The 95% confidence interval of the median: its low end and its high end.
+  /// The 95% confidence interval of the median: its lower and its upper end.
   public var ci95: [Double]
 
-  /// The distribution of these samples.
+  /// Computes the distribution of these samples.
   public init(_ samples: [Double]) {
     let sorted = samples.sorted()
     self.samples = samples
@@ -170,15 +170,15 @@ public struct Distribution: Codable, Equatable, Sendable {
   }
 }
 
-/// Instructions that one run executed in its own thread, as callgrind counts them: the same each time to within a few
-/// thousandths, however busy the machine is.
+/// The instructions that one run executed in its own thread, counted by callgrind. They vary by a few
+/// thousandths at most, however busy the machine is.
 public struct InstructionCounts: Codable, Equatable, Sendable {
-  /// Of the workload.
+  /// The instructions of the workload.
   public var run: Int
-  /// Of its limit, when it has one.
+  /// The instructions of its limit, if it has one.
   public var limit: Int?
 
-  /// Counts; see the properties.
+  /// Makes counts. See the properties.
   public init(run: Int, limit: Int? = nil) {
     self.run = run
     self.limit = limit

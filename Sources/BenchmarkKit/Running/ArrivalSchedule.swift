@@ -2,35 +2,35 @@
   import Glibc
 #endif
 
-/// Operations that are wanted at fixed times, whether those before them have ended or not: an open loop.
+/// An open loop: operations that should start at fixed times, whether the previous ones have ended or not.
 ///
-/// The latency of an operation counts from when it should have begun. One that stalls makes those behind it wait, and
-/// their waiting shows; a loop that begins each operation when the last has ended would leave out just the operations
-/// that hurt (coordinated omission, Tene 2013). Operations are dealt to the threads in turn, so that with a rate of
-/// 1,000 a second and two threads each has one every 2 ms.
+/// The latency of an operation counts from its intended start. An operation that stalls delays those after
+/// it, and their latencies show that. A closed loop, which starts each operation when the last one ends,
+/// would miss exactly these delays (coordinated omission, Tene 2013). The threads take operations in turn:
+/// with a rate of 1,000 per second and two threads, each thread starts one every 2 ms.
 public struct ArrivalSchedule: Sendable {
-  /// When the first operation is wanted, in nanoseconds of the clock.
+  /// The intended start of the first operation, in nanoseconds of `Clock`.
   public let begin: UInt64
-  /// Operations a second, of all threads together.
+  /// Operations per second of all threads together.
   public let rate: Double
-  /// Threads that share the operations.
+  /// The number of threads that share the operations.
   public let threads: Int
 
-  /// A schedule; `rate` is above 0 and `threads` at least 1.
+  /// A schedule. `rate` is above 0 and `threads` at least 1.
   public init(begin: UInt64, rate: Double, threads: Int = 1) {
     self.begin = begin
     self.rate = rate
     self.threads = threads
   }
 
-  /// When the `index`th operation of a thread is wanted, both counted from 0.
+  /// The intended start of the `index`th operation of a thread. Both count from 0.
   public func start(_ index: Int, thread: Int = 0) -> UInt64 {
     begin + UInt64((Double(index * threads + thread) / rate * 1e9).rounded())
   }
 
-  /// Runs `count` operations of a thread at their times, and counts their latencies in `histogram`.
+  /// Runs `count` operations of a thread at their times, and adds their latencies to `histogram`.
   ///
-  /// `clock` and `wait` are there for tests, which have no time.
+  /// Tests replace `clock` and `wait`.
   public func run(
     _ count: Int, thread: Int = 0, into histogram: inout LatencyHistogram,
     clock: () -> UInt64 = Clock.nanoseconds, wait: (UInt64) -> Void = ArrivalSchedule.wait(until:),
@@ -45,8 +45,8 @@ public struct ArrivalSchedule: Sendable {
     }
   }
 
-  /// Returns at `time` of `Clock.nanoseconds`, or at once when that is over. Sleeps while it is far, and yields the
-  /// processor for the last 150 µs: a sleep ends some 50 µs late, which would count as latency.
+  /// Waits until `time` of `Clock.nanoseconds`; returns at once if that is past. It sleeps, but yields the
+  /// processor for the last 150 µs: a sleep ends about 50 µs late, which would count as latency.
   public static func wait(until time: UInt64) {
     while true {
       let now = Clock.nanoseconds()

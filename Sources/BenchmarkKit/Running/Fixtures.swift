@@ -4,20 +4,21 @@ import Foundation
   import Glibc
 #endif
 
-/// Directories that are filled once and used by many runs: databases that reading workloads share, and that
-/// writing ones begin with a copy of.
+/// Directories that are filled once and used by many runs. Workloads that read share a database. Workloads
+/// that write start with a copy of it.
 public final class Fixtures: @unchecked Sendable {
-  // Runs come one at a time; the lock is for the compiler and for tests.
+  // Runs are serial. The lock is for the compiler and for tests.
   private let lock = NSLock()
   private let parent: String
   private var directories: [String: TrialDirectory] = [:]
 
-  /// Fixtures that lie in `parent`.
+  /// Makes fixtures in the directory `parent`.
   public init(in parent: String) { self.parent = parent }
 
   deinit { removeAll() }
 
-  /// The directory of that name, which `fill` has filled. It is closed and synced: its bytes are on the disk.
+  /// Returns the directory of that name, and calls `fill` to fill it the first time. Its files are then
+  /// synced.
   public func directory(_ name: String, fill: (String) throws -> Void) throws -> String {
     lock.lock()
     defer { lock.unlock() }
@@ -34,7 +35,7 @@ public final class Fixtures: @unchecked Sendable {
     return directory.path
   }
 
-  /// Copies the files of a directory to another, and syncs them, so that the run that comes next doesn't pay for
+  /// Copies the files of a directory to another one and syncs them, so that the next run doesn't pay for
   /// writing the copy.
   public static func copy(_ source: String, to target: String) throws {
     for name in try FileManager.default.contentsOfDirectory(atPath: source) {
@@ -43,7 +44,7 @@ public final class Fixtures: @unchecked Sendable {
     try syncFiles(in: target)
   }
 
-  /// Removes all of them.
+  /// Removes all directories.
   public func removeAll() {
     lock.lock()
     defer { lock.unlock() }
@@ -52,7 +53,7 @@ public final class Fixtures: @unchecked Sendable {
   }
 
   private static func syncFiles(in directory: String) throws {
-    // What lies in directories below as well.
+    // Includes files in subdirectories.
     for name in try FileManager.default.subpathsOfDirectory(atPath: directory) {
       let descriptor = open("\(directory)/\(name)", O_RDONLY | O_CLOEXEC)
       guard descriptor >= 0 else { continue }

@@ -4,17 +4,17 @@ import Foundation
   import Glibc
 #endif
 
-/// The machine that something was measured on.
+/// The machine of a measurement.
 public struct Machine: Codable, Equatable, Sendable {
-  /// The processor's name, as it tells it.
+  /// The processor's model name.
   public var cpu: String
-  /// Processors that this process may use.
+  /// The number of processors available to this process.
   public var cores: Int
-  /// Bytes of memory.
+  /// The size of its memory, in bytes.
   public var memoryBytes: Int
-  /// The system and its kernel: `Debian GNU/Linux 12 (bookworm), Linux 6.1.0`.
+  /// The operating system and its kernel: `Debian GNU/Linux 12 (bookworm), Linux 6.1.0`.
   public var os: String
-  /// The file system that the databases lay on: `ext4`.
+  /// The file system of the databases: `ext4`.
   public var filesystem: String
 
   private enum CodingKeys: String, CodingKey {
@@ -25,7 +25,7 @@ public struct Machine: Codable, Equatable, Sendable {
     case filesystem
   }
 
-  /// A machine's description.
+  /// Makes a description.
   public init(cpu: String, cores: Int, memoryBytes: Int, os: String, filesystem: String) {
     self.cpu = cpu
     self.cores = cores
@@ -34,7 +34,7 @@ public struct Machine: Codable, Equatable, Sendable {
     self.filesystem = filesystem
   }
 
-  /// This machine, with the file system that `directory` is on.
+  /// Describes this machine, with the file system of `directory`.
   public static func current(directory: String) -> Machine {
     Machine(
       cpu: value(of: "model name", in: "/proc/cpuinfo", separator: ":") ?? architecture(),
@@ -61,7 +61,7 @@ public struct Machine: Codable, Equatable, Sendable {
     )
   }
 
-  /// A C string in an array that Swift has as a tuple.
+  /// The text of a C array, which Swift imports as a tuple.
   private static func text<Tuple>(_ tuple: inout Tuple) -> String {
     withUnsafeBytes(of: &tuple) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
   }
@@ -73,8 +73,8 @@ public struct Machine: Codable, Equatable, Sendable {
     return [name, names().kernel].compactMap { $0 }.joined(separator: ", ")
   }
 
-  /// The type of the mount whose path is the longest that `directory` begins with. In a line of
-  /// `/proc/self/mountinfo` the fifth field is the path, and the type comes after a lone dash.
+  /// The type of the mount with the longest path that contains `directory`. In a line of
+  /// `/proc/self/mountinfo` the fifth field is the path. The type comes after a single dash.
   private static func filesystem(of directory: String) -> String {
     let path = URL(fileURLWithPath: directory).resolvingSymlinksInPath().path
     guard let mounts = TextFile.read("/proc/self/mountinfo") else { return "unknown" }

@@ -1,6 +1,6 @@
-/// The frame around what a run does, by which an instruction counter finds it (`InstructionCounter`).
+/// The stack frame around a run, which tells `InstructionCounter` what to count.
 enum MeasuredRegion {
-  /// The name of the frame's function in the executable.
+  /// The name of the function in the executable.
   static let symbol = "touchstone_measured_region"
 
   fileprivate final class Call {
@@ -8,13 +8,13 @@ enum MeasuredRegion {
     init(_ body: @escaping () -> Void) { self.body = body }
   }
 
-  /// Calls `body` inside of the frame.
+  /// Calls `body` inside the frame.
   static func run<Result>(_ body: () throws -> Result) throws -> Result {
     try withoutActuallyEscaping(body) { body in
       var result: Swift.Result<Result, any Error>?
       let call = Call { result = Swift.Result { try body() } }
       measuredRegion(call)
-      // The closure holds `body`, which ends with this call.
+      // The closure holds `body`, which must not escape this call.
       call.body = {}
       guard let result else { throw NotRun() }
       return try result.get()

@@ -1,18 +1,18 @@
-/// A slowdown that is planted, to see whether a gate finds it.
+/// An artificial slowdown, to test whether a gate finds it.
 public struct PlantedDelay: Sendable {
-  /// The share of a run's time, or of its instructions, that is added: 0.15 is 15%.
+  /// The share of a run's time or instructions that is added: 0.15 is 15%.
   public let share: Double
-  /// Instructions of runs by their identity, where instructions are counted; else time is added.
+  /// The instructions of each run by its identity, if instructions are counted. If nil, time is added.
   public let instructions: [String: Int]?
 
-  /// A delay; see the properties.
+  /// Makes a delay. See the properties.
   public init(share: Double, instructions: [String: Int]? = nil) {
     self.share = share
     self.instructions = instructions
   }
 
-  /// Works on: for a share of `seconds`, or of the instructions that are known of the run. Returns the seconds that it
-  /// took.
+  /// Works for a share of `seconds`, or for that share of the run's known instructions. Returns the seconds
+  /// that it took.
   public func run(_ identity: String, seconds: Double) -> Double {
     let start = Clock.nanoseconds()
     if let instructions {
@@ -23,7 +23,7 @@ public struct PlantedDelay: Sendable {
     return Double(Clock.nanoseconds() - start) / 1e9
   }
 
-  /// What a step of `spin` takes, as callgrind counts it on x86-64.
+  /// The instructions of one step of `spin` on x86-64, counted by callgrind.
   private static let instructionsPerStep = 10
 
   @inline(never)
@@ -39,6 +39,6 @@ public struct PlantedDelay: Sendable {
     sink = state
   }
 
-  // Written, so that the loop can't be left out; nobody reads it.
+  // The loop writes this value, so that the compiler can't remove the loop. It is never read.
   private nonisolated(unsafe) static var sink: UInt64 = 0
 }

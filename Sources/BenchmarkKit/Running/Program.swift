@@ -1,33 +1,33 @@
 import Foundation
 
-/// Runs other programs to their end.
+/// Runs other programs and waits for them.
 public enum Program {
-  /// Where goes what a program writes to standard error.
+  /// Where a program's standard error goes.
   public enum Errors: Sendable {
-    /// Into the output, between what is written there.
+    /// Into the output, mixed with standard output.
     case withOutput
-    /// Apart from the output. It has to fit a pipe: 64 KiB.
+    /// Into `Outcome.errors`. It must fit into a pipe: 64 KiB.
     case apart
   }
 
-  /// What a program left behind.
+  /// The outcome of a program.
   public struct Outcome: Sendable {
     /// Its exit status, or the signal that ended it.
     public let status: Int32
-    /// What it wrote to standard output, and to standard error with `Errors.withOutput`.
+    /// Its standard output, and its standard error with `Errors.withOutput`.
     public let output: String
-    /// What it wrote to standard error with `Errors.apart`.
+    /// Its standard error with `Errors.apart`.
     public let errors: String
 
-    /// The last lines of its output, as one: for what is said of a failure.
+    /// The last three lines of its output, joined into one, for error messages.
     public var lastLines: String { output.split(separator: "\n").suffix(3).joined(separator: " ") }
   }
 
   /// Runs the executable at `path` and waits for its end.
   ///
-  /// `input` is what it reads from standard input, which it has to read before it writes more than fits a pipe; without
-  /// one it has this process's own. `environment` adds to this process's. Throws Foundation's error when it can't be
-  /// started.
+  /// The program reads `input` from standard input. It must read all of it before it writes more than fits
+  /// into a pipe. Without `input` it has this process's standard input. `environment` is added to that of
+  /// this process. Throws Foundation's error if the program can't be started.
   public static func run(
     _ path: String, _ arguments: [String] = [], input: String? = nil, environment: [String: String] = [:],
     errors: Errors = .withOutput
@@ -55,8 +55,7 @@ public enum Program {
       errors: String(decoding: complaints, as: UTF8.self))
   }
 
-  /// What is written into a pipe until its other end is closed. A signal interrupts a read, which Foundation's own doesn't
-  /// survive.
+  /// Reads a pipe until its other end is closed. It retries after EINTR, which Foundation's own read doesn't.
   private static func readAll(_ pipe: Pipe) -> [UInt8] {
     let descriptor = pipe.fileHandleForReading.fileDescriptor
     var bytes: [UInt8] = []
@@ -71,14 +70,14 @@ public enum Program {
     }
   }
 
-  /// Runs the program of a name on the search path, as `run` does; the status is 127 when there is none.
+  /// Runs a program by its name on the search path, like `run`. The status is 127 if there is none.
   public static func run(
     named name: String, _ arguments: [String], errors: Errors = .withOutput
   ) throws -> Outcome {
     try run("/usr/bin/env", [name] + arguments, errors: errors)
   }
 
-  /// The path of a program on the search path that can be run, or nil.
+  /// The path of an executable on the search path, or nil.
   static func path(of name: String) -> String? {
     let directories = (ProcessInfo.processInfo.environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin").split(
       separator: ":")

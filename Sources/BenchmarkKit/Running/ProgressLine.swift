@@ -2,16 +2,16 @@
   import Glibc
 #endif
 
-/// A line on standard error that is written over again and again. On a terminal only: into a pipe or a file
-/// nothing is written.
+/// A line on standard error that is overwritten with each update. It is shown only on a terminal, not in a
+/// pipe or a file.
 public final class ProgressLine {
   private let isTerminal: Bool
   private var lastUpdate: UInt64 = 0
 
-  /// A line, unless standard error is no terminal.
+  /// Makes a line. It shows nothing if standard error isn't a terminal.
   public init() { isTerminal = isatty(STDERR_FILENO) == 1 }
 
-  /// Shows `text`, at most ten times a second. `text` is called only when it is shown.
+  /// Shows `text`, at most ten times a second. `text` is evaluated only if it is shown.
   public func show(_ text: @autoclosure () -> String) {
     guard isTerminal else { return }
     let now = Clock.nanoseconds()

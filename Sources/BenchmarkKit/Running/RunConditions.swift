@@ -2,26 +2,27 @@
   import Glibc
 #endif
 
-/// How the machine was while a run lasted: whether somebody else used it, and whether it kept its speed.
+/// The state of the machine during a run: whether others used it, and whether its speed changed.
 public struct RunConditions: Codable, Equatable, Sendable {
-  /// The seed of the order of engines, and of what workloads draw.
+  /// The seed for the order of engines and for the random data of workloads.
   public var seed: UInt64
-  /// Seconds that the calibration loop took before the first workload and after the last: each the least of
+  /// The seconds of the calibration loop before the first workload and after the last, each the minimum of
   /// `Calibration.repetitions`.
   public var calibration: Ends
-  /// Processes that wanted to run, the mean of the minute before (`/proc/loadavg`), at the start and at the end.
+  /// The load average of the last minute (`/proc/loadavg`) at the start and at the end.
   public var load: Ends
-  /// The share of processor time that the host of a virtual machine gave to others (`/proc/stat`), 0 to 1.
+  /// The share of processor time that the host of a virtual machine gave to others (`/proc/stat`), from 0 to
+  /// 1.
   public var stealShare: Double
 
-  /// A number at the start of a run and at its end.
+  /// A value at the start and at the end of a run.
   public struct Ends: Codable, Equatable, Sendable {
-    /// Before the first workload.
+    /// The value before the first workload.
     public var start: Double
-    /// After the last.
+    /// The value after the last workload.
     public var end: Double
 
-    /// Both numbers.
+    /// Makes a pair of values.
     public init(start: Double, end: Double) {
       self.start = start
       self.end = end
@@ -35,7 +36,7 @@ public struct RunConditions: Codable, Equatable, Sendable {
     case stealShare = "steal_share"
   }
 
-  /// Conditions; see the properties.
+  /// Makes conditions. See the properties.
   public init(seed: UInt64, calibration: Ends, load: Ends, stealShare: Double) {
     self.seed = seed
     self.calibration = calibration
@@ -46,14 +47,15 @@ public struct RunConditions: Codable, Equatable, Sendable {
   /// How much slower the machine was at the end than at the start: 0.05 is 5%.
   public var drift: Double { calibration.start > 0 ? calibration.end / calibration.start - 1 : 0 }
 
-  /// A drift beyond this, either way, is worth a note: absolute times of the run's parts don't compare.
+  /// A drift above this, in either direction, causes a note: absolute times within the run aren't comparable.
   public static let tolerableDrift = 0.05
-  /// A share of stolen time beyond this is.
+  /// A share of stolen time above this causes a note.
   public static let tolerableSteal = 0.02
 
-  /// What a reader of the results should know, a sentence each; empty when all was quiet.
+  /// Returns what a reader of the results should know, one sentence each; empty if the machine was quiet.
   ///
-  /// `cores`: processors of the machine. A run keeps one busy, and the load before it began is that of others.
+  /// `cores` is the number of processors. A run keeps one busy. The load before the run is that of other
+  /// processes.
   public func notes(cores: Int) -> [String] {
     var notes: [String] = []
     if drift.magnitude > RunConditions.tolerableDrift {
@@ -75,14 +77,14 @@ public struct RunConditions: Codable, Equatable, Sendable {
   }
 }
 
-/// Watches the machine from its making to `conditions()`.
+/// Observes the machine from its creation until `conditions()`.
 public struct MachineWatch {
   private let seed: UInt64
   private let calibration: Double
   private let load: Double
   private let time: ProcessorTime
 
-  /// Begins: takes the time of the calibration loop, about 0.2 s.
+  /// Starts. Runs the calibration loop, which takes about 0.2 s.
   public init(seed: UInt64) {
     self.seed = seed
     load = MachineWatch.load()
@@ -90,7 +92,7 @@ public struct MachineWatch {
     calibration = Calibration.run()
   }
 
-  /// What happened since. Runs the calibration loop again.
+  /// Returns the conditions since the start. Runs the calibration loop again.
   public func conditions() -> RunConditions {
     let now = ProcessorTime.current()
     let total = now.total - time.total
@@ -100,13 +102,13 @@ public struct MachineWatch {
       stealShare: total > 0 ? (now.stolen - time.stolen) / total : 0)
   }
 
-  /// The first number of `/proc/loadavg`; 0 where there is none.
+  /// The first number of `/proc/loadavg`; 0 if it can't be read.
   private static func load() -> Double {
     TextFile.read("/proc/loadavg")?.split(separator: " ").first.flatMap { Double($0) } ?? 0
   }
 
-  /// Ticks of all processors since the machine began: the first line of `/proc/stat`, whose eighth number is the
-  /// time that the host took away.
+  /// The ticks of all processors since boot, from the first line of `/proc/stat`. Its eighth number is the
+  /// stolen time.
   private struct ProcessorTime {
     var total: Double = 0
     var stolen: Double = 0
@@ -121,15 +123,16 @@ public struct MachineWatch {
   }
 }
 
-/// A loop whose time says how fast the machine is at the moment.
+/// A loop whose time shows the current speed of the machine.
 public enum Calibration {
-  /// How often the loop runs; the least time counts, so that a short disturbance doesn't.
+  /// The number of loops. The minimum time counts, so short disturbances don't matter.
   public static let repetitions = 5
 
-  /// Seconds of the fastest of `repetitions` loops of some 15 ms: arithmetic, and reads in random order from 1 MiB.
+  /// Returns the seconds of the fastest of `repetitions` loops of about 15 ms. A loop does arithmetic, and
+  /// reads in random order from 1 MiB.
   ///
-  /// Not from more: whether the system gives a larger table huge pages, and how much of the last cache others leave,
-  /// changes by more than what is to be seen.
+  /// A larger table would vary more than the effects to detect: the system may or may not give it huge pages,
+  /// and other processes use a varying part of the last-level cache.
   public static func run() -> Double {
     var table = [UInt32](repeating: 0, count: 256 << 10)
     for index in table.indices { table[index] = UInt32(truncatingIfNeeded: index &* 2_654_435_761) }
@@ -149,7 +152,7 @@ public enum Calibration {
       }
       best = min(best, Double(Clock.nanoseconds() - start) / 1e9)
     }
-    // What the loops computed is used, so that they can't be left out.
+    // Uses the result of the loops, so that the compiler can't remove them.
     return state == 0 ? best.nextUp : best
   }
 }

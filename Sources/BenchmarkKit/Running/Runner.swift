@@ -2,34 +2,35 @@
   import Glibc
 #endif
 
-/// Runs workloads on engines in rounds, the engines and their limits taking turns, each from a fresh directory.
+/// Runs workloads on engines in rounds. The engines and their limits take turns, each in a new directory.
 ///
-/// Engines are interleaved so that what happens on the machine meanwhile happens to all: in a round every engine
-/// and the limit of every engine runs once, `A limit-A B limit-B`. The order of the first round is drawn; the next
-/// one begins with the next engine, so that each comes in each place, and swaps each engine with its limit.
+/// Engines are interleaved so that disturbances of the machine affect all of them. In a round every engine
+/// and every limit runs once: `A limit-A B limit-B`. The order of the first round is random. The next round
+/// starts with the next engine, so that each engine takes each position, and swaps each engine with its
+/// limit.
 ///
-/// A first round that is still warming up - code and files that are read for the first time - is found by its
-/// samples (`WarmUp`), left out and made again.
+/// A first round may be a warm-up, in which code and files are read for the first time. `WarmUp` finds it by
+/// its samples; it is left out and repeated.
 public struct Runner {
-  /// How runs are made.
+  /// Options of a runner.
   public struct Options {
-    /// How many rounds, each of which gives one sample of every engine.
+    /// The number of rounds. Each gives one sample per engine.
     public var sampling: Sampling
-    /// Of the order of engines.
+    /// The seed for the order of engines.
     public var seed: UInt64
-    /// Where the directories of the runs are made. It must exist.
+    /// The existing directory in which the directories of runs are made.
     public var workDirectory: String
-    /// Whether every run begins with cold processor caches (`CacheEviction`), which takes 20 ms.
+    /// Whether every run starts with cold processor caches (`CacheEviction`). That takes 20 ms per run.
     public var evictsCaches: Bool
-    /// A slowdown that is planted to see whether a gate finds it: called at the end of every run of an engine, not of
-    /// limits, with the seconds that it took; returns the seconds that it passed working.
+    /// An artificial slowdown, to test whether a gate finds it. It is called at the end of every run of an
+    /// engine, but not of limits, with the seconds of the run. It returns the seconds that it worked.
     public var plantedDelay: ((_ workload: Workload, _ engine: String, _ seconds: Double) -> Double)?
-    /// Told before every run.
+    /// Called before every run.
     public var progress: (Progress) -> Void
-    /// Asked before every run; when true, `run` throws `Interrupted`.
+    /// Called before every run. If it returns true, `run` throws `Interrupted`.
     public var shouldStop: () -> Bool
 
-    /// Options; see the properties.
+    /// Makes options. See the properties.
     public init(
       sampling: Sampling, seed: UInt64 = 1, workDirectory: String, evictsCaches: Bool = true,
       plantedDelay: ((_ workload: Workload, _ engine: String, _ seconds: Double) -> Double)? = nil,
@@ -46,37 +47,37 @@ public struct Runner {
     }
   }
 
-  /// What is about to run.
+  /// The run that comes next.
   public struct Progress {
-    /// Runs done, of `total`.
+    /// The number of runs done.
     public let done: Int
-    /// Runs in all, when none has to be made more often than asked.
+    /// The total number of runs, if no more than the minimum number of rounds is needed.
     public let total: Int
     /// The workload of the next run.
     public let workload: Workload
     /// The engine of the next run.
     public let engine: String
-    /// Whether the next run is of the engine's limit.
+    /// Whether the next run is that of the engine's limit.
     public let isLimit: Bool
   }
 
-  /// `shouldStop` said so.
+  /// Thrown if `shouldStop` returns true.
   public struct Interrupted: Error {}
 
-  /// A run that failed: which, and why.
+  /// A failed run.
   public struct Failure: Error, CustomStringConvertible {
     /// The workload with its parameters.
     public let workload: String
     /// The engine it ran on.
     public let engine: String
-    /// What was thrown.
+    /// The error that the run threw.
     public let reason: any Error
 
-    /// For people.
+    /// The workload, the engine and the error.
     public var description: String { "\(workload) on \(engine): \(reason)" }
   }
 
-  /// One run of a round.
+  /// One run in a round.
   struct Step: Equatable {
     let engine: Int
     let isLimit: Bool
@@ -87,7 +88,8 @@ public struct Runner {
   /// A runner with these options.
   public init(_ options: Options) { self.options = options }
 
-  /// The runs of a round in their order: a drawn one, drawn anew when every engine was in every place.
+  /// The order of the runs in a round. It is a random order, and a new one is drawn after every engine was in
+  /// every position.
   static func order(round: Int, engines: Int, seed: UInt64) -> [Step] {
     let shuffled = shuffled(engines, seed: seed &+ UInt64(round / max(1, engines)))
     return (0..<engines).flatMap { offset in
@@ -104,8 +106,8 @@ public struct Runner {
     return order
   }
 
-  /// Measures every workload on every engine. Results come workload by workload, in the order of `engines`.
-  /// Throws `Failure` at the first run that fails.
+  /// Measures every workload on every engine. Returns results workload by workload, in the order of
+  /// `engines`. Throws `Failure` at the first run that fails, and `Interrupted`.
   public func run(_ workloads: [Workload], engines: [String]) throws -> [WorkloadResult] {
     let plans = workloads.map { Plan($0, engines: engines) }
     let total = plans.reduce(0) { $0 + $1.runsPerRound } * options.sampling.minimum
@@ -158,7 +160,7 @@ public struct Runner {
     return results
   }
 
-  /// A workload and the names of its limits, by engine.
+  /// A workload and the names of its limits, per engine.
   private struct Plan {
     let workload: Workload
     let engines: [String]
@@ -173,8 +175,8 @@ public struct Runner {
     var runsPerRound: Int { limits.count + limits.count { $0 != nil } }
   }
 
-  /// The widest half of a 95% interval among the engines, as a share of the median: of the ratio to the limit where
-  /// there is one, for the machine's moods cancel in it.
+  /// The widest half of a 95% interval among the engines, as a share of the median. If there is a limit, it
+  /// is the interval of the ratio to the limit, in which disturbances of the machine cancel.
   private func spread(_ samples: [SampleSeries], _ limits: [SampleSeries]) -> Double {
     zip(samples, limits).map { series, limit in
       guard let seconds = series.values(of: .seconds) else { return 0 }

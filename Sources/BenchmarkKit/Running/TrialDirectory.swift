@@ -1,20 +1,20 @@
 import Foundation
 
-/// A new directory that nobody else has.
+/// A new directory for one run.
 public struct TrialDirectory {
-  /// Where it is.
+  /// Its path.
   public let path: String
 
-  /// Makes one in `parent`. Throws when it can't be made.
+  /// Makes a directory in `parent`. Throws if that fails.
   public init(in parent: String) throws {
     path = "\(parent)/touchstone-bench-\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
   }
 
-  /// Removes it and everything in it, as far as that can be done.
+  /// Removes the directory with its contents. Errors are ignored.
   public func remove() { try? FileManager.default.removeItem(atPath: path) }
 
-  /// Bytes of all files in it.
+  /// The total size of all files in a directory, in bytes.
   public static func fileBytes(in directory: String) throws -> Int {
     try FileManager.default.contentsOfDirectory(atPath: directory).reduce(0) { total, name in
       let attributes = try FileManager.default.attributesOfItem(atPath: "\(directory)/\(name)")

@@ -1,35 +1,36 @@
-/// Something to be measured on several engines: what it does, not how it is timed.
+/// Something to measure on several engines. It says what is done, not how it is timed.
 ///
-/// An engine is a name here; what it stands for is known to who declares the workload. `(suite, name, engine,
+/// An engine is only a name here; the declaration of the workload knows its meaning. `(suite, name, engine,
 /// parameters)` is unique in a run.
 public struct Workload: Sendable {
-  /// The suite that it is part of: `engine`, `travel`.
+  /// The suite of the workload: `engine`, `travel`.
   public let suite: String
-  /// A short name of the field: `fillseq`.
+  /// A short standard name: `fillseq`.
   public let name: String
-  /// What it does, in a sentence.
+  /// A sentence that says what it does.
   public let summary: String
-  /// What else varies: `value_bytes`, `threads`.
+  /// Its parameters: `value_bytes`, `threads`.
   public let parameters: Parameters
-  /// Operations of one run, by which times are divided.
+  /// The number of operations in one run. Times are divided by it.
   public let operations: Int
-  /// Whether other threads than the caller's do part of its work, which a counter of instructions doesn't see.
+  /// Whether other threads than the caller's do part of its work. A counter of instructions doesn't see
+  /// these.
   public let runsThreads: Bool
-  /// Makes everything ready for one run. Not timed.
+  /// Prepares one run. Not timed.
   public let prepare: @Sendable (TrialContext) throws -> Trial
-  /// The loop that shows how fast it could be.
+  /// The limit of the workload; nil if it has none.
   public let limit: Limit?
-  /// Whether it means something on an engine; it is left out on the others.
+  /// Whether the workload applies to an engine. It is skipped on the others.
   public let runs: @Sendable (_ engine: String) -> Bool
 
-  /// The bare loop over the same library that a workload is held against, run in the same rounds.
+  /// A bare loop over the same library that shows how fast the workload could be. It runs in the same rounds.
   public struct Limit: Sendable {
-    /// What it is on an engine: `LMDB puts, bare C`. Nil when there is none on that engine.
+    /// The name of the limit on an engine: `LMDB puts, bare C`. Nil if that engine has none.
     public let name: @Sendable (_ engine: String) -> String?
-    /// Makes everything ready for one run. Not timed.
+    /// Prepares one run. Not timed.
     public let prepare: @Sendable (TrialContext) throws -> Trial
 
-    /// A limit of that name, made ready by `prepare`.
+    /// Makes a limit.
     public init(
       name: @escaping @Sendable (_ engine: String) -> String?,
       prepare: @escaping @Sendable (TrialContext) throws -> Trial
@@ -39,7 +40,7 @@ public struct Workload: Sendable {
     }
   }
 
-  /// Declares a workload; see the properties.
+  /// Makes a workload. See the properties.
   public init(
     suite: String, name: String, summary: String, parameters: Parameters = [:], operations: Int,
     runsThreads: Bool = false, limit: Limit? = nil,
@@ -58,16 +59,16 @@ public struct Workload: Sendable {
   }
 }
 
-/// For whom and where a run is made ready.
+/// The engine and the directory for which a run is prepared.
 public struct TrialContext: Sendable {
-  /// The engine by its name.
+  /// The engine's name.
   public let engine: String
-  /// An empty directory for this run alone, removed after it.
+  /// An empty directory for this run only. It is removed afterwards.
   public let directory: String
-  /// The round of samples, from 0.
+  /// The round, from 0.
   public let round: Int
 
-  /// The context of one run.
+  /// Makes the context of one run.
   public init(engine: String, directory: String, round: Int) {
     self.engine = engine
     self.directory = directory
@@ -75,48 +76,48 @@ public struct TrialContext: Sendable {
   }
 }
 
-/// One run that is ready to begin.
+/// One prepared run.
 public struct Trial {
-  /// How long a run took.
+  /// The duration of a run.
   public enum Duration: Sendable {
     /// From the call of `run` to its return.
     case whole
-    /// What `run` measured itself: for what has a beginning or an end that doesn't count.
+    /// The seconds that `run` measured itself, if its beginning or end doesn't count.
     case seconds(Double)
-    /// Single operations that `run` timed one by one, and the seconds that it measured of them all; nil: from the
-    /// call of `run` to its return.
+    /// The times of single operations measured by `run`, and the seconds of all of them. If `seconds` is nil,
+    /// the whole call of `run` counts.
     ///
-    /// Two looks at the clock take about 50 ns: time short operations all together, or one in so many.
+    /// Reading the clock twice takes about 50 ns. Time short operations together, or only a sample of them.
     case latencies(LatencyHistogram, seconds: Double? = nil)
   }
 
-  /// The bytes that a run is about, by which amplifications are divided.
+  /// The sizes of the data itself, by which amplifications are computed.
   public struct LogicalBytes: Sendable {
-    /// Keys and values that the run had to write; 0 when it writes none.
+    /// Keys and values that the run had to write, in bytes; 0 if it writes none.
     public var written: Int
-    /// Keys and values that the files hold at its end; 0 when that isn't known.
+    /// Keys and values in the files at its end, in bytes; 0 if that isn't known.
     public var stored: Int
 
-    /// Both numbers.
+    /// Makes a pair of sizes.
     public init(written: Int, stored: Int) {
       self.written = written
       self.stored = stored
     }
   }
 
-  /// Does the work once.
+  /// Runs the work once.
   public let run: () throws -> Duration
-  /// Size of its files in bytes after the run. Not timed.
+  /// The size of its files after the run, in bytes. Not timed.
   public let fileBytes: () throws -> Int
-  /// The data's own bytes; nil when the workload doesn't say.
+  /// The sizes of the data itself; nil if the workload doesn't provide them.
   public let logicalBytes: LogicalBytes?
-  /// What the run measured besides, asked for after it; takes the place of what the kit measures by the same name. Not
+  /// Other metrics that the run measured, read after it. They replace the kit's metrics of the same name. Not
   /// timed.
   public let metrics: () throws -> [Metric: Double]
-  /// Closes what was opened. Called also when `run` threw.
+  /// Closes what the run opened. Called also if `run` threw.
   public let finish: () throws -> Void
 
-  /// A run; see the properties.
+  /// Makes a run. See the properties.
   public init(
     run: @escaping () throws -> Duration, fileBytes: @escaping () throws -> Int = { 0 },
     logicalBytes: LogicalBytes? = nil, metrics: @escaping () throws -> [Metric: Double] = { [:] },

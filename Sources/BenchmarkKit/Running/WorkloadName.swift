@@ -1,4 +1,4 @@
-/// What a workload is called: for people, and by which results are told apart.
+/// The name of a workload: a label for people, and an identity for results.
 struct WorkloadName {
   let suite: String
   let workload: String
@@ -7,17 +7,17 @@ struct WorkloadName {
   /// The workload with its parameters: `fillseq (value_bytes=150)`.
   var label: String { parameters.isEmpty ? workload : "\(workload) (\(parameters.text))" }
 
-  /// What a results file has once: `suite workload (parameters) on engine`.
+  /// The identity of a result, unique in a results file: `suite workload (parameters) on engine`.
   func identity(on engine: String) -> String { "\(suite) \(label) on \(engine)" }
 }
 
 extension Workload {
   private var fullName: WorkloadName { .init(suite: suite, workload: name, parameters: parameters) }
 
-  /// Its name with its parameters: `fillseq (value_bytes=150)`.
+  /// The name with the parameters: `fillseq (value_bytes=150)`.
   public var label: String { fullName.label }
 
-  /// What a results file has once: `suite workload (parameters) on engine`.
+  /// The identity of a result, unique in a results file: `suite workload (parameters) on engine`.
   public func identity(_ engine: String) -> String { fullName.identity(on: engine) }
 }
 
@@ -27,6 +27,6 @@ extension WorkloadResult {
   /// The workload's name with its parameters: `fillseq (value_bytes=150)`.
   public var label: String { fullName.label }
 
-  /// What a results file has once: `suite workload (parameters) on engine`.
+  /// The identity of the result, unique in a results file: `suite workload (parameters) on engine`.
   public var identity: String { fullName.identity(on: engine) }
 }

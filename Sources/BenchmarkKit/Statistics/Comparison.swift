@@ -1,22 +1,22 @@
-/// Two runs held against each other, metric by metric: what became faster, slower, or can't be told.
+/// A comparison of two runs, metric by metric.
 public struct Comparison: Sendable {
-  /// What can be said of a metric.
+  /// The verdict on one row.
   public enum Verdict: String, Sendable, Codable {
-    /// Less time, fewer bytes; of operations a second more.
+    /// The new run is better: less time, fewer bytes, or more operations per second.
     case better
-    /// The opposite.
+    /// The new run is worse.
     case worse
-    /// The samples don't say that there is a difference, or it is less than half a percent.
+    /// No difference is significant, or it is less than half a percent.
     case unclear = "can't tell"
   }
 
-  /// What is compared of a result: a metric, or how it stands to its limit.
+  /// The value that is compared: a metric, or its ratio to the limit.
   public enum Measure: Hashable, Sendable, CustomStringConvertible {
-    /// A metric as it was measured.
+    /// A metric.
     case metric(Metric)
-    /// Seconds over those of the limit in the same round: what different machines and days are compared by.
+    /// Seconds divided by the limit's seconds in the same round. It is comparable across machines and days.
     case normalized
-    /// Processor time over that of the limit: a machine that others use as well disturbs it less.
+    /// Processor time divided by the limit's. Other users of the machine disturb it less.
     case normalizedCPU
 
     /// The name in tables.
@@ -28,7 +28,7 @@ public struct Comparison: Sendable {
       }
     }
 
-    /// The samples of a result, or nil when it has none.
+    /// The samples of a result; nil if it has none.
     func samples(of result: WorkloadResult) -> [Double]? {
       switch self {
       case .metric(let metric): return result.metrics[metric]?.samples
@@ -37,7 +37,7 @@ public struct Comparison: Sendable {
       }
     }
 
-    /// Round by round; nil without a limit.
+    /// The ratio of each round; nil without a limit.
     private static func ratios(_ samples: Distribution, _ limits: Distribution?) -> [Double]? {
       guard let limits = limits?.samples, !limits.isEmpty, limits.count == samples.samples.count,
         limits.allSatisfy({ $0 > 0 })
@@ -46,7 +46,7 @@ public struct Comparison: Sendable {
     }
   }
 
-  /// One measure of one workload on one engine.
+  /// The comparison of one measure of one workload on one engine.
   public struct Row: Sendable {
     /// The suite.
     public let suite: String
@@ -54,38 +54,40 @@ public struct Comparison: Sendable {
     public let label: String
     /// The engine.
     public let engine: String
-    /// What is compared.
+    /// The value that is compared.
     public let measure: Measure
     /// The median of the first run.
     public let base: Double
-    /// The median of the second.
+    /// The median of the second run.
     public let new: Double
-    /// The second median over the first.
+    /// The second median divided by the first.
     public let ratio: Double
-    /// Its 95% confidence interval, by the bootstrap.
+    /// The 95% confidence interval of `ratio`, by the bootstrap.
     public let interval: ClosedRange<Double>
-    /// The probability of such samples without a difference: Mann-Whitney, corrected by Holm for all rows that are
-    /// compared by the same measure.
+    /// The probability of such samples if there were no difference: the Mann-Whitney test, with Holm's
+    /// correction over all rows of the same measure.
     public fileprivate(set) var probability: Double
-    /// What can be said: a difference is when the probability is under 5% and the interval leaves out 1.
+    /// The verdict. A row differs if the probability is below 5%, the interval doesn't contain 1, and the
+    /// ratio differs from 1 by at least half a percent.
     public fileprivate(set) var verdict: Verdict
   }
 
   /// All rows, in the order of the second run.
   public let rows: [Row]
-  /// Why the two runs may not compare, a sentence each: other machines, data, libraries or settings.
+  /// Reasons why the two runs may not be comparable, one sentence each: different machines, data, libraries
+  /// or settings.
   public let warnings: [String]
-  /// Workloads with parameters and engine that only one of the runs has.
+  /// Workloads, with parameters and engine, that only one of the runs has.
   public let unmatched: [String]
 
-  /// What is compared when nothing is said.
+  /// The default measures.
   public static let standard: [Measure] = [
     .normalized, .normalizedCPU, .metric(.seconds), .metric(.cpuSeconds), .metric(.bytesWritten),
     .metric(.peakMemoryBytes),
     .metric(.fileBytes), .metric(.latencyP99),
   ]
 
-  /// Compares what both runs have.
+  /// Compares the results that both runs have.
   public init(base: ResultsFile, new: ResultsFile, measures: [Measure] = Comparison.standard) {
     let before = Dictionary(base.results.map { ($0.identity, $0) }) { first, _ in first }
     let after = Set(new.results.map(\.identity))
@@ -121,7 +123,8 @@ public struct Comparison: Sendable {
       ratio: ratio, interval: interval, probability: RankTest.mannWhitney(before, after), verdict: .unclear)
   }
 
-  /// A difference that nobody would act on: memory and bytes are counted so exactly that a page more is significant.
+  /// The least difference that counts. Memory and bytes are measured so exactly that even one page is
+  /// statistically significant.
   static let leastDifference = 0.005
 
   private static func verdict(_ row: Row) -> Verdict {

@@ -1,79 +1,82 @@
-/// Says whether a run is slower than a baseline by more than is allowed.
+/// Checks whether a run is slower than a baseline by more than is allowed.
 ///
-/// A workload is judged by its instructions where both runs counted them. One without counts, when it works the
-/// processor, by its processor time over that of its limit; one that waits for the disk, with counts or without, by
-/// wall clock over that of its limit as well. A workload without a limit, and without counted instructions, isn't
-/// judged: absolute times of two runs don't compare.
+/// A workload is judged by its instructions if both runs counted them. Without counts, a workload that keeps
+/// the processor busy is judged by its processor time divided by the limit's. A workload that waits for the
+/// disk is judged by wall-clock time divided by the limit's, with or without counts. A workload without a
+/// limit and without counts isn't judged, because absolute times of two runs aren't comparable.
 public struct Gate: Sendable {
-  /// By how much a workload may be slower, as shares: 0.1 is 10%.
+  /// The allowed slowdowns, as shares: 0.1 is 10%.
   public struct Thresholds: Sendable {
-    /// Of instructions, and of processor time over the limit's.
+    /// For instructions, and for processor time divided by the limit's.
     public var processor: Double
-    /// Of wall clock over the limit's, for what waits for the disk: its time varies more.
+    /// For wall-clock time divided by the limit's, for workloads that wait for the disk. Their times vary
+    /// more.
     public var waiting: Double
 
-    /// Thresholds; those of waiting are three times those of the processor unless given.
+    /// Makes thresholds. The default of `waiting` is three times `processor`.
     public init(processor: Double = 0.1, waiting: Double? = nil) {
       self.processor = processor
       self.waiting = waiting ?? processor * 3
     }
   }
 
-  /// What a workload is judged by.
+  /// The measure by which a workload is judged.
   public enum Measure: String, Sendable {
-    /// Instructions counted by callgrind.
+    /// Instructions, counted by callgrind.
     case instructions
-    /// Processor time over that of the limit, round by round.
+    /// Processor time divided by the limit's, round by round.
     case processor = "normalized_cpu"
-    /// Wall clock over that of the limit, round by round.
+    /// Wall-clock time divided by the limit's, round by round.
     case wall = "normalized"
   }
 
-  /// One workload on one engine by one measure.
+  /// The judgement of one workload on one engine by one measure.
   public struct Row: Sendable {
-    /// Which: `suite workload (parameters) on engine`.
+    /// The identity of the result: `suite workload (parameters) on engine`.
     public let identity: String
     /// The suite.
     public let suite: String
     /// The workload without its parameters.
     public let workload: String
-    /// What it is judged by.
+    /// The measure.
     public let measure: Measure
-    /// The run's value over the baseline's.
+    /// The run's value divided by the baseline's.
     public let ratio: Double
-    /// Its 95% interval; of counted instructions the ratio itself.
+    /// The 95% interval of `ratio`. For counted instructions it is the ratio itself.
     public let interval: ClosedRange<Double>
-    /// The ratio that is allowed.
+    /// The allowed ratio.
     public let allowed: Double
-    /// How little more samples of the run alone could bring `visible` to: what the baseline's own vary by stays.
+    /// The lowest value that `visible` can reach with more samples of the run. The baseline's variation
+    /// remains.
     public let visibleByBaseline: Double
 
-    /// Whether the whole interval lies beyond.
+    /// Whether the whole interval is above the allowed ratio.
     public var isBeyond: Bool { interval.lowerBound > allowed }
-    /// The smallest slowdown, as a ratio, that these samples would have shown: the whole interval of a run so much slower,
-    /// which varies as this one does, lies beyond what is allowed. `allowed` when nothing varies.
+    /// The smallest slowdown, as a ratio, that these samples would have shown. The interval of a run with
+    /// that slowdown and the same variation is completely above the allowed ratio. It equals `allowed` if
+    /// nothing varies.
     public var visible: Double { Gate.visible(ratio, interval, allowed) }
-    /// What `visible` should be at most: half more than is allowed. It can't be `allowed` itself, which only samples that
-    /// don't vary would show.
+    /// The greatest acceptable value of `visible`: it allows half more than `allowed`. It can't be `allowed`
+    /// itself, because only samples without variation reach that.
     public var wanted: Double { 1 + (allowed - 1) * 1.5 }
-    /// Whether a slowdown that should be seen would have passed.
+    /// Whether the samples vary too much to show a slowdown that should be seen.
     public var isBlurred: Bool { visible > wanted }
-    /// Whether more samples of the run alone can change that.
+    /// Whether more samples of the run alone can make `visible` acceptable.
     public var canBeSharper: Bool { visibleByBaseline <= wanted }
 
-    /// Whether both are of one workload on one engine by one measure.
+    /// Whether both rows have the same workload, engine and measure.
     public func isSame(as other: Row) -> Bool { identity == other.identity && measure == other.measure }
   }
 
-  /// What was judged, in the order of the run.
+  /// The rows, in the order of the run.
   public let rows: [Row]
-  /// What wasn't, a line each with the reason.
+  /// The results that weren't judged, one line each with the reason.
   public let notJudged: [String]
 
-  /// Share of its time that a workload must keep the processor busy to be judged by what the processor did.
+  /// The share of its time in which a workload must keep the processor busy to be judged by processor time.
   static let busyShare = 0.7
 
-  /// Judges `new` by `baseline`.
+  /// Compares `new` with `baseline`.
   public init(_ new: ResultsFile, baseline: ResultsFile, thresholds: Thresholds = Thresholds()) {
     let known = Dictionary(baseline.results.map { ($0.identity, $0) }) { first, _ in first }
     var rows: [Row] = []
@@ -108,7 +111,8 @@ public struct Gate: Sendable {
       let exact = (ratio, ratio...ratio)
       rows.append(row(.instructions, exact, byBaseline: exact, thresholds.processor))
     }
-    // Of a baseline from a busy machine this is false for more than wait: those are judged by both.
+    // In a baseline from a busy machine, this is also false for some workloads that don't wait for the disk.
+    // These are judged by both measures.
     let isBusy = old.metrics.cpuSeconds.median >= busyShare * old.metrics.seconds.median
     if isBusy, !rows.isEmpty { return rows }
     let measure = isBusy ? Comparison.Measure.normalizedCPU : .normalized

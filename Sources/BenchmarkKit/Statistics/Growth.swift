@@ -1,12 +1,12 @@
-/// How the time of a workload's operation grows with one of its parameters, engine by engine.
+/// How the time of a workload's operation grows with one parameter, for each engine.
 public struct Growth: Sendable {
-  /// A workload on one engine.
+  /// The growth on one engine.
   public struct Curve: Sendable {
     /// The engine's name.
     public let engine: String
-    /// Its results, by ascending parameter.
+    /// The results, by ascending parameter.
     public let results: [WorkloadResult]
-    /// Of the seconds an operation.
+    /// The fit of the seconds per operation.
     public let fit: PowerFit
   }
 
@@ -14,17 +14,18 @@ public struct Growth: Sendable {
   public let suite: String
   /// The workload's name.
   public let workload: String
-  /// The parameter: a whole number.
+  /// The name of the parameter, an integer.
   public let parameter: String
-  /// The other parameters, which are the same in all results.
+  /// The other parameters, which are equal in all results.
   public let others: Parameters
-  /// Of each engine that has results, in their order.
+  /// One curve for each engine that has results, in the order of the engines.
   public let curves: [Curve]
 
-  /// The workload's name with the parameters that don't vary.
+  /// The workload's name with the other parameters.
   public var label: String { others.isEmpty ? workload : "\(workload) (\(others.text))" }
 
-  /// Every workload that was run with three values or more of one whole-number parameter that span a factor of ten.
+  /// Finds all workloads that were run with at least three values of one integer parameter that span a factor
+  /// of ten.
   public static func all(in results: [WorkloadResult]) -> [Growth] {
     var growths: [Growth] = []
     for (suite, workload) in results.map({ [$0.suite, $0.workload] }).firstOccurrences().map({
@@ -56,7 +57,8 @@ public struct Growth: Sendable {
     return growths
   }
 
-  /// The exponents, in a sentence: `insert grows with documents as the power 0.08 on lmdb (95%: 0.05 to 0.11), …`.
+  /// The exponents in one sentence: `insert grows with documents as the power 0.08 on lmdb (95%: 0.05 to
+  /// 0.11), …`.
   public func sentence() -> String {
     let texts = curves.map { curve in
       let deviation = curve.fit.greatestDeviation
@@ -73,7 +75,7 @@ public struct Growth: Sendable {
 }
 
 extension WorkloadResult {
-  /// Seconds an operation, of each sample.
+  /// The seconds per operation of each sample.
   var samplesPerOperation: [Double] {
     metrics.seconds.samples.map { $0 / Double(max(1, operations)) }
   }

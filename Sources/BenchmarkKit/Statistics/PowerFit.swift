@@ -2,26 +2,26 @@
   import Glibc
 #endif
 
-/// The power of a size that values follow best: value = factor · size^exponent, by least squares of the logarithms.
+/// A power law fitted to values: value = factor · size^exponent, by least squares of the logarithms.
 public struct PowerFit: Sendable {
-  /// What was fitted, by ascending size: of each size the median of its samples.
+  /// The fitted points by ascending size: the median of the samples at each size.
   public let points: [(size: Double, value: Double)]
-  /// 1 when the value grows like the size, 0 when it doesn't grow.
+  /// The exponent: 1 if the value grows linearly with the size, 0 if it doesn't grow.
   public let exponent: Double
   /// The value at size 1.
   public let factor: Double
-  /// The 95% interval of the exponent by the bootstrap: of 2,000 fits of medians of samples that are drawn anew at
-  /// each size, those at 2.5% and 97.5%. It is of the samples' noise and says nothing of whether the values follow a
-  /// power at all (`greatestDeviation`). Nil when there is one sample at each size.
+  /// The 95% interval of the exponent by the bootstrap: the 2.5% and 97.5% quantiles of 2,000 fits, each of
+  /// the medians of resampled samples. It shows the noise of the samples. It doesn't show how well a power
+  /// law fits: see `greatestDeviation`. Nil if there is only one sample per size.
   public let interval: ClosedRange<Double>?
 
-  /// A fit of at least two sizes; nil otherwise, or when a number isn't positive.
+  /// Fits at least two sizes. Nil if there are fewer, or if a number isn't positive.
   public init?(_ points: [(size: Double, value: Double)]) {
     self.init(samples: points.map { ($0.size, [$0.value]) })
   }
 
-  /// A fit of the medians of `samples`, which are at least two sizes with one value each; nil otherwise, or when a
-  /// number isn't positive.
+  /// Fits the medians of `samples`: at least two sizes, each with at least one value. Nil if there are fewer,
+  /// or if a number isn't positive.
   public init?(samples: [(size: Double, values: [Double])]) {
     guard
       samples.allSatisfy({ $0.size > 0 && !$0.values.isEmpty && $0.values.allSatisfy { $0 > 0 } })
@@ -46,21 +46,21 @@ public struct PowerFit: Sendable {
       }
   }
 
-  /// The value at a size by the fit.
+  /// The fitted value at a size.
   public func value(at size: Double) -> Double { factor * pow(size, exponent) }
 
-  /// The greatest factor by which a point lies above or below the fit; 1 when all lie on it.
+  /// The greatest factor by which a point is above or below the fit; 1 if all points are on it.
   public var greatestDeviation: Double {
     points.map { exp(abs(log($0.value / value(at: $0.size)))) }.max() ?? 1
   }
 
-  /// Least squares at places that don't change.
+  /// Least squares with fixed x values.
   private struct Line {
     private let offsets: [Double]
     private let mean: Double
     private let squares: Double
 
-    /// Nil when all places are the same.
+    /// Nil if all x values are equal.
     init?(at places: [Double]) {
       guard !places.isEmpty else { return nil }
       let mean = places.reduce(0, +) / Double(places.count)

@@ -2,13 +2,14 @@
   import Glibc
 #endif
 
-/// Whether two sets of samples differ, without assuming anything of their distribution.
+/// Tests whether two sets of samples differ, without assumptions about their distribution.
 public enum RankTest {
-  /// The probability, under the hypothesis that both come from one distribution, of ranks at least as uneven as
-  /// these: the two-sided Mann-Whitney U test.
+  /// The two-sided Mann-Whitney U test: the probability of ranks at least as uneven as these, if both sets
+  /// come from one distribution.
   ///
-  /// Exact, by counting arrangements, when no two samples are equal and neither set has more than 30; else by the
-  /// normal approximation with the corrections for ties and for continuity. 1 when a set is empty.
+  /// The result is exact, by counting arrangements, if no two samples are equal and neither set has more than
+  /// 30. Otherwise it is the normal approximation with corrections for ties and for continuity. 1 if a set is
+  /// empty.
   ///
   /// Source: Mann and Whitney, "On a test of whether one of two random variables is stochastically larger than the
   /// other", 1947.
@@ -26,8 +27,8 @@ public enum RankTest {
     return min(1, erfc(distance / variance.squareRoot() / 2.0.squareRoot()))
   }
 
-  /// The sum of the ranks of `left` among all, equal samples sharing their mean rank; and the sum of t³ - t over
-  /// groups of t equal samples.
+  /// Returns the sum of the ranks of `left` among all samples, where equal samples have their mean rank, and
+  /// the sum of t³ - t over groups of t equal samples.
   private static func ranks(_ left: [Double], _ right: [Double]) -> (sum: Double, ties: Double) {
     let all = (left.map { ($0, true) } + right.map { ($0, false) }).sorted { $0.0 < $1.0 }
     var sum = 0.0
@@ -45,10 +46,10 @@ public enum RankTest {
     return (sum, ties)
   }
 
-  /// Twice the share of arrangements of m and n samples whose U is at most `u`.
+  /// Twice the share of the arrangements of m and n samples whose U is at most `u`.
   private static func exact(_ u: Int, _ m: Int, _ n: Int) -> Double {
-    // ways[j][u]: arrangements of i and j samples with that U; the greatest sample is of the first set, and then
-    // exceeds all j of the second, or of the second.
+    // ways[j][u] is the number of arrangements of i and j samples with that U. The greatest sample is either
+    // in the first set, and then exceeds all j samples of the second, or in the second set.
     let limit = m * n
     var ways = [[Double]](repeating: [1.0] + [Double](repeating: 0, count: limit), count: n + 1)
     for _ in 0..<m {
@@ -65,8 +66,8 @@ public enum RankTest {
     return min(1, 2 * ways[n][...u].reduce(0, +) / total)
   }
 
-  /// Probabilities of many tests, raised so that one test in the whole family errs as seldom as one alone would:
-  /// Holm's step-down correction ("A simple sequentially rejective multiple test procedure", 1979).
+  /// Adjusts the probabilities of many tests, so that the family of tests has the error rate of a single
+  /// test: Holm's step-down correction ("A simple sequentially rejective multiple test procedure", 1979).
   public static func holm(_ probabilities: [Double]) -> [Double] {
     let order = probabilities.indices.sorted { probabilities[$0] < probabilities[$1] }
     var adjusted = probabilities

@@ -4,8 +4,8 @@
 
 /// Order statistics of samples.
 public enum Statistics {
-  /// The value below which a share `quantile` (0 to 1) of the samples lies, with a straight line between
-  /// neighbours: position `quantile * (count - 1)` in ascending order. 0 when there are no samples.
+  /// The quantile of samples, with linear interpolation between neighbours: position `quantile * (count - 1)`
+  /// in ascending order. `quantile` is 0 to 1. 0 if there are no samples.
   public static func quantile(_ quantile: Double, of samples: [Double]) -> Double {
     self.quantile(quantile, ofSorted: samples.sorted())
   }
@@ -18,18 +18,17 @@ public enum Statistics {
     return sorted[index] + (sorted[index + 1] - sorted[index]) * (position - Double(index))
   }
 
-  /// The middle sample, or the mean of the two in the middle. 0 when there are none.
+  /// The middle sample, or the mean of the two middle ones. 0 if there are none.
   public static func median(_ samples: [Double]) -> Double { quantile(0.5, of: samples) }
 
-  /// The 95% confidence interval of the median by the bootstrap: of 2,000 medians of samples drawn with
-  /// replacement, those at 2.5% and 97.5%. The draws have a fixed seed, so the same samples give the same
-  /// interval.
+  /// The 95% confidence interval of the median by the bootstrap: the 2.5% and 97.5% quantiles of 2,000
+  /// medians of samples drawn with replacement. The seed is fixed, so equal samples have equal intervals.
   public static func medianInterval(_ samples: [Double]) -> ClosedRange<Double> {
     interval(rounds: samples.count) { drawn in median(drawn.map { samples[$0] }) }
   }
 
-  /// The ratio of two medians and its 95% confidence interval, from samples taken in pairs: the bootstrap
-  /// draws rounds, so that what disturbed both of a round cancels. Both have the same number of samples.
+  /// The ratio of two medians and its 95% confidence interval, from paired samples. The bootstrap draws
+  /// rounds, so a disturbance of both samples of a round cancels. Both sets have the same number of samples.
   public static func ratio(_ numerator: [Double], over denominator: [Double]) -> (
     ratio: Double, interval: ClosedRange<Double>
   ) {
@@ -40,14 +39,14 @@ public enum Statistics {
     return (median(numerator) / median(denominator), interval)
   }
 
-  /// The mean of ratios: the count-th root of their product. 1 when there are none.
+  /// The geometric mean: the count-th root of the product. 1 if there are no ratios.
   public static func geometricMean(_ ratios: [Double]) -> Double {
     guard !ratios.isEmpty else { return 1 }
     return exp(ratios.reduce(0) { $0 + log($1) } / Double(ratios.count))
   }
 
-  /// The ratio of two medians and its 95% confidence interval, from samples that weren't taken together: the
-  /// bootstrap draws from each set alone.
+  /// The ratio of two medians and its 95% confidence interval, from samples that aren't paired. The bootstrap
+  /// draws from each set separately.
   public static func unpairedRatio(_ numerator: [Double], over denominator: [Double]) -> (
     ratio: Double, interval: ClosedRange<Double>
   ) {
@@ -59,9 +58,9 @@ public enum Statistics {
     return (median(numerator) / median(denominator), interval)
   }
 
-  /// Samples that lie more than three times the distance between the quartiles outside of them: Tukey's far
-  /// outliers ("Exploratory Data Analysis", 1977). They are told of, and count like all others. None among fewer
-  /// than five.
+  /// Samples that are outside the quartiles by more than three times the distance between them: Tukey's far
+  /// outliers ("Exploratory Data Analysis", 1977). They are reported, but count like all others. Empty if
+  /// there are fewer than five samples.
   public static func outliers(_ samples: [Double]) -> [Double] {
     guard samples.count >= 5 else { return [] }
     let sorted = samples.sorted()
@@ -82,7 +81,7 @@ public enum Statistics {
     }
   }
 
-  /// Where 95% of the values of `statistic` lie, which draws what it is of.
+  /// The interval that contains 95% of the values of `statistic`, which draws its own samples.
   static func interval(
     draws: Int, _ statistic: (inout ResamplingRandom) -> Double
   ) -> ClosedRange<Double> {
@@ -96,16 +95,16 @@ public enum Statistics {
   }
 }
 
-/// What the bootstrap and the order of engines draw from: xorshift64* (Vigna 2016).
+/// The random generator of the bootstrap and of the order of engines: xorshift64* (Vigna 2016).
 struct ResamplingRandom {
   private var state: UInt64 = 0x2545_F491_4F6C_DD1D
 
-  /// Draws that are the same each time.
+  /// A generator with a fixed seed.
   init() {}
 
-  /// Draws that depend on the seed alone.
+  /// A generator with a given seed.
   init(seed: UInt64) {
-    // Seeds that lie side by side give states that don't.
+    // Spreads adjacent seeds to distant states.
     state = (seed &+ 1) &* 0x9E37_79B9_7F4A_7C15 | 1
     for _ in 0..<4 { _ = below(2) }
   }

@@ -1,15 +1,16 @@
-/// A comparison for a terminal: a row for every workload and engine, the medians, their ratio and its interval.
+/// A comparison as text for a terminal: one row per workload and engine, with the medians, their ratio and
+/// its interval.
 public struct ComparisonTable {
   private let comparison: Comparison
   private let onlyDifferences: Bool
 
-  /// A table of all rows, or of those alone that differ.
+  /// A table of all rows, or of only those that differ.
   public init(_ comparison: Comparison, onlyDifferences: Bool = false) {
     self.comparison = comparison
     self.onlyDifferences = onlyDifferences
   }
 
-  /// The lines of the table, measure by measure, and a sentence that counts.
+  /// The lines of the table, measure by measure, and a summary sentence.
   public func text() -> String {
     var blocks: [String] = []
     var measures: [Comparison.Measure] = []
@@ -42,7 +43,7 @@ public struct ComparisonTable {
   }
 }
 
-/// Cells in columns, aligned by characters.
+/// Aligns cells in columns, by characters.
 enum TextColumns {
   static func aligned(_ rows: [[String]]) -> [String] {
     let count = rows.map(\.count).max() ?? 0

@@ -1,9 +1,9 @@
-/// Numbers as people read them in tables.
+/// Formats numbers for tables.
 enum Format {
-  /// A time with three digits that count and its unit: `1.04 µs`.
+  /// A time with three significant digits and its unit: `1.04 µs`.
   static func duration(_ seconds: Double) -> String {
     let units: [(scale: Double, name: String)] = [(1, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")]
-    // 999.5 µs is 1.00 ms: the unit is chosen after rounding.
+    // The unit is chosen after rounding: 999.5 µs is 1.00 ms.
     let unit = units.first { seconds >= $0.scale * 0.9995 } ?? units[units.count - 1]
     return "\(threeDigits(seconds / unit.scale)) \(unit.name)"
   }
@@ -21,14 +21,14 @@ enum Format {
     }
   }
 
-  /// A number of bytes with three digits that count.
+  /// A number of bytes with three significant digits.
   static func bytes(_ count: Double) -> String {
     let units: [(scale: Double, name: String)] = [(1_073_741_824, "GiB"), (1_048_576, "MiB"), (1_024, "KiB")]
     guard let unit = units.first(where: { count >= $0.scale }) else { return "\(decimals(count, 0)) B" }
     return "\(threeDigits(count / unit.scale)) \(unit.name)"
   }
 
-  /// A number without zeros at its end: `99.9`, `50`.
+  /// A number without trailing zeros: `99.9`, `50`.
   static func shortest(_ value: Double) -> String {
     let text = decimals(value, 2)
     return text.hasSuffix(".00")

@@ -1,8 +1,8 @@
-/// Percentiles of single operations for a terminal: a line for each workload and engine that timed them.
+/// Percentiles of single operations as text for a terminal: one line per workload and engine that timed them.
 public struct LatencyTable {
   private let results: [WorkloadResult]
 
-  /// A table of those of `results` that have latencies.
+  /// A table of the results that have latencies.
   public init(_ results: [WorkloadResult]) {
     self.results = results.filter { result in Metric.latencies.allSatisfy { result.metrics[$0.metric] != nil }
     }
@@ -11,12 +11,12 @@ public struct LatencyTable {
   /// Whether there is nothing to show.
   public var isEmpty: Bool { results.isEmpty }
 
-  /// The percentiles as a table has them over its columns.
+  /// The names of the percentiles, for the heads of columns.
   static let names = Metric.latencies.map { _, quantile in
     quantile == 1 ? "max" : "p" + Format.shortest(quantile * 100)
   }
 
-  /// The lines of the table: medians of the runs, percentile by percentile.
+  /// The lines of the table. Each cell is the median over the runs.
   public func text() -> String {
     var cells = [["latency", "", ""] + LatencyTable.names]
     var last = ""

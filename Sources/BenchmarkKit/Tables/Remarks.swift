@@ -1,47 +1,47 @@
-/// What the results of a suite mean, in words, tables, and engines that are held against each other.
+/// Remarks on the results of a suite: sentences, tables, and pairs of engines to compare.
 public struct Remarks: Sendable {
-  /// A table: a row of heads, then rows of as many cells.
+  /// A table: column names and rows, with the same number of cells in each.
   public struct Table: Sendable, Equatable {
     /// The names of the columns.
     public let heads: [String]
-    /// A cell a column.
+    /// The rows, one cell per column.
     public let rows: [[String]]
 
-    /// A table; see the properties.
+    /// Makes a table. See the properties.
     public init(heads: [String], rows: [[String]]) {
       self.heads = heads
       self.rows = rows
     }
 
-    /// The lines for a terminal; columns are aligned by characters.
+    /// The lines for a terminal, with columns aligned by characters.
     public var lines: [String] { TextColumns.aligned([heads] + rows) }
   }
 
-  /// Two engines whose times are drawn as a ratio.
+  /// Two engines whose ratio of times is charted.
   public struct Pair: Sendable, Equatable {
-    /// The engine whose time is divided.
+    /// The engine whose time is the numerator.
     public let engine: String
-    /// The engine by whose time it is divided.
+    /// The engine whose time is the denominator.
     public let base: String
 
-    /// A pair; see the properties.
+    /// Makes a pair.
     public init(_ engine: String, over base: String) {
       self.engine = engine
       self.base = base
     }
   }
 
-  /// A sentence each.
+  /// The sentences.
   public var sentences: [String]
-  /// Tables, below the sentences.
+  /// The tables, which follow the sentences.
   public var tables: [Table]
-  /// What is drawn as ratios.
+  /// The pairs of engines whose ratios are charted.
   public var pairs: [Pair]
 
-  /// What was measured with, where it isn't the data set of the results file: `made documents`.
+  /// The data of the suite, if it isn't the data set of the results file: `made documents`.
   public var data: String?
 
-  /// Remarks; see the properties.
+  /// Makes remarks. See the properties.
   public init(_ sentences: [String] = [], tables: [Table] = [], pairs: [Pair] = [], data: String? = nil) {
     self.sentences = sentences
     self.tables = tables

@@ -1,17 +1,18 @@
-/// A run in a few sentences: who was fastest at what, by how much, and how far from the limits.
+/// A run in a few sentences: which engine was fastest for which workloads, by how much, and how far from the
+/// limits.
 public struct ResultsSummary {
   private let results: [WorkloadResult]
   private let engines: [String]
   private let durability: String
 
-  /// A summary of `results`, where the first of `engines` is what the others are compared with.
+  /// A summary of `results`. The other engines are compared with the first of `engines`.
   public init(_ results: [WorkloadResult], engines: [String], durability: String) {
     self.results = results
     self.engines = engines
     self.durability = durability
   }
 
-  /// The sentences, a line each.
+  /// The sentences, one per line.
   public func text() -> String {
     var suites: [String] = []
     for result in results where !suites.contains(result.suite) { suites.append(result.suite) }
@@ -47,7 +48,8 @@ public struct ResultsSummary {
     return labels.compactMap { rows[$0] }
   }
 
-  /// Who has the least median in how many. The best two are level when their confidence intervals overlap.
+  /// How many workloads each engine wins by its median. The best two are level if their confidence intervals
+  /// overlap.
   private func winners(_ rows: [[WorkloadResult]]) -> String {
     var wins: [String: Int] = [:]
     var level = 0
@@ -65,7 +67,7 @@ public struct ResultsSummary {
     return parts.joined(separator: ", ")
   }
 
-  /// How much faster or slower than the first engine: over all, at best and at worst.
+  /// How much faster or slower an engine is than the first one: overall, at best and at worst.
   private func comparison(_ engine: String, _ rows: [[WorkloadResult]]) -> String? {
     let ratios = rows.compactMap { row -> (label: String, ratio: Double)? in
       guard let first = row.first(where: { $0.engine == engines[0] }),
@@ -98,8 +100,8 @@ public struct ResultsSummary {
       + "\(Format.ratio(most))x (\(worst.label))."
   }
 
-  /// What a reader should know of how the samples came, a sentence each: warm-ups that were left out, samples that
-  /// lie far out (they count like all others).
+  /// Notes on how the samples were taken, one sentence each: warm-ups that were left out, and far outliers.
+  /// Outliers count like all other samples.
   public static func samplingNotes(_ results: [WorkloadResult]) -> [String] {
     var notes: [String] = []
     let warm = results.filter { ($0.warmups ?? 0) > 0 }

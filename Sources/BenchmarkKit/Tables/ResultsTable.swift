@@ -1,7 +1,7 @@
-/// Results for a terminal: workloads as rows, an engine a column.
+/// Results as text for a terminal: one row per workload and one column per engine.
 ///
-/// A cell has the median time an operation, in parentheses how many times that of its limit, and from the second
-/// column on how many times that of the first engine.
+/// A cell has the median time per operation and, in parentheses, its ratio to the limit's. From the second
+/// column on, it also has the ratio to the first engine.
 public struct ResultsTable {
   private let results: [WorkloadResult]
   private let engines: [String]

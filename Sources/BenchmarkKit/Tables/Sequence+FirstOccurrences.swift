@@ -1,5 +1,5 @@
 extension Sequence where Element: Hashable {
-  /// Each element once, in the order in which they first occur.
+  /// Each element once, in the order of its first occurrence.
   func firstOccurrences() -> [Element] {
     var seen: Set<Element> = []
     return filter { seen.insert($0).inserted }

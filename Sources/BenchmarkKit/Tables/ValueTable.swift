@@ -1,4 +1,5 @@
-/// Something that some workloads have besides times, for a terminal: workloads as rows, an engine a column.
+/// A table for a terminal of values other than times, which some workloads have: one row per workload and one
+/// column per engine.
 public struct ValueTable {
   private let title: String
   private let results: [WorkloadResult]
@@ -15,7 +16,7 @@ public struct ValueTable {
     self.value = value
   }
 
-  /// How many bytes were written and are stored for each byte of the data.
+  /// The bytes written and stored for each byte of data.
   public static func amplifications(_ results: [WorkloadResult], engines: [String]) -> ValueTable {
     ValueTable("bytes for each byte of the data", results, engines: engines) { result in
       let written = result.metrics[.writeAmplification].map { "\(Format.ratio($0.median)) written" }
@@ -25,7 +26,7 @@ public struct ValueTable {
     }
   }
 
-  /// Allocations of an operation.
+  /// Allocations per operation.
   public static func allocations(_ results: [WorkloadResult], engines: [String]) -> ValueTable {
     ValueTable("allocations an operation", results, engines: engines) { result in
       result.metrics[.allocations].map { Format.ratio($0.median / Double(max(1, result.operations))) }
