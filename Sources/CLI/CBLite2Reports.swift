@@ -1,8 +1,8 @@
 import Touchstone
 
-/// What an import of a `.cblite2` database gave, for the terminal and as JSON.
+/// The report of a `.cblite2` import, as text for the terminal and as JSON.
 extension CBLite2ImportReport {
-  /// Whether something of the documents couldn't be carried over.
+  /// The counts of the report, with their names in JSON and their words on the terminal.
   private var counts: [(name: String, words: String, count: Int)] {
     [
       ("read", "rows read", read), ("documents", "documents", documents),
@@ -17,7 +17,7 @@ extension CBLite2ImportReport {
     ]
   }
 
-  /// One line a count that isn't 0, then what was left behind.
+  /// One line per count above 0, and then what wasn't imported.
   var lines: [String] {
     var table = TextTable([("", .right), ("", .left)])
     for (_, words, count) in counts where count > 0 || ["documents", "rows read"].contains(words) {
@@ -40,7 +40,7 @@ extension CBLite2ImportReport {
     return lines
   }
 
-  /// All of it.
+  /// The whole report as JSON.
   var json: String {
     var object = JSONObjectText()
     object.add("version", version)
@@ -80,7 +80,7 @@ extension CBLite2ImportReport.Skipped {
   }
 }
 
-/// What an export to a `.cblite2` database gave, for the terminal and as JSON.
+/// The report of a `.cblite2` export, as text for the terminal and as JSON.
 extension CBLite2ExportReport {
   private var counts: [(name: String, words: String, count: Int)] {
     [
@@ -94,7 +94,7 @@ extension CBLite2ExportReport {
     ]
   }
 
-  /// One line a count that isn't 0, then what was changed or left behind.
+  /// One line per count above 0, and then what was changed or not exported.
   var lines: [String] {
     var table = TextTable([("", .right), ("", .left)])
     for (_, words, count) in counts where count > 0 || words == "documents" {
@@ -110,7 +110,7 @@ extension CBLite2ExportReport {
     return lines
   }
 
-  /// All of it.
+  /// The whole report as JSON.
   var json: String {
     var object = JSONObjectText()
     for (name, _, count) in counts { object.add(name, count) }

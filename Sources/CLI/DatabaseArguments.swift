@@ -1,16 +1,16 @@
 import Touchstone
 
-/// What the commands that work on one database have in common.
+/// The arguments that all commands on one database share.
 struct DatabaseArguments {
   static let database = Positional(
     "DB", "The database: a NAME.touchstone directory, the suffix may be left out")
   static let readOnly = Flag("read-only", "Writes nothing, not even a lock")
   static let json = Flag("json", "Prints JSON")
-  /// For commands that only read.
+  /// The options of commands that only read.
   static let readingOptions: [any NamedOption] = [Keys.file, readOnly]
 
-  /// `--engine`, for commands that make a database or change its engine. An unknown one is refused with the names of
-  /// those that are known.
+  /// The option `--engine`, for commands that make a database or change its engine. An unknown name is an
+  /// error that lists the known ones.
   static func engine(_ summary: String) -> Option<EngineName> {
     Option("engine", "ENGINE", summary) { text in
       let name = EngineName(rawValue: text)
@@ -29,13 +29,13 @@ struct DatabaseArguments {
     isReadOnly = arguments[Self.readOnly]
   }
 
-  /// Opens the database, which has to exist. Its key is looked for only when it is encrypted.
+  /// Opens the database, which must exist. The key is needed only if it is encrypted.
   func open() throws -> Database {
     var options = DatabaseOptions(creation: .openExisting, isReadOnly: isReadOnly)
     if try Database.isEncrypted(path) { options.key = try key() }
     return try Database.open(path, options: options)
   }
 
-  /// The key. Throws `keyRequired` when there is none to be had.
+  /// The key. Throws `keyRequired` if none is given or typed.
   func key() throws -> UserKey { try keys.required(for: path) }
 }

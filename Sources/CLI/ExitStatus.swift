@@ -2,19 +2,19 @@ import Datasets
 import Query
 import Touchstone
 
-/// What the process ends with.
+/// The exit status of the process.
 enum ExitStatus: Int32 {
   case done = 0
-  /// The answer is no: a document that isn't there, a conflict, a check that finds faults.
+  /// The answer is no: a missing document, a conflict, a check that found faults.
   case no = 1
   /// Wrong usage or bad input.
   case usage = 2
-  /// The database could not be opened, or failed, or is damaged.
+  /// The database couldn't be opened, failed, or is damaged.
   case database = 3
-  /// Ctrl-C, by the shell's convention.
+  /// Ctrl-C, by the convention of shells.
   case interrupted = 130
 
-  /// The status that an error ends with.
+  /// The exit status for an error.
   init(_ error: any Error) {
     switch error {
     case is Refusal: self = .no
@@ -47,13 +47,13 @@ enum ExitStatus: Int32 {
   }
 }
 
-/// The answer is no, and why.
+/// A negative answer and its reason.
 struct Refusal: Error, CustomStringConvertible {
   let description: String
   init(_ description: String) { self.description = description }
 }
 
-/// Ctrl-C was heard, and what had been done by then.
+/// Ctrl-C was pressed. The description says what had been done by then.
 struct Interrupted: Error, CustomStringConvertible {
   let description: String
   init(_ description: String) { self.description = "stopped: " + description }

@@ -5,28 +5,28 @@ import Touchstone
   import Glibc
 #endif
 
-/// The blobs of an export as JSON lines: a directory beside the lines with a file for each, named by its digest as in a
-/// database that isn't encrypted (docs/blobs.md). It is made with its first file.
+/// The blobs of a JSON lines export: a directory beside the lines, with one file per blob. The files are
+/// named by the digest, as in a plain database (docs/blobs.md). The directory is made with its first file.
 struct ExportedBlobs {
   static let option = Option(
     "blobs", "DIR", "The directory of the blobs; FILE.blobs when it is left out")
 
-  /// The directory that belongs to a file of lines.
+  /// The directory of blobs for a file of lines.
   static func directory(beside file: String) -> String { file + ".blobs" }
 
   private let store: BlobStore
   private var isDone: Set<BlobDigest> = []
-  /// Blobs that were copied, or were there.
+  /// The number of blobs that were copied or were already there.
   private(set) var count = 0
-  /// Blobs that lines name and that aren't there.
+  /// The number of blobs that lines name and the database doesn't have.
   private(set) var missing = 0
 
-  /// To read from, or to write to.
+  /// Opens the directory for reading or for writing.
   init(_ directory: String, isReadOnly: Bool) throws {
     store = try BlobStore(directory: directory, isReadOnly: isReadOnly, durability: .none)
   }
 
-  /// Copies the blobs that a line names out of the database, those that aren't there already.
+  /// Copies the blobs that a line names from the database, except those that are there already.
   mutating func export(namedIn line: [UInt8], from database: Database) throws {
     try line.withUnsafeBytes { line in
       try Self.forEachDigest(in: line) { digest, isReference in
@@ -36,7 +36,7 @@ struct ExportedBlobs {
         do { reader = try database.open(Blob(digest: digest, length: 0)) } catch let error as StorageError
           where error.code == .notFound
         {
-          // A text may look like a digest and be none.
+          // Text can look like a digest without being one.
           if isReference { missing += 1 }
           return
         }
@@ -49,7 +49,7 @@ struct ExportedBlobs {
     }
   }
 
-  /// Brings the blobs that a line names into the database, for a save in the same open.
+  /// Copies the blobs that a line names into the database. The document must be saved in the same open.
   mutating func `import`(namedIn line: UnsafeRawBufferPointer, into database: Database) throws {
     try Self.forEachDigest(in: line) { digest, _ in
       let blob = Blob(digest: digest, length: 0)
@@ -61,7 +61,7 @@ struct ExportedBlobs {
     }
   }
 
-  /// Removes what isn't needed any more.
+  /// Removes temporary files.
   func finish() { store.discardUnsaved() }
 
   private static func copy(
@@ -75,7 +75,7 @@ struct ExportedBlobs {
     StorageError(.damaged, "the blob \(digest) holds other bytes than its name says", path: directory)
   }
 
-  /// How many blobs of the database a line names.
+  /// The number of blobs of the database that a line names.
   static func count(namedIn line: [UInt8], of database: Database) throws -> Int {
     var count = 0
     try line.withUnsafeBytes { line in
@@ -86,8 +86,8 @@ struct ExportedBlobs {
     return count
   }
 
-  /// Calls `body` with everything that looks like a digest in a line of JSON, which may write a slash as `\/`, and with
-  /// whether it stands there as one: `"digest":"sha1-…"`.
+  /// Calls `body` for each text in a line of JSON that looks like a digest. JSON may write a slash as `\/`.
+  /// `isReference` says whether it is the value of a digest: `"digest":"sha1-…"`.
   private static func forEachDigest(
     in line: UnsafeRawBufferPointer, _ body: (_ digest: BlobDigest, _ isReference: Bool) throws -> Void
   ) throws {

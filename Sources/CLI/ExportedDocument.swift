@@ -4,16 +4,16 @@ import Touchstone
   import Glibc
 #endif
 
-/// A line of `export --metadata` without its ID: a body and what is said of the revision.
+/// One line of `export --metadata`, without its ID: a body and the metadata of its revision.
 struct ExportedDocument {
   private var body: JSONValue
   private let revision: RevisionID?
   private let isDeleted: Bool
 
-  /// Nil when the JSON has none of the outermost properties `_rev`, `_sequence` and `_deleted`. Throws a
-  /// `UsageError` when one of them isn't what it should be.
+  /// Parses a line. Nil if the JSON has none of the top-level properties `_rev`, `_sequence` and `_deleted`.
+  /// Throws a `UsageError` if one of them is invalid.
   init?(_ json: UnsafeRawBufferPointer) throws {
-    // The common line has no such name and isn't parsed here.
+    // Most lines have no such name and aren't parsed here.
     guard Self.mayHaveMetadata(json), let body = try? JSONValue(json: json), let members = body.object else {
       return nil
     }
@@ -36,7 +36,8 @@ struct ExportedDocument {
     self.body.remove("_sequence")
   }
 
-  /// Saves it: as the revision that it was when there is no such document, on top of what is there otherwise.
+  /// Saves the document. If it doesn't exist yet, it gets the exported revision. Otherwise a new revision is
+  /// added.
   func save(_ id: String, in database: Database) throws {
     let stored = try database.document(id, includeDeleted: true)
     if let revision {
@@ -48,7 +49,7 @@ struct ExportedDocument {
       if stored.revisionID == revision { return }
     }
     if isDeleted {
-      // A tombstone of what never was, or is one already, says nothing new.
+      // A tombstone for a document that doesn't exist, or is already deleted, changes nothing.
       guard let stored, !stored.isDeleted else { return }
       try database.delete(id, keeping: .value(body))
     } else {
@@ -56,7 +57,7 @@ struct ExportedDocument {
     }
   }
 
-  /// Whether a quote and an underscore stand side by side anywhere.
+  /// Whether a quote is followed by an underscore anywhere in the text.
   private static func mayHaveMetadata(_ json: UnsafeRawBufferPointer) -> Bool {
     guard let base = json.baseAddress else { return false }
     var position = 0

@@ -1,7 +1,7 @@
 import Storage
 import Touchstone
 
-/// Where the keys of a command come from: a file, a variable, or a prompt; never an argument.
+/// The sources of a command's keys: a file, an environment variable, or a prompt. A key is never an argument.
 struct Keys {
   static let file = Option("key-file", "FILE", "The key of the database: 32 raw bytes, or a passphrase line")
   static let newFile = Option(
@@ -17,13 +17,13 @@ struct Keys {
     newPath = try arguments.value(Self.newFile)
   }
 
-  /// The key of what is there already; asks for it on a terminal. Nil when there is none to be had.
+  /// The key of an existing database. Asks for it on a terminal if none is given. Nil if there is none.
   func existing(for database: String) throws -> UserKey? {
     if let key = try given() { return key }
     return try Passphrase.ask("Key of \(database)").map { try .passphrase($0) }
   }
 
-  /// The key of what is there already. Throws `keyRequired` when there is none to be had.
+  /// The key of an existing database. Throws `keyRequired` if there is none.
   func required(for database: String) throws -> UserKey {
     guard let key = try existing(for: database) else {
       throw DatabaseError(
@@ -33,25 +33,26 @@ struct Keys {
     return key
   }
 
-  /// The key as it was given, without asking.
+  /// The key that was given, without a prompt.
   func given() throws -> UserKey? {
     if let path { return try UserKey(contentsOfFile: path) }
     return try Self.key(inVariable: Self.variable)
   }
 
-  /// The key that something new was said to get, or nil.
+  /// The key that was given for a new database, or nil.
   func new() throws -> UserKey? {
     if let newPath { return try UserKey(contentsOfFile: newPath) }
     return try Self.key(inVariable: Self.newVariable)
   }
 
-  /// The key of something new that can't be without one: the new key, else the key, else it is asked for twice.
+  /// The key of a new database that needs one: the new key, or else the key, or else a prompt that asks
+  /// twice.
   func requiredNew(for database: String) throws -> UserKey? {
     if let key = try new() ?? given() { return key }
     return try askedNew(for: database)
   }
 
-  /// A new key that is asked for twice on a terminal; nil when there is none.
+  /// A new key, typed twice on a terminal; nil without a terminal.
   func askedNew(for database: String) throws -> UserKey? {
     guard let first = try Passphrase.ask("New key of \(database)") else { return nil }
     guard try Passphrase.ask("The same again") == first else { throw UsageError("the two keys differ") }

@@ -1,17 +1,18 @@
-/// One command of the tool. A new one is a type that meets this, and a line in `Subcommands.all`.
+/// A command of the tool. To add one, add a type that conforms to this protocol, and its name in
+/// `Subcommands.all`.
 protocol Subcommand: SendableMetatype {
   static var usage: Usage { get }
 
-  /// Takes what it needs from the arguments. Throws a `UsageError` before anything is done.
+  /// Reads the arguments. Throws a `UsageError` before anything is done.
   init(_ arguments: Arguments) throws
 
-  /// Does it. Results go to `output`; what is thrown becomes a line on standard error and the status
+  /// Runs the command. Results go to `output`. An error becomes a line on standard error and the exit status
   /// (`ExitStatus`).
   func run(_ output: StandardOutput) throws
 }
 
 enum Subcommands {
-  /// All of them, in the order of the help.
+  /// All commands, in the order of the help.
   static var all: [any Subcommand.Type] {
     [
       CreateCommand.self, InfoCommand.self, DeleteCommand.self,
@@ -26,7 +27,7 @@ enum Subcommands {
     ]
   }
 
-  /// The command that `words` begin with. Throws a `UsageError` when there is none.
+  /// The command that `words` begin with. Throws a `UsageError` if there is none.
   static func find(_ words: ArraySlice<String>) throws -> any Subcommand.Type {
     for command in all where words.starts(with: command.usage.words) { return command }
     let word = words.first ?? ""

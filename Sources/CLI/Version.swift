@@ -1,2 +1,2 @@
-/// The release of the tool.
+/// The release version of the tool.
 let touchstoneVersion = "0.1.0"

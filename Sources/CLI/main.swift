@@ -4,9 +4,10 @@ import Touchstone
   import Glibc
 #endif
 
-// Engines from outside are registered here, before the first command: Engines.register(MyEngine.type) (docs/engines.md).
+// Register external engines here, before the first command: Engines.register(MyEngine.type)
+// (docs/engines.md).
 
-/// Runs the command that the words name, and returns the process's status.
+/// Runs the command that `words` name, and returns the exit status.
 func run(_ words: ArraySlice<String>) -> ExitStatus {
   let output = StandardOutput()
   var name = "touchstone"
@@ -27,7 +28,7 @@ func run(_ words: ArraySlice<String>) -> ExitStatus {
         try output.write(command.usage.help)
       } else {
         do { try command.init(Arguments(arguments, usage: command.usage)).run(output) } catch {
-          // What was printed before belongs to the answer: the faults that a check found.
+          // The output printed before the error belongs to the answer, such as the faults that a check found.
           try output.flush()
           throw error
         }

@@ -1,13 +1,13 @@
 /// The arguments of one command, checked against its usage.
 ///
-/// Options may stand anywhere, as `--name value` or `--name=value`; `--` ends them, for names that begin with `-` as
-/// every ID does that iOS 1.x made; `-` alone is a positional.
+/// Options may appear anywhere, as `--name value` or `--name=value`. `--` ends them, for names that begin
+/// with `-`, such as every ID made by 1.x on iOS. `-` alone is a positional.
 struct Arguments {
   private var flags: Set<String> = []
   private var values: [String: [String]] = [:]
   private var positionals: [String: [String]] = [:]
 
-  /// Throws a `UsageError` for an option that `usage` doesn't have, a value that is missing or no good, and too
+  /// Parses the arguments. Throws a `UsageError` for an unknown option, a missing or invalid value, and too
   /// many or too few positionals.
   init(_ texts: some Sequence<String>, usage: Usage) throws {
     let options = Dictionary(uniqueKeysWithValues: usage.options.map { ($0.name, $0) })
@@ -62,17 +62,17 @@ struct Arguments {
 
   subscript(flag: Flag) -> Bool { flags.contains(flag.name) }
 
-  /// The option's value, the last one when it is given more than once.
+  /// The option's value; the last one if it is given more than once.
   func value<Value>(_ option: Option<Value>) throws -> Value? {
     try values[option.name]?.last.map(option.parse)
   }
 
-  /// The values of an option that may be given more than once.
+  /// The values of an option that can be given more than once.
   func allValues<Value>(_ option: Option<Value>) throws -> [Value] {
     try (values[option.name] ?? []).map(option.parse)
   }
 
-  /// The text of a positional that has to be there.
+  /// The text of a required positional.
   func required(_ positional: Positional) throws -> String {
     guard let text = positionals[positional.name]?.first else {
       throw UsageError("\(positional.name) is missing")

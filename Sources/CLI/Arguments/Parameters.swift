@@ -12,10 +12,10 @@ struct Flag: Sendable {
 /// An option with a value: `--rev 1-feb9`, `--rev=1-feb9`.
 struct Option<Value: Sendable>: Sendable {
   let name: String
-  /// What stands for the value in the help: `REV`.
+  /// The name of the value in the help: `REV`.
   let placeholder: String
   let help: String
-  /// Throws a `UsageError` that says what is wrong with the text.
+  /// Parses the value. Throws a `UsageError` with the fault.
   let parse: @Sendable (String) throws -> Value
 
   init(
@@ -50,12 +50,12 @@ extension Option where Value == Int {
   }
 }
 
-/// An argument that is told by its place: `DB`.
+/// An argument that is identified by its position: `DB`.
 struct Positional: Sendable {
   enum Count: Sendable {
     case one
     case optional
-    /// Any number, none too. Only as the last.
+    /// Any number, including none. Only for the last positional.
     case any
   }
 
@@ -70,13 +70,13 @@ struct Positional: Sendable {
   }
 }
 
-/// What the usage of a command says of an option, whatever its value's type.
+/// An option in the usage of a command, whatever the type of its value.
 protocol NamedOption: Sendable {
   var name: String { get }
   var help: String { get }
-  /// Nil of an option without a value.
+  /// Nil for an option without a value.
   var valuePlaceholder: String? { get }
-  /// Throws a `UsageError` when `text` can't be its value.
+  /// Throws a `UsageError` if `text` isn't a valid value.
   func check(_ text: String) throws
 }
 
@@ -90,7 +90,7 @@ extension Option: NamedOption {
   func check(_ text: String) throws { _ = try parse(text) }
 }
 
-/// Wrong usage or bad input: one line that says what and where. Ends with status 2.
+/// Wrong usage or bad input: one line with the fault and where it is. The exit status is 2.
 struct UsageError: Error {
   let message: String
   init(_ message: String) { self.message = message }

@@ -1,14 +1,14 @@
-/// What a command is called with: declared once, for parsing and for the help.
+/// How a command is called. It is declared once, for parsing and for the help.
 struct Usage: Sendable {
-  /// How it is called, of one or two words: `get`, `key show`.
+  /// The command's name, one or two words: `get`, `key show`.
   let name: String
-  /// What it does, in a line.
+  /// One line that says what the command does.
   let summary: String
   let positionals: [Positional]
   let options: [any NamedOption]
-  /// Calls that work as they stand.
+  /// Complete example calls.
   let examples: [String]
-  /// What else is to be known, in lines of up to 90 columns.
+  /// More information, in lines of at most 90 columns.
   let notes: String
 
   init(
@@ -25,7 +25,7 @@ struct Usage: Sendable {
 
   var words: [String] { name.split(separator: " ").map(String.init) }
 
-  /// The call in a line: `touchstone get DB ID [options]`.
+  /// The call in one line: `touchstone get DB ID [options]`.
   var synopsis: String {
     var words = ["touchstone", name]
     for positional in positionals {
@@ -46,7 +46,7 @@ struct Usage: Sendable {
     let rows = positionals.map { [$0.name, $0.help] } + optionRows + [["--help", "Shows this"]]
     text += "\n"
     for row in rows {
-      // What doesn't fit on the line goes on below, where it began.
+      // Longer text continues on the next lines, in the same column.
       let lines = Self.wrapped(row[1], to: 80)
       text += "  " + TextTable.padded(row[0], to: 24) + lines[0] + "\n"
       for line in lines.dropFirst() { text += String(repeating: " ", count: 26) + line + "\n" }
@@ -56,7 +56,7 @@ struct Usage: Sendable {
     return text
   }
 
-  /// `text` in lines of up to `width` characters, broken at blanks; one line at least.
+  /// `text` in lines of at most `width` characters, broken at spaces. There is at least one line.
   static func wrapped(_ text: String, to width: Int) -> [String] {
     var lines = [""]
     for word in text.split(separator: " ") {

@@ -2,15 +2,15 @@ import BenchmarkKit
 import Foundation
 import Suites
 
-/// A run of suites as the commands make it: with a progress line, stopped by Ctrl-C, and with counted instructions when
-/// asked.
+/// Runs suites for a command, with a progress line. Ctrl-C stops it. It can also count instructions and
+/// allocations.
 struct BenchSession {
   private let settings: BenchSettings
   private let suites: [Suite]
   private let version: String
   private let baselinePath: String?
 
-  /// `baselinePath`: the results whose counts a planted slowdown is a share of.
+  /// `baselinePath`: the results with the instruction counts from which a planted slowdown is computed.
   init(_ settings: BenchSettings, suites: [Suite], version: String, baselinePath: String? = nil) {
     self.baselinePath = baselinePath
     self.settings = settings
@@ -18,12 +18,12 @@ struct BenchSession {
     self.version = version
   }
 
-  /// Sizes at which instructions are counted: callgrind is some fifty times slower.
+  /// The sizes for counting instructions. callgrind is about fifty times slower.
   static let countedDocuments = 300
   static let countedKeys = 500
   static let countedCommits = 32
 
-  /// Runs. `runLog` gets a line before each run.
+  /// Runs the suites. A line is appended to the file `runLog` before each run.
   func run(countingInstructions: Bool, countingAllocations: Bool = false, runLog: String? = nil) throws
     -> ResultsFile
   {
@@ -54,8 +54,8 @@ struct BenchSession {
     }
   }
 
-  /// Runs the same workloads twice more at the same sizes, as a child whose allocations are counted; what is allocated
-  /// once a process, the runtime's own tables, isn't in the lesser count.
+  /// Runs the same workloads twice more with the same sizes, in a child whose allocations are counted. The
+  /// lesser count doesn't contain what is allocated once per process, such as the runtime's tables.
   private func addAllocations(to results: inout ResultsFile) throws {
     let directory = try TrialDirectory(in: settings.workDirectory)
     defer { directory.remove() }
@@ -77,7 +77,7 @@ struct BenchSession {
     }
   }
 
-  /// What makes a child run the same workloads, but for their sizes.
+  /// The arguments of a child that runs the same workloads, without their sizes.
   private func childArguments(samples: Int, directory: String) -> [String] {
     var arguments = ["bench"] + suites.map(\.name)
     func add(_ name: String, _ value: some CustomStringConvertible) {
@@ -95,7 +95,7 @@ struct BenchSession {
     return arguments
   }
 
-  /// Runs the same workloads once more, as a child under callgrind.
+  /// Runs the same workloads once more, in a child under callgrind.
   private func addInstructions(to results: inout ResultsFile) throws {
     let directory = try TrialDirectory(in: settings.workDirectory)
     defer { directory.remove() }
@@ -133,7 +133,7 @@ struct BenchSession {
   }
 }
 
-/// What ran, a line a run: `run` or `limit`, `threads` or `thread`, and the identity.
+/// A log with one line per run: `run` or `limit`, `threads` or `thread`, and the identity.
 struct RunLog {
   struct Run {
     let identity: String

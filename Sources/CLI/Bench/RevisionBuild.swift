@@ -1,17 +1,17 @@
 import BenchmarkKit
 import Foundation
 
-/// Another revision of the checkout that this executable was built in, built beside it.
+/// A build of another revision of the checkout in which this executable was built.
 struct RevisionBuild {
-  /// This build's executable.
+  /// The executable of this build.
   let executable: String
-  /// The other revision's.
+  /// The executable of the other revision.
   let oldExecutable: String
   private let checkout: String
   private let worktree: String
 
-  /// Checks `revision` out below `workDirectory` and builds it, which takes minutes the first time. Throws a
-  /// `UsageError` when this executable lies in no checkout, or there is no such revision, or it doesn't build.
+  /// Checks out `revision` below `workDirectory` and builds it, which takes minutes the first time. Throws a
+  /// `UsageError` if this executable isn't in a checkout, there is no such revision, or the build fails.
   init(_ revision: String, workDirectory: String) throws {
     executable = Bundle.main.executablePath ?? CommandLine.arguments[0]
     let folder = URL(fileURLWithPath: executable).deletingLastPathComponent().path
@@ -28,7 +28,7 @@ struct RevisionBuild {
     let added = try Program.run(
       named: "git", ["-C", checkout, "worktree", "add", "--detach", worktree, hash])
     guard added.status == 0 else { throw UsageError("--against: \(added.output)") }
-    // As `make build` does. Kept between runs: the revision is built once.
+    // The same build as `make build`. It is kept, so each revision is built only once.
     let scratch = "\(checkout)/.build/against-\(hash)"
     StandardError.line("building \(hash)")
     let built = try Program.run(
@@ -44,14 +44,14 @@ struct RevisionBuild {
     }
   }
 
-  /// Removes the checkout; what was built stays for the next time.
+  /// Removes the checkout. The build is kept for the next time.
   func remove() {
     _ = try? Program.run(named: "git", ["-C", checkout, "worktree", "remove", "--force", worktree])
     try? FileManager.default.removeItem(
       atPath: URL(fileURLWithPath: worktree).deletingLastPathComponent().path)
   }
 
-  /// Runs a `bench` of one of the executables and returns its results.
+  /// Runs a `bench` with one of the executables, and returns its results.
   func run(_ executable: String, _ arguments: [String]) throws -> ResultsFile {
     let path = URL(fileURLWithPath: worktree).deletingLastPathComponent().path + "/results.json"
     let ran = try Program.run(executable, arguments + ["--output", path])

@@ -5,7 +5,7 @@ import Storage
 import Suites
 import Touchstone
 
-/// `touchstone bench`: weighs the engines against each other.
+/// `touchstone bench`: compares the speed of engines.
 struct BenchCommand: Subcommand {
   private static let suites = Positional("SUITE", "The suites to run (travel)", count: .any)
   private static let list = Flag("list", "Lists the suites and their workloads")
@@ -146,7 +146,7 @@ struct BenchCommand: Subcommand {
     outputPath = try arguments.value(Self.output)
   }
 
-  /// Whole numbers with commas between.
+  /// Integers separated by commas.
   private static func numbers(_ text: String, in range: ClosedRange<Int>) throws -> [Int] {
     guard !text.isEmpty else { throw UsageError("no number was given") }
     return try text.split(separator: ",").map { part in
@@ -168,7 +168,7 @@ struct BenchCommand: Subcommand {
   func run(_ output: StandardOutput) throws {
     if isList { return try list(output) }
     Interrupt.listen()
-    // Made before the run, so that a bad path doesn't cost one.
+    // Checked before the run, so that a wrong path doesn't waste a run.
     if let outputPath { try Self.checkWritable(outputPath) }
     let results = try BenchSession(settings, suites: chosen, version: Self.version).run(
       countingInstructions: countsInstructions, countingAllocations: countsAllocations, runLog: runLogPath)
@@ -182,7 +182,8 @@ struct BenchCommand: Subcommand {
     }
   }
 
-  /// The release, and the revision of the checkout that the tool was built in when it lies in one: `0.1.0+1a2b3c4`.
+  /// The release, and the revision of the checkout that contains the executable, if there is one:
+  /// `0.1.0+1a2b3c4`.
   static var version: String {
     let directory = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().path
     let found = try? Program.run(

@@ -4,7 +4,7 @@ import Touchstone
   import Glibc
 #endif
 
-/// `touchstone changes`: which documents changed since a sequence, and what changes from now on.
+/// `touchstone changes`: lists the documents that changed since a sequence, and follows further changes.
 struct ChangesCommand: Subcommand {
   private static let since = Option("since", "N", in: 0...Int.max, "Only what came after that sequence")
   private static let follow = Flag("follow", "Goes on with what changes from now on, until Ctrl-C")
@@ -39,7 +39,7 @@ struct ChangesCommand: Subcommand {
         return !Interrupt.isRequested
       }
       try output.flush()
-      // Other processes write too, so the file is asked; Ctrl-C ends the wait.
+      // Other processes write too, so the file is polled. Ctrl-C ends the wait.
       if follows { usleep(100_000) }
     } while follows && !Interrupt.isRequested
     try database.close()

@@ -1,6 +1,6 @@
 import Touchstone
 
-/// `touchstone check`: whether a database is sound.
+/// `touchstone check`: checks a database for faults.
 struct CheckCommand: Subcommand {
   private static let deep = Flag(
     "deep", "Also looks into every body, reads every blob, and looks for plaintext where all is encrypted")

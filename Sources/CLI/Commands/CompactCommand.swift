@@ -1,6 +1,6 @@
 import Touchstone
 
-/// `touchstone compact`: gives back the space that nothing needs.
+/// `touchstone compact`: removes unneeded data and returns unused space to the file system.
 struct CompactCommand: Subcommand {
   static let usage = Usage(
     "compact",

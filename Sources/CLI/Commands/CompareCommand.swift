@@ -1,7 +1,7 @@
 import BenchmarkKit
 import Foundation
 
-/// `touchstone compare`: two results files, metric by metric.
+/// `touchstone compare`: compares two results files, metric by metric.
 struct CompareCommand: Subcommand {
   private static let base = Positional("BASE", "A results file (docs/results.md)")
   private static let new = Positional("NEW", "The one that is compared with it")
@@ -69,7 +69,7 @@ struct CompareCommand: Subcommand {
 }
 
 extension ResultsFile {
-  /// Reads a results file; a `UsageError` names it and what is wrong with it.
+  /// Reads a results file. Throws a `UsageError` with the path and the fault.
   static func read(_ path: String) throws -> ResultsFile {
     guard let data = FileManager.default.contents(atPath: path) else {
       throw UsageError("\(path): it can't be read")

@@ -1,6 +1,6 @@
 import Touchstone
 
-/// `touchstone convert`: moves a database to another engine.
+/// `touchstone convert`: converts a database to another engine.
 struct ConvertCommand: Subcommand {
   private static let engine = DatabaseArguments.engine(
     "The engine it moves to")

@@ -36,7 +36,8 @@ struct CopyCommand: Subcommand {
       try Database.copy(
         source, to: target, key: key, newKey: newKey, engine: engine, progress: line.update)
     }
-    // Whether a zip file holds an encrypted database shows when it is unpacked; the key is asked for then.
+    // Whether a zip file holds an encrypted database is known only after unpacking. Then the key is asked
+    // for.
     if (try? Database.isEncrypted(source)) ?? false {
       try copy(keys.required(for: source))
     } else {

@@ -1,6 +1,6 @@
 import Touchstone
 
-/// `touchstone create`: a new, empty database.
+/// `touchstone create`: makes a new, empty database.
 struct CreateCommand: Subcommand {
   private static let engine = DatabaseArguments.engine(
     "sqlite (the default), lmdb, sqlcipher, lmdb-encrypted or sqlcipher-plain")

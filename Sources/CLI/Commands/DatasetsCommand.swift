@@ -1,6 +1,6 @@
 import Datasets
 
-/// `touchstone datasets`: the data sets that the bench knows by name.
+/// `touchstone datasets`: lists the data sets that the bench knows by name.
 struct DatasetsCommand: Subcommand {
   static let usage = Usage(
     "datasets", "Lists the known data sets, where they come from, and which are here",

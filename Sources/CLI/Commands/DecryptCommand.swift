@@ -1,6 +1,6 @@
 import Touchstone
 
-/// `touchstone decrypt`: an encrypted database becomes a plain one, in place.
+/// `touchstone decrypt`: decrypts a database in place.
 struct DecryptCommand: Subcommand {
   private static let engine = DatabaseArguments.engine(
     "The engine afterwards, if not sqlite for sqlcipher, lmdb for lmdb-encrypted")

@@ -1,6 +1,6 @@
 import Touchstone
 
-/// `touchstone encrypt`: a plain database becomes an encrypted one, in place.
+/// `touchstone encrypt`: encrypts a plain database in place.
 struct EncryptCommand: Subcommand {
   private static let engine = DatabaseArguments.engine(
     "The engine afterwards, if not sqlcipher for sqlite, lmdb-encrypted for lmdb")

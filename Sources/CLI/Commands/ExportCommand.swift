@@ -5,7 +5,7 @@ import Touchstone
   import Glibc
 #endif
 
-/// `touchstone export`: all documents as JSON lines, or as a Couchbase Lite 2.x database.
+/// `touchstone export`: exports all documents as JSON lines, or as a Couchbase Lite 2.x database.
 struct ExportCommand: Subcommand {
   private static let file = Positional(
     "FILE", "Where to; gzip when it ends with .gz; standard output when it is - or left out", count: .optional
@@ -111,7 +111,7 @@ struct ExportCommand: Subcommand {
     }
   }
 
-  /// Says how many documents there were.
+  /// Writes the documents, and returns their number.
   private func write(_ database: Database, to writer: ByteWriter) throws -> Int {
     var progress = Progress("export", unit: "documents")
     defer { progress.end() }
@@ -132,7 +132,7 @@ struct ExportCommand: Subcommand {
       }
       let brace = line.count
       try document.writeJSON(into: &line)
-      // The body's opening brace: a comma follows what stands before, unless the body is empty.
+      // Replaces the body's opening brace: a comma follows the metadata, unless the body is empty.
       if line.count == brace + 2 { line.remove(at: brace) } else { line[brace] = UInt8(ascii: ",") }
       try exported?.export(namedIn: line, from: database)
       if exported == nil { leftOut += try ExportedBlobs.count(namedIn: line, of: database) }

@@ -3,7 +3,7 @@ import Foundation
 import Suites
 import Touchstone
 
-/// `touchstone gate`: whether this build is slower than a baseline.
+/// `touchstone gate`: checks whether this build is slower than a baseline.
 struct GateCommand: Subcommand {
   private static let suites = Positional("SUITE", "The suites to run (those of the baseline)", count: .any)
   private static let baseline = Option("baseline", "FILE", "The results file to compare with")
@@ -54,7 +54,7 @@ struct GateCommand: Subcommand {
   private let thresholds: Gate.Thresholds
   private let delayShare: Double?
   private let sampleCount: Int
-  /// Seconds.
+  /// In seconds.
   private let sharpeningLimit: Double
   private let chosenWorkloads: Set<String>?
   private let chosenEngines: [String]?
@@ -103,7 +103,7 @@ struct GateCommand: Subcommand {
     }
   }
 
-  // MARK: a committed baseline
+  // MARK: A committed baseline
 
   private func judge(byBaseline path: String) throws -> (Gate, Gate) {
     let baseline = try ResultsFile.read(path)
@@ -136,8 +136,8 @@ struct GateCommand: Subcommand {
     return (gate, Gate(again, baseline: baseline, thresholds: thresholds))
   }
 
-  /// Lets `more` take samples of the workloads that it is given, and judge again, until what varied too much to show a
-  /// slowdown doesn't, or the time is up.
+  /// Takes more samples with `more`, for the workloads it receives, and judges again. It ends when no
+  /// workload varies too much to show a slowdown, or when the time is up.
   private func sharpened(
     _ gate: Gate, isBaselineSampled: Bool = false, by more: (Set<String>) throws -> Gate
   ) throws -> Gate {
@@ -145,7 +145,7 @@ struct GateCommand: Subcommand {
     let end = clock.now + .seconds(sharpeningLimit)
     var gate = gate
     while clock.now < end {
-      // What lies beyond needs no sharper look.
+      // A workload that is beyond the limit needs no more samples.
       let blurred = gate.rows.filter {
         $0.isBlurred && !$0.isBeyond && (isBaselineSampled || $0.canBeSharper)
       }
@@ -165,11 +165,11 @@ struct GateCommand: Subcommand {
     return suites
   }
 
-  /// The settings that the baseline was made with, as far as its file says.
+  /// The settings of the baseline, as far as its file has them.
   private func settings(of baseline: ResultsFile) throws -> BenchSettings {
     var settings = BenchSettings(samples: sampleCount, workDirectory: workDirectory)
     let order = baseline.results.map(\.engine)
-    // Suites bring their peers.
+    // The suites add their peer engines themselves.
     let engines = Set(order).intersection(chosenEngines ?? order)
       .subtracting(Suite.all.flatMap(\.peers).map(\.name))
     settings.engines = try engines.sorted { order.firstIndex(of: $0) ?? 0 < order.firstIndex(of: $1) ?? 0 }
@@ -187,7 +187,7 @@ struct GateCommand: Subcommand {
     {
       settings.durability = level
     }
-    // The engine suite's sizes are operations of its rows.
+    // The number of operations of these rows are the sizes of the engine suite.
     if let keys = baseline.results.first(where: { $0.workload == "fillseq" })?.operations {
       settings.keys = keys
     }
@@ -199,7 +199,7 @@ struct GateCommand: Subcommand {
     return settings
   }
 
-  // MARK: another revision
+  // MARK: Another revision
 
   private func judge(against revision: String) throws -> (Gate, Gate) {
     let builds = try RevisionBuild(revision, workDirectory: workDirectory)
@@ -222,8 +222,8 @@ struct GateCommand: Subcommand {
     return (gate, Gate(again.new, baseline: again.old, thresholds: thresholds))
   }
 
-  /// Runs of both builds in turns, a round each at a time, with seeds after `seed`. The first round counts instructions
-  /// as well when `counting`.
+  /// Runs both builds in turns, one round each, with seeds after `seed`. With `counting`, the first round
+  /// also counts instructions.
   private func pairs(
     _ builds: RevisionBuild, only: Set<String>?, _ seed: inout Int, counting: Bool
   ) throws -> (new: ResultsFile, old: ResultsFile) {
@@ -258,7 +258,7 @@ struct GateCommand: Subcommand {
     return (new, old)
   }
 
-  // MARK: what came out
+  // MARK: Results
 
   private func write(_ results: ResultsFile) throws {
     guard let outputPath else { return }

@@ -1,6 +1,6 @@
 import Touchstone
 
-/// `touchstone get`: one document, one of its revisions, or all of them.
+/// `touchstone get`: prints a document, one of its revisions, or all of them.
 struct GetCommand: Subcommand {
   private static let id = Positional("ID", "The document's ID")
   private static let revision = Option("rev", "REV", "That revision instead of the current one")
@@ -118,7 +118,7 @@ struct GetCommand: Subcommand {
   }
 }
 
-/// The revision ID that `text` is. Throws a `UsageError` when it is none.
+/// Parses a revision ID. Throws a `UsageError` if `text` isn't one.
 func parseRevisionID(_ text: String) throws -> RevisionID {
   guard let revision = RevisionID(text) else { throw UsageError("--rev: '\(text)' is no revision ID") }
   return revision

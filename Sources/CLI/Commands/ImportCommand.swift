@@ -5,7 +5,8 @@ import Touchstone
   import Glibc
 #endif
 
-/// `touchstone import`: documents from JSON lines, of a known data set, or of a Couchbase Lite 2.x or 3.x database.
+/// `touchstone import`: imports documents from JSON lines, a known data set, or a Couchbase Lite 2.x or 3.x
+/// database.
 struct ImportCommand: Subcommand {
   private static let file = Positional(
     "FILE",
@@ -75,7 +76,7 @@ struct ImportCommand: Subcommand {
     while !isAtEnd {
       guard !Interrupt.isRequested else { throw Interrupted("\(imported) documents were imported") }
       do {
-        // Once: the source goes on.
+        // A single attempt: the source can't be rewound.
         imported += try database.inBatch(attempts: 1) {
           for count in 0..<batchCount {
             guard let record = try source.next() else {
@@ -102,7 +103,7 @@ struct ImportCommand: Subcommand {
     try database.close()
   }
 
-  /// The blobs that came with the lines, when there are any.
+  /// The blobs that were exported with the lines; nil if there are none.
   private func exportedBlobs() throws -> ExportedBlobs? {
     var status = stat()
     let directory = blobs ?? (file == "-" ? nil : ExportedBlobs.directory(beside: file))
@@ -113,7 +114,7 @@ struct ImportCommand: Subcommand {
     return try ExportedBlobs(directory, isReadOnly: true)
   }
 
-  /// Whether the file is a database's directory, or a zip file that is named for one.
+  /// Whether the file is a database's directory, or a zip file with the name of one.
   private var isCBLite2: Bool {
     if file.hasSuffix(".cblite2") || file.hasSuffix(".cblite2/") || file.hasSuffix(".cblite2.zip") {
       return true

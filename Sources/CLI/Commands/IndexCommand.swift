@@ -1,6 +1,6 @@
 import Touchstone
 
-/// `touchstone index`: which indexes there are; makes and removes them.
+/// `touchstone index`: lists, makes and removes indexes.
 struct IndexCommand: Subcommand {
   private static let action = Positional("ACTION", "list, create or delete")
   private static let name = Positional("NAME", "The index's name", count: .optional)

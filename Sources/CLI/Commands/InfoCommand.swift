@@ -5,7 +5,7 @@ import Touchstone
   import Glibc
 #endif
 
-/// `touchstone info`: what a database is and how large.
+/// `touchstone info`: shows the properties and the size of a database.
 struct InfoCommand: Subcommand {
   static let usage = Usage(
     "info", "Tells what a database is: engine, counts, identifiers, files",
@@ -21,7 +21,7 @@ struct InfoCommand: Subcommand {
     asJSON = arguments[DatabaseArguments.json]
   }
 
-  /// What the open database says of itself.
+  /// The properties that the open database provides.
   private struct Facts {
     let path, engine, library: String
     let isEncrypted: Bool
@@ -47,7 +47,8 @@ struct InfoCommand: Subcommand {
   func run(_ output: StandardOutput) throws {
     let database = try database.open()
     let facts = try Facts(database)
-    // Closed before its files are looked at: what an engine keeps only while it is open would be listed.
+    // The database is closed before its files are listed, so that files which exist only while it is open are
+    // left out.
     try database.close()
     let files = try Self.files(in: facts.path)
     guard !asJSON else { return try output.line(Self.json(facts, files).text) }
@@ -87,12 +88,12 @@ struct InfoCommand: Subcommand {
     return object
   }
 
-  /// The regular files in a directory and below, by name.
+  /// The regular files in a directory and its subdirectories, by name.
   private static func files(in directory: String) throws -> [(name: String, bytes: Int)] {
     let names = try FileManager.default.subpathsOfDirectory(atPath: directory).sorted()
     return names.compactMap { name in
       var status = stat()
-      // A file that went meanwhile (a log that was checkpointed) is none.
+      // Skips a file that was removed in the meantime, such as a log that was checkpointed.
       guard lstat(directory + "/" + name, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
         return nil
       }

@@ -1,6 +1,7 @@
 import Touchstone
 
-/// `touchstone key show`: what the tools of an engine need to open the file of an encrypted database.
+/// `touchstone key show`: prints the data key, with which an engine's tools open the file of an encrypted
+/// database.
 struct KeyShowCommand: Subcommand {
   static let usage = Usage(
     "key show", "Prints the raw data key of an encrypted database",

@@ -4,7 +4,7 @@ import Touchstone
   import Glibc
 #endif
 
-/// `touchstone ls`: the IDs of documents.
+/// `touchstone ls`: lists the IDs of documents.
 struct ListCommand: Subcommand {
   private static let pattern = Positional(
     "PATTERN", "IDs to list: * is any text, ? a character, [a-z] a range", count: .optional)
@@ -40,7 +40,7 @@ struct ListCommand: Subcommand {
   func run(_ output: StandardOutput) throws {
     Interrupt.listen()
     let database = try database.open()
-    // What stands before the first special character bounds the scan.
+    // The text before the first special character limits the scan.
     let prefix = String((pattern ?? "").prefix { !"*?[\\".contains($0) })
     var count = 0
     var isInterrupted = false

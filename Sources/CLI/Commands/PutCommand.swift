@@ -49,7 +49,7 @@ struct PutCommand: Subcommand {
     try database.close()
   }
 
-  /// The document's body with the attachments, whose bytes are stored by then.
+  /// The document's body with the attachments. Stores their bytes.
   private func body(_ json: [UInt8], in database: Database) throws -> DocumentBody {
     guard !attachments.isEmpty else { return .json(json) }
     let value: JSONValue
@@ -81,7 +81,7 @@ struct PutCommand: Subcommand {
 /// The value of `--attachment`: `NAME=FILE` or `NAME=FILE:TYPE`.
 private struct AttachedFile: Sendable {
   let name: String
-  /// File and type as they were given.
+  /// The path and the content type as given.
   private let text: String
 
   init(_ value: String) throws {
@@ -92,7 +92,8 @@ private struct AttachedFile: Sendable {
     text = String(value[value.index(after: sign)...])
   }
 
-  /// What follows the last colon is a content type when it looks like one, and no file has that in its name.
+  /// The text after the last colon is a content type if it looks like one and no file has the whole text as
+  /// its name.
   var file: (path: String, contentType: String?) {
     guard let colon = text.lastIndex(of: ":"), colon > text.startIndex else { return (text, nil) }
     let type = text[text.index(after: colon)...]
@@ -104,7 +105,7 @@ private struct AttachedFile: Sendable {
   }
 }
 
-/// Prints what a write made.
+/// Prints the result of a write.
 func printSaved(_ saved: SavedRevision, _ id: String, asJSON: Bool, to output: StandardOutput) throws {
   guard asJSON else { return try output.line(saved.revisionID.description) }
   var object = JSONObjectText()

@@ -1,9 +1,9 @@
 import Query
 import Touchstone
 
-/// `touchstone query`: the rows of a query, or its plan.
+/// `touchstone query`: prints the rows of a query, or its plan.
 struct QueryCommand: Subcommand {
-  /// How rows are printed.
+  /// The format of the rows.
   private enum Format: String, CaseIterable {
     case table, json, csv
   }
@@ -12,7 +12,7 @@ struct QueryCommand: Subcommand {
     let name: String
     let value: JSONValue
 
-    /// `name=value`: the value is JSON, or else a string.
+    /// Parses `name=value`. A value that isn't JSON is a string.
     init(_ text: String) throws {
       guard let sign = text.firstIndex(of: "="), sign != text.startIndex else {
         throw UsageError("'\(text)' is not NAME=VALUE")
@@ -99,7 +99,7 @@ struct QueryCommand: Subcommand {
     try database.close()
   }
 
-  /// A string as it is, anything else as JSON, nothing of what is missing.
+  /// A string unchanged, any other value as JSON, and nothing for a missing value.
   private static func text(_ value: QueryResultValue) throws -> String {
     if let string = value.string { return string }
     guard value.exists else { return "" }
@@ -117,7 +117,7 @@ struct QueryCommand: Subcommand {
       + "\""
   }
 
-  /// A table's cell is in one line, and not endless.
+  /// The text of a table cell: one line of at most 60 characters.
   private static func cell(_ text: String) -> String {
     let line = String(text.map { $0.isNewline || $0 == "\t" ? " " : $0 })
     return line.count > 60 ? line.prefix(59) + "…" : line

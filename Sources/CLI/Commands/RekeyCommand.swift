@@ -1,6 +1,6 @@
 import Touchstone
 
-/// `touchstone rekey`: another key, or everything written anew with another data key.
+/// `touchstone rekey`: changes the key, or rewrites everything with a new data key.
 struct RekeyCommand: Subcommand {
   private static let rotate = Flag("rotate", "Makes a new data key and encrypts everything anew")
 

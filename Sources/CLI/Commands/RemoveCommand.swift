@@ -1,6 +1,6 @@
 import Touchstone
 
-/// `touchstone rm`: deletes a document, which leaves a tombstone.
+/// `touchstone rm`: deletes a document and leaves a tombstone.
 struct RemoveCommand: Subcommand {
   private static let id = Positional("ID", "The document's ID")
 

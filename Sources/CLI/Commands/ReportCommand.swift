@@ -2,7 +2,7 @@ import BenchmarkKit
 import Foundation
 import Suites
 
-/// `touchstone report`: results files as a web page with pictures.
+/// `touchstone report`: makes a web page with charts from results files.
 struct ReportCommand: Subcommand {
   private static let files = Positional("RESULTS", "Results files (docs/results.md)", count: .any)
   private static let directory = Option("output", "DIR", "Where the page and the pictures are written")

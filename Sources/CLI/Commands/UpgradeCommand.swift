@@ -1,7 +1,7 @@
 import FoundationEssentials
 import Touchstone
 
-/// `touchstone upgrade`: makes a database from one of Couchbase Lite 1.x.
+/// `touchstone upgrade`: makes a database from a Couchbase Lite 1.x database.
 struct UpgradeCommand: Subcommand {
   private static let source = Positional(
     "OLD", "The 1.x database: a NAME.cblite2 directory, or a NAME.cblite file with its attachments beside it")
@@ -96,7 +96,7 @@ struct UpgradeCommand: Subcommand {
       options.sourceKey = key
       report = try upgrade(options, newKey)
     } catch let error as UpgradeError where error.code == .notEncrypted {
-      // A key opens what is encrypted and is ignored by what isn't.
+      // A key is used if the source is encrypted, and ignored if it isn't.
       options.sourceKey = nil
       report = try upgrade(options, newKey)
     }
@@ -156,14 +156,14 @@ struct UpgradeCommand: Subcommand {
   }
 }
 
-/// The progress line of an upgrade; Ctrl-C ends it, and nothing has been made then.
+/// The progress line of an upgrade. Ctrl-C ends the upgrade; then nothing has been made.
 final class UpgradeProgressLine {
   private var line = Progress("upgrade", unit: "documents")
   private var phase: UpgradeProgress.Phase?
 
   init() { Interrupt.listen() }
 
-  /// To be handed to the operation.
+  /// The progress handler of the operation.
   func update(_ progress: UpgradeProgress) throws {
     guard !Interrupt.isRequested else { throw Interrupted("nothing was made") }
     if progress.phase != phase {

@@ -1,6 +1,6 @@
 import Touchstone
 
-/// `touchstone verify`: whether two databases hold the same.
+/// `touchstone verify`: compares the content of two databases.
 struct VerifyCommand: Subcommand {
   private static let left = Positional(
     "DB1", "A database: a NAME.touchstone directory, the suffix may be left out")
@@ -49,7 +49,7 @@ struct VerifyCommand: Subcommand {
     }
   }
 
-  /// Writes differences as they come, so that any number of them takes no memory.
+  /// Writes differences as they come, in constant memory.
   private final class DifferenceWriter {
     private let output: StandardOutput
     private let asJSON: Bool
@@ -69,7 +69,7 @@ struct VerifyCommand: Subcommand {
       object.add("kind", difference.kind.rawValue)
       object.add("left", difference.left)
       object.add("right", difference.right)
-      // One object in all: its members that aren't known yet stand at the end.
+      // The output is one object. The members that aren't known yet come at its end.
       try output.write((count == 0 ? "{\"differences\": [\n" : ",\n") + object.text)
     }
 

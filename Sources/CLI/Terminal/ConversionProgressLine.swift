@@ -1,6 +1,7 @@
 import Touchstone
 
-/// The progress line of a command that writes a database anew; Ctrl-C ends it, and nothing has changed then.
+/// The progress line of a command that rewrites a database. Ctrl-C ends the command; then nothing has
+/// changed.
 final class ConversionProgressLine {
   private let label: String
   private var line: Progress
@@ -12,7 +13,7 @@ final class ConversionProgressLine {
     Interrupt.listen()
   }
 
-  /// To be handed to the operation.
+  /// The progress handler of the operation.
   func update(_ progress: ConversionProgress) throws {
     guard !Interrupt.isRequested else { throw Interrupted("nothing was changed") }
     if progress.phase != phase {

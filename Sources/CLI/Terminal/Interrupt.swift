@@ -4,15 +4,15 @@ import Synchronization
   import Glibc
 #endif
 
-/// Ctrl-C, for commands that do their work in pieces: they look between two pieces whether to stop.
+/// Ctrl-C, for commands that work in pieces and check between two pieces whether to stop.
 ///
-/// The second Ctrl-C ends the process at once, as it would without this.
+/// A second Ctrl-C ends the process at once, as usual.
 enum Interrupt {
   private static let isRequestedNow = Atomic<Bool>(false)
 
-  /// Begins to listen, to SIGTERM as well. Commands that never look leave the signals alone.
+  /// Starts to catch SIGINT and SIGTERM. Commands that never check don't call this.
   static func listen() {
-    // Made now, so that the handler finds it made.
+    // Initializes the variable, so that the signal handler doesn't.
     isRequestedNow.store(false, ordering: .relaxed)
     var action = sigaction()
     action.__sigaction_handler.sa_handler = { _ in Interrupt.isRequestedNow.store(true, ordering: .relaxed) }
@@ -21,6 +21,6 @@ enum Interrupt {
     sigaction(SIGTERM, &action, nil)
   }
 
-  /// Whether to stop.
+  /// Whether the command should stop.
   static var isRequested: Bool { isRequestedNow.load(ordering: .relaxed) }
 }

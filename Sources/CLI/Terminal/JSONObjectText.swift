@@ -1,6 +1,6 @@
 import Fleece
 
-/// The text of a JSON object whose members stay in the order in which they were added.
+/// The text of a JSON object. Its members keep the order in which they were added.
 struct JSONObjectText {
   private var members = ""
 
@@ -12,15 +12,15 @@ struct JSONObjectText {
     add(name, json: "[" + values.map(\.text).joined(separator: ",") + "]")
   }
 
-  /// Adds a value that is JSON text already.
+  /// Adds a value that is already JSON text.
   mutating func add(_ name: String, json: String) {
     if !members.isEmpty { members += "," }
     members += Self.quoted(name) + ":" + json
   }
 
-  /// On one line, without blanks.
+  /// The object on one line, without spaces.
   var text: String { "{" + members + "}" }
 
-  /// A JSON string, escaped as those of documents are.
+  /// A JSON string, escaped as in documents.
   static func quoted(_ text: String) -> String { text.jsonText }
 }

@@ -4,9 +4,9 @@
 
 /// A passphrase typed on the terminal.
 enum Passphrase {
-  /// Asks without showing what is typed. Nil when there is no terminal to ask on.
+  /// Asks for a passphrase without echo. Nil if there is no terminal.
   ///
-  /// Throws `Interrupted` for Ctrl-C: it is read as a character here, so that the terminal never stays silent.
+  /// Throws `Interrupted` for Ctrl-C. It is read as a character, so that the echo is always restored.
   static func ask(_ question: String) throws -> String? {
     guard isatty(STDIN_FILENO) == 1 else { return nil }
     let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC)

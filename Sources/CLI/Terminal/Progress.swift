@@ -1,4 +1,4 @@
-/// A line on the terminal that says how far a long command is: shown after a second, in no pipe.
+/// A progress line for long commands. It appears after a second, and only on a terminal.
 struct Progress {
   private let label: String
   private let unit: String
@@ -6,14 +6,14 @@ struct Progress {
   private let start = ContinuousClock.now
   private var lastShown: ContinuousClock.Instant?
 
-  /// `unit` is what is counted: `documents`.
+  /// `unit` is the unit of the count: `documents`.
   init(_ label: String, unit: String) {
     self.label = label
     self.unit = unit
     isShown = StandardError.isTerminal
   }
 
-  /// Tells how many are done.
+  /// Updates the count.
   mutating func update(_ count: Int) {
     guard isShown else { return }
     let now = ContinuousClock.now
@@ -25,7 +25,7 @@ struct Progress {
     StandardError.write("\r\u{1B}[K\(label): \(TextTable.grouped(count)) \(unit), \(rate) a second")
   }
 
-  /// Takes the line away.
+  /// Clears the line.
   func end() {
     if lastShown != nil { StandardError.write("\r\u{1B}[K") }
   }

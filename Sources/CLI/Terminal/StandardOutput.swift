@@ -4,30 +4,30 @@ import Datasets
   import Glibc
 #endif
 
-/// Standard output, for results: buffered, and written out by `flush()`.
+/// Standard output for results. It is buffered; `flush()` writes it.
 final class StandardOutput {
   private var buffer: [UInt8] = []
   private static let bufferBytes = 64 << 10
 
   init() { buffer.reserveCapacity(Self.bufferBytes + 4_096) }
 
-  /// Whether a person reads it.
+  /// Whether it is a terminal.
   static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
-  /// Adds `text` and a line end.
+  /// Adds `text` and a newline.
   func line(_ text: some StringProtocol) throws {
     buffer.append(contentsOf: text.utf8)
     buffer.append(UInt8(ascii: "\n"))
     if buffer.count >= Self.bufferBytes { try flush() }
   }
 
-  /// Adds `text` as it is.
+  /// Adds `text`.
   func write(_ text: some StringProtocol) throws {
     buffer.append(contentsOf: text.utf8)
     if buffer.count >= Self.bufferBytes { try flush() }
   }
 
-  /// Adds bytes as they are.
+  /// Adds bytes.
   func write(_ bytes: UnsafeRawBufferPointer) throws {
     buffer.append(contentsOf: bytes)
     if buffer.count >= Self.bufferBytes { try flush() }

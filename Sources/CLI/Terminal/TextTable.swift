@@ -1,6 +1,6 @@
-/// Rows of text in columns, each as wide as its widest cell.
+/// A table of text. Each column is as wide as its widest cell.
 struct TextTable {
-  /// Whether numbers stand under one another by their last digit.
+  /// Whether a column is aligned left or right.
   enum Alignment {
     case left
     case right
@@ -19,7 +19,7 @@ struct TextTable {
   mutating func add(_ cells: String...) { rows.append(cells) }
   mutating func add(_ cells: [String]) { rows.append(cells) }
 
-  /// The lines, without blanks at their ends.
+  /// The lines, without trailing spaces.
   var lines: [String] {
     let all = titles.allSatisfy(\.isEmpty) ? rows : [titles] + rows
     let widths = titles.indices.map { column in all.map { $0[column].count }.max() ?? 0 }
@@ -35,12 +35,12 @@ struct TextTable {
     }
   }
 
-  /// `text` and blanks up to a width; two blanks at least.
+  /// Pads `text` with spaces to a width. At least two spaces are added.
   static func padded(_ text: String, to width: Int) -> String {
     text + String(repeating: " ", count: max(2, width - text.count))
   }
 
-  /// A number with its thousands set apart: `31,591`.
+  /// A number with thousands separators: `31,591`.
   static func grouped(_ number: some BinaryInteger) -> String {
     var digits = String(number.magnitude)
     var groups: [String] = []
