@@ -3,31 +3,31 @@ import Storage
 import StorageLMDB
 import StorageSQLite
 
-/// The engines that are measured, of those that the library knows (`Engines`).
+/// The engines that the bench measures by default (`Engines` has all).
 public enum BenchEngines {
-  /// Those that are compared when none is named.
+  /// The engines that are compared if none is named.
   public static let standard: [EngineType] =
     [SQLiteEngines.sqlite, LMDBEngines.lmdb, SQLiteEngines.sqlcipher]
 }
 
-/// An engine as it is in a run: opened once, to see its library and its settings.
+/// An engine in a run. It was opened once, to read its library version and its settings.
 public struct ProbedEngine: Sendable {
-  /// The engine.
+  /// The engine's type.
   public let type: EngineType
-  /// The library and version below it.
+  /// The name and version of its library.
   public let library: String
-  /// What it sets on that library, by the library's names.
+  /// Its settings on that library, with the library's names.
   public let settings: [(name: String, value: String)]
-  /// How it is opened in every run.
+  /// The options with which every run opens it.
   public let options: EngineOptions
 
-  /// The value of a setting, or nil.
+  /// The value of a setting, or nil if there is none.
   public func setting(_ name: String) -> String? { settings.first { $0.name == name }?.value }
 
-  /// The key that encrypting engines get in a run. There is no secret in it.
+  /// The key of encrypting engines in a run. It isn't secret.
   static let key = [UInt8](0..<32)
 
-  /// Opens `type` once below `workDirectory` and looks at it.
+  /// Opens `type` once below `workDirectory` and reads its properties.
   init(_ type: EngineType, durability: Durability, cacheBytes: Int? = nil, workDirectory: String) throws {
     self.type = type
     var options = EngineOptions(durability: durability, key: type.encrypts ? ProbedEngine.key : nil)
@@ -45,7 +45,7 @@ public struct ProbedEngine: Sendable {
     try engine.close()
   }
 
-  /// The same engine with another key, for the bare loops on a database that has a data key of its own.
+  /// The same engine with another key, for bare loops on a database that has its own data key.
   func keyed(_ key: [UInt8]?) -> ProbedEngine {
     var options = options
     options.key = key
@@ -61,10 +61,10 @@ public struct ProbedEngine: Sendable {
     self.options = options
   }
 
-  /// The file of a database in a directory.
+  /// The path of the database file in a directory.
   func path(in directory: String) -> String { "\(directory)/bench.\(type.fileExtension)" }
 
-  /// Opens or creates the database in a directory.
+  /// Opens the database in a directory, and creates it if needed.
   func open(in directory: String) throws -> any StorageEngine {
     try type.open(path(in: directory), options)
   }

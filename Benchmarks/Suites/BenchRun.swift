@@ -3,20 +3,21 @@ import Datasets
 import Foundation
 import Storage
 
-/// A run of suites: everything from the settings to the results file.
+/// Runs suites and makes a results file.
 public struct BenchRun {
   private let settings: BenchSettings
   private let version: String
 
-  /// A run with these settings; `version` is what the results file calls the project, `0.1.0+gitrev`.
+  /// A run with these settings. `version` is the project's version in the results file, `0.1.0+gitrev`.
   public init(_ settings: BenchSettings, version: String) {
     self.settings = settings
     self.version = version
   }
 
-  /// Runs `suites` one after another and returns what came out. Databases lie in a directory of the run's own in
-  /// the work directory, which is removed at the end, also when this throws: `Runner.Failure`,
-  /// `Runner.Interrupted`, `DatasetError` or `StorageError`.
+  /// Runs `suites` one after another and returns their results. The databases are in a temporary directory in
+  /// the work directory. It is removed at the end, also after an error.
+  ///
+  /// Throws `Runner.Failure`, `Runner.Interrupted`, `DatasetError` or `StorageError`.
   public func run(
     _ suites: [Suite], progress: @escaping (Runner.Progress) -> Void = { _ in },
     shouldStop: @escaping () -> Bool = { false }

@@ -2,14 +2,15 @@ import Datasets
 import Foundation
 import Touchstone
 
-/// The documents of a Couchbase Lite 2.x or 3.x database as a data set: travel-sample ships as one.
+/// Loads the documents of a Couchbase Lite 2.x or 3.x database as a data set, such as travel-sample.
 enum CBLite2Dataset {
-  /// Whether a data set is asked for by the path of such a database, zipped or not.
+  /// Whether the name of a data set is the path of such a database, zipped or not.
   static func isNamed(_ path: String) -> Bool {
     [".cblite2", ".cblite2/", ".cblite2.zip"].contains { path.hasSuffix($0) }
   }
 
-  /// Loads its live documents by ID: of the default collection, or of all when that is empty.
+  /// Loads its live documents, by ID: those of the default collection, or of all collections if the default
+  /// one is empty.
   static func load(_ path: String, documents: Int?) throws -> LoadedDataset {
     let directory = FileManager.default.temporaryDirectory.appending(path: "touchstone-\(UUID())").path
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)

@@ -5,15 +5,15 @@ import SQLiteLibrary
 import Storage
 import StorageSQLite
 
-/// A file of an engine as the bare C loops open it: the same library, with the settings the engine has.
+/// A database file that the bare C loops open, with the engine's library and settings.
 final class LimitDatabase {
-  /// A keyspace of the file, by its name and its handle.
+  /// A keyspace of the file: its name and its handle.
   struct Table {
     let name: String
     let keyspace: Keyspace
   }
 
-  /// Why a loop couldn't run, in the library's words.
+  /// The failure of a loop, with the library's message.
   struct Failure: Error, CustomStringConvertible {
     let code: Int
     let message: String
@@ -26,7 +26,7 @@ final class LimitDatabase {
   }
   private let handle: Handle
 
-  /// Opens the file at `path`, which `engine` has made and closed.
+  /// Opens the file at `path`. `engine` has made and closed it.
   init(_ engine: ProbedEngine, path: String, tables: [Table]) throws {
     let open = LimitOpening(engine, tables)
     var outcome = limit_outcome()
@@ -52,7 +52,8 @@ final class LimitDatabase {
     }
   }
 
-  /// Puts all records, `batch` a transaction (0: all in one). `exist` says whether their keys are there.
+  /// Puts all records, `batch` per transaction (0: all in one). `exist` says whether their keys exist
+  /// already.
   func put(_ records: Records, batch: Int, exist: Bool) throws -> limit_outcome {
     try Self.run {
       switch handle {
@@ -74,7 +75,7 @@ final class LimitDatabase {
     }
   }
 
-  /// Gets the records' keys, all in one snapshot or in a snapshot each; copies the values into `buffer` if there is
+  /// Gets the records' keys, in one snapshot or each in its own. Copies the values into `buffer` if there is
   /// one.
   func get(
     _ records: Records, snapshotEach: Bool = false, copyInto buffer: UnsafeMutableRawBufferPointer? = nil
@@ -108,7 +109,7 @@ final class LimitDatabase {
     }
   }
 
-  /// From each record's key on, `length` entries.
+  /// Reads `length` entries from each record's key on.
   func ranges(_ records: Records, length: Int) throws -> limit_outcome {
     try Self.run {
       switch handle {
@@ -119,7 +120,7 @@ final class LimitDatabase {
     }
   }
 
-  /// A transaction a record, by `threads` threads.
+  /// Puts each record in its own transaction, by `threads` threads.
   func commits(_ records: Records, threads: Int) throws -> limit_outcome {
     try Self.run {
       switch handle {
@@ -131,8 +132,8 @@ final class LimitDatabase {
     }
   }
 
-  /// Gets in a snapshot each while `writer`, on another thread, puts `writes` over and over, `batch` a
-  /// transaction. LMDB writes through the same environment, and `writer` is not used.
+  /// Gets each record in its own snapshot, while `writer` puts `writes` again and again on another thread,
+  /// `batch` per transaction. LMDB writes through the same environment and doesn't use `writer`.
   func readWhileWriting(
     _ records: Records, writer: LimitDatabase?, writes: Records, batch: Int
   ) throws -> limit_outcome {
@@ -149,7 +150,7 @@ final class LimitDatabase {
     }
   }
 
-  /// All steps, `batch` a transaction (0: all in one).
+  /// Runs all steps, `batch` per transaction (0: all in one).
   func replay(
     _ steps: UnsafeBufferPointer<limit_step>, _ operations: UnsafeBufferPointer<limit_operation>, batch: Int
   ) throws -> limit_outcome {
@@ -163,7 +164,8 @@ final class LimitDatabase {
     }
   }
 
-  /// Empties the first table and gives unused space of the file at `path` back. Nothing else may follow.
+  /// Empties the first table and returns unused space of the file at `path` to the file system. It must be
+  /// the last call.
   func compact(_ path: String) throws -> limit_outcome {
     try Self.run {
       switch handle {
@@ -173,7 +175,7 @@ final class LimitDatabase {
     }
   }
 
-  /// Opens the file, gets a record and closes it, `times` over.
+  /// Opens the file, gets one record and closes the file, `times` times.
   static func reopen(
     _ engine: ProbedEngine, path: String, table: Table, record: Records, times: Int
   ) throws -> limit_outcome {
@@ -191,7 +193,7 @@ final class LimitDatabase {
     }
   }
 
-  /// What a bare loop measured. Throws what it failed with.
+  /// Runs a bare loop and returns what it measured. Throws its failure.
   static func run(_ loop: (inout limit_outcome) throws -> Void) throws -> limit_outcome {
     var outcome = limit_outcome()
     try loop(&outcome)
@@ -207,7 +209,7 @@ final class LimitDatabase {
   }
 }
 
-/// Records as the bare C loops and the engines' loops both read them.
+/// Records, in the format that the bare C loops and the engines' loops both read.
 typealias Records = UnsafeBufferPointer<limit_record>
 
 extension limit_record {

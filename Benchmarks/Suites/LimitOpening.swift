@@ -7,16 +7,16 @@ import StorageLMDB
 import StorageSQLite
 
 extension ProbedEngine {
-  /// Whether it is LMDB itself, for bare C loops.
+  /// Whether it is LMDB without encryption, for which there are bare C loops.
   var isLMDB: Bool { type.name == LMDBEngines.lmdb.name }
 
-  /// What its bare C loops are called; nil for an engine that has none: they know LMDB and the SQLite family.
+  /// The name of its bare C loops. Nil if it has none: only LMDB and the SQLite family do.
   var limitName: String? {
     isLMDB || SQLiteEngines.all.contains { $0.name == type.name } ? "\(library), bare C" : nil
   }
 }
 
-/// What the bare C loops set when they open a file: what the engine says that it sets.
+/// The settings with which the bare C loops open a file. They are the same as the engine's.
 struct LimitOpening {
   private let engine: ProbedEngine
   private let tables: [LimitDatabase.Table]
@@ -65,7 +65,7 @@ struct LimitOpening {
     }
   }
 
-  /// The engine's settings in the order that SQLCipher wants: page size before anything is read.
+  /// The engine's settings, in the order that SQLCipher needs: page size before anything is read.
   private var pragmas: String {
     let names = [
       "cache_size", "mmap_size", "temp_store", "synchronous", "secure_delete", "journal_size_limit",
@@ -98,7 +98,7 @@ struct LimitOpening {
     }
   }
 
-  /// Calls `body` with pointers to all names at once.
+  /// Calls `body` with pointers to all names.
   private func withNames<Result>(
     _ names: [[CChar]], _ index: Int, _ pointers: [UnsafePointer<CChar>?],
     _ body: ([UnsafePointer<CChar>?]) throws -> Result

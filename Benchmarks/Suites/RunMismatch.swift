@@ -1,4 +1,4 @@
-/// A run that came out otherwise than it should: what it took would mean nothing.
+/// A run with a wrong result. Its time isn't valid.
 struct RunMismatch: Error, CustomStringConvertible {
   let what: String
   let found: String
@@ -6,7 +6,7 @@ struct RunMismatch: Error, CustomStringConvertible {
 
   var description: String { "\(what): \(found) instead of \(expected)" }
 
-  /// A run that saw so many documents or entries.
+  /// A run that saw the wrong number of documents or entries.
   init(seen found: Int, expected: Int) {
     self.init(what: "the run saw", found: "\(found)", expected: "\(expected)")
   }
@@ -17,13 +17,13 @@ struct RunMismatch: Error, CustomStringConvertible {
     self.expected = expected
   }
 
-  /// Throws when a run saw another number of documents or entries.
+  /// Throws if the number of documents or entries is wrong.
   @inline(__always)
   static func check(_ found: Int, _ expected: Int) throws {
     if found != expected { throw RunMismatch(seen: found, expected: expected) }
   }
 
-  /// Throws when they differ.
+  /// Throws if the values differ.
   static func check<Value: Equatable>(_ what: @autoclosure () -> String, _ found: Value, _ expected: Value)
     throws
   {

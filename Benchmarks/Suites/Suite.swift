@@ -2,32 +2,32 @@ import BenchmarkKit
 import Datasets
 import Storage
 
-/// A list of workloads that belong together, by the name that `bench` takes.
+/// A named list of related workloads for `bench`.
 public struct Suite: Sendable {
-  /// The name it is chosen by: `engine`.
+  /// The name that selects the suite: `engine`.
   public let name: String
-  /// What it measures, in a sentence.
+  /// A sentence that says what it measures.
   public let summary: String
-  /// The names of its workloads, in their order.
+  /// The names of its workloads, in order.
   public let workloadNames: [String]
   /// Whether it needs the documents of the data set in memory.
   public let usesDataset: Bool
-  /// What it measures with when it doesn't.
+  /// The data that it uses if it doesn't use the data set.
   public let data: String
-  /// The engines it compares when none is named; nil: the standard ones.
+  /// The engines that it compares if none is named; nil for the standard ones.
   public let standardEngines: (@Sendable () -> [EngineType])?
-  /// What is measured beside its engines, in columns of its own: what is no engine.
+  /// Other subjects that it measures beside the engines, each in its own column.
   public let peers: [Peer]
-  /// What its results say beside their table: a sentence a line.
+  /// Returns remarks on its results, one sentence per line.
   public let notes: @Sendable ([WorkloadResult]) -> [String]
-  /// The same as tables.
+  /// Returns tables with remarks on its results.
   public let tables: @Sendable ([WorkloadResult]) -> [Remarks.Table]
-  /// Which of its engines a report draws as ratios.
+  /// Returns the pairs of engines whose ratios a report charts.
   public let pairs: @Sendable (_ engines: [String]) -> [Remarks.Pair]
-  /// Its workloads for a run. Data that all of them use is made here.
+  /// Returns its workloads for a run. Data that all of them share is made here.
   public let workloads: @Sendable (SuiteContext) throws -> [Workload]
 
-  /// A suite; see the properties.
+  /// Makes a suite. See the properties.
   public init(
     name: String, summary: String, workloadNames: [String], usesDataset: Bool, data: String = "made data",
     standardEngines: (@Sendable () -> [EngineType])? = nil, peers: [Peer] = [],
@@ -49,7 +49,7 @@ public struct Suite: Sendable {
     self.workloads = workloads
   }
 
-  /// All suites, in the order in which they run when none is named.
+  /// All suites, in the order in which they run if none is named.
   public static let all = [
     travel, engine, documents, query, fullText, encryption, convert, upgrade, claims, ycsb, cold, sync, scale,
     memory, harness,
@@ -57,7 +57,7 @@ public struct Suite: Sendable {
 }
 
 extension Suite {
-  /// Everything that a report says of its results beside their numbers.
+  /// The remarks of a report on these results.
   public func remarks(_ results: [WorkloadResult]) -> Remarks {
     var engines: [String] = []
     for result in results where !engines.contains(result.engine) { engines.append(result.engine) }
@@ -66,43 +66,43 @@ extension Suite {
   }
 }
 
-/// How a run of suites is to be made.
+/// The settings of a run of suites.
 public struct BenchSettings: Sendable {
-  /// What is compared, the first one being what the others are compared with. Nil: each suite's own.
+  /// The engines to compare. The others are compared with the first. Nil: the engines of each suite.
   public var engines: [EngineType]?
-  /// The one level at which all engines run.
+  /// The durability of all engines.
   public var durability: Durability
-  /// Samples of each workload and engine.
+  /// The number of samples of each workload and engine.
   public var sampling: Sampling
-  /// Where databases are made.
+  /// The directory in which databases are made.
   public var workDirectory: String
-  /// Of everything that is drawn: orders, keys, generated documents.
+  /// The seed for everything random: orders, keys, generated documents.
   public var seed: UInt64
-  /// The documents, by name or path. Nil: travel-sample where it is here, else synthetic-travel.
+  /// The data set, by name or path. Nil: travel-sample if it is on this machine, otherwise synthetic-travel.
   public var dataset: String?
-  /// How many documents. Nil: all of the data set's.
+  /// The number of documents. Nil: all documents of the data set.
   public var documents: Int?
-  /// Keys of the engine suite.
+  /// The number of keys in the engine suite.
   public var keys: Int
-  /// Single commits of the engine suite.
+  /// The number of single commits in the engine suite.
   public var commits: Int
-  /// Numbers of threads that the mixes of the suite `ycsb` run with.
+  /// The numbers of threads for the suite `ycsb`.
   public var threads = [1, 2]
-  /// Operations a second that its mixes A and B run at as well.
+  /// The target rates of the suite `ycsb`, in operations per second. Its workloads A and B also run at these.
   public var rates = [2_000, 8_000]
-  /// The greatest number of documents of the suite `scale`. Nil: `documents`, or 100,000.
+  /// The largest number of documents in the suite `scale`. Nil: `documents`, or 100,000.
   public var scaleDocuments: Int?
-  /// What the engines' caches of pages may hold in the suites `travel` and `engine`, in bytes. Nil: 40 MiB, and 10 MiB for
-  /// the peer of `travel`, as the original has it.
+  /// The size of the engines' page caches in the suites `travel` and `engine`, in bytes. Nil: 40 MiB, and 10
+  /// MiB for the peer of `travel`, as in Couchbase Lite.
   public var cacheBytes: Int?
-  /// A slowdown of all workloads, to try a gate.
+  /// A slowdown of all workloads, to test a gate.
   public var plantedDelay: PlantedDelay?
-  /// Only these workloads. Nil: all of the suite.
+  /// The workloads to run. Nil: all of the suite.
   public var only: Set<String>?
-  /// Whether every run begins with cold processor caches. Without, runs can't be compared.
+  /// Whether every run starts with cold processor caches. Otherwise runs aren't comparable.
   public var evictsCaches: Bool
 
-  /// Settings with the sizes that fit two cores.
+  /// Makes settings. The default sizes suit two cores.
   public init(
     engines: [EngineType]? = nil, durability: Durability = .normal, samples: Int = 5,
     workDirectory: String, seed: UInt64 = 1, dataset: String? = nil, documents: Int? = nil,
@@ -123,14 +123,14 @@ public struct BenchSettings: Sendable {
 }
 
 extension Suite {
-  /// Something that is no engine, and does the work of a suite as engines do.
+  /// A subject that isn't an engine but does the same work as the engines of a suite.
   public struct Peer: Sendable {
-    /// What stands in the place of an engine's name.
+    /// Its name, which takes the place of an engine's name.
     public let name: String
-    /// What it is with the settings of a run.
+    /// Returns its description for the settings of a run.
     public let description: @Sendable (BenchSettings) throws -> ResultsFile.EngineDescription
 
-    /// A peer; see the properties.
+    /// Makes a peer. See the properties.
     public init(
       name: String, description: @escaping @Sendable (BenchSettings) throws -> ResultsFile.EngineDescription
     ) {
@@ -139,7 +139,7 @@ extension Suite {
     }
   }
 
-  /// The names of all that a run compares: its engines, then its peers.
+  /// The names of everything that a run compares: its engines, then its peers.
   public func subjects(_ settings: BenchSettings) -> [String] {
     engines(settings).map(\.name) + peers.map(\.name)
   }
@@ -150,18 +150,18 @@ extension Suite {
   }
 }
 
-/// What the workloads of a run share.
+/// The data that the workloads of a run share.
 public struct SuiteContext: Sendable {
-  /// How the run is to be made.
+  /// The settings of the run.
   public let settings: BenchSettings
-  /// What is known of each engine, by its name.
+  /// The engines of the run, by name.
   public let engines: [String: ProbedEngine]
   /// Databases that are filled once.
   public let fixtures: Fixtures
-  /// The documents, when a suite of the run uses some.
+  /// The documents, if a suite of the run uses them.
   public let dataset: LoadedDataset?
 
-  /// The engine of that name. Throws when it isn't in the run.
+  /// Returns the engine of that name. Throws if it isn't in the run.
   public func engine(_ name: String) throws -> ProbedEngine {
     guard let engine = engines[name] else {
       throw StorageError(.invalidArgument, "the engine \(name) is not in this run")

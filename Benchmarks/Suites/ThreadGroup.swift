@@ -2,7 +2,7 @@ import BenchmarkKit
 import Foundation
 import Synchronization
 
-/// Threads that begin together.
+/// Threads that start together.
 enum ThreadGroup {
   private final class Shared: Sendable {
     let start = DispatchSemaphore(value: 0)
@@ -10,8 +10,8 @@ enum ThreadGroup {
     let failure = Mutex<(any Error)?>(nil)
   }
 
-  /// Runs `body` on `count` threads of their own, each with its number, and returns the seconds from the start to
-  /// the end of the last. Throws the first error that one of them threw.
+  /// Runs `body` on `count` new threads, each with its number. Returns the seconds from the start until the
+  /// last one has ended. Throws the first error of a thread.
   static func run(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) throws -> Double {
     let shared = Shared()
     let ready = DispatchSemaphore(value: 0)

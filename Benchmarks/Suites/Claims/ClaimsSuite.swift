@@ -5,8 +5,8 @@ import Storage
 import Touchstone
 
 extension Suite {
-  /// What the guide of Couchbase Lite 1.x says of ForestDB beside SQLite, measured with LMDB, the engine of that kind
-  /// that there is today.
+  /// The claims of the Couchbase Lite 1.x guide about ForestDB and SQLite, measured with LMDB, which takes
+  /// the place of ForestDB here.
   public static let claims = Suite(
     name: "claims",
     summary:
@@ -34,7 +34,7 @@ enum ClaimsWorkload: String, CaseIterable {
   case readP99 = "read-p99"
   case openMany = "open-many"
 
-  /// Those that "2x to 5x as fast" is about.
+  /// The workloads for the claim "2x to 5x as fast".
   static let operations: [ClaimsWorkload] = [
     .insertBatch, .insertSingle, .update, .read, .scan, .changes, .deleteBatch,
   ]
@@ -55,7 +55,7 @@ enum ClaimsWorkload: String, CaseIterable {
   }
 }
 
-/// What the runs of the suite share: sizes and databases.
+/// The data that the runs of the suite share: sizes and databases.
 final class ClaimsData: Sendable {
   static let readers = 4
   private let context: SuiteContext
@@ -63,7 +63,7 @@ final class ClaimsData: Sendable {
   private let documents: Int
   private let singles: Int
   private let readsEach: Int
-  /// How many databases are open at once, beside one alone.
+  /// The number of databases that are open at once, in the variant with several.
   let databases: Int
   private let documentsEach: Int
 
@@ -180,7 +180,7 @@ final class ClaimsData: Sendable {
     }
   }
 
-  /// Reads every document; says how many there were.
+  /// Reads every document and returns their number.
   private func names(_ database: Database) throws -> Int {
     let key = try database.key("name")
     var found = 0
@@ -220,7 +220,7 @@ final class ClaimsData: Sendable {
       try Fixtures.copy(source, to: directory)
     }
     let opened = Opened()
-    // What earlier runs freed and the allocator has kept would be used first, and not be seen.
+    // Otherwise, memory that earlier runs freed and the allocator kept would be reused and not be measured.
     ProcessMemory.giveBack()
     return Trial(
       run: { [self] in
@@ -236,7 +236,7 @@ final class ClaimsData: Sendable {
       }, fileBytes: { try TrialDirectory.fileBytes(in: trial.directory) }, finish: { try opened.close() })
   }
 
-  /// Databases that are open at once.
+  /// The databases that are open at once.
   private final class Opened: Sendable {
     private let databases = Lock<[Database]>([])
     func add(_ database: Database) { databases.withLock { $0.append(database) } }

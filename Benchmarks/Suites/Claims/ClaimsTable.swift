@@ -1,11 +1,11 @@
 import BenchmarkKit
 
-/// What was claimed, what was measured, and whether it holds.
+/// A table of each claim, the measured value, and whether the claim holds.
 enum ClaimsTable {
   private static let new = "lmdb"
   private static let old = "sqlite"
 
-  /// The table; none when the run didn't have both engines.
+  /// The table. Empty if the run didn't have both engines.
   static func tables(_ results: [WorkloadResult]) -> [Remarks.Table] {
     let rows = speed(results) + readers(results) + memory(results)
     return rows.isEmpty ? [] : [Remarks.Table(heads: ["claim", "measured", "holds"], rows: rows)]
@@ -58,7 +58,7 @@ enum ClaimsTable {
         return [
           "writers never block readers: \(engine), \(kind.rawValue)",
           "\(micros(alone)) µs alone, \(micros(beside)) µs beside a writer: \(rounded(found.ratio))x",
-          // Four readers and a writer share the processors: twice is what that alone may cost.
+          // Four readers and a writer share the processors. That alone may double the time.
           found.ratio <= 2 ? "yes" : "slower: \(rounded(found.ratio))x",
         ]
       }
@@ -67,7 +67,7 @@ enum ClaimsTable {
 
   // MARK: Lower RAM footprint
 
-  /// Bytes of each database beyond the first.
+  /// The bytes of memory per database after the first.
   private static func footprint(_ results: [WorkloadResult], _ engine: String, _ metric: Metric) -> Double? {
     let rows = results.filter { $0.workload == ClaimsWorkload.openMany.rawValue && $0.engine == engine }
       .compactMap { row -> (count: Int, bytes: Double)? in

@@ -3,7 +3,7 @@ import Datasets
 import Foundation
 import Touchstone
 
-/// What the workloads of the suite `cold` share: one database of each engine, that nobody changes.
+/// The data that the workloads of the suite `cold` share: one database of each engine, which isn't changed.
 final class ColdData: Sendable {
   static let databaseName = "cold"
   static let indexName = "byCity"
@@ -37,7 +37,8 @@ final class ColdData: Sendable {
         key: try engine.options.key.map { try UserKey.raw($0) }, compaction: .off))
   }
 
-  /// Documents of about 1,000 bytes, saved in random order: what belongs together lies apart.
+  /// A database with documents of about 1,000 bytes. They are saved in random order, so that related
+  /// documents are on different pages.
   func filled(_ engine: ProbedEngine) throws -> String {
     try context.fixtures.directory("cold \(engine.type.name)") { directory in
       let database = try open(engine, in: directory)

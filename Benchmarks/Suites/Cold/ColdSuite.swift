@@ -4,7 +4,7 @@ import Storage
 import Touchstone
 
 extension Suite {
-  /// What the first reads cost when the files aren't in memory, beside the same when they are.
+  /// First reads of files that aren't in the page cache, compared with the same reads of files that are.
   public static let cold = Suite(
     name: "cold",
     summary:
@@ -27,7 +27,7 @@ enum ColdWorkload: String, CaseIterable {
   case query
   case blobRead = "blob-read"
 
-  /// Whether the files lie in the page cache when a run begins.
+  /// Whether the files are in the page cache when a run begins.
   enum Cache: String, CaseIterable {
     case cold, warm
   }
@@ -43,7 +43,7 @@ enum ColdWorkload: String, CaseIterable {
   }
 }
 
-/// A workload of the suite `cold`: how a run on an engine is made.
+/// A workload of the suite `cold`. It makes the runs on an engine.
 struct ColdRow: Sendable {
   private let kind: ColdWorkload
   private let cache: ColdWorkload.Cache
@@ -84,7 +84,7 @@ struct ColdRow: Sendable {
     case .warm: files.fill()
     }
     let kept = cache == .cold ? files.residentShare : nil
-    // Opening reads some of them, when it isn't timed.
+    // Opening reads some pages. For most workloads it isn't timed.
     let opened = kind == .reopen ? nil : try data.open(engine, in: directory)
     let share = files.residentShare
     var random = SeededRandom(seed: context.settings.seed &+ UInt64(trial.round))
@@ -102,7 +102,7 @@ struct ColdRow: Sendable {
       }, fileBytes: { files.byteCount },
       metrics: { [.cachedShare: share].merging(kept.map { [.keptShare: $0] } ?? [:]) { $1 } },
       finish: {
-        // Before the descriptors of `files` go.
+        // The database must be closed before the descriptors in `files` are.
         try opened?.close()
         withExtendedLifetime(files) {}
       })
@@ -141,7 +141,7 @@ struct ColdRow: Sendable {
     }
   }
 
-  /// Times operations one by one. `body` returns 1 when it got what it should.
+  /// Times operations one by one. `body` returns 1 if the operation found what it should.
   private func timed(_ numbers: [Int], _ body: (Int) throws -> Int) throws -> Trial.Duration {
     var histogram = LatencyHistogram()
     var found = 0
@@ -155,12 +155,12 @@ struct ColdRow: Sendable {
   }
 }
 
-/// What the rows of the suite `cold` say, in words.
+/// The remarks of the suite `cold`.
 enum ColdNotes {
-  /// How much the page cache may keep of what is called cold.
+  /// The greatest share of the files that the page cache may keep in a cold run.
   static let greatestShare = 0.05
 
-  /// A line for each engine and workload: how much slower cold is, and how cold it was.
+  /// One line per engine and workload: how much slower the cold run is, and how cold it was.
   static func lines(_ results: [WorkloadResult]) -> [String] {
     var lines = [
       "Cold means the kernel's page cache. What lies below it, the cache of a drive or of a host under a virtual "

@@ -5,10 +5,11 @@ import Storage
   import Glibc
 #endif
 
-/// The files of a directory as the kernel's page cache has them: how much of them lies there, and how to change that.
+/// The files of a directory in the kernel's page cache. Measures and changes how much of them is cached.
 ///
-/// It holds descriptors of the files until it goes. It has to be made before a database of the same process opens them
-/// and to go after that closes them: closing any descriptor of a file ends all of the process's `fcntl` locks on it.
+/// It holds descriptors of the files until it is released. Make it before a database of the same process
+/// opens the files, and release it after the database closes them. Closing any descriptor of a file drops all
+/// `fcntl` locks that the process has on it.
 final class FileResidency {
   private struct File {
     let descriptor: Int32
@@ -17,8 +18,8 @@ final class FileResidency {
   }
   private var files: [File] = []
 
-  /// All files of `directory` and below, empty ones left out. What is still to be written to them is written first:
-  /// the kernel keeps such pages whatever it is told.
+  /// Opens all files in `directory` and its subdirectories, except empty ones. Dirty pages are written first,
+  /// because the kernel always keeps them.
   init(_ directory: String) throws {
     for name in try FileManager.default.subpathsOfDirectory(atPath: directory) {
       let path = "\(directory)/\(name)"
@@ -30,7 +31,7 @@ final class FileResidency {
         defer { close(descriptor) }
         throw FileResidency.failure("fdatasync", path)
       }
-      // Nothing is read through it: `mincore` asks about addresses.
+      // The mapping isn't read: `mincore` needs addresses.
       let address = mmap(nil, Int(status.st_size), PROT_READ, MAP_SHARED, descriptor, 0)
       guard let address, address != MAP_FAILED else {
         defer { close(descriptor) }
@@ -47,21 +48,20 @@ final class FileResidency {
     }
   }
 
-  /// Bytes of all files.
+  /// The total size of the files, in bytes.
   var byteCount: Int { files.reduce(0) { $0 + $1.count } }
 
-  /// Asks the kernel to drop the files from its page cache (`POSIX_FADV_DONTNEED`). It does what it can: pages that a
-  /// process has mapped stay, and file systems that live in memory have nowhere else to keep them. `residentShare` says
-  /// what came of it.
+  /// Asks the kernel to drop the files from its page cache (`POSIX_FADV_DONTNEED`). Pages that a process has
+  /// mapped stay, and so do the files of in-memory file systems. `residentShare` shows the result.
   func drop() {
-    // A page that was on its way into a list of the kernel's is dropped the second time.
+    // A page that was being moved to one of the kernel's lists is dropped only by the next call.
     for _ in 0..<3 {
       for file in files { posix_fadvise(file.descriptor, 0, 0, POSIX_FADV_DONTNEED) }
       if residentShare == 0 { return }
     }
   }
 
-  /// Reads all files, so that they lie in the page cache as far as there is room.
+  /// Reads all files, so that they are in the page cache as far as there is room.
   func fill() {
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4_096)
     defer { buffer.deallocate() }
@@ -75,8 +75,9 @@ final class FileResidency {
     }
   }
 
-  /// The share of the files' pages that the page cache has now, from 0 to 1, as `mincore` tells; 1 where it doesn't.
-  /// Holes have no pages: a file system in memory would never have them there, another one has nothing to fetch.
+  /// The share of the files' pages in the page cache, from 0 to 1, by `mincore`; 1 if the kernel doesn't
+  /// report it. Holes don't count: they have no pages on a disk, and are never resident in an in-memory file
+  /// system.
   var residentShare: Double {
     let page = Int(sysconf(Int32(_SC_PAGESIZE)))
     var resident = 0
@@ -93,10 +94,10 @@ final class FileResidency {
     return total == 0 ? 0 : Double(resident) / Double(total)
   }
 
-  /// Linux's numbers for `lseek`, which the C library shows with extensions only.
+  /// Linux's constants for `lseek`. The C library defines them only with extensions.
   private static let (seekData, seekHole): (Int32, Int32) = (3, 4)
 
-  /// Where a file isn't a hole. All of it where the file system doesn't say.
+  /// The ranges of a file that aren't holes; the whole file if the file system doesn't report holes.
   private static func data(of file: File) -> [Range<Int>] {
     var ranges: [Range<Int>] = []
     var position = 0

@@ -4,7 +4,7 @@ import Storage
 import Touchstone
 
 extension Suite {
-  /// What writes a database anew, reads two of them, or changes their keys.
+  /// Operations that rewrite a database, compare two databases, or change keys.
   public static let convert = Suite(
     name: "convert",
     summary:
@@ -42,7 +42,7 @@ enum ConvertWorkload: String, CaseIterable {
   }
 }
 
-/// What the runs of the suite share: databases of each engine with the same documents.
+/// The data that the runs of the suite share: one database of each engine with the same documents.
 final class ConvertData: Sendable {
   static let name = "travel"
   private let context: SuiteContext
@@ -62,7 +62,7 @@ final class ConvertData: Sendable {
     try engine.type.encrypts ? UserKey.raw(ProbedEngine.key) : nil
   }
 
-  /// The path of a database of the engine, closed, that nobody changes.
+  /// The path of a closed database of the engine, which isn't changed.
   private func filled(_ engine: ProbedEngine) throws -> String {
     try context.fixtures.directory("convert \(engine.type.name)") { directory in
       let database = try Database.open(
@@ -81,7 +81,7 @@ final class ConvertData: Sendable {
     } + "/\(Self.name).touchstone"
   }
 
-  /// The plain engine that encrypting one begins with, and decrypting ends with.
+  /// The plain engine from which `encrypt` starts and to which `decrypt` converts.
   private func plain(_ engine: ProbedEngine) throws -> ProbedEngine {
     let wanted = engine.type.name.contains("lmdb") ? "lmdb" : "sqlite"
     return try context.engines[wanted]
@@ -181,7 +181,7 @@ final class ConvertData: Sendable {
     return made(trial) { try Database.convert(path, to: name, at: $0, key: key, newKey: newKey) }
   }
 
-  /// A run that makes a database at a path that is handed to `body`.
+  /// A run that makes a database at the path that `body` receives.
   private func made(_ trial: TrialContext, _ body: @escaping (String) throws -> Void) -> Trial {
     Trial(
       run: {
@@ -229,7 +229,7 @@ final class ConvertData: Sendable {
     }
   }
 
-  /// A copy of the engine's database, which is opened as a user does: one path is open once.
+  /// Copies the engine's database and opens the copy as a user does. A path can be open only once.
   private func open(_ engine: ProbedEngine, _ directory: String) throws -> Database {
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
     try Fixtures.copy((try filled(engine) as NSString).deletingLastPathComponent, to: directory)
@@ -239,7 +239,7 @@ final class ConvertData: Sendable {
 
   // MARK: Limits
 
-  /// The bytes of the engine's database, read, written to a new file and synced.
+  /// The limit: read the files of the engine's database, write them to new files, and sync.
   private var copyLimit: Workload.Limit {
     Workload.Limit(name: { _ in "a copy of the same bytes, with fsync" }) { [self] trial in
       let path = try filled(try context.engine(trial.engine))
@@ -253,7 +253,7 @@ final class ConvertData: Sendable {
     }
   }
 
-  /// Every document as a line of JSON, as `touchstone export` makes it, without the file.
+  /// The limit: make one JSON line per document, as `touchstone export` does, without writing a file.
   private var exportLimit: Workload.Limit {
     Workload.Limit(name: { _ in "one full export" }) { [self] trial in
       let database = try open(try context.engine(trial.engine), trial.directory + "/left")

@@ -1,8 +1,9 @@
 import BenchmarkKit
 
-/// What was to be reached, and what was: documents and bytes a second, and ratios to the limits of the same rounds.
+/// The targets of the suite and its results: documents and bytes per second, and ratios to the limits of the
+/// same rounds.
 enum ConvertTargets {
-  /// A line for each workload and engine.
+  /// One line per workload and engine.
   static func lines(_ results: [WorkloadResult]) -> [String] {
     results.map { result in
       let seconds = result.metrics.seconds.median

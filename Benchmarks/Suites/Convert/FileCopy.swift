@@ -4,9 +4,9 @@ import Storage
   import Glibc
 #endif
 
-/// The plainest copy of a file: what an operation that writes as many bytes is held against.
+/// A plain file copy: the limit for operations that write the same number of bytes.
 enum FileCopy {
-  /// Reads and writes a megabyte at a time, then syncs. What isn't a regular file is left out.
+  /// Reads and writes one megabyte at a time, then syncs. Skips anything that isn't a regular file.
   static func copy(_ source: String, to target: String) throws {
     let from = open(source, O_RDONLY | O_CLOEXEC)
     guard from >= 0 else { throw StorageError.system(errno, "can't open", source) }

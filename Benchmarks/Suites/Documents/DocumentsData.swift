@@ -4,10 +4,10 @@ import Foundation
 import Storage
 import Touchstone
 
-/// What the workloads of a run of the suite `documents` share: sizes, databases, and what one run measured for several
-/// rows.
+/// The data that the workloads of the suite `documents` share: sizes, databases, and measurements that one
+/// run makes for several rows.
 final class DocumentsData: Sendable {
-  /// How much of everything: by default for two cores and a few minutes.
+  /// The sizes of the workloads. The defaults suit two cores and a few minutes.
   struct Sizes: Sendable {
     let documents: Int
     let conflicted: Int
@@ -32,19 +32,18 @@ final class DocumentsData: Sendable {
       ]
     }
 
-    /// Around which updates is looked. A tree that is as deep as its limit is at its full size only then.
+    /// The updates around which times are measured. A tree reaches its full size at twice the depth limit.
     func windows(depth: Int) -> [Int] {
       [100] + (depth >= 100 && updates > 2 * depth ? [2 * depth] : []) + [updates]
     }
 
-    /// How many documents get such a history: one deep tree takes longer.
-    /// How many documents get such a history.
+    /// The number of documents that get such a history. It is small because building a deep tree takes long.
     var historyDocuments: Int { 4 }
   }
 
   let sizes: Sizes
   private let context: SuiteContext
-  /// What runs measured for rows that come later, by engine, round and more.
+  /// Measurements for later rows, by engine, round and workload.
   private let measured = Lock<[String: [Double]]>([:])
 
   init(_ context: SuiteContext) {
@@ -52,7 +51,7 @@ final class DocumentsData: Sendable {
     sizes = Sizes(documents: context.settings.documents)
   }
 
-  /// The numbers of that name: from an earlier row, or measured now.
+  /// Returns the measurements of that name. Measures them with `body` if no earlier row has.
   func measure(_ name: String, _ body: () throws -> [Double]) rethrows -> [Double] {
     if let known = measured.withLock({ $0[name] }) { return known }
     let numbers = try body()
@@ -76,7 +75,7 @@ final class DocumentsData: Sendable {
         cacheBytes: cacheBytes))
   }
 
-  /// The directory of a database that `fill` has filled, once for all runs.
+  /// The directory of a database that `fill` fills once for all runs.
   func fixture(_ name: String, _ engine: ProbedEngine, _ fill: (Database) throws -> Void) throws -> String {
     try context.fixtures.directory("documents \(engine.type.name) \(name)") { directory in
       let database = try open(engine, in: directory)
@@ -106,13 +105,13 @@ final class DocumentsData: Sendable {
     }
   }
 
-  /// The same suffix for the same numbers, as long as a real one.
+  /// A revision ID as long as a real one. Equal numbers give equal IDs.
   private static func revision(_ generation: Int, _ number: Int, _ branch: Int) -> String {
     let digits = String(number * 1_000 + branch, radix: 16)
     return "\(generation)-\(String(repeating: "0", count: 40 - digits.count))\(digits)"
   }
 
-  /// Every branch of every document, the branches of a document apart from each other.
+  /// All branches of all documents. Two branches of one document aren't adjacent.
   func stormOfRevisions() -> [PulledRevision] {
     (0..<DocumentsWorkload.branches).flatMap { branch in
       (0..<sizes.conflicted).map { number in
@@ -124,7 +123,7 @@ final class DocumentsData: Sendable {
     }
   }
 
-  /// Documents of which every other is a tombstone, as sync brings them.
+  /// Saves documents as sync does. Every second one is a tombstone.
   func saveHalfTombstones(_ database: Database, _ count: Int) throws {
     for start in stride(from: 0, to: count, by: 50_000) {
       let pulled = (start..<min(start + 50_000, count)).lazy.map { number in
@@ -136,7 +135,7 @@ final class DocumentsData: Sendable {
     }
   }
 
-  /// Bytes of a blob that no other number has.
+  /// The bytes of a blob. Each number has different bytes.
   static func blob(_ number: Int, bytes: Int) -> [UInt8] {
     var random = SeededRandom(seed: UInt64(number))
     var blob = [UInt8](repeating: 0, count: bytes)

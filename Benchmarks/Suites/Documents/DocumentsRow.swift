@@ -3,7 +3,7 @@ import Foundation
 import Storage
 import Touchstone
 
-/// A workload of the suite `documents` with its parameters: how a run on an engine is made.
+/// A workload of the suite `documents` with its parameters. It makes the runs on an engine.
 struct DocumentsRow: Sendable {
   private let kind: DocumentsWorkload
   private let variant: DocumentsWorkload.Variant
@@ -67,7 +67,7 @@ struct DocumentsRow: Sendable {
     }
   }
 
-  /// The directory of the database that a run works on.
+  /// The directory of the database that a run uses.
   private func directory(_ engine: ProbedEngine, _ trial: TrialContext) throws -> String {
     var source: String?
     switch kind {
@@ -106,7 +106,7 @@ struct DocumentsRow: Sendable {
     try data.fixture("filled", engine) { try data.saveAll($0, sizes.documents) }
   }
 
-  /// What is timed. What it needs is made here.
+  /// Prepares a run, and returns the part that is timed.
   private func work(_ database: Database) throws -> () throws -> Void {
     switch kind {
     case .blobWrite:
@@ -146,13 +146,13 @@ struct DocumentsRow: Sendable {
     }
   }
 
-  /// After all times that are set: the timer of the database has nothing to do.
+  /// A date after all expirations that are set, so that the timer of the database has nothing to do.
   private static let late = Date(timeIntervalSince1970: 10_000_000_000)
 
   private func setExpirations(_ database: Database) throws {
     try database.inBatch {
       for number in 0..<sizes.expiring {
-        // In another order than the documents'.
+        // The order of expirations differs from that of documents.
         let seconds = 9_000_000_000 + Double(number * 7_919 % sizes.expiring)
         try database.setExpiration(of: DocumentsData.id(number), at: Date(timeIntervalSince1970: seconds))
       }
@@ -206,8 +206,9 @@ struct DocumentsRow: Sendable {
     })
   }
 
-  /// Updates documents again and again; the seconds that the updates around each of `windows` took. By the median of
-  /// the transactions, for a window is too short to outlast somebody else's sync.
+  /// Updates documents many times. Returns the seconds of the updates around each of `windows`. They are
+  /// computed from the median transaction, because a window is too short to average out another process's
+  /// sync.
   private func history(_ engine: ProbedEngine, _ trial: TrialContext, _ windows: [Int]) throws -> [Double] {
     let database = try data.open(engine, in: trial.directory, depth: variant.depth)
     defer { try? database.close() }
@@ -225,7 +226,7 @@ struct DocumentsRow: Sendable {
         }
         let end = Clock.nanoseconds()
         for (index, window) in windows.enumerated() {
-          // The batches before and after the update; the last ones of all.
+          // The batches before and after the update; for the last window, the last batches.
           let first = min(window / batch - 1, batches - DocumentsWorkload.windowBatches)
           if (first..<first + DocumentsWorkload.windowBatches).contains(number) {
             seconds[index].append(Double(end - begin) / 1e9)

@@ -2,7 +2,7 @@ import BenchmarkKit
 import Storage
 
 extension Suite {
-  /// What a database of documents does beside saving and reading: conflicts, histories, blobs, purges, upkeep.
+  /// Operations other than plain saving and reading: conflicts, histories, blobs, purges, upkeep.
   public static let documents = Suite(
     name: "documents",
     summary:
@@ -36,7 +36,7 @@ enum DocumentsWorkload: String, CaseIterable {
   static let branches = 50
   static let rewrites = 5
   static let counts = 1_000
-  /// Updates of one transaction, and transactions of one window of them.
+  /// Updates per transaction, and transactions per window.
   static let historyBatch = 50
   static let windowBatches = 2
 
@@ -58,7 +58,7 @@ enum DocumentsWorkload: String, CaseIterable {
     }
   }
 
-  /// What varies within a workload.
+  /// The parameters that vary within a workload.
   struct Variant: Sendable {
     var bytes = 0
     var depth = 20

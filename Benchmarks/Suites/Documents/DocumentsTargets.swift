@@ -1,8 +1,8 @@
 import BenchmarkKit
 
-/// What was to be reached, and what was: ratios of rows of one run, in words.
+/// The targets of the suite and its results, as ratios of rows of one run.
 enum DocumentsTargets {
-  /// A line for each question and engine.
+  /// One line per question and engine.
   static func lines(_ results: [WorkloadResult]) -> [String] {
     var engines: [String] = []
     for result in results where !engines.contains(result.engine) { engines.append(result.engine) }
@@ -20,18 +20,18 @@ enum DocumentsTargets {
     rows.first { $0.workload == kind.rawValue && $0.parameters == parameters }
   }
 
-  /// The medians' ratio with its interval.
+  /// The ratio of the medians with its interval, as text.
   private static func text(_ new: WorkloadResult, over old: WorkloadResult) -> String {
     let (value, interval) = ratio(new, over: old)
     return "\(rounded(value))x (95%: \(rounded(interval.lowerBound)) to \(rounded(interval.upperBound)))"
   }
 
-  /// Whether the ratio is what was to be reached.
+  /// Whether the ratio reaches the target, as text.
   private static func verdict(_ new: WorkloadResult, over old: WorkloadResult, reach: Double) -> String {
     " (to reach: at most \(rounded(reach))x; \(ratio(new, over: old).value <= reach ? "reached" : "NOT reached"))"
   }
 
-  /// A time an operation over another.
+  /// The ratio of two times per operation.
   private static func ratio(_ new: WorkloadResult, over old: WorkloadResult) -> (
     value: Double, interval: ClosedRange<Double>
   ) {

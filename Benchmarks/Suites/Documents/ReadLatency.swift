@@ -4,7 +4,7 @@ import Storage
 import Synchronization
 import Touchstone
 
-/// Times single reads by many threads, beside a writer or not.
+/// Measures the times of single reads by several threads, with or without a writer.
 enum ReadLatency {
   private final class Shared: Sendable {
     let reading: Atomic<Int>
@@ -12,8 +12,9 @@ enum ReadLatency {
     init(_ readers: Int) { reading = Atomic(readers) }
   }
 
-  /// The median and the 99th percentile, in seconds, of reads of random documents, a snapshot each. The writer
-  /// updates random documents, 100 a transaction, as long as one reads.
+  /// Returns the median and the 99th percentile of the times of reads, in seconds. Each read takes a random
+  /// document in a new snapshot. The writer updates random documents, 100 per transaction, until all readers
+  /// have ended.
   static func measure(
     _ database: Database, documents: Int, readers: Int, hasWriter: Bool, readsEach: Int, seed: UInt64
   ) throws -> [Double] {

@@ -5,7 +5,7 @@ import Storage
 import Touchstone
 
 extension Suite {
-  /// What encryption costs, operation by operation, with a cache that holds all of the data and with one that doesn't.
+  /// The cost of encryption per operation, with a cache that holds all of the data and with a smaller one.
   public static let encryption = Suite(
     name: "encryption",
     summary:
@@ -42,8 +42,8 @@ enum EncryptionWorkload: String, CaseIterable {
   }
 }
 
-/// The engine's own cache of pages: for all of the data, or for a small part of it. An engine that uses the system's
-/// cache has it whatever is asked for.
+/// The size of the engine's page cache, in MiB: for all of the data, or for a small part of it. It doesn't
+/// affect engines that use the system's cache.
 enum EncryptionCache: Int, CaseIterable {
   case all = 64
   case part = 1
@@ -52,7 +52,7 @@ enum EncryptionCache: Int, CaseIterable {
   var text: String { "\(rawValue) MiB" }
 }
 
-/// What the runs of the suite share: sizes and databases.
+/// The data that the runs of the suite share: sizes and databases.
 final class EncryptionData: Sendable {
   static let name = "encryption"
   private let context: SuiteContext
@@ -65,7 +65,8 @@ final class EncryptionData: Sendable {
     random = max(100, documents / 2)
   }
 
-  /// About 1,000 bytes each, so that the data of a default run is 20 times the small cache, and a third of the large one.
+  /// A body of about 1,000 bytes. The data of a default run is 20 times the small cache and a third of the
+  /// large one.
   private static func body(_ number: Int, version: Int) -> DocumentBody {
     var random = SeededRandom(seed: UInt64(number) << 8 | UInt64(version & 0xFF))
     let text = (0..<90).map { _ in String(random.next(), radix: 36).prefix(9) }.joined(separator: " ")
@@ -97,7 +98,7 @@ final class EncryptionData: Sendable {
   private func filled(_ engine: ProbedEngine) throws -> String {
     try context.fixtures.directory("encryption \(engine.type.name)") { directory in
       let database = try open(engine, directory, .all)
-      // In random order, as documents come: what is read next doesn't lie where the last was.
+      // Random order, as documents usually come, so that consecutive reads use different pages.
       var random = SeededRandom(seed: context.settings.seed)
       var order = Array(0..<documents)
       for index in order.indices.dropFirst() { order.swapAt(index, random.below(index + 1)) }
@@ -136,7 +137,7 @@ final class EncryptionData: Sendable {
           case .read: { try self.read(database, order) }
           case .scan: { try self.scan(database) }
           }
-        // What fits the cache is in it before it counts.
+        // Fills the cache before the timed run.
         if kind == .read || kind == .scan { try work() }
         return Trial(
           run: {

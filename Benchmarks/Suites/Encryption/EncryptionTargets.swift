@@ -1,21 +1,21 @@
 import BenchmarkKit
 
-/// How much longer each operation takes with encryption than without, in words.
+/// The results of the suite: how much longer each operation takes with encryption than without.
 enum EncryptionTargets {
-  /// Which engine an encrypting one is held against.
+  /// The plain engine with which an encrypting one is compared.
   private static func plain(_ engine: String) -> String? {
     if engine == "sqlcipher" { return "sqlcipher-plain" }
     return engine != "lmdb" && engine.contains("lmdb") ? "lmdb" : nil
   }
 
-  /// Every engine that encrypts, over its plain kind.
+  /// Each encrypting engine, paired with its plain engine.
   static func pairs(_ engines: [String]) -> [Remarks.Pair] {
     engines.compactMap { engine in
       plain(engine).flatMap { engines.contains($0) ? Remarks.Pair(engine, over: $0) : nil }
     }
   }
 
-  /// A line for each engine that encrypts and each size of cache.
+  /// One line per encrypting engine and cache size.
   static func lines(_ results: [WorkloadResult]) -> [String] {
     var engines: [String] = []
     for result in results where !engines.contains(result.engine) { engines.append(result.engine) }

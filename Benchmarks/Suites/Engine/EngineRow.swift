@@ -3,7 +3,7 @@ import Limits
 import Storage
 import Synchronization
 
-/// A workload of the engine suite with its parameters: how a run on an engine and one of the limit are made.
+/// A workload of the engine suite with its parameters. It makes the runs on an engine and those of the limit.
 struct EngineRow: Sendable {
   private static let keyspaceName = "bench"
   private static let shape = KeyspaceShape.documents
@@ -55,7 +55,7 @@ extension EngineRow {
     return keyspace
   }
 
-  /// The directory of a database that is filled in random order.
+  /// The directory of a database that was filled in random order.
   private func filled(_ engine: ProbedEngine) throws -> String {
     try context.fixtures.directory("engine \(engine.type.name) \(data.valueBytes)") { directory in
       let opened = try engine.open(in: directory)
@@ -73,7 +73,7 @@ extension EngineRow {
     }
   }
 
-  /// The directory of the database that a run works on.
+  /// The directory of the database that a run uses.
   private func database(_ engine: ProbedEngine, _ trial: TrialContext) throws -> String {
     switch kind.start {
     case .empty:
@@ -195,7 +195,7 @@ extension EngineRow {
     try seen.expect(operations)
   }
 
-  /// What reader and writer tell each other.
+  /// The state that reader and writer share.
   private final class Progress: Sendable {
     let isDone = Atomic<Bool>(false)
     let seconds = Mutex(0.0)
@@ -273,7 +273,7 @@ extension EngineRow {
     try seen.expect(EngineWorkload.opens)
   }
 
-  /// What a reading loop adds up, as those in C do.
+  /// The sum of a reading loop, as in the C loops.
   private struct Seen {
     var sum: UInt64 = 0
     var count = 0
@@ -297,7 +297,7 @@ extension EngineRow {
     let engine = try context.engine(trial.engine)
     let directory = try database(engine, trial)
     let path = engine.path(in: directory)
-    // A file's first keyspace has the number 1.
+    // The first keyspace of a file has the number 1.
     let table = LimitDatabase.Table(
       name: EngineRow.keyspaceName, keyspace: Keyspace(number: 1, shape: EngineRow.shape))
     if kind == .open {

@@ -2,7 +2,8 @@ import BenchmarkKit
 import Storage
 
 extension Suite {
-  /// The storage engines alone, beside the same loops in bare C on the same library, settings and transactions.
+  /// The storage engines alone, compared with the same loops in bare C on the same library, with the same
+  /// settings and transactions.
   public static let engine = Suite(
     name: "engine",
     summary:
@@ -21,33 +22,34 @@ extension Suite {
   }
 }
 
-/// The workloads of the engine suite. Where db_bench has one of that name, it does the same.
+/// The workloads of the engine suite. A workload with a name of db_bench does the same as there.
 enum EngineWorkload: String, CaseIterable {
   /// Puts in key order, in one transaction.
   case fillseq
   /// Puts in random order, in one transaction.
   case fillrandom
-  /// Puts in random order, 1,000 a transaction.
+  /// Puts in random order, 1,000 per transaction.
   case fillbatch
-  /// Puts over what is there, in random order, 1,000 a transaction.
+  /// Puts of existing keys in random order, 1,000 per transaction.
   case overwrite
   /// Gets in random order, in one snapshot.
   case readrandom
-  /// Gets of keys that aren't there, in one snapshot.
+  /// Gets of missing keys, in one snapshot.
   case readmissing
-  /// A scan in key order.
+  /// A scan in ascending order of keys.
   case readseq
-  /// A scan against key order.
+  /// A scan in descending order of keys.
   case readreverse
-  /// Scans of 100 entries from random keys on, in one snapshot; an operation is an entry.
+  /// Scans of 100 entries from random keys on, in one snapshot. An operation is one entry.
   case readrange
-  /// Deletes in random order, 1,000 a transaction.
+  /// Deletes in random order, 1,000 per transaction.
   case deleterandom
-  /// Gets in random order, a snapshot each, while another thread overwrites, 100 puts a transaction.
+  /// Gets in random order, each in a new snapshot, while another thread overwrites with 100 puts per
+  /// transaction.
   case readwhilewriting
   /// Opens the database, gets one entry and closes it.
   case open
-  /// Puts of new keys, a transaction each, by 1, 4 and 16 threads.
+  /// Puts of new keys, one per transaction, by 1, 4 and 16 threads.
   case commitsync
 
   static let rangeLength = 100
@@ -72,10 +74,10 @@ enum EngineWorkload: String, CaseIterable {
     }
   }
 
-  /// The numbers of threads it runs with; nil where that isn't a parameter.
+  /// The numbers of threads to run with; nil if that isn't a parameter.
   var threads: [Int?] { self == .commitsync ? [1, 4, 16] : [nil] }
 
-  /// Puts or deletes a transaction; 0: all in one.
+  /// Puts or deletes per transaction; 0 means all in one.
   var batch: Int {
     switch self {
     case .fillbatch, .overwrite, .deleterandom: 1_000
@@ -86,9 +88,9 @@ enum EngineWorkload: String, CaseIterable {
   enum Start {
     /// A database with an empty keyspace.
     case empty
-    /// A copy of a filled one.
+    /// A copy of a filled database.
     case copy
-    /// A filled one that nobody changes.
+    /// A filled database that isn't changed.
     case shared
   }
 

@@ -5,26 +5,26 @@ import Limits
   import Glibc
 #endif
 
-/// The keys and values of the engine suite, made once and read by engines and limits alike.
+/// The keys and values of the engine suite. Engines and limits read the same data.
 ///
-/// A key is 24 digits, as db_bench makes them: even numbers are there, odd ones missing. Values are pieces of
-/// a megabyte of random bytes.
+/// A key has 24 digits, as in db_bench. Even numbers exist, odd ones are missing. Values are parts of one
+/// megabyte of random bytes.
 final class KeyValueData: @unchecked Sendable {
-  // Never changed after `init`.
+  // Never changes after `init`.
   static let keyBytes = 24
   private static let poolBytes = 1 << 20
 
   let valueBytes: Int
-  /// By ascending key.
+  /// In ascending order of keys.
   let sequential: Records
-  /// In random order: that in which databases are filled.
+  /// In the random order in which databases are filled.
   let shuffled: Records
-  /// In another random order, with other values: that in which they are read and overwritten.
+  /// In another random order, with other values, for reading and overwriting.
   let reshuffled: Records
-  /// Keys between those that are there, in random order.
+  /// Keys between the existing ones, in random order.
   let missing: Records
-  /// Keys in random order that `rangeLength` entries follow, so many that their ranges hold as many entries as
-  /// there are.
+  /// Keys in random order, each followed by at least `rangeLength` entries. Their ranges together have as
+  /// many entries as the database.
   let rangeStarts: Records
 
   private let keys: UnsafeMutablePointer<UInt8>

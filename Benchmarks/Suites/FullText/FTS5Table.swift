@@ -2,11 +2,11 @@ import CSQLite
 import SQLiteLibrary
 import Storage
 
-/// The texts in a table of SQLite and their FTS5 index beside it, with the settings that our engine has.
+/// The texts in an SQLite table with an FTS5 index, with the same settings as our engine.
 final class FTS5Table {
   private let connection: Connection
 
-  /// Opens the file at `path`, made when there is none.
+  /// Opens the file at `path`, and creates it if needed.
   init(_ path: String, like engine: ProbedEngine?, _ durability: Durability) throws {
     connection = try Connection(
       path, library: try Library.load(Library.sqlitePath), flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
@@ -26,7 +26,7 @@ final class FTS5Table {
 
   func close() { connection.close() }
 
-  /// The texts, a column each.
+  /// Inserts the texts, one column each.
   func fill(_ documents: [TextDocuments.Document]) throws {
     try connection.execute(
       "BEGIN; CREATE TABLE docs (id TEXT PRIMARY KEY, description TEXT, content TEXT, reviews TEXT);")
@@ -41,14 +41,14 @@ final class FTS5Table {
       + "tokenize='porter unicode61')"
   }
 
-  /// The index on the texts, without a copy of them.
+  /// Makes the index, without a copy of the texts.
   func index() throws {
     try connection.execute(
       "BEGIN; \(Self.create("")); INSERT INTO f(rowid, description, content, reviews) "
         + "SELECT rowid, description, content, reviews FROM docs; COMMIT;")
   }
 
-  /// The index in the form that follows changes of the texts, by the triggers of FTS5's documentation.
+  /// Makes the index with the triggers of FTS5's documentation, which update it when texts change.
   func indexWithTriggers() throws {
     let old =
       "INSERT INTO f(f, rowid, description, content, reviews) "
@@ -61,7 +61,7 @@ final class FTS5Table {
         + "CREATE TRIGGER docs_update AFTER UPDATE ON docs BEGIN \(old) \(new) END; COMMIT;")
   }
 
-  /// Nothing but an index.
+  /// Makes an index without a table of texts.
   func indexAlone(_ documents: [TextDocuments.Document]) throws {
     try connection.execute("BEGIN; \(Self.create(""))")
     try insert(documents, "INSERT INTO f(rowid, description, content, reviews) VALUES (?1, ?2, ?3, ?4)") {
@@ -84,16 +84,16 @@ final class FTS5Table {
     }
   }
 
-  /// Makes the index one segment.
+  /// Merges the index into one segment.
   func optimize() throws { try connection.execute("INSERT INTO f(f) VALUES ('optimize')") }
 
-  /// Leaves no free pages, and all in one file.
+  /// Removes free pages, and moves everything into one file.
   func vacuum() throws {
     try connection.execute("VACUUM")
     _ = try connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
   }
 
-  /// Writes documents anew in one transaction; the triggers change the index.
+  /// Updates documents in one transaction. The triggers update the index.
   func update(_ documents: [TextDocuments.Document]) throws {
     try connection.execute("BEGIN")
     let statement = try connection.prepare(
@@ -107,7 +107,7 @@ final class FTS5Table {
     try connection.execute("COMMIT")
   }
 
-  /// Asks each query `times` over for the IDs of its documents, and returns how many there were.
+  /// Runs each query `times` times, and returns the number of document IDs found.
   func rows(_ queries: [FullTextCase.Asked], ranked: Bool, times: Int) throws -> Int {
     let sql =
       ranked

@@ -1,13 +1,13 @@
-/// A kind of query of the suite. What is asked is drawn from the texts, by how many documents have it, so that each data
-/// set has its own.
+/// A kind of query of the suite. The words are chosen from the texts by the number of documents that contain
+/// them, so each data set has its own queries.
 enum FullTextCase: String, CaseIterable, Sendable {
   case word, and, or, phrase, prefix, near
-  /// The 20 best of a word.
+  /// The best 20 documents for one word.
   case ranked
-  /// The 20 best of several words.
+  /// The best 20 documents for several words.
   case rankedOr = "ranked-or"
 
-  /// One query, in our language and in FTS5's.
+  /// A query, in our language and in FTS5's.
   struct Asked: Sendable {
     var ours: String
     var fts5: String
@@ -36,12 +36,13 @@ enum FullTextCase: String, CaseIterable, Sendable {
     }
   }
 
-  /// Whether only the best 20 are asked for.
+  /// Whether the query returns only the best 20 documents.
   var isRanked: Bool { self == .ranked || self == .rankedOr }
-  /// How often a run asks each query.
+  /// The number of times that a run makes each query.
   var repeats: Int { 5 }
 
-  /// Draws the queries: of words in a quarter, a tenth, a thirtieth and a hundredth of the documents.
+  /// Chooses the queries, with words that are in a quarter, a tenth, a thirtieth and a hundredth of the
+  /// documents.
   static func choose(_ documents: [TextDocuments.Document]) -> [FullTextCase: [Asked]] {
     var words: [Substring: Int] = [:]
     var pairs: [String: Int] = [:]
@@ -56,7 +57,7 @@ enum FullTextCase: String, CaseIterable, Sendable {
             continue
           }
           seenWords.insert(piece)
-          // Two of one stem are near themselves for FTS5.
+          // FTS5 counts two words with the same stem as near each other.
           if let last, last.prefix(3) != piece.prefix(3) { seenPairs.insert("\(last) \(piece)") }
           last = piece
         }
@@ -65,7 +66,7 @@ enum FullTextCase: String, CaseIterable, Sendable {
       for pair in seenPairs { pairs[pair, default: 0] += 1 }
     }
 
-    // The ones whose share of the documents is nearest to each.
+    // The words or pairs whose share of the documents is nearest to each of `shares`.
     func nearest(_ counts: [String: Int], _ shares: [Double], each: Int) -> [String] {
       shares.flatMap { share -> [String] in
         let asked = share * Double(documents.count)

@@ -5,7 +5,7 @@ import Storage
 import Touchstone
 
 extension Suite {
-  /// Full-text indexes on each engine, beside SQLite's FTS5.
+  /// Full-text indexes on each engine, compared with SQLite's FTS5.
   public static let fullText = Suite(
     name: "fulltext",
     summary:
@@ -27,30 +27,30 @@ extension Suite {
   }
 }
 
-/// What is measured besides queries.
+/// The workloads that aren't queries.
 enum FullTextWork: String, CaseIterable {
   case build, update, size
 }
 
-/// What a size is of.
+/// The kind of file whose size is measured.
 enum FullTextSize: String, CaseIterable, Sendable {
   case documents
   case indexed
   case fts5
 }
 
-/// What the workloads of a run share.
+/// The data that the workloads of a run share.
 final class FullTextData: Sendable {
   private static let suite = "fulltext"
-  /// Documents that the workload `update` changes.
+  /// The number of documents that the workload `update` changes.
   private static let updates = 500
 
   private let texts: TextDocuments
   private let context: SuiteContext
-  /// How many rows each query has, as the first run saw it: all have to see as many.
+  /// The number of rows of each query in the first run. All other runs must find the same number.
   private let expected = Lock<[String: Int]>([:])
 
-  /// A run whose numbers would mean nothing.
+  /// A run whose results aren't valid.
   struct Failure: Error, CustomStringConvertible {
     let description: String
   }
@@ -150,7 +150,8 @@ final class FullTextData: Sendable {
     }
   }
 
-  /// All engines find as much, and FTS5 nearly: its porter differs in a few words.
+  /// Checks that all engines find the same number of rows. For FTS5 a small difference is allowed, because
+  /// its Porter stemmer differs in a few words.
   private func check(_ kind: FullTextCase, _ rows: Int, isOurs: Bool) throws {
     let before = expected.withLock { counts -> Int? in
       let name = isOurs ? "ours" : "fts5"
@@ -217,7 +218,7 @@ final class FullTextData: Sendable {
     }
   }
 
-  /// The file after compaction, which is what is timed.
+  /// The size of the file after compaction. The compaction is timed.
   func size(_ what: FullTextSize) -> Workload {
     Workload(
       suite: Self.suite, name: FullTextWork.size.rawValue,

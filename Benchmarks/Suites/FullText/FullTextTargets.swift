@@ -1,8 +1,8 @@
 import BenchmarkKit
 
-/// What the results say against what the project asks of full-text indexes.
+/// The targets for full-text indexes, and the results.
 enum FullTextTargets {
-  /// A line for each target that the run has numbers for.
+  /// One line per target for which the run has results.
   static func lines(_ results: [WorkloadResult]) -> [String] {
     var lines: [String] = []
     for engine in ["lmdb", "sqlite", "sqlcipher"] {

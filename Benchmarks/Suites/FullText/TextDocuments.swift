@@ -1,16 +1,16 @@
 import Datasets
 import Foundation
 
-/// The documents of a data set that have text, and only their text.
+/// The texts of those documents of a data set that have text.
 struct TextDocuments: Sendable {
-  /// One document: descriptions of hotels, contents of landmarks, what reviews say.
+  /// The texts of a document: the description of a hotel, the content of a landmark, the contents of reviews.
   struct Document: Sendable {
     var id: String
     var description: String?
     var content: String?
     var reviews: [String]
 
-    /// The columns as one text each.
+    /// One text per column.
     var texts: [String] { [description ?? "", content ?? "", reviews.joined(separator: " ")] }
 
     func json() throws -> Data {
@@ -42,7 +42,7 @@ struct TextDocuments: Sendable {
     queries = FullTextCase.choose(documents)
   }
 
-  /// Documents to change, evenly spread, with a few words more.
+  /// Returns some documents, evenly spread, each with a few more words.
   func changed(_ count: Int, round: Int) -> [Document] {
     (0..<min(count, all.count)).map { number in
       var document = all[number * all.count / min(count, all.count)]

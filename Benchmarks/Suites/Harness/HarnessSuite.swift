@@ -2,26 +2,26 @@ import BenchmarkKit
 import StorageLMDB
 
 extension Suite {
-  /// What the harness itself adds to what it measures: the same loop beside itself, timed by nothing but two looks at
-  /// the clock around it.
+  /// The overhead of the harness: a loop run as a workload, compared with the same loop between two reads of
+  /// the clock.
   public static let harness = Suite(
     name: "harness",
     summary:
       "What the harness adds: an operation of about 100 ns, run as workloads are, beside the same loop between two "
       + "looks at the clock.",
     workloadNames: HarnessWorkload.allCases.map(\.rawValue), usesDataset: false,
-    // No engine does anything here; a run needs the name of one.
+    // No engine is used, but a run needs the name of one.
     standardEngines: { [LMDBEngines.lmdb] }, notes: HarnessWorkload.notes
   ) { _ in HarnessWorkload.allCases.map { $0.workload() } }
 }
 
-/// The ways in which runs are timed.
+/// The ways to time a run.
 enum HarnessWorkload: String, CaseIterable {
-  /// All operations together, as most workloads are.
+  /// All operations together, as in most workloads.
   case together
-  /// One operation in 64 by itself, as short ones can be.
+  /// One operation in 64, as possible for short operations.
   case sampled
-  /// Each operation by itself.
+  /// Each operation.
   case each
 
   static let operations = 200_000
@@ -74,7 +74,7 @@ enum HarnessWorkload: String, CaseIterable {
     latencies.record(Clock.nanoseconds() - start)
   }
 
-  /// Work of about 100 ns that touches no memory: a chain of shifts, each of which waits for the one before.
+  /// Work of about 100 ns that uses no memory: a chain of shifts, each of which depends on the one before.
   @inline(never)
   private static func operation() {
     var state = last
@@ -86,7 +86,8 @@ enum HarnessWorkload: String, CaseIterable {
     last = state
   }
 
-  // Where the next operation begins: what is known beforehand, or read by nobody, the compiler would work out itself.
+  // The start of the next operation. The compiler can't precompute it, because it is written and read at run
+  // time.
   private nonisolated(unsafe) static var last: UInt64 = 0x9E37_79B9_7F4A_7C15
 
   static func notes(_ results: [WorkloadResult]) -> [String] {

@@ -2,8 +2,8 @@ import BenchmarkKit
 import Foundation
 import Storage
 
-/// The most anonymous memory that the process has while something runs. The kernel keeps no such peak, so a thread looks
-/// every two milliseconds; what comes and goes in between isn't seen.
+/// The peak of the process's anonymous memory during a call. The kernel doesn't record this peak, so a thread
+/// samples the memory every two milliseconds. Shorter peaks can be missed.
 final class MemoryPeak: Sendable {
   private struct State {
     var bytes = 0
@@ -12,13 +12,13 @@ final class MemoryPeak: Sendable {
   private let state = Lock(State())
   private let now: @Sendable () -> Int?
 
-  /// `now` tells the memory of the moment, in bytes.
+  /// `now` returns the current memory in bytes.
   init(_ now: @escaping @Sendable () -> Int? = { ProcessUsage.anonymousMemory() }) { self.now = now }
 
-  /// In bytes; 0 before anything was measured, and where the kernel doesn't tell.
+  /// The peak in bytes; 0 before a measurement, or if the kernel doesn't report it.
   var bytes: Int { state.withLock { $0.bytes } }
 
-  /// Calls `body`, and looks meanwhile.
+  /// Calls `body` and samples the memory until it returns.
   func measure(_ body: () throws -> Void) throws {
     state.withLock { $0 = State() }
     let ended = DispatchSemaphore(value: 0)

@@ -4,7 +4,7 @@ import Documents
 import Storage
 import Touchstone
 
-/// A workload of the suite `memory`: how a run on an engine is made.
+/// A workload of the suite `memory`. It makes the runs on an engine.
 struct MemoryRow: Sendable {
   private let kind: TravelWorkload
   private let documents: StreamedDocuments
@@ -41,7 +41,7 @@ struct MemoryRow: Sendable {
     }
     try Fixtures.copy(fixture, to: trial.directory)
     let peak = MemoryPeak()
-    // What was freed before and the allocator keeps isn't of this run.
+    // Memory that was freed before and kept by the allocator doesn't belong to this run.
     ProcessMemory.giveBack()
     return Trial(
       run: {
@@ -117,15 +117,16 @@ struct MemoryRow: Sendable {
   }
 }
 
-/// The documents of a run, read anew each time that they are gone through.
+/// The documents of a run, read again for each pass.
 struct StreamedDocuments: Sendable {
-  /// The data set's name, or the file's.
+  /// The name of the data set or the file.
   let name: String
-  /// How many there are.
+  /// The number of documents.
   let count: Int
   private let settings: BenchSettings
 
-  /// The data set of the settings. Of more documents than they ask for the first are taken. Throws `DatasetError`.
+  /// Opens the data set of the settings, limited to the number of documents that they ask for. Throws
+  /// `DatasetError`.
   init(_ settings: BenchSettings) throws {
     self.settings = settings
     name = settings.dataset ?? Manifest.standard().name
@@ -143,7 +144,7 @@ struct StreamedDocuments: Sendable {
     return try DatasetLookup.open(name, documents: settings.documents, seed: settings.seed)
   }
 
-  /// Calls `body` with the ID of each document and its JSON, which lasts until it returns.
+  /// Calls `body` with the ID and the JSON of each document. The JSON is valid until `body` returns.
   func forEach(_ body: (_ id: String, _ json: UnsafeRawBufferPointer) throws -> Void) throws {
     let source = try Self.open(name, settings)
     for number in 0..<count {

@@ -2,7 +2,7 @@ import BenchmarkKit
 import Storage
 
 extension Suite {
-  /// How much memory of its own a process needs for the work of the suite `travel`, when it doesn't hold the documents.
+  /// The anonymous memory that the work of the suite `travel` needs when the documents are streamed.
   public static let memory = Suite(
     name: "memory",
     summary:
@@ -18,15 +18,15 @@ extension Suite {
 }
 
 extension TravelWorkload {
-  /// Those of the suite `memory`.
+  /// The workloads of the suite `memory`.
   static let streamed: [TravelWorkload] = [
     .insertBatch, .read, .update, .scan, .syncApply, .delete, .compact,
   ]
 }
 
-/// What the suite says below its table.
+/// The remarks of the suite.
 enum MemoryNotes {
-  /// The peak of Couchbase Lite's C++ core over such a run, which nothing here should need more than, in bytes.
+  /// The target in bytes: the peak of Couchbase Lite's C++ core in such a run.
   private static let bound = 81 << 20
 
   static func lines(_ results: [WorkloadResult]) -> [String] {

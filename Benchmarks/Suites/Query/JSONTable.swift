@@ -3,16 +3,16 @@ import Datasets
 import SQLiteLibrary
 import Storage
 
-/// The documents as JSON text in one table of SQLite, with the settings that the engine has.
+/// The documents as JSON text in one SQLite table, with the engine's settings.
 final class JSONTable {
   private let connection: Connection
 
-  /// A table whose numbers would mean nothing.
+  /// A run whose results aren't valid.
   struct Failure: Error, CustomStringConvertible {
     let description: String
   }
 
-  /// Opens the file at `path`, made when there is none.
+  /// Opens the file at `path`, and creates it if needed.
   init(_ path: String, like engine: ProbedEngine?) throws {
     connection = try Connection(
       path, library: try Library.load(Library.sqlitePath), flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
@@ -26,7 +26,7 @@ final class JSONTable {
 
   func close() { connection.close() }
 
-  /// Fills the table, and makes the matching indexes.
+  /// Fills the table. With `indexed`, it also makes the matching indexes.
   func fill(_ dataset: LoadedDataset, indexed: Bool) throws {
     try connection.execute("BEGIN; CREATE TABLE docs (id TEXT PRIMARY KEY, body TEXT);")
     let insert = try connection.prepare("INSERT INTO docs VALUES (?1, ?2)")
@@ -46,8 +46,8 @@ final class JSONTable {
     }
   }
 
-  /// Asks a query for each parameter, `times` over, keeps the rows of each answer and reads all of their columns, as is
-  /// done with ours. Returns the rows of all.
+  /// Runs a query for each parameter, `times` times. Keeps the rows of each result and reads all of their
+  /// columns, as the runs of our queries do. Returns the total number of rows.
   func rows(_ sql: String, _ parameters: [String?], times: Int) throws -> Int {
     let statement = try connection.prepare(sql)
     defer { statement.finalize() }
@@ -71,7 +71,7 @@ final class JSONTable {
   }
 }
 
-/// What a statement gave, in memory of its own: texts one behind the other, and a cell for each value.
+/// The rows of a statement, copied: a buffer of texts, and one cell per value.
 private final class KeptRows {
   private enum Cell: BitwiseCopyable {
     case null
@@ -80,7 +80,7 @@ private final class KeptRows {
     case text(start: Int, count: Int)
   }
 
-  // As the results of our queries: one thread, no checks.
+  // Like the results of our queries: used by one thread, without exclusivity checks.
   @exclusivity(unchecked) private var text = UnsafeMutableRawPointer.allocate(byteCount: 4096, alignment: 8)
   @exclusivity(unchecked) private var textCapacity = 4096
   @exclusivity(unchecked) private var textCount = 0
@@ -126,7 +126,7 @@ private final class KeptRows {
     text = larger
   }
 
-  /// Something of each value.
+  /// A sum that reads every value.
   var sum: Int {
     var sum = 0
     for index in 0..<count {

@@ -1,18 +1,19 @@
 import Touchstone
 
-/// A query of the suite: in N1QL, and as SQLite's JSON functions answer it.
+/// A query of the suite, in N1QL and with SQLite's JSON functions.
 struct QueryCase: Sendable {
   /// `q1` … `q10`.
   let name: String
   let summary: String
   let text: String
-  /// The same over a table `docs(id, body)`; `?1` is the parameter.
+  /// The same query over a table `docs(id, body)`. `?1` is the parameter.
   let sql: String
-  /// Whether the first parameter, `$name`, is someone who likes a hotel.
+  /// Whether the first parameter, `$name`, is the name of someone who likes a hotel.
   var takesLiker = false
-  /// Whether it is run for 1,000 IDs, as `$id`.
+  /// Whether it runs for 1,000 IDs, passed as `$id`.
   var isLookup = false
-  /// How often a run asks it, without and with indexes: long enough that the first time, with cold caches, isn't the result.
+  /// The number of repeats in a run, without and with indexes. There are enough that the first one, with cold
+  /// caches, doesn't dominate.
   var repeats = (plain: 4, indexed: 200)
 
   static let all: [QueryCase] = [
@@ -96,7 +97,7 @@ struct QueryCase: Sendable {
     WHERE r.type = 'route' AND r.sourceairport = 'SFO'
     """
 
-  /// The value indexes that the queries are asked with: name, expressions, and the array they are of.
+  /// The value indexes for the queries: name, expressions, and the array that they unnest.
   static let indexes: [(name: String, expressions: [String], unnest: String?)] = [
     ("typeTitle", ["type", "title"], nil),
     ("altitudes", ["type", "geo.alt", "country", "tz"], nil),
@@ -107,7 +108,7 @@ struct QueryCase: Sendable {
     ("ratings", ["r.ratings.Overall"], "reviews AS r"),
   ]
 
-  /// The matching ones of SQLite, which has none on arrays.
+  /// The matching indexes of SQLite, which has no indexes on arrays.
   static let sqlIndexes: [[String]] =
     indexes.filter { $0.unnest == nil }.map { $0.expressions.map { "json_extract(body, '$.\($0)')" } }
 }

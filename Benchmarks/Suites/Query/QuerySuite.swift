@@ -5,7 +5,7 @@ import Storage
 import Touchstone
 
 extension Suite {
-  /// Queries on each engine, beside SQLite's JSON functions over the same documents as text.
+  /// Queries on each engine, compared with SQLite's JSON functions over the same documents as text.
   public static let query = Suite(
     name: "query",
     summary:
@@ -24,31 +24,31 @@ extension Suite {
   }
 }
 
-/// What is measured besides the queries themselves.
+/// The workloads that aren't queries.
 enum QueryWork: String, CaseIterable {
   /// Parsing and planning q5.
   case plan
   case createIndex = "create-index"
   case indexExists = "index-exists"
-  /// All documents in one transaction, with 0, 1 and 4 indexes.
+  /// Inserts all documents in one transaction, with 0, 1 and 4 indexes.
   case insert
-  /// COUNT with a prefix on the ID.
+  /// COUNT with a prefix of the ID.
   case countPrefix = "count-prefix"
-  /// A row that a scan refuses.
+  /// Scans whose condition rejects the rows.
   case reject
-  /// Small documents beside a few of many megabytes.
+  /// Small documents in a database with a few of many megabytes.
   case largeBeside = "large-beside"
-  /// LIKE with a pattern that begins with %, in the order of an index.
+  /// LIKE with a pattern that begins with %, in index order.
   case likeSort = "like-sort"
 }
 
-/// What the workloads of a run share.
+/// The data that the workloads of a run share.
 final class QueryData: Sendable {
   let dataset: LoadedDataset
   let context: SuiteContext
   private let likers: [String]
   private let ids: [String]
-  /// How many rows each query has, as the first run saw it: all have to see as many.
+  /// The number of rows of each query in the first run. All other runs must find the same number.
   private let expected = Lock<[String: Int]>([:])
 
   init(_ dataset: LoadedDataset, _ context: SuiteContext) {
@@ -127,7 +127,7 @@ final class QueryData: Sendable {
       counts[name] = before
       return before
     }
-    // A part of the data set may have none for a query, as SQLite finds too.
+    // A part of the data set may have no rows for a query. SQLite then finds none either.
     guard found == before else {
       throw JSONTable.Failure(description: "\(name) gave \(found) rows, and \(before) before")
     }
@@ -245,7 +245,7 @@ final class QueryData: Sendable {
     }
   }
 
-  /// A workload that changes a database of its own.
+  /// A workload that changes its own database.
   private func changing(
     _ work: QueryWork, _ summary: String, _ parameters: Parameters, operations: Int, filled: Bool,
     before: @escaping @Sendable (Database) throws -> Void = { _ in },
@@ -267,7 +267,7 @@ final class QueryData: Sendable {
 }
 
 extension QueryResults {
-  /// Something of each value: all columns of all rows are read.
+  /// A sum that reads all columns of all rows.
   fileprivate var sum: Int {
     var sum = 0
     let width = columnNames.count

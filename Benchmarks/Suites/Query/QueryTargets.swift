@@ -1,8 +1,8 @@
 import BenchmarkKit
 
-/// What the results say against what the project asks of queries.
+/// The targets for queries, and the results.
 enum QueryTargets {
-  /// A line for each target that the run has numbers for.
+  /// One line per target for which the run has results.
   static func lines(_ results: [WorkloadResult]) -> [String] {
     var lines: [String] = []
     for engine in ["lmdb", "sqlite", "sqlcipher"] {
@@ -32,7 +32,7 @@ enum QueryTargets {
     return lines
   }
 
-  /// How many times faster than SQLite's JSON functions.
+  /// How many times faster the queries are than SQLite's JSON functions.
   private static func ratios(
     _ results: [WorkloadResult], _ engine: String, _ index: String, _ numbers: ClosedRange<Int>
   ) -> [(String, Double)] {

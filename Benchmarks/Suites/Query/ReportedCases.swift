@@ -1,15 +1,15 @@
 import BenchmarkKit
 import Touchstone
 
-// Cases that users of the original reported as slow. Their sizes are those of the reports for the whole data set, and
-// shrink with the number of documents that a run takes.
+// Cases that users of Couchbase Lite reported as slow. With the whole data set they have the sizes of the
+// reports. With fewer documents they are smaller.
 extension QueryData {
-  /// What a run should be nothing like.
+  /// A run with a plan that it shouldn't have.
   struct WrongPlan: Error, CustomStringConvertible {
     let description: String
   }
 
-  /// A number of the reports, for the part of the data set that is there.
+  /// A number from a report, scaled to the number of documents in use.
   private func scaled(_ number: Int, least: Int) -> Int {
     max(least, min(number, number * dataset.count / 29_396))
   }
@@ -28,7 +28,7 @@ extension QueryData {
 
   // MARK: Large documents
 
-  /// 1,000 small documents beside eight of 15 MB: with an index these aren't read at all.
+  /// 1,000 small documents and eight of 15 MB. A query with an index doesn't read the large ones.
   func largeBeside(indexed: Bool) -> Workload {
     Workload(
       suite: "query", name: QueryWork.largeBeside.rawValue,
@@ -70,7 +70,8 @@ extension QueryData {
 
   // MARK: Patterns
 
-  /// `LIKE '%words%'` over 200,000 names, in the order of an index, until there are ten: at its beginning or its end.
+  /// `LIKE '%words%'` over 200,000 names in index order, with LIMIT 10. `place` says whether the matches are
+  /// at the beginning or at the end.
   func likeSort(_ place: String) -> Workload {
     let count = scaled(200_000, least: 1_000)
     return Workload(
@@ -107,7 +108,7 @@ extension QueryData {
 
   // MARK: Indexes
 
-  /// Making an index that is there, as the first thing after the database was opened.
+  /// Makes an index that exists already, as the first operation after opening.
   var existsAfterReopening: Workload {
     Workload(
       suite: "query", name: QueryWork.indexExists.rawValue, summary: "makes an index that is there",

@@ -1,24 +1,24 @@
 import Datasets
 
-/// A made document of about 400 bytes of JSON, by its number: the same on every machine.
+/// A generated document of about 400 bytes of JSON. It depends only on its number.
 ///
-/// IDs come in no order, as UUIDs do. A hundred documents with consecutive numbers are of one city, so that a query
-/// for a city finds as many however large the database is.
+/// IDs are in no order, like UUIDs. A hundred documents with consecutive numbers have the same city, so a
+/// query for a city finds the same number of documents at every size of the database.
 enum HotelDocument {
-  /// How many documents are of one city.
+  /// The number of documents per city.
   static let perCity = 100
 
-  /// The ID; no two numbers have the same.
+  /// The ID. Different numbers have different IDs.
   static func id(_ number: Int) -> String {
     var random = SeededRandom(seed: UInt64(number))
-    // A bijection of the number.
+    // `next()` of a new generator is a bijection of the seed.
     return "hotel-" + hex(random.next())
   }
 
-  /// The name of the city of a document.
+  /// The city of a document.
   static func city(_ number: Int) -> String { "Town \(number / perCity)" }
 
-  /// 1 to 5, each of them of every fifth document.
+  /// 1 to 5. Each value occurs in every fifth document.
   static func stars(_ number: Int) -> Int { number % 5 + 1 }
 
   /// The body as JSON.
@@ -35,7 +35,7 @@ enum HotelDocument {
 
   private static let countries = ["France", "Portugal", "United Kingdom", "United States", "Uruguay"]
 
-  /// The 16 digits of a number.
+  /// A number as 16 hexadecimal digits.
   static func hex(_ value: UInt64) -> String {
     let digits = String(value, radix: 16)
     return String(repeating: "0", count: 16 - digits.count) + digits

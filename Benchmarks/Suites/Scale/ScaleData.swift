@@ -3,20 +3,20 @@ import Datasets
 import Storage
 import Touchstone
 
-/// What the workloads of a run of the suite `scale` share: databases of each size, and how much is done in them, which
-/// is the same at every size.
+/// The data that the workloads of the suite `scale` share: databases of each size, and the numbers of
+/// operations, which are the same at every size.
 struct ScaleData: Sendable {
-  /// Documents that a run inserts.
+  /// The documents that a run inserts.
   let inserts: Int
-  /// Documents that a run reads.
+  /// The documents that a run reads.
   let reads: Int
-  /// Queries by the index that a run asks.
+  /// The indexed queries of a run.
   let queries: Int
-  /// Times that a run opens the database.
+  /// The opens of a run.
   static let opens = 10
-  /// Documents a transaction of a run that inserts.
+  /// Documents per transaction of a run that inserts.
   static let insertBatch = 100
-  /// Of so many documents one is updated before a compaction.
+  /// One of this many documents is updated before a compaction.
   static let updateEvery = 10
 
   private let context: SuiteContext
@@ -28,7 +28,7 @@ struct ScaleData: Sendable {
     queries = max(5, min(200, largest / 100))
   }
 
-  /// Queries without an index that a run asks: more of them where one is short.
+  /// The queries without an index in a run. There are more if one is short.
   static func scans(size: Int) -> Int { max(1, min(20, 100_000 / size)) }
 
   func open(_ engine: ProbedEngine, in directory: String) throws -> Database {
@@ -39,7 +39,7 @@ struct ScaleData: Sendable {
         key: try engine.options.key.map { try UserKey.raw($0) }, compaction: .off))
   }
 
-  /// The directory of a database with so many documents and an index on their cities.
+  /// The directory of a database with `size` documents and an index on the city.
   func filled(_ engine: ProbedEngine, size: Int) throws -> String {
     try context.fixtures.directory("scale \(engine.type.name) \(size)") { directory in
       let database = try open(engine, in: directory)

@@ -1,6 +1,6 @@
 import BenchmarkKit
 
-/// What the suite `scale` says below its table: how each operation grows.
+/// The remarks of the suite `scale`: how the time of each operation grows.
 enum ScaleNotes {
   static func lines(_ results: [WorkloadResult]) -> [String] {
     let sentences = Growth.all(in: results).filter { $0.parameter == "documents" }.map { $0.sentence() }
@@ -13,7 +13,7 @@ enum ScaleNotes {
     ]
   }
 
-  /// Bytes of file a document, at the least and the greatest size.
+  /// File bytes per document, at the smallest and the largest size.
   private static func sizes(_ results: [WorkloadResult]) -> [String] {
     let rows = results.filter { $0.workload == ScaleWorkload.read.rawValue }
     var engines: [String] = []

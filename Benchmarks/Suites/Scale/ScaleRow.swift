@@ -3,7 +3,7 @@ import Datasets
 import Storage
 import Touchstone
 
-/// A workload of the suite `scale` at one size: how a run on an engine is made.
+/// A workload of the suite `scale` at one size. It makes the runs on an engine.
 struct ScaleRow: Sendable {
   private let kind: ScaleWorkload
   private let size: Int
@@ -56,7 +56,8 @@ struct ScaleRow: Sendable {
     }
     let database = try data.open(engine, in: directory)
     do {
-      // As in a database that has been in use: what is mapped or cached at first use costs each size another share.
+      // Warms up the database, like one that is in use: the cost of mapping and caching at first use depends
+      // on the size.
       if kind != .compact { try scan(database) }
       let work = try work(database, seed: context.settings.seed &+ UInt64(trial.round))
       let documents = size + (kind == .insert ? data.inserts : 0)
@@ -75,7 +76,7 @@ struct ScaleRow: Sendable {
     }
   }
 
-  /// What is timed. What it needs is made here.
+  /// Prepares a run, and returns the part that is timed.
   private func work(_ database: Database, seed: UInt64) throws -> () throws -> Void {
     var random = SeededRandom(seed: seed)
     switch kind {
@@ -104,7 +105,7 @@ struct ScaleRow: Sendable {
         try RunMismatch.check("stars of all that was read", found, expected)
       }
     case .queryIndex:
-      // Whole cities only; a database that hasn't one has a part of one.
+      // Only whole cities. A database smaller than a city has a part of one.
       let cities = max(1, size / HotelDocument.perCity)
       let rows = min(HotelDocument.perCity, size)
       let query = try database.query("SELECT name, stars FROM _ WHERE city = $city")
@@ -126,7 +127,7 @@ struct ScaleRow: Sendable {
     }
   }
 
-  /// Asks a query that looks at every document.
+  /// Runs a query that reads every document.
   private func scan(_ database: Database) throws {
     let query = try database.query("SELECT COUNT(*) AS n FROM _ WHERE stars = 4 AND price < 1000")
     let found = try query.run().first?["n"].int.map(Int.init)

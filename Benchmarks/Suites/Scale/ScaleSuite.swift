@@ -2,7 +2,7 @@ import BenchmarkKit
 import Storage
 
 extension Suite {
-  /// How the time of an operation grows with the number of documents in the database.
+  /// How the time of each operation grows with the number of documents.
   public static let scale = Suite(
     name: "scale",
     summary:
@@ -38,12 +38,11 @@ enum ScaleWorkload: String, CaseIterable {
     }
   }
 
-  /// Whether an operation has as much to do as there are documents, so that its time grows as the first power of them
-  /// at best.
+  /// Whether an operation reads all documents. Its time then grows at least linearly.
   var isOverAll: Bool { self == .queryScan || self == .compact }
 
-  /// Numbers of documents: 1 and 3 times the powers of ten from 10,000, or a tenth of `largest` when that is less, and
-  /// `largest` itself.
+  /// The numbers of documents: 1 and 3 times the powers of ten from 10,000 (or from a tenth of `largest`, if
+  /// that is less), and `largest` itself.
   static func sizes(upTo largest: Int) -> [Int] {
     var steps: [Int] = []
     var power = 1
@@ -52,7 +51,7 @@ enum ScaleWorkload: String, CaseIterable {
       power *= 10
     }
     let first = steps.last { $0 <= max(1, min(10_000, largest / 10)) } ?? 1
-    // A step that lies close to the last one says nothing of its own.
+    // A step close to the last one adds no information.
     return steps.filter { $0 >= first && $0 * 3 < largest * 2 } + [largest]
   }
 }

@@ -3,21 +3,22 @@ import Datasets
 import Storage
 import Touchstone
 
-/// What the workloads of a run of the suite `sync` share: databases, and the revisions that come into them.
+/// The data that the workloads of the suite `sync` share: databases, and the revisions that are applied to
+/// them.
 final class SyncData: Sendable {
-  /// Documents that are here before anything comes.
+  /// The number of documents stored before a run.
   let documents: Int
-  /// Revisions of a run with more than one a transaction, and with one.
+  /// The number of revisions in a run with several per transaction, and in a run with one.
   let revisions: Int
   let singles: Int
-  /// Revisions that come before each first query.
+  /// The number of revisions applied before each first query.
   let large: Int
-  /// Documents that a run reads.
+  /// The number of documents that a run reads.
   let reads: Int
 
   private let context: SuiteContext
   private let made = Lock<[String: [SyncRevisions.Incoming]]>([:])
-  /// What one run measured for both rows of a query, by engine, round and more.
+  /// Measurements that one run makes for several rows of queries, by engine, round and workload.
   private let measured = Lock<[String: [Double]]>([:])
 
   init(_ context: SuiteContext) {
@@ -29,7 +30,7 @@ final class SyncData: Sendable {
     reads = max(200, documents * 2)
   }
 
-  /// The numbers of that name: from an earlier row, or measured now.
+  /// Returns the measurements of that name. Measures them with `body` if no earlier row has.
   func measure(_ name: String, _ body: () throws -> [Double]) rethrows -> [Double] {
     if let known = measured.withLock({ $0[name] }) { return known }
     let numbers = try body()
@@ -47,13 +48,13 @@ final class SyncData: Sendable {
         key: try engine.options.key.map { try UserKey.raw($0) }, compaction: .off))
   }
 
-  /// The value indexes of a database that has four.
+  /// The indexes of a database that has four.
   static let indexes: [(name: String, expressions: [String])] = [
     ("city", ["city"]), ("typeName", ["type", "name"]), ("starsPrice", ["stars", "price"]),
     ("place", ["country", "city", "geo.lat"]),
   ]
 
-  /// The directory of a database with all documents and so many indexes.
+  /// The directory of a database with all documents and the first `indexes` indexes.
   func filled(_ engine: ProbedEngine, indexes: Int) throws -> String {
     try context.fixtures.directory("sync \(engine.type.name) \(indexes)") { directory in
       let database = try open(engine, in: directory)
@@ -68,7 +69,7 @@ final class SyncData: Sendable {
     }
   }
 
-  // MARK: What comes
+  // MARK: Incoming revisions
 
   /// The revisions of a workload. They are made once.
   func incoming(_ kind: SyncWorkload, batch: Int) -> [SyncRevisions.Incoming] {
@@ -80,7 +81,7 @@ final class SyncData: Sendable {
   }
 
   private func make(_ kind: SyncWorkload, _ count: Int) -> [SyncRevisions.Incoming] {
-    // Documents that are here, in no order and each once.
+    // Stored documents in random order, each once.
     let stored = order.prefix(count)
     switch kind {
     case .applyNew: return (0..<count).map { SyncRevisions.new(documents + $0) }
@@ -102,7 +103,7 @@ final class SyncData: Sendable {
     }
   }
 
-  /// The documents that are here, in no order.
+  /// The numbers of the stored documents, in random order.
   var order: [Int] {
     var random = SeededRandom(seed: context.settings.seed)
     var numbers = Array(0..<documents)
@@ -110,9 +111,9 @@ final class SyncData: Sendable {
     return numbers
   }
 
-  // MARK: What has to be afterwards
+  // MARK: The expected result
 
-  /// Throws when the database isn't as it has to be after all of `incoming` was applied to one of `filled`.
+  /// Throws if the database has the wrong content after all of `incoming` was applied to a copy of `filled`.
   func check(_ database: Database, _ incoming: [SyncRevisions.Incoming]) throws {
     let added = incoming.count { $0.outcome == .added }
     try RunMismatch.check("documents after the apply", try database.documentCount, documents + added)

@@ -1,6 +1,6 @@
 import BenchmarkKit
 
-/// What the suite `sync` says below its table: what was to be reached, and ratios of rows of one run, in words.
+/// The remarks of the suite `sync`: its targets, and ratios of rows of one run.
 enum SyncNotes {
   static func lines(_ results: [WorkloadResult]) -> [String] {
     var engines: [String] = []
@@ -70,11 +70,11 @@ enum SyncNotes {
     ["value", "none"].compactMap { index in
       let found = SyncWorkload.queries.compactMap { row(rows, $0, ["index": .string(index)]) }
       guard found.count == 3 else { return nil }
-      // All three are of the same runs.
+      // All three come from the same runs.
       let ratios = found.dropFirst().map {
         Statistics.ratio(found[0].metrics.seconds.samples, over: $0.metrics.seconds.samples)
       }
-      // As fast as the second, unless the whole interval says otherwise.
+      // The target is reached unless the whole interval is above it.
       let verdict = ratios[0].interval.lowerBound <= 1.1 ? "reached" : "NOT reached"
       return
         "\(index == "value" ? "by an index" : "without one"), the first query after a large apply takes "

@@ -1,48 +1,48 @@
 import Datasets
 import Touchstone
 
-/// Revisions as sync brings them, and what has to come of each.
+/// Revisions as sync receives them, and the expected outcome of each.
 enum SyncRevisions {
-  /// A revision to apply, and what has to be afterwards.
+  /// A revision to apply and its expected outcome.
   struct Incoming: Sendable {
     let revision: PulledRevision
     let outcome: Outcome
-    /// The ID of the current revision afterwards.
+    /// The ID of the document's current revision after the apply.
     let winner: String
   }
 
-  /// What has to come of a revision.
+  /// The expected outcome of a revision.
   enum Outcome: Sendable {
-    /// The document was not here.
+    /// The document is new.
     case added
     /// The document has a new revision.
     case changed
-    /// The document has one more live branch.
+    /// The document has another live branch.
     case conflicted
-    /// Nothing: it is here.
+    /// Nothing changes: the revision is known.
     case known
   }
 
-  /// Generations between what is here and a revision with a deep history.
+  /// The number of generations between the stored revision and one with a deep history.
   static let deepHistory = 50
 
-  /// The generation at which a document is here.
+  /// The generation of stored documents.
   static let storedGeneration = 2
 
-  /// The digits that begin the suffix of what is here: a branch beside it wins when its own are greater.
+  /// The first digit of a revision's suffix. A branch wins over the stored one if its digit is greater.
   private enum Branch: String { case losing = "0", stored = "8", winning = "f" }
 
-  /// A revision ID, as long as a real one; the same for the same numbers.
+  /// A revision ID, as long as a real one. Equal arguments give equal IDs.
   private static func revisionID(_ generation: Int, _ number: Int, _ branch: Branch = .stored) -> String {
     var random = SeededRandom(seed: UInt64(number), stream: 0, index: UInt64(generation))
     let digits = HotelDocument.hex(random.next()) + HotelDocument.hex(random.next())
     return "\(generation)-\(branch.rawValue)\(digits)0000000"
   }
 
-  /// The current revision of a document after it was updated up to a generation.
+  /// The ID of a document's current revision after updates up to that generation.
   static func current(_ number: Int, generation: Int) -> String { revisionID(generation, number) }
 
-  /// A revision on the main line of a document, with so many of its ancestors.
+  /// A revision on the main branch of a document, with that number of ancestors.
   private static func pulled(
     _ number: Int, generation: Int, ancestors: Int, _ branch: Branch = .stored
   ) -> PulledRevision {
@@ -54,25 +54,25 @@ enum SyncRevisions {
       body: .json(HotelDocument.json(number, version: generation)))
   }
 
-  /// A document as it is here, or comes for the first time.
+  /// The stored revision of a document, or the first one of a new document.
   static func new(_ number: Int) -> Incoming {
     let revision = pulled(number, generation: storedGeneration, ancestors: 1)
     return Incoming(revision: revision, outcome: .added, winner: revision.history[0])
   }
 
-  /// The next revision of a document that is here at the generation before.
+  /// The next revision of a document at the generation before.
   static func update(_ number: Int, generation: Int = storedGeneration + 1) -> Incoming {
     let revision = pulled(number, generation: generation, ancestors: 2)
     return Incoming(revision: revision, outcome: .changed, winner: revision.history[0])
   }
 
-  /// A revision that is here.
+  /// A revision that is already stored.
   static func known(_ number: Int) -> Incoming {
     let revision = pulled(number, generation: storedGeneration, ancestors: 1)
     return Incoming(revision: revision, outcome: .known, winner: revision.history[0])
   }
 
-  /// A revision beside the one that is here.
+  /// A revision that conflicts with the stored one.
   static func conflicting(_ number: Int, wins: Bool) -> Incoming {
     let revision = pulled(
       number, generation: storedGeneration, ancestors: 1, wins ? .winning : .losing)
@@ -81,7 +81,7 @@ enum SyncRevisions {
       winner: wins ? revision.history[0] : current(number, generation: storedGeneration))
   }
 
-  /// A revision far after the one that is here, with everything between.
+  /// A revision many generations after the stored one, with all revisions between them.
   static func deep(_ number: Int) -> Incoming {
     let revision = pulled(number, generation: storedGeneration + deepHistory, ancestors: deepHistory)
     return Incoming(revision: revision, outcome: .changed, winner: revision.history[0])

@@ -3,7 +3,7 @@ import Datasets
 import Storage
 import Touchstone
 
-/// A workload of the suite `sync` with its parameters: how a run on an engine is made.
+/// A workload of the suite `sync` with its parameters. It makes the runs on an engine.
 struct SyncRow: Sendable {
   private let kind: SyncWorkload
   private let variant: SyncWorkload.Variant
@@ -55,7 +55,7 @@ struct SyncRow: Sendable {
       })
   }
 
-  /// Applies all, so many a transaction. Throws when not as many were new as should be.
+  /// Applies all revisions in transactions. Throws if the number of new revisions is wrong.
   private func apply(_ incoming: [SyncRevisions.Incoming], _ database: Database) throws {
     var stored = 0
     for start in stride(from: 0, to: incoming.count, by: variant.batch) {
@@ -67,7 +67,7 @@ struct SyncRow: Sendable {
 
   // MARK: Queries
 
-  /// A run that applies much and asks gives a sample of all rows.
+  /// A run of the queries after a large apply. One run gives the samples of all three rows.
   private func queryTrial(_ engine: ProbedEngine, _ trial: TrialContext, _ place: Int) -> Trial {
     Trial(run: {
       let seconds = try data.measure("\(engine.type.name) \(trial.round) \(variant.isIndexed)") {
@@ -77,9 +77,9 @@ struct SyncRow: Sendable {
     })
   }
 
-  /// Seconds of the first query after a large apply, of the second, and of the first after the database was closed and
-  /// opened again: of each the median of three. All begin with cold processor caches. The same was asked before the
-  /// apply, as an application does.
+  /// Returns the seconds of the first query after a large apply, of the second one, and of the first one
+  /// after the database was reopened. Each is the median of three. All start with cold processor caches. The
+  /// same query runs before the apply too, as in an application.
   private func queries(_ engine: ProbedEngine, _ trial: TrialContext) throws -> [Double] {
     try Fixtures.copy(try data.filled(engine, indexes: variant.indexes), to: trial.directory)
     var seconds: [[Double]] = [[], [], []]
@@ -95,7 +95,7 @@ struct SyncRow: Sendable {
           let numbers = start..<min(start + variant.batch, documents)
           try database.apply(numbers.map { SyncRevisions.new($0).revision })
         }
-        // Cities of documents that are in the middle of what came.
+        // Cities in the middle of the documents just applied.
         for place in 0..<2 {
           let city = HotelDocument.city(before + data.large * (place + 1) / 4)
           seconds[place].append(try ask(database, city, among: documents))
@@ -108,7 +108,7 @@ struct SyncRow: Sendable {
     return seconds.map(Statistics.median)
   }
 
-  /// The seconds that a query for a city takes, from its text to its rows.
+  /// Returns the seconds of a query for a city, from its text to its rows.
   private func ask(_ database: Database, _ city: String, among documents: Int) throws -> Double {
     if context.settings.evictsCaches { CacheEviction.run() }
     let begin = Clock.nanoseconds()

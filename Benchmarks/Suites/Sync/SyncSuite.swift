@@ -2,8 +2,8 @@ import BenchmarkKit
 import Storage
 
 extension Suite {
-  /// What sync does to a database: revisions that others made come in, by transactions of every size, beside readers, and
-  /// queries are asked right afterwards.
+  /// The database work of sync: incoming revisions are applied in transactions of several sizes, also during
+  /// reads, and queries follow.
   public static let sync = Suite(
     name: "sync",
     summary:
@@ -32,7 +32,7 @@ enum SyncWorkload: String, CaseIterable {
   case secondQuery = "second-query"
   case openedQuery = "opened-query"
 
-  /// Those that one run measures, in the order in which it asks.
+  /// The workloads that one run measures, in the order of the queries.
   static let queries: [SyncWorkload] = [.firstQuery, .secondQuery, .openedQuery]
 
   var summary: String {
@@ -52,9 +52,9 @@ enum SyncWorkload: String, CaseIterable {
     }
   }
 
-  /// What varies within a workload.
+  /// The parameters that vary within a workload.
   struct Variant: Sendable {
-    /// Revisions a transaction; 0: nothing is applied.
+    /// Revisions per transaction; 0 means that none are applied.
     var batch = 200
     var indexes = 0
     var isIndexed = false

@@ -4,17 +4,17 @@ import Storage
 import Synchronization
 import Touchstone
 
-/// A thread that reads and one that applies revisions, at the same time on one database.
+/// A thread that reads and a thread that applies revisions, at the same time on one database.
 final class SyncThreads: Sendable {
   private let database: Database
   private let data: SyncData
   private let batch: Int
   private let seed: UInt64
   private let isOver = Atomic(false)
-  /// Updates that were applied by `timeReads`.
+  /// The number of updates applied during `timeReads`.
   private let updates = Atomic(0)
 
-  /// `batch`: revisions a transaction of the updates that `timeReads` is beside; 0: there are none.
+  /// `batch` is the number of revisions per transaction during `timeReads`; 0 means no updates.
   init(_ database: Database, _ data: SyncData, batch: Int, seed: UInt64) {
     self.database = database
     self.data = data
@@ -22,7 +22,7 @@ final class SyncThreads: Sendable {
     self.seed = seed
   }
 
-  /// Reads random documents, a snapshot each and each one timed, while another thread updates documents.
+  /// Times single reads of random documents, each in a new snapshot, while another thread updates documents.
   func timeReads() throws -> Trial.Duration {
     let result = Lock<(histogram: LatencyHistogram, nanoseconds: UInt64)>((LatencyHistogram(), 0))
     let order = data.order
@@ -39,7 +39,7 @@ final class SyncThreads: Sendable {
     return .latencies(histogram, seconds: Double(nanoseconds) / 1e9)
   }
 
-  /// The seconds that `apply` takes on a thread of its own while another one reads documents.
+  /// Returns the seconds that `apply` takes on a separate thread while another one reads documents.
   func timeApply(_ apply: @escaping @Sendable () throws -> Void) throws -> Double {
     let nanoseconds = Lock<UInt64>(0)
     _ = try ThreadGroup.run(2) { [self] thread in
@@ -62,7 +62,7 @@ final class SyncThreads: Sendable {
     let ids = (0..<min(count, 4_096)).map { _ in HotelDocument.id(random.below(data.documents)) }
     let key = try database.key("stars")
     var number = 0
-    // The end of a read is the beginning of the next.
+    // The end of a read is the start of the next one.
     var before = Clock.nanoseconds()
     while number < count, count < .max || !isOver.load(ordering: .relaxed) {
       let stars = try database.document(ids[number % ids.count])?[key].int ?? 0
@@ -76,7 +76,7 @@ final class SyncThreads: Sendable {
     }
   }
 
-  /// Updates documents in turn, again and again, until the reader has ended.
+  /// Updates documents in turn until the reader has ended.
   private func update(_ order: [Int]) throws {
     var applied = 0
     while !isOver.load(ordering: .relaxed) {
@@ -91,7 +91,7 @@ final class SyncThreads: Sendable {
     updates.store(applied, ordering: .relaxed)
   }
 
-  /// Throws when the database isn't as it has to be after `timeReads`.
+  /// Throws if the database has the wrong content after `timeReads`.
   func check() throws {
     try RunMismatch.check("documents after the reads", try database.documentCount, data.documents)
     let applied = updates.load(ordering: .relaxed)

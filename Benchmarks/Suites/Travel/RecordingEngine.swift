@@ -1,7 +1,7 @@
 import Storage
 
-/// An engine that hands everything on to another and writes down what is asked of it: what the documents'
-/// layer does with an engine, to be done again by the bare loops.
+/// An engine that forwards every call to another one and records the operations. The bare loops repeat what
+/// the document layer does.
 final class RecordingEngine: StorageEngine, @unchecked Sendable {
   /// One operation on a keyspace.
   struct Operation {
@@ -13,12 +13,12 @@ final class RecordingEngine: StorageEngine, @unchecked Sendable {
   }
 
   private let engine: any StorageEngine
-  /// What was asked since it was last taken. Written by the one writer, taken between its calls.
+  /// The operations since the last `take()`. The single writer writes them; they are taken between its calls.
   private var operations: [Operation] = []
 
   init(_ engine: any StorageEngine) { self.engine = engine }
 
-  /// The operations since the last call.
+  /// Returns the operations since the last call.
   func take() -> [Operation] {
     defer { operations = [] }
     return operations

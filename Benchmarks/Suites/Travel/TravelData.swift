@@ -5,33 +5,33 @@ import Limits
 import Storage
 import Touchstone
 
-/// What the workloads of a travel run share. Nothing of it is made while the clock runs.
+/// The data that the workloads of a travel run share. It is all made before the clock runs.
 final class TravelData: Sendable {
   let dataset: LoadedDataset
   let ids: [String]
-  /// The documents that single inserts save: evenly from the whole.
+  /// The documents that single inserts save, evenly spread.
   let singles: [Int]
-  /// The documents that are read, in their order.
+  /// The documents that are read, in order.
   let reads: [Int]
-  /// Every document as sync brings it: with a revision ID and its parent's, as long as real ones.
+  /// Every document as sync receives it, with a revision ID and its parent's. They are as long as real ones.
   let pulled: [PulledRevision]
   let replays: TravelReplay.All
-  /// Bytes of all IDs and of the documents' JSON.
+  /// The size of all IDs and of the documents' JSON, in bytes.
   let bytes: Int
   private let context: SuiteContext
 
-  /// How a database's files look from below.
+  /// The engine-level layout of a database.
   struct Layout: Sendable {
-    /// The engine with the key of the data.
+    /// The engine with the data key.
     let engine: ProbedEngine
-    /// The engine's file in the database's directory.
+    /// The path of the engine's file in the database's directory.
     let file: String
     /// In the order of `TravelReplay.keyspaces`.
     let tables: [LimitDatabase.Table]
   }
 
   static let databaseName = "travel"
-  /// The property that is read: every document of the travel data sets has it.
+  /// The property to read. Every document of the travel data sets has it.
   static let property = "type"
 
   init(_ dataset: LoadedDataset, _ context: SuiteContext) throws {
@@ -51,7 +51,7 @@ final class TravelData: Sendable {
       dataset, ids: ids, singles: singles, pulled: pulled, in: recordings.path)
   }
 
-  /// A document as sync brings it: the second revision, with a digest that is made of its number.
+  /// A document as sync receives it: its second revision, with a digest made from its number.
   static func pulled(_ id: String, _ number: Int, _ json: UnsafeRawBufferPointer) -> PulledRevision {
     let digits = String(number, radix: 16)
     let suffix = String(repeating: "0", count: 39 - digits.count) + digits
@@ -72,7 +72,7 @@ final class TravelData: Sendable {
     try Database.open(TravelData.databaseName, in: directory, options: try options(engine))
   }
 
-  /// The directory of the database that a run begins with.
+  /// The directory of the database with which a run starts.
   func directory(_ engine: ProbedEngine, _ start: TravelWorkload.Start, _ trial: TrialContext) throws
     -> String
   {
@@ -95,7 +95,7 @@ final class TravelData: Sendable {
     }
   }
 
-  /// How the database in a directory looks from below. It is opened and closed for that.
+  /// Reads the layout of the database in a directory. Opens and closes it.
   func layout(_ engine: ProbedEngine, _ directory: String) throws -> Layout {
     let database = try open(engine, in: directory)
     defer { try? database.close() }

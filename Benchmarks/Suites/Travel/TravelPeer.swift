@@ -5,10 +5,11 @@ import Limits
 import SQLiteLibrary
 import Storage
 
-/// The peer of the travel suite: the same documents in SQLite as Couchbase Lite's C++ core lays them out, in bare C.
+/// The peer of the travel suite: the same documents in SQLite with the layout of Couchbase Lite's C++ core,
+/// in bare C.
 ///
-/// The rows, the settings and the statements are the core's. Beside them each document is only parsed and digested. The bodies
-/// are ours, byte for byte.
+/// The rows, settings and statements are those of the core. In addition, each document is only parsed and
+/// digested. The bodies are ours, byte for byte.
 struct TravelPeer: Sendable {
   static let name = "peer"
 
@@ -22,7 +23,7 @@ struct TravelPeer: Sendable {
     documents = Documents(data)
   }
 
-  /// Whether it has the workload: its file is never compacted, and it has one connection.
+  /// Whether the peer has the workload. Its file is never compacted, and it has one connection.
   static func runs(_ kind: TravelWorkload) -> Bool { kind != .compact && kind != .insertThreads }
 
   static func description(_ settings: BenchSettings) throws -> ResultsFile.EngineDescription {
@@ -89,7 +90,7 @@ struct TravelPeer: Sendable {
     return outcome
   }
 
-  /// The directory of the file that a run begins with; that of an empty one is made by the run.
+  /// The directory of the file with which a run starts. For `empty`, the run makes the file itself.
   private func directory(_ start: TravelWorkload.Start, _ trial: TrialContext) throws -> String {
     guard start != .empty else { return trial.directory }
     let fixture = try context.fixtures.directory("travel peer loaded") { directory in
@@ -101,12 +102,12 @@ struct TravelPeer: Sendable {
     return trial.directory
   }
 
-  /// What is saved, made of what the documents' layer writes of the same documents.
+  /// The documents to save, made from the records that the document layer writes for them.
   private final class Documents: @unchecked Sendable {
-    // Nothing changes after `init`. What they point to lies in the replays and the data set, which `data` keeps, and in
-    // `fixed`.
+    // Never changes after `init`. The pointers refer to the replays and the data set, which `data` keeps, and
+    // to `fixed`.
     let insert, insertSingle, update, pull, delete: [limit_peer_document]
-    /// The keys that are read, in their order.
+    /// The keys to read, in order.
     let reads: [limit_bytes]
     private let data: TravelData
     private let fixed: UnsafeMutableRawBufferPointer
@@ -116,7 +117,8 @@ struct TravelPeer: Sendable {
       let fixed = UnsafeMutableRawBufferPointer.allocate(byteCount: 256, alignment: 16)
       for index in fixed.indices { fixed[index] = UInt8(truncatingIfNeeded: index) }
       self.fixed = fixed
-      // A revision ID as the core packs it, a tree of one revision and one of two without bodies, and an empty body.
+      // A revision ID as the core packs it, a tree of one revision, a tree of two without bodies, and an
+      // empty body.
       let version = limit_bytes(bytes: fixed.baseAddress, count: 21)
       let tree = limit_bytes(bytes: fixed.baseAddress, count: 36)
       let longTree = limit_bytes(bytes: fixed.baseAddress, count: 66)
@@ -125,7 +127,7 @@ struct TravelPeer: Sendable {
         -> [limit_peer_document]
       {
         replay.steps.map { step in
-          // Its record: a document's or, of one that is deleted, a tombstone's.
+          // The document's record, or the tombstone's record for a deletion.
           let record = replay.operations[step.first..<step.end].last {
             Int($0.table) <= 1 && ($0.kind == LIMIT_INSERT || $0.kind == LIMIT_UPDATE)
           }?.record
@@ -148,7 +150,7 @@ struct TravelPeer: Sendable {
   }
 }
 
-/// An open file of the peer.
+/// An open database file of the peer.
 private final class PeerDatabase {
   private let handle: OpaquePointer
 
@@ -172,7 +174,7 @@ private final class PeerDatabase {
     }
   }
 
-  /// Saves all, and tells how many seconds that took.
+  /// Saves all documents, and returns the seconds.
   func save(_ documents: [limit_peer_document], batch: Int) throws -> Double {
     try LimitDatabase.run { limit_peer_save(handle, documents, documents.count, batch, &$0) }.seconds
   }

@@ -4,10 +4,10 @@ import Limits
 import Storage
 import StorageLMDB
 
-/// What the documents' layer asks of an engine for a workload, a step a document, in the form that the bare
-/// loops take.
+/// The operations that the document layer makes on an engine for a workload, one step per document, in the
+/// format of the bare loops.
 final class TravelReplay: @unchecked Sendable {
-  // Nothing here changes after `init`.
+  // Never changes after `init`.
   let steps: [limit_step]
   let operations: [limit_operation]
   /// Keys and values, one after another.
@@ -15,7 +15,7 @@ final class TravelReplay: @unchecked Sendable {
 
   deinit { bytes.deallocate() }
 
-  /// The keyspaces that operations name by their place in this list.
+  /// Operations identify a keyspace by its index in this list.
   static let keyspaces = ["docs", "deleted", "changes", "bodies", "conflicts", "meta"]
 
   private init(
@@ -62,7 +62,7 @@ final class TravelReplay: @unchecked Sendable {
     let insert, insertSingle, update, pull, delete: TravelReplay
   }
 
-  /// Does the workloads once on databases in `directory`, and writes down what that takes.
+  /// Runs the workloads once on databases in `directory`, and records the operations.
   static func record(
     _ dataset: LoadedDataset, ids: [String], singles: [Int], pulled: [PulledRevision], in directory: String
   ) throws -> All {
@@ -89,7 +89,7 @@ final class TravelReplay: @unchecked Sendable {
     return All(insert: insert, insertSingle: insertSingle, update: update, pull: pull, delete: delete)
   }
 
-  /// A database whose engine is recorded.
+  /// A database whose engine records operations.
   private struct Session {
     let engine: RecordingEngine
     let store: DocumentStore
@@ -111,7 +111,7 @@ final class TravelReplay: @unchecked Sendable {
     ) throws -> TravelReplay {
       var recorded: [[RecordingEngine.Operation]] = []
       try store.inBatch {
-        // What a transaction begins with isn't a document's.
+        // Operations at the start of the transaction don't belong to a document.
         _ = engine.take()
         for number in numbers {
           _ = try body(number)

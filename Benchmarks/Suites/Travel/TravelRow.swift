@@ -3,7 +3,7 @@ import Documents
 import Limits
 import Touchstone
 
-/// A workload of the travel suite: how a run on an engine and one of the limit are made.
+/// A workload of the travel suite. It makes the runs on an engine and those of the limit.
 struct TravelRow: Sendable {
   private let kind: TravelWorkload
   private let data: TravelData
@@ -153,7 +153,7 @@ struct TravelRow: Sendable {
       })
     }
     if kind == .compact {
-      // What is dropped comes first.
+      // The table to be emptied comes first.
       let bodies = layout.tables.filter { $0.name == "bodies" }
       let database = try LimitDatabase(layout.engine, path: layout.file, tables: bodies)
       return Trial(
@@ -195,11 +195,11 @@ struct TravelRow: Sendable {
     }
   }
 
-  /// The keys that a limit gets, and where it copies their values to.
+  /// The keys that a limit reads, and the buffer for their values.
   private final class LimitKeys {
     let records: Records
     let buffer: UnsafeMutableRawBufferPointer
-    // The keys lie in the data set, which `data` keeps.
+    // The keys are in the data set, which `data` keeps.
     private let data: TravelData
 
     init(_ data: TravelData, _ numbers: [Int]) {

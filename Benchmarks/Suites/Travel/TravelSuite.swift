@@ -2,7 +2,7 @@ import BenchmarkKit
 import Storage
 
 extension Suite {
-  /// Documents on each engine, beside the bare C loop that moves the same bytes.
+  /// Documents on each engine, compared with a bare C loop that moves the same bytes.
   public static let travel = Suite(
     name: "travel",
     summary:
@@ -53,7 +53,7 @@ enum TravelWorkload: String, CaseIterable {
     }
   }
 
-  /// Documents a transaction of the bare loop; 0: all in one.
+  /// Documents per transaction of the bare loop; 0 means all in one.
   var batch: Int {
     switch self {
     case .insertSingle: 1
@@ -65,11 +65,11 @@ enum TravelWorkload: String, CaseIterable {
   enum Start {
     /// An empty database.
     case empty
-    /// A copy of one with all documents.
+    /// A copy of a database with all documents.
     case copy
-    /// One with all documents that nobody changes.
+    /// A database with all documents that isn't changed.
     case shared
-    /// A copy of one in which every document was updated once.
+    /// A copy of a database in which every document was updated once.
     case updated
   }
 

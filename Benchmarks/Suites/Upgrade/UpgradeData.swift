@@ -3,7 +3,7 @@ import Datasets
 import Storage
 import Touchstone
 
-/// The databases that a run of the suite upgrades. None is made while the clock runs.
+/// The databases that the suite upgrades. They are all made before the clock runs.
 final class UpgradeData: Sendable {
   let dataset: LoadedDataset
   private let context: SuiteContext
@@ -15,19 +15,19 @@ final class UpgradeData: Sendable {
     self.context = context
   }
 
-  /// The documents of a variant, by their numbers in the data set: fewer of longer histories, so that revisions are as many,
-  /// unless a long run is asked for.
+  /// The documents of a variant, by their numbers in the data set. With longer histories there are fewer
+  /// documents, so that the number of revisions is the same, except in long runs.
   func documents(_ variant: UpgradeWorkload.Variant) -> [Int] {
     let count = dataset.count / (UpgradeWorkload.isLong ? 1 : variant.history)
     return (0..<max(1, count)).map { $0 * dataset.count / max(1, count) }
   }
 
-  /// Bytes of JSON of all revisions.
+  /// The size of all revisions' JSON, in bytes.
   func jsonBytes(_ variant: UpgradeWorkload.Variant) -> Int {
     documents(variant).reduce(0) { $0 + dataset.json($1).count } * variant.history
   }
 
-  /// The path of the old database; in a fixture that all engines read.
+  /// The path of the old database, in a fixture that all engines read.
   func source(_ variant: UpgradeWorkload.Variant) throws -> String {
     let settings = settings(variant)
     let directory = try context.fixtures.directory("upgrade \(variant)") { directory in
@@ -36,7 +36,7 @@ final class UpgradeData: Sendable {
     return directory + "/old.cblite2"
   }
 
-  /// What the old database has.
+  /// The settings of the old database.
   func settings(_ variant: UpgradeWorkload.Variant) -> LegacyDatabase {
     var old = LegacyDatabase()
     old.history = variant.history

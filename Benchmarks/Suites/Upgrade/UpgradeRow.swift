@@ -2,8 +2,8 @@ import BenchmarkKit
 import Storage
 import Touchstone
 
-/// A workload of the suite `upgrade` with its parameters: how a run on an engine is made, and one of what it is held
-/// against.
+/// A workload of the suite `upgrade` with its parameters. It makes the runs on an engine and those of the
+/// limit.
 struct UpgradeRow: Sendable {
   private let kind: UpgradeWorkload
   private let variant: UpgradeWorkload.Variant

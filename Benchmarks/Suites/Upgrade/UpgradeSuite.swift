@@ -3,7 +3,7 @@ import Foundation
 import Storage
 
 extension Suite {
-  /// What it takes to make a database from one of Couchbase Lite 1.x.
+  /// Upgrades of Couchbase Lite 1.x databases.
   public static let upgrade = Suite(
     name: "upgrade",
     summary:
@@ -38,28 +38,30 @@ enum UpgradeWorkload: String, CaseIterable {
     }
   }
 
-  /// What varies within a workload.
+  /// The parameters that vary within a workload.
   struct Variant: Sendable {
-    /// Revisions of a document.
+    /// Revisions per document.
     var history = 1
     var isEncrypted = false
-    /// Of a hundred documents, how many have an attachment.
+    /// The percentage of documents that have an attachment.
     var attachments = 20
-    /// Of all documents together; only where memory is looked at.
+    /// The total number of revisions; only in the workload `memory`.
     var revisions = 0
   }
 
-  /// Revisions of a document where memory is looked at.
+  /// Revisions per document in the workload `memory`.
   static let memoryHistory = 5
 
-  /// How many revisions the databases have where memory is looked at: up to a million, or what so many documents have.
+  /// The numbers of revisions in the workload `memory`: up to a million, or as many as that number of
+  /// documents has.
   static func memoryRevisions(documents: Int?) -> [Int] {
     let most = documents.map { $0 * memoryHistory } ?? .max
     let sizes = [10_000, 100_000, 1_000_000].filter { $0 <= most }
     return sizes.isEmpty ? [most] : sizes
   }
 
-  /// Whether all documents have histories of 5 and 20: hundreds of megabytes, and minutes a run.
+  /// Whether all documents have histories of 5 and 20 revisions. These are hundreds of megabytes, and minutes
+  /// per run.
   static let isLong = EnvironmentVariable.value("TOUCHSTONE_LONG") != nil
 
   func variants(_ memoryRevisions: [Int]) -> [Variant] {

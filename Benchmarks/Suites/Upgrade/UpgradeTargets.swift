@@ -1,8 +1,8 @@
 import BenchmarkKit
 
-/// What was to be reached, and what was: in words.
+/// The targets of the suite, and the results.
 enum UpgradeTargets {
-  /// Lines for each engine.
+  /// One line per result.
   static func lines(_ results: [WorkloadResult]) -> [String] {
     results.compactMap { row -> String? in
       switch UpgradeWorkload(rawValue: row.workload) {
@@ -43,7 +43,8 @@ enum UpgradeTargets {
       return text
     }
     text += verdict(1 / limit.normalized >= 0.5, "at least 0.5x")
-    // Files take what they take: beside documents without any, that is most of the time.
+    // Most of the time goes into attachment files, so the rate is also compared with documents without
+    // attachments.
     let bare = results.first {
       $0.engine == row.engine && $0.workload == row.workload && integer($0, "attachments") == 0
     }
@@ -71,7 +72,7 @@ enum UpgradeTargets {
     guard let least = others.min(by: { integer($0, "revisions") < integer($1, "revisions") }),
       integer(least, "revisions") < revisions, let start = least.metrics[.peakMemoryBytes]?.median
     else { return text }
-    // What flat means: pages that may be kept are kept, and then no more.
+    // Memory should be flat: caches grow to their limit and then no more.
     let growth = peak - start
     text +=
       ", \(mebibytes(abs(growth))) MiB \(growth < 0 ? "less" : "more") than with \(integer(least, "revisions")): "

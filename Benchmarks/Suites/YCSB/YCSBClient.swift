@@ -2,7 +2,7 @@ import BenchmarkKit
 import Fleece
 import Touchstone
 
-/// Does a thread's operations on a database, and looks at what it got.
+/// Runs the operations of a thread on a database, and checks their results.
 struct YCSBClient {
   private let database: Database
   private let data: YCSBData
@@ -16,12 +16,12 @@ struct YCSBClient {
     keys = try data.fieldNames.map(database.key)
   }
 
-  /// An operation that didn't give what it should: the numbers would mean nothing.
+  /// An operation with a wrong result. The run isn't valid.
   struct Wrong: Error, CustomStringConvertible {
     let description: String
   }
 
-  /// `choosesLatest`: a request's number counts backwards from the last document.
+  /// With `choosesLatest`, the number of a request counts backwards from the last document.
   func run(_ request: YCSBRequest, choosesLatest: Bool) throws {
     var number = Int(request.number)
     switch request.operation {
@@ -55,7 +55,7 @@ struct YCSBClient {
     }
   }
 
-  /// Reads documents by their IDs from one on, and all of their fields.
+  /// Reads consecutive documents from an ID on, with all of their fields.
   private func scan(_ number: Int, _ length: Int) throws {
     let start = data.ids[number]
     var found = 0
@@ -73,14 +73,14 @@ struct YCSBClient {
         return true
       }
     }
-    // New documents may lie between; of those that were loaded all are there.
+    // New documents may be among them. All loaded documents must be found.
     let least = number < data.remaining.count ? min(length, Int(data.remaining[number])) : 0
     guard (least...length).contains(found) else {
       throw Wrong(description: "a scan of \(length) from \(start) gave \(found)")
     }
   }
 
-  /// Reads a document, changes a field, and saves it; again when somebody else was faster.
+  /// Reads a document, changes a field, and saves it. Repeats this after a conflict.
   private func change(_ id: String, _ body: Int) throws {
     let name = data.fieldNames[body % YCSBData.fieldCount]
     _ = try database.update(id, attempts: 1_000) { document in

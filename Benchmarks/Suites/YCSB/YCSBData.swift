@@ -3,20 +3,20 @@ import Datasets
 import Foundation
 import Touchstone
 
-/// What the workloads of a YCSB run share: the documents, and databases that hold them.
+/// The data that the workloads of a YCSB run share: the documents and their databases.
 final class YCSBData: Sendable {
   static let fieldCount = 10
   static let fieldBytes = 100
   static let bodyCount = 512
   static let databaseName = "usertable"
 
-  /// Documents that are loaded.
+  /// The number of documents that are loaded.
   let documents: Int
-  /// Operations of a run of one thread or more.
+  /// The number of operations of a run, by all of its threads.
   let operations: Int
-  /// The IDs of all documents that are loaded or inserted by a run, by their numbers.
+  /// The IDs of all documents that are loaded, or inserted by a run, by their numbers.
   let ids: [String]
-  /// How many of the loaded documents lie at the ID of each, or behind it.
+  /// For each loaded document, the number of loaded documents from its ID on.
   let remaining: [Int32]
   let fieldNames: [String]
   private let bodies: [[UInt8]]
@@ -28,7 +28,7 @@ final class YCSBData: Sendable {
     let documents = context.settings.documents ?? 10_000
     self.documents = documents
     operations = min(100_000, max(100, documents / 5))
-    // No run inserts as much as it does operations.
+    // A run has fewer inserts than operations.
     ids = (0..<documents + operations).map(YCSBData.id)
     let ids = ids
     let order = (0..<documents).sorted { ids[$0] < ids[$1] }
@@ -50,16 +50,17 @@ final class YCSBData: Sendable {
     fields = (0..<YCSBData.bodyCount).map { _ in field() }
   }
 
-  /// The ID of a document: "user" and the hash of its number, so that documents don't come in the order of their IDs.
+  /// The ID of a document: "user" and the hash of its number. The order of IDs is unrelated to that of
+  /// numbers.
   static func id(_ number: Int) -> String { "user\(FNV1a.hash(UInt64(number)).asMagnitude)" }
 
-  /// Ten fields as JSON.
+  /// A body of ten fields, as JSON.
   func body(_ number: Int) -> [UInt8] { bodies[number % YCSBData.bodyCount] }
 
-  /// One field's value.
+  /// The value of a field.
   func field(_ number: Int) -> String { fields[number % YCSBData.bodyCount] }
 
-  /// Bytes of a document: its ID and its JSON.
+  /// The size of a document in bytes: its ID and its JSON.
   func bytes(_ number: Int) -> Int { ids[number].utf8.count + body(0).count }
 
   // MARK: Databases
@@ -82,7 +83,7 @@ final class YCSBData: Sendable {
     }
   }
 
-  /// The directory of a database with all documents: one that nobody changes, or a copy for this run.
+  /// The directory of a database with all documents. If the run writes, it is a copy.
   func loaded(_ engine: ProbedEngine, _ trial: TrialContext, writes: Bool) throws -> String {
     let fixture = try context.fixtures.directory("ycsb \(engine.type.name)") { directory in
       let database = try open(engine, in: directory)

@@ -1,19 +1,20 @@
 import Datasets
 import Storage
 
-/// What a thread is to do, one operation after the other: drawn before the clock runs.
+/// One operation of a thread. All operations are drawn before the clock runs.
 struct YCSBRequest {
   var operation: YCSBWorkload.Operation
-  /// The document; with the latest ones, how many before the last. An insert takes the next new one.
+  /// The number of the document. With the choice `latest`, it counts backwards from the last document. An
+  /// insert takes the next new number instead.
   var number: Int32
-  /// Documents of a scan.
+  /// The number of documents in a scan.
   var length: Int32
-  /// Which of the bodies is saved, and of a change, which of the fields.
+  /// The number of the body to save; for a change, the number of the field.
   var body: Int32
 }
 
 extension YCSBRequest {
-  /// The operations of one thread of a run. `inserts` is how many documents the whole run inserts at most.
+  /// Draws the operations of one thread of a run.
   static func draw(
     _ kind: YCSBWorkload, _ choice: YCSBWorkload.Choice, count: Int, documents: Int, threads: Int,
     seed: UInt64
@@ -21,11 +22,11 @@ extension YCSBRequest {
     var random = SeededRandom(seed: seed)
     let mix = kind.mix
     let inserts = mix.operation == .insert
-    // Documents that come during the run can be chosen as well.
+    // Documents inserted during the run can be chosen too.
     let expected = inserts ? documents + Int(Double(count * threads) * mix.share * 2) : documents
     let scrambled = ScrambledZipfian(expected)
     var latest = Zipfian(documents)
-    // By now, when the other threads are as far.
+    // The number of documents at this point, if the other threads are equally far.
     var present = documents
     return (0..<count).map { _ in
       let operation = random.uniform() < mix.share ? mix.operation : mix.rest
@@ -48,23 +49,23 @@ extension YCSBRequest {
   }
 }
 
-/// The numbers of new documents, and how many have been saved with all before them: only those may be read.
+/// The numbers of new documents. A document may be read only after it and all earlier ones were saved.
 final class YCSBInserts: Sendable {
   private struct State {
     var next: Int
     var acknowledged: Int
-    /// Saved before one with a lower number.
+    /// Saved before a document with a lower number.
     var early: Set<Int> = []
   }
   private let state: Lock<State>
 
-  /// The first `documents` are there.
+  /// The first `documents` numbers exist already.
   init(after documents: Int) { state = Lock(State(next: documents, acknowledged: documents)) }
 
-  /// Documents that are there, the lowest numbers without a gap.
+  /// The number of documents up to the first gap.
   var acknowledged: Int { state.withLock { $0.acknowledged } }
 
-  /// The number of the document to be inserted.
+  /// Returns the number of the next document to insert.
   func take() -> Int {
     state.withLock { state in
       defer { state.next += 1 }
@@ -72,7 +73,7 @@ final class YCSBInserts: Sendable {
     }
   }
 
-  /// The document of that number was saved.
+  /// Records that the document of that number was saved.
   func acknowledge(_ number: Int) {
     state.withLock { state in
       guard number == state.acknowledged else {

@@ -2,7 +2,7 @@ import BenchmarkKit
 import Storage
 import Touchstone
 
-/// A workload of the suite `ycsb` with its parameters: how a run on an engine is made.
+/// A workload of the suite `ycsb` with its parameters. It makes the runs on an engine.
 struct YCSBRow: Sendable {
   private let kind: YCSBWorkload
   private let variant: YCSBWorkload.Variant
@@ -28,7 +28,8 @@ struct YCSBRow: Sendable {
 
   private var isThreaded: Bool { variant.threads > 1 || variant.rate != nil }
 
-  /// As many for each thread. At a rate, a third of a second's or more: the tail of a short run says little.
+  /// The operations per thread. At a target rate, they take a third of a second or more: shorter runs have
+  /// too few slow operations.
   private var perThread: Int {
     let wanted =
       variant.rate.map { max(data.operations / 4, min(data.operations, $0 / 3)) } ?? data.operations
@@ -55,7 +56,7 @@ struct YCSBRow: Sendable {
     let requests = (0..<variant.threads).map { thread in
       YCSBRequest.draw(
         kind, variant.choice, count: perThread, documents: data.documents, threads: variant.threads,
-        // The same operations for all engines of a round.
+        // All engines of a round run the same operations.
         seed: context.settings.seed &+ UInt64(trial.round * 64 + thread))
     }
     let written = requests.joined().reduce(0) { total, request in
@@ -71,7 +72,7 @@ struct YCSBRow: Sendable {
           try variant.rate.map { try traffic.run(rate: Double($0)) } ?? traffic.runAsFastAsItGoes()
         return .latencies(histogram, seconds: seconds)
       }, fileBytes: { try TrialDirectory.fileBytes(in: directory) },
-      // Once a workload is enough; more threads may share commits.
+      // Only the single-threaded runs have it. Several threads may share commits.
       logicalBytes: isThreaded ? nil : .init(written: written, stored: 0),
       finish: { try database.close() })
   }
@@ -93,8 +94,8 @@ struct YCSBTraffic: Sendable {
     inserts = YCSBInserts(after: data.documents)
   }
 
-  /// Each operation when the last of its thread has ended: a closed loop. Returns the times of single operations and
-  /// the seconds of all.
+  /// A closed loop: each operation starts when the previous one of its thread has ended. Returns the times of
+  /// single operations and the seconds of the whole run.
   func runAsFastAsItGoes() throws -> (LatencyHistogram, seconds: Double) {
     let total = Lock(LatencyHistogram())
     let seconds = try onThreads { thread in
@@ -110,11 +111,12 @@ struct YCSBTraffic: Sendable {
     return (total.withLock { $0 }, seconds)
   }
 
-  /// Operations at their times, `rate` a second of all threads together: an open loop. Returns how long after their
-  /// times single ones ended, and the seconds from the first one's time to the end.
+  /// An open loop: operations start at fixed times, `rate` per second over all threads. Returns the times of
+  /// single operations from their intended start to their end, and the seconds from the first intended start
+  /// to the end.
   func run(rate: Double) throws -> (LatencyHistogram, seconds: Double) {
     let total = Lock(LatencyHistogram())
-    // When all threads are there.
+    // Leaves time for all threads to start.
     let schedule = ArrivalSchedule(
       begin: Clock.nanoseconds() + 3_000_000, rate: rate, threads: requests.count)
     _ = try onThreads { thread in
@@ -130,7 +132,7 @@ struct YCSBTraffic: Sendable {
     return (total.withLock { $0 }, seconds)
   }
 
-  /// One thread is the caller's own, where instructions can be counted.
+  /// A single thread is the caller's own, so that instructions can be counted.
   private func onThreads(_ body: @escaping @Sendable (Int) throws -> Void) throws -> Double {
     guard requests.count == 1 else { return try ThreadGroup.run(requests.count, body) }
     let begin = Clock.nanoseconds()

@@ -2,7 +2,7 @@ import BenchmarkKit
 import Storage
 
 extension Suite {
-  /// Mixes of reads, updates, inserts and scans over documents, as the field compares stores by.
+  /// The standard mixes of reads, updates, inserts and scans for comparing stores.
   public static let ycsb = Suite(
     name: "ycsb",
     summary:
@@ -20,9 +20,10 @@ extension Suite {
   }
 }
 
-/// What the rows at target rates say, in words.
+/// The remarks on rows with target rates.
 enum YCSBNotes {
-  /// A line for each row: whether the rate was kept. One that wasn't has latencies of a queue that grows.
+  /// One line per row: whether the rate was reached. If it wasn't, the latencies are those of a growing
+  /// queue.
   static func lines(_ results: [WorkloadResult]) -> [String] {
     var labels: [String] = []
     for result in results where !labels.contains(result.label) { labels.append(result.label) }

@@ -1,7 +1,7 @@
 import BenchmarkKit
 
-/// The workloads of the Yahoo! Cloud Serving Benchmark (Cooper, Silberstein, Tam, Ramakrishnan and Sears, "Benchmarking
-/// Cloud Serving Systems with YCSB", 2010), A to F, and the load before them.
+/// The workloads A to F of the Yahoo! Cloud Serving Benchmark, and the load before them. Source: Cooper,
+/// Silberstein, Tam, Ramakrishnan and Sears, "Benchmarking Cloud Serving Systems with YCSB", 2010.
 enum YCSBWorkload: String, CaseIterable {
   case load
   case updateHeavy = "a-update-heavy"
@@ -11,9 +11,9 @@ enum YCSBWorkload: String, CaseIterable {
   case shortRanges = "e-short-ranges"
   case readModifyWrite = "f-read-modify-write"
 
-  /// Documents of a transaction of the load.
+  /// Documents per transaction of the load.
   static let loadBatch = 1_000
-  /// Entries of the longest scan.
+  /// The number of entries in the longest scan.
   static let longestScan = 100
 
   var summary: String {
@@ -28,12 +28,12 @@ enum YCSBWorkload: String, CaseIterable {
     }
   }
 
-  /// What an operation does to the document that was chosen.
+  /// What an operation does with the chosen document.
   enum Operation: UInt8 {
     case read, update, insert, scan, readModifyWrite
   }
 
-  /// The operation that comes with its share of all, and the one that makes up the rest.
+  /// The operation with its share, and the operation of the rest.
   var mix: (share: Double, operation: Operation, rest: Operation) {
     switch self {
     case .load: (1, .insert, .insert)
@@ -53,13 +53,13 @@ enum YCSBWorkload: String, CaseIterable {
 
   var writes: Bool { self != .readOnly }
 
-  /// What varies within a workload.
+  /// The parameters that vary within a workload.
   struct Variant: Sendable {
     var choice: Choice
     var threads = 1
-    /// Operations a second; nil: one after the other, as fast as it goes.
+    /// Operations per second; nil for a closed loop.
     var rate: Int?
-    /// Whether the choice isn't the workload's own.
+    /// Whether the choice differs from the workload's default.
     var namesChoice = false
 
     var parameters: Parameters {
@@ -70,7 +70,8 @@ enum YCSBWorkload: String, CaseIterable {
     }
   }
 
-  /// Each with every number of threads; C uniformly as well; A and B at the rates, with the most threads.
+  /// Each workload with every number of threads. C also runs with uniform choice, and A and B at the rates
+  /// with the largest number of threads.
   func variants(threads: [Int], rates: [Int]) -> [Variant] {
     if self == .load { return [Variant(choice: .zipfian)] }
     let choice: Choice = self == .readLatest ? .latest : .zipfian

@@ -1,11 +1,11 @@
 import Datasets
 import Foundation
 
-/// Ranks from 0 to `count` - 1, of which the kth is drawn in proportion to 1 / (k + 1)^theta.
+/// Zipfian ranks from 0 to `count` - 1. The probability of rank k is proportional to 1 / (k + 1)^theta.
 ///
-/// By the method of Gray, Sundaresan, Englert, Baclawski and Weinberger, "Quickly Generating Billion-Record Synthetic
-/// Databases" (SIGMOD 1994), figure 7, in constant time: the first two ranks have just that probability, those behind
-/// them come from a continuous curve, which stays close to it.
+/// The method takes constant time: Gray, Sundaresan, Englert, Baclawski and Weinberger, "Quickly Generating
+/// Billion-Record Synthetic Databases" (SIGMOD 1994), figure 7. The first two ranks have exactly that
+/// probability. The others come from a continuous approximation.
 struct Zipfian: Sendable {
   /// The skew of YCSB's workloads.
   static let standardTheta = 0.99
@@ -15,11 +15,11 @@ struct Zipfian: Sendable {
   /// The sum of 1 / k^theta for k from 1 to `count`.
   private(set) var zeta: Double
   private let alpha: Double
-  /// The same sum for the first two.
+  /// The same sum for k of 1 and 2.
   private let zetaOfTwo: Double
   private var eta: Double
 
-  /// Ranks below `count`, at least 1; `theta` is above 0 and below 1.
+  /// Ranks below `count`, which is at least 1. `theta` is above 0 and below 1.
   init(_ count: Int, theta: Double = standardTheta) {
     self.count = count
     self.theta = theta
@@ -30,7 +30,7 @@ struct Zipfian: Sendable {
     eta = Zipfian.eta(count, theta, zeta, zetaOfTwo)
   }
 
-  /// Has more ranks from now on.
+  /// Adds ranks.
   mutating func grow(to count: Int) {
     guard count > self.count else { return }
     for rank in self.count + 1...count { zeta += pow(Double(rank), -theta) }
@@ -38,7 +38,7 @@ struct Zipfian: Sendable {
     eta = Zipfian.eta(count, theta, zeta, zetaOfTwo)
   }
 
-  /// The rank that a number of the uniform distribution from 0 to 1 (not 1 itself) stands for.
+  /// The rank for a uniform number from 0 to 1, excluding 1.
   func rank(_ uniform: Double) -> Int {
     let scaled = uniform * zeta
     if scaled < 1 { return 0 }
@@ -53,8 +53,8 @@ struct Zipfian: Sendable {
     return (1 - pow(2 / Double(count), 1 - theta)) / (1 - zetaOfTwo / zeta)
   }
 
-  /// The sum of 1 / k^theta for k from 1 to `count`, to 12 digits at least: the first thousand terms one by one, the
-  /// others by the formula of Euler and Maclaurin, so that ten billion take no longer.
+  /// The sum of 1 / k^theta for k from 1 to `count`, to at least 12 digits. The first thousand terms are
+  /// added one by one. The rest comes from the Euler-Maclaurin formula, so ten billion terms take no longer.
   static func zeta(_ count: Int, _ theta: Double) -> Double {
     let single = min(count, 1_000)
     var sum = 0.0
@@ -68,11 +68,11 @@ struct Zipfian: Sendable {
   }
 }
 
-/// Numbers from 0 to `count` - 1 as often as zipfian ranks are, with the frequent ones anywhere among them: ranks below
-/// ten billion, spread by a hash (YCSB's `ScrambledZipfianGenerator`). Which number is the most frequent one doesn't
-/// change much with `count`.
+/// Numbers from 0 to `count` - 1 with zipfian frequencies. The frequent numbers are spread over the whole
+/// range: a hash maps ranks below ten billion to numbers (YCSB's `ScrambledZipfianGenerator`). The
+/// probabilities change little with `count`.
 struct ScrambledZipfian: Sendable {
-  /// Ranks that are drawn before they are spread.
+  /// The number of ranks before hashing.
   static let ranks = 10_000_000_000
 
   let count: Int
@@ -87,13 +87,13 @@ struct ScrambledZipfian: Sendable {
     ScrambledZipfian.number(zipfian.next(&random), below: count)
   }
 
-  /// Where a rank lies.
+  /// The number for a rank.
   static func number(_ rank: Int, below count: Int) -> Int {
     Int(FNV1a.hash(UInt64(rank)).asMagnitude % UInt64(count))
   }
 }
 
-/// The 64-bit hash of Fowler, Noll and Vo, variant 1a, of a number's eight bytes, the lowest first.
+/// The 64-bit FNV-1a hash (Fowler, Noll, Vo) of a number's eight bytes, the lowest first.
 enum FNV1a {
   static func hash(_ number: UInt64) -> UInt64 {
     var hash: UInt64 = 0xCBF2_9CE4_8422_2325
@@ -105,11 +105,11 @@ enum FNV1a {
 }
 
 extension UInt64 {
-  /// Without the sign, taken for a signed number: what YCSB makes of a hash.
+  /// The magnitude of the hash as a signed number, as in YCSB.
   var asMagnitude: UInt64 { UInt64(Int64(bitPattern: self).magnitude) }
 }
 
 extension SeededRandom {
-  /// A number from 0 to 1, not 1 itself, with 53 bits.
+  /// A number from 0 to 1, excluding 1, with 53 bits.
   mutating func uniform() -> Double { Double(next() >> 11) * 0x1p-53 }
 }
