@@ -4,61 +4,61 @@ import Storage
   import Glibc
 #endif
 
-/// A set of documents that the bench knows by name: what it is, and where it comes from.
+/// A data set that the bench knows by name.
 public struct Dataset: Sendable {
-  /// Where its bytes are.
+  /// Where the documents come from.
   public enum Origin: Sendable {
-    /// A file below the directory that `TOUCHSTONE_DATA` names.
+    /// A file below the directory in `TOUCHSTONE_DATA`.
     case file(relativePath: String)
-    /// Made on the spot.
+    /// Generated when needed.
     case generated
   }
 
-  /// The name it is chosen by.
+  /// The name that selects it.
   public let name: String
-  /// What it is, in a sentence.
+  /// A sentence that describes it.
   public let summary: String
-  /// Where its bytes are.
+  /// Where the documents come from.
   public let origin: Origin
-  /// Documents in all, as it comes without `--docs`.
+  /// The number of documents without the option `--docs`.
   public let documents: Int
-  /// Documents of each type, where it has types.
+  /// The number of documents of each type, if it has types.
   public let types: [(name: String, documents: Int)]
-  /// Bytes of its lines with their line ends, uncompressed.
+  /// The size of its lines with newlines, uncompressed, in bytes.
   public let jsonBytes: Int
-  /// SHA-256 of those bytes, lower-case hex.
+  /// The SHA-256 of those bytes, in lower-case hex.
   public let sha256: String
-  /// Under which terms it may be used.
+  /// The license.
   public let license: String
-  /// Where a person gets it.
+  /// Where people can get it.
   public let source: String
 
-  /// The file, when it is one and is on this machine.
+  /// The path of the file; nil if it has none, or the file isn't on this machine.
   public func path(environment: DataDirectory = .fromEnvironment) -> String? {
     guard case .file(let relativePath) = origin, let directory = environment.path else { return nil }
     let path = "\(directory)/\(relativePath)"
     return access(path, R_OK) == 0 ? path : nil
   }
 
-  /// Whether it can be read here and now.
+  /// Whether it can be read on this machine.
   public func isAvailable(environment: DataDirectory = .fromEnvironment) -> Bool {
     if case .generated = origin { return true }
     return path(environment: environment) != nil
   }
 }
 
-/// The directory that holds data sets which are not part of the project.
+/// The directory of data sets that aren't part of the project.
 public struct DataDirectory: Sendable {
-  /// The environment variable that names it.
+  /// The name of the environment variable.
   public static let variable = "TOUCHSTONE_DATA"
 
-  /// The directory; nil when none is named.
+  /// The path; nil if there is none.
   public let path: String?
 
-  /// That directory, or none.
+  /// Makes a directory.
   public init(path: String?) { self.path = path }
 
-  /// What `TOUCHSTONE_DATA` says; nothing when it is unset or empty.
+  /// The directory in `TOUCHSTONE_DATA`. Its path is nil if the variable is unset or empty.
   public static var fromEnvironment: DataDirectory {
     DataDirectory(path: EnvironmentVariable.value(variable))
   }

@@ -1,35 +1,35 @@
-/// What was wrong with a data set: which file or name, which line, and what was found.
+/// A fault in a data set: the file or name, the line, and the fault.
 public struct DatasetError: Error, Sendable, Equatable, CustomStringConvertible {
-  /// The kind of fault, for programs.
+  /// The kinds of faults.
   public enum Code: String, Sendable {
-    /// No data set has that name, and there is no such file.
+    /// There is no data set and no file of that name.
     case unknownDataset
-    /// The data set is known but its file is not on this machine.
+    /// The data set is known, but its file isn't on this machine.
     case notHere
     /// The operating system refused to open, read or write a file.
     case ioError
-    /// The compressed data breaks off.
+    /// The compressed data is incomplete.
     case truncated
-    /// The compressed data contradicts itself: a bad header, code or checksum, or something after its end.
+    /// The compressed data is invalid: a wrong header, code or checksum, or other data after its end.
     case corrupt
-    /// A line is longer than the reader takes.
+    /// A line is longer than the limit.
     case lineTooLong
-    /// A line is not a JSON object, or its ID is not a string.
+    /// A line isn't a JSON object, or its ID isn't a string.
     case badLine
-    /// A number of documents that can't be.
+    /// The number of documents is invalid.
     case invalidArgument
   }
 
-  /// The kind of fault.
+  /// The kind of the fault.
   public let code: Code
-  /// What was found, for people.
+  /// The fault, as a message for people.
   public let message: String
-  /// The file it is about.
+  /// The file with the fault.
   public let path: String?
-  /// The line it is about, from 1.
+  /// The line with the fault, from 1.
   public let line: Int?
 
-  /// An error about `path` and, in a file of lines, about `line`.
+  /// Makes an error.
   public init(_ code: Code, _ message: String, path: String? = nil, line: Int? = nil) {
     self.code = code
     self.message = message
@@ -37,7 +37,7 @@ public struct DatasetError: Error, Sendable, Equatable, CustomStringConvertible 
     self.line = line
   }
 
-  /// File, line and message.
+  /// The file, the line and the message.
   public var description: String {
     var text = ""
     if let path { text += "\(path): " }

@@ -2,12 +2,12 @@
   import Glibc
 #endif
 
-/// From what a person typed to documents.
+/// Finds a data set by the name or path that a user typed.
 public enum DatasetLookup {
-  /// The file of a known data set or of a path, `-` for standard input.
+  /// Returns the path of a known data set's file, or the given path. `-` is standard input.
   ///
-  /// Throws `notHere` for a known one that is not on this machine (or is generated, and so has no file) and
-  /// `unknownDataset` when there is neither such a name nor such a file.
+  /// Throws `notHere` for a known data set that isn't on this machine or is generated. Throws
+  /// `unknownDataset` if there is no such name and no such file.
   public static func path(
     of nameOrPath: String, environment: DataDirectory = .fromEnvironment
   ) throws -> String {
@@ -29,9 +29,9 @@ public enum DatasetLookup {
       .unknownDataset, "there is no data set and no file '\(nameOrPath)'; known are \(names)")
   }
 
-  /// The documents of a data set by name, or of a file of JSON lines by path, streaming.
+  /// Opens the documents of a data set by name, or of a file of JSON lines by path. They are streamed.
   ///
-  /// `documents` is for generated sets how many to make; of others all come.
+  /// `documents` is the number of documents to generate. Other data sets return all documents.
   public static func open(
     _ nameOrPath: String, documents: Int? = nil, seed: UInt64 = SyntheticTravel.defaultSeed,
     idProperty: String = "_id", environment: DataDirectory = .fromEnvironment

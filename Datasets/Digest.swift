@@ -1,6 +1,6 @@
 import CCrypto
 
-/// SHA-256 of bytes as they go by.
+/// An incremental SHA-256.
 final class Digest {
   private let context = EVP_MD_CTX_new()
   private let isReady: Bool
@@ -13,7 +13,7 @@ final class Digest {
     EVP_DigestUpdate(context, bytes.baseAddress, bytes.count)
   }
 
-  /// Lower-case hex. Nothing may be added afterwards.
+  /// Returns the digest in lower-case hex. No update may follow.
   func finish() -> String {
     guard isReady else { return "" }
     var bytes = [UInt8](repeating: 0, count: 32)

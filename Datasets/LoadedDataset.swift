@@ -1,19 +1,19 @@
-/// A data set in memory, for workloads that go over it again and again: IDs and JSON one after another in one
-/// piece of memory.
+/// A data set in memory, for workloads that read it many times. The IDs and the JSON of all documents are in
+/// one block of memory.
 public final class LoadedDataset: @unchecked Sendable {
-  // Written by `load` alone, before anybody else has it.
+  // Only `load` writes these, before it returns the object.
   private var storage: UnsafeMutableRawBufferPointer
   private var used = 0
   private var spans: [(id: Range<Int>, json: Range<Int>)] = []
 
-  /// The name it was asked for by, or the file's.
+  /// The name of the data set or the file.
   public let name: String
-  /// Bytes of the lines that are in it, line ends included, before the ID was taken out.
+  /// The size of its lines, including newlines and IDs, in bytes.
   public private(set) var jsonBytes = 0
-  /// SHA-256 of those bytes.
+  /// The SHA-256 of those bytes.
   public private(set) var sha256 = ""
 
-  /// How many documents there are.
+  /// The number of documents.
   public var count: Int { spans.count }
 
   private init(name: String) {
@@ -23,8 +23,7 @@ public final class LoadedDataset: @unchecked Sendable {
 
   deinit { storage.deallocate() }
 
-  /// The ID of a document; documents without one have `row-` and their number instead. Valid as long as this
-  /// object.
+  /// The ID of a document. A document without an ID has `row-` and its number. Valid as long as this object.
   public func id(_ index: Int) -> UnsafeRawBufferPointer {
     UnsafeRawBufferPointer(rebasing: storage[spans[index].id])
   }
@@ -36,9 +35,10 @@ public final class LoadedDataset: @unchecked Sendable {
 
   /// Loads a data set by its name in the manifest, or a file of JSON lines by its path.
   ///
-  /// `documents` is how many to take: generated sets have any number, of others they are taken evenly from
-  /// the whole, and all when there are fewer. `seed` matters to generated sets alone. `name` is what a file's set is called. A whole set of the
-  /// manifest is checked against its checksum. Throws `DatasetError`.
+  /// `documents` is the number of documents. Generated data sets can have any number. From others that many
+  /// are taken, evenly spread, or all if there are fewer. `seed` is used only by generated data sets. `name`
+  /// is the name of a data set from a file. A complete data set of the manifest is compared with its
+  /// checksum. Throws `DatasetError`.
   public static func load(
     _ nameOrPath: String, documents: Int? = nil, seed: UInt64 = SyntheticTravel.defaultSeed,
     environment: DataDirectory = .fromEnvironment, as name: String? = nil
@@ -65,7 +65,7 @@ public final class LoadedDataset: @unchecked Sendable {
     let digest = Digest()
     while let line = source.nextLine() {
       loaded.note(line, digest)
-      // Taking the ID out changes the line, so this comes after the digest.
+      // Removing the ID changes the line, so this follows the digest.
       if let record = source.currentRecord { loaded.append(record) }
     }
     loaded.sha256 = digest.finish()
@@ -80,7 +80,7 @@ public final class LoadedDataset: @unchecked Sendable {
     var index = 0
     var isWanted = true
     source.lineObserver = { line in
-      // Evenly: line `index` is taken when the share so far passes a whole number there.
+      // Takes lines evenly: line `index` is taken if the number of lines wanted up to it grows there.
       if let documents, documents < total {
         isWanted = (index + 1) * documents / total > index * documents / total
       }

@@ -1,17 +1,17 @@
-/// The data sets that are known by name. docs/datasets.md tells about them at length.
+/// The known data sets. docs/datasets.md describes them.
 public enum Manifest {
-  /// All of them.
+  /// All known data sets.
   public static let datasets: [Dataset] = [syntheticTravel, travelSample, beerSample, gamesimSample]
 
-  /// The one of that name.
+  /// Returns the data set of that name, or nil.
   public static func dataset(named name: String) -> Dataset? { datasets.first { $0.name == name } }
 
-  /// What the bench takes when nothing is said: travel-sample where it is here, else the generated one.
+  /// The default data set: travel-sample if it is on this machine, otherwise synthetic-travel.
   public static func standard(environment: DataDirectory = .fromEnvironment) -> Dataset {
     travelSample.isAvailable(environment: environment) ? travelSample : syntheticTravel
   }
 
-  /// The generated one, always here.
+  /// The generated data set. It is always available.
   public static let syntheticTravel = Dataset(
     name: "synthetic-travel",
     summary: "Generated documents of the five types of travel-sample, in its counts and sizes, any number.",
@@ -25,7 +25,7 @@ public enum Manifest {
     license: "Apache 2.0, as the project: made up, no text is taken from anywhere",
     source: "touchstone itself")
 
-  /// Couchbase Server's travel-sample, without half of its landmarks.
+  /// Couchbase Server's travel-sample, with about half of its landmarks.
   public static let travelSample = Dataset(
     name: "travel-sample",
     summary: "Airlines, airports, hotels, landmarks and routes: 29,396 of the 31,591 documents of Couchbase "

@@ -1,9 +1,9 @@
 import CCrypto
 
-/// What a database of Couchbase Lite 1.x is to have that `LegacyDatabaseMaker` makes: any size, the same for the same
-/// settings.
+/// The settings of a Couchbase Lite 1.x database that `LegacyDatabaseMaker` makes. Equal settings give equal
+/// databases, of any size.
 public struct LegacyDatabase: Sendable {
-  /// Who wrote it: schemas, page sizes and the spelling of things differ.
+  /// The platform that wrote the database. Schemas, page sizes and details of the format differ.
   public enum Platform: String, Sendable, CaseIterable {
     /// Couchbase Lite for iOS and macOS.
     case ios
@@ -13,65 +13,65 @@ public struct LegacyDatabase: Sendable {
     case net
   }
 
-  /// Which releases wrote it.
+  /// The release that wrote the database.
   public enum Version: Int, Sendable, CaseIterable {
-    /// 1.0: a `.cblite` file, attachments in a table.
+    /// 1.0: a `.cblite` file, with attachments in a table.
     case v10 = 16
     /// 1.2: a `.cblite2` directory.
     case v12 = 101
-    /// 1.3 and 1.4: documents may expire.
+    /// 1.3 and 1.4: documents can expire.
     case v13 = 102
   }
 
-  /// Who wrote it.
+  /// The platform.
   public var platform = Platform.ios
-  /// Which release.
+  /// The release.
   public var version = Version.v13
-  /// How many documents.
+  /// The number of documents.
   public var documents = 100
-  /// How many revisions the main branch of a document has.
+  /// The number of revisions on the main branch of a document.
   public var history = 1
-  /// Of a hundred documents, how many have a second branch: of those every third ends deleted.
+  /// The percentage of documents with a second branch. One in three of these branches ends deleted.
   public var conflicts = 0
-  /// Of a hundred documents, how many end as tombstones.
+  /// The percentage of documents that end as tombstones.
   public var tombstones = 0
-  /// Of a hundred documents, how many have attachments.
+  /// The percentage of documents with attachments.
   public var attachments = 0
-  /// Of a hundred attachments, how many are stored compressed.
+  /// The percentage of attachments that are stored compressed.
   public var compressed = 0
-  /// Bytes of an attachment before it is compressed, about.
+  /// The approximate size of an attachment before compression, in bytes.
   public var attachmentBytes = 2_000
-  /// Of a hundred documents, how many have replaced revisions without bodies, as after a compaction.
+  /// The percentage of documents whose replaced revisions have no bodies, as after a compaction.
   public var compacted = 0
-  /// Of a hundred documents, how many expire; 1.3 only.
+  /// The percentage of documents that expire; 1.3 only.
   public var expiring = 0
-  /// Of a hundred documents, how many have revision IDs that no later release takes.
+  /// The percentage of documents with revision IDs that later releases don't accept.
   public var oddRevisionIDs = 0
-  /// How many local documents.
+  /// The number of local documents.
   public var localDocuments = 0
-  /// Whether a part of it stays in the write-ahead log.
+  /// Whether a part of the database is still in the write-ahead log.
   public var hasLog = false
-  /// The raw key of an encrypted one.
+  /// The raw key of an encrypted database; nil for a plain one.
   public var key: [UInt8]?
-  /// What everything is drawn from.
+  /// The seed of all random data.
   public var seed: UInt64 = 1
-  /// The body of a revision, a JSON object; by the document's number and the revision's, which begins at 0.
+  /// Returns the body of a revision, a JSON object. Revisions count from 0.
   public var body: @Sendable (_ document: Int, _ revision: Int) -> [UInt8] = { document, revision in
     Array(
       "{\"n\":\(document),\"revision\":\(revision),\"text\":\"d\u{e9}j\u{e0} \(document * 7_919 % 1_000)\",\"type\":\"t\(document % 3)\"}"
         .utf8)
   }
-  /// The ID of a document.
+  /// Returns the ID of a document.
   public var documentID: @Sendable (_ document: Int) -> String = { "doc-\($0)" }
 
-  /// A hundred documents of one revision.
+  /// Settings for a hundred documents with one revision each.
   public init() {}
 
-  /// The key that a password stands for on a platform.
+  /// Derives the key from a password, as the platform does.
   public static func key(password: String, platform: Platform) -> [UInt8] {
     let salt = Array("Salty McNaCl".utf8)
     var key = [UInt8](repeating: 0, count: 32)
-    // Android counts UTF-16 units where bytes of UTF-8 are meant.
+    // Android counts UTF-16 units instead of UTF-8 bytes.
     let count = platform == .android ? min(password.utf16.count, password.utf8.count) : password.utf8.count
     let bytes = password.utf8.map { CChar(bitPattern: $0) }
     PKCS5_PBKDF2_HMAC(
@@ -81,21 +81,21 @@ public struct LegacyDatabase: Sendable {
   }
 }
 
-/// A document of such a database: what the maker writes, and what a reader has to find.
+/// A document of such a database: what the maker writes, and what a reader should find.
 public struct LegacyDocument: Sendable {
   /// A revision.
   public struct Revision: Sendable {
-    /// Its ID.
+    /// The revision ID.
     public var id: String
-    /// The parent's place among the document's revisions; nil for a root.
+    /// The index of the parent among the document's revisions; nil for a root.
     public var parent: Int?
     /// Whether it is a tombstone.
     public var isDeleted: Bool
-    /// Whether nothing descends from it.
+    /// Whether it has no children.
     public var isLeaf: Bool
-    /// Its JSON without attachments; nil when it isn't in the database any more.
+    /// The JSON without attachments; nil if the database doesn't have the body any more.
     public var body: [UInt8]?
-    /// Its attachments, when it has a body.
+    /// The attachments, if the revision has a body.
     public var attachments: [Attachment]
   }
 
@@ -103,24 +103,24 @@ public struct LegacyDocument: Sendable {
   public struct Attachment: Sendable {
     /// Its name.
     public var name: String
-    /// Which of the database's attachments it is (`LegacyDatabase.attachmentBytes(_:)`).
+    /// The number of the attachment in the database (`LegacyDatabase.attachmentBytes(_:)`).
     public var number: Int
     /// Whether it is stored compressed.
     public var isCompressed: Bool
-    /// The generation that it came with.
+    /// The generation that added it.
     public var revpos: Int
   }
 
-  /// The ID.
+  /// The document ID.
   public var id: String
-  /// Its revisions, parents before children.
+  /// The revisions, parents before children.
   public var revisions: [Revision]
-  /// When it expires, in seconds since 1970.
+  /// The expiration in seconds since 1970; nil for never.
   public var expiration: Int?
 }
 
 extension LegacyDatabase {
-  /// A document by its number: made from the seed alone, without those before it.
+  /// Makes a document by its number. It depends only on the settings, not on the documents before it.
   public func document(_ number: Int) -> LegacyDocument {
     var random = SeededRandom(seed: seed, stream: 1, index: UInt64(number))
     let isOdd = random.chance(oddRevisionIDs)
@@ -139,7 +139,7 @@ extension LegacyDatabase {
       if hasAttachment, !isDeleted {
         attachments.append(.init(name: "photo.png", number: number, isCompressed: isCompressed, revpos: 1))
         if generation > 2 {
-          // One that others have too.
+          // An attachment that other documents have too.
           attachments.append(
             .init(name: "\u{e9} shared", number: -1 - number % 5, isCompressed: false, revpos: 3))
         }
@@ -158,7 +158,7 @@ extension LegacyDatabase {
         isDeleted: isDeleted && generation == history && history > 1)
     }
     if isConflicted {
-      // A branch from the first revision, at times longer than the other one.
+      // A branch from the first revision, sometimes longer than the main branch.
       var parent = 0
       let length = 1 + random.below(max(1, history))
       let endsDeleted = random.below(3) == 0
@@ -194,7 +194,7 @@ extension LegacyDatabase {
     }
   }
 
-  /// The bytes of an attachment, before they are compressed.
+  /// Makes the bytes of an attachment, before compression.
   public func attachmentBytes(_ number: Int) -> [UInt8] {
     var random = SeededRandom(seed: seed, stream: 2, index: UInt64(bitPattern: Int64(number)))
     let count = attachmentBytes / 2 + random.below(max(1, attachmentBytes))
@@ -202,7 +202,7 @@ extension LegacyDatabase {
     bytes.reserveCapacity(count + 8)
     while bytes.count < count {
       let word = random.next()
-      // Half of them the same: so that compressing is worth it.
+      // Half of the bytes are equal, so that compression is useful.
       for shift in 0..<8 {
         bytes.append(shift < 4 ? UInt8(truncatingIfNeeded: word >> UInt64(shift * 8)) : 0x41)
       }
@@ -210,7 +210,7 @@ extension LegacyDatabase {
     return Array(bytes.prefix(count))
   }
 
-  /// A local document: its ID without `_local/`, the number of its revision, and its JSON.
+  /// Makes a local document: its ID without `_local/`, its generation, and its JSON.
   public func localDocument(_ number: Int) -> (id: String, generation: Int, json: String) {
     ("local-\(number)", 1 + number % 3, "{\"checkpoint\":\"\(number)\",\"n\":\(number)}")
   }

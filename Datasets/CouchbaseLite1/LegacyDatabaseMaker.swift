@@ -4,18 +4,19 @@ import CZlib
 import Foundation
 import SQLiteLibrary
 
-/// Writes a database as Couchbase Lite 1.x did, with plain SQL: for tests and measurements of what reads them.
+/// Writes a database in the format of Couchbase Lite 1.x, with plain SQL. For tests and measurements of
+/// upgrades.
 public struct LegacyDatabaseMaker {
   private let settings: LegacyDatabase
 
-  /// Of a database with these settings.
+  /// A maker of a database with these settings.
   public init(_ settings: LegacyDatabase) { self.settings = settings }
 
-  /// Documents whose revisions are written among one another's.
+  /// The number of documents whose revisions are interleaved.
   private static let window = 50
 
-  /// Makes the database `name` in a directory that exists; returns its path: `NAME.cblite2`, or `NAME.cblite` for 1.0.
-  /// Nothing may be there.
+  /// Makes the database `name` in an existing directory and returns its path: `NAME.cblite2`, or
+  /// `NAME.cblite` for 1.0. Nothing may exist there.
   public func make(_ name: String, in directory: String) throws -> String {
     let isDirectory = settings.version != .v10
     let path = "\(directory)/\(name).\(isDirectory ? "cblite2" : "cblite")"
@@ -40,7 +41,7 @@ public struct LegacyDatabaseMaker {
     try Writing(settings, connection, attachments).run()
     try connection.execute("COMMIT")
     if settings.hasLog {
-      // The log goes with the last connection that closes: it is kept by a copy.
+      // Closing the last connection removes the log, so a copy is kept.
       let copies = try ["", "-wal"].map { (file + $0, try Data(contentsOf: URL(fileURLWithPath: file + $0))) }
       connection.close()
       for suffix in ["", "-wal", "-shm"] { try? manager.removeItem(atPath: file + suffix) }
@@ -59,12 +60,12 @@ public struct LegacyDatabaseMaker {
     if let key = settings.key {
       let digits = key.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
       try Array("x'\(digits)'".utf8).withUnsafeBytes { try connection.setKey($0) }
-      // What SQLCipher 3 has for itself; a later library has others.
+      // The parameters of SQLCipher 3. Later versions have other defaults.
       try connection.execute("PRAGMA cipher_compatibility = 3; PRAGMA cipher_page_size = 1024")
     } else {
       try connection.execute("PRAGMA page_size = \(settings.platform == .ios ? 4096 : 1024)")
     }
-    // No order is needed but one that is the same at the end: nobody reads the index but its writer.
+    // Any stable order is good enough: only the writer of this index reads it.
     try connection.createCollation("REVID") { left, right in
       let generations = [left, right].map { bytes in
         Int(String(decoding: bytes.prefix { $0 != UInt8(ascii: "-") }, as: UTF8.self)) ?? 0
@@ -87,7 +88,7 @@ public struct LegacyDatabaseMaker {
     let is10 = settings.version == .v10
     let expiry = settings.version == .v13 ? ", expiry_timestamp INTEGER" : ""
     let type = is10 ? "" : ", doc_type TEXT"
-    // Android and .NET of 1.0 had no such constraint.
+    // 1.0 on Android and .NET had no such constraint.
     let unique = is10 && settings.platform != .ios ? "" : ", UNIQUE (doc_id, revid)"
     try connection.execute(
       """
@@ -144,7 +145,7 @@ public struct LegacyDatabaseMaker {
       """)
   }
 
-  /// One writing of all documents.
+  /// One pass that writes all documents.
   private final class Writing {
     private let settings: LegacyDatabase
     private let attachments: String
@@ -177,7 +178,7 @@ public struct LegacyDatabaseMaker {
         let documents = numbers.map { settings.document($0) }
         var sequences = documents.map { [Int](repeating: 0, count: $0.revisions.count) }
         for (index, number) in numbers.enumerated() { try insert(documents[index], number + 1) }
-        // As documents were changed: the first revisions of all, then the second ones, …
+        // The order of a database in use: the first revisions of all documents, then the second ones, …
         for step in 0..<(documents.map(\.revisions.count).max() ?? 0) {
           for (index, number) in numbers.enumerated() where step < documents[index].revisions.count {
             let revision = documents[index].revisions[step]
@@ -243,7 +244,7 @@ public struct LegacyDatabaseMaker {
       }
     }
 
-    /// The JSON with its attachments; in 1.0 those are in their own table.
+    /// The JSON with the attachments. In 1.0 they are in their own table.
     private func body(_ json: [UInt8], _ attachments: [LegacyDocument.Attachment]) throws -> [UInt8] {
       guard settings.version != .v10, !attachments.isEmpty, json.first == UInt8(ascii: "{") else {
         return json
@@ -273,12 +274,12 @@ public struct LegacyDatabaseMaker {
       EVP_Digest(contents, contents.count, &digest, nil, EVP_sha1(), nil)
       let name = digest.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
       if let key = settings.key { contents = Self.encrypted(contents, key, iv: Array(digest.prefix(16))) }
-      // 1.0 wrote lower-case names, but on iOS.
+      // 1.0 wrote lower-case names, except on iOS.
       let isLower = settings.version == .v10 && settings.platform != .ios
       try Data(contents).write(
         to: URL(fileURLWithPath: "\(attachments)/\(isLower ? name : name.uppercased()).blob"))
       let found = (digest, bytes.count, encoded?.count)
-      // Those of one document are asked for again by its next revisions only.
+      // Only the next revisions of the same document need an attachment again.
       if stored.count > 10_000 { stored.removeAll() }
       stored[attachment.number] = found
       return found

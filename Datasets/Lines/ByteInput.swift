@@ -4,13 +4,13 @@ import CZlib
   import Glibc
 #endif
 
-/// Bytes from a file descriptor, inflated when they are gzip, in pieces of the caller's choosing.
+/// Reads bytes from a file descriptor, and decompresses gzip.
 ///
-/// Gzip (RFC 1952) is told by its first two bytes, `1F 8B`. Several members one after another are one
-/// stream, as `cat a.gz b.gz` makes them; zero bytes after the last member are padding and left out, anything
-/// else there is an error. Memory is two fixed buffers, whatever the file's size.
+/// Gzip (RFC 1952) is detected by its first two bytes, `1F 8B`. Several members in a row are one stream, as
+/// `cat a.gz b.gz` makes them. Zero bytes after the last member are padding and are skipped. Anything else
+/// there is an error. Memory is two fixed buffers, whatever the size of the file.
 final class ByteInput {
-  /// Compressed bytes read at once.
+  /// The number of compressed bytes per read.
   private static let bufferBytes = 128 << 10
 
   private let descriptor: Int32
@@ -26,13 +26,13 @@ final class ByteInput {
   private enum Format {
     case unknown
     case plain
-    /// Inside a member, or before the first.
+    /// Inside a member, or before the first one.
     case gzip
-    /// After a member's end.
+    /// After the end of a member.
     case gzipBetweenMembers
   }
 
-  /// Reads `path`, or standard input when it is `-`.
+  /// Opens `path`, or standard input if it is `-`.
   convenience init(path: String) throws {
     if path == "-" {
       self.init(descriptor: STDIN_FILENO, closesDescriptor: false, path: "standard input")
@@ -62,7 +62,8 @@ final class ByteInput {
     if closesDescriptor { close(descriptor) }
   }
 
-  /// Fills some or all of `target`. 0 at the end of the data.
+  /// Reads into `target`, which may be filled only in part. Returns the number of bytes; 0 at the end of the
+  /// data.
   func read(into target: UnsafeMutableRawBufferPointer) throws -> Int {
     while true {
       switch format {
@@ -83,7 +84,7 @@ final class ByteInput {
     }
   }
 
-  /// Reads anew into the empty buffer. False at the end of the file.
+  /// Fills the empty buffer. Returns false at the end of the file.
   private func refill() throws -> Bool {
     if isAtEnd { return false }
     position = 0
@@ -113,7 +114,7 @@ final class ByteInput {
       format = .plain
       return
     }
-    // 16 asks for the gzip wrapper alone, 15 is the largest window.
+    // 16 selects the gzip format, and 15 the largest window.
     guard inflateInit2_(stream, 16 + 15, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size)) == Z_OK else {
       throw DatasetError(.ioError, "zlib \(String(cString: zlibVersion())) can't be set up", path: path)
     }
@@ -147,7 +148,7 @@ final class ByteInput {
     }
   }
 
-  /// Goes to the next member; false when there is none.
+  /// Moves to the next member. Returns false if there is none.
   private func beginNextMember() throws -> Bool {
     while true {
       if position == available, try !refill() { return false }

@@ -4,21 +4,21 @@ import CZlib
   import Glibc
 #endif
 
-/// Writes bytes to a file or descriptor, compressed as one gzip member (RFC 1952) or plain, through a fixed
-/// buffer.
+/// Writes bytes to a file or descriptor through a fixed buffer, plain or compressed as one gzip member (RFC
+/// 1952).
 ///
-/// The gzip header has no name and no time, so that the same bytes give the same file. Not `Sendable`.
+/// The gzip header has no name and no time, so equal bytes give equal files. Not `Sendable`.
 public final class ByteWriter {
-  /// How bytes are compressed on their way.
+  /// How bytes are compressed.
   public enum Compression: Sendable {
     case none
-    /// zlib's level, 1 (fast) to 9 (small).
+    /// The level of zlib, 1 (fast) to 9 (small).
     case gzip(level: Int32 = 6)
   }
 
   private static let bufferBytes = 256 << 10
 
-  /// Bytes given to `write` so far.
+  /// The number of bytes passed to `write` so far.
   public private(set) var byteCount = 0
 
   private let descriptor: Int32
@@ -29,8 +29,8 @@ public final class ByteWriter {
   private var stream: UnsafeMutablePointer<z_stream>?
   private var isOpen = true
 
-  /// Creates or empties the file at `path`; `-` is standard output. A nil `compression` means gzip exactly
-  /// when the path ends with `.gz`.
+  /// Creates or truncates the file at `path`; `-` is standard output. If `compression` is nil, paths that end
+  /// with `.gz` are compressed with gzip.
   public convenience init(path: String, compression: Compression? = nil) throws {
     let compression = compression ?? (path.hasSuffix(".gz") ? .gzip() : .none)
     if path == "-" {
@@ -45,7 +45,7 @@ public final class ByteWriter {
     try self.init(descriptor: descriptor, closesDescriptor: true, path: path, compression)
   }
 
-  /// Writes to an open descriptor, which stays the caller's.
+  /// Writes to an open descriptor. The caller still owns it.
   public convenience init(descriptor: Int32, name: String, compression: Compression = .none) throws {
     try self.init(descriptor: descriptor, closesDescriptor: false, path: name, compression)
   }
@@ -60,7 +60,7 @@ public final class ByteWriter {
     guard case .gzip(let level) = compression else { return }
     let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
     stream.initialize(to: z_stream())
-    // 16 asks for the gzip wrapper, 15 is the largest window, 8 the default memory.
+    // 16 selects the gzip format, 15 is the largest window, and 8 is the default memory level.
     let status = deflateInit2_(
       stream, level, Z_DEFLATED, 16 + 15, 8, Z_DEFAULT_STRATEGY, ZLIB_VERSION,
       Int32(MemoryLayout<z_stream>.size))
@@ -80,7 +80,7 @@ public final class ByteWriter {
     if closesDescriptor, isOpen { close(descriptor) }
   }
 
-  /// Adds `bytes`. They may still lie in the buffer when this returns.
+  /// Writes `bytes`. They may still be in the buffer when this returns.
   public func write(_ bytes: UnsafeRawBufferPointer) throws {
     byteCount += bytes.count
     if stream != nil { return try deflateAll(bytes, Z_NO_FLUSH) }
@@ -91,14 +91,14 @@ public final class ByteWriter {
     used += bytes.count
   }
 
-  /// Adds a line: `bytes` and a line feed.
+  /// Writes a line: `bytes` and a newline.
   public func writeLine(_ bytes: UnsafeRawBufferPointer) throws {
     try write(bytes)
     try withUnsafeBytes(of: 0x0A as UInt8) { try write($0) }
   }
 
-  /// Ends the gzip member, writes what is in the buffer, and closes a file that this writer opened. Without
-  /// this call the output is incomplete. A second call does nothing.
+  /// Ends the gzip member, writes the buffer, and closes the file if this writer opened it. Without this call
+  /// the output is incomplete. A second call does nothing.
   public func finish() throws {
     guard isOpen else { return }
     if stream != nil { try deflateAll(UnsafeRawBufferPointer(start: nil, count: 0), Z_FINISH) }

@@ -2,19 +2,19 @@
   import Glibc
 #endif
 
-/// Takes the ID member out of a JSON object, in place and without parsing the rest.
+/// Removes the ID member from a JSON object, in place and without parsing the rest.
 ///
 ///     object  = "{" [ member *( "," member ) ] "}"
 ///     member  = string ":" value
 ///
-/// The ID member is one of the outermost object whose name is the ID property, written without escapes; of
-/// several the first. When it stands first, as exports write it, what follows is untouched: the comma after it
-/// becomes the opening brace. Only brackets and strings are looked at, so JSON that is broken elsewhere passes
-/// here and is found by whoever parses it; no input makes this read outside the line.
+/// The ID member is a member of the top-level object. Its name is the ID property, written without escapes.
+/// If there are several, it is the first one. If it is the first member, as exports write it, the bytes after
+/// it don't move: the comma after it becomes the opening brace. Only brackets and strings are read. JSON with
+/// other faults passes here, and the parser finds these. No input makes this read outside the line.
 struct IDSplitter {
-  /// The ID property's name between quotes.
+  /// The ID property's name in quotes.
   private let quotedName: [UInt8]
-  /// Holds an ID that had escapes.
+  /// An ID without its escapes, if it had some.
   private var unescaped: [UInt8] = []
   private let scratch = ScratchBytes()
 
@@ -35,7 +35,8 @@ struct IDSplitter {
 
   init(idProperty: String) { quotedName = Array("\"\(idProperty)\"".utf8) }
 
-  /// Splits `line`, whose bytes it may move. Throws `Fault` when the line is no object or its ID no string.
+  /// Splits `line`, whose bytes it may move. Throws `Fault` if the line isn't an object or its ID isn't a
+  /// string.
   mutating func split(_ line: UnsafeMutableRawBufferPointer) throws(Fault) -> Record {
     var scanner = JSONScanner(line)
     scanner.skipSpace()
@@ -43,7 +44,7 @@ struct IDSplitter {
     let open = scanner.position - 1
     guard contains(line) else { return Record(id: nil, json: UnsafeRawBufferPointer(line)) }
 
-    // Where the member begins, with the comma before it unless it is the first.
+    // The start of the member, including the comma before it unless it is the first.
     var memberStart = scanner.position
     scanner.skipSpace()
     if scanner.take(0x7D) { return Record(id: nil, json: UnsafeRawBufferPointer(line)) }
@@ -81,8 +82,8 @@ struct IDSplitter {
       line[start] = 0x7B
       return Record(id: idBytes, json: UnsafeRawBufferPointer(rebasing: line[start...]))
     }
-    // {"a":1,"_id":"x","b":2}: the part before moves over the member, which has at least as many bytes as are
-    // left of the ID to hand out, so the ID moves out of the way first.
+    // {"a":1,"_id":"x","b":2}: the part before the member moves over the member and would overwrite the ID.
+    // The ID is therefore copied first.
     let held = idBytes.map { scratch.hold([UInt8]($0)) }
     let headCount = member.lowerBound - open
     let start = after - headCount
@@ -90,8 +91,7 @@ struct IDSplitter {
     return Record(id: held, json: UnsafeRawBufferPointer(rebasing: line[start...]))
   }
 
-  /// Whether the ID property's name in quotes is anywhere in the line: a line without it needs no more of a
-  /// look.
+  /// Whether the line contains the ID property's name in quotes. A line without it needs no further search.
   private func contains(_ line: UnsafeMutableRawBufferPointer) -> Bool {
     guard let base = line.baseAddress, quotedName.count > 2 else { return false }
     let length = quotedName.count

@@ -1,17 +1,17 @@
-/// The documents of a file of JSON lines, gzip or plain: one JSON object a line.
+/// The documents of a file of JSON lines, gzip or plain: one JSON object per line.
 public final class JSONLinesSource: RecordSource {
   private let reader: LineReader
   private let path: String
   private var splitter: IDSplitter
 
-  /// The number of the line that the last record came from, from 1.
+  /// The line number of the last record, from 1.
   public var lineNumber: Int { reader.lineNumber }
 
-  /// Called with every line as it is in the file, without its line end, before the ID is taken out.
+  /// Called with every line as it is in the file, without its newline, before the ID is removed.
   public var lineObserver: ((UnsafeRawBufferPointer) -> Void)?
 
-  /// Reads the file at `path`, or standard input when it is `-`. `idProperty` is the outermost property that
-  /// holds the ID; a line without it gives a record without one.
+  /// Opens the file at `path`, or standard input if it is `-`. `idProperty` is the top-level property with
+  /// the ID. A line without it gives a record without an ID.
   public init(
     path: String, idProperty: String = "_id", maximumLineBytes: Int = LineReader.defaultMaximumLineBytes
   ) throws {
@@ -20,7 +20,7 @@ public final class JSONLinesSource: RecordSource {
     splitter = IDSplitter(idProperty: idProperty)
   }
 
-  /// The next document, or nil after the last. Throws `DatasetError` with the number of the line.
+  /// Returns the next document, or nil after the last one. Throws `DatasetError` with the line number.
   public func next() throws -> Record? {
     guard let line = try reader.next() else { return nil }
     lineObserver?(UnsafeRawBufferPointer(line))

@@ -2,7 +2,7 @@
   import Glibc
 #endif
 
-/// Walks over JSON text by its brackets and strings alone, within bounds whatever the bytes are.
+/// Scans JSON text by its brackets and strings only. It stays within bounds for any input.
 struct JSONScanner {
   private let bytes: UnsafeMutableRawBufferPointer
   private(set) var position = 0
@@ -18,15 +18,15 @@ struct JSONScanner {
     }
   }
 
-  /// Steps over `byte` if it is next.
+  /// Skips `byte` if it is next, and returns whether it was.
   mutating func take(_ byte: UInt8) -> Bool {
     guard position < bytes.count, bytes[position] == byte else { return false }
     position += 1
     return true
   }
 
-  /// Steps over a string and returns where its content is, escapes and all. Nil when there is none or it has
-  /// no end.
+  /// Skips a string and returns the range of its content, including escapes. Nil if there is no string or it
+  /// has no end.
   mutating func takeString() -> Range<Int>? {
     guard let base = bytes.baseAddress, take(0x22) else { return nil }
     let start = position
@@ -34,7 +34,7 @@ struct JSONScanner {
       guard let quote = memchr(base + position, 0x22, bytes.count - position) else { break }
       let end = UnsafeMutableRawPointer(quote) - base
       position = end + 1
-      // The quote is escaped when an odd number of backslashes stands before it.
+      // The quote is escaped if the number of backslashes before it is odd.
       var backslashes = 0
       while end - backslashes > start, bytes[end - backslashes - 1] == 0x5C { backslashes += 1 }
       if backslashes & 1 == 0 { return start..<end }
@@ -43,7 +43,7 @@ struct JSONScanner {
     return nil
   }
 
-  /// Steps over a value: to the comma or bracket after it. False when the text ends inside it.
+  /// Skips a value, up to the comma or bracket after it. Returns false if the text ends inside it.
   mutating func skipValue() -> Bool {
     var depth = 0
     while position < bytes.count {
@@ -63,7 +63,7 @@ struct JSONScanner {
     return false
   }
 
-  /// Appends the content of a JSON string without its escapes. False when an escape is not one of JSON's.
+  /// Appends the unescaped content of a JSON string. Returns false for an invalid escape.
   static func unescape(_ raw: UnsafeRawBufferPointer, into result: inout [UInt8]) -> Bool {
     var index = 0
     while index < raw.count {
@@ -92,7 +92,7 @@ struct JSONScanner {
     return true
   }
 
-  /// Reads the digits of `\uXXXX`, and its partner's when it is the first half of a surrogate pair.
+  /// Reads the digits of `\uXXXX`, and the second escape of a surrogate pair.
   private static func takeUnicodeEscape(
     _ raw: UnsafeRawBufferPointer, _ index: inout Int
   ) -> Unicode.Scalar? {

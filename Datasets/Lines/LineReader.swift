@@ -2,37 +2,37 @@
   import Glibc
 #endif
 
-/// The lines of a file or stream, gzip or plain, one at a time.
+/// Reads the lines of a file or stream, gzip or plain.
 ///
-/// Lines end with LF or CRLF, which is not part of them; the last one may lack it. Lines of spaces and tabs
-/// alone are left out, and so is a byte order mark at the start. Memory is a fixed buffer that grows only to
-/// hold the longest line, never with the file.
+/// Lines end with LF or CRLF, which isn't part of the line. The last line may lack it. Lines of only spaces
+/// and tabs are skipped, and so is a byte order mark at the start. The buffer grows only to hold the longest
+/// line, not with the file.
 ///
-/// Not `Sendable`: one thread at a time.
+/// Not `Sendable`: use it from one thread at a time.
 public final class LineReader {
-  /// The longest line that is taken by default: a document can't be longer than the engines' largest value.
+  /// The default limit of a line's length. Documents can't be longer than the engines' largest value.
   public static let defaultMaximumLineBytes = 1_000_000_000
 
-  /// The number of the line that `next()` returned last, from 1; blank lines count.
+  /// The number of the line that `next()` last returned, from 1. Blank lines count.
   public private(set) var lineNumber = 0
 
   private let input: ByteInput
   private let path: String?
   private let maximumLineBytes: Int
   private var buffer: UnsafeMutableRawBufferPointer
-  /// What is left to hand out is `buffer[start..<end]`; no line end is before `searched`.
+  /// The bytes `buffer[start..<end]` haven't been returned yet.
   private var start = 0
   private var end = 0
   private var isAtEnd = false
 
-  /// Reads the file at `path`, or standard input when it is `-`.
+  /// Opens the file at `path`, or standard input if it is `-`.
   public convenience init(path: String, maximumLineBytes: Int = defaultMaximumLineBytes) throws {
     self.init(
       input: try ByteInput(path: path), path: path == "-" ? "standard input" : path,
       maximumLineBytes: maximumLineBytes, bufferBytes: 256 << 10)
   }
 
-  /// Reads an open descriptor, which stays the caller's.
+  /// Reads an open descriptor. The caller still owns it.
   public convenience init(
     descriptor: Int32, name: String? = nil, maximumLineBytes: Int = defaultMaximumLineBytes
   ) {
@@ -50,8 +50,8 @@ public final class LineReader {
 
   deinit { buffer.deallocate() }
 
-  /// The next line, or nil after the last. Its bytes belong to the caller, to change as well, until the next
-  /// call. Throws `DatasetError` with the number of the line that could not be read.
+  /// Returns the next line, or nil after the last one. The caller may read and change its bytes until the
+  /// next call. Throws `DatasetError` with the number of the line that couldn't be read.
   public func next() throws -> UnsafeMutableRawBufferPointer? {
     while let line = try nextWithBlanks() {
       if !LineReader.isBlank(line) { return line }
@@ -88,7 +88,8 @@ public final class LineReader {
     }
   }
 
-  /// Moves what is left to the front, or grows when it fills the buffer. Returns by how much it moved.
+  /// Moves the remaining bytes to the front, or enlarges a buffer that is more than half full. Returns the
+  /// distance that they moved.
   private func makeRoom() throws -> Int {
     let count = end - start
     if count > maximumLineBytes { throw tooLong() }

@@ -2,10 +2,10 @@
   import Glibc
 #endif
 
-/// JSON text as it is put together, in a buffer of fixed size.
+/// Builds JSON text in a buffer of fixed size.
 ///
-/// Whoever writes into it knows the longest document that it can make (`SyntheticTravel.maximumLineBytes`) and
-/// gives the buffer that size; in between nothing is checked but by assertions.
+/// The writer knows the length of its longest document (`SyntheticTravel.maximumLineBytes`) and allocates a
+/// buffer of that size. Only assertions check the bounds.
 struct JSONText {
   private let base: UnsafeMutablePointer<UInt8>
   private let capacity: Int
@@ -25,7 +25,7 @@ struct JSONText {
     count += 1
   }
 
-  /// JSON as it stands.
+  /// Appends JSON text unchanged.
   @inline(__always)
   mutating func raw(_ text: StaticString) {
     assert(count + text.utf8CodeUnitCount <= capacity)
@@ -39,7 +39,7 @@ struct JSONText {
     count += length
   }
 
-  /// A word of the vocabulary.
+  /// Appends a word of the vocabulary.
   @inline(__always)
   mutating func word(_ word: Int, of vocabulary: Vocabulary) {
     assert(count + Vocabulary.slotBytes <= capacity)
@@ -47,7 +47,7 @@ struct JSONText {
     count += vocabulary.length(word)
   }
 
-  /// A word with a capital first letter, where that letter is ASCII.
+  /// Appends a word with its first letter in upper case, if that letter is ASCII.
   @inline(__always)
   mutating func capitalizedWord(_ word: Int, of vocabulary: Vocabulary) {
     let start = count
@@ -74,7 +74,7 @@ struct JSONText {
     count += digits
   }
 
-  /// `value` in `digits` digits, zeros in front.
+  /// Appends `value` with `digits` digits, padded with zeros.
   @inline(__always)
   mutating func digits(_ value: Int, _ digits: Int) {
     assert(count + digits <= capacity)
@@ -88,8 +88,8 @@ struct JSONText {
     count += digits
   }
 
-  /// The number `value` / 10^`decimals`, without zeros at its end but with a fraction, so that it reads as a
-  /// double.
+  /// Appends the number `value` / 10^`decimals`. It has no trailing zeros but always a fraction, so that it
+  /// is read as a double.
   mutating func decimal(_ value: Int, _ decimals: Int) {
     var scale = 1
     for _ in 0..<decimals { scale *= 10 }
@@ -105,7 +105,7 @@ struct JSONText {
     if value { raw("true") } else { raw("false") }
   }
 
-  /// Repeats what was written at `range`.
+  /// Appends a copy of the text at `range`.
   @inline(__always)
   mutating func copy(_ range: Range<Int>) {
     assert(count + range.count <= capacity)
@@ -113,11 +113,11 @@ struct JSONText {
     count += range.count
   }
 
-  /// Puts another byte in place of the last one.
+  /// Replaces the last byte.
   @inline(__always)
   mutating func replaceLast(with byte: UInt8) { base[count - 1] = byte }
 
-  /// Takes back a space at the end.
+  /// Removes a trailing space.
   mutating func trimSpace() {
     if base[count - 1] == 0x20 { count -= 1 }
   }

@@ -1,11 +1,11 @@
-/// A distribution given by its quantiles, drawn from with a straight line between neighbours.
+/// A distribution defined by its quantiles, with linear interpolation between neighbours.
 struct Quantiles: Sendable {
-  /// The shares below, in 1/65,536: 0, 10, 25, 50, 75, 90, 95, 99 and 100 percent.
+  /// The shares of the quantiles in 1/65,536: 0, 10, 25, 50, 75, 90, 95, 99 and 100 percent.
   private static let shares = [0, 6_554, 16_384, 32_768, 49_152, 58_982, 62_259, 64_881, 65_536]
 
   private let values: [Int]
 
-  /// The values at the nine shares, in ascending order.
+  /// Makes a distribution from the values of the nine quantiles, in ascending order.
   init(_ values: [Int]) {
     precondition(values.count == Quantiles.shares.count)
     self.values = values

@@ -1,15 +1,15 @@
-/// Numbers that look random and depend on the seed alone: SplitMix64 (Steele, Lea, Flood 2014), the same on
-/// every machine.
+/// A pseudorandom generator that depends only on its seed: SplitMix64 (Steele, Lea, Flood 2014). It gives the
+/// same numbers on every machine.
 @frozen
 public struct SeededRandom: Sendable {
   @usableFromInline
   var state: UInt64
 
-  /// Begins the sequence of `seed`.
+  /// Starts the sequence of `seed`.
   @inlinable
   public init(seed: UInt64) { state = seed }
 
-  /// A generator for one thing of many, so that each can be made without those before it.
+  /// A generator for one of many items, so that each item can be made without the ones before it.
   @inlinable
   public init(seed: UInt64, stream: UInt64, index: UInt64) {
     var mixed = SeededRandom(seed: seed ^ (stream &* 0xD6E8_FEB8_6659_FD93))
@@ -18,7 +18,7 @@ public struct SeededRandom: Sendable {
     state = mixed.next()
   }
 
-  /// The next 64 bits.
+  /// Returns the next 64 bits.
   @inlinable
   public mutating func next() -> UInt64 {
     state &+= 0x9E37_79B9_7F4A_7C15
@@ -28,17 +28,18 @@ public struct SeededRandom: Sendable {
     return mixed ^ (mixed >> 31)
   }
 
-  /// A number from 0 to `bound` - 1; `bound` is at least 1 and at most 2^32.
+  /// Returns a number from 0 to `bound` - 1. `bound` is at least 1 and at most 2^32.
   @inlinable
   public mutating func below(_ bound: Int) -> Int {
     Int(((next() >> 32) &* UInt64(truncatingIfNeeded: bound)) >> 32)
   }
 
-  /// True in `percent` of 100 calls.
+  /// Returns true in `percent` of 100 calls.
   @inlinable
   public mutating func chance(_ percent: Int) -> Bool { below(100) < percent }
 
-  /// A number from 0 to `bound` - 1 where small ones are much more frequent: the product of two uniform ones.
+  /// Returns a number from 0 to `bound` - 1. Small numbers are more frequent: it is a product of two uniform
+  /// numbers.
   @inlinable
   public mutating func skewed(below bound: Int) -> Int {
     let product = ((next() >> 32) &* (next() >> 32)) >> 32

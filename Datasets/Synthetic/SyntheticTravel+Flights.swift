@@ -22,7 +22,7 @@ extension SyntheticTravel {
     return random.chance(80)
   }
 
-  /// The code that routes name an airline by: two signs, or the three letters when it has none.
+  /// Writes the airline code that routes use: two characters, or the three letters if it has no short code.
   private func writeAirlineCode(_ index: Int) {
     text.byte(0x22)
     writeBareAirlineCode(index)
@@ -64,7 +64,7 @@ extension SyntheticTravel {
     text.byte(0x7D)
   }
 
-  /// The first has one, so that there is always an airport to fly to.
+  /// The first airport always has a code, so that there is one to fly to.
   private func hasCode(airport index: Int) -> Bool {
     if index == 0 { return true }
     var random = SeededRandom(seed: seed, stream: 0x301, index: UInt64(truncatingIfNeeded: index))
@@ -110,7 +110,7 @@ extension SyntheticTravel {
     }
     writeSchedule(code, &random)
     text.raw(#","distance":"#)
-    // Up to 15 digits, so that the text is what the double's shortest form is.
+    // At most 15 digits, so that the text is the shortest form of the double.
     text.decimal(random.below(9_500) * 100_000_000_000 + 5_000_000_000_000 + random.below(1 << 32) * 23, 11)
   }
 

@@ -79,7 +79,7 @@ extension SyntheticTravel {
     "Service", "Cleanliness", "Value", "Location", "Rooms", "Sleep Quality", "Check in / front desk",
     "Business service", "Business service (e.g., internet access)",
   ]
-  /// How many of 100 reviews rate each.
+  /// The percentage of reviews that have each rating.
   private static let ratingPercents = [94, 94, 93, 88, 85, 48, 20, 12, 2]
 
   private func writeReview(_ random: inout SeededRandom) {

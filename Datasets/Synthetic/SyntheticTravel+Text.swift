@@ -1,6 +1,6 @@
-/// What all types of document are put together from.
+/// The parts that all types of documents are made of.
 extension SyntheticTravel {
-  /// A string of running text of about `length` bytes: sentences with commas, and now and then quotation marks,
+  /// Writes a string of prose of about `length` bytes: sentences with commas, and sometimes quotation marks,
   /// a line break or a number.
   func writeProse(_ length: Int, _ random: inout SeededRandom) {
     let vocabulary = vocabulary
@@ -41,7 +41,7 @@ extension SyntheticTravel {
     self.text = text
   }
 
-  /// A string of capitalised words of about `length` bytes: a name.
+  /// Writes a name: a string of capitalised words of about `length` bytes.
   func writeName(_ length: Int, _ random: inout SeededRandom) {
     text.byte(0x22)
     writeWords(length, &random)
@@ -60,7 +60,7 @@ extension SyntheticTravel {
     }
   }
 
-  /// Given name and surname.
+  /// Writes a given name and a surname.
   func writePerson(_ random: inout SeededRandom) {
     text.byte(0x22)
     text.capitalizedWord(rareWord(&random), of: vocabulary)
@@ -69,7 +69,7 @@ extension SyntheticTravel {
     text.byte(0x22)
   }
 
-  /// A word that isn't among the most frequent: one that a name is made of.
+  /// A word that isn't one of the most frequent, for use in names.
   private func rareWord(_ random: inout SeededRandom) -> Int {
     100 + random.below(vocabulary.wordCount - 100)
   }
@@ -80,7 +80,7 @@ extension SyntheticTravel {
     text.byte(0x22)
   }
 
-  /// Null, or what `body` writes in `percent` of 100 cases.
+  /// Writes the output of `body` in `percent` of 100 cases, and null otherwise.
   @inline(__always)
   func writeOptional(
     _ percent: Int, _ random: inout SeededRandom, _ body: (inout SeededRandom) -> Void
@@ -132,7 +132,7 @@ extension SyntheticTravel {
     text.byte(0x22)
   }
 
-  /// A price, opening hours or a time: words with numbers of about `length` bytes.
+  /// Writes a price, opening hours or a time: words and numbers of about `length` bytes.
   func writeTerms(_ length: Int, _ random: inout SeededRandom) {
     text.byte(0x22)
     let end = text.count + length
@@ -149,7 +149,7 @@ extension SyntheticTravel {
     text.byte(0x22)
   }
 
-  /// Latitude and longitude near a city, without braces.
+  /// Writes the latitude and longitude of a place near a city, without braces.
   func writePosition(_ city: Int, _ country: TravelPlaces.Country, _ random: inout SeededRandom) {
     var place = SeededRandom(seed: seed, stream: 0x200, index: UInt64(truncatingIfNeeded: city))
     text.raw(#""lat":"#)
@@ -158,7 +158,7 @@ extension SyntheticTravel {
     text.decimal(country.longitude + place.below(country.width) + random.below(60_000), 6)
   }
 
-  /// The `geo` of hotels and landmarks.
+  /// Writes the `geo` object of hotels and landmarks.
   func writeGeo(_ city: Int, _ country: TravelPlaces.Country, _ random: inout SeededRandom) {
     text.byte(0x7B)
     writePosition(city, country, &random)

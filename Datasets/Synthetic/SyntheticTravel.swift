@@ -1,24 +1,25 @@
-/// Documents like those of travel-sample, made up: its five types in the published proportions, with its
-/// property names and sizes, text from a skewed vocabulary of made-up words, and references that join.
+/// Generates documents like those of travel-sample: its five types in the published proportions, with its
+/// property names and sizes. The text has made-up words with a skewed distribution. References between
+/// documents are valid.
 ///
-/// The same seed and number give the same bytes on every machine: everything comes from `SeededRandom` and
-/// integers. A document depends on the seed, the number of documents and its own index alone. Every route's
-/// `airlineid` is the ID of an airline, and its airports are the `faa` of airports. Documents come sorted by
-/// ID.
+/// The same seed and number give the same bytes on every machine, because everything comes from
+/// `SeededRandom` and integer arithmetic. A document depends only on the seed, the number of documents and
+/// its own index. The `airlineid` of every route is the ID of an airline, and its airports are the `faa` of
+/// airports. Documents are sorted by ID.
 ///
-/// Memory is constant. Not `Sendable`: one thread at a time.
+/// Memory is constant. Not `Sendable`: use it from one thread at a time.
 public final class SyntheticTravel: RecordSource {
-  /// The number of documents that travel-sample is published with.
+  /// The number of documents in the published travel-sample.
   public static let publishedCount = TravelType.publishedTotal
-  /// The seed whose checksum is committed.
+  /// The default seed. The manifest has the checksum of its documents.
   public static let defaultSeed: UInt64 = 1
 
-  /// No document is longer: nine reviews of the greatest length and the rest.
+  /// The maximum length of a document: nine reviews of the greatest length, and the rest.
   static let maximumLineBytes = 256 << 10
 
-  /// How many documents come in all.
+  /// The number of documents.
   public let documentCount: Int
-  /// What everything is drawn from.
+  /// The seed of all random data.
   public let seed: UInt64
 
   let vocabulary: Vocabulary
@@ -30,10 +31,11 @@ public final class SyntheticTravel: RecordSource {
   private var type = TravelType.airline
   private var index = 0
   private var idRange = 0..<0
-  /// The number of the line that was made last, from 1.
+  /// The number of the last line, from 1.
   public private(set) var lineNumber = 0
 
-  /// Makes ready to give `documentCount` documents, 0 or more.
+  /// Makes a generator of `documentCount` documents, from 0 to 1,000,000,000. Throws `invalidArgument` for
+  /// other numbers.
   public init(documentCount: Int = publishedCount, seed: UInt64 = defaultSeed) throws {
     guard documentCount >= 0, documentCount <= 1_000_000_000 else {
       throw DatasetError(.invalidArgument, "\(documentCount) documents can't be generated")
@@ -50,7 +52,8 @@ public final class SyntheticTravel: RecordSource {
 
   deinit { buffer.deallocate() }
 
-  /// The next document as a line of JSON that begins with `{"_id":"…",`. Valid until the next call.
+  /// Returns the next document as a line of JSON that begins with `{"_id":"…",`; nil after the last one.
+  /// Valid until the next call.
   public func nextLine() -> UnsafeRawBufferPointer? {
     while index == counts[type.rawValue] {
       guard let following = TravelType(rawValue: type.rawValue + 1) else { return nil }
@@ -79,13 +82,13 @@ public final class SyntheticTravel: RecordSource {
     return UnsafeRawBufferPointer(start: buffer, count: text.count)
   }
 
-  /// The next document, its ID apart. Never throws.
+  /// Returns the next document and its ID; nil after the last one. Never throws.
   public func next() throws -> Record? {
     guard nextLine() != nil else { return nil }
     return currentRecord
   }
 
-  /// The document that `nextLine()` gave last, its ID apart. Changes the line.
+  /// The document that `nextLine()` last returned, without its ID. Changes the line.
   var currentRecord: Record? {
     guard text.count > 0 else { return nil }
     // The comma after the ID becomes the opening brace.

@@ -1,7 +1,8 @@
-/// Codes of airlines and airports: letters that look drawn but are counted, so that no two indices have the same.
+/// Codes of airlines and airports. They look random but are computed from the index, so that different
+/// indices have different codes.
 enum TravelCodes {
-  /// A code of three letters for the first 17,576 indices, then of four, then of five. `salt` tells series of
-  /// codes apart.
+  /// A code of three letters for the first 17,576 indices, then of four, five and six. `salt` selects a
+  /// series of codes.
   static func letters(_ index: Int, salt: Int, _ body: (UInt8) -> Void) {
     var rest = index
     var length = 3
@@ -11,7 +12,7 @@ enum TravelCodes {
       size *= 26
       length += 1
     }
-    // 7,919 is prime and not of 26, so this goes through all codes once.
+    // 7,919 is prime and doesn't divide a power of 26, so this reaches every code once.
     var code = (rest % size * 7_919 + salt) % size
     for _ in 0..<length {
       body(0x41 + UInt8(code % 26))
@@ -19,7 +20,7 @@ enum TravelCodes {
     }
   }
 
-  /// Two letters or digits. More than 1,296 airlines share them, as real ones do.
+  /// A code of two letters or digits. More than 1,296 airlines share codes, as in reality.
   static func short(_ index: Int, _ body: (UInt8) -> Void) {
     var code = (index * 733 + 391) % 1_296
     for _ in 0..<2 {

@@ -1,5 +1,5 @@
-/// The places of the generated documents: countries by their share in travel-sample, made-up cities that each
-/// lie in one.
+/// The places of the generated documents: countries with the shares of travel-sample, and made-up cities in
+/// them.
 struct TravelPlaces: Sendable {
   struct Country: Sendable {
     let name: StaticString
@@ -7,12 +7,12 @@ struct TravelPlaces: Sendable {
     let callCode: StaticString
     let zones: [StaticString]
     let states: [StaticString]
-    /// Microdegrees of a corner, and how far the country reaches from it.
+    /// The country's corner and extent, in microdegrees.
     let latitude: Int
     let longitude: Int
     let height: Int
     let width: Int
-    /// First letter of its airports' four-letter codes.
+    /// The first letter of its airports' four-letter codes.
     let airportPrefix: UInt8
   }
 
@@ -35,7 +35,7 @@ struct TravelPlaces: Sendable {
       airportPrefix: 0x4C),
   ]
 
-  /// Which country a city lies in: 57, 30 and 13 of 100.
+  /// The country of a city. The three countries have 57, 30 and 13 percent of the cities.
   static func country(ofCity city: Int) -> Country {
     let share = city * 37 % 100
     return countries[share < 57 ? 0 : share < 87 ? 1 : 2]

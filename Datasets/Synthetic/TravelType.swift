@@ -4,7 +4,7 @@ enum TravelType: Int, CaseIterable {
 
   var name: String { "\(self)" }
 
-  /// How many documents the published data set has.
+  /// The number of documents in the published data set.
   var publishedCount: Int {
     switch self {
     case .airline: 187
@@ -17,8 +17,8 @@ enum TravelType: Int, CaseIterable {
 
   static let publishedTotal = allCases.reduce(0) { $0 + $1.publishedCount }
 
-  /// How many documents of each type a set of `total` has: the published shares by largest remainder, and at
-  /// least one of each as soon as there are as many documents as types.
+  /// The number of documents of each type in a set of `total` documents: the published shares, rounded by
+  /// largest remainder. Each type has at least one document if there are as many documents as types.
   static func counts(for total: Int) -> [Int] {
     var counts = allCases.map { total * $0.publishedCount / publishedTotal }
     let remainders = allCases.map { total * $0.publishedCount % publishedTotal }
@@ -33,8 +33,8 @@ enum TravelType: Int, CaseIterable {
     return counts
   }
 
-  /// The numbers in the IDs of a type: as far apart as in the published data, of one length, so that IDs sort
-  /// as they are made.
+  /// The numbers in the IDs of a type. They are spaced as in the published data and have equal length, so IDs
+  /// are generated in sorted order.
   func numbering(count: Int) -> TravelNumbering {
     let (digits, step) =
       switch self {
@@ -51,7 +51,7 @@ enum TravelType: Int, CaseIterable {
   }
 }
 
-/// Which number the document of an index has.
+/// Maps the index of a document to the number in its ID.
 struct TravelNumbering {
   let type: TravelType
   let first: Int

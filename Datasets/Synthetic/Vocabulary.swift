@@ -1,21 +1,21 @@
-/// Words that the generator makes up: syllables strung together, the frequent ones short, drawn with the
-/// frequencies of Zipf's law.
+/// Made-up words, composed of syllables. Frequent words are short. Words are drawn with frequencies by Zipf's
+/// law.
 ///
-/// Every word lies in a slot of its own, so that writing one is a copy of fixed length. About one word in
-/// forty has a letter outside ASCII.
+/// Every word has its own slot of fixed size, so that writing a word is a copy of fixed length. About one
+/// word in forty has a letter outside ASCII.
 final class Vocabulary: Sendable {
-  /// Bytes of a slot; a word is at most that long.
+  /// The size of a slot in bytes. A word isn't longer.
   static let slotBytes = 16
-  /// Draws are by 16 random bits.
+  /// A draw uses 16 random bits.
   private static let drawCount = 1 << 16
 
   let wordCount: Int
   private nonisolated(unsafe) let slots: UnsafeMutablePointer<UInt8>
   private nonisolated(unsafe) let lengths: UnsafeMutablePointer<UInt8>
-  /// The word of each draw: as many entries a word as it is frequent.
+  /// The word of each draw. The number of entries of a word is proportional to its frequency.
   private nonisolated(unsafe) let draws: UnsafeMutablePointer<UInt16>
 
-  /// Makes `wordCount` words, at most 65,536, out of `seed`.
+  /// Makes `wordCount` words, at most 65,536, from `seed`.
   init(seed: UInt64, wordCount: Int) {
     self.wordCount = wordCount
     slots = .allocate(capacity: wordCount * Vocabulary.slotBytes)
@@ -32,7 +32,7 @@ final class Vocabulary: Sendable {
       lengths[rank] = UInt8(word.count)
     }
 
-    // Zipf's law as Mandelbrot has it, weight 1 / (rank + 3), in integers.
+    // The Zipf-Mandelbrot law, weight 1 / (rank + 3), in integers.
     let scale = 1 << 40
     let total = (0..<wordCount).reduce(0) { $0 + scale / ($1 + 3) }
     var upTo = 0
@@ -78,7 +78,7 @@ final class Vocabulary: Sendable {
     return word
   }
 
-  /// A word as often as its rank makes it likely.
+  /// The word of a draw. Words are drawn with their frequencies.
   @inline(__always)
   func draw(_ bits: UInt64) -> Int { Int(draws[Int(truncatingIfNeeded: bits & 0xFFFF)]) }
 
