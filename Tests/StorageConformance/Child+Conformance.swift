@@ -6,8 +6,9 @@ import Storage
 #endif
 
 extension Child {
-  /// `conformance DIRECTORY SEED` runs every behaviour that needs no other process, for tools that look at this one while it
-  /// does: valgrind. Whether the behaviours hold is for the tests to say; here it is only told.
+  /// `conformance DIRECTORY SEED` runs every behaviour that needs no other process. It is for tools such as
+  /// valgrind that observe this process. Failures are only reported, because the tests check the behaviours
+  /// themselves.
   func conformance() throws {
     for behaviour in ConformanceSuite.behaviours {
       let directory = arguments[0] + "/\(engine.name)"
@@ -25,14 +26,14 @@ extension Child {
     }
   }
 
-  /// `fuzz DIRECTORY SEED FROM TO` runs the scripts FROM to before TO in children of its own, and makes one that fails
-  /// smaller.
+  /// `fuzz DIRECTORY SEED FROM TO` runs the scripts FROM to before TO in child processes, and shrinks the
+  /// first one that fails.
   func fuzz() throws {
     let suite = ConformanceSuite(
       subject: .init(engine: engine), directory: arguments[0], childPath: CommandLine.arguments[0],
       seed: UInt64(arguments[1]) ?? 0)
     do { try ScriptCampaign(suite: suite).run(try number(2)..<(try number(3))) } catch {
-      // In its own lines.
+      // The failure has several lines.
       FileHandle.standardOutput.write(Data("\(error)\n".utf8))
       exit(1)
     }

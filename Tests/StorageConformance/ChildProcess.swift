@@ -5,9 +5,9 @@ import Storage
   import Glibc
 #endif
 
-/// A process running a command of `ConformanceChild`. Its output is read as it comes.
+/// A process that runs a command of `ConformanceChild`. Its output is read as it arrives.
 final class ChildProcess: Sendable {
-  /// How a process ended.
+  /// How the process ended.
   enum Ending: Equatable, CustomStringConvertible {
     case exited(Int32)
     case signalled(Int32)
@@ -26,7 +26,7 @@ final class ChildProcess: Sendable {
 
     init() throws {
       var ends: [Int32] = [0, 0]
-      // Closed in every other child, whoever starts it, or it would hold our pipe open.
+      // Closed in every other child process. Otherwise such a child would keep our pipe open.
       let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
       guard socketpair(AF_UNIX, type, 0, &ends) == 0 else {
         throw ConformanceFailure("socketpair: errno \(errno)")
@@ -58,7 +58,7 @@ final class ChildProcess: Sendable {
     posix_spawn_file_actions_adddup2(&actions, outputPipe.writing, 1)
     posix_spawn_file_actions_adddup2(&actions, errorPipe.writing, 2)
     var environment = ProcessInfo.processInfo.environment
-    // A crash is to end the child at once, not after a minute of symbols.
+    // A crash must end the child at once. A backtrace takes a minute.
     environment["SWIFT_BACKTRACE"] = "enable=no"
     var argv: [UnsafeMutablePointer<CChar>?] = ([path] + arguments).map { strdup($0) }
     var envp: [UnsafeMutablePointer<CChar>?] = environment.map { strdup("\($0.key)=\($0.value)") }
@@ -107,16 +107,16 @@ final class ChildProcess: Sendable {
     }
   }
 
-  /// What it wrote to standard output so far.
+  /// Its standard output so far.
   var outputSoFar: [UInt8] { output.withLock { $0 } }
 
-  /// Waits until there are so many whole lines of output, or the output has ended; for so many seconds at most.
+  /// Waits for that many complete lines of output, or the end of the output, but at most `seconds`.
   func waitForOutput(lines: Int = 1, seconds: Double = 120) throws {
     try waitForOutput(seconds: seconds) { $0.count { $0 == UInt8(ascii: "\n") } >= lines }
   }
 
-  /// Waits until there are so many bytes of output, of one that has no lines, or it has ended; for so many seconds at
-  /// most.
+  /// Waits for that many bytes of output, or the end of the output, but at most `seconds`. For output without
+  /// lines.
   func waitForOutput(bytes: Int, seconds: Double = 120) throws {
     try waitForOutput(seconds: seconds) { $0.count >= bytes }
   }
@@ -133,7 +133,7 @@ final class ChildProcess: Sendable {
 
   func kill() { Glibc.kill(identifier, SIGKILL) }
 
-  /// Waits for its end. Kills it and throws after so many seconds.
+  /// Waits until the process ends. After `seconds` it kills the process and throws.
   @discardableResult
   func wait(seconds: Double = 120) throws -> Ending {
     guard outputEnded.wait(seconds: seconds), errorsEnded.wait(seconds: seconds) else {
@@ -161,7 +161,7 @@ extension ConformanceSuite {
       childPath, [command, subject.engine.name, key.map { hexadecimal($0) } ?? "-"] + arguments)
   }
 
-  /// Runs a command to its end, which has to be a good one, and returns the lines it wrote.
+  /// Runs a command, which must end with status 0, and returns the lines of its output.
   func runChild(_ command: String, _ arguments: [String], key: [UInt8]?? = nil) throws -> [String] {
     let child = try startChild(command, arguments, key: key)
     let ending = try child.wait()

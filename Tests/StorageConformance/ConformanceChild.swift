@@ -5,15 +5,17 @@ import Storage
   import Glibc
 #endif
 
-/// The program that the suite starts for what is done in a process of its own: writing beside the parent,
-/// being killed, running out of space, and reading broken files.
+/// The program that the suite starts for work in a separate process: writing beside the parent, being killed,
+/// running out of space, and reading damaged files.
 ///
-/// Its arguments are a command, the name of an engine, the key in hexadecimal or `-`, and the command's own.
+/// Its arguments are a command, the name of an engine, the key in hexadecimal or `-`, and the arguments of
+/// the command.
 public enum ConformanceChild {
-  /// Tools that look at a file of an engine, which nobody has open.
+  /// Returns the tools that check a closed file of an engine.
   public typealias Tools = (_ engine: String, _ path: String, _ key: [UInt8]?) -> [FileTool]
 
-  /// Runs the command in `arguments` (the first being the program) with one of `engines`, and ends the process.
+  /// Runs the command in `arguments` with one of `engines`, and ends the process. The first argument is the
+  /// program.
   public static func main(
     _ arguments: [String], engines: [EngineType], tools: @escaping Tools = { _, _, _ in [] }
   ) -> Never {
@@ -54,7 +56,7 @@ public enum ConformanceChild {
     return stride(from: 0, to: digits.count - 1, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
   }
 
-  /// Writes a line at once: what was said before a crash is known.
+  /// Writes a line without buffering, so that it isn't lost in a crash.
   static func say(_ line: String) {
     let bytes = Array(line.replacingOccurrences(of: "\n", with: " ").utf8) + [0x0A]
     _ = Glibc.write(1, bytes, bytes.count)
@@ -74,7 +76,7 @@ struct Child {
 
   func say(_ line: String) { ConformanceChild.say(line) }
 
-  /// The number at a place of the arguments.
+  /// The argument at `index`, as a number.
   func number(_ index: Int) throws -> Int {
     guard arguments.indices.contains(index), let number = Int(arguments[index]) else {
       throw ConformanceFailure("argument \(index) is no number: \(arguments)")
@@ -82,9 +84,9 @@ struct Child {
     return number
   }
 
-  /// `probe MODE PATH…` opens each file, checks it, reads all of it and writes to it, and says a line about it:
-  /// `error CODE STEP MESSAGE`, `faults FAULT` or `content CONTENT`. The mode `blind` leaves the check out, so that
-  /// reading meets the damage; `rewritten` changes entries all over the file at last.
+  /// `probe MODE PATH…` opens each file, checks it, reads all of it and writes to it. It prints one line per
+  /// file: `error CODE STEP MESSAGE`, `faults FAULT` or `content CONTENT`. The mode `blind` skips the check,
+  /// so that reads find the damage. The mode `rewritten` also changes entries in the whole file at the end.
   func probe() throws {
     for path in arguments.dropFirst() {
       say(try probe(path, isBlind: arguments[0] == "blind", rewrites: arguments[0] == "rewritten"))
@@ -92,7 +94,7 @@ struct Child {
   }
 
   private func probe(_ path: String, isBlind: Bool, rewrites: Bool) throws -> String {
-    // What a crash interrupts is told by the last line here.
+    // The last line shows which step a crash interrupted.
     var step = "open" {
       didSet { FileHandle.standardError.write(Data("\(step) \(path)\n".utf8)) }
     }
@@ -107,8 +109,8 @@ struct Child {
       do {
         content = try Content(opened)
       } catch let failure as ConformanceFailure {
-        // Reading in different ways gave different answers: damage that no check of a library without checksums
-        // has to find.
+        // Different ways of reading gave different results. A library without checksums need not find such
+        // damage in a check.
         return "faults \(failure)"
       }
       step = "write"
@@ -127,7 +129,8 @@ struct Child {
     }
   }
 
-  /// Removes entries all over the file, and puts them back with longer values: pages are taken, given back and balanced.
+  /// Removes entries in the whole file and puts them back with longer values, so that pages are allocated,
+  /// freed and rebalanced.
   private func rewrite(_ opened: any StorageEngine, _ round: Int) throws {
     try opened.write { transaction in
       for keyspace in try transaction.keyspaces().values {
@@ -142,7 +145,7 @@ struct Child {
     }
   }
 
-  /// `increment PATH COUNT` adds one to a counter in each of two keyspaces, as often as said, and reads in between.
+  /// `increment PATH COUNT` increments a counter in each of two keyspaces COUNT times, with reads in between.
   func increment() throws {
     let opened = try engine.open(arguments[0], options())
     for _ in 0..<(try number(1)) { try Counters.increment(opened) }
@@ -150,8 +153,9 @@ struct Child {
     say("done")
   }
 
-  /// `nobody PATH CLOSED` becomes another user, reads the file at PATH, tries to write it, and tries to read CLOSED.
-  /// It says that it can't where a container knows one user only, and where that other user may not go to PATH at all.
+  /// `nobody PATH CLOSED` becomes another user, reads the file at PATH, tries to write it, and tries to read
+  /// CLOSED. It reports if it can't: a container may have only one user, and the other user may have no
+  /// access to PATH.
   func readAsNobody() throws {
     if geteuid() == 0 {
       guard setgroups(0, nil) == 0, setgid(65_534) == 0, setuid(65_534) == 0 else {
@@ -188,7 +192,7 @@ struct Child {
   }
 }
 
-/// Two counters in two keyspaces that every transaction leaves equal.
+/// Two counters in two keyspaces. Every transaction leaves them equal.
 enum Counters {
   static func make(_ engine: any StorageEngine) throws {
     try engine.write { transaction in
@@ -209,7 +213,7 @@ enum Counters {
     _ = try count(engine)
   }
 
-  /// The count, which has to be the same in both.
+  /// The count. It must be equal in both keyspaces.
   @discardableResult
   static func count(_ engine: any StorageEngine) throws -> Int {
     try engine.read { transaction in

@@ -1,7 +1,7 @@
 import Foundation
 import Storage
 
-/// Threads whose errors are collected, and which are waited for.
+/// Threads that are waited for. Their errors are collected.
 final class TestThreads: Sendable {
   private let count = Lock(0)
   private let errors = Lock<[any Error]>([])
@@ -15,7 +15,7 @@ final class TestThreads: Sendable {
     }
   }
 
-  /// Waits for all, and throws the first error of any.
+  /// Waits for all threads, and throws the first error.
   func wait(seconds: Double = 1_200) throws {
     for _ in 0..<count.withLock({ $0 }) where !ended.wait(seconds: seconds) {
       throw ConformanceFailure("a thread hangs")
@@ -78,7 +78,8 @@ extension ConformanceSuite {
                   if fails {
                     let others = try transaction.count(of: keyspaces[0])
                     if generator.once(in: 4) {
-                      // What the others of the group did is undone with the rest of this body.
+                      // Deletes the entries of the group's other writers. The rollback of this body must
+                      // restore them.
                       for keyspace in keyspaces { _ = try transaction.deleteRange(.all, in: keyspace) }
                       _ = try transaction.createKeyspace("t\(thread)-\(number)", shape: .entries)
                     }
@@ -168,7 +169,7 @@ extension ConformanceSuite {
   ]
 }
 
-/// A snapshot that goes to another thread, which is allowed one thread at a time.
+/// A snapshot that moves to another thread. Snapshots may do that, if only one thread at a time uses them.
 private final class Handed: @unchecked Sendable {
   let transaction: any ReadTransaction
   init(_ transaction: any ReadTransaction) { self.transaction = transaction }

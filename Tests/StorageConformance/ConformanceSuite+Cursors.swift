@@ -117,7 +117,7 @@ extension ConformanceSuite {
               }
               var wanted = try transaction.entries(of: keyspace, order: order).map(\.key)
               if order == .stored {
-                // Keys alone may be stored elsewhere, in another order.
+                // A scan of keys alone may have another stored order.
                 keys.sort { isBefore($0, $1) }
                 wanted.sort { isBefore($0, $1) }
               }
@@ -179,7 +179,7 @@ extension SortedMap.Entry {
   }
 }
 
-// Moves that copy the entry they come to.
+// Cursor moves that return a copy of the entry.
 extension Cursor {
   func firstEntry() throws -> SortedMap.Entry? { try first { SortedMap.Entry($0, $1) } }
   func lastEntry() throws -> SortedMap.Entry? { try last { SortedMap.Entry($0, $1) } }

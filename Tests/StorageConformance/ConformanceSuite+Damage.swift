@@ -30,7 +30,7 @@ extension ConformanceSuite {
     },
 
     Behaviour("another engine's file is a typed error, and stays as it is", needs: [.files]) { suite in
-      // Engines that share a format share the ending of its name.
+      // Engines with the same format have the same file extension.
       for other in suite.others where other.fileExtension != suite.subject.engine.fileExtension {
         let path = suite.path("of-\(other.name)")
         var options = EngineOptions()
@@ -100,7 +100,7 @@ extension ConformanceSuite {
         var damaged = bytes
         var places: [Int] = []
         for _ in 0...generator.below(4) {
-          // The heads of pages are where structure is.
+          // The heads of pages hold structure.
           let place =
             switch round % 4 {
             case 0: generator.below(bytes.count)
@@ -123,7 +123,7 @@ extension ConformanceSuite {
     },
   ]
 
-  /// A file that is not as it should be.
+  /// A damaged file.
   struct Variant {
     let name: String
     let bytes: [UInt8]
@@ -133,7 +133,7 @@ extension ConformanceSuite {
     }
   }
 
-  /// The bytes of a closed file of a few hundred pages, of which each holds entries, and its content.
+  /// The bytes of a closed file and its content. It has a few hundred pages, and each holds entries.
   private func soundFile() throws -> (bytes: [UInt8], content: String) {
     let content = try withEngine { engine in
       try engine.write { transaction in
@@ -151,8 +151,8 @@ extension ConformanceSuite {
     return ([UInt8](file), content)
   }
 
-  /// Lets children open, check, read and write each file. A child that crashes fails the suite, by the name of the
-  /// file.
+  /// Lets child processes open, check, read and write each file. A crash of a child fails the suite, with the
+  /// file's name.
   private func probe(_ variants: [Variant], _ mode: String) throws -> [(Variant, String)] {
     var result: [(Variant, String)] = []
     for start in stride(from: 0, to: variants.count, by: 25) {
@@ -180,7 +180,7 @@ extension ConformanceSuite {
     return result
   }
 
-  /// Damage to what holds entries was noticed, or hit nothing that counts.
+  /// Checks that damage to entries was noticed, or changed no content.
   private func expectNoticed(_ variant: Variant, _ line: String, _ content: String) throws {
     if line.hasPrefix("content ") {
       return try expectEqual(line, "content \(content)", "\(variant.name): content of a damaged file")

@@ -76,7 +76,7 @@ extension ConformanceSuite {
             continue
           }
         }
-        // The header holds the salt of the key: the library can't tell a wrong key from a changed salt.
+        // The header has the salt of the key, so a changed salt looks like a wrong key.
         try expectError(.damaged, .wrongKey, .notADatabase, from: "a changed byte \(place)") {
           _ = try suite.open(suite.path("main"), suite.options(creation: .openExisting))
         }

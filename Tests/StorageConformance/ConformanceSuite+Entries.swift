@@ -60,7 +60,7 @@ extension ConformanceSuite {
     Behaviour("values up to the engine's limit are kept, and longer ones refused") { suite in
       try suite.withEngine { engine in
         let limit = engine.limits.valueBytes
-        // Pages of zeros that take no memory until something is written to them.
+        // Zero pages that use no memory until they are written.
         guard let start = mmap(nil, limit + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
           start != MAP_FAILED
         else { throw ConformanceFailure("no memory for a value of \(limit + 1) bytes") }
@@ -79,7 +79,7 @@ extension ConformanceSuite {
             }
             try suite.expectAbsent(key, transaction, keyspace)
           }
-          // A gigabyte at a time.
+          // One gigabyte at a time.
           guard suite.isLong else { continue }
           let longest = UnsafeMutableRawBufferPointer(start: start, count: limit)
           longest[0] = 1
@@ -182,11 +182,11 @@ extension ConformanceSuite {
             round += 1
             let name = "k\(round)"
             let values = (0..<count).map { number in
-              // Some long, and some in a row that are long together.
+              // Some values are long, and some are long together with their neighbours.
               let length = number % 29 == 3 ? 40_000 : number % 17 < 3 ? 5_000 : number % 5
               return [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: length)
             }
-            // From the second half on there are gaps.
+            // The second half has gaps.
             func key(_ number: Int) -> [UInt8] {
               sequenceKey(UInt64(10 + number + max(0, number - count / 2)))
             }
@@ -250,7 +250,7 @@ extension ConformanceSuite {
           keys.sort { isBefore($0, $1) }
           try expectEqual(transaction.entries(of: keyspace).map(\.key), keys, "keys at the end")
         }
-        // What a body throws goes on, and the transaction can be used.
+        // An error of the body is rethrown, and the transaction stays usable.
         try engine.write { transaction in
           try expectError(.invalidArgument, from: "a body that throws") {
             try transaction.load(arrays: keyspace) { append in
@@ -384,7 +384,7 @@ extension ConformanceSuite {
     },
   ]
 
-  /// A key that can't be there isn't found; an engine may say so by an error.
+  /// An invalid key isn't found. An engine may also throw `invalidKey`.
   func expectAbsent(_ key: [UInt8], _ transaction: any WriteTransaction, _ keyspace: Keyspace) throws {
     do {
       try expectEqual(transaction.bytes(key, in: keyspace), nil, "get of an impossible key")
@@ -396,7 +396,7 @@ extension ConformanceSuite {
 }
 
 extension WriteTransaction {
-  /// `load` with arrays.
+  /// `load` with keys and values as arrays.
   fileprivate func load(
     arrays keyspace: Keyspace,
     _ body: (_ append: (_ key: [UInt8], _ value: [UInt8]) throws -> Void) throws -> Void

@@ -15,7 +15,7 @@ extension ConformanceSuite {
         defer { for snapshot in snapshots { snapshot.end() } }
         for round in 0..<(suite.isLong ? 200 : 12) {
           try engine.write { transaction in
-            // The last rows go, and their numbers are used again by others.
+            // Removed rows free their numbers, which other rows then reuse.
             for _ in 0..<20 { try transaction.delete(Self.document(&generator), in: docs) }
             for _ in 0..<40 {
               let value = generator.bytes(generator.below(8) == 0 ? 9_000 : generator.below(300))
@@ -26,7 +26,7 @@ extension ConformanceSuite {
             try suite.expectFollowed(transaction, index, docs, &generator)
           }
           snapshots.append(try engine.beginRead())
-          // Earlier snapshots see other rows under the same numbers.
+          // Earlier snapshots see other rows with the same numbers.
           for snapshot in snapshots.suffix(3) {
             try suite.expectFollowed(snapshot, index, docs, &generator)
           }
@@ -48,7 +48,7 @@ extension ConformanceSuite {
           return (index, docs)
         }
         try engine.read { transaction in
-          // Twice: the second time all rows are known.
+          // The second time, all rows are cached.
           for _ in 0..<2 {
             for order in [ScanOrder.ascending, .descending] {
               var seen: [String] = []
@@ -100,7 +100,7 @@ extension ConformanceSuite {
     Array("document \(generator.below(150))".utf8)
   }
 
-  /// Follows entries `eN` to `dN`.
+  /// Follows the entries `eN` to `dN`.
   private func follow(
     _ transaction: any ReadTransaction, _ index: Keyspace, _ docs: Keyspace, _ order: ScanOrder,
     _ body: (String, String) throws -> Bool
@@ -112,7 +112,7 @@ extension ConformanceSuite {
     }
   }
 
-  /// Compares with a scan and a get, over ranges and in both orders.
+  /// Compares `follow` with a scan and gets, over ranges and in both orders.
   private func expectFollowed(
     _ transaction: any ReadTransaction, _ index: Keyspace, _ docs: Keyspace,
     _ generator: inout SeededGenerator
@@ -148,6 +148,6 @@ extension ConformanceSuite {
 }
 
 extension RawSpan {
-  /// Where the last byte is that is zero.
+  /// The index of the last zero byte.
   fileprivate var lastZero: Int? { withUnsafeBytes { $0.lastIndex(of: 0) } }
 }

@@ -173,7 +173,7 @@ extension ConformanceSuite {
           try suite.expectStale(keyspace, engine)
           let again = try engine.write { try $0.createKeyspace("k", shape: shape) }
           try suite.expectStale(keyspace, engine)
-          // Also in the transaction that has changed it before.
+          // Also in a transaction that has changed the keyspace before.
           try engine.write { transaction in
             let other = try transaction.createKeyspace("other", shape: shape)
             for round in 0..<2 { try transaction.put(sequenceKey(1), [UInt8(round)], in: other) }

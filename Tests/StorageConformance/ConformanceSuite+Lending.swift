@@ -1,14 +1,14 @@
 import Storage
 
 extension ConformanceSuite {
-  /// What is lent stays until its closure returns, whatever else is read; writes wait until then.
+  /// Lent bytes are valid until their closure returns, whatever else is read. Writes are refused until then.
   static let lendingBehaviours: [Behaviour] = [
     Behaviour("what is lent stays as it is, whatever is read meanwhile, to a depth of eight") { suite in
       try suite.withEngine { engine in
         var nesting = Nesting(seed: suite.seed)
         try nesting.fill(engine)
         for _ in 0..<(suite.isLong ? 300 : 15) { try engine.read { try nesting.go($0, depth: 8) } }
-        // A write transaction lends its own writes.
+        // A write transaction also lends its own writes.
         for _ in 0..<(suite.isLong ? 100 : 5) {
           try engine.write { transaction in
             for _ in 0..<3 {
@@ -43,7 +43,7 @@ extension ConformanceSuite {
         try engine.write { transaction in
           try nesting.eachWay(transaction) { way in
             try nesting.expectRefused(transaction, way)
-            // Also after an inner closure has returned, and after one that threw.
+            // Also after an inner closure has returned or thrown.
             try nesting.eachWay(transaction) { inner in
               try nesting.expectRefused(transaction, "\(inner) in \(way)")
             }
@@ -107,7 +107,7 @@ extension ConformanceSuite {
               }
               let next = try second.nextEntry()
               try expectEqual(next, entries[index], "another cursor")
-              // It may lend once more.
+              // A cursor may lend its entry a second time.
               try first.lendEntry {
                 let again = SortedMap.Entry($0, $1)
                 try expectEqual(again, entries[index], "what a cursor lends twice")
@@ -184,7 +184,7 @@ extension ConformanceSuite {
           kept = transaction
           keptCursor = try transaction.cursor(in: transaction.known("documents"), .all)
           _ = try keptCursor?.first()
-          // Does nothing here.
+          // `end()` has no effect here.
           transaction.end()
           try transaction.put("a", "b", in: transaction.known("documents"))
           _ = try keptCursor?.first()
@@ -248,7 +248,7 @@ extension ConformanceSuite {
           }
         }
         for _ in 0..<(suite.isLong ? 200 : 20) { try engine.read { try nest($0, 8, &generator) } }
-        // Many snapshots that lend at once.
+        // Many snapshots that lend bytes at the same time.
         func lendFromMany(_ depth: Int) throws {
           guard depth > 0 else { return }
           try engine.read { transaction in

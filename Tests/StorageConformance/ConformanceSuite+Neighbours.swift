@@ -6,7 +6,7 @@ import Storage
 #endif
 
 extension ConformanceSuite {
-  /// What other processes leave behind, and what this one leaves for them.
+  /// The traces that other processes leave, and those that this process leaves for them.
   static let neighbourBehaviours: [Behaviour] = [
     Behaviour("a reader killed in its snapshot costs no more space than a live one", needs: [.child]) {
       suite in
@@ -14,10 +14,10 @@ extension ConformanceSuite {
       try suite.withEngine("main", suite.options(durability: .none)) { engine in
         var churn = Churn(seed: suite.seed)
         try churn.fill(engine)
-        // Past the first checkpoint of an engine that has a log.
+        // Passes the first checkpoint of an engine with a log.
         for _ in 0..<1_000 { try churn.commit(engine) }
         let before = try engine.maintenance.statistics().fileBytes
-        // What a reader costs that lives for so many commits.
+        // The space that a live reader costs.
         let live = try suite.startChild("hold", [suite.path("main")])
         try live.waitForOutput()
         for _ in 0..<300 { try churn.commit(engine) }
@@ -34,7 +34,7 @@ extension ConformanceSuite {
         for _ in 0..<commits { try churn.commit(engine) }
         let after = try engine.maintenance.statistics().fileBytes
         try expect(
-          // A log of its own may be empty or full by chance.
+          // The engine's log may be empty or full by chance.
           after - between <= cost + (5 << 20),
           "\(commits) commits after a reader was killed, the file has grown by \(after - between) bytes; a live one cost \(cost)"
         )
@@ -91,7 +91,7 @@ extension ConformanceSuite {
         }
         try expectEqual(FileState.all(in: suite.directory), before, "the directory")
       }
-      // Where there is nothing, nothing is made.
+      // Opening for reading doesn't make a missing file.
       try expectError(.notFound, from: "opening what isn't there for reading") {
         _ = try suite.open(suite.path("absent"), suite.options(creation: .openOrCreate, isReadOnly: true))
       }
@@ -116,10 +116,10 @@ extension ConformanceSuite {
     },
   ]
 
-  /// Fewer than a log is written back after.
+  /// Less than the number of commits that starts a checkpoint.
   private static let killedCommits = 40
 
-  /// Lets processes run a command on one path as much at the same time as can be, and returns what each says.
+  /// Runs a command on one path in several processes at the same time, and returns the output of each.
   private func race(_ command: String, _ path: String, _ count: Int) throws -> [[String]] {
     let start = path + "-start"
     let children = try (0..<count).map { try startChild(command, [path, "\($0)", start]) }
@@ -136,7 +136,7 @@ extension ConformanceSuite {
   }
 }
 
-/// Commits that change a few of the same entries again and again.
+/// Commits that change the same few entries many times.
 private struct Churn {
   private var generator: SeededGenerator
   private var map = SortedMap()
@@ -170,15 +170,16 @@ private struct Churn {
   private static func key(_ number: Int) -> [UInt8] { Array("key\(number)".utf8) }
 }
 
-/// What a file is and holds.
+/// The identity and content of a file.
 private struct FileState: Equatable, CustomStringConvertible {
   let name: String
   let inode: UInt64
   let count: Int
-  /// Nil for what is made anew by whoever opens first after a crash: the file of LMDB's locks, the index of SQLite's log.
+  /// Nil for files that the first open after a crash makes anew: LMDB's lock file, and the index of SQLite's
+  /// log.
   let bytes: Data?
 
-  /// Every file of a directory.
+  /// The states of all files in a directory.
   static func all(in directory: String) throws -> [FileState] {
     try FileManager.default.contentsOfDirectory(atPath: directory).sorted().map { name in
       var status = stat()
@@ -197,7 +198,7 @@ private struct FileState: Equatable, CustomStringConvertible {
 }
 
 extension Child {
-  /// `hold PATH` begins a snapshot, reads in it, says so, and keeps it until it is killed.
+  /// `hold PATH` begins a snapshot, reads from it, prints a line, and keeps the snapshot until it is killed.
   func hold() throws {
     let opened = try engine.open(arguments[0], options(creation: .openExisting))
     let snapshot = try opened.beginRead()
@@ -206,7 +207,7 @@ extension Child {
     withExtendedLifetime(snapshot) { while true { pause() } }
   }
 
-  /// `leave PATH COUNT` makes a file, puts an entry in each of so many commits, and kills itself.
+  /// `leave PATH COUNT` makes a file, commits COUNT times with one put each, and kills itself.
   func leave() throws {
     let opened = try engine.open(arguments[0], options(creation: .createNew))
     for number in 0..<(Int(arguments[1]) ?? 0) {
@@ -215,8 +216,8 @@ extension Child {
     kill(getpid(), SIGKILL)
   }
 
-  /// `create PATH NUMBER START` opens or makes the file once START is there, and puts an entry of its own. `create-new`
-  /// makes it, or says why it can't.
+  /// `create PATH NUMBER START` waits until the file START exists, opens or makes the database, and puts its
+  /// own entry. `create-new` makes the database, or prints why it can't.
   func create(isNew: Bool) throws {
     say("ready")
     while access(arguments[2], F_OK) != 0 { sched_yield() }

@@ -42,7 +42,7 @@ extension ConformanceSuite {
           let line = try suite.runChild("probe", ["checked", path])
           try expectEqual(line.first?.contains("k:\(KeyspaceShape.allCases[round % 3]):1:"), true, "\(line)")
           try engine.write { transaction in
-            // The child has written too.
+            // The child has written to the file too.
             let probe = try transaction.known("probe")
             try expectEqual(transaction.count(of: probe), 51, "entries that the child made")
             try transaction.dropKeyspace(probe)
@@ -97,7 +97,7 @@ extension ConformanceSuite {
     },
   ]
 
-  /// Kills a child that commits at random moments, and looks what it has left.
+  /// Kills a child that commits, at random moments, and checks the file.
   private func killAgainAndAgain(rounds: Int) throws {
     let commits = NumberedCommits(seed: seed)
     var generator = SeededGenerator(seed: seed)
@@ -106,17 +106,17 @@ extension ConformanceSuite {
     var total = 0
     for round in 0..<rounds {
       if round % 20 == 0 {
-        // A new file, by one writer or by several that share commits.
+        // A new file, written by one thread or by several that share commits.
         label = "killed\(round)"
         acknowledged = [Int](repeating: 0, count: round % 40 == 0 ? 1 : 4)
         try withEngine(label) { try NumberedCommits.make($0) }
       }
       let child = try startChild("commit", [path(label), "\(seed)"] + acknowledged.map(String.init))
-      // Now and then while it opens the file.
+      // Sometimes it is killed while it opens the file.
       if generator.once(in: 6) {
         usleep(UInt32(generator.below(20_000)))
       } else {
-        // Some commits, however slow the disk is, and a part of one.
+        // Waits for some commits, however slow the disk is, and for a part of another.
         try child.waitForOutput(bytes: Acknowledgement.byteCount * (1 + generator.below(6)))
         usleep(UInt32(generator.below(generator.once(in: 8) ? 100_000 : 12_000)))
       }
@@ -124,7 +124,7 @@ extension ConformanceSuite {
       let ending = try child.wait()
       try expect(ending == .signalled(SIGKILL), "round \(round): the child \(ending): \(child.errorText)")
       acknowledged = try Acknowledgement.last(in: child.outputSoFar, after: acknowledged)
-      // Sometimes the next child is the first to see the file again.
+      // Sometimes the next child is the first to open the file again.
       if generator.once(in: 4), round % 20 != 19 { continue }
       do {
         try withEngine(label) { engine in

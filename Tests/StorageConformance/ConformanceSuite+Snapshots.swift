@@ -72,7 +72,7 @@ extension ConformanceSuite {
             }
           }
         }
-        // Others are read, and written, while one is lent.
+        // Other values are read and written while one is lent.
         for keyspace in keyspaces {
           _ = try engine.readAlone(keys[0], in: keyspace) { first in
             for other in keyspaces {
@@ -85,7 +85,7 @@ extension ConformanceSuite {
           }
           try expectEqual(alone(keys[0], keyspace), [9], "after the write inside")
         }
-        // What the closure throws ends it, and what can't be read is told.
+        // An error of the closure is rethrown, and failed reads throw.
         try expectError(.busy, from: "a closure that throws") {
           _ = try engine.readAlone(keys[1], in: keyspaces[0]) { _ in throw StorageError(.busy, "thrown") }
         }
@@ -93,7 +93,7 @@ extension ConformanceSuite {
         try engine.write { try $0.dropKeyspace(keyspaces[1]) }
         try expectError(.noSuchKeyspace, from: "a dropped keyspace") { _ = try alone(keys[0], keyspaces[1]) }
         try expectEqual(alone(keys[1], keyspaces[0]), [3], "afterwards")
-        // On many threads.
+        // On several threads.
         let threads = TestThreads()
         for _ in 0..<4 {
           threads.start {
@@ -176,7 +176,7 @@ extension ConformanceSuite {
     },
 
     Behaviour("thousands of snapshots are open at once, and past the limit is a clear error") { suite in
-      // They may take all files that a process may open, which others in this one would miss.
+      // The snapshots may use all files that a process may open, so they run in a child process.
       guard suite.childPath != nil, suite.subject.keepsFiles else {
         return try suite.withEngine { try openSnapshotsUpToTheLimit($0, wanted: 2_000) }
       }
@@ -228,7 +228,7 @@ extension ConformanceSuite {
     },
   ]
 
-  /// Every use of a handle of a dropped keyspace throws.
+  /// Checks that every use of a stale handle throws.
   func expectStale(_ keyspace: Keyspace, _ engine: any StorageEngine) throws {
     let key: [UInt8] = keyspace.shape == .sequences ? sequenceKey(1) : [1]
     try engine.read { transaction in
@@ -255,8 +255,8 @@ extension ConformanceSuite {
 }
 
 extension Child {
-  /// `snapshots PATH` opens snapshots of the file at PATH, which it makes, until there can't be more. It may have 6,000
-  /// files open, or fewer where the system allows fewer.
+  /// `snapshots PATH` makes a file at PATH and opens as many snapshots of it as possible. The limit of open
+  /// files is 6,000, or less if the system's limit is lower.
   func openSnapshots() throws {
     var limit = rlimit()
     getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
@@ -264,7 +264,7 @@ extension Child {
     limit.rlim_cur = min(limit.rlim_cur, limit.rlim_max)
     setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     let opened = try engine.open(arguments[0], options())
-    // An engine may have two files open for each, and one that the process has beside them.
+    // An engine may use two files per snapshot. The process needs some files too.
     try openSnapshotsUpToTheLimit(opened, wanted: min(2_000, max(8, Int(limit.rlim_max) - 64) / 2))
     try opened.close()
     say("done")
@@ -286,7 +286,7 @@ private func openSnapshotsUpToTheLimit(_ engine: any StorageEngine, wanted: Int)
     try expectEqual(error.code, .tooManyReaders, "the error of one snapshot too many (\(error))")
   }
   try expect(snapshots.count >= wanted, "only \(snapshots.count) snapshots were possible")
-  // What else is done may need a file, of which there may be none left.
+  // Other operations may need a file, and none may be left.
   for _ in 0..<4 { snapshots.popLast()?.end() }
   try expectEqual(engine.maintenance.statistics().openReaders, snapshots.count, "open readers")
   for index in stride(from: 0, to: snapshots.count, by: 250) {

@@ -1,6 +1,6 @@
 import Storage
 
-/// What a test's own code throws inside a transaction.
+/// An error that a test throws on purpose inside a transaction.
 struct DeliberateError: Error, Equatable {
   var number = 0
 }
@@ -124,7 +124,7 @@ extension ConformanceSuite {
     },
   ]
 
-  /// A little of everything: three keyspaces of all shapes. Returns the content.
+  /// Fills three keyspaces, one of each shape, and returns the content.
   func fill(_ engine: any StorageEngine, count: Int = 200) throws -> Content {
     try engine.write { transaction in
       let documents = try transaction.createKeyspace("documents", shape: .documents)
@@ -143,7 +143,7 @@ extension ConformanceSuite {
   }
 }
 
-/// Everything an engine holds, to compare two states of it.
+/// The content of an engine, to compare two states.
 struct Content: Equatable, CustomStringConvertible {
   struct Table: Equatable {
     var shape: KeyspaceShape
@@ -151,14 +151,14 @@ struct Content: Equatable, CustomStringConvertible {
   }
   var tables: [String: Table] = [:]
 
-  /// No keyspaces.
+  /// No content.
   init() {}
 
   init(_ engine: any StorageEngine) throws {
     self = try engine.read { try Content($0) }
   }
 
-  /// Reads every keyspace in its three orders, which have to agree with each other and with the count.
+  /// Reads every keyspace in its three orders. They must agree with each other and with the count.
   init(_ transaction: any ReadTransaction) throws {
     for (name, keyspace) in try transaction.keyspaces() {
       let entries = try transaction.entries(of: keyspace)

@@ -1,31 +1,32 @@
 import Foundation
 import Storage
 
-/// What every engine has to pass.
+/// The behaviours that every storage engine must have.
 ///
-/// A suite is bound to one kind of engine and one empty directory. `ConformanceSuite.behaviours` lists what it
-/// checks; running one of them throws a `ConformanceFailure` (or the engine's own error) when the engine
-/// doesn't hold it. An engine from outside the package runs the same list from its own tests, and builds an
-/// executable of one call to `ConformanceChild.main` for what is done in processes of their own.
+/// A suite is bound to one engine type and one empty directory. `ConformanceSuite.behaviours` lists the
+/// behaviours. A check throws a `ConformanceFailure`, or the engine's own error, if the engine fails it.
+///
+/// The tests of an engine outside the package run the same list. For behaviours that need other processes
+/// they build an executable that calls `ConformanceChild.main`.
 public struct ConformanceSuite: Sendable {
-  /// A kind of engine and what the suite has to know about it.
+  /// An engine type and the properties that the suite needs to know.
   public struct Subject: Sendable {
-    /// How it is opened.
+    /// The engine type.
     public let engine: EngineType
-    /// Whether its data are in a file that other processes and later openings find.
+    /// Whether its data is in a file that other processes and later opens can read.
     public let keepsFiles: Bool
-    /// For an engine that encrypts: the kind that opens the files of the same library without a key.
+    /// For an engine that encrypts: the type that opens files of the same library without a key.
     public let plainCounterpart: EngineType?
-    /// Whether opening, checking and reading a file with any damage never crashes. Engines that map the file
-    /// and trust what lies in it can't promise that for more than missing, foreign and truncated files.
+    /// Whether opening, checking and reading a file with any damage never crashes. An engine that maps the
+    /// file and trusts its content can promise this only for missing, foreign and truncated files.
     public let survivesAnyDamage: Bool
-    /// Whether an engine that encrypts notices any change of the file's first page when it opens it. One over a library
-    /// that knows nothing of the key can't where nothing is read: there the data are to be what they were.
+    /// Whether an engine that encrypts notices every change of the file's first page when it opens the file.
+    /// If false, bytes that aren't read may change unnoticed, but the data must be unchanged.
     public let authenticatesHeader: Bool
-    /// Whether it has a `load` of its own: that one refuses other writes until it has returned.
+    /// Whether it implements `load` itself. Its `load` refuses other writes until it returns.
     public let loadsItself: Bool
 
-    /// An engine of files that encrypts when its type says so.
+    /// Makes a subject. By default its engine keeps files.
     public init(
       engine: EngineType, keepsFiles: Bool = true, plainCounterpart: EngineType? = nil,
       survivesAnyDamage: Bool = true, authenticatesHeader: Bool = true, loadsItself: Bool = true
@@ -39,18 +40,18 @@ public struct ConformanceSuite: Sendable {
     }
   }
 
-  /// Something an engine has to hold, by the sentence that says it.
+  /// A behaviour, named by a sentence.
   public struct Behaviour: Sendable {
-    /// What a subject has to be like for the behaviour to say something about it.
+    /// A property of subjects that a behaviour requires.
     public enum Need: Sendable {
       case files
       case child
       case encryption
     }
 
-    /// The sentence.
+    /// The sentence that describes the behaviour.
     public let name: String
-    /// It says nothing about subjects without these.
+    /// The behaviour applies only to subjects with these properties.
     public let needs: Set<Need>
     let check: @Sendable (ConformanceSuite) throws -> Void
 
@@ -63,20 +64,20 @@ public struct ConformanceSuite: Sendable {
     }
   }
 
-  /// The engine that is checked.
+  /// The engine to check.
   public let subject: Subject
   /// An empty directory for the files of this run.
   public let directory: String
-  /// Other kinds of engine, whose files are foreign ones.
+  /// Other engine types, which make foreign files.
   public let others: [EngineType]
-  /// The executable that calls `ConformanceChild.main`; nil leaves out what needs other processes.
+  /// The executable that calls `ConformanceChild.main`. Nil skips behaviours that need other processes.
   public let childPath: String?
-  /// Many more rounds and steps.
+  /// Whether to run many more rounds and steps.
   public let isLong: Bool
-  /// Where every random choice comes from; named in every failure.
+  /// The seed of all random choices. Every failure includes it.
   public let seed: UInt64
 
-  /// A suite for one behaviour: `directory` is to be empty again for the next.
+  /// Makes a suite for one behaviour. `directory` must be empty; use a new one for the next behaviour.
   public init(
     subject: Subject, directory: String, childPath: String?, others: [EngineType] = [],
     isLong: Bool = false,
@@ -90,7 +91,7 @@ public struct ConformanceSuite: Sendable {
     self.seed = seed
   }
 
-  /// Everything that is checked.
+  /// All behaviours.
   public static let behaviours: [Behaviour] =
     transactionBehaviours + snapshotBehaviours + keyspaceBehaviours + entryBehaviours + cursorBehaviours
     + followingBehaviours + lendingBehaviours + scriptBehaviours + concurrencyBehaviours + fileBehaviours
@@ -99,7 +100,7 @@ public struct ConformanceSuite: Sendable {
     + damageBehaviours
     + encryptionBehaviours
 
-  /// Whether the behaviour says something about this subject.
+  /// Whether the behaviour applies to this subject.
   public func applies(_ behaviour: Behaviour) -> Bool {
     behaviour.needs.allSatisfy { need in
       switch need {
@@ -110,7 +111,7 @@ public struct ConformanceSuite: Sendable {
     }
   }
 
-  /// Checks one behaviour. Does nothing when it doesn't apply.
+  /// Checks one behaviour. Does nothing if it doesn't apply.
   public func run(_ behaviour: Behaviour) throws {
     guard applies(behaviour) else { return }
     do {
@@ -122,24 +123,24 @@ public struct ConformanceSuite: Sendable {
   }
 }
 
-/// An engine did something else than it has to.
+/// An engine failed a behaviour.
 public struct ConformanceFailure: Error, CustomStringConvertible {
-  /// What was found, what was wanted, and where.
+  /// What was found, what was expected, and where.
   public let description: String
 
-  /// A failure that says `description`.
+  /// Makes a failure with that description.
   public init(_ description: String) { self.description = description }
 }
 
 extension ConformanceSuite {
-  /// The key of encrypted files, the same for a whole run.
+  /// The key of encrypted files. It is the same for the whole run.
   var key: [UInt8]? {
     guard subject.engine.encrypts else { return nil }
     var generator = SeededGenerator(seed: seed ^ 0x6B65_79)
     return generator.bytes(32)
   }
 
-  /// A path of the directory that ends like the engine's files.
+  /// A path in the directory, with the engine's file extension.
   func path(_ label: String) -> String { "\(directory)/\(label).\(subject.engine.fileExtension)" }
 
   func options(
@@ -153,7 +154,7 @@ extension ConformanceSuite {
     try subject.engine.open(path, options ?? self.options())
   }
 
-  /// Opens the file, runs `body`, and closes it also when `body` throws.
+  /// Opens the file, runs `body`, and closes the file, also if `body` throws.
   func withEngine<Result>(
     _ label: String = "main", _ options: EngineOptions? = nil, _ body: (any StorageEngine) throws -> Result
   ) throws -> Result {
@@ -170,7 +171,7 @@ extension ConformanceSuite {
   }
 }
 
-/// Throws when the condition doesn't hold.
+/// Throws if the condition is false.
 func expect(
   _ condition: @autoclosure () throws -> Bool, _ message: @autoclosure () -> String,
   file: StaticString = #fileID, line: UInt = #line
@@ -178,7 +179,7 @@ func expect(
   guard try condition() else { throw ConformanceFailure("\(message()) [\(file):\(line)]") }
 }
 
-/// Throws when the two aren't equal.
+/// Throws if the two values differ.
 func expectEqual<Value: Equatable>(
   _ found: @autoclosure () throws -> Value, _ wanted: @autoclosure () throws -> Value,
   _ what: @autoclosure () -> String, file: StaticString = #fileID, line: UInt = #line
@@ -189,7 +190,7 @@ func expectEqual<Value: Equatable>(
   }
 }
 
-/// Throws when `body` doesn't throw a `StorageError` with one of the codes. Returns that error.
+/// Throws unless `body` throws a `StorageError` with one of the codes. Returns that error.
 @discardableResult
 func expectError(
   _ codes: StorageError.Code..., from what: String, file: StaticString = #fileID, line: UInt = #line,
@@ -231,7 +232,7 @@ extension WriteTransaction {
 }
 
 extension StorageEngine {
-  /// `read` of a key in an array.
+  /// `read` with the key as an array.
   func readAlone(_ key: [UInt8], in keyspace: Keyspace, _ body: (_ value: RawSpan) throws -> Void) throws
     -> Bool
   {
@@ -244,7 +245,7 @@ extension ReadTransaction {
     try bytes(Array(key.utf8), in: keyspace).map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// The keyspace, which has to be there.
+  /// The keyspace of that name, which must exist.
   func known(_ name: String) throws -> Keyspace {
     guard let keyspace = try keyspace(named: name) else {
       throw ConformanceFailure("there is no keyspace “\(name)”")
@@ -252,7 +253,7 @@ extension ReadTransaction {
     return keyspace
   }
 
-  /// All entries of a range, copied.
+  /// Copies of all entries in a range.
   func entries(
     of keyspace: Keyspace, _ range: KeyRange = .all, order: ScanOrder = .ascending
   ) throws -> [SortedMap.Entry] {
@@ -265,7 +266,7 @@ extension ReadTransaction {
   }
 }
 
-/// A big-endian key of a keyspace of sequences.
+/// A big-endian key for a keyspace of sequences.
 func sequenceKey(_ number: UInt64) -> [UInt8] {
   withUnsafeBytes(of: number.bigEndian) { [UInt8]($0) }
 }

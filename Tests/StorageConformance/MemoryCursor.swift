@@ -1,6 +1,6 @@
 import Storage
 
-/// A cursor of a `MemoryEngine`: an index that goes from one before the first place of its range to one after
+/// A cursor of a `MemoryEngine`. Its index goes from one before the first record of the range to one after
 /// the last.
 final class MemoryCursor: Cursor {
   private let transaction: MemorySnapshot
@@ -9,9 +9,9 @@ final class MemoryCursor: Cursor {
   private var records: [MemoryRecord] = []
   private var places: Range<Int>
   private var index: Int
-  /// Closures that its entry is lent to.
+  /// The number of closures to which its entry is currently lent.
   private var lent = 0
-  /// `MemorySnapshot.writes` when it was placed.
+  /// The value of `MemorySnapshot.writes` when the cursor was placed.
   private var writes: Int
 
   init(transaction: MemorySnapshot, keyspace: Keyspace, range: KeyRange, places: Range<Int>) {
@@ -61,7 +61,7 @@ final class MemoryCursor: Cursor {
     try transaction.lend(records[index], body)
   }
 
-  /// Placing a cursor anew takes notice of what was written since.
+  /// Positioning the cursor again makes it see the writes since.
   private func place() throws {
     try checkNotLent()
     records = try transaction.records(of: keyspace)

@@ -1,27 +1,27 @@
 import Storage
 
-/// An engine that keeps everything in memory: the least that meets `StorageEngine`, and the example of an
-/// engine brought from outside.
+/// An engine that keeps everything in memory: a minimal `StorageEngine`, and an example of an external
+/// engine.
 ///
-/// A path names a store for the life of the process: opening it again finds what was committed. Committed
-/// states are values that snapshots share, so reading never waits. Closing writes an image of the store to the path, for
-/// those who copy files.
+/// A path names a store for the lifetime of the process. Opening it again finds the committed data. Snapshots
+/// share committed states as values, so reads never wait. Closing writes an image of the store to the path,
+/// for tests that copy files.
 public final class MemoryEngine: EngineMaintenance {
-  /// How it is chosen.
+  /// The engine's type.
   public static let type = EngineType(name: "memory", fileExtension: "memory", encrypts: false) {
     try MemoryEngine(path: $0, options: $1)
   }
 
-  /// How many snapshots one engine has at once.
+  /// The maximum number of open snapshots per engine.
   static let maximumReaders = 8_192
 
-  /// The name of its store.
+  /// The path, which names its store.
   let path: String
-  /// The same.
+  /// The path.
   public var location: String { path }
-  /// What was asked for. A commit survives until the process ends.
+  /// The durability of the options. A commit survives until the process ends.
   public let durability: Durability
-  /// Whether writes are refused.
+  /// Whether it is open for reading only.
   public let isReadOnly: Bool
   private let store: MemoryStore
   private let life = Lock(Life())
@@ -41,16 +41,16 @@ public final class MemoryEngine: EngineMaintenance {
     isReadOnly = options.isReadOnly
   }
 
-  /// `memory`.
+  /// The engine's name, `memory`.
   public var name: String { Self.type.name }
-  /// There is none below.
+  /// The name and version of the library. This engine has no library below it.
   public var library: String { "memory 1" }
-  /// None.
+  /// The settings; none.
   public var settings: [(name: String, value: String)] { [] }
-  /// There is no file.
+  /// Always false: there is no file.
   public var compactsInPlace: Bool { false }
 
-  /// Shares the last committed state.
+  /// Begins a snapshot of the last committed state.
   public func beginRead() throws -> any ReadTransaction {
     try life.withLock { life in
       try checkOpen(life)
@@ -65,14 +65,14 @@ public final class MemoryEngine: EngineMaintenance {
     }
   }
 
-  /// Works on a copy of the last state, and makes it the last state.
+  /// Runs `body` on a copy of the last state, which then becomes the last state.
   public func write(_ body: (any WriteTransaction) throws -> Void) throws {
     try life.withLock { try checkOpen($0) }
     guard !isReadOnly else { throw StorageError(.readOnly, "the engine is open for reading", path: path) }
     try store.queue.run(MemoryWriteGroup(store: store), body)
   }
 
-  /// Bytes of keys and values stand for those of a file.
+  /// Statistics. The size of the keys and values takes the place of the file size.
   public func statistics() throws -> EngineStatistics {
     let readers = try life.withLock { life in
       try checkOpen(life)
@@ -86,7 +86,7 @@ public final class MemoryEngine: EngineMaintenance {
       openReaders: readers)
   }
 
-  /// Makes another store of the same state.
+  /// Makes another store with the same state.
   public func backup(to path: String) throws {
     try life.withLock { try checkOpen($0) }
     let copy = try MemoryStore.find(path, creation: .createNew)
@@ -100,13 +100,13 @@ public final class MemoryEngine: EngineMaintenance {
     throw StorageError(.unsupported, "an engine in memory has no file to compact", path: path)
   }
 
-  /// Never finds anything.
+  /// Finds no faults.
   public func checkIntegrity() throws -> [String] {
     try life.withLock { try checkOpen($0) }
     return []
   }
 
-  /// Leaves the store, for later openings, and its image in a file.
+  /// Closes the engine and writes the image of its store. The store stays for later opens.
   public func close() throws {
     try store.queue.exclusively {
       if !isReadOnly, life.withLock({ $0.readers == 0 && !$0.isClosed }) {
@@ -126,7 +126,7 @@ public final class MemoryEngine: EngineMaintenance {
   }
 }
 
-/// The data of one path.
+/// The data of a path.
 final class MemoryStore: Sendable {
   private static let known = Lock<[String: MemoryStore]>([:])
 
@@ -156,7 +156,7 @@ final class MemoryStore: Sendable {
   }
 }
 
-/// One committed state, or the one that a writer works on.
+/// A committed state, or the state that a writer changes.
 struct MemoryState: Sendable {
   var tables: [Int: MemoryTable] = [:]
   var numbers: [String: Int] = [:]
@@ -166,11 +166,11 @@ struct MemoryState: Sendable {
 struct MemoryTable: Sendable {
   let name: String
   let shape: KeyspaceShape
-  /// By key.
+  /// Sorted by key.
   var records: [MemoryRecord] = []
 }
 
-/// A key and a value where they stay while anything refers to them.
+/// A key and a value. Their addresses don't change while the record is referenced.
 final class MemoryRecord: @unchecked Sendable {
   let key: UnsafeRawBufferPointer
   let value: UnsafeRawBufferPointer
@@ -193,7 +193,7 @@ final class MemoryRecord: @unchecked Sendable {
 }
 
 extension UnsafeRawBufferPointer {
-  /// Negative, zero or positive, as this is before, equal to or after `other`.
+  /// Compares bytes: negative, zero or positive if `self` is before, equal to or after `other`.
   func compared(to other: UnsafeRawBufferPointer) -> Int {
     for (left, right) in zip(self, other) where left != right { return Int(left) - Int(right) }
     return count - other.count

@@ -1,7 +1,7 @@
 import Foundation
 import Storage
 
-/// What a `MemoryEngine` leaves in a file when it is closed, so that a copy of the file is a copy of the store.
+/// The file that a `MemoryEngine` writes when it is closed. A copy of the file is a copy of the store.
 ///
 ///     image  = tables:u64 (number:u64 name shape:u8 records:u64 (key value)*)* lastNumber:u64
 ///     name, key, value = length:u64 bytes          integers little-endian; shape 0 entries, 1 sequences
@@ -30,7 +30,7 @@ enum MemoryImage {
     try data.write(to: URL(fileURLWithPath: path), options: .atomic)
   }
 
-  /// Nil when there is no file. Throws `damaged` for one that isn't such an image.
+  /// Returns nil if there is no file. Throws `damaged` if the file isn't a valid image.
   static func read(_ path: String) throws -> MemoryState? {
     guard let data = FileManager.default.contents(atPath: path) else { return nil }
     var place = 0

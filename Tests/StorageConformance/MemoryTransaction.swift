@@ -2,12 +2,12 @@ import Storage
 
 /// A snapshot of a `MemoryEngine`.
 ///
-/// Records are never changed, so what is lent stays while a closure holds the array that it comes from.
+/// Records never change, so lent bytes are valid while a closure holds the array that they come from.
 class MemorySnapshot: ReadTransaction {
   fileprivate(set) var state: MemoryState
-  /// Closures that bytes of this transaction are lent to now.
+  /// The number of closures to which bytes of this transaction are currently lent.
   fileprivate(set) var lent = 0
-  /// Writes so far, by which a cursor knows that it stands nowhere.
+  /// The number of writes. It tells a cursor that its position is invalid.
   fileprivate(set) var writes = 0
   fileprivate var isOpen = true
   private var ended: (() -> Void)?
@@ -55,7 +55,7 @@ class MemorySnapshot: ReadTransaction {
     return true
   }
 
-  /// The record at a key, or nil.
+  /// The record with a key, or nil.
   func record(at key: UnsafeRawBufferPointer, in keyspace: Keyspace) throws -> MemoryRecord? {
     try checkKey(key, in: keyspace)
     let records = try records(of: keyspace)
@@ -106,7 +106,7 @@ class MemorySnapshot: ReadTransaction {
   }
 }
 
-/// The index of the first record whose key is `key` or greater.
+/// The index of the first record whose key isn't before `key`.
 func place(of key: UnsafeRawBufferPointer, in records: [MemoryRecord]) -> Int {
   var low = 0
   var high = records.count
@@ -117,7 +117,7 @@ func place(of key: UnsafeRawBufferPointer, in records: [MemoryRecord]) -> Int {
   return low
 }
 
-/// The indexes of the records of a range.
+/// The indexes of the records in a range.
 func placesOfRange(_ range: KeyRange, in records: [MemoryRecord]) -> Range<Int> {
   func index(_ bound: [UInt8], isAfterEqual: Bool) -> Int {
     bound.withUnsafeBytes { bound in
@@ -145,10 +145,10 @@ func placesOfRange(_ range: KeyRange, in records: [MemoryRecord]) -> Range<Int> 
 final class MemoryWriter: MemorySnapshot, WriteTransaction {
   init(state: MemoryState) { super.init(state: state, ended: nil) }
 
-  /// Does nothing: the engine ends it.
+  /// Does nothing. The engine ends the transaction.
   override func end() {}
 
-  /// Its body has returned.
+  /// Called when the body has returned.
   func invalidate() { isOpen = false }
 
   private func beginWrite() throws {
@@ -220,7 +220,7 @@ final class MemoryWriter: MemorySnapshot, WriteTransaction {
 
   func restore(_ state: MemoryState) { self.state = state }
 
-  /// Sets the value if `allows` says so of the place and of whether the key is there.
+  /// Sets the value if `allows` returns true for the index and for whether the key exists.
   private func set(
     _ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace,
     if allows: (_ index: Int, _ isThere: Bool) throws -> Bool
@@ -250,7 +250,7 @@ final class MemoryWriter: MemorySnapshot, WriteTransaction {
   }
 }
 
-/// How the `WriteQueue` drives a `MemoryEngine`.
+/// The write group with which the `WriteQueue` runs writes of a `MemoryEngine`.
 final class MemoryWriteGroup: WriteGroup {
   private let store: MemoryStore
   private var writer: MemoryWriter
@@ -275,7 +275,7 @@ final class MemoryWriteGroup: WriteGroup {
 
   func beginMember() throws -> any WriteTransaction {
     beforeMember = writer.state
-    // A writer for each body: the one that a body has kept is of no use to it afterwards.
+    // Each body has its own writer. A body that keeps its writer can't use it afterwards.
     writer.invalidate()
     writer = MemoryWriter(state: beforeMember)
     return writer

@@ -1,9 +1,9 @@
 import Storage
 
-/// Reads inside of reads, each of which looks at what it was lent before and after.
+/// Nested reads. Each one checks the bytes lent to it before and after the inner reads.
 struct Nesting {
   static let shapes: [KeyspaceShape] = [.documents, .entries, .sequences, .documents, .entries]
-  /// `read`, `scan` up and down and of keys, `follow`, its `reference`, `getMany`, a cursor.
+  /// `read`, `scan` in both directions and of keys, `follow`, its `reference`, `getMany`, a cursor.
   static let wayCount = 8
   private static let keyCount = 60
 
@@ -15,7 +15,7 @@ struct Nesting {
 
   func keyspace(_ place: Int) -> Keyspace { keyspaces[place] }
 
-  /// Values of no bytes, some, a page's and many pages'.
+  /// Fills keyspaces with values of no bytes, some bytes, a page and many pages.
   mutating func fill(_ engine: any StorageEngine) throws {
     var changed = self
     try engine.write { transaction in
@@ -32,7 +32,7 @@ struct Nesting {
     self = changed
   }
 
-  /// Puts and deletes some.
+  /// Puts and deletes a few entries.
   mutating func change(_ transaction: any WriteTransaction) throws {
     for _ in 0..<4 {
       let place = generator.below(Self.shapes.count)
@@ -48,19 +48,19 @@ struct Nesting {
     }
   }
 
-  /// A read in any way, with reads inside of it.
+  /// Reads in a random way, with nested reads inside.
   mutating func go(_ transaction: any ReadTransaction, depth: Int) throws {
     guard depth > 0 else { return }
     let (way, place) = (generator.below(Self.wayCount), generator.below(Self.shapes.count))
     var inner = self
     try lend(transaction, way, place) {
-      // Several, so that memory which the first has given back is used again.
+      // Two reads at the outer levels, so that memory freed by the first is reused.
       for _ in 0..<(depth > 6 ? 2 : 1) { try inner.go(transaction, depth: depth - 1) }
     }
     generator = inner.generator
   }
 
-  /// Calls `body` inside of each way to read, in each keyspace.
+  /// Calls `body` inside each kind of read, in each keyspace.
   func eachWay(_ transaction: any ReadTransaction, _ body: (_ way: String) throws -> Void) throws {
     for place in Self.shapes.indices {
       for way in 0..<Self.wayCount {
@@ -74,7 +74,7 @@ struct Nesting {
     }
   }
 
-  /// Every write throws `bytesAreLent`.
+  /// Checks that every write throws `bytesAreLent`.
   func expectRefused(_ transaction: any WriteTransaction, _ way: String) throws {
     let other = keyspaces[1]
     for (name, write) in [
@@ -90,8 +90,8 @@ struct Nesting {
     }
   }
 
-  /// Reads an entry from the middle of a keyspace in one way, calls `body` once while it is lent, and looks at the bytes
-  /// before and after.
+  /// Reads an entry from the middle of a keyspace in one way. Calls `body` once while the entry is lent, and
+  /// checks its bytes before and after.
   func lend(
     _ transaction: any ReadTransaction, _ way: Int, _ place: Int, _ body: () throws -> Void
   ) throws {
@@ -128,7 +128,7 @@ struct Nesting {
         return false
       }
     case 4, 5:
-      // From the keyspace into itself.
+      // The target is the keyspace itself.
       try transaction.follow(
         keyspace, KeyRange(lower: .inclusive(entry.key)), order: .ascending, into: keyspace
       ) { key, value in

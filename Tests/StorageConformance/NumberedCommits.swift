@@ -5,18 +5,17 @@ import Storage
   import Glibc
 #endif
 
-/// Commits that can be told from their traces: each of a thread's commits has a number, and what a file holds
-/// after commit N of that thread is known.
+/// Numbered commits with a known result: the content of a file after commit N of a thread is known.
 ///
-/// Commit N of thread T puts an entry into three keyspaces of all shapes, and deletes from two of them what an
-/// older commit put. So a commit that is there in part, twice or out of order shows.
+/// Commit N of thread T puts an entry into three keyspaces, one of each shape. It deletes from two of them
+/// the entries of an older commit. A partial, repeated or reordered commit is therefore noticed.
 struct NumberedCommits {
-  /// How many commits of a thread keep their entry in `index`.
+  /// The number of latest commits per thread whose entries are kept in `index`.
   static let keptIndex = 30
   static let slots = 40
 
   let seed: UInt64
-  /// How many commits of a thread keep their entry in `log`.
+  /// The number of latest commits per thread whose entries are kept in `log`.
   var keptLog = 400
 
   static func make(_ engine: any StorageEngine) throws {
@@ -44,8 +43,9 @@ struct NumberedCommits {
     try expect(transaction.delete(key, in: keyspace), "an entry of an older commit is missing")
   }
 
-  /// Checks that every commit of every thread is there whole or not at all, and that no acknowledged one is
-  /// missing. Returns each thread's last commit. At most one commit more than the acknowledged is there.
+  /// Checks that every commit of every thread is complete or absent, and that all acknowledged commits are
+  /// there. At most one more commit than the acknowledged ones may be there. Returns the last commit of each
+  /// thread.
   func verify(_ engine: any StorageEngine, acknowledged: [Int]) throws -> [Int] {
     try engine.read { transaction in
       let log = try transaction.known("log")
@@ -104,7 +104,7 @@ struct NumberedCommits {
     return generator.bytes(4) + Array("\(thread)/\(number)".utf8)
   }
 
-  /// Mostly small, sometimes many pages.
+  /// The value of a commit: mostly small, sometimes many pages.
   private func payload(_ number: Int, _ thread: Int) -> [UInt8] {
     var generator = SeededGenerator(seed: seed ^ UInt64(thread << 32 + number))
     let size =
@@ -117,13 +117,13 @@ struct NumberedCommits {
   }
 }
 
-/// What a child reports of each commit once it has returned: the thread and the number, 4 bytes each.
+/// The report of a child for each returned commit: the thread and the number, 4 bytes each.
 struct Acknowledgement {
   static let byteCount = 8
 
   static func send(_ number: Int, thread: Int) {
     let record = [UInt32(thread).littleEndian, UInt32(number).littleEndian]
-    // Eight bytes are written whole or not at all.
+    // A write of eight bytes is atomic.
     _ = record.withUnsafeBytes { Glibc.write(1, $0.baseAddress, $0.count) }
   }
 
@@ -143,15 +143,15 @@ struct Acknowledgement {
 }
 
 extension Child {
-  /// `commit PATH SEED LAST…` writes numbered commits, from a thread for each number LAST, until it is killed.
-  /// What was committed last is LAST or one more.
+  /// `commit PATH SEED LAST…` writes numbered commits until it is killed, with one thread per number LAST.
+  /// The last commit in the file is LAST or one more.
   func commit() throws {
     let commits = NumberedCommits(seed: UInt64(arguments[1]) ?? 0)
     let opened = try engine.open(arguments[0], options())
     let acknowledged = try arguments[2...].indices.map { try number($0) }
     let last = try commits.verify(opened, acknowledged: acknowledged)
     for (thread, last) in last.enumerated() {
-      // A commit that was there though nobody was told of it is told of now.
+      // The file may have one commit that wasn't acknowledged. It is acknowledged now.
       if last > acknowledged[thread] { Acknowledgement.send(last, thread: thread) }
       Thread.detachNewThread {
         do {
@@ -168,9 +168,9 @@ extension Child {
     while true { pause() }
   }
 
-  /// `fill PATH SEED THREADS LIMIT` writes numbered commits until no file may grow past LIMIT bytes and every
-  /// thread has failed with `diskFull`, checks that what was acknowledged is there and nothing else, and goes on
-  /// with room again.
+  /// `fill PATH SEED THREADS LIMIT` writes numbered commits until no file may grow above LIMIT bytes and
+  /// every thread has failed with `diskFull`. It checks that exactly the acknowledged commits are there, and
+  /// continues after the limit is raised.
   func fill() throws {
     signal(SIGXFSZ, SIG_IGN)
     let commits = NumberedCommits(seed: UInt64(arguments[1]) ?? 0, keptLog: .max)
@@ -208,7 +208,7 @@ extension Child {
       try expectEqual(commits.verify(opened, acknowledged: acknowledged), acknowledged, "commits \(when)")
     }
     try expectExactly("on the full disk")
-    // A large value fails as well, whatever small ones do.
+    // A large value fails too, even if small ones don't.
     try expectError(.diskFull, from: "a large value on a full disk") {
       try opened.write {
         try $0.put(Array("large".utf8), [UInt8](repeating: 1, count: 64 << 20), in: $0.known("state"))
@@ -232,7 +232,8 @@ extension Child {
     say(end.map(String.init).joined(separator: " "))
   }
 
-  /// `load-full PATH` loads more than files may hold, and goes on with the load when there is room again. Nothing of it may stay.
+  /// `load-full PATH` loads more than files may hold, and continues the load after the limit is raised.
+  /// Nothing of the load may remain.
   func loadOnFullDisk() throws {
     signal(SIGXFSZ, SIG_IGN)
     let opened = try engine.open(arguments[0], options())

@@ -1,11 +1,11 @@
-/// A generator of random numbers that gives the same ones for the same seed on every machine (SplitMix64).
+/// A random generator (SplitMix64). The same seed gives the same numbers on every machine.
 public struct SeededGenerator: RandomNumberGenerator, Sendable {
   private var state: UInt64
 
-  /// The generator of a seed.
+  /// Makes a generator with a seed.
   public init(seed: UInt64) { state = seed }
 
-  /// Any 64 bits.
+  /// Returns the next 64 bits.
   public mutating func next() -> UInt64 {
     state &+= 0x9E37_79B9_7F4A_7C15
     var mixed = state
@@ -14,13 +14,13 @@ public struct SeededGenerator: RandomNumberGenerator, Sendable {
     return mixed ^ (mixed >> 31)
   }
 
-  /// A number from 0 up to but not including `bound`.
+  /// Returns a number from 0 up to but not including `bound`, which is at least 1.
   public mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
 
-  /// True once in `times` calls on average.
+  /// Returns true once in `times` calls on average.
   public mutating func once(in times: Int) -> Bool { below(times) == 0 }
 
-  /// So many random bytes.
+  /// Returns `count` random bytes.
   public mutating func bytes(_ count: Int) -> [UInt8] {
     var result: [UInt8] = []
     result.reserveCapacity(count)
@@ -34,6 +34,6 @@ public struct SeededGenerator: RandomNumberGenerator, Sendable {
     return result
   }
 
-  /// One of the elements, of which there must be some.
+  /// Returns one of the elements. There must be at least one.
   public mutating func pick<Element>(_ elements: [Element]) -> Element { elements[below(elements.count)] }
 }

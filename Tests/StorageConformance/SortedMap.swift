@@ -1,6 +1,6 @@
 import Storage
 
-/// The naive sorted map that engines are compared with: an array kept in order.
+/// A simple sorted map with which engines are compared: a sorted array.
 struct SortedMap: Equatable {
   struct Entry: Equatable, CustomStringConvertible {
     var key: [UInt8]
@@ -62,7 +62,7 @@ struct SortedMap: Equatable {
   }
 }
 
-/// The order of keys: by unsigned bytes, a prefix first.
+/// The order of keys: by unsigned bytes. A prefix is before longer keys.
 func isBefore(_ left: [UInt8], _ right: [UInt8]) -> Bool { left.lexicographicallyPrecedes(right) }
 
 func hexadecimal<Bytes: Sequence<UInt8>>(_ bytes: Bytes) -> String {

@@ -1,42 +1,42 @@
 import Storage
 
-/// Transactions on one file, and what happens between them. The same seed and number make the same script, and any part of
-/// it is one too: an operation on a keyspace that isn't there does nothing.
+/// A sequence of transactions on one file, with other steps between them. The same seed and number make the
+/// same script. Any part of a script is a valid script: an operation on a missing keyspace does nothing.
 struct Script: Sendable {
-  /// What happens in turn.
+  /// One step of a script.
   enum Step: Sendable {
     case transaction(Part)
-    /// Writers that come at the same time, so that they may share a commit. Each has keyspaces of its own: those whose
-    /// number leaves its own when divided by how many there are.
+    /// Concurrent writers, which may share a commit. Each has its own keyspaces: writer `i` of `n` has those
+    /// whose number modulo `n` is `i`.
     case group([Part])
     case beginSnapshot
-    /// Looks at all that the oldest snapshot sees, and ends it.
+    /// Compares everything that the oldest snapshot sees, and ends it.
     case endSnapshot
-    /// Ends all snapshots, closes the file and opens it again.
+    /// Ends all snapshots, and closes and reopens the file.
     case reopen
     case compact
   }
 
-  /// What one writer does.
+  /// The operations of one writer.
   struct Part: Sendable {
     var operations: [Numbered<ScriptOperation>]
-    /// Its body throws at the end.
+    /// Whether the body throws at the end.
     var isRolledBack: Bool
   }
 
-  /// Something that can be left out, by its number in the script.
+  /// An item that can be left out, with its number in the script.
   struct Numbered<Item: Sendable>: Sendable {
     let number: Int
     var item: Item
   }
 
   var steps: [Numbered<Step>]
-  /// Values are cut to so many bytes.
+  /// The maximum length of values in bytes. Longer ones are truncated.
   var valueLimit = Int.max
-  /// Where the keyspaces' names begin.
+  /// The number of names of keyspaces.
   static let nameCount = 6
 
-  /// Every number in it.
+  /// The numbers of all its steps and operations.
   var numbers: [Int] {
     steps.flatMap { step -> [Int] in
       switch step.item {
@@ -47,7 +47,7 @@ struct Script: Sendable {
     }
   }
 
-  /// Those of its steps and operations that have one of these numbers.
+  /// The script with only the steps and operations of these numbers.
   func keeping(_ numbers: Set<Int>) -> Script {
     func kept(_ part: Part) -> Part {
       var part = part
@@ -70,7 +70,7 @@ struct Script: Sendable {
 }
 
 extension Script: CustomStringConvertible {
-  /// A line a step.
+  /// One line per step and operation.
   var description: String {
     func text(_ part: Part) -> String {
       let operations = part.operations.map { "    \($0.number): \($0.item)" }
@@ -89,7 +89,7 @@ extension Script: CustomStringConvertible {
   }
 }
 
-/// Numbers as text: `3,5-9,12`.
+/// Lists of numbers as text: `3,5-9,12`.
 enum NumberList {
   static func text(_ numbers: [Int]) -> String {
     var runs: [ClosedRange<Int>] = []

@@ -1,33 +1,33 @@
 import Foundation
 import Storage
 
-/// A tool of an engine's library that reads a file while nobody has it open, and says whether it is sound.
+/// A tool of an engine's library that checks a closed file.
 public struct FileTool: Sendable {
-  /// The name of the tool and its arguments.
+  /// The name of the tool, followed by its arguments.
   public let command: [String]
-  /// All that it may say, apart from blanks around it; nil when only its exit status counts.
+  /// The expected output without surrounding white space; nil if only the exit status counts.
   public let output: String?
 
-  /// A tool; see the properties.
+  /// Makes a tool. See the properties.
   public init(_ command: [String], output: String? = nil) {
     self.command = command
     self.output = output
   }
 }
 
-/// Scripts on an engine, many of them, each in a file of its own: run in a child process, so that a crash is a failure like
-/// any other. One that fails is made smaller.
+/// Runs many scripts on an engine, each in its own file. They run in a child process, so that a crash is a
+/// normal failure. A script that fails is shrunk.
 struct ScriptCampaign {
   let suite: ConformanceSuite
-  /// How many children one failure may take to be made smaller, and how long that may last.
+  /// The maximum number of child processes for shrinking one failure, and the maximum time.
   var shrinkingRuns = 300
   var shrinkingSeconds = 90.0
 
-  /// Runs the scripts of these numbers. Throws with the smallest script that fails as the first of them does.
+  /// Runs the scripts of these numbers. Throws at the first failure, with the shrunk script.
   func run(_ numbers: Range<Int>) throws {
     var next = numbers.lowerBound
     while next < numbers.upperBound {
-      // Several a process, so that most of the time is theirs.
+      // Several scripts per process, so that starting processes takes little of the time.
       let end = min(next + 25, numbers.upperBound)
       if let failure = try failure(of: next..<end, keep: nil, valueLimit: .max) {
         throw ConformanceFailure(try explain(failure.number, failure.text))
@@ -36,7 +36,7 @@ struct ScriptCampaign {
     }
   }
 
-  /// Runs some scripts in a child. Nil when all of them pass.
+  /// Runs some scripts in a child process. Nil if all of them pass.
   private func failure(of numbers: Range<Int>, keep: [Int]?, valueLimit: Int) throws -> (
     number: Int, text: String
   )? {
@@ -78,13 +78,13 @@ struct ScriptCampaign {
     return nil
   }
 
-  /// Leaves out of a script that fails whatever it fails without.
+  /// Shrinks a failing script by leaving out parts while it still fails.
   private func explain(_ number: Int, _ text: String) throws -> String {
     let whole = ScriptGenerator.script(seed: suite.seed, number)
     let deadline = Date() + shrinkingSeconds
     var runs = 0
     var (kept, valueLimit, text) = (whole.numbers, Int.max, text)
-    /// Whether it still fails, in whatever way.
+    /// Whether the script still fails, with any error.
     func fails(_ numbers: [Int], _ limit: Int) throws -> Bool {
       guard runs < shrinkingRuns, Date() < deadline else { return false }
       runs += 1
@@ -123,9 +123,9 @@ struct ScriptCampaign {
 }
 
 extension Child {
-  /// `scripts PATH SEED FROM TO LIMIT NUMBERS` runs the scripts FROM to before TO, each in a new file, with values of LIMIT
-  /// bytes at most and those of its steps that NUMBERS lists, or `all`. Looks at each file with the tools of its library
-  /// and opens it in another process.
+  /// `scripts PATH SEED FROM TO LIMIT NUMBERS` runs the scripts FROM to before TO, each in a new file. Values
+  /// have at most LIMIT bytes. NUMBERS lists the steps to run, or is `all`. Each file is then checked with
+  /// the tools of its library, and opened in another process.
   func scripts() throws {
     let seed = UInt64(arguments[1]) ?? 0
     for number in try number(2)..<(try number(3)) {
@@ -144,7 +144,7 @@ extension Child {
     }
   }
 
-  /// Looks at a file with its library's tools.
+  /// Checks a file with its library's tools.
   private func check(_ path: String) throws {
     for tool in tools(engine.name, path, key) {
       let child = try ChildProcess.start("/usr/bin/env", tool.command)
@@ -157,7 +157,7 @@ extension Child {
     }
   }
 
-  /// Opens a file in a process of its own, which reads all of it.
+  /// Opens a file in another process, which reads all of it, and compares the content.
   private func expectContent(_ content: Content, _ path: String) throws {
     let arguments = ["probe", engine.name, key.map { hexadecimal($0) } ?? "-", "checked", path]
     let child = try ChildProcess.start(CommandLine.arguments[0], arguments)
@@ -170,7 +170,7 @@ extension Child {
   }
 }
 
-/// Removes a file and what its engine keeps beside it.
+/// Removes a file and the engine's files beside it.
 private func removeFile(_ path: String) {
   let (directory, name) = (
     (path as NSString).deletingLastPathComponent, (path as NSString).lastPathComponent
@@ -184,7 +184,7 @@ extension ConformanceSuite {
     Behaviour("random transactions agree with a sorted map, with the library's tools and in another process")
     {
       suite in
-      // 40 transactions each.
+      // Each script has 40 transactions.
       try ScriptCampaign(suite: suite).run(0..<(suite.isLong ? 250 : 5))
     }
   ]

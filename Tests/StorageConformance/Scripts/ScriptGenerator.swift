@@ -1,11 +1,11 @@
 import Storage
 
-/// Makes scripts.
+/// Generates scripts.
 struct ScriptGenerator {
   private var random: SeededGenerator
   private var lastNumber = 0
 
-  /// The script of that number under a seed.
+  /// The script of that number for a seed.
   static func script(seed: UInt64, _ number: Int, transactions: Int = 40) -> Script {
     var generator = ScriptGenerator(random: SeededGenerator(seed: seed &+ UInt64(number) &* 0x9E37_79B9))
     return generator.script(transactions)
@@ -21,7 +21,7 @@ struct ScriptGenerator {
   private mutating func script(_ transactions: Int) -> Script {
     var steps: [Script.Numbered<Script.Step>] = []
     var done = 0
-    // So that there is something from the first transaction on.
+    // Makes keyspaces first, so that the first transaction already has some.
     let shapes = KeyspaceShape.allCases.enumerated().map {
       numbered(ScriptOperation.createKeyspace(name: $0.offset, $0.element))
     }
@@ -49,7 +49,7 @@ struct ScriptGenerator {
     (0..<Script.nameCount).filter { $0 % writers == writer }
   }
 
-  /// How many operations a transaction has: mostly a few, sometimes enough for many pages.
+  /// The number of operations in a transaction: mostly a few, sometimes enough for many pages.
   private mutating func size() -> Int {
     switch random.below(12) {
     case 0: 0
@@ -71,14 +71,14 @@ struct ScriptGenerator {
     switch random.below(40) {
     case 0: return [.createKeyspace(name: name, random.pick(KeyspaceShape.allCases))]
     case 1:
-      // Mostly made again at once, with a chance of another shape.
+      // Mostly followed by making it again, perhaps with another shape.
       let drop = ScriptOperation.dropKeyspace(name: name)
       return random.once(in: 4)
         ? [drop] : [drop, .createKeyspace(name: name, random.pick(KeyspaceShape.allCases))]
     case 2..<10: return [.put(name: name, key: key(), value())]
     case 10..<13: return [.insert(name: name, key: key(), value())]
     case 13..<15:
-      // Ascending; some of them are out of order.
+      // Ascending keys. Some are out of order.
       let first = random.below(200)
       return (0..<(1 + random.below(6))).map {
         .append(name: name, key: ScriptKey(number: first + $0 * 16 + 3), value())
@@ -87,12 +87,12 @@ struct ScriptGenerator {
     case 20, 21: return [.deleteRange(name: name, range(isNarrow: true))]
     case 22: return [.deleteRange(name: name, range(isNarrow: !random.once(in: 4)))]
     case 23:
-      // Pages that are allocated and given back in one transaction.
+      // Allocates pages and frees them in the same transaction.
       let key = key()
       let large = ScriptValue(count: 5_000 + random.below(200_000), start: random.below(65_537))
       return [.put(name: name, key: key, large), .delete(name: name, key: key)]
     case 24:
-      // Mostly into a keyspace without entries, as what copies and builds indexes does.
+      // Mostly into an empty keyspace, as copies and index builds do.
       let entries = (0..<(random.once(in: 3) ? random.below(150) : random.below(10))).map { _ in
         ScriptEntry(key: key(), value: value())
       }
@@ -131,7 +131,7 @@ struct ScriptGenerator {
       case 0: 0
       case 1: 100_000 + random.below(300_000)
       case 2, 3: random.below(30_000)
-      // Around what fits into a page, whole or in part.
+      // Sizes close to that of a page, or of a part of it.
       case 4, 5: random.pick([1_000, 2_000, 4_000, 8_140]) + random.below(120)
       default: random.below(200)
       }

@@ -1,27 +1,27 @@
 import Storage
 
-/// One thing that a transaction of a script does, and what it does it to: numbers, from which keys and values are made when
-/// it runs, so that a script can be printed and made smaller.
+/// An operation of a script's transaction. Its arguments are numbers, from which keys and values are made at
+/// run time. Scripts can therefore be printed and shrunk.
 enum ScriptOperation: Sendable {
   case createKeyspace(name: Int, KeyspaceShape)
   case dropKeyspace(name: Int)
   case put(name: Int, key: ScriptKey, ScriptValue)
   case insert(name: Int, key: ScriptKey, ScriptValue)
   case append(name: Int, key: ScriptKey, ScriptValue)
-  /// A load of the entries that can be, in order: those behind all that are there.
+  /// Loads the entries that are after all existing ones, in order.
   case load(name: Int, [ScriptEntry], ScriptLoadEnd)
   case delete(name: Int, key: ScriptKey)
   case deleteRange(name: Int, ScriptRange)
-  /// A key of so many bytes that no keyspace takes.
+  /// Checks that a key of `bytes` bytes is refused as invalid.
   case refuseKey(name: Int, bytes: Int)
   case read(name: Int, key: ScriptKey)
   case scan(name: Int, ScriptRange, ScanOrder, ScanFetch, limit: Int)
-  /// A cursor that moves as a generator of that seed says.
+  /// Moves a cursor randomly, with a generator of that seed.
   case walk(name: Int, ScriptRange, seed: UInt64, steps: Int)
-  /// Scans inside of scans, each of which stops at an entry and looks at it again when the inner ones are over.
+  /// Nested scans. Each one stops at an entry and checks it again after the inner scans.
   case nest(names: [Int], seed: UInt64)
 
-  /// The keyspaces that it is about.
+  /// The keyspaces that it uses.
   var names: [Int] {
     switch self {
     case .createKeyspace(let name, _), .dropKeyspace(let name), .put(let name, _, _), .insert(let name, _, _),
@@ -37,13 +37,13 @@ enum ScriptOperation: Sendable {
 /// How a load ends.
 enum ScriptLoadEnd: Sendable {
   case well
-  /// With the last key once more.
+  /// With the last key repeated.
   case outOfOrder
-  /// With an error of its body.
+  /// With an error thrown by its body.
   case thrown
 }
 
-/// An entry that is written.
+/// An entry to write.
 struct ScriptEntry: Sendable {
   let key: ScriptKey
   let value: ScriptValue
@@ -53,21 +53,21 @@ extension ScriptEntry: CustomStringConvertible {
   var description: String { "\(key) of \(value)" }
 }
 
-/// A key by its number: short ones in no order, long ones, and the 8 bytes of a sequence.
+/// A key, made from a number: short keys in no order, long keys, and the 8 bytes of a sequence.
 struct ScriptKey: Sendable {
   let number: Int
 
   func bytes(_ shape: KeyspaceShape) -> [UInt8] {
     var generator = SeededGenerator(seed: UInt64(number))
     if shape == .sequences {
-      // Mostly close together; some far up, the last being the greatest there is.
+      // Mostly small sequences. Some are at the upper end, up to the greatest one.
       let far = number % 16 == 15
       return sequenceKey(far ? UInt64(Int64.max) - UInt64(number / 16) : UInt64(number))
     }
     switch number % 16 {
     case 0: return generator.bytes(StorageLimits.maximumKeyBytes)
     case 1:
-      // Long keys that differ at their ends.
+      // Long keys that differ only at their ends.
       return [UInt8](repeating: 0x61, count: 480) + generator.bytes(1 + generator.below(31))
     case 2: return generator.bytes(1 + generator.below(StorageLimits.maximumKeyBytes))
     default:
@@ -81,7 +81,7 @@ extension ScriptKey: CustomStringConvertible {
   var description: String { "#\(number)" }
 }
 
-/// A value by its length and by where in a table of random bytes it begins.
+/// A value: its length, and its start in a table of random bytes.
 struct ScriptValue: Sendable {
   let count: Int
   let start: Int
@@ -91,7 +91,7 @@ struct ScriptValue: Sendable {
     return generator.bytes(65_537)
   }()
 
-  /// At most `limit` bytes.
+  /// The bytes, at most `limit`.
   func bytes(limit: Int) -> [UInt8] {
     let count = min(count, limit)
     var result: [UInt8] = []
@@ -110,7 +110,7 @@ extension ScriptValue: CustomStringConvertible {
   var description: String { "\(count) bytes" }
 }
 
-/// A range by the keys of its bounds; an inverted one holds nothing.
+/// A range by the keys of its bounds. An inverted range is empty.
 struct ScriptRange: Sendable {
   enum Bound: Sendable {
     case unbounded
@@ -119,7 +119,7 @@ struct ScriptRange: Sendable {
   }
   let lower: Bound
   let upper: Bound
-  /// The keys that begin with so many bytes of the lower bound's, instead.
+  /// If set, the range has the keys that begin with this many bytes of the lower bound.
   let prefix: Int?
 
   func range(_ shape: KeyspaceShape) -> KeyRange {

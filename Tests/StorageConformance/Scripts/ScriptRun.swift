@@ -1,9 +1,9 @@
 import Foundation
 import Storage
 
-/// Runs a script on an engine and on sorted maps, and throws when they differ.
+/// Runs a script on an engine and on sorted maps. Throws if they differ.
 struct ScriptRun {
-  /// The keyspaces of one state, by the number of their name.
+  /// The keyspaces of a state, by the number of their name.
   typealias Model = [Int: Table]
 
   struct Table: Equatable {
@@ -19,14 +19,14 @@ struct ScriptRun {
 
   static func name(_ number: Int) -> String { "name\(number)" }
 
-  /// A run on the file that `open` opens.
+  /// Makes a run on the file that `open` opens.
   init(_ script: Script, _ open: @escaping () throws -> any StorageEngine) throws {
     self.script = script
     self.open = open
     engine = try open()
   }
 
-  /// Runs all of it, compares what is there in the end, and closes the file.
+  /// Runs the whole script, compares the final state, and closes the file.
   mutating func go() throws {
     do {
       for step in script.steps {
@@ -74,7 +74,7 @@ struct ScriptRun {
     try compare(transaction, model)
   }
 
-  /// The state after a part; nil when it is rolled back.
+  /// Runs a part and returns the new state; nil if it was rolled back.
   private static func write(
     _ part: Script.Part, to engine: any StorageEngine, _ model: Model, _ valueLimit: Int, number: Int
   ) throws -> Model? {
@@ -98,7 +98,7 @@ struct ScriptRun {
     return changed
   }
 
-  /// Writers on threads of their own, of which the first waits until the others have come.
+  /// Runs the parts at the same time, each on its own thread, waits for them, and compares the result.
   private mutating func perform(_ parts: [Script.Part], number: Int) throws {
     let results = Lock<[Int: Result<Model?, any Error>]>([:])
     let (come, ended) = (CountingSemaphore(), CountingSemaphore())
@@ -122,7 +122,7 @@ struct ScriptRun {
     try engine.read { try compare($0, self.model) }
   }
 
-  /// Compares the whole of a state, scanned both ways.
+  /// Compares a whole state, with scans in both directions.
   private func compare(_ transaction: any ReadTransaction, _ model: Model) throws {
     let keyspaces = try transaction.keyspaces()
     try expectEqual(keyspaces.keys.sorted(), model.keys.map(Self.name).sorted(), "the names of keyspaces")
@@ -149,7 +149,7 @@ struct ScriptRun {
     }
   }
 
-  /// What the file holds in the end, as another process says it.
+  /// The expected content of the file at the end, for comparison in another process.
   var content: Content {
     var content = Content()
     for (number, table) in model {

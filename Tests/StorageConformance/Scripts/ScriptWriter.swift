@@ -1,6 +1,6 @@
 import Storage
 
-/// Performs the operations of one part of a script in a transaction and on sorted maps.
+/// Runs the operations of one part, in a transaction and on sorted maps.
 struct ScriptWriter {
   private let transaction: any WriteTransaction
   private let valueLimit: Int
@@ -99,7 +99,8 @@ struct ScriptWriter {
     return keyspace
   }
 
-  /// Loads those of the entries that lie behind all others, ordered. After a load that failed, the first of them may be there.
+  /// Loads the entries that are after all existing ones, sorted. After a failed load, the first of them may
+  /// be there.
   private mutating func load(
     _ entries: [ScriptEntry], _ end: ScriptLoadEnd, _ name: Int, _ keyspace: Keyspace
   ) throws {
@@ -141,7 +142,7 @@ struct ScriptWriter {
       transaction.entries(of: keyspace), model[name]?.map.entries ?? [], "entries after a load that failed")
   }
 
-  /// Of a sequence one behind the last, with gaps: the script's own are mostly below the greatest there is.
+  /// The key to load. For a keyspace of sequences it is after the last key, with a gap.
   private static func loadedKey(_ key: ScriptKey, _ shape: KeyspaceShape, behind last: [UInt8]?) -> [UInt8] {
     guard shape == .sequences else { return key.bytes(shape) }
     let number = (last ?? sequenceKey(0)).reduce(0) { $0 << 8 | UInt64($1) }
@@ -161,7 +162,7 @@ struct ScriptWriter {
     if order == .descending { wanted.reverse() }
     if fetch == .keys { for index in wanted.indices { wanted[index].value = [] } }
     if order == .stored {
-      // Any of them, each once.
+      // Any of the entries, each once.
       try expectEqual(found.count, min(limit, wanted.count), "entries of a stored scan of \(range)")
       let keys = Set(found.map(\.key))
       try expectEqual(keys.count, found.count, "different keys of a stored scan of \(range)")
@@ -190,7 +191,7 @@ struct ScriptWriter {
         index = entries.count - 1
       case 2..<4:
         var key = ScriptKey(number: generator.below(300)).bytes(keyspace.shape)
-        // Also what can't be a key.
+        // Sometimes an invalid key.
         if generator.once(in: 6) { key = generator.once(in: 2) ? key + [0] : key.dropLast() }
         (found, move) = (try cursor.seekEntry(key), "seek \(hexadecimal(key))")
         index = entries.firstIndex { !isBefore($0.key, key) } ?? entries.count
@@ -207,7 +208,7 @@ struct ScriptWriter {
     }
   }
 
-  /// Scans the first of the keyspaces, and inside of it the others.
+  /// Scans the first keyspace, and the others inside that scan.
   private mutating func nest(_ names: ArraySlice<Int>, _ generator: inout SeededGenerator) throws {
     guard let name = names.first else { return }
     guard let map = model[name]?.map, !map.entries.isEmpty else {

@@ -5,13 +5,14 @@ import Storage
 #endif
 
 extension Child {
-  /// `keep PATH WAY` does what the compiler refuses of spans: it keeps a pointer to lent bytes past the closure, and reads
-  /// there. With a strict engine it dies of SIGSEGV; it says `lent` before, and `survived` if it doesn't.
+  /// `keep PATH WAY` does what the compiler forbids for spans: it keeps a pointer to lent bytes after the
+  /// closure and reads from it. With a strict engine the process dies of SIGSEGV. It prints `lent` before,
+  /// and `survived` if it doesn't die.
   ///
-  /// WAY is how the bytes come: `read`, `scan`, `cursor`, `follow` or `getMany`; `past` reads one byte too many while
-  /// they are lent, and `sound` only what it may.
+  /// WAY is the kind of read: `read`, `scan`, `cursor`, `follow` or `getMany`. `past` reads one byte past the
+  /// end while the bytes are lent, and `sound` reads only allowed bytes.
   func keepLentPointer() throws {
-    // Sanitizers would report the signal and exit.
+    // Sanitizers would catch the signal and exit.
     signal(SIGSEGV, SIG_DFL)
     let opened = try engine.open(arguments[0], options())
     let keyspace = try opened.write { transaction in
@@ -21,7 +22,7 @@ extension Child {
     }
     let (key, way) = ([UInt8(ascii: "a")], arguments[1])
     var kept: UnsafeRawBufferPointer?
-    // Reads what is lent, as is right, and keeps where it lies.
+    // Reads the lent bytes, which is allowed, and keeps their address.
     func take(_ bytes: RawSpan) throws {
       try expect(bytes.isEqual(to: key.span.bytes), "what was lent isn't what was put")
       bytes.withUnsafeBytes { kept = $0 }
@@ -62,7 +63,7 @@ extension Child {
 
   @inline(never)
   private func readByte(_ address: UnsafeRawPointer?) {
-    // Said, so that the read isn't left out.
+    // The byte is printed, so that the read isn't optimized away.
     if let address { say("byte \(address.load(as: UInt8.self))") }
   }
 }

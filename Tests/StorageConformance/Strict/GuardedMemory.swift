@@ -4,18 +4,18 @@ import Storage
   import Glibc
 #endif
 
-/// Copies of bytes that can't be touched before or after they are lent.
+/// Copies of bytes that cause a fault if they are accessed outside their lifetime or past their end.
 ///
-/// A copy ends where a page begins that can never be touched, so a read past its end is a fault of memory at once. When the
-/// closure returns, its own pages can't be touched either. They are used again as late as possible: a pointer that was
-/// kept meets other bytes only after hundreds of later copies.
+/// A copy ends at an inaccessible guard page, so a read past its end faults at once. When the closure
+/// returns, its own pages become inaccessible too. They are reused as late as possible: a kept pointer sees
+/// other bytes only after hundreds of later copies.
 ///
-/// Any thread may use it.
+/// Thread-safe.
 enum GuardedMemory {
-  /// Pages that lie behind one another, of which the last can never be touched.
+  /// A run of pages followed by a guard page.
   private struct Slot: @unchecked Sendable {
     var start: UnsafeMutableRawPointer
-    /// How many bytes lie before the guard.
+    /// The number of bytes before the guard page.
     var bytes: Int
 
     func protect(_ protection: Int32) throws {
@@ -25,10 +25,10 @@ enum GuardedMemory {
     }
   }
 
-  /// Slots of one size that nobody uses, the one that was given back first in front.
+  /// Unused slots of one size. The one that was returned first is taken first.
   private struct Queue {
     let bytes: Int
-    /// How many rest before the first is used again.
+    /// The number of unused slots above which the first is reused.
     let rests: Int
     var slots: [Slot] = []
     var head = 0
@@ -40,13 +40,13 @@ enum GuardedMemory {
         let slabs = max(16, rests / 4)
         let stride = bytes + GuardedMemory.pageBytes
         let start = try GuardedMemory.map(slabs * stride)
-        // New slots go behind those that rest.
+        // New slots are added after the unused ones.
         for index in 0..<slabs {
           let slot = Slot(start: start + index * stride, bytes: bytes)
           slots.append(slot)
-          // Makes the guard another kind of memory than the slot. Otherwise the kernel joins the two whenever the
-          // slot is at rest, and splits them again: three times the cost of a copy. Where it can't be done, no more
-          // than time is lost.
+          // Gives the guard page other flags than the slot. Otherwise the kernel would merge the two when the
+          // slot becomes inaccessible and split them again later, which takes three times as long as a copy.
+          // If this call fails, only time is lost.
           _ = madvise(slot.start + bytes, GuardedMemory.pageBytes, MADV_DONTDUMP)
         }
       }
@@ -65,7 +65,7 @@ enum GuardedMemory {
   private struct State {
     var small = Queue(bytes: GuardedMemory.pageBytes, rests: 512)
     var medium = Queue(bytes: 16 * GuardedMemory.pageBytes, rests: 48)
-    /// Larger ones, which are unmapped after a while.
+    /// Larger slots. They are unmapped after a while.
     var large: [Slot] = []
   }
 
@@ -84,7 +84,7 @@ enum GuardedMemory {
     return try body(UnsafeRawBufferPointer(start: start, count: bytes.byteCount).bytes)
   }
 
-  /// A copy that ends when it is told to, for calls that hand out pointers.
+  /// A copy with an explicit end, for calls that return pointers.
   final class Copy {
     private var slot: Slot?
     let bytes: UnsafeRawBufferPointer
@@ -118,12 +118,12 @@ enum GuardedMemory {
   }
 
   private static func give(_ slot: Slot) {
-    // Can't fail: these pages have been protected so before.
+    // Can't fail, because these pages had this protection before.
     _ = mprotect(slot.start, slot.bytes, PROT_NONE)
     state.withLock { state in
       if slot.bytes == state.small.bytes { return state.small.give(slot) }
       if slot.bytes == state.medium.bytes { return state.medium.give(slot) }
-      // Its memory goes back now, its addresses later.
+      // Frees the memory now and the address range later.
       madvise(slot.start, slot.bytes, MADV_DONTNEED)
       state.large.append(slot)
       guard state.large.count > restingLargeSlots else { return }
@@ -132,7 +132,7 @@ enum GuardedMemory {
     }
   }
 
-  /// New pages that can't be touched.
+  /// Maps new inaccessible pages.
   private static func map(_ bytes: Int) throws -> UnsafeMutableRawPointer {
     guard let start = mmap(nil, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0),
       start != MAP_FAILED

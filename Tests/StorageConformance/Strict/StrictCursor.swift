@@ -4,9 +4,9 @@ import Storage
 final class StrictCursor: Cursor {
   private let transaction: StrictSnapshot
   private let wrapped: any Cursor
-  /// Closures that its entry is lent to.
+  /// The number of closures to which its entry is currently lent.
   private var lent = 0
-  /// `StrictSnapshot.writes` when it was placed.
+  /// The value of `StrictSnapshot.writes` when the cursor was placed.
   private var writes: Int
 
   init(_ transaction: StrictSnapshot, _ wrapped: any Cursor) {

@@ -1,20 +1,22 @@
 import Storage
 
-/// An engine over another one that keeps every promise of the protocol, and each at its weakest.
+/// An engine over another one that keeps every promise of the protocol, but no more than that.
 ///
-/// - Lent bytes are copies that end at a page that can't be touched, and that can't be touched themselves from the moment
-///   the closure returns. Who keeps a pointer dies of SIGSEGV, where with the engine below it would see other bytes
-///   later and perhaps. Keys and values handed to the engine below are lent to it in the same way.
-/// - Scans hand over one entry at a time; `ScanOrder.stored` is descending order.
-/// - What is left to defaults is done by the defaults: `getMany` reads key by key, `follow` is a scan with reads inside.
-/// - A write, or a move of a cursor, throws `bytesAreLent` inside a closure that bytes are lent to. A cursor is nowhere
-///   after a write. Snapshots, cursors and write transactions throw `closed` once they have ended.
-/// - No more snapshots are open at once than an engine has to allow.
-/// - With `Strictness` writes conflict at random and snapshots expire.
+/// - Lent bytes are copies that end at an inaccessible page. They become inaccessible when the closure
+///   returns. A kept pointer then causes a SIGSEGV; with the engine below, it might see other bytes later.
+///   Keys and values are lent to the engine below in the same way.
+/// - Scans return one entry at a time. `ScanOrder.stored` is descending order.
+/// - Operations with default implementations use these: `getMany` reads key by key, and `follow` is a scan
+///   with reads inside.
+/// - A write or a cursor move throws `bytesAreLent` inside a closure to which bytes are lent. A write
+///   invalidates the positions of cursors. Snapshots, cursors and write transactions throw `closed` after
+///   they have ended.
+/// - The number of open snapshots is limited to what every engine has to allow.
+/// - With `Strictness`, writes conflict at random and snapshots expire.
 ///
-/// It is for tests. What it can't weaken it passes on: durability, files, statistics, checks.
+/// It is for tests. Everything else is passed to the engine below: durability, files, statistics, checks.
 public final class StrictEngine: EngineMaintenance {
-  /// Within so many reads a snapshot expires that does so at random.
+  /// A snapshot that expires at random does so within this number of reads.
   private static let mostReadsUntilExpiry = 40
   private let wrapped: any StorageEngine
   private let strictness: Strictness
@@ -26,7 +28,7 @@ public final class StrictEngine: EngineMaintenance {
     var commits = 0
   }
 
-  /// A strict engine over `wrapped`, under the name `name`.
+  /// Makes a strict engine over `wrapped` with the name `name`.
   init(_ wrapped: any StorageEngine, name: String, strictness: Strictness) {
     self.wrapped = wrapped
     self.name = name
@@ -34,8 +36,8 @@ public final class StrictEngine: EngineMaintenance {
     state = Lock(State(generator: SeededGenerator(seed: strictness.seed)))
   }
 
-  /// The kind of engine that is strict over `type`. `name` is that of `type` unless another one is given: then databases
-  /// of `type` are opened with the strict engine.
+  /// The type of a strict engine over `type`. If `name` is nil it has the name of `type`, so that databases
+  /// of `type` can be opened with it.
   public static func type(
     over type: EngineType, name: String? = nil, strictness: Strictness = Strictness()
   ) -> EngineType {
@@ -47,24 +49,24 @@ public final class StrictEngine: EngineMaintenance {
     }
   }
 
-  /// What it is chosen by.
+  /// The engine's name.
   public let name: String
-  /// That of the engine below.
+  /// The library of the engine below.
   public var library: String { wrapped.library }
-  /// That of the engine below.
+  /// The location of the engine below.
   public var location: String { wrapped.location }
-  /// Those that all engines share, whatever the engine below can do.
+  /// The limits that all engines share, even if the engine below has higher ones.
   public var limits: EngineLimits { .portable }
-  /// That of the engine below.
+  /// The durability of the engine below.
   public var durability: Durability { wrapped.durability }
-  /// That of the engine below.
+  /// Whether the engine below is open for reading only.
   public var isReadOnly: Bool { wrapped.isReadOnly }
-  /// Those of the engine below.
+  /// The settings of the engine below.
   public var settings: [(name: String, value: String)] { wrapped.settings }
-  /// That of the engine below.
+  /// Whether the engine below compacts in place.
   public var compactsInPlace: Bool { (wrapped as? any EngineMaintenance)?.compactsInPlace ?? false }
 
-  /// Begins a snapshot of the engine below.
+  /// Begins a snapshot of the engine below. Throws `tooManyReaders` at the limit.
   public func beginRead() throws -> any ReadTransaction {
     let (commits, limit) = try state.withLock { state in
       guard state.readers < strictness.maximumReaders else {
@@ -99,7 +101,7 @@ public final class StrictEngine: EngineMaintenance {
     return state.withLock { $0.commits - commits > limit }
   }
 
-  /// Writes to the engine below. Throws `conflict` at random when that was asked for.
+  /// Writes to the engine below. Throws `conflict` at random if `Strictness.conflicts` is set.
   public func write(_ body: (any WriteTransaction) throws -> Void) throws {
     try wrapped.write { transaction in
       let writer = StrictWriter(transaction, path: location)
@@ -112,13 +114,13 @@ public final class StrictEngine: EngineMaintenance {
     state.withLock { $0.commits += 1 }
   }
 
-  /// Those of the engine below.
+  /// The statistics of the engine below.
   public func statistics() throws -> EngineStatistics { try wrapped.maintenance.statistics() }
-  /// Done by the engine below.
+  /// Backs up the engine below.
   public func backup(to path: String) throws { try wrapped.maintenance.backup(to: path) }
-  /// Done by the engine below.
+  /// Compacts the engine below.
   public func compact() throws { try wrapped.maintenance.compact() }
-  /// Done by the engine below.
+  /// Checks the engine below.
   public func checkIntegrity() throws -> [String] { try wrapped.maintenance.checkIntegrity() }
   /// Closes the engine below.
   public func close() throws { try wrapped.close() }

@@ -7,9 +7,9 @@ class StrictSnapshot: ReadTransaction {
   private let isExpired: () -> Bool
   private var whenEnded: (() -> Void)?
   private var hasEnded = false
-  /// Closures that bytes of this transaction are lent to now.
+  /// The number of closures to which bytes of this transaction are currently lent.
   var lent = 0
-  /// Writes so far, by which a cursor knows that it stands nowhere.
+  /// The number of writes. It tells a cursor that its position is invalid.
   var writes = 0
 
   init(
@@ -22,7 +22,8 @@ class StrictSnapshot: ReadTransaction {
     self.whenEnded = whenEnded
   }
 
-  // The engine below ends it too when it is forgotten; it is no promise, but the count of readers is to be right.
+  // The engine below also ends a snapshot that is released. The protocol doesn't promise that, but the count
+  // of readers must be right.
   deinit { whenEnded?() }
 
   func end() {
@@ -33,7 +34,7 @@ class StrictSnapshot: ReadTransaction {
     whenEnded = nil
   }
 
-  /// Nothing can be read from now on.
+  /// Makes all further reads fail.
   func expire() {
     hasEnded = true
   }
@@ -45,7 +46,7 @@ class StrictSnapshot: ReadTransaction {
     }
   }
 
-  /// Lends a copy of an entry.
+  /// Lends copies of a key and a value.
   func lend<Result>(
     _ key: RawSpan, _ value: RawSpan, _ body: (RawSpan, RawSpan) throws -> Result
   ) throws -> Result {
@@ -86,7 +87,7 @@ class StrictSnapshot: ReadTransaction {
     try checkOpen()
     try wrapped.scan(keyspace, range, order: order == .stored ? .descending : order, fetch: fetch) {
       let goesOn = try lend($0, $1, body)
-      // A body may have ended the snapshot: what comes next would be read after its end.
+      // The body may have ended the snapshot, so the next entry must not be read.
       if goesOn { try checkOpen() }
       return goesOn
     }
@@ -100,7 +101,7 @@ class StrictSnapshot: ReadTransaction {
     try checkOpen()
     try wrapped.scan(keyspace, range, order: order == .stored ? .descending : order, fetch: .entries) {
       key, value in
-      // What `reference` is lent ends before `body` is lent the same entry.
+      // The bytes lent to `reference` become invalid before `body` receives the same entry.
       let place = try lend(key, value, reference)
       var goesOn = true
       switch place {
@@ -124,7 +125,7 @@ class StrictSnapshot: ReadTransaction {
     return StrictCursor(self, try wrapped.cursor(in: keyspace, range))
   }
 
-  /// Wrong by up to a half, which whoever wants to know exactly mustn't notice.
+  /// Returns a count that is wrong by up to a half. Callers must not rely on an estimate.
   func entryCount(of keyspace: Keyspace) throws -> EntryCount {
     try checkOpen()
     let count = try wrapped.count(of: keyspace)

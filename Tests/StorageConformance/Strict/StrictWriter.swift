@@ -9,10 +9,11 @@ final class StrictWriter: StrictSnapshot, WriteTransaction {
     super.init(writer, path: path)
   }
 
-  /// Does nothing: the engine ends it.
+  /// Does nothing. The engine ends the transaction.
   override func end() {}
 
-  /// Checks that a write is allowed, and notes it. A failed one counts: it may have written.
+  /// Checks that a write is allowed, and counts it. A failed write counts too, because it may have changed
+  /// something.
   func beginWrite() throws -> any WriteTransaction {
     try checkOpen()
     guard lent == 0 else {

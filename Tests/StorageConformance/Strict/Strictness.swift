@@ -1,21 +1,22 @@
 import Storage
 
-/// What a `StrictEngine` may do beyond keeping its promises at their weakest.
+/// Random failures that a `StrictEngine` adds.
 public struct Strictness: Sendable {
-  /// One of so many writes, on average, is rolled back and throws `conflict` after its body has run. Nil: none. Bodies that
-  /// take from a source that goes on are run once, and pass it on: so it is off unless it is asked for.
+  /// One of this many writes, on average, is rolled back after its body has run, and throws `conflict`. Nil
+  /// for none. It is off by default, because bodies that consume a source can't be run again and pass the
+  /// error on.
   public var conflicts: Int?
-  /// After so many commits a snapshot throws `snapshotExpired`. Nil: never.
+  /// The number of commits after which a snapshot throws `snapshotExpired`. Nil for never.
   public var snapshotCommits: Int?
-  /// One of so many snapshots, on average, throws `snapshotExpired` at one of its first reads, whatever is committed. An
-  /// entry of a scan is a read. Nil: none.
+  /// One of this many snapshots, on average, throws `snapshotExpired` at one of its first reads, whatever is
+  /// committed. Each entry of a scan is a read. Nil for none.
   public var expirations: Int?
-  /// How many snapshots are open at once: "thousands" (`StorageEngine.beginRead`).
+  /// The maximum number of open snapshots. The protocol requires "thousands" (`StorageEngine.beginRead`).
   public var maximumReaders: Int
-  /// Where random choices come from.
+  /// The seed of the random choices.
   public var seed: UInt64
 
-  /// The promises at their weakest, and nothing that callers don't handle.
+  /// Makes a strictness. The defaults add no failures that callers don't handle.
   public init(
     conflicts: Int? = nil, snapshotCommits: Int? = nil, expirations: Int? = nil, maximumReaders: Int = 2_000,
     seed: UInt64 = 1
