@@ -2,12 +2,12 @@
   import Glibc
 #endif
 
-/// Counts how often a directory itself is opened, which nobody needs who knows the names in it: it is what a sync of the
-/// directory begins with.
+/// Counts the opens of a directory itself. A sync of the directory opens it; access to a file by its name
+/// doesn't.
 public final class DirectoryWatch {
   private let descriptor: Int32
 
-  /// Begins to watch. Nil where the system can't.
+  /// Starts to watch. Nil if the system doesn't support it.
   public init?(_ directory: String) {
     descriptor = inotify_init1(Int32(O_NONBLOCK | O_CLOEXEC))
     guard descriptor >= 0, inotify_add_watch(descriptor, directory, UInt32(IN_OPEN)) >= 0 else { return nil }
@@ -15,7 +15,7 @@ public final class DirectoryWatch {
 
   deinit { close(descriptor) }
 
-  /// How often it was opened since the last call. Of the files in it nothing counts.
+  /// Returns the number of opens since the last call. Opens of files in the directory don't count.
   public func opens() -> Int {
     var count = 0
     withUnsafeTemporaryAllocation(byteCount: 65_536, alignment: 8) { buffer in

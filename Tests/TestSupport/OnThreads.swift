@@ -1,10 +1,11 @@
 import Foundation
 import Storage
 
-/// Calls `body` with 0 and so on up to `count`, each on a thread of its own, and waits for all of them.
+/// Calls `body` with each number from 0 up to but not including `count`, each on its own thread, and waits
+/// for all of them.
 ///
-/// They run beside one another however few processors there are, so that one may wait for another. (Those of
-/// `DispatchQueue.concurrentPerform` come one after another on a single processor.)
+/// All calls run concurrently, even on few processors, so one may wait for another.
+/// `DispatchQueue.concurrentPerform` runs them one after another on a single processor.
 public func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
   let ended = CountingSemaphore()
   for number in 0..<count {

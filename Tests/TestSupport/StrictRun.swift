@@ -9,15 +9,15 @@ import Touchstone
 
 /// Whether every database of this run is on a strict engine (`StrictEngine`).
 ///
-/// The library below doesn't know of it: the strict engines are registered under the names of those they are over, as an
-/// engine from outside is. Child processes open the same files with the engines themselves.
+/// The library isn't changed for that. Strict engines are registered under the names of the engines below
+/// them, as an external engine is. Child processes open the same files with the original engines.
 public let isStrict = getenv("TOUCHSTONE_STRICT").map { String(cString: $0) } == "1"
 
-/// Called before `main` (Tests/AtLoad), so that no test, whatever it opens its databases with, comes first.
+/// Called before `main` (Tests/AtLoad), so that it comes before every test.
 @_cdecl("touchstone_tests_at_load")
 func registerStrictEngines() {
   guard isStrict else { return }
-  // One of so many writes conflicts, when that is asked for.
+  // One of this many writes conflicts, if the variable is set.
   let conflicts = getenv("TOUCHSTONE_STRICT_CONFLICTS").flatMap { Int(String(cString: $0)) }
   let strictness = Strictness(conflicts: conflicts)
   for name in Engines.names {

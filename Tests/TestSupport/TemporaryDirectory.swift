@@ -1,11 +1,11 @@
 import Foundation
 
-/// A directory of its own for one test, removed with the object, unless TOUCHSTONE_KEEP is set to look at what is in it.
+/// A temporary directory for one test. It is removed with the object, unless TOUCHSTONE_KEEP is set.
 public final class TemporaryDirectory: Sendable {
   /// Its path, without a slash at the end.
   public let path: String
 
-  /// Makes it, empty. Should that fail, so does the first use of a file in it.
+  /// Makes an empty directory. If that fails, the first use of a file in it fails.
   public init() {
     path = NSTemporaryDirectory() + "touchstone-" + UUID().uuidString
     try? FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
@@ -19,13 +19,13 @@ public final class TemporaryDirectory: Sendable {
   /// The path of a file in it.
   public func file(_ name: String) -> String { path + "/" + name }
 
-  /// The names of what is in it, or in a directory of it, sorted.
+  /// Returns the sorted names in the directory, or in one of its subdirectories.
   public func names(_ inner: String = "") throws -> [String] {
     try FileManager.default.contentsOfDirectory(atPath: path + "/" + inner).sorted()
   }
 }
 
-/// Runs `body` with the path of a directory of its own, which is removed afterwards.
+/// Runs `body` with the path of a temporary directory, which is removed afterwards.
 public func withTemporaryDirectory<Result>(_ body: (String) throws -> Result) rethrows -> Result {
   let directory = TemporaryDirectory()
   defer { withExtendedLifetime(directory) {} }

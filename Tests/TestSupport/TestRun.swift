@@ -1,4 +1,4 @@
-// What the environment says about this run of the tests.
+// The settings of this test run, from the environment.
 
 import Foundation
 import Storage
@@ -10,16 +10,16 @@ import Storage
   import Glibc
 #endif
 
-/// The text of a variable of the environment; nil when it is unset or empty.
+/// The text of an environment variable; nil if it is unset or empty.
 public func environmentVariable(_ name: String) -> String? { EnvironmentVariable.value(name) }
 
-/// Whether the long campaigns were asked for: TOUCHSTONE_LONG is set.
+/// Whether long test campaigns run: TOUCHSTONE_LONG is set.
 public let isLong = environmentVariable("TOUCHSTONE_LONG") != nil
 
-/// Whether a sanitizer is linked: what a test measures of memory then is the sanitizer's.
+/// Whether a sanitizer is linked. Memory measurements then include the sanitizer's own memory.
 public let isSanitized = dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
 
-/// The seed of all random tests of this process, printed at its first use; TOUCHSTONE_SEED repeats one.
+/// The seed of all random tests in this process. It is printed at its first use. TOUCHSTONE_SEED sets it.
 public let testSeed: UInt64 = {
   let seed =
     environmentVariable("TOUCHSTONE_SEED").flatMap(UInt64.init)
@@ -28,9 +28,9 @@ public let testSeed: UInt64 = {
   return seed
 }()
 
-/// The path of an executable of this package, such as `blobs-child`; nil when it wasn't built.
+/// The path of an executable of this package, such as `blobs-child`; nil if it wasn't built.
 public func childExecutable(_ name: String) -> String? {
-  // It is built beside the bundle of the tests, which its runner loads, or which is the running executable.
+  // Executables are built beside the test bundle, which a runner loads, or which is the running executable.
   let candidates = Bundle.allBundles.map(\.bundlePath) + CommandLine.arguments
   return candidates.lazy
     .map { ($0 as NSString).deletingLastPathComponent + "/" + name }
