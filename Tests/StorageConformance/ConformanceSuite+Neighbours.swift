@@ -175,7 +175,7 @@ private struct FileState: Equatable, CustomStringConvertible {
   let name: String
   let inode: UInt64
   let count: Int
-  /// Nil for files that the first open after a crash makes anew: LMDB's lock file, and the index of SQLite's
+  /// Nil for files that the first open after a crash recreates: LMDB's lock file, and the index of SQLite's
   /// log.
   let bytes: Data?
 

@@ -32,7 +32,8 @@ final class DocumentsData: Sendable {
       ]
     }
 
-    /// The updates around which times are measured. A tree reaches its full size at twice the depth limit.
+    /// The updates around which times are measured. A tree reaches its full size only at twice the depth
+    /// limit.
     func windows(depth: Int) -> [Int] {
       [100] + (depth >= 100 && updates > 2 * depth ? [2 * depth] : []) + [updates]
     }

@@ -72,7 +72,7 @@ struct YCSBRow: Sendable {
           try variant.rate.map { try traffic.run(rate: Double($0)) } ?? traffic.runAsFastAsItGoes()
         return .latencies(histogram, seconds: seconds)
       }, fileBytes: { try TrialDirectory.fileBytes(in: directory) },
-      // Only the single-threaded runs have it. Several threads may share commits.
+      // Only runs of one thread without a rate have it. Several threads may share commits.
       logicalBytes: isThreaded ? nil : .init(written: written, stored: 0),
       finish: { try database.close() })
   }

@@ -7,7 +7,8 @@ public struct Sampling: Sendable, Equatable {
   /// Rounds continue until the 95% interval of each engine's median extends at most this share of the median
   /// to either side: 0.02 is 2%. Nil: exactly `minimum` rounds.
   public var precision: Double?
-  /// The time limit of one workload in seconds. No further round starts after it.
+  /// The time limit of one workload in seconds. After it no further round starts, once `minimum` rounds are
+  /// done.
   public var budget: Double
 
   /// A fixed number of rounds.

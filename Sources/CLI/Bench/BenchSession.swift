@@ -23,7 +23,7 @@ struct BenchSession {
   static let countedKeys = 500
   static let countedCommits = 32
 
-  /// Runs the suites. A line is appended to the file `runLog` before each run.
+  /// Runs the suites. The file at `runLog` is replaced, and gets a line before each run.
   func run(countingInstructions: Bool, countingAllocations: Bool = false, runLog: String? = nil) throws
     -> ResultsFile
   {

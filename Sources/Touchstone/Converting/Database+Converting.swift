@@ -15,9 +15,9 @@ extension Database {
   /// next open removes leftover files.
   ///
   /// The result is encrypted if `newKey` is given or if the engine always encrypts. Without `newKey`, an
-  /// encrypted database keeps its key, and a plain one gets `key`. An engine that can't encrypt decrypts the
-  /// database. `lmdb` with a new key means `lmdb-encrypted`. With `target`, a new key also gets a new data
-  /// key.
+  /// encrypted database keeps its key, and a plain one gets `key`. With an engine that can't encrypt, the
+  /// result is plain. `lmdb` with a new key means `lmdb-encrypted`. With `target`, a new key also gets a new
+  /// data key.
   ///
   /// - Parameters:
   ///   - target: where to make the new database; nil converts in place.

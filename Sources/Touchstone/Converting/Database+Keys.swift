@@ -8,8 +8,8 @@ extension Database {
   /// on the size of the database. The data key stays the same, so a leaked data key still reads the database:
   /// use `rotateKey` then.
   ///
-  /// - Parameter stretching: how to stretch a new passphrase. Pass the same key and a stronger stretching to
-  ///   strengthen it.
+  /// - Parameter stretching: how the passphrase in `newKey` is stretched. To strengthen an existing
+  ///   passphrase, pass the same key and a stronger stretching.
   ///
   /// Throws `inUse` if the database is open, `wrongKey` if `key` is wrong, and `notEncrypted` for a plain
   /// database.
@@ -28,8 +28,8 @@ extension Database {
 
   /// Gives an encrypted database a new data key and rewrites everything with it, including blobs.
   ///
-  /// `newKey` opens it afterwards; nil keeps the same key. Crash-safe and verified as `convert` is. Throws as
-  /// `rekey` does.
+  /// `newKey` opens it afterwards; nil keeps the same key. It is crash-safe and verified, like `convert`.
+  /// Throws as `rekey` does.
   public static func rotateKey(
     _ path: String, in directory: String? = nil, key: UserKey, newKey: UserKey? = nil,
     progress: ConversionProgress.Handler? = nil
@@ -48,7 +48,7 @@ extension Database {
   /// Encrypts a plain database, including its blobs, with an engine that can encrypt.
   ///
   /// Afterwards no plain file is left in the directory. The disk may still hold data of removed files.
-  /// Crash-safe and verified as `convert` is.
+  /// It is crash-safe and verified, like `convert`.
   ///
   /// - Parameter engine: the new engine; nil for the encrypting engine of the same kind: SQLCipher for
   ///   SQLite, `lmdb-encrypted` for LMDB.
@@ -77,7 +77,7 @@ extension Database {
     try closed.rewrite(recipe, key: nil, progress: progress)
   }
 
-  /// Decrypts a database, including its blobs. Crash-safe and verified as `convert` is.
+  /// Decrypts a database, including its blobs. It is crash-safe and verified, like `convert`.
   ///
   /// - Parameter engine: the new engine; nil for the plain engine of the same kind, such as SQLite for
   ///   SQLCipher.

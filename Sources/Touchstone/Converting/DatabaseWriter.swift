@@ -73,7 +73,7 @@ struct DatabaseRecipe {
   }
 }
 
-/// Writes the files of a database anew, under names that aren't in use: key, data and blobs. Reads them back,
+/// Writes all files of a database under names that aren't in use: key, data and blobs. Reads them back,
 /// compares them with the source, and syncs them. `database.json` doesn't name them yet.
 struct DatabaseWriter {
   let source: DatabaseSource

@@ -12,8 +12,8 @@ public final class LiveQuery: Sendable {
   private struct State {
     /// Whether a run is queued and hasn't started. It will see everything committed so far.
     var isScheduled = false
-    /// Whether the next run must execute the query, because there is no previous result that could still be
-    /// valid.
+    /// `mustRun`: whether the next run must execute the query, because no previous result can still be valid.
+    /// `purged`: the documents purged since the last run.
     var mustRun = true
     var purged: [String] = []
     /// The number of runs of the query, for tests.

@@ -13,7 +13,7 @@ import Storage
 //                   encrypted, and where the blobs are: "blobs", left out when that is Attachments. Replaced
 //                   whole, by a rename; written last when a database is made.
 //   key.json        the wrapped data key, when the database is encrypted (docs/encryption.md); or key-N.json
-//   lock            empty; every open holds a shared flock on it, who changes files an exclusive one
+//   lock            empty; opens hold a shared flock on it, operations that change files an exclusive one
 //   data-N.EXT      the engine's file; engines may have others whose names begin with it
 //   Attachments/    blobs; or Attachments-N/
 //
@@ -27,7 +27,8 @@ struct DatabaseDirectory {
   static let key = KeyFile.name
   static let blobs = "Attachments"
 
-  /// The absolute path. It has no symbolic links, except perhaps its last part if that doesn't exist yet.
+  /// The path with symbolic links resolved. While the parent directory doesn't exist, it is the path as
+  /// given.
   let path: String
 
   /// The content of `database.json`.
