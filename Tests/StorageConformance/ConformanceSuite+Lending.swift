@@ -146,7 +146,9 @@ extension ConformanceSuite {
           let dropped = try transaction.createKeyspace("dropped", shape: .entries)
           try expect(cursor.first(), "no entry before another keyspace is dropped")
           try transaction.dropKeyspace(dropped)
-          try expectError(.notOnEntry, from: "next after another keyspace was dropped") { _ = try cursor.next() }
+          try expectError(.notOnEntry, from: "next after another keyspace was dropped") {
+            _ = try cursor.next()
+          }
           try expect(cursor.last(), "a cursor that is placed again after another keyspace was dropped")
           _ = try transaction.deleteRange(.all, in: keyspace)
           try expect(!cursor.first(), "an entry of an empty keyspace")
