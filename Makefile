@@ -173,6 +173,11 @@ valgrind: deps ## Runs the conformance suite, and random transactions, under val
 	  done
 	done
 
+examples: deps ## Builds the examples against this checkout
+	@for example in Examples/*/Package.swift; do
+	  swift build --package-path "$$(dirname "$$example")" --scratch-path $(SCRATCH)/examples
+	done
+
 bench: build ## Weighs SQLite, LMDB and SQLCipher on travel-sample, in under three minutes
 	@mkdir -p results/local
 	$(SCRATCH)/release/touchstone bench travel --engines sqlite,lmdb,sqlcipher --work-directory $(SCRATCH) \
@@ -196,7 +201,7 @@ bench-full: build ## Runs all suites, in under forty minutes on two cores: resul
 	echo "bench-full: $(RESULTS)/report/index.html, and the tables in $(RESULTS)/*.txt"
 
 lint: ## Checks the formatting of Swift and what else is cheap to check
-	@paths=(Package.swift Sources Tests Benchmarks Datasets docs)
+	@paths=(Package.swift Sources Tests Benchmarks Datasets docs Examples)
 	[ ! -d Fuzz ] || paths+=(Fuzz)
 	swift format lint --strict --parallel --recursive --configuration .swift-format "$${paths[@]}"
 	bash -n .ci/run

@@ -1,0 +1,9 @@
+// swift-tools-version: 6.0
+import PackageDescription
+
+let package = Package(
+  name: "Notes",
+  dependencies: [.package(name: "Touchstone", path: "../..")],
+  targets: [
+    .executableTarget(name: "Notes", dependencies: [.product(name: "Touchstone", package: "Touchstone")])
+  ])
