@@ -12,8 +12,12 @@ func run(_ arguments: [String]) throws {
   }
   let key = try UserKey.passphrase(passphrase)
   // The old database is only read. The new one gets its name when all revisions have been compared.
-  let report = try Database.upgrade(arguments[0], to: arguments[1], engine: .lmdbEncrypted, key: key)
-  print(report)
+  var options = UpgradeOptions()
+  options.verifies = true
+  let report = try Database.upgrade(
+    arguments[0], to: arguments[1], engine: .lmdbEncrypted, key: key, options: options)
+  print("carried \(report.documents.carried) documents, \(report.revisions.carried) revisions")
+  for issue in report.issues { print(issue) }
 
   let database = try Database.open(arguments[1], options: DatabaseOptions(creation: .openExisting, key: key))
   print("\(try database.documentCount) documents, encrypted by \(database.engine.library)")
