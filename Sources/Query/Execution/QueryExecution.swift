@@ -32,6 +32,8 @@ final class QueryExecution {
   let cancellation: QueryCancellation
   private let isTimed: Bool
   private var hashTables: [Int: HashJoinTable] = [:]
+  /// The memos of the steps, empty until a join looks up a document.
+  @exclusivity(unchecked) private var memos: [LookupMemo?] = []
   let documents: DocumentReader
   var readers: [ByteString: ValueIndexReader] = [:]
 
@@ -237,12 +239,36 @@ final class QueryExecution {
   ) throws -> Bool {
     var goesOn = true
     let row = context.rows + step.source
-    _ = try documents.read(id.bytes, includeDeleted: step.includesDeleted) { view in
+    func take(_ view: DocumentView) throws {
       row.pointee = try SourceRow(view)
       defer { row.pointee = SourceRow() }
       goesOn = try context.arena.scope { try offer(step, step.filter, counts + number, next) }
     }
+    // Only a join looks up a document more than once.
+    let memo = number > 0 ? memo(of: number) : nil
+    guard let memo, memo.isUseful else {
+      _ = try documents.read(id.bytes, includeDeleted: step.includesDeleted, take)
+      return goesOn
+    }
+    if let record = memo.record(of: id) {
+      guard !record.isEmpty else { return true }
+      try take(DocumentView(idBytes: id.bytes, record: record.bytes, sharedKeys: sharedKeys))
+      return goesOn
+    }
+    let isFound = try documents.read(id.bytes, includeDeleted: step.includesDeleted) { view in
+      try take(view)
+      view.bytes.withUnsafeBytes { memo.keep(id, $0) }
+    }
+    if !isFound { memo.keep(id, UnsafeRawBufferPointer(start: nil, count: 0)) }
     return goesOn
+  }
+
+  private func memo(of number: Int) -> LookupMemo {
+    if memos.isEmpty { memos = Array(repeating: nil, count: steps.count) }
+    if let known = memos[number] { return known }
+    let made = LookupMemo(context.budget)
+    memos[number] = made
+    return made
   }
 
   /// The documents whose IDs several paths find, each once.

@@ -1,0 +1,111 @@
+import Documents
+import Storage
+
+/// What a join's lookups by ID found last: copies of documents, and IDs without a document. Many rows often
+/// refer to few documents, as routes do to airlines, and a copy is found many times faster than the document in
+/// its tree. (PostgreSQL calls this plan node Memoize.)
+///
+/// A table of bounded size, in which a document replaces another one with the same slot. When too few lookups
+/// find a copy, no more copies are made. Copies are valid until `keep` is called: a step of a query has a memo
+/// of its own, and it keeps a document only after the steps that follow have left the row. Use it from one
+/// thread at a time, for one snapshot.
+final class LookupMemo {
+  private struct Slot: BitwiseCopyable {
+    /// The ID, then the record.
+    var bytes: UnsafeMutableRawPointer?
+    var capacity = 0
+    var idBytes = 0
+    /// 0 when no document has the ID.
+    var recordBytes = 0
+
+    var id: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: bytes, count: idBytes) }
+    var record: UnsafeRawBufferPointer {
+      UnsafeRawBufferPointer(start: bytes.map { $0 + idBytes }, count: recordBytes)
+    }
+  }
+
+  private static let mostSlots = 256
+  /// Larger documents aren't kept. With this, a memo takes at most 1 MiB.
+  private static let maximumBytes = 4096
+  /// After so many lookups, one in eight of them has to have found a copy.
+  private static let trialLookups = 256
+
+  // Most joins of a few rows need few slots.
+  @exclusivity(unchecked) private var slotCount = 16
+  @exclusivity(unchecked) private var slots: UnsafeMutablePointer<Slot>
+  private let budget: MemoryBudget
+  @exclusivity(unchecked) private var used = 0
+  @exclusivity(unchecked) private var lookups = 0
+  @exclusivity(unchecked) private var hits = 0
+
+  init(_ budget: MemoryBudget) {
+    self.budget = budget
+    slots = .allocate(capacity: slotCount)
+    slots.initialize(repeating: Slot(), count: slotCount)
+  }
+
+  deinit {
+    for index in 0..<slotCount { slots[index].bytes?.deallocate() }
+    slots.deallocate()
+    budget.giveBack(used)
+  }
+
+  /// Whether documents are still worth keeping.
+  var isUseful: Bool { lookups < Self.trialLookups || hits >= lookups / 8 }
+
+  /// The kept record of an ID, empty when no document has it. Nil when the ID has to be looked up. Valid until
+  /// the next call of `keep`.
+  func record(of id: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+    lookups &+= 1
+    let slot = slots + slot(of: id)
+    guard slot.pointee.idBytes == id.count, slot.pointee.bytes != nil, ValueIndexEntries.compare(slot.pointee.id, id) == 0
+    else { return nil }
+    hits &+= 1
+    return slot.pointee.record
+  }
+
+  /// Keeps a copy of a record, unless it is large or the query's memory is half used. An empty record says that
+  /// no document has the ID.
+  func keep(_ id: UnsafeRawBufferPointer, _ record: UnsafeRawBufferPointer) {
+    let count = id.count + record.count
+    guard count > 0, count <= Self.maximumBytes else { return }
+    if slotCount < Self.mostSlots, slots[slot(of: id)].bytes != nil { grow() }
+    let slot = slots + slot(of: id)
+    if slot.pointee.capacity < count {
+      let more = count - slot.pointee.capacity
+      guard budget.used + more <= budget.limit / 2 else { return }
+      budget.take(more)
+      used += more
+      slot.pointee.bytes?.deallocate()
+      slot.pointee.bytes = .allocate(byteCount: count, alignment: 16)
+      slot.pointee.capacity = count
+    }
+    guard let bytes = slot.pointee.bytes else { return }
+    UnsafeMutableRawBufferPointer(start: bytes, count: id.count).copyMemory(from: id)
+    UnsafeMutableRawBufferPointer(start: bytes + id.count, count: record.count).copyMemory(from: record)
+    slot.pointee.idBytes = id.count
+    slot.pointee.recordBytes = record.count
+  }
+
+  /// Makes the table four times as large. Of copies that get the same slot, the last one stays.
+  private func grow() {
+    let (old, oldCount) = (slots, slotCount)
+    slotCount = min(oldCount * 4, Self.mostSlots)
+    slots = .allocate(capacity: slotCount)
+    slots.initialize(repeating: Slot(), count: slotCount)
+    for index in 0..<oldCount where old[index].bytes != nil {
+      let slot = slots + slot(of: old[index].id)
+      if let bytes = slot.pointee.bytes {
+        bytes.deallocate()
+        used -= slot.pointee.capacity
+        budget.giveBack(slot.pointee.capacity)
+      }
+      slot.pointee = old[index]
+    }
+    old.deallocate()
+  }
+
+  private func slot(of id: UnsafeRawBufferPointer) -> Int {
+    Int(truncatingIfNeeded: KeyHash.of(id, 0)) & (slotCount - 1)
+  }
+}

@@ -1,0 +1,77 @@
+import Storage
+import Testing
+
+@testable import Query
+
+@Suite("Documents that joins look up again and again")
+struct LookupMemoTests {
+  private func bytes<Result>(_ text: String, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+    var text = text
+    return text.withUTF8 { body(UnsafeRawBufferPointer($0)) }
+  }
+
+  private func keep(_ memo: LookupMemo, _ id: String, _ record: String) {
+    bytes(id) { id in bytes(record) { memo.keep(id, $0) } }
+  }
+
+  private func record(_ memo: LookupMemo, _ id: String) -> String? {
+    bytes(id) { memo.record(of: $0).map { String(decoding: $0, as: UTF8.self) } }
+  }
+
+  @Test("What was kept is found under its ID only, and absence is kept too")
+  func finds() {
+    let budget = MemoryBudget(limit: 1 << 20)
+    let memo = LookupMemo(budget)
+    #expect(record(memo, "a") == nil)
+    keep(memo, "a", "first")
+    keep(memo, "b", "")
+    #expect(record(memo, "a") == "first")
+    #expect(record(memo, "b") == "")
+    #expect(record(memo, "ab") == nil)
+    #expect(record(memo, "") == nil)
+  }
+
+  @Test("A memo of thousands of documents stays small, never answers for another ID, and gives its memory back")
+  func isBounded() {
+    let budget = MemoryBudget(limit: 64 << 20)
+    do {
+      let memo = LookupMemo(budget)
+      for number in 0..<5000 {
+        // Longer and shorter ones in turn.
+        keep(memo, "document \(number)", String(repeating: "x", count: number % 1000) + "\(number)")
+        if let known = record(memo, "document \(number)") { #expect(known.hasSuffix("\(number)")) }
+      }
+      var found = 0
+      for number in 0..<5000 {
+        guard let known = record(memo, "document \(number)") else { continue }
+        #expect(known == String(repeating: "x", count: number % 1000) + "\(number)")
+        found += 1
+      }
+      #expect(found > 100 && found <= 256)
+      #expect(budget.used > 0 && budget.used <= 256 * 4096)
+    }
+    #expect(budget.used == 0)
+  }
+
+  @Test("Large documents aren't kept, and none when half of the query's memory is used")
+  func leavesLargeOnes() {
+    let budget = MemoryBudget(limit: 1000)
+    let memo = LookupMemo(budget)
+    keep(memo, "large", String(repeating: "x", count: 4096))
+    #expect(record(memo, "large") == nil)
+    keep(memo, "a", String(repeating: "x", count: 300))
+    keep(memo, "b", String(repeating: "x", count: 300))
+    #expect(record(memo, "a") != nil)
+    #expect(record(memo, "b") == nil)
+    #expect(budget.used <= 500)
+  }
+
+  @Test("A memo that finds nothing gives up")
+  func givesUp() {
+    let memo = LookupMemo(MemoryBudget(limit: 1 << 20))
+    for number in 0..<255 { #expect(record(memo, "\(number)") == nil) }
+    #expect(memo.isUseful)
+    #expect(record(memo, "more") == nil)
+    #expect(!memo.isUseful)
+  }
+}
