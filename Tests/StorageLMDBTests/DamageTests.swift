@@ -113,6 +113,22 @@ struct LMDBDamageTests {
     #expect(try code { _ = try open(directory.file("none/none.mdb")) } == .notFound)
   }
 
+  /// LMDB takes the meta page that the last bit of the newest number says, whichever page has the number.
+  @Test func numbersOfTransactionsOnTheWrongMetaPagesAreDamage() throws {
+    var file = try make()
+    let (mainRoot, lastPage, transaction) = (128, 136, 144)
+    func number(_ page: Int) -> Int { Int(file[page * 4096 + transaction]) }
+    let newest = number(0) > number(1) ? 0 : 1
+    #expect(number(newest) & 1 == newest && number(newest) == number(1 - newest) + 1)
+    for page in [0, 1] { file[page * 4096 + transaction] ^= UInt8(number(0) ^ number(1)) }
+    // LMDB would follow this root past the end of the file.
+    file[newest * 4096 + mainRoot + 2] = 0x0F
+    file[newest * 4096 + lastPage + 2] = 0x1F
+    for creation in [EngineOptions.Creation.openExisting, .openOrCreate] {
+      #expect(try code { _ = try open(write(file), creation) } == .damaged)
+    }
+  }
+
   @Test func anLMDBFileOfSomebodyElseIsRefused() throws {
     var created: OpaquePointer?
     #expect(mdb_env_create(&created) == 0)

@@ -138,6 +138,14 @@ enum FileHeader {
       guard second.pageBytes == first.pageBytes else {
         throw StorageError(.damaged, "the two meta pages disagree on the size of a page", path: path)
       }
+      // LMDB writes a transaction to the meta page of its number's last bit, and looks for it there. A new
+      // file has two pages of transaction 0.
+      guard first.transaction & 1 == 0, second.transaction & 1 == 1 || second.transaction == 0 else {
+        throw StorageError(
+          .damaged,
+          "a meta page is damaged: transactions \(first.transaction) and \(second.transaction) are on the "
+            + "wrong pages", path: path)
+      }
       var status = stat()
       guard fstat(descriptor, &status) == 0, status.st_size >= 2 * first.pageBytes else {
         throw StorageError(.damaged, "the file is cut short: it ends within its meta pages", path: path)
@@ -216,11 +224,10 @@ final class PageFile {
   func meta(of transaction: UInt64) throws -> MetaPage {
     let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: pageBytes, alignment: 8)
     defer { bytes.deallocate() }
-    var found: [MetaPage] = []
-    for page in [UInt64(0), 1] where read(page, into: bytes) {
-      found.append(try MetaPage(UnsafeRawBufferPointer(bytes), path: path))
+    if read(transaction & 1, into: bytes) {
+      let meta = try MetaPage(UnsafeRawBufferPointer(bytes), path: path)
+      if meta.transaction == transaction { return meta }
     }
-    if let meta = found.last(where: { $0.transaction == transaction }) { return meta }
     throw StorageError(.busy, "other writers changed the file faster than it could be looked at", path: path)
   }
 }
