@@ -343,6 +343,21 @@ struct LMDBDamageTests {
     #expect(faults.contains { $0.contains("that is no sequence") }, "\(faults)")
   }
 
+  /// LMDB takes names as C strings: it would open the keyspace of a shorter name.
+  @Test func aZeroByteInTheNameOfAKeyspaceIsDamage() throws {
+    let found = try found(after: { engine in
+      try engine.write { transaction in
+        for name in ["a", "ab"] { _ = try transaction.createKeyspace(name, shape: .documents) }
+      }
+    }) { file in
+      let node: [UInt8] = [9, 0, 0, 0, 0, 0, 2, 0] + bytes("ab")
+      let entries = file.indices.dropLast(64).filter { file[$0...].starts(with: node) }
+      #expect(!entries.isEmpty)
+      for entry in entries { file[entry + node.count - 1] = 0 }
+    }
+    #expect(found == ["at open: the catalog has a keyspace whose name can't be one"])
+  }
+
   @Test func aNameOfADamagedPageIsToldOnOneLine() {
     #expect(PageCheck.describe(bytes("index.1")) == "keyspace index.1")
     #expect(PageCheck.describe(bytes("a\n\0b")) == #"keyspace "a\n\0b""#)
