@@ -51,23 +51,27 @@ final class NodeCache: Sendable {
     for shard in shards { shard.withLock { $0.removeAll() } }
   }
 
-  /// A part of the cache: a ring of places, and a hash table with linear probing that leads to them.
+  /// A part of the cache: a ring of places, and a hash table with linear probing that leads to them. Both grow
+  /// with use, the ring up to `capacity`.
   private struct Shard: @unchecked Sendable {
     private struct Place {
       var node: Node?
       var isWanted = false
     }
 
-    private var places: [Place]
-    /// A place plus one, or 0 if the slot is free.
+    private static let firstPlaces = 16
+
+    private let capacity: Int
+    private var places: [Place] = []
+    /// The places of removed nodes.
+    private var free: [Int32] = []
+    /// A place plus one, or 0 if the slot is free. At most half of the slots are taken.
     private var table: [Int32]
     private var hand = 0
 
     init(capacity: Int) {
-      places = Array(repeating: Place(node: nil), count: max(1, capacity))
-      var size = 4
-      while size < 2 * places.count { size *= 2 }
-      table = Array(repeating: 0, count: size)
+      self.capacity = max(1, capacity)
+      table = Array(repeating: 0, count: 2 * Self.firstPlaces)
     }
 
     private func slot(_ hash: UInt64) -> Int { Int(truncatingIfNeeded: hash >> 24) & (table.count - 1) }
@@ -92,19 +96,52 @@ final class NodeCache: Sendable {
 
     mutating func insert(_ node: Node, _ hash: UInt64) -> Node? {
       guard position(node.reference, hash) == nil else { return nil }
-      while places[hand].node != nil, places[hand].isWanted {
-        places[hand].isWanted = false
-        hand = (hand + 1) % places.count
+      var evicted: Node?
+      let place: Int
+      if let reused = free.popLast() {
+        place = Int(reused)
+        // The hand may be about to reach this place, so it passes once before it evicts the node.
+        places[place] = Place(node: node, isWanted: true)
+      } else if places.count < capacity {
+        place = places.count
+        grow()
+        places.append(Place(node: node))
+      } else {
+        place = nextVictim()
+        evicted = places[place].node
+        if let evicted { forget(evicted) }
+        places[place] = Place(node: node)
       }
-      let place = hand
-      hand = (hand + 1) % places.count
-      let evicted = places[place].node
-      if let evicted { forget(evicted) }
-      places[place] = Place(node: node)
+      enter(place, hash)
+      return evicted
+    }
+
+    /// Makes room for one more place.
+    private mutating func grow() {
+      if places.count == places.capacity {
+        places.reserveCapacity(min(capacity, max(Self.firstPlaces, 2 * places.count)))
+      }
+      guard 2 * (places.count + 1) > table.count else { return }
+      table = Array(repeating: 0, count: 2 * table.count)
+      for (place, entry) in places.enumerated() {
+        if let node = entry.node { enter(place, NodeCache.hash(node.reference.number)) }
+      }
+    }
+
+    private mutating func enter(_ place: Int, _ hash: UInt64) {
       var slot = slot(hash)
       while table[slot] != 0 { slot = (slot + 1) & (table.count - 1) }
       table[slot] = Int32(place + 1)
-      return evicted
+    }
+
+    /// Moves the hand past a place whose node wasn't read since the hand last passed, and returns the place.
+    private mutating func nextVictim() -> Int {
+      while places[hand].isWanted {
+        places[hand].isWanted = false
+        hand = (hand + 1) % places.count
+      }
+      defer { hand = (hand + 1) % places.count }
+      return hand
     }
 
     mutating func remove(_ reference: Reference, _ hash: UInt64) -> Node? {
@@ -113,10 +150,11 @@ final class NodeCache: Sendable {
       let node = places[place].node
       if let node { forget(node) }
       places[place] = Place(node: nil)
+      free.append(Int32(place))
       return node
     }
 
-    mutating func removeAll() { self = Shard(capacity: places.count) }
+    mutating func removeAll() { self = Shard(capacity: capacity) }
 
     /// Removes a node from the table. Moves later nodes that its slot had displaced.
     private mutating func forget(_ node: Node) {
