@@ -57,10 +57,8 @@ final class EncryptedFile: @unchecked Sendable {
         path: path, options: options, mapBytes: mapBytes, lock)
       do {
         let opening = EncryptedFileOpening(
-          environment: environment, dataKey: dataKey, nodePages: nodePages, isReadOnly: options.isReadOnly)
-        let file = try EncryptedFile(environment, try opening.run(), dataKey, options)
-        try PageFile.withPinnedMeta { try file.checkRoot() }
-        return file
+          environment: environment, dataKey: dataKey, nodePages: nodePages, options: options)
+        return try opening.run()
       } catch {
         try? environment.close()
         throw error
@@ -68,30 +66,25 @@ final class EncryptedFile: @unchecked Sendable {
     }
   }
 
-  private init(
-    _ environment: Environment, _ found: EncryptedFileOpening.Found, _ dataKey: SecretBytes,
-    _ options: EngineOptions
+  fileprivate init(
+    _ environment: Environment, _ header: FileHeaderRecord, _ records: Keyspace, _ database: MDB_dbi,
+    _ dataKey: SecretBytes, cacheBytes: Int
   ) throws {
     self.environment = environment
-    nodePages = found.header.nodePages
-    payloadBytes = RecordFormat.payloadBytes(pages: found.header.nodePages)
-    cacheBytes = options.cacheBytes
-    cache = NodeCache(byteCount: options.cacheBytes, nodeBytes: payloadBytes)
-    keys = try SessionKeys(dataKey: dataKey, fileID: found.header.fileID)
-    records = found.records
-    database = found.database
+    nodePages = header.nodePages
+    payloadBytes = RecordFormat.payloadBytes(pages: header.nodePages)
+    self.cacheBytes = cacheBytes
+    cache = NodeCache(byteCount: cacheBytes, nodeBytes: payloadBytes)
+    keys = try SessionKeys(dataKey: dataKey, fileID: header.fileID)
+    self.records = records
+    self.database = database
     known = Lock(Known(transaction: -1, state: .empty))
   }
 
   /// Reads the root, which authenticates the file, and compares it with the existing records. An older root
-  /// that was put back doesn't know the newer records.
-  private func checkRoot() throws {
-    let snapshot = try environment.beginOwnRead()
-    defer { snapshot.end() }
+  /// that was put back doesn't know the newer records. `path` leads to the records in the snapshot.
+  fileprivate func checkRoot(_ snapshot: LMDBReadTransaction, _ path: PagePath) throws {
     let transaction = snapshot.slot.transaction
-    guard let path = try environment.pagePath(transaction, databaseNamed: RecordFormat.databaseName) else {
-      throw error(.damaged, "the encrypted file has lost its records")
-    }
     let reader = takeReader()
     defer { giveBack(reader) }
     reader.begin(transaction)
@@ -171,27 +164,23 @@ struct EncryptedFileOpening {
   let environment: Environment
   let dataKey: SecretBytes
   let nodePages: Int
-  let isReadOnly: Bool
+  let options: EngineOptions
 
-  struct Found {
-    let header: FileHeaderRecord
-    let records: Keyspace
-    let database: MDB_dbi
-  }
-
-  func run() throws -> Found {
-    if let found = try PageFile.withPinnedMeta({ try find() }) { return found }
-    if isReadOnly {
+  func run() throws -> EncryptedFile {
+    if let file = try PageFile.withPinnedMeta({ try find() }) { return file }
+    if options.isReadOnly {
       throw environment.error(.notADatabase, "the database was never finished being made")
     }
     try make()
-    guard let found = try PageFile.withPinnedMeta({ try find() }) else {
+    guard let file = try PageFile.withPinnedMeta({ try find() }) else {
       throw environment.error(.damaged, "the records were made and can't be found")
     }
-    return found
+    return file
   }
 
-  private func find() throws -> Found? {
+  /// Reads the header and the root in one snapshot. Nothing has checked the pages on the way to them, so each
+  /// is checked before LMDB follows it. Returns nil if the file was never finished being made.
+  private func find() throws -> EncryptedFile? {
     let snapshot = try environment.beginOwnRead()
     defer { snapshot.end() }
     guard let records = try snapshot.keyspace(named: RecordFormat.databaseName),
@@ -203,11 +192,18 @@ struct EncryptedFileOpening {
       return nil
     }
     let key = RecordFormat.key(of: RecordFormat.headerNumber)
-    try environment.pagePath(snapshot.slot.transaction, databaseNamed: RecordFormat.databaseName)?.check(key)
+    guard
+      let path = try environment.pagePath(
+        snapshot.slot.transaction, databaseNamed: RecordFormat.databaseName)
+    else { throw environment.error(.damaged, "the encrypted file has lost its records") }
+    try path.check(key)
     let bytes = try snapshot.bytes(key, in: records)
     guard let bytes else { throw environment.error(.damaged, "the encrypted file has no header") }
     let header = try FileHeaderRecord(bytes, dataKey: dataKey, path: environment.path)
-    return Found(header: header, records: records, database: database)
+    let file = try EncryptedFile(
+      environment, header, records, database, dataKey, cacheBytes: options.cacheBytes)
+    try file.checkRoot(snapshot, path)
+    return file
   }
 
   /// Writes the header and the root in one transaction, unless another process has written them.

@@ -61,9 +61,12 @@ extension Environment {
   }
 
   /// Returns the path to the keys of a named database in a snapshot, or nil if the snapshot has no such
-  /// database. Call it inside `PageFile.withPinnedMeta`.
+  /// database. The database isn't a user's keyspace. Call it inside `PageFile.withPinnedMeta`.
   func pagePath(_ snapshot: OpaquePointer, databaseNamed name: String) throws -> PagePath? {
-    try PagePath(pageFile(), snapshot, databaseNamed: name)
+    let file = try pageFile()
+    let checked =
+      checkedAtOpen.areTrees(of: snapshot) ? checkedAtOpen : try CheckedTrees(file, of: snapshot)
+    return PagePath(file, checked, databaseNamed: name)
   }
 
   func checkIntegrity(of snapshot: LMDBReadTransaction) throws -> [String] {

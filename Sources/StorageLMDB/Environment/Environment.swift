@@ -37,6 +37,8 @@ final class Environment: @unchecked Sendable {
   /// The last commit before the opening. 0 if the opening may have created the catalog.
   private let transactionAtOpen: Int
   private let catalogState: Lock<CatalogState>
+  /// The trees that the opening has checked, without the keyspaces of users.
+  let checkedAtOpen: CheckedTrees
   /// Whether a transaction found the map full. The next write grows the map if nobody reads.
   private let wantsLargerMap = Atomic<Bool>(false)
 
@@ -62,6 +64,7 @@ final class Environment: @unchecked Sendable {
     usesLockFile = opened.usesLockFile
     removesLockFile = options.isReadOnly && opened.usesLockFile && !hadLockFile
     catalogHandle = opened.catalogHandle
+    checkedAtOpen = opened.checked
     // The first transaction creates the catalog, during the first opening. It must be synced as well.
     transactionAtOpen = opened.transaction > 1 ? opened.transaction : 0
     catalogState = Lock(

@@ -15,6 +15,7 @@ struct EnvironmentOpening {
     let transaction: Int
     let catalog: Catalog
     let handles: [String: MDB_dbi]
+    let checked: CheckedTrees
   }
 
   /// Opens the environment. The caller holds the `OpeningLock` and removes a new file if this throws.
@@ -35,8 +36,8 @@ struct EnvironmentOpening {
     do {
       var dead: Int32 = 0
       if usesLockFile { mdb_reader_check(environment, &dead) }
-      try checkStructure(environment)
-      return try openCatalog(environment, usesLockFile)
+      let checked = try checkStructure(environment)
+      return try openCatalog(environment, usesLockFile, checked)
     } catch {
       mdb_env_close(environment)
       throw error
@@ -84,20 +85,11 @@ struct EnvironmentOpening {
   }
 
   /// Checks the pages at the start of all trees, on a pinned snapshot, before LMDB follows any of them.
-  private func checkStructure(_ environment: OpaquePointer) throws {
-    try PageFile.withPinnedMeta { try checkRoots(environment) }
-  }
-
-  private func checkRoots(_ environment: OpaquePointer) throws {
-    let transaction = try beginRead(environment)
-    defer { mdb_txn_abort(transaction) }
-    let file = try PageFile(path: path)
-    let meta = try file.meta(of: UInt64(mdb_txn_id(transaction)))
-    var check = PageCheck(file: file, meta: meta)
-    check.run(.roots)
-    check.checkMissingPages()
-    if let fault = check.faults.first {
-      throw StorageError(.damaged, "the file is damaged or cut short: \(fault)", path: path)
+  private func checkStructure(_ environment: OpaquePointer) throws -> CheckedTrees {
+    try PageFile.withPinnedMeta {
+      let transaction = try beginRead(environment)
+      defer { mdb_txn_abort(transaction) }
+      return try CheckedTrees(PageFile(path: path), of: transaction)
     }
   }
 
@@ -110,16 +102,20 @@ struct EnvironmentOpening {
     return transaction
   }
 
-  private func openCatalog(_ environment: OpaquePointer, _ usesLockFile: Bool) throws -> Opened {
-    if let opened = try openExistingCatalog(environment, usesLockFile) { return opened }
+  private func openCatalog(
+    _ environment: OpaquePointer, _ usesLockFile: Bool, _ checked: CheckedTrees
+  ) throws -> Opened {
+    if let opened = try openExistingCatalog(environment, usesLockFile, checked) { return opened }
     try makeCatalog(environment)
-    guard let opened = try openExistingCatalog(environment, usesLockFile) else {
+    guard let opened = try openExistingCatalog(environment, usesLockFile, checked) else {
       throw StorageError(.damaged, "the catalog was made and can't be found", path: path)
     }
     return opened
   }
 
-  private func openExistingCatalog(_ environment: OpaquePointer, _ usesLockFile: Bool) throws -> Opened? {
+  private func openExistingCatalog(
+    _ environment: OpaquePointer, _ usesLockFile: Bool, _ checked: CheckedTrees
+  ) throws -> Opened? {
     let transaction = try beginRead(environment)
     do {
       var handle: MDB_dbi = 0
@@ -143,7 +139,7 @@ struct EnvironmentOpening {
       mdb_txn_commit(transaction)
       return Opened(
         handle: environment, usesLockFile: usesLockFile, catalogHandle: handle, transaction: number,
-        catalog: catalog, handles: handles)
+        catalog: catalog, handles: handles, checked: checked.withoutKeyspaces)
     } catch {
       mdb_txn_abort(transaction)
       throw error

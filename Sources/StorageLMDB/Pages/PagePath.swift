@@ -2,112 +2,183 @@ import CLMDB
 import Glibc
 import Storage
 
+/// The trees of a commit. A check has found the pages that they start from sound (`PageCheck.Extent.roots`).
+struct CheckedTrees {
+  let meta: MetaPage
+  let trees: [PageCheck.NamedTree]
+
+  /// Checks a snapshot, which must stay open meanwhile. Throws `damaged`, and `busy` as `PageFile.meta(of:)`
+  /// does.
+  init(_ file: PageFile, of snapshot: OpaquePointer) throws {
+    let meta = try file.meta(of: UInt64(mdb_txn_id(snapshot)))
+    var check = PageCheck(file: file, meta: meta)
+    check.run(.roots)
+    check.checkMissingPages()
+    try check.throwFirstFault()
+    self.meta = meta
+    trees = check.trees
+  }
+
+  private init(_ meta: MetaPage, _ trees: [PageCheck.NamedTree]) {
+    self.meta = meta
+    self.trees = trees
+  }
+
+  /// The same without the keyspaces of users.
+  var withoutKeyspaces: CheckedTrees {
+    CheckedTrees(meta, trees.filter { !Catalog.isValid(String(decoding: $0.name, as: UTF8.self)) })
+  }
+
+  /// Returns whether these are the trees of a snapshot. A number of LMDB's stands for one commit.
+  func areTrees(of snapshot: OpaquePointer) -> Bool { meta.transaction == UInt64(mdb_txn_id(snapshot)) }
+}
+
 /// A check, in the file itself, of the pages that LMDB reads on its way to a key, before LMDB follows them.
 ///
-/// Used for the reads of an opening, which no complete check precedes. It holds the tree of one snapshot. The
-/// snapshot must stay open meanwhile.
-struct PagePath {
+/// Used for the reads of an opening, which no complete check precedes. It is valid for one snapshot, which
+/// must stay open meanwhile, because later commits write over the pages of earlier ones.
+final class PagePath {
   private let file: PageFile
   private let meta: MetaPage
   private let tree: PageCheck.NamedTree
+  /// The pages that a check has found sound.
+  private var sound: [UInt64: SoundPage] = [:]
 
-  /// Prepares the check of a named database in a snapshot. Nil if there is no database of that name. Throws
-  /// `busy` as `PageFile.meta(of:)` does.
-  init?(_ file: PageFile, _ transaction: OpaquePointer, databaseNamed name: String) throws {
+  /// Prepares the check of a named database in a snapshot. Nil if there is no database of that name.
+  init?(_ file: PageFile, _ checked: CheckedTrees, databaseNamed name: String) {
+    guard let tree = checked.trees.first(where: { $0.name.elementsEqual(name.utf8) }) else { return nil }
     self.file = file
-    meta = try file.meta(of: UInt64(mdb_txn_id(transaction)))
-    var check = PageCheck(file: file, meta: meta)
-    check.run(.roots)
-    try Self.refuse(check, file)
-    guard let tree = check.trees.first(where: { $0.name.elementsEqual(name.utf8) }) else { return nil }
     self.tree = tree
+    meta = checked.meta
   }
 
   /// Throws `damaged` unless a search for `key` reads only sound pages. Nil searches for the tree's last
   /// entry.
   func check(_ key: [UInt8]?) throws {
     var check = PageCheck(file: file, meta: meta)
-    check.followPath(in: tree, to: key)
-    try Self.refuse(check, file)
+    check.followPath(in: tree, to: key, &sound)
+    try check.throwFirstFault()
+  }
+}
+
+/// The keys that the branches above allow on a page.
+private struct PageBounds: Equatable {
+  var lower: [UInt8] = []
+  var upper: [UInt8]?
+}
+
+/// A page whose header, nodes and keys were found sound where a search came upon it.
+private struct SoundPage {
+  let bytes: [UInt8]
+  let nodes: [PageCheck.Node]
+  let isLeaf: Bool
+  let bounds: PageBounds
+
+  /// The key of a node. The first key of a branch is empty, because LMDB ignores it.
+  func key(_ index: Int) -> ArraySlice<UInt8> {
+    let node = nodes[index]
+    return !isLeaf && index == 0 ? [] : bytes[(node.offset + 8)..<node.end]
   }
 
-  private static func refuse(_ check: PageCheck, _ file: PageFile) throws {
-    guard let fault = check.faults.first else { return }
-    throw StorageError(.damaged, "the file is damaged or cut short: \(fault)", path: file.path)
+  /// Returns the index of the last node whose key is `key` or less, or nil. Nil as a key finds the last node.
+  func index(of key: [UInt8]?) -> Int? {
+    guard let key else { return nodes.count - 1 }
+    return nodes.indices.last { !key.lexicographicallyPrecedes(self.key($0)) }
   }
 }
 
 extension PageCheck {
+  fileprivate func throwFirstFault() throws {
+    guard let fault = faults.first else { return }
+    throw StorageError(.damaged, "the file is damaged or cut short: \(fault)", path: file.path)
+  }
+
   /// Checks the pages from a tree's root to the leaf of a key, or to the last leaf, and the first overflow
-  /// page of its value.
-  fileprivate mutating func followPath(in tree: NamedTree, to key: [UInt8]?) {
+  /// page of its value. Skips what is known to be sound.
+  fileprivate mutating func followPath(
+    in tree: NamedTree, to key: [UInt8]?, _ sound: inout [UInt64: SoundPage]
+  ) {
     let name = Self.describe(tree.name)
     guard hasPages(tree.record, name) else { return }
-    let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: file.pageBytes, alignment: 8)
-    defer { bytes.deallocate() }
-    var bounds = Bounds()
+    var bounds = PageBounds()
     var page = tree.record.root
     let depth = Int(tree.record.depth)
     for level in 1...depth {
       let isLeaf = level == depth
-      guard load(page, isLeaf ? PageFlags.leaf : PageFlags.branch, name, bytes),
-        let nodes = nodes(of: page, isLeaf: isLeaf, UnsafeRawBufferPointer(bytes), name),
-        let keys = keys(of: nodes, isLeaf: isLeaf, on: page, UnsafeRawBufferPointer(bytes), name, bounds)
-      else { return }
-      // The first node of a branch has no key. It covers all keys below the second node's key.
-      let place = key.map { key in keys.lastIndex { !key.lexicographicallyPrecedes($0) } } ?? keys.count - 1
+      guard let found = soundPage(page, isLeaf: isLeaf, bounds, name, &sound) else { return }
+      let index = found.index(of: key)
       if isLeaf {
-        guard let place, key == nil || keys[place] == key else { return }
-        return checkValue(of: nodes[place], on: page, UnsafeRawBufferPointer(bytes), name)
+        guard let index, key == nil || found.key(index).elementsEqual(key ?? []) else { return }
+        return checkValue(of: found.nodes[index], on: page, found, name)
       }
-      guard nodes.count > 1, let place else { return report("\(name): branch page \(page) has one child") }
-      if place > 0 { bounds.lower = keys[place] }
-      if place + 1 < keys.count { bounds.upper = keys[place + 1] }
-      page = nodes[place].child
+      guard found.nodes.count > 1, let index else {
+        return report("\(name): branch page \(page) has one child")
+      }
+      if index > 0 { bounds.lower = Array(found.key(index)) }
+      if index + 1 < found.nodes.count { bounds.upper = Array(found.key(index + 1)) }
+      page = found.nodes[index].child
     }
   }
 
-  /// The bounds that the branches above set for the keys of a page.
-  private struct Bounds {
-    var lower: [UInt8] = []
-    var upper: [UInt8]?
+  /// Reads a page and checks it. Reports a fault and returns nil if it isn't sound.
+  private mutating func soundPage(
+    _ page: UInt64, isLeaf: Bool, _ bounds: PageBounds, _ name: String, _ sound: inout [UInt64: SoundPage]
+  ) -> SoundPage? {
+    if let known = sound[page], known.isLeaf == isLeaf, known.bounds == bounds { return known }
+    var bytes = [UInt8](repeating: 0, count: file.pageBytes)
+    let nodes = bytes.withUnsafeMutableBytes { bytes -> [Node]? in
+      guard load(page, isLeaf ? PageFlags.leaf : PageFlags.branch, name, bytes),
+        let nodes = self.nodes(of: page, isLeaf: isLeaf, UnsafeRawBufferPointer(bytes), name),
+        hasSoundKeys(nodes, isLeaf: isLeaf, on: page, UnsafeRawBufferPointer(bytes), name, bounds)
+      else { return nil }
+      return nodes
+    }
+    guard let nodes else { return nil }
+    let found = SoundPage(bytes: bytes, nodes: nodes, isLeaf: isLeaf, bounds: bounds)
+    sound[page] = found
+    return found
   }
 
-  /// Returns the keys of a page. Reports a fault and returns nil if they aren't in order and within the
-  /// bounds. The first key of a branch is empty.
-  private mutating func keys(
-    of nodes: [Node], isLeaf: Bool, on page: UInt64, _ bytes: UnsafeRawBufferPointer, _ name: String,
-    _ bounds: Bounds
-  ) -> [[UInt8]]? {
-    var keys: [[UInt8]] = []
+  /// Returns whether the keys of a page are in order and within the bounds. Reports a fault otherwise.
+  private mutating func hasSoundKeys(
+    _ nodes: [Node], isLeaf: Bool, on page: UInt64, _ bytes: UnsafeRawBufferPointer, _ name: String,
+    _ bounds: PageBounds
+  ) -> Bool {
+    var previous: UnsafeRawBufferPointer?
     for (index, node) in nodes.enumerated() {
       guard node.offset + node.storedBytes(isLeaf: isLeaf) <= bytes.count,
         !isLeaf || (1...StorageLimits.maximumKeyBytes).contains(node.keyBytes)
       else {
         report("\(name): page \(page) has a node past its end")
-        return nil
+        return false
       }
-      let key = !isLeaf && index == 0 ? [] : [UInt8](bytes[(node.offset + 8)..<node.end])
-      let isInOrder = keys.last.map { $0.lexicographicallyPrecedes(key) } ?? true
-      let isBelow = bounds.upper.map { key.lexicographicallyPrecedes($0) } ?? true
-      let isAbove = (!isLeaf && index == 0) || !key.lexicographicallyPrecedes(bounds.lower)
+      let isFirstOfBranch = !isLeaf && index == 0
+      let range = isFirstOfBranch ? node.offset..<node.offset : (node.offset + 8)..<node.end
+      let key = UnsafeRawBufferPointer(rebasing: bytes[range])
+      let isInOrder = previous.map { Self.isBefore($0, key) } ?? true
+      let isBelow = bounds.upper.map { $0.withUnsafeBytes { Self.isBefore(key, $0) } } ?? true
+      let isAbove = isFirstOfBranch || bounds.lower.withUnsafeBytes { !Self.isBefore(key, $0) }
       guard isInOrder, isBelow, isAbove else {
         report("\(name): page \(page) has keys out of order")
-        return nil
+        return false
       }
-      keys.append(key)
+      previous = key
     }
-    return keys
+    return true
   }
 
-  private mutating func checkValue(
-    of node: Node, on page: UInt64, _ bytes: UnsafeRawBufferPointer, _ name: String
-  ) {
+  private static func isBefore(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Bool {
+    left.lexicographicallyPrecedes(right)
+  }
+
+  private mutating func checkValue(of node: Node, on page: UInt64, _ found: SoundPage, _ name: String) {
     guard node.flags & ~NodeFlags.overflow == 0 else {
       return report("\(name): page \(page) has a node with unexpected flags \(node.flags)")
     }
     guard node.flags & NodeFlags.overflow != 0 else { return }
-    let first = bytes.loadUnaligned(fromByteOffset: node.end, as: UInt64.self)
+    let first = found.bytes.withUnsafeBytes {
+      $0.loadUnaligned(fromByteOffset: node.end, as: UInt64.self)
+    }
     let header = UnsafeMutableRawBufferPointer.allocate(byteCount: file.pageBytes, alignment: 8)
     defer { header.deallocate() }
     _ = overflowPages(first, node.valueBytes, name, header)
