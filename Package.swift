@@ -58,11 +58,13 @@ let package = Package(
     .target(name: "Storage", dependencies: ["CFileSystem"], swiftSettings: lifetimes),
     .target(name: "SQLiteLibrary", dependencies: ["CSQLite"]),
     .target(name: "StorageSQLite", dependencies: ["Storage", "SQLiteLibrary", "CCrypto"]),
-    .target(name: "StorageLMDB", dependencies: ["Storage", "Encryption", "CLMDB", "CCrypto"]),
+    .target(name: "StorageLMDB", dependencies: ["Storage", "CLMDB"]),
     .target(
       name: "Fleece", dependencies: ["CSimdjson"],
       swiftSettings: lifetimes + (fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : [])),
     .target(name: "Encryption", dependencies: ["Storage", "CCrypto"]),
+    .target(
+      name: "StorageSealed", dependencies: ["Storage", "StorageLMDB", "Encryption", "CLMDB", "CCrypto"]),
     .target(name: "Blobs", dependencies: ["Storage", "Encryption", "CCrypto"]),
     .target(
       name: "Documents", dependencies: ["Storage", "Fleece", "Encryption", "Blobs", "CCrypto", "CISAL"],
@@ -86,7 +88,7 @@ let package = Package(
       name: "Touchstone",
       dependencies: [
         "Documents", "FullText", "Query", "CBLite2", "Upgrade", "Encryption", "Blobs", "Storage",
-        "StorageSQLite", "StorageLMDB", "CFileSystem", "CZip",
+        "StorageSQLite", "StorageLMDB", "StorageSealed", "CFileSystem", "CZip",
       ]),
 
     // The bench. It depends on the library, never the reverse.
@@ -118,11 +120,14 @@ let package = Package(
       path: "Tests/TestSupport"),
     .target(name: "AtLoad", path: "Tests/AtLoad"),
     .executableTarget(
-      name: "storage-child", dependencies: ["StorageConformance", "StorageSQLite", "StorageLMDB"],
+      name: "storage-child",
+      dependencies: ["StorageConformance", "StorageSQLite", "StorageLMDB", "StorageSealed"],
       path: "Tests/StorageChild"),
     .testTarget(
       name: "StorageTests",
-      dependencies: ["TestSupport", "StorageConformance", "StorageSQLite", "StorageLMDB", "storage-child"]),
+      dependencies: [
+        "TestSupport", "StorageConformance", "StorageSQLite", "StorageLMDB", "StorageSealed", "storage-child",
+      ]),
     .testTarget(name: "StorageSQLiteTests", dependencies: ["TestSupport", "StorageSQLite"]),
     // CountedSync takes the place of the C library's syncs in a program that links it.
     .target(
@@ -132,10 +137,23 @@ let package = Package(
       name: "HeldHandles", dependencies: ["CLMDB"], path: "Tests/HeldHandles",
       linkerSettings: [.linkedLibrary("dl")]),
     .executableTarget(
-      name: "lmdb-child", dependencies: ["CountedSync", "HeldHandles", "Storage", "StorageLMDB"],
+      name: "lmdb-child",
+      dependencies: ["CountedSync", "HeldHandles", "Storage", "StorageLMDB", "StorageSealed"],
       path: "Tests/LMDBChild"),
+    // LMDBTestSupport is what the tests of both engines over LMDB share.
+    .target(
+      name: "LMDBTestSupport", dependencies: ["TestSupport", "Storage", "StorageLMDB"],
+      path: "Tests/LMDBTestSupport"),
     .testTarget(
-      name: "StorageLMDBTests", dependencies: ["TestSupport", "StorageLMDB", "CLMDB", "lmdb-child"]),
+      name: "StorageLMDBTests",
+      dependencies: [
+        "TestSupport", "LMDBTestSupport", "StorageLMDB", "StorageSealed", "CLMDB", "lmdb-child",
+      ]),
+    .testTarget(
+      name: "StorageSealedTests",
+      dependencies: [
+        "TestSupport", "LMDBTestSupport", "StorageSealed", "StorageLMDB", "CLMDB", "lmdb-child",
+      ]),
     // FullTextReference answers match queries literally, for the tests of what is fast.
     .target(name: "FullTextReference", dependencies: ["FullText"], path: "Tests/FullTextReference"),
     .testTarget(

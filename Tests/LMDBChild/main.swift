@@ -7,6 +7,7 @@ import Glibc
 import HeldHandles
 import Storage
 import StorageLMDB
+import StorageSealed
 
 func open(_ path: String) throws -> any StorageEngine {
   try LMDBEngines.lmdb.open(path, EngineOptions(durability: .none))

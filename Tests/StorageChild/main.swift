@@ -3,6 +3,7 @@
 import StorageConformance
 import StorageLMDB
 import StorageSQLite
+import StorageSealed
 
 let engines = SQLiteEngines.all + [LMDBEngines.lmdb, LMDBEngines.encrypted]
 ConformanceChild.main(

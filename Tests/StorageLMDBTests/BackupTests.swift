@@ -1,4 +1,5 @@
 import Foundation
+import LMDBTestSupport
 import Storage
 import TestSupport
 import Testing

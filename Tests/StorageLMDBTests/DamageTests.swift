@@ -1,6 +1,7 @@
 import CLMDB
 import Foundation
 import Glibc
+import LMDBTestSupport
 import Storage
 import TestSupport
 import Testing

@@ -1,6 +1,7 @@
 import CLMDB
 import Foundation
 import Glibc
+import LMDBTestSupport
 import Storage
 import Synchronization
 import TestSupport
@@ -363,6 +364,23 @@ struct LMDBTests {
     unlink(directory.file())
     #expect(try engine.statistics().fileBytes == before.fileBytes)
     #expect(try engine.checkIntegrity() == [])
+    try engine.close()
+  }
+
+  @Test("snapshots beyond the pool share the catalog of 1,000 keyspaces") func sharedCatalog() throws {
+    let engine = try open(directory.file())
+    try engine.write { transaction in
+      for number in 0..<1_000 { _ = try transaction.createKeyspace("k\(number)", shape: .entries) }
+    }
+    for _ in 0..<2 {
+      let snapshots = try (0..<120).map { _ in try engine.environment.beginRead() }
+      let catalog = try #require(snapshots[0].slot.catalog)
+      #expect(catalog.items.count == 1_000)
+      for snapshot in snapshots {
+        #expect(snapshot.slot.catalog === catalog)
+        snapshot.end()
+      }
+    }
     try engine.close()
   }
 

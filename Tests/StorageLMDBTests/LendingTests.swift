@@ -1,13 +1,18 @@
+import LMDBTestSupport
 import Storage
 import TestSupport
 import Testing
 
 @testable import StorageLMDB
+@testable import StorageSealed
 
 /// The engines over LMDB, with next to no cache of decrypted nodes.
 enum LendingEngine: String, CaseIterable {
   case plain
   case encrypted
+
+  /// The key of the encrypted engine.
+  static let key = [UInt8](repeating: 7, count: 32)
 
   func open(_ directory: TemporaryDirectory) throws -> any StorageEngine {
     switch self {
@@ -15,7 +20,7 @@ enum LendingEngine: String, CaseIterable {
     case .encrypted:
       try LMDBEncryptedEngine(
         path: directory.file("main.emdb"),
-        options: EngineOptions(durability: .none, key: [UInt8](repeating: 7, count: 32), cacheBytes: 0),
+        options: EngineOptions(durability: .none, key: Self.key, cacheBytes: 0),
         mapBytes: MapSize.wanted(), nodePages: 1)
     }
   }

@@ -1,7 +1,9 @@
 import CLMDB
 import Foundation
 import Glibc
+import LMDBTestSupport
 import Storage
+import StorageSealed
 import TestSupport
 import Testing
 
@@ -158,7 +160,7 @@ struct OpeningTests {
     }
     let type = kind == .plain ? LMDBEngines.lmdb : LMDBEngines.encrypted
     let options = EngineOptions(
-      creation: .openExisting, isReadOnly: true, key: kind == .plain ? nil : encryptionKey)
+      creation: .openExisting, isReadOnly: true, key: kind == .plain ? nil : LendingEngine.key)
     for hasLockFile in [true, false] {
       if !hasLockFile { unlink(path + "-lock") }
       let before = try listing()
@@ -188,18 +190,6 @@ struct OpeningTests {
     try engine.close()
     #expect(FilePath.exists(directory.file() + "-lock"))
     #expect(try other.end() == 0)
-  }
-
-  @Test("of two processes that make one encrypted file the loser leaves it alone") func races() throws {
-    for round in 0..<25 {
-      let path = directory.file("\(round).emdb")
-      let children = try (1...2).map { try Child("encrypted", path, $0) }
-      let statuses = try children.map { try $0.end() }
-      #expect(statuses.sorted() == [0, 7], "round \(round): \(statuses)")
-      let winner = statuses[0] == 0 ? 1 : 2
-      // It has its key and its data.
-      #expect(try Child.run("encrypted", path, winner) == 0)
-    }
   }
 
   @Test("a file that is made gets the inode of one that is just closed") func reusedInodes() throws {
@@ -272,7 +262,7 @@ struct OpeningTests {
     let type = kind == .plain ? LMDBEngines.lmdb : LMDBEngines.encrypted
     let watch = try #require(DirectoryWatch(directory.path))
     for durability in [Durability.none, .full] {
-      let options = EngineOptions(durability: durability, key: kind == .plain ? nil : encryptionKey)
+      let options = EngineOptions(durability: durability, key: kind == .plain ? nil : LendingEngine.key)
       // A combining mark makes another Character of the slash.
       let path = directory.file("\u{301}" + durability.rawValue)
       try type.open(path, options).close()
@@ -282,14 +272,7 @@ struct OpeningTests {
     }
   }
 
-  @Test("a new file whose opening fails is removed") func failures() throws {
-    let path = directory.file("new.emdb")
-    #expect(
-      try code {
-        _ = try LMDBEncryptedEngine(
-          path: path, options: EngineOptions(key: encryptionKey), mapBytes: MapSize.wanted(), nodePages: 99)
-      } != nil)
-    #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == [])
+  @Test("a link that leads nowhere is an existing file") func brokenLink() throws {
     symlink(directory.file("nowhere"), directory.file("link.mdb"))
     #expect(try code { _ = try open(directory.file("link.mdb")) } == .alreadyExists)
   }

@@ -2,6 +2,7 @@ import Foundation
 import StorageConformance
 import StorageLMDB
 import StorageSQLite
+import StorageSealed
 import TestSupport
 import Testing
 

@@ -3,30 +3,32 @@ import Glibc
 import Storage
 
 /// One end of a range in a form that loops compare quickly: no array, no enum, and one branch if unbounded.
-struct KeyBound {
+package struct KeyBound {
   /// Nil if unbounded.
-  let bytes: UnsafeRawPointer?
-  let count: Int
-  let isInclusive: Bool
+  package let bytes: UnsafeRawPointer?
+  package let count: Int
+  package let isInclusive: Bool
 
   /// The pointer for an empty array. It is never read.
-  private static var nowhere: UnsafeRawPointer? { UnsafeRawPointer(bitPattern: 8) }
+  @inlinable static var nowhere: UnsafeRawPointer? { UnsafeRawPointer(bitPattern: 8) }
 
-  private init(_ bytes: UnsafeRawBufferPointer, isInclusive: Bool) {
+  @inlinable init(_ bytes: UnsafeRawBufferPointer, isInclusive: Bool) {
     self.bytes = bytes.baseAddress ?? Self.nowhere
     self.count = bytes.count
     self.isInclusive = isInclusive
   }
 
-  private init() {
+  @inlinable init() {
     bytes = nil
     count = 0
     isInclusive = true
   }
 
   /// Calls `body` with the bound. The bytes are valid until `body` returns.
-  @inline(__always)
-  static func with<Result>(_ bound: KeyRange.Bound, _ body: (KeyBound) throws -> Result) rethrows -> Result {
+  @inlinable @inline(__always)
+  package static func with<Result>(_ bound: KeyRange.Bound, _ body: (KeyBound) throws -> Result) rethrows
+    -> Result
+  {
     switch bound {
     case .unbounded: try body(KeyBound())
     case .inclusive(let key): try key.withUnsafeBytes { try body(KeyBound($0, isInclusive: true)) }
@@ -35,7 +37,7 @@ struct KeyBound {
   }
 
   /// Returns the bound with its own copy of the bytes, until `deallocate()`.
-  static func copying(_ bound: KeyRange.Bound) -> KeyBound {
+  package static func copying(_ bound: KeyRange.Bound) -> KeyBound {
     with(bound) { bound in
       guard let bytes = bound.bytes, bound.count > 0 else { return bound }
       let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: bound.count, alignment: 8)
@@ -44,13 +46,13 @@ struct KeyBound {
     }
   }
 
-  func deallocate() {
+  package func deallocate() {
     if count > 0 { bytes?.deallocate() }
   }
 
   /// Returns whether `key` is above this upper bound.
-  @inline(__always)
-  func isBelow(_ key: MDB_val) -> Bool {
+  @inlinable @inline(__always)
+  package func isBelow(_ key: MDB_val) -> Bool {
     guard let bytes else { return false }
     let order = memcmp(key.mv_data.unsafelyUnwrapped, bytes, min(key.mv_size, count))
     if order != 0 { return order > 0 }
@@ -58,8 +60,8 @@ struct KeyBound {
   }
 
   /// Returns whether `key` is below this lower bound.
-  @inline(__always)
-  func isAbove(_ key: MDB_val) -> Bool {
+  @inlinable @inline(__always)
+  package func isAbove(_ key: MDB_val) -> Bool {
     guard let bytes else { return false }
     let order = memcmp(key.mv_data.unsafelyUnwrapped, bytes, min(key.mv_size, count))
     if order != 0 { return order < 0 }
@@ -67,8 +69,8 @@ struct KeyBound {
   }
 
   /// Returns whether `key` is the bound's own key.
-  @inline(__always)
-  func isEqual(_ key: MDB_val) -> Bool {
+  @inlinable @inline(__always)
+  package func isEqual(_ key: MDB_val) -> Bool {
     guard let bytes else { return false }
     return key.mv_size == count && memcmp(key.mv_data.unsafelyUnwrapped, bytes, count) == 0
   }

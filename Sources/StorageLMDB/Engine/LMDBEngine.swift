@@ -10,6 +10,10 @@ import Storage
 /// processes may have the file open at the same time. An engine doesn't survive `fork`: in the child all
 /// calls throw `unsupported`, and the child must open the path itself. See docs/storage-lmdb.md.
 public final class LMDBEngine: EngineMaintenance {
+  /// The keyspace of a file that is encrypted as a whole (`StorageSealed`). No user's keyspace can have its
+  /// name.
+  package static let sealedKeyspace = "@records"
+
   let environment: Environment
   let queue: WriteQueue
   private let driver: WriteDriver
@@ -30,7 +34,7 @@ public final class LMDBEngine: EngineMaintenance {
     environment = try EnvironmentRegistry.open(path: path, options: options, mapBytes: mapBytes)
     queue = environment.queue
     driver = WriteDriver(environment)
-    if environment.knownHandle(RecordFormat.databaseName) != nil {
+    if environment.knownHandle(Self.sealedKeyspace) != nil {
       try? environment.close()
       throw StorageError(.keyRequired, "the file is encrypted, and this engine takes no key", path: path)
     }
@@ -52,7 +56,7 @@ public final class LMDBEngine: EngineMaintenance {
   /// The library and its version: `LMDB` and three numbers.
   public var library: String { Self.library }
 
-  static var library: String {
+  package static var library: String {
     var major: Int32 = 0
     var minor: Int32 = 0
     var patch: Int32 = 0
@@ -70,8 +74,7 @@ public final class LMDBEngine: EngineMaintenance {
 
   /// Runs `body` in the write transaction. Writers that wait meanwhile join it as child transactions.
   public func write(_ body: (any WriteTransaction) throws -> Void) throws {
-    try environment.checkProcess()
-    if environment.isReadOnly { throw environment.error(.readOnly, "this database is open for reading only") }
+    try environment.checkWritable()
     try queue.run(driver, body)
   }
 
@@ -84,16 +87,12 @@ public final class LMDBEngine: EngineMaintenance {
 
   /// Writes a compacting copy of the last commit. It holds a snapshot while it runs.
   public func backup(to path: String) throws {
-    // While this snapshot is open, the environment can't be closed.
-    let snapshot = try environment.beginOwnRead()
-    defer { snapshot.end() }
-    try Backup(environment: environment, path: path).run()
+    try environment.backup(to: path)
   }
 
   /// Throws `unsupported`: LMDB can't compact a file in place.
   public func compact() throws {
-    if environment.pool.isClosed { throw environment.error(.closed, "the database is closed") }
-    throw environment.error(.unsupported, "LMDB can't shrink a file in place: copy it with a backup")
+    try environment.compact()
   }
 
   /// Checks every page of the last commit. It reads the file itself, without LMDB's map, so a damaged file

@@ -1,19 +1,9 @@
 import Storage
 
-/// The LMDB engines, for selection by name.
+/// The LMDB engines, for selection by name. `StorageSealed` adds `encrypted`.
 public enum LMDBEngines {
-  static let encryptedName = "lmdb-encrypted"
-
   /// LMDB, with the name `lmdb` and files `NAME.mdb`. It takes no key.
   public static let lmdb = EngineType(name: "lmdb", fileExtension: "mdb", encrypts: false) { path, options in
     try LMDBEngine(path: path, options: options)
-  }
-
-  /// LMDB with a key, with the name `lmdb-encrypted` and files `NAME.emdb`. All data are encrypted with
-  /// AES-256-GCM. The keys are derived from the 32 bytes of `EngineOptions.key`.
-  public static let encrypted = EngineType(
-    name: encryptedName, fileExtension: "emdb", encrypts: true, isStructure: OuterPage.isStructure
-  ) { path, options in
-    try LMDBEncryptedEngine(path: path, options: options)
   }
 }

@@ -5,7 +5,7 @@ import Storage
 extension StorageError {
   /// Makes a storage error from a result of LMDB or an `errno` that LMDB passed on. `what` says what failed.
   @inline(never)
-  static func lmdb(_ result: Int32, _ what: String, path: String) -> StorageError {
+  package static func lmdb(_ result: Int32, _ what: String, path: String) -> StorageError {
     let code: Code
     var found: String?
     switch result {

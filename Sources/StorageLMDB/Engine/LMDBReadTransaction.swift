@@ -2,7 +2,7 @@ import CLMDB
 import Storage
 
 /// A snapshot: a read transaction of LMDB that the pool lends until `end`.
-final class LMDBReadTransaction: LMDBTransaction, ReadTransaction {
+package final class LMDBReadTransaction: LMDBTransaction, ReadTransaction {
   let slot: SnapshotSlot
 
   /// Makes a transaction over a resting slot.
@@ -23,9 +23,9 @@ final class LMDBReadTransaction: LMDBTransaction, ReadTransaction {
     isOpen = true
   }
 
-  func end() { endSnapshot() }
+  package func end() { endSnapshot() }
 
-  override func returned() {
+  package override func returned() {
     mdb_txn_reset(transaction)
     environment.pool.giveBack(self)
   }
@@ -33,18 +33,18 @@ final class LMDBReadTransaction: LMDBTransaction, ReadTransaction {
   /// The catalog of the snapshot. It is set before the snapshot opens.
   private var catalog: Catalog { slot.catalog.unsafelyUnwrapped }
 
-  func keyspace(named name: String) throws -> Keyspace? {
+  package func keyspace(named name: String) throws -> Keyspace? {
     try checkOpen()
     return catalog.items[name]?.keyspace
   }
 
-  func keyspaces() throws -> [String: Keyspace] {
+  package func keyspaces() throws -> [String: Keyspace] {
     try checkOpen()
     return catalog.items.mapValues(\.keyspace)
   }
 
   /// Whether the file has never held a keyspace.
-  var isEmptyFromTheStart: Bool { catalog.items.isEmpty && catalog.nextNumber == 1 }
+  package var isEmptyFromTheStart: Bool { catalog.items.isEmpty && catalog.nextNumber == 1 }
 
   override func takeCursor(_ database: MDB_dbi) throws -> OpaquePointer {
     var cursor: OpaquePointer?

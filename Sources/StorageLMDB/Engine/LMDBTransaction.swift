@@ -7,21 +7,27 @@ import Storage
 /// it ends. Bytes of a write transaction are in the map or on pages that the transaction has changed. Only
 /// its own writes move those, so a write throws `bytesAreLent` while bytes are lent. Each scan and each
 /// cursor has its own cursor of LMDB, so reads can be nested to any depth.
-class LMDBTransaction: LendingTransaction {
-  let transaction: OpaquePointer
+package class LMDBTransaction: LendingTransaction {
+  package final unowned(unsafe) let environment: Environment
+  package final let transaction: OpaquePointer
   // Read in every call. A check of exclusive access would cost as much as the rest of the call.
+  @exclusivity(unchecked) package final var isOpen: Bool
+  @exclusivity(unchecked) package final var lent = 0
   /// The handles of the keyspaces that the transaction sees.
   @exclusivity(unchecked) final var table: HandleTable
   /// The number of writes. Each write makes all cursor positions invalid.
   @exclusivity(unchecked) final var writes = 0
 
   init(_ transaction: OpaquePointer, _ environment: Environment, _ table: HandleTable, isOpen: Bool) {
+    self.environment = environment
     self.transaction = transaction
     self.table = table
-    super.init(environment, isOpen: isOpen)
+    self.isOpen = isOpen
   }
 
   // MARK: Overridden by subclasses
+
+  package func returned() {}
 
   /// Takes a cursor of LMDB for exclusive use. Give it back with `giveBack`.
   func takeCursor(_ database: MDB_dbi) throws -> OpaquePointer {
@@ -36,7 +42,7 @@ class LMDBTransaction: LendingTransaction {
   func track(_ cursor: LMDBCursor) {}
   func forget(_ cursor: LMDBCursor) {}
 
-  func failed(_ result: Int32, _ what: String) -> StorageError {
+  package func failed(_ result: Int32, _ what: String) -> StorageError {
     .lmdb(result, what, path: environment.path)
   }
 
@@ -50,7 +56,7 @@ class LMDBTransaction: LendingTransaction {
     return handle
   }
 
-  final func read(
+  package final func read(
     _ key: RawSpan, in keyspace: Keyspace, _ body: (_ value: RawSpan) throws -> Void
   ) throws -> Bool {
     guard let value = try key.withUnsafeBytes({ try find($0, in: keyspace) }) else { return false }
@@ -75,7 +81,7 @@ class LMDBTransaction: LendingTransaction {
     throw failed(result, "a value could not be read")
   }
 
-  final func scan(
+  package final func scan(
     _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, fetch: ScanFetch,
     _ body: (_ key: RawSpan, _ value: RawSpan) throws -> Bool
   ) throws {
@@ -90,7 +96,7 @@ class LMDBTransaction: LendingTransaction {
     if result != 0, result != MDB_NOTFOUND { throw failed(result, "a scan could not go on") }
   }
 
-  final func follow(
+  package final func follow(
     _ keyspace: Keyspace, _ range: KeyRange, order: ScanOrder, into target: Keyspace,
     reference: (_ key: RawSpan, _ value: RawSpan) throws -> ScanReference,
     _ body: (_ key: RawSpan, _ value: RawSpan, _ found: RawSpan) throws -> Bool
@@ -132,12 +138,12 @@ class LMDBTransaction: LendingTransaction {
     }
   }
 
-  final func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor {
+  package final func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor {
     let handle = try handle(of: keyspace)
     return LMDBCursor(try takeCursor(handle), handle, range, self)
   }
 
-  final func entryCount(of keyspace: Keyspace) throws -> EntryCount {
+  package final func entryCount(of keyspace: Keyspace) throws -> EntryCount {
     var statistics = MDB_stat()
     let result = mdb_stat(transaction, try handle(of: keyspace), &statistics)
     if result != 0 { throw failed(result, "entries could not be counted") }

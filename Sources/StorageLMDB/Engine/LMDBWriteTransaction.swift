@@ -2,7 +2,7 @@ import CLMDB
 import Storage
 
 /// The write transaction, or a member's child transaction within it.
-final class LMDBWriteTransaction: LMDBTransaction, WriteTransaction {
+package final class LMDBWriteTransaction: LMDBTransaction, WriteTransaction {
   /// The catalog as this transaction sees and changes it.
   private(set) var catalog: Catalog {
     didSet { table = catalog.table }
@@ -11,7 +11,7 @@ final class LMDBWriteTransaction: LMDBTransaction, WriteTransaction {
   /// closed unless it commits.
   var newHandles: [String: MDB_dbi]
   /// Whether anything was written. LMDB gives an empty commit no number.
-  @exclusivity(unchecked) var hasWritten = false
+  @exclusivity(unchecked) package var hasWritten = false
   /// The first failure that broke the transaction. Later failures of LMDB don't repeat the reason.
   private(set) var failure: StorageError?
   private var openCursors: [Unmanaged<LMDBCursor>] = []
@@ -26,17 +26,16 @@ final class LMDBWriteTransaction: LMDBTransaction, WriteTransaction {
 
   /// Ends the use of the transaction when its body has returned. Gives back its cursors before LMDB frees
   /// them.
-  func bodyEnded() {
+  package func bodyEnded() {
     isOpen = false
     for cursor in openCursors { cursor.takeUnretainedValue().close() }
     openCursors = []
   }
 
-  func end() {}
+  package func end() {}
 
   /// Returns the handle of a keyspace, even after the body has returned.
-  @inline(__always)
-  func database(of keyspace: Keyspace) throws -> MDB_dbi {
+  package func database(of keyspace: Keyspace) throws -> MDB_dbi {
     let handle = table.handle(of: keyspace.number)
     if handle == 0 { throw environment.noSuchKeyspace(keyspace) }
     return handle
@@ -66,12 +65,12 @@ final class LMDBWriteTransaction: LMDBTransaction, WriteTransaction {
 
   // MARK: - Reading
 
-  func keyspace(named name: String) throws -> Keyspace? {
+  package func keyspace(named name: String) throws -> Keyspace? {
     try checkOpen()
     return catalog.items[name]?.keyspace
   }
 
-  func keyspaces() throws -> [String: Keyspace] {
+  package func keyspaces() throws -> [String: Keyspace] {
     try checkOpen()
     return catalog.items.mapValues(\.keyspace)
   }
@@ -121,19 +120,19 @@ final class LMDBWriteTransaction: LMDBTransaction, WriteTransaction {
     }
   }
 
-  func put(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws {
+  package func put(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws {
     let result = try store(key, value, keyspace, 0)
     if result != 0 { throw failed(result, "a value could not be put") }
   }
 
-  func insert(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws -> Bool {
+  package func insert(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws -> Bool {
     let result = try store(key, value, keyspace, UInt32(MDB_NOOVERWRITE))
     if result == 0 { return true }
     if result == MDB_KEYEXIST { return false }
     throw failed(result, "a value could not be inserted")
   }
 
-  func append(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws {
+  package func append(_ key: RawSpan, _ value: RawSpan, in keyspace: Keyspace) throws {
     let result = try store(key, value, keyspace, UInt32(MDB_APPEND))
     if result != 0 { throw appendFailure(result) }
   }
@@ -143,7 +142,7 @@ final class LMDBWriteTransaction: LMDBTransaction, WriteTransaction {
   }
 
   /// Appends with one cursor, which stays at the end.
-  func load(
+  package func load(
     _ keyspace: Keyspace,
     _ body: (_ append: (_ key: RawSpan, _ value: RawSpan) throws -> Void) throws -> Void
   ) throws {
@@ -166,7 +165,7 @@ final class LMDBWriteTransaction: LMDBTransaction, WriteTransaction {
   }
 
   @discardableResult
-  func delete(_ key: RawSpan, in keyspace: Keyspace) throws -> Bool {
+  package func delete(_ key: RawSpan, in keyspace: Keyspace) throws -> Bool {
     let handle = try changeableHandle(of: keyspace)
     let result = try key.withUnsafeBytes { key in
       if !keyspace.takes(key) { throw environment.invalidKey(key, keyspace) }
@@ -182,7 +181,7 @@ final class LMDBWriteTransaction: LMDBTransaction, WriteTransaction {
   }
 
   @discardableResult
-  func deleteRange(_ range: KeyRange, in keyspace: Keyspace) throws -> Int {
+  package func deleteRange(_ range: KeyRange, in keyspace: Keyspace) throws -> Int {
     let handle = try changeableHandle(of: keyspace)
     if range == .all {
       let count = try count(of: keyspace)
@@ -230,7 +229,7 @@ final class LMDBWriteTransaction: LMDBTransaction, WriteTransaction {
     CatalogRecords(transaction: transaction, handle: environment.catalogHandle, path: environment.path)
   }
 
-  func createKeyspace(_ name: String, shape: KeyspaceShape) throws -> Keyspace {
+  package func createKeyspace(_ name: String, shape: KeyspaceShape) throws -> Keyspace {
     try checkOpen()
     try environment.checkName(name)
     if let found = catalog.items[name]?.keyspace {
@@ -248,7 +247,7 @@ final class LMDBWriteTransaction: LMDBTransaction, WriteTransaction {
   }
 
   /// Creates a keyspace that doesn't exist. Accepts names that users can't choose.
-  func makeKeyspace(_ name: String, shape: KeyspaceShape) throws -> Keyspace {
+  package func makeKeyspace(_ name: String, shape: KeyspaceShape) throws -> Keyspace {
     let handle = try openHandle(name)
     let changed = catalog.adding(name, shape: shape, handle: handle)
     let keyspace = Keyspace(number: catalog.nextNumber, shape: shape)
@@ -284,7 +283,7 @@ final class LMDBWriteTransaction: LMDBTransaction, WriteTransaction {
     return handle
   }
 
-  func dropKeyspace(_ keyspace: Keyspace) throws {
+  package func dropKeyspace(_ keyspace: Keyspace) throws {
     let handle = try changeableHandle(of: keyspace)
     guard let item = catalog.items.values.first(where: { $0.keyspace.number == keyspace.number }) else {
       throw environment.noSuchKeyspace(keyspace)
@@ -300,7 +299,7 @@ final class LMDBWriteTransaction: LMDBTransaction, WriteTransaction {
 
   /// Makes the error of a result of LMDB. After the first failure LMDB reports only "bad transaction", so the
   /// first error is stored and returned again.
-  override func failed(_ result: Int32, _ what: String) -> StorageError {
+  package override func failed(_ result: Int32, _ what: String) -> StorageError {
     if result == MDB_BAD_TXN, let failure { return failure }
     let error = environment.writeError(result, what)
     if failure == nil { failure = error }

@@ -1,61 +1,62 @@
 import Storage
 
-/// The base class of all transactions in this module. It tracks whether they are open and how many closures
-/// hold lent bytes.
-class LendingTransaction {
-  unowned(unsafe) let environment: Environment
-  // Read in every call. A check of exclusive access would cost as much as the rest of the call.
-  @exclusivity(unchecked) final var isOpen: Bool
-  /// The number of closures that bytes are lent to.
-  @exclusivity(unchecked) private final var lent = 0
-
-  init(_ environment: Environment, isOpen: Bool) {
-    self.environment = environment
-    self.isOpen = isOpen
-  }
+/// What all transactions over LMDB share. It tracks whether they are open and how many closures hold lent
+/// bytes.
+///
+/// Both variables are read in every call, so a class declares them `@exclusivity(unchecked) final`: a check of
+/// exclusive access would cost as much as the rest of the call.
+package protocol LendingTransaction: AnyObject {
+  var environment: Environment { get }
+  var isOpen: Bool { get set }
+  /// The number of closures that bytes are lent to. Only this protocol's extension changes it.
+  var lent: Int { get set }
 
   /// Called when the transaction has ended and the last closure has returned.
-  func returned() {}
+  func returned()
+}
 
-  final var lendsBytes: Bool {
-    @inline(__always) get { lent > 0 }
+extension LendingTransaction {
+  package var lendsBytes: Bool {
+    @inlinable @inline(__always) get { lent > 0 }
   }
 
   /// Whether bytes are lent to a closure besides the one of a load, which may write.
-  final var lendsWhileLoading: Bool {
-    @inline(__always) get { lent > 1 }
+  package var lendsWhileLoading: Bool {
+    @inlinable @inline(__always) get { lent > 1 }
   }
 
-  @inline(__always)
-  final func beginLending() { lent &+= 1 }
+  @inlinable @inline(__always)
+  package func beginLending() { lent &+= 1 }
 
-  @inline(__always)
-  final func endLending() {
+  @inlinable @inline(__always)
+  package func endLending() {
     lent &-= 1
     if _slowPath(!isOpen), lent == 0 { returned() }
   }
 
   /// Ends a snapshot. Inside a closure that bytes are lent to, the end takes effect when the closure has
   /// returned.
-  @inline(__always)
-  final func endSnapshot() {
+  @inlinable @inline(__always)
+  package func endSnapshot() {
     guard isOpen else { return }
     isOpen = false
     if !lendsBytes { returned() }
   }
 
-  @inline(__always)
-  final func checkOpen() throws {
+  @inlinable @inline(__always)
+  package func checkOpen() throws {
     if !isOpen { throw ended() }
   }
 
   // MARK: Errors, out of line
 
   @inline(never)
-  final func ended() -> StorageError { environment.error(.closed, "a transaction is used after its end") }
+  package func ended() -> StorageError {
+    environment.error(.closed, "a transaction is used after its end")
+  }
 
   @inline(never)
-  final func lentBytes(_ what: String) -> StorageError {
+  package func lentBytes(_ what: String) -> StorageError {
     environment.error(.bytesAreLent, "\(what) inside a closure that bytes of the transaction are lent to")
   }
 }

@@ -4,38 +4,38 @@ import Storage
 /// LMDB's write transaction as `WriteQueue` drives it. Members are child transactions.
 ///
 /// `@unchecked Sendable`: the queue admits one thread at a time.
-final class WriteDriver: WriteGroup, @unchecked Sendable {
+package final class WriteDriver: WriteGroup, @unchecked Sendable {
   private unowned(unsafe) let environment: Environment
   private var leader: LMDBWriteTransaction?
   private var member: LMDBWriteTransaction?
 
-  init(_ environment: Environment) { self.environment = environment }
+  package init(_ environment: Environment) { self.environment = environment }
 
-  func begin() throws -> any WriteTransaction { try beginLeader() }
+  package func begin() throws -> any WriteTransaction { try beginLeader() }
 
-  func beginLeader() throws -> LMDBWriteTransaction {
+  package func beginLeader() throws -> LMDBWriteTransaction {
     let leader = try environment.beginWrite()
     self.leader = leader
     return leader
   }
 
-  func commit() throws {
+  package func commit() throws {
     guard let leader else { return }
     self.leader = nil
     leader.bodyEnded()
     try environment.commit(leader)
   }
 
-  func abort() {
+  package func abort() {
     guard let leader else { return }
     self.leader = nil
     leader.bodyEnded()
     environment.abort(leader)
   }
 
-  func beginMember() throws -> any WriteTransaction { try beginMemberPart() }
+  package func beginMember() throws -> any WriteTransaction { try beginMemberPart() }
 
-  func beginMemberPart() throws -> LMDBWriteTransaction {
+  package func beginMemberPart() throws -> LMDBWriteTransaction {
     guard let leader else { throw environment.error(.closed, "the write transaction has ended") }
     leader.bodyEnded()
     var child: OpaquePointer?
@@ -48,7 +48,7 @@ final class WriteDriver: WriteGroup, @unchecked Sendable {
     return member
   }
 
-  func keepMember() throws {
+  package func keepMember() throws {
     guard let member, let leader else { return }
     self.member = nil
     member.bodyEnded()
@@ -58,14 +58,14 @@ final class WriteDriver: WriteGroup, @unchecked Sendable {
     leader.adopt(member)
   }
 
-  func abortMember() {
+  package func abortMember() {
     guard let member else { return }
     self.member = nil
     member.bodyEnded()
     mdb_txn_abort(member.transaction)
   }
 
-  var isBroken: Bool { leader?.isBroken ?? false }
+  package var isBroken: Bool { leader?.isBroken ?? false }
 
-  var breakage: StorageError? { leader?.failure }
+  package var breakage: StorageError? { leader?.failure }
 }

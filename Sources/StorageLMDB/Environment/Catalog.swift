@@ -216,27 +216,29 @@ struct CatalogRecords {
 
 extension Keyspace {
   /// Returns whether a key is valid in this keyspace.
-  @inline(__always)
-  func takes(_ key: UnsafeRawBufferPointer) -> Bool {
+  @inlinable @inline(__always)
+  package func takes(_ key: UnsafeRawBufferPointer) -> Bool {
     if key.count == 0 || key.count > StorageLimits.maximumKeyBytes { return false }
     return shape != .sequences || (key.count == 8 && key[0] < 0x80)
   }
 }
 
 extension MDB_val {
-  @inline(__always)
-  init(_ bytes: UnsafeRawBufferPointer) {
+  @inlinable @inline(__always)
+  package init(_ bytes: UnsafeRawBufferPointer) {
     self.init(mv_size: bytes.count, mv_data: UnsafeMutableRawPointer(mutating: bytes.baseAddress))
   }
 }
 
 extension UnsafeRawBufferPointer {
-  @inline(__always)
-  init(_ value: MDB_val) { self.init(start: value.mv_data, count: value.mv_size) }
+  @inlinable @inline(__always)
+  package init(_ value: MDB_val) { self.init(start: value.mv_data, count: value.mv_size) }
 
   /// The bytes of a value that LMDB has found, whose pointer is never null.
-  @inline(__always)
-  init(found value: MDB_val) { self.init(start: value.mv_data.unsafelyUnwrapped, count: value.mv_size) }
+  @inlinable @inline(__always)
+  package init(found value: MDB_val) {
+    self.init(start: value.mv_data.unsafelyUnwrapped, count: value.mv_size)
+  }
 }
 
 extension String {

@@ -10,7 +10,7 @@ import Synchronization
 /// its handle in the write transaction. The handles of keyspaces created by another process are opened when a
 /// snapshot first finds them. This never happens while a write transaction of this process is open. In that
 /// case the snapshot is taken again. It then sees a commit that the write transaction already knows.
-final class Environment: @unchecked Sendable {
+package final class Environment: @unchecked Sendable {
   /// The maximum number of open snapshots. Each takes a reader slot of 64 bytes in the lock file, touched at
   /// its first use.
   static let maximumReaders = 8_192
@@ -23,15 +23,15 @@ final class Environment: @unchecked Sendable {
   /// still read.
   static let maximumHandles = StorageLimits.maximumKeyspaces + 250
 
-  let path: String
-  let durability: Durability
-  let isReadOnly: Bool
+  package let path: String
+  package let durability: Durability
+  package let isReadOnly: Bool
   let handle: OpaquePointer
   let usesLockFile: Bool
   /// Whether closing removes the lock file, so that an opening only for reading leaves nothing behind.
   private let removesLockFile: Bool
   let catalogHandle: MDB_dbi
-  let queue = WriteQueue()
+  package let queue = WriteQueue()
   let pool = SnapshotPool()
   private let forkGeneration: Int
   /// The last commit before the opening. 0 if the opening may have created the catalog.
@@ -82,7 +82,10 @@ final class Environment: @unchecked Sendable {
   // MARK: - Snapshots
 
   @inline(__always)
-  func beginRead(upTo limit: Int = maximumReaders) throws -> LMDBReadTransaction {
+  package func beginRead() throws -> LMDBReadTransaction { try beginRead(upTo: Self.maximumReaders) }
+
+  @inline(__always)
+  private func beginRead(upTo limit: Int) throws -> LMDBReadTransaction {
     if ForkGuard.generation != forkGeneration { throw forked() }
     let snapshot = try pool.take(upTo: limit)
     let slot = snapshot.slot
@@ -102,7 +105,7 @@ final class Environment: @unchecked Sendable {
   }
 
   /// Begins a snapshot for the engine's own use, even if all others are taken.
-  func beginOwnRead() throws -> LMDBReadTransaction {
+  package func beginOwnRead() throws -> LMDBReadTransaction {
     try beginRead(upTo: Self.maximumReaders + Self.reservedReaders)
   }
 
@@ -208,7 +211,7 @@ final class Environment: @unchecked Sendable {
 
   // MARK: - Writing
 
-  func beginWrite() throws -> LMDBWriteTransaction {
+  package func beginWrite() throws -> LMDBWriteTransaction {
     if pool.isClosed { throw error(.closed, "the database is closed") }
     if wantsLargerMap.load(ordering: .relaxed) { growMap() }
     while true {
@@ -256,7 +259,7 @@ final class Environment: @unchecked Sendable {
     return state.catalog
   }
 
-  func commit(_ write: LMDBWriteTransaction) throws {
+  package func commit(_ write: LMDBWriteTransaction) throws {
     let number = mdb_txn_id(write.transaction)
     if usesLockFile, number % Self.commitsBetweenChecks == 0 {
       // A snapshot of a dead process would keep all freed pages from being used again.
@@ -276,12 +279,12 @@ final class Environment: @unchecked Sendable {
     if result != 0 { throw write.failed(result, "a commit could not be written") }
   }
 
-  func abort(_ write: LMDBWriteTransaction) {
+  package func abort(_ write: LMDBWriteTransaction) {
     mdb_txn_abort(write.transaction)
     catalogState.withLock { $0.isWriting = false }
   }
 
-  func knownHandle(_ name: String) -> MDB_dbi? { catalogState.withLock { $0.handles[name] } }
+  package func knownHandle(_ name: String) -> MDB_dbi? { catalogState.withLock { $0.handles[name] } }
 
   /// Closes the handles of husks, from within the write transaction, if no snapshot can read them. Returns
   /// whether any was closed.
@@ -356,7 +359,7 @@ final class Environment: @unchecked Sendable {
 
   // MARK: - Closing
 
-  func close() throws {
+  package func close() throws {
     // A child has nothing to close: the descriptors and locks belong to its parent.
     if ForkGuard.generation != forkGeneration { return }
     try queue.exclusively {
@@ -380,7 +383,7 @@ final class Environment: @unchecked Sendable {
   }
 
   /// Closes the environment when the engine is released: now, or when the last snapshot ends.
-  func abandon() {
+  package func abandon() {
     pool.isAbandoned.store(true, ordering: .relaxed)
     closeWhenIdle()
   }
@@ -389,17 +392,19 @@ final class Environment: @unchecked Sendable {
 
   // MARK: - Checks and errors
 
-  func checkProcess() throws {
+  /// Throws `readOnly` if the file was opened for reading only, and `unsupported` in a forked child.
+  package func checkWritable() throws {
     if ForkGuard.generation != forkGeneration { throw forked() }
+    if isReadOnly { throw error(.readOnly, "this database is open for reading only") }
   }
 
   @inline(never)
-  func error(_ code: StorageError.Code, _ message: String) -> StorageError {
+  package func error(_ code: StorageError.Code, _ message: String) -> StorageError {
     StorageError(code, message, path: path)
   }
 
   /// Throws `invalidArgument` for a name that no keyspace can have.
-  func checkName(_ name: String) throws {
+  package func checkName(_ name: String) throws {
     guard Catalog.isValid(name) else {
       throw error(
         .invalidArgument,
@@ -408,7 +413,7 @@ final class Environment: @unchecked Sendable {
   }
 
   @inline(never)
-  func invalidKey(_ key: UnsafeRawBufferPointer, _ keyspace: Keyspace) -> StorageError {
+  package func invalidKey(_ key: UnsafeRawBufferPointer, _ keyspace: Keyspace) -> StorageError {
     if keyspace.shape == .sequences {
       return error(
         .invalidKey,
@@ -419,12 +424,12 @@ final class Environment: @unchecked Sendable {
   }
 
   @inline(never)
-  func noSuchKeyspace(_ keyspace: Keyspace) -> StorageError {
+  package func noSuchKeyspace(_ keyspace: Keyspace) -> StorageError {
     error(.noSuchKeyspace, "there is no keyspace number \(keyspace.number) in this transaction")
   }
 
   @inline(never)
-  func valueTooLarge(_ count: Int) -> StorageError {
+  package func valueTooLarge(_ count: Int) -> StorageError {
     error(
       .valueTooLarge, "values are at most \(StorageLimits.maximumValueBytes) bytes; this one has \(count)")
   }

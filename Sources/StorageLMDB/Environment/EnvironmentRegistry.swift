@@ -1,7 +1,7 @@
 import Storage
 
 /// The files that this process has open. LMDB would lose its locks if a file were opened twice.
-enum EnvironmentRegistry {
+package enum EnvironmentRegistry {
   private struct Entry {
     let environment: Environment
     let canonicalPath: String
@@ -28,7 +28,7 @@ enum EnvironmentRegistry {
   }
 
   /// Calls `body` with the absolute path and the opening lock. Removes a new file if `body` throws.
-  static func withLock<Result>(
+  package static func withLock<Result>(
     _ path: String, _ options: EngineOptions, _ body: (String, OpeningLock) throws -> Result
   ) throws -> Result {
     let path = FilePath.absolute(path)
@@ -60,9 +60,9 @@ enum EnvironmentRegistry {
   }
 
   /// Opens the file. The caller holds the opening lock.
-  static func open(path: String, options: EngineOptions, mapBytes: Int, _ lock: OpeningLock) throws
-    -> Environment
-  {
+  package static func open(
+    path: String, options: EngineOptions, mapBytes: Int, _ lock: OpeningLock
+  ) throws -> Environment {
     let forkGeneration = ForkGuard.register()
     return try entries.withLock { entries in
       let canonical = FilePath.canonical(path)

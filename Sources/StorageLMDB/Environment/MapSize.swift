@@ -3,14 +3,14 @@ import Glibc
 import Storage
 
 /// The address space of a map. The file itself is only as large as its data.
-enum MapSize {
+package enum MapSize {
   static let standard = 1 << 40
   static let smallest = 1 << 20
   /// For valgrind and other environments with little address space.
-  static let variable = "TOUCHSTONE_LMDB_MAP_BYTES"
+  package static let variable = "TOUCHSTONE_LMDB_MAP_BYTES"
 
   /// Returns the size to request when opening, in bytes: the variable's value, or 1 TiB.
-  static func wanted() -> Int {
+  package static func wanted() -> Int {
     guard let text = EnvironmentVariable.value(variable), let bytes = Int(text), bytes > 0 else {
       return standard
     }

@@ -9,7 +9,7 @@ import Storage
 /// LMDB's own locks are on its lock file.
 ///
 /// Always take this lock before the registry's lock; otherwise a deadlock is possible.
-final class OpeningLock {
+package final class OpeningLock {
   /// The maximum time that an opening waits for another one, in milliseconds.
   static let patience = 10_000
 

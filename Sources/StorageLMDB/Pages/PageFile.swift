@@ -18,15 +18,15 @@
 import Glibc
 import Storage
 
-enum PageFlags {
-  static let branch: UInt16 = 0x01
-  static let leaf: UInt16 = 0x02
-  static let overflow: UInt16 = 0x04
-  static let meta: UInt16 = 0x08
+package enum PageFlags {
+  package static let branch: UInt16 = 0x01
+  package static let leaf: UInt16 = 0x02
+  package static let overflow: UInt16 = 0x04
+  package static let meta: UInt16 = 0x08
 }
 
-enum NodeFlags {
-  static let overflow: UInt16 = 0x01
+package enum NodeFlags {
+  package static let overflow: UInt16 = 0x01
   static let tree: UInt16 = 0x02
 }
 
@@ -62,8 +62,8 @@ enum TreeFlags {
   static let noSubdirectory: UInt16 = 0x4000
 }
 
-struct MetaPage {
-  static let size = 152
+package struct MetaPage {
+  package static let size = 152
   static let lastPageOffset = 136
   static let magic: UInt32 = 0xBEEF_C0DE
   static let version: UInt32 = 1
@@ -162,7 +162,7 @@ enum FileHeader {
 }
 
 /// The pages of a file, read without LMDB and without a map.
-final class PageFile {
+package final class PageFile {
   let path: String
   let pageBytes: Int
   /// The number of whole pages in the file.
@@ -211,7 +211,7 @@ final class PageFile {
 
   /// Calls `body`, which takes a snapshot and reads its meta page with `meta`. Calls it again while that
   /// throws `busy`: other processes may commit twice in between and overwrite the meta page.
-  static func withPinnedMeta<Result>(_ body: () throws -> Result) throws -> Result {
+  package static func withPinnedMeta<Result>(_ body: () throws -> Result) throws -> Result {
     for _ in 1..<attempts {
       do { return try body() } catch let error as StorageError where error.code == .busy {}
     }

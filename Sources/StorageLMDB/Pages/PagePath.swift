@@ -37,7 +37,7 @@ struct CheckedTrees {
 ///
 /// Used for the reads of an opening, which no complete check precedes. It is valid for one snapshot, which
 /// must stay open meanwhile, because later commits write over the pages of earlier ones.
-final class PagePath {
+package final class PagePath {
   private let file: PageFile
   private let meta: MetaPage
   private let tree: PageCheck.NamedTree
@@ -54,7 +54,7 @@ final class PagePath {
 
   /// Throws `damaged` unless a search for `key` reads only sound pages. Nil searches for the tree's last
   /// entry.
-  func check(_ key: [UInt8]?) throws {
+  package func check(_ key: [UInt8]?) throws {
     var check = PageCheck(file: file, meta: meta)
     check.followPath(in: tree, to: key, &sound)
     try check.throwFirstFault()

@@ -1,0 +1,36 @@
+import Foundation
+import LMDBTestSupport
+import Storage
+import TestSupport
+import Testing
+
+@testable import StorageLMDB
+@testable import StorageSealed
+
+/// What opening an encrypted file does, and doesn't.
+struct EncryptedOpeningTests {
+  let directory: TemporaryDirectory
+  init() { directory = TemporaryDirectory() }
+
+  @Test("of two processes that make one encrypted file the loser leaves it alone") func races() throws {
+    for round in 0..<25 {
+      let path = directory.file("\(round).emdb")
+      let children = try (1...2).map { try Child("encrypted", path, $0) }
+      let statuses = try children.map { try $0.end() }
+      #expect(statuses.sorted() == [0, 7], "round \(round): \(statuses)")
+      let winner = statuses[0] == 0 ? 1 : 2
+      // It has its key and its data.
+      #expect(try Child.run("encrypted", path, winner) == 0)
+    }
+  }
+
+  @Test("a new file whose opening fails is removed") func failures() throws {
+    let path = directory.file("new.emdb")
+    #expect(
+      try code {
+        _ = try LMDBEncryptedEngine(
+          path: path, options: EngineOptions(key: encryptionKey), mapBytes: MapSize.wanted(), nodePages: 99)
+      } != nil)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == [])
+  }
+}
