@@ -1,37 +1,4 @@
-import CLMDB
-import Glibc
 import Storage
-
-/// The trees of a commit. A check has found the pages that they start from sound (`PageCheck.Extent.roots`).
-struct CheckedTrees {
-  let meta: MetaPage
-  let trees: [PageCheck.NamedTree]
-
-  /// Checks a snapshot, which must stay open meanwhile. Throws `damaged`, and `busy` as `PageFile.meta(of:)`
-  /// does.
-  init(_ file: PageFile, of snapshot: OpaquePointer) throws {
-    let meta = try file.meta(of: UInt64(mdb_txn_id(snapshot)))
-    var check = PageCheck(file: file, meta: meta)
-    check.run(.roots)
-    check.checkMissingPages()
-    try check.throwFirstFault()
-    self.meta = meta
-    trees = check.trees
-  }
-
-  private init(_ meta: MetaPage, _ trees: [PageCheck.NamedTree]) {
-    self.meta = meta
-    self.trees = trees
-  }
-
-  /// The same without the keyspaces of users.
-  var withoutKeyspaces: CheckedTrees {
-    CheckedTrees(meta, trees.filter { !Catalog.isValid(String(decoding: $0.name, as: UTF8.self)) })
-  }
-
-  /// Returns whether these are the trees of a snapshot. A number of LMDB's stands for one commit.
-  func areTrees(of snapshot: OpaquePointer) -> Bool { meta.transaction == UInt64(mdb_txn_id(snapshot)) }
-}
 
 /// A check, in the file itself, of the pages that LMDB reads on its way to a key, before LMDB follows them.
 ///
@@ -88,11 +55,6 @@ private struct SoundPage {
 }
 
 extension PageCheck {
-  fileprivate func throwFirstFault() throws {
-    guard let fault = faults.first else { return }
-    throw StorageError(.damaged, "the file is damaged or cut short: \(fault)", path: file.path)
-  }
-
   /// Checks the pages from a tree's root to the leaf of a key, or to the last leaf, and the first overflow
   /// page of its value. Skips what is known to be sound.
   fileprivate mutating func followPath(
