@@ -26,8 +26,8 @@ final class JSONTable {
 
   func close() { connection.close() }
 
-  /// Fills the table. With `indexed`, it also makes the matching indexes.
-  func fill(_ dataset: LoadedDataset, indexed: Bool) throws {
+  /// Fills the table and makes the matching indexes.
+  func fill(_ dataset: LoadedDataset, _ indexes: QueryIndexes) throws {
     try connection.execute("BEGIN; CREATE TABLE docs (id TEXT PRIMARY KEY, body TEXT);")
     let insert = try connection.prepare("INSERT INTO docs VALUES (?1, ?2)")
     for number in 0..<dataset.count {
@@ -38,12 +38,11 @@ final class JSONTable {
     }
     insert.finalize()
     try connection.execute("COMMIT")
-    if indexed {
-      for (number, expressions) in QueryCase.sqlIndexes.enumerated() {
-        try connection.execute("CREATE INDEX i\(number) ON docs (\(expressions.joined(separator: ", ")))")
-      }
-      try connection.execute("ANALYZE")
+    let columns = indexes.list.compactMap(\.sqlColumns)
+    for (number, columns) in columns.enumerated() {
+      try connection.execute("CREATE INDEX i\(number) ON docs (\(columns))")
     }
+    if !columns.isEmpty { try connection.execute("ANALYZE") }
   }
 
   /// Runs a query for each parameter, `times` times. Keeps the rows of each result and reads all of their

@@ -2,7 +2,7 @@ import Touchstone
 
 /// A query of the suite, in N1QL and with SQLite's JSON functions.
 struct QueryCase: Sendable {
-  /// `q1` … `q10`.
+  /// `q1` … `q10`, or a name that begins with `guide-`.
   let name: String
   let summary: String
   let text: String
@@ -15,6 +15,8 @@ struct QueryCase: Sendable {
   /// The number of repeats in a run, without and with indexes. There are enough that the first one, with cold
   /// caches, doesn't dominate.
   var repeats = (plain: 4, indexed: 200)
+  /// The only index of its database. Nil: the database has all of `indexes`, or none.
+  var index: QueryIndex?
 
   static let all: [QueryCase] = [
     QueryCase(
@@ -97,18 +99,64 @@ struct QueryCase: Sendable {
     WHERE r.type = 'route' AND r.sourceairport = 'SFO'
     """
 
-  /// The value indexes for the queries: name, expressions, and the array that they unnest.
-  static let indexes: [(name: String, expressions: [String], unnest: String?)] = [
-    ("typeTitle", ["type", "title"], nil),
-    ("altitudes", ["type", "geo.alt", "country", "tz"], nil),
-    ("likes", [], "public_likes AS l"),
-    ("routes", ["type", "sourceairport"], nil),
-    ("typeName", ["type", "name"], nil),
-    ("countries", ["type", "country", "geo.lat"], nil),
-    ("ratings", ["r.ratings.Overall"], "reviews AS r"),
+  /// The value indexes for q1 to q10.
+  static let indexes = [
+    QueryIndex(name: "typeTitle", expressions: ["type", "title"]),
+    QueryIndex(name: "altitudes", expressions: ["type", "geo.alt", "country", "tz"]),
+    QueryIndex(name: "likes", expressions: [], unnest: "public_likes AS l"),
+    QueryIndex(name: "routes", expressions: ["type", "sourceairport"]),
+    QueryIndex(name: "typeName", expressions: ["type", "name"]),
+    QueryIndex(name: "countries", expressions: ["type", "country", "geo.lat"]),
+    QueryIndex(name: "ratings", expressions: ["r.ratings.Overall"], unnest: "reviews AS r"),
   ]
+}
 
-  /// The matching indexes of SQLite, which has no indexes on arrays.
-  static let sqlIndexes: [[String]] =
-    indexes.filter { $0.unnest == nil }.map { $0.expressions.map { "json_extract(body, '$.\($0)')" } }
+/// A value index.
+struct QueryIndex: Sendable {
+  let name: String
+  let expressions: [String]
+  /// The array that it unnests, with its name: `reviews AS r`.
+  var unnest: String?
+
+  /// Makes the index.
+  func make(in database: Database) throws {
+    if let unnest {
+      try database.createIndex(name, unnest: unnest, on: expressions)
+    } else {
+      try database.createIndex(name, on: expressions)
+    }
+  }
+
+  /// The columns of the matching index in SQLite, which has no indexes on arrays.
+  var sqlColumns: String? {
+    guard unnest == nil else { return nil }
+    return expressions.map { "json_extract(body, '$.\($0)')" }.joined(separator: ", ")
+  }
+}
+
+/// The value indexes that a database of the suite has.
+enum QueryIndexes: Sendable {
+  /// None.
+  case none
+  /// All indexes for q1 to q10.
+  case all
+  /// One.
+  case only(QueryIndex)
+
+  /// The value of the parameter `index`.
+  var label: String {
+    switch self {
+    case .none: "none"
+    case .all: "value"
+    case .only(let index): index.expressions.joined(separator: ", ")
+    }
+  }
+
+  var list: [QueryIndex] {
+    switch self {
+    case .none: []
+    case .all: QueryCase.indexes
+    case .only(let index): [index]
+    }
+  }
 }

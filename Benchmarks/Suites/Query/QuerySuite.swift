@@ -11,24 +11,31 @@ extension Suite {
     summary:
       "Queries over a travel data set, without indexes and with, beside SQLite's JSON functions over the same "
       + "documents as JSON text, with the matching expression indexes and the same settings.",
-    workloadNames: QueryCase.all.map(\.name) + QueryWork.allCases.map(\.rawValue), usesDataset: true,
-    notes: { QueryTargets.lines($0) }
+    workloadNames: (QueryCase.all + QueryCase.guide).map(\.name) + QueryWork.allCases.map(\.rawValue),
+    usesDataset: true, notes: { QueryTargets.lines($0) }
   ) { context in
     guard let dataset = context.dataset else {
       throw StorageError(.invalidArgument, "the query suite needs a data set")
     }
     let data = QueryData(dataset, context)
-    let queries = [false, true].flatMap { indexed in QueryCase.all.map { data.workload($0, indexed: indexed) }
+    let queries = [.none, .all].flatMap { indexes in QueryCase.all.map { data.workload($0, indexes) } }
+    let guide = QueryCase.guide.compactMap { query in
+      query.index.map { data.workload(query, .only($0)) }
     }
-    return queries + QueryWork.allCases.flatMap { data.workloads($0) }
+    return queries + guide + QueryWork.allCases.flatMap { data.workloads($0) }
   }
 }
 
 /// The workloads that aren't queries.
 enum QueryWork: String, CaseIterable {
+  /// The queries of the guide after the first, each once, without indexes.
+  case guideScan = "guide-scan"
+  /// Parsing, planning and compiling the queries of the guide.
+  case guideCompile = "guide-compile"
   /// Parsing and planning q5.
   case plan
   case createIndex = "create-index"
+  case createFullTextIndex = "create-fulltext-index"
   case indexExists = "index-exists"
   /// Inserts all documents in one transaction, with 0, 1 and 4 indexes.
   case insert
@@ -50,6 +57,8 @@ final class QueryData: Sendable {
   private let ids: [String]
   /// The number of rows of each query in the first run. All other runs must find the same number.
   private let expected = Lock<[String: Int]>([:])
+  /// The hash of the rows of each query in the first run on an engine.
+  private let expectedRows = Lock<[String: Int]>([:])
 
   init(_ dataset: LoadedDataset, _ context: SuiteContext) {
     self.dataset = dataset
@@ -85,41 +94,41 @@ final class QueryData: Sendable {
     }
   }
 
-  private func makeIndexes(
-    _ database: Database, _ indexes: ArraySlice<(name: String, expressions: [String], unnest: String?)>
-  )
-    throws
-  {
-    for index in indexes {
-      if let unnest = index.unnest {
-        try database.createIndex(index.name, unnest: unnest, on: index.expressions)
-      } else {
-        try database.createIndex(index.name, on: index.expressions)
-      }
-    }
-  }
-
-  func database(_ name: String, indexed: Bool) throws -> Database {
+  func database(_ name: String, _ indexes: QueryIndexes) throws -> Database {
     let engine = try context.engine(name)
-    let directory = try context.fixtures.directory("query \(name) \(indexed)") { directory in
+    let directory = try context.fixtures.directory("query \(name) \(indexes.label)") { directory in
       let database = try open(engine, directory)
       try save(database)
-      if indexed { try makeIndexes(database, QueryCase.indexes[...]) }
+      for index in indexes.list { try index.make(in: database) }
       try database.close()
     }
     return try open(engine, directory)
   }
 
-  private func table(indexed: Bool) throws -> JSONTable {
+  private func table(_ indexes: QueryIndexes) throws -> JSONTable {
     let engine = context.engines["sqlite"]
-    let directory = try context.fixtures.directory("query json \(indexed)") { directory in
+    let directory = try context.fixtures.directory("query json \(indexes.label)") { directory in
       let table = try JSONTable(directory + "/json.sqlite", like: engine)
-      try table.fill(dataset, indexed: indexed)
+      try table.fill(dataset, indexes)
       table.close()
     }
     return try JSONTable(directory + "/json.sqlite", like: engine)
   }
 
+  /// Throws unless these are the rows that the first engine found, in any order.
+  func check(rows results: [QueryResults], of name: String) throws {
+    let hash = try results.flatMap { try $0.map { try $0.json() } }.sorted().hashValue
+    let before = expectedRows.withLock { hashes -> Int in
+      let before = hashes[name] ?? hash
+      hashes[name] = before
+      return before
+    }
+    guard hash == before else {
+      throw JSONTable.Failure(description: "\(name) gave other rows than on the engine before")
+    }
+  }
+
+  /// Throws unless this is the number of rows of the run before, on any engine or in SQLite.
   private func check(_ name: String, _ rows: Int, times: Int) throws {
     let found = rows / times
     let before = expected.withLock { counts -> Int in
@@ -135,15 +144,17 @@ final class QueryData: Sendable {
 
   // MARK: Queries
 
-  func workload(_ query: QueryCase, indexed: Bool) -> Workload {
-    let times = indexed ? query.repeats.indexed : query.repeats.plain
+  func workload(_ query: QueryCase, _ indexes: QueryIndexes) -> Workload {
+    let times = if case .none = indexes { query.repeats.plain } else { query.repeats.indexed }
     let parameters: [String?] = query.takesLiker ? likers : query.isLookup ? ids : [nil]
     let name = query.takesLiker ? "name" : "id"
+    // An average adds in the order of the index, so its last digits depend on it.
+    let key = query.index == nil ? "\(query.name) \(indexes.label)" : query.name
     return Workload(
       suite: "query", name: query.name, summary: query.summary,
-      parameters: ["index": indexed ? "value" : "none"], operations: times,
+      parameters: ["index": .string(indexes.label)], operations: times,
       limit: .init(name: { _ in "SQLite's JSON functions" }) { [self] _ in
-        let table = try table(indexed: indexed)
+        let table = try table(indexes)
         _ = try table.rows(query.sql, parameters, times: 1)
         return Trial(
           run: {
@@ -153,10 +164,15 @@ final class QueryData: Sendable {
           }, finish: { table.close() })
       }
     ) { [self] trial in
-      let database = try database(trial.engine, indexed: indexed)
+      let database = try database(trial.engine, indexes)
       let prepared = try database.query(query.text)
+      // Among few documents a scan is the better plan.
+      if let index = query.index, dataset.count >= 500 {
+        let plan = try prepared.explain().description
+        guard plan.contains("Index \(index.name)") else { throw WrongPlan(description: plan) }
+      }
       let values = parameters.map { $0.map { [name: JSONValue($0)] } ?? [:] }
-      for value in values { _ = try prepared.run(value) }
+      try check(rows: values.map { try prepared.run($0) }, of: key)
       return Trial(
         run: {
           var rows = 0
@@ -179,21 +195,23 @@ final class QueryData: Sendable {
 
   func workloads(_ work: QueryWork) -> [Workload] {
     switch work {
+    case .guideScan: [guideScan]
+    case .guideCompile: [guideCompile]
     case .plan:
       [
-        workload(work, "parses and plans q5", operations: 200, indexed: true) { database in
+        workload(work, "parses and plans q5", operations: 200, .all) { database in
           for _ in 0..<200 { _ = try database.query(QueryCase.join).explain() }
         }
       ]
     case .indexExists:
       [
-        workload(work, "makes an index that is there", operations: 100, indexed: true) { database in
+        workload(work, "makes an index that is there", operations: 100, .all) { database in
           for _ in 0..<100 { _ = try database.createIndex("typeName", on: ["type", "name"]) }
         }, existsAfterReopening,
       ]
     case .countPrefix:
       [
-        workload(work, "counts documents by a prefix of their ID", operations: 20, indexed: false) {
+        workload(work, "counts documents by a prefix of their ID", operations: 20, .none) {
           database in
           let query = try database.query("SELECT COUNT(*) AS n FROM _ WHERE META().id LIKE 'airline%'")
           for _ in 0..<20 { _ = try query.run() }
@@ -202,7 +220,7 @@ final class QueryData: Sendable {
     case .reject:
       [
         workload(
-          work, "a scan that refuses every row", operations: dataset.count * 5, indexed: false
+          work, "a scan that refuses every row", operations: dataset.count * 5, .none
         ) { database in
           let query = try database.query("SELECT name FROM _ WHERE type = 'nothing'")
           for _ in 0..<5 { _ = try query.run() }
@@ -215,13 +233,20 @@ final class QueryData: Sendable {
           try database.createIndex("typeName", on: ["type", "name"])
         }
       ]
+    case .createFullTextIndex:
+      [
+        changing(work, "makes a full-text index on name", [:], operations: dataset.count, filled: true) {
+          database in
+          try database.createFullTextIndex("names", on: ["name"])
+        }
+      ]
     case .largeBeside: [false, true].map { largeBeside(indexed: $0) }
     case .likeSort: [likeSort("early"), likeSort("late")]
     case .insert:
       [0, 1, 4].map { count in
         changing(
           work, "all documents in one transaction", ["indexes": .integer(count)], operations: dataset.count,
-          filled: false, before: { [self] in try makeIndexes($0, Self.plainIndexes.prefix(count)) }
+          filled: false, before: { for index in Self.plainIndexes.prefix(count) { try index.make(in: $0) } }
         ) { [self] in try save($0) }
       }
     }
@@ -231,11 +256,11 @@ final class QueryData: Sendable {
     [QueryCase.indexes[4]] + QueryCase.indexes.filter { $0.unnest == nil && $0.name != "typeName" }
 
   private func workload(
-    _ work: QueryWork, _ summary: String, operations: Int, indexed: Bool,
+    _ work: QueryWork, _ summary: String, operations: Int, _ indexes: QueryIndexes,
     _ body: @escaping @Sendable (Database) throws -> Void
   ) -> Workload {
     Workload(suite: "query", name: work.rawValue, summary: summary, operations: operations) { [self] trial in
-      let database = try database(trial.engine, indexed: indexed)
+      let database = try database(trial.engine, indexes)
       try body(database)
       return Trial(
         run: {
@@ -268,7 +293,7 @@ final class QueryData: Sendable {
 
 extension QueryResults {
   /// A sum that reads all columns of all rows.
-  fileprivate var sum: Int {
+  var sum: Int {
     var sum = 0
     let width = columnNames.count
     for row in self {

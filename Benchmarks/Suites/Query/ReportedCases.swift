@@ -114,7 +114,7 @@ extension QueryData {
       suite: "query", name: QueryWork.indexExists.rawValue, summary: "makes an index that is there",
       parameters: ["first": "after opening"], operations: 1
     ) { [self] trial in
-      let database = try database(trial.engine, indexed: true)
+      let database = try database(trial.engine, .all)
       return Trial(
         run: {
           let isNew = try database.createIndex("typeName", on: ["type", "name"])
