@@ -15,12 +15,14 @@ struct ReportTests {
         Trial(run: { .seconds(1e-6 * Double(size) * Double(size).squareRoot()) }, fileBytes: { 4_096 * size })
       }
     }
-    let latency = Workload(suite: "ycsb", name: "a", summary: "", operations: 100) { context in
-      Trial(run: {
-        var histogram = LatencyHistogram()
-        for time in 1...100 { histogram.record(UInt64(time * (context.engine == "lmdb" ? 1_000 : 2_000))) }
-        return .latencies(histogram)
-      })
+    let latencies = ["a", "b"].map { name in
+      Workload(suite: "ycsb", name: name, summary: "", operations: 100) { context in
+        Trial(run: {
+          var histogram = LatencyHistogram()
+          for time in 1...100 { histogram.record(UInt64(time * (context.engine == "lmdb" ? 1_000 : 2_000))) }
+          return .latencies(histogram)
+        })
+      }
     }
     let runner = Runner(
       .init(sampling: .fixed(3), workDirectory: NSTemporaryDirectory(), evictsCaches: false))
@@ -32,7 +34,7 @@ struct ReportTests {
         "sqlite": .init(library: "SQLite 3.40.1", settings: ["durability": "normal"]),
       ],
       dataset: .init(name: "travel", documents: 7, jsonBytes: 1, sha256: String(repeating: "a", count: 64)),
-      results: try runner.run(sizes + [latency], engines: ["lmdb", "sqlite"]))
+      results: try runner.run(sizes + latencies, engines: ["lmdb", "sqlite"]))
   }
 
   @Test func pageHoldsItsPicturesAndLoadsNothing() throws {
@@ -63,7 +65,7 @@ struct ReportTests {
     #expect(page.components(separatedBy: "travel, 7 documents · durability normal").count > pictures.count)
     #expect(page.contains("a &lt;cpu&gt;") && !page.contains("a <cpu>"))
     #expect(page.contains("p99 &lt; 1 ms &amp; holds"))
-    #expect(page.contains("<td>a &lt; b</td><td>yes</td>") && page.contains("sqlite over lmdb"))
+    #expect(page.contains("a &lt; b</th>") && !page.contains("a < b") && page.contains("sqlite over lmdb"))
     #expect(page.contains("insert &lt;&amp;&gt; (documents=10)"))
     for name in pictures {
       let text = try String(contentsOfFile: "\(directory.path)/\(name)", encoding: .utf8)
@@ -71,15 +73,71 @@ struct ReportTests {
     }
   }
 
-  /// As a peer has no files that it is asked for.
-  @Test func aPictureLeavesOutWhatHasNoValues() throws {
-    let workload = Workload(suite: "travel", name: "read", summary: "", operations: 10) { context in
-      Trial(run: { .seconds(1e-6) }, fileBytes: { context.engine == "peer" ? 0 : 4_096 })
+  @Test func pageBeginsWithWhoWinsAndFoldsEachSuite() throws {
+    let directory = try TrialDirectory(in: NSTemporaryDirectory())
+    defer { directory.remove() }
+    let file = try file()
+    try Report([file]).write(to: directory.path)
+    let page = try String(contentsOfFile: "\(directory.path)/index.html", encoding: .utf8)
+    let parts = page.components(separatedBy: "<details>")
+    // Each suite is folded, and its charts are folded inside it.
+    let suites = file.results.map(\.suite).firstOccurrences()
+    #expect(parts.count == 1 + 2 * suites.count)
+    #expect(page.components(separatedBy: "</details>").count == parts.count)
+    // Before the first fold: a table and a picture that compare all suites, with links to them.
+    for (number, suite) in suites.enumerated() {
+      let link = "<a href=\"#section-\(number)\">\(suite)</a>"
+      #expect(parts[0].components(separatedBy: link).count == 3)
+      #expect(page.contains("id=\"section-\(number)\""))
+    }
+    #expect(parts[0].contains("level in 3") && parts[0].contains("1.00×"))
+    #expect(parts[0].contains("Lower is better"))
+    // Each workload has a row in the table of its suite, a row in its picture, and marks in the first picture.
+    for label in file.results.map(\.label).firstOccurrences() {
+      let escaped = HTML.escaped(label)
+      #expect(page.contains("<th scope=\"row\">\(escaped)</th>"), "\(label)")
+      #expect(page.contains("<span class=\"name\">\(escaped)</span>"), "\(label)")
+      #expect(parts[0].contains("<title>\(escaped), "), "\(label)")
+    }
+  }
+
+  @Test func axisOfRatiosIsLogarithmicWhenTheyDifferMuch() {
+    func axis(_ ratios: Double...) -> RatioAxis {
+      RatioAxis(ratios.map { .init(engine: "lmdb", label: "read", ratio: $0, interval: $0...$0) })
+    }
+    let near = axis(0.8, 1.4)
+    #expect(!near.isLogarithmic && near.range.lowerBound == 0)
+    #expect(near.ticks == [0, 0.25, 0.5, 0.75, 1, 1.25])
+    let far = axis(0.1, 10)
+    #expect(far.isLogarithmic && far.ticks == [0.1, 0.2, 0.5, 1, 2, 5, 10])
+    #expect(far.percent(1) == "50.00%")
+    // A value that has no logarithm is drawn at the edge.
+    #expect(axis(0, 10).percent(0) == "3.00%")
+    #expect(axis().ticks.contains(1))
+  }
+
+  @Test func chartOfOneBarIsLeftOut() throws {
+    let workload = Workload(suite: "travel", name: "read", summary: "", operations: 10) { _ in
+      Trial(run: { .seconds(1e-6) }, fileBytes: { 4_096 })
     }
     let runner = Runner(
       .init(sampling: .fixed(3), workDirectory: NSTemporaryDirectory(), evictsCaches: false))
     var file = try file()
-    file.results = try runner.run([workload], engines: ["peer", "lmdb"])
+    file.results = try runner.run([workload], engines: ["lmdb"])
+    #expect(Report([file]).sections.flatMap(\.charts).isEmpty)
+  }
+
+  /// As a peer has no files that it is asked for.
+  @Test func aPictureLeavesOutWhatHasNoValues() throws {
+    let workloads = ["read", "scan"].map { name in
+      Workload(suite: "travel", name: name, summary: "", operations: 10) { context in
+        Trial(run: { .seconds(1e-6) }, fileBytes: { context.engine == "peer" ? 0 : 4_096 })
+      }
+    }
+    let runner = Runner(
+      .init(sampling: .fixed(3), workDirectory: NSTemporaryDirectory(), evictsCaches: false))
+    var file = try file()
+    file.results = try runner.run(workloads, engines: ["peer", "lmdb"])
     let directory = try TrialDirectory(in: NSTemporaryDirectory())
     defer { directory.remove() }
     let names = try Report([file]) { _, _ in Remarks() }.write(to: directory.path)

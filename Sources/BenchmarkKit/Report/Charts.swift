@@ -18,7 +18,7 @@ enum Charts {
   /// logarithmic because workloads differ by orders of magnitude.
   static func bars(
     _ name: String, title: String, axis: String, _ rows: [[WorkloadResult]], engines: [String],
-    _ value: (WorkloadResult) -> Distribution?, scale: (WorkloadResult) -> Double
+    _ palette: Palette, _ value: (WorkloadResult) -> Distribution?, scale: (WorkloadResult) -> Double
   ) -> Chart? {
     var lines: [String] = []
     // gnuplot fails on a series without any bar.
@@ -39,12 +39,13 @@ enum Charts {
       // gnuplot fails on a row without any value.
       if cells.dropFirst().contains(where: { $0 != "NaN" }) { lines.append(cells.joined(separator: " ")) }
     }
-    guard !lines.isEmpty else { return nil }
     let drawn = engines.indices.filter { hasValues[$0] }
+    // One bar compares nothing.
+    guard lines.count * drawn.count > 1 else { return nil }
     let plots = drawn.map { index in
       let column = 2 + index * 3
       return "$data using \(column):\(column + 1):\(column + 2)\(index == drawn[0] ? ":xtic(1)" : "") "
-        + "title \(Gnuplot.quoted(engines[index])) lc rgb '\(Gnuplot.colours[index % Gnuplot.colours.count])'"
+        + "title \(Gnuplot.quoted(engines[index])) lc rgb '\(palette.colour(engines[index]))'"
     }
     let script = """
       $data << EOD
@@ -68,7 +69,8 @@ enum Charts {
   /// A bar chart of the ratios of two engines' times: workloads side by side, one colour per pair, with the
   /// 95% interval from samples of the same rounds.
   static func ratios(
-    _ name: String, title: String, _ rows: [[WorkloadResult]], pairs: [Remarks.Pair], engines: [String]
+    _ name: String, title: String, _ rows: [[WorkloadResult]], pairs: [Remarks.Pair],
+    _ palette: Palette
   ) -> Chart? {
     var lines: [String] = []
     for row in rows {
@@ -86,13 +88,12 @@ enum Charts {
       }
       if cells.dropFirst().contains(where: { $0 != "NaN" }) { lines.append(cells.joined(separator: " ")) }
     }
-    guard !lines.isEmpty else { return nil }
+    guard lines.count * pairs.count > 1 else { return nil }
     let plots = pairs.enumerated().map { index, pair in
       let column = 2 + index * 3
-      let colour = engines.firstIndex(of: pair.engine) ?? index
       return "$data using \(column):\(column + 1):\(column + 2)\(index == 0 ? ":xtic(1)" : "") "
         + "title \(Gnuplot.quoted("\(pair.engine) over \(pair.base)")) "
-        + "lc rgb '\(Gnuplot.colours[colour % Gnuplot.colours.count])'"
+        + "lc rgb '\(palette.colour(pair.engine))'"
     }
     let script = """
       $data << EOD
@@ -114,7 +115,9 @@ enum Charts {
   }
 
   /// A line chart of the percentiles of single operations, one line per engine.
-  static func latencies(_ name: String, title: String, _ row: [WorkloadResult], engines: [String]) -> Chart? {
+  static func latencies(
+    _ name: String, title: String, _ row: [WorkloadResult], engines: [String], _ palette: Palette
+  ) -> Chart? {
     var blocks: [String] = []
     var plots: [String] = []
     for (index, engine) in engines.enumerated() {
@@ -128,7 +131,7 @@ enum Charts {
       blocks.append("$data\(index) << EOD\n\(points.joined(separator: "\n"))\nEOD")
       plots.append(
         "$data\(index) using 0:2:3:4:xtic(1) with yerrorlines title \(Gnuplot.quoted(engine)) lw 2 pt 7 ps 0.6 "
-          + "lc rgb '\(Gnuplot.colours[index % Gnuplot.colours.count])'")
+          + "lc rgb '\(palette.colour(engine))'")
     }
     guard !plots.isEmpty else { return nil }
     let script = """
@@ -148,7 +151,7 @@ enum Charts {
 
   /// A chart of how the time of an operation grows with an integer parameter. Both axes are logarithmic. It
   /// shows medians with their 95% intervals, and the fitted power with the interval of its exponent.
-  static func growth(_ name: String, title: String, _ growth: Growth, engines: [String]) -> Chart {
+  static func growth(_ name: String, title: String, _ growth: Growth, _ palette: Palette) -> Chart {
     var blocks: [String] = []
     var plots: [String] = []
     for (number, curve) in growth.curves.enumerated() {
@@ -158,8 +161,7 @@ enum Charts {
         return "\(point.size) \(point.value * 1e9) \(interval[0]) \(interval[1])"
       }
       blocks.append("$data\(number) << EOD\n\(points.joined(separator: "\n"))\nEOD")
-      let index = engines.firstIndex(of: curve.engine) ?? number
-      let colour = Gnuplot.colours[index % Gnuplot.colours.count]
+      let colour = palette.colour(curve.engine)
       plots.append(
         "$data\(number) using 1:2:3:4 with yerrorbars pt 7 ps 0.7 lw 1.5 lc rgb '\(colour)' notitle")
       let range = curve.fit.interval.map { " (95%: \(Growth.text($0)))" } ?? ""

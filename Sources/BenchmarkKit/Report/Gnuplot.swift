@@ -8,9 +8,6 @@ public struct Gnuplot: Sendable {
     public let description: String
   }
 
-  /// Colours that can be distinguished with any kind of colour vision (Okabe and Ito, 2008), one per engine.
-  static let colours = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#7F7F7F"]
-
   private let path: String
 
   /// Finds the program on the search path. Throws `Failure` if it isn't there.

@@ -10,9 +10,12 @@ public struct Report {
     let engines: [String]
     let charts: [Charts.Chart]
     let remarks: Remarks
+    let standing: Standing
   }
 
   let sections: [Section]
+  /// The colours and marks of all engines.
+  let palette: Palette
   let files: [ResultsFile]
 
   /// A report on these files. `remarks` returns the remarks on the results of a suite.
@@ -21,6 +24,8 @@ public struct Report {
     remarks: (_ suite: String, _ results: [WorkloadResult]) -> Remarks = { _, _ in Remarks() }
   ) {
     self.files = files
+    let palette = Palette(engines: Report.engines(files))
+    self.palette = palette
     var taken: Set<String> = []
     sections = files.flatMap { file in
       file.results.map(\.suite).firstOccurrences().map { suite in
@@ -31,9 +36,19 @@ public struct Report {
         let remarks = remarks(suite, results)
         return Section(
           file: file, suite: suite, rows: rows, engines: engines,
-          charts: Report.charts(suite, rows, engines, remarks.pairs, &taken), remarks: remarks)
+          charts: Report.charts(suite, rows, engines, palette, remarks.pairs, &taken), remarks: remarks,
+          standing: Standing(rows, engines: engines))
       }
     }
+  }
+
+  /// The engines of all files: those that are compared with others most often come first.
+  private static func engines(_ files: [ResultsFile]) -> [String] {
+    let results = files.flatMap(\.results)
+    let counts = Dictionary(results.map { ($0.engine, 1) }, uniquingKeysWith: +)
+    let engines = results.map(\.engine).firstOccurrences()
+    return engines.filter { $0 == Standing.usualBase }
+      + engines.filter { $0 != Standing.usualBase }.sorted { (counts[$0] ?? 0) > (counts[$1] ?? 0) }
   }
 
   /// Writes `index.html`, the charts and the exports (`results.csv`, `results.md`, `benchmark.json`) into a
@@ -64,8 +79,8 @@ public struct Report {
   }
 
   private static func charts(
-    _ suite: String, _ rows: [[WorkloadResult]], _ engines: [String], _ pairs: [Remarks.Pair],
-    _ taken: inout Set<String>
+    _ suite: String, _ rows: [[WorkloadResult]], _ engines: [String], _ palette: Palette,
+    _ pairs: [Remarks.Pair], _ taken: inout Set<String>
   ) -> [Charts.Chart] {
     func name(_ text: String) -> String {
       let plain = String(text.lowercased().map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "-" })
@@ -82,8 +97,8 @@ public struct Report {
       charts.append(
         Charts.bars(
           name(part == 0 ? "\(suite)-time" : "\(suite)-time-\(part + 1)"),
-          title: "\(suite): time of an operation, median with its 95% interval. Less is better.",
-          axis: "nanoseconds an operation", group, engines: engines, { $0.metrics.seconds },
+          title: "\(suite): time of an operation, median with its 95% interval. Lower is better.",
+          axis: "nanoseconds an operation", group, engines: engines, palette, { $0.metrics.seconds },
           scale: { 1e9 / Double(max(1, $0.operations)) }))
     }
     for (part, group) in groups(rows).enumerated() where !pairs.isEmpty {
@@ -91,15 +106,14 @@ public struct Report {
         Charts.ratios(
           name(part == 0 ? "\(suite)-cost" : "\(suite)-cost-\(part + 1)"),
           title: "\(suite): how many times longer an operation takes, with the 95% interval. 1: as long.",
-          group, pairs: pairs, engines: engines))
+          group, pairs: pairs, palette))
     }
     for row in rows where row.contains(where: { $0.metrics[.latencyP99] != nil }) {
       let label = row.first?.label ?? ""
       charts.append(
         Charts.latencies(
           name("\(suite)-latency-\(label)"), title: "\(suite) \(label): how long single operations take.",
-          row,
-          engines: engines))
+          row, engines: engines, palette))
     }
     for growth in Growth.all(in: rows.flatMap { $0 }) {
       charts.append(
@@ -108,7 +122,7 @@ public struct Report {
           title:
             "\(suite) \(growth.label): how the time of an operation grows with \(growth.parameter). Dashed: the "
             + "fitted power.",
-          growth, engines: engines))
+          growth, palette))
     }
     for (metric, title) in [
       (Metric.writeAmplification, "bytes written for each byte of the data"),
@@ -116,20 +130,23 @@ public struct Report {
     ] {
       charts.append(
         Charts.bars(
-          name("\(suite)-\(metric.rawValue)"), title: "\(suite): \(title).", axis: "bytes", rows,
-          engines: engines, { $0.metrics[metric] }, scale: { _ in 1 }))
+          name("\(suite)-\(metric.rawValue)"), title: "\(suite): \(title). Lower is better.", axis: "bytes",
+          rows,
+          engines: engines, palette, { $0.metrics[metric] }, scale: { _ in 1 }))
     }
     // File sizes and memory are charted once per suite, for the first group of workloads.
     if let first = groups(rows).first {
       charts.append(
         Charts.bars(
-          name("\(suite)-file-size"), title: "\(suite): size of the files after the run.", axis: "bytes",
+          name("\(suite)-file-size"), title: "\(suite): size of the files after the run. Lower is better.",
+          axis: "bytes",
           first,
-          engines: engines, { $0.metrics.fileBytes }, scale: { _ in 1 }))
+          engines: engines, palette, { $0.metrics.fileBytes }, scale: { _ in 1 }))
       charts.append(
         Charts.bars(
-          name("\(suite)-memory"), title: "\(suite): greatest resident memory during the run.", axis: "bytes",
-          first, engines: engines, { $0.metrics.peakMemoryBytes }, scale: { _ in 1 }))
+          name("\(suite)-memory"),
+          title: "\(suite): greatest resident memory during the run. Lower is better.",
+          axis: "bytes", first, engines: engines, palette, { $0.metrics.peakMemoryBytes }, scale: { _ in 1 }))
     }
     return charts.compactMap { $0 }
   }

@@ -54,12 +54,11 @@ public struct ResultsSummary {
     var wins: [String: Int] = [:]
     var level = 0
     for row in rows {
-      let ranked = row.sorted { $0.metrics.seconds.median < $1.metrics.seconds.median }
-      guard ranked.count > 1 else { continue }
-      if ranked[0].metrics.seconds.ci95[1] >= ranked[1].metrics.seconds.ci95[0] {
-        level += 1
+      guard row.count > 1 else { continue }
+      if let fastest = row.fastest {
+        wins[fastest, default: 0] += 1
       } else {
-        wins[ranked[0].engine, default: 0] += 1
+        level += 1
       }
     }
     var parts = engines.map { "\($0) was fastest in \(wins[$0] ?? 0)" }
@@ -96,7 +95,7 @@ public struct ResultsSummary {
       let most = worst.limit?.normalized
     else { return nil }
     return
-      "\(engine) took \(Format.ratio(Statistics.median(ratios)))x its limits' time in the middle, at most "
+      "\(engine) took \(Format.ratio(Statistics.median(ratios)))x its limits' time (median), at most "
       + "\(Format.ratio(most))x (\(worst.label))."
   }
 
