@@ -8,7 +8,7 @@ import Touchstone
 
 struct DocumentsSuiteTests {
   @Test(arguments: Engines.names)
-  func everyWorkloadRunsAndTheTargetsAreToldOf(_ engine: EngineName) throws {
+  func everyWorkloadRuns(_ engine: EngineName) throws {
     let type = try Engines.type(engine)
     let settings = BenchSettings(
       engines: [type], samples: 2, workDirectory: NSTemporaryDirectory(), documents: 60, evictsCaches: false)
@@ -16,9 +16,5 @@ struct DocumentsSuiteTests {
     #expect(Set(file.results.map(\.workload)) == Set(DocumentsWorkload.allCases.map(\.rawValue)))
     for result in file.results { #expect(result.metrics.seconds.median > 0, "\(result.label)") }
     #expect(ResultsSchema.faults(in: try file.encoded()) == [])
-    let notes = Suite.documents.notes(file.results)
-    // Histories of two depths, three numbers of readers, counting, compaction.
-    #expect(notes.count == 7, "\(notes)")
-    #expect(notes.allSatisfy { $0.hasPrefix("\(engine): ") })
   }
 }

@@ -7,7 +7,7 @@ import Touchstone
 @testable import Suites
 
 struct FullTextSuiteTests {
-  @Test func everyWorkloadRunsBesideFTS5AndTheTargetsAreToldOf() throws {
+  @Test func everyWorkloadRunsBesideFTS5() throws {
     let settings = BenchSettings(
       engines: [try Engines.type(.lmdb)], samples: 2, workDirectory: NSTemporaryDirectory(),
       dataset: "synthetic-travel", documents: 1_000, evictsCaches: false)
@@ -16,8 +16,5 @@ struct FullTextSuiteTests {
     for result in file.results where result.workload != "size" {
       #expect(result.limit != nil, "\(result.label)")
     }
-    let notes = Suite.fullText.notes(file.results)
-    #expect(notes.count == 6, "\(notes)")
-    #expect(notes.allSatisfy { $0.hasPrefix("lmdb, ") })
   }
 }

@@ -17,8 +17,7 @@ extension Suite {
         !names.contains(name) && (try? Engines.type(name).encrypts) == true
       }
       return (names + others).compactMap { try? Engines.type($0) }
-    },
-    notes: ConvertTargets.lines
+    }
   ) { context in
     let data = try ConvertData(context)
     return ConvertWorkload.allCases.flatMap { data.workloads($0) }

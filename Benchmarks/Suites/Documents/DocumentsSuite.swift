@@ -7,8 +7,7 @@ extension Suite {
     name: "documents",
     summary:
       "Blobs, conflicts, deep histories, purges, expirations, compaction, readers beside a writer, and counting.",
-    workloadNames: DocumentsWorkload.allCases.map(\.rawValue), usesDataset: false,
-    notes: DocumentsTargets.lines
+    workloadNames: DocumentsWorkload.allCases.map(\.rawValue), usesDataset: false
   ) { context in
     let data = DocumentsData(context)
     return DocumentsWorkload.allCases.flatMap { kind in

@@ -19,7 +19,7 @@ extension Suite {
       }
       return (names + others).compactMap { try? Engines.type($0) }
     },
-    notes: EncryptionTargets.lines, pairs: EncryptionTargets.pairs
+    notes: EncryptionCosts.lines, pairs: EncryptionCosts.pairs
   ) { context in
     let data = EncryptionData(context)
     return EncryptionCache.allCases.flatMap { cache in

@@ -12,7 +12,7 @@ extension Suite {
       "Full-text indexes on descriptions, contents and reviews of a travel data set, beside SQLite's FTS5 on the same "
       + "texts, with porter's stems and the same settings; both answer with the IDs of documents.",
     workloadNames: FullTextCase.allCases.map(\.rawValue) + FullTextWork.allCases.map(\.rawValue),
-    usesDataset: true, notes: { FullTextTargets.lines($0) }
+    usesDataset: true
   ) { context in
     guard let dataset = context.dataset else {
       throw StorageError(.invalidArgument, "the fulltext suite needs a data set")

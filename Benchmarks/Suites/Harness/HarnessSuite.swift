@@ -96,8 +96,7 @@ enum HarnessWorkload: String, CaseIterable {
       let nanoseconds = limit.seconds.median / Double(result.operations) * 1e9
       let share = (limit.normalized - 1) * 100
       return "\(result.workload): the harness adds \((share * 10).rounded() / 10)% to an operation of "
-        + "\((nanoseconds * 10).rounded() / 10) ns"
-        + (result.workload == together.rawValue ? " (asked: at most 5%)." : ".")
+        + "\((nanoseconds * 10).rounded() / 10) ns."
     }
   }
 }

@@ -12,7 +12,7 @@ extension Suite {
       "Queries over a travel data set, without indexes and with, beside SQLite's JSON functions over the same "
       + "documents as JSON text, with the matching expression indexes and the same settings.",
     workloadNames: (QueryCase.all + QueryCase.guide).map(\.name) + QueryWork.allCases.map(\.rawValue),
-    usesDataset: true, notes: { QueryTargets.lines($0) }
+    usesDataset: true
   ) { context in
     guard let dataset = context.dataset else {
       throw StorageError(.invalidArgument, "the query suite needs a data set")

@@ -9,7 +9,7 @@ extension Suite {
     summary:
       "Databases of Couchbase Lite 1.x with the documents of a travel data set, 20% of them with an attachment: upgraded, "
       + "and compared with what was made of them.",
-    workloadNames: UpgradeWorkload.allCases.map(\.rawValue), usesDataset: true, notes: UpgradeTargets.lines
+    workloadNames: UpgradeWorkload.allCases.map(\.rawValue), usesDataset: true
   ) { context in
     guard let dataset = context.dataset else {
       throw StorageError(.invalidArgument, "the upgrade suite needs a data set")

@@ -1,7 +1,7 @@
 import BenchmarkKit
 
 /// The results of the suite: how much longer each operation takes with encryption than without.
-enum EncryptionTargets {
+enum EncryptionCosts {
   /// The plain engine with which an encrypting one is compared.
   private static func plain(_ engine: String) -> String? {
     if engine == "sqlcipher" { return "sqlcipher-plain" }
