@@ -30,9 +30,8 @@ public struct Report {
     sections = files.flatMap { file in
       file.results.map(\.suite).firstOccurrences().map { suite in
         let results = file.results.filter { $0.suite == suite }
-        let labels = results.map(\.label).firstOccurrences()
-        let engines = results.map(\.engine).firstOccurrences()
-        let rows = labels.map { label in results.filter { $0.label == label } }
+        let engines = results.engines
+        let rows = results.rows
         let remarks = remarks(suite, results)
         return Section(
           file: file, suite: suite, rows: rows, engines: engines,
@@ -46,7 +45,7 @@ public struct Report {
   private static func engines(_ files: [ResultsFile]) -> [String] {
     let results = files.flatMap(\.results)
     let counts = Dictionary(results.map { ($0.engine, 1) }, uniquingKeysWith: +)
-    let engines = results.map(\.engine).firstOccurrences()
+    let engines = results.engines
     return engines.filter { $0 == Standing.usualBase }
       + engines.filter { $0 != Standing.usualBase }.sorted { (counts[$0] ?? 0) > (counts[$1] ?? 0) }
   }

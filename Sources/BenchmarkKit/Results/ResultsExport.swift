@@ -50,7 +50,7 @@ public struct ResultsExport {
   public func markdown() -> String {
     results.map(\.suite).firstOccurrences().map { suite in
       let rows = results.filter { $0.suite == suite }
-      let engines = rows.map(\.engine).firstOccurrences()
+      let engines = rows.engines
       var lines = [
         "| \(suite) | \(engines.joined(separator: " | ")) |", "|---|\(engines.map { _ in "---:|" }.joined())",
       ]

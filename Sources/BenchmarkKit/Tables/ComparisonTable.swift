@@ -13,24 +13,21 @@ public struct ComparisonTable {
   /// The lines of the table, measure by measure, and a summary sentence.
   public func text() -> String {
     var blocks: [String] = []
-    var measures: [Comparison.Measure] = []
-    for row in comparison.rows where !measures.contains(row.measure) { measures.append(row.measure) }
-    for measure in measures {
+    for measure in comparison.rows.map(\.measure).firstOccurrences() {
       let all = comparison.rows.filter { $0.measure == measure }
       let shown = onlyDifferences ? all.filter { $0.verdict != .unclear } : all
-      var cells = [["\(measure)", "engine", "first", "second", "ratio", "95% interval", "p", ""]]
+      var table = TextTable(["\(measure)", "engine", "first", "second", "ratio", "95% interval", "p", ""])
       for row in shown {
-        cells.append([
+        table.add(
           "\(row.suite) \(row.label)", row.engine, value(row.base, measure), value(row.new, measure),
           "\(Format.ratio(row.ratio))x",
           "\(Format.ratio(row.interval.lowerBound)) to \(Format.ratio(row.interval.upperBound))",
-          row.probability < 0.001 ? "<0.001" : Format.decimals(row.probability, 2), row.verdict.rawValue,
-        ])
+          row.probability < 0.001 ? "<0.001" : Format.decimals(row.probability, 2), row.verdict.rawValue)
       }
       let better = all.count { $0.verdict == .better }
       let worse = all.count { $0.verdict == .worse }
       blocks.append(
-        (cells.count > 1 ? TextColumns.aligned(cells).joined(separator: "\n") + "\n" : "")
+        (shown.isEmpty ? "" : table.text + "\n")
           + "\(measure): \(better) better, \(worse) worse, \(all.count - better - worse) can't be told, of "
           + "\(all.count).")
     }
@@ -40,21 +37,5 @@ public struct ComparisonTable {
   private func value(_ value: Double, _ measure: Comparison.Measure) -> String {
     guard case .metric(let metric) = measure else { return Format.ratio(value) }
     return Format.value(value, of: metric)
-  }
-}
-
-/// Aligns cells in columns, by characters.
-enum TextColumns {
-  static func aligned(_ rows: [[String]]) -> [String] {
-    let count = rows.map(\.count).max() ?? 0
-    let widths = (0..<count).map { column in rows.map { column < $0.count ? $0[column].count : 0 }.max() ?? 0
-    }
-    return rows.map { row in
-      var line = ""
-      for (column, text) in row.enumerated() where widths[column] > 0 {
-        line += text + String(repeating: " ", count: widths[column] - text.count + 2)
-      }
-      return String(line.reversed().drop { $0 == " " }.reversed())
-    }
   }
 }

@@ -18,15 +18,15 @@ public struct LatencyTable {
 
   /// The lines of the table. Each cell is the median over the runs.
   public func text() -> String {
-    var cells = [["latency", "", ""] + LatencyTable.names]
+    var table = TextTable(["latency", "", ""] + LatencyTable.names)
     var last = ""
     for result in results {
       let isSame = result.label == last
       last = result.label
-      cells.append(
+      table.add(
         [isSame ? "" : result.workload, isSame ? "" : result.parameters.text, result.engine]
           + Metric.latencies.map { Format.duration(result.metrics[$0.metric]?.median ?? 0) })
     }
-    return TextColumns.aligned(cells).joined(separator: "\n")
+    return table.text
   }
 }

@@ -14,7 +14,11 @@ public struct Remarks: Sendable {
     }
 
     /// The lines for a terminal, with columns aligned by characters.
-    public var lines: [String] { TextColumns.aligned([heads] + rows) }
+    public var lines: [String] {
+      var table = TextTable(heads)
+      rows.forEach { table.add($0) }
+      return table.lines
+    }
   }
 
   /// Two engines whose ratio of times is charted.

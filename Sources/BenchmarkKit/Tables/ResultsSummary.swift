@@ -14,13 +14,11 @@ public struct ResultsSummary {
 
   /// The sentences, one per line.
   public func text() -> String {
-    var suites: [String] = []
-    for result in results where !suites.contains(result.suite) { suites.append(result.suite) }
-    return suites.flatMap { sentences(suite: $0) }.joined(separator: "\n")
+    results.map(\.suite).firstOccurrences().flatMap { sentences(suite: $0) }.joined(separator: "\n")
   }
 
   private func sentences(suite: String) -> [String] {
-    let rows = rows(suite)
+    let rows = results.filter { $0.suite == suite }.rows
     var sentences: [String] = []
     if engines.count > 1 {
       sentences.append(
@@ -35,17 +33,6 @@ public struct ResultsSummary {
       if let sentence = limits(engine, rows) { sentences.append(sentence) }
     }
     return sentences
-  }
-
-  /// The results of each workload, in order.
-  private func rows(_ suite: String) -> [[WorkloadResult]] {
-    var labels: [String] = []
-    var rows: [String: [WorkloadResult]] = [:]
-    for result in results where result.suite == suite {
-      if rows[result.label] == nil { labels.append(result.label) }
-      rows[result.label, default: []].append(result)
-    }
-    return labels.compactMap { rows[$0] }
   }
 
   /// How many workloads each engine wins by its median. The best two are level if their confidence intervals

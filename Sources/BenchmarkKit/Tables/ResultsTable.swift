@@ -16,15 +16,8 @@ public struct ResultsTable {
   public func text() -> String {
     var lines: [String] = []
     for suite in results.map(\.suite).firstOccurrences() {
-      let rows = results.filter { $0.suite == suite }
-      var cells = [["\(suite)", ""] + engines]
-      for label in rows.map(\.label).firstOccurrences() {
-        let row = rows.filter { $0.label == label }
-        guard let any = row.first else { continue }
-        cells.append([any.workload, any.parameters.text] + engines.map { cell($0, row) })
-      }
       if !lines.isEmpty { lines.append("") }
-      lines += TextColumns.aligned(cells)
+      lines += TextTable(suite, results.filter { $0.suite == suite }, engines: engines, cell: cell).lines
     }
     let first = engines.first ?? ""
     lines.append("")

@@ -5,3 +5,13 @@ extension Sequence where Element: Hashable {
     return filter { seen.insert($0).inserted }
   }
 }
+
+extension [WorkloadResult] {
+  /// The engines of the results, in order, each once.
+  public var engines: [String] { map(\.engine).firstOccurrences() }
+  /// The results with the same suite, workload and parameters, a row for each.
+  var rows: [[WorkloadResult]] {
+    let groups = Dictionary(grouping: self) { "\($0.suite) \($0.label)" }
+    return map { "\($0.suite) \($0.label)" }.firstOccurrences().compactMap { groups[$0] }
+  }
+}

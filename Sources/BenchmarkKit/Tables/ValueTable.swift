@@ -38,14 +38,8 @@ public struct ValueTable {
 
   /// The lines of the table.
   public func text() -> String {
-    var labels: [String] = []
-    for result in results where !labels.contains(result.label) { labels.append(result.label) }
-    var cells = [[title, ""] + engines]
-    for label in labels {
-      let row = results.filter { $0.label == label }
-      let texts = engines.map { engine in row.first { $0.engine == engine }.flatMap(value) ?? "-" }
-      cells.append([row[0].workload, row[0].parameters.text] + texts)
-    }
-    return TextColumns.aligned(cells).joined(separator: "\n")
+    TextTable(title, results, engines: engines) { engine, row in
+      row.first { $0.engine == engine }.flatMap(value) ?? "-"
+    }.text
   }
 }

@@ -277,13 +277,9 @@ struct GateCommand: Subcommand {
           + "\(text(Statistics.median(rows.map(\.ratio)))), worst \(text(worst?.ratio ?? 1)) (\(worst?.identity ?? "-"))"
       )
     }
-    try output.line("ratio    would show  by              workload")
-    for row in gate.rows {
-      let columns = [(text(row.ratio), 9), (text(row.visible), 12), (row.measure.rawValue, 16)]
-      try output.line(
-        columns.map { $0.padding(toLength: max($1, $0.count + 1), withPad: " ", startingAt: 0) }.joined()
-          + row.identity)
-    }
+    var table = TextTable(["ratio", "would show", "by", "workload"])
+    for row in gate.rows { table.add(text(row.ratio), text(row.visible), row.measure.rawValue, row.identity) }
+    try output.line(table.text)
     for row in gate.rows where row.isBlurred && !row.isBeyond {
       StandardError.line(
         "warning: \(row.identity) varies too much: a slowdown of less than \(text(row.visible)) by \(row.measure.rawValue) "
