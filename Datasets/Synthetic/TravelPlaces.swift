@@ -4,7 +4,6 @@ struct TravelPlaces: Sendable {
   struct Country: Sendable {
     let name: StaticString
     let dialling: StaticString
-    let callCode: StaticString
     let zones: [StaticString]
     let states: [StaticString]
     /// The country's corner and extent, in microdegrees.
@@ -18,18 +17,18 @@ struct TravelPlaces: Sendable {
 
   static let countries: [Country] = [
     Country(
-      name: "United States", dialling: "+1 ", callCode: "US",
+      name: "United States", dialling: "+1 ",
       zones: ["America/New_York", "America/Chicago", "America/Denver", "America/Los_Angeles"],
       states: ["California", "California", "California", "California", "New York", "Texas"],
       latitude: 30_000_000, longitude: -122_000_000, height: 18_000_000, width: 50_000_000,
       airportPrefix: 0x4B),
     Country(
-      name: "United Kingdom", dialling: "+44 ", callCode: "UK", zones: ["Europe/London"],
+      name: "United Kingdom", dialling: "+44 ", zones: ["Europe/London"],
       states: ["England", "Scotland", "Wales", "West Dunbartonshire", "Highland"],
       latitude: 50_200_000, longitude: -5_000_000, height: 8_000_000, width: 6_000_000,
       airportPrefix: 0x45),
     Country(
-      name: "France", dialling: "+33 ", callCode: "FR", zones: ["Europe/Paris"],
+      name: "France", dialling: "+33 ", zones: ["Europe/Paris"],
       states: ["Île-de-France", "Rhône-Alpes", "Provence-Alpes-Côte d'Azur"],
       latitude: 42_800_000, longitude: -1_500_000, height: 7_500_000, width: 8_500_000,
       airportPrefix: 0x4C),

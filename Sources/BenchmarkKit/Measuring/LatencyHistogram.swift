@@ -71,16 +71,6 @@ public struct LatencyHistogram: Sendable, Equatable {
     return maximum
   }
 
-  /// Calls `body` for each bucket that isn't empty, with its upper end in nanoseconds and the number of
-  /// operations up to there: the cumulative distribution.
-  public func forEachStep(_ body: (_ nanoseconds: UInt64, _ cumulative: Int) throws -> Void) rethrows {
-    var seen = 0
-    for (index, found) in counts.enumerated() where found > 0 {
-      seen += Int(found)
-      try body(min(LatencyHistogram.upperEnd(index), maximum), seen)
-    }
-  }
-
   @inline(__always)
   static func bucket(_ nanoseconds: UInt64) -> Int {
     guard nanoseconds >= UInt64(exact) else { return Int(nanoseconds) }
