@@ -1,6 +1,7 @@
 import BenchmarkKit
 import Datasets
 import Storage
+import Touchstone
 
 /// A named list of related workloads for `bench`.
 public struct Suite: Sendable {
@@ -59,10 +60,8 @@ public struct Suite: Sendable {
 extension Suite {
   /// The remarks of a report on these results.
   public func remarks(_ results: [WorkloadResult]) -> Remarks {
-    var engines: [String] = []
-    for result in results where !engines.contains(result.engine) { engines.append(result.engine) }
-    return Remarks(
-      notes(results), tables: tables(results), pairs: pairs(engines), data: usesDataset ? nil : data)
+    Remarks(
+      notes(results), tables: tables(results), pairs: pairs(results.engines), data: usesDataset ? nil : data)
   }
 }
 
@@ -167,5 +166,15 @@ public struct SuiteContext: Sendable {
       throw StorageError(.invalidArgument, "the engine \(name) is not in this run")
     }
     return engine
+  }
+
+  /// The options of a suite's databases on an engine. They aren't compacted in the background.
+  func databaseOptions(
+    _ engine: ProbedEngine, cacheBytes: Int = EngineOptions.defaultCacheBytes, depth: Int? = nil
+  ) throws -> DatabaseOptions {
+    DatabaseOptions(
+      engine: EngineName(rawValue: engine.type.name), durability: settings.durability,
+      key: try engine.options.key.map { try UserKey.raw($0) }, maximumTreeDepth: depth, compaction: .off,
+      cacheBytes: cacheBytes)
   }
 }

@@ -135,17 +135,15 @@ final class ClaimsData: Sendable {
     }
     let database = try data.open(engine, in: directory)
     return Trial(
-      run: { [self] in
-        try run(kind, database, seed: context.settings.seed &+ UInt64(trial.round))
-        return .whole
-      }, fileBytes: { try TrialDirectory.fileBytes(in: directory) }, finish: { try database.close() })
+      timing: { [self] in try run(kind, database, seed: context.settings.seed &+ UInt64(trial.round)) },
+      fileBytes: { try TrialDirectory.fileBytes(in: directory) }, finish: { try database.close() })
   }
 
   private func run(_ kind: ClaimsWorkload, _ database: Database, seed: UInt64) throws {
     var random = SeededRandom(seed: seed)
     switch kind {
     case .insertBatch:
-      try batches(database, documents, of: 1_000) {
+      try database.inBatches(of: 1_000, 0..<documents) {
         try database.save(DocumentsData.id($0), DocumentsData.body($0, version: 1))
       }
     case .insertSingle:
@@ -153,12 +151,12 @@ final class ClaimsData: Sendable {
         try database.save(DocumentsData.id(number), DocumentsData.body(number, version: 1))
       }
     case .update:
-      try batches(database, operations(kind), of: 100) { version in
+      try database.inBatches(of: 100, 0..<operations(kind)) { version in
         let number = random.below(documents)
         try database.save(DocumentsData.id(number), DocumentsData.body(number, version: 2 + version))
       }
     case .deleteBatch:
-      try batches(database, documents, of: 1_000) { try database.delete(DocumentsData.id($0)) }
+      try database.inBatches(of: 1_000, 0..<documents) { try database.delete(DocumentsData.id($0)) }
     case .read:
       let key = try database.key("name")
       for _ in 0..<documents {
@@ -169,14 +167,6 @@ final class ClaimsData: Sendable {
     case .scan: try RunMismatch.check(try names(database), documents)
     case .changes: try RunMismatch.check(try database.changes().count, documents)
     case .readP50, .readP99, .openMany: break
-    }
-  }
-
-  private func batches(
-    _ database: Database, _ count: Int, of size: Int, _ body: (Int) throws -> Void
-  ) throws {
-    for start in stride(from: 0, to: count, by: size) {
-      try database.inBatch { for number in start..<min(start + size, count) { try body(number) } }
     }
   }
 
@@ -223,7 +213,7 @@ final class ClaimsData: Sendable {
     // Otherwise, memory that earlier runs freed and the allocator kept would be reused and not be measured.
     ProcessMemory.giveBack()
     return Trial(
-      run: { [self] in
+      timing: { [self] in
         for number in 0..<count {
           let database = try data.open(engine, in: "\(trial.directory)/\(number)")
           opened.add(database)
@@ -232,7 +222,6 @@ final class ClaimsData: Sendable {
           }
         }
         ProcessMemory.giveBack()
-        return .whole
       }, fileBytes: { try TrialDirectory.fileBytes(in: trial.directory) }, finish: { try opened.close() })
   }
 

@@ -33,7 +33,7 @@ enum ClaimsTable {
         ? found.ratio > 5 ? "yes, and more" : "yes" : found.interval.upperBound < 2 ? "no" : "can't be told"
       lines.append([
         "2x to 5x as fast: \(kind.rawValue)",
-        "\(rounded(found.ratio))x (95%: \(rounded(found.interval.lowerBound)) to \(rounded(found.interval.upperBound)))",
+        "\(Format.ratio(found.ratio))x (95%: \(Format.ratio(found.interval.lowerBound)) to \(Format.ratio(found.interval.upperBound)))",
         verdict,
       ])
     }
@@ -57,9 +57,9 @@ enum ClaimsTable {
         let found = Statistics.ratio(beside.metrics.seconds.samples, over: alone.metrics.seconds.samples)
         return [
           "writers never block readers: \(engine), \(kind.rawValue)",
-          "\(micros(alone)) µs alone, \(micros(beside)) µs beside a writer: \(rounded(found.ratio))x",
+          "\(micros(alone)) µs alone, \(micros(beside)) µs beside a writer: \(Format.ratio(found.ratio))x",
           // Four readers and a writer share the processors. That alone may double the time.
-          found.ratio <= 2 ? "yes" : "slower: \(rounded(found.ratio))x",
+          found.ratio <= 2 ? "yes" : "slower: \(Format.ratio(found.ratio))x",
         ]
       }
     }
@@ -98,6 +98,5 @@ enum ClaimsTable {
   }
 
   private static func kibibytes(_ bytes: Double) -> String { "\(Int((bytes / 1_024).rounded()))" }
-  private static func micros(_ row: WorkloadResult) -> String { rounded(row.secondsPerOperation * 1e6) }
-  private static func rounded(_ value: Double) -> String { "\((value * 100).rounded() / 100)" }
+  private static func micros(_ row: WorkloadResult) -> String { Format.ratio(row.secondsPerOperation * 1e6) }
 }

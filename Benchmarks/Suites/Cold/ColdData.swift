@@ -32,25 +32,16 @@ final class ColdData: Sendable {
   func open(_ engine: ProbedEngine, in directory: String) throws -> Database {
     try Database.open(
       ColdData.databaseName, in: directory,
-      options: DatabaseOptions(
-        engine: EngineName(rawValue: engine.type.name), durability: context.settings.durability,
-        key: try engine.options.key.map { try UserKey.raw($0) }, compaction: .off))
+      options: try context.databaseOptions(engine))
   }
 
   /// A database with documents of about 1,000 bytes. They are saved in random order, so that related
   /// documents are on different pages.
   func filled(_ engine: ProbedEngine) throws -> String {
-    try context.fixtures.directory("cold \(engine.type.name)") { directory in
-      let database = try open(engine, in: directory)
+    try context.filled("cold \(engine.type.name)", open: { try open(engine, in: $0) }) { database in
       var random = SeededRandom(seed: context.settings.seed)
-      var order = Array(0..<documents)
-      for index in order.indices.dropFirst() { order.swapAt(index, random.below(index + 1)) }
-      for start in stride(from: 0, to: documents, by: 1_000) {
-        try database.inBatch {
-          for number in order[start..<min(start + 1_000, documents)] {
-            try database.save(DocumentsData.id(number), body(number))
-          }
-        }
+      try database.inBatches(of: 1_000, random.order(documents)) { number in
+        try database.save(DocumentsData.id(number), body(number))
       }
       try database.createIndex(ColdData.indexName, on: ["city"])
       for number in 0..<blobs {
@@ -58,7 +49,6 @@ final class ColdData: Sendable {
           DocumentsData.blob(number, bytes: ColdData.blobBytes), contentType: "application/octet-stream")
         try database.save(ColdData.blobID(number), ["avatar": blob.jsonValue])
       }
-      try database.close()
     }
   }
 

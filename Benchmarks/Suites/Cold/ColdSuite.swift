@@ -185,15 +185,14 @@ enum ColdNotes {
       if let warm {
         let found = Statistics.ratio(row.metrics.seconds.samples, over: warm.metrics.seconds.samples)
         line +=
-          "; \(rounded(found.ratio))x the warm time (95%: \(rounded(found.interval.lowerBound)) to "
-          + "\(rounded(found.interval.upperBound)))"
+          "; \(Format.ratio(found.ratio))x the warm time (95%: \(Format.ratio(found.interval.lowerBound)) to "
+          + "\(Format.ratio(found.interval.upperBound)))"
       }
       lines.append(line)
     }
     return lines
   }
 
-  private static func percent(_ share: Double) -> String { "\(rounded(share * 100))%" }
-  private static func mebibytes(_ bytes: Double) -> String { rounded(bytes / 1_048_576) }
-  private static func rounded(_ value: Double) -> String { "\((value * 100).rounded() / 100)" }
+  private static func percent(_ share: Double) -> String { "\(Format.ratio(share * 100))%" }
+  private static func mebibytes(_ bytes: Double) -> String { Format.ratio(bytes / 1_048_576) }
 }

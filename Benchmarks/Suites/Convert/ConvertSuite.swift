@@ -69,13 +69,7 @@ final class ConvertData: Sendable {
         options: DatabaseOptions(
           engine: EngineName(rawValue: engine.type.name), durability: .none, key: try key(engine),
           compaction: .off))
-      if let dataset = context.dataset {
-        try database.inBatch {
-          for number in 0..<dataset.count {
-            try database.save(String(decoding: dataset.id(number), as: UTF8.self), json: dataset.json(number))
-          }
-        }
-      }
+      try context.dataset?.save(in: database)
       try database.close()
     } + "/\(Self.name).touchstone"
   }
@@ -183,19 +177,14 @@ final class ConvertData: Sendable {
   /// A run that makes a database at the path that `body` receives.
   private func made(_ trial: TrialContext, _ body: @escaping (String) throws -> Void) -> Trial {
     Trial(
-      run: {
-        try body("\(trial.directory)/new.touchstone")
-        return .whole
-      }, fileBytes: { try TrialDirectory.fileBytes(in: trial.directory) })
+      timing: { try body("\(trial.directory)/new.touchstone") },
+      fileBytes: { try TrialDirectory.fileBytes(in: trial.directory) })
   }
 
   /// A run that changes a database in the trial's directory.
   private func changed(_ trial: TrialContext, _ body: @escaping () throws -> Void) -> Trial {
     Trial(
-      run: {
-        try body()
-        return .whole
-      }, fileBytes: { try TrialDirectory.fileBytes(in: trial.directory) })
+      timing: { try body() }, fileBytes: { try TrialDirectory.fileBytes(in: trial.directory) })
   }
 
   private func copied(_ path: String, _ trial: TrialContext) throws -> String {
@@ -210,13 +199,12 @@ final class ConvertData: Sendable {
     do {
       let right = try open(other, trial.directory + "/right")
       return Trial(
-        run: { [documents] in
+        timing: { [documents] in
           var differences = 0
           let compared = try left.compare(with: right) { _ in differences += 1 }
           guard differences == 0, compared == documents else {
             throw RunMismatch(seen: compared - differences, expected: documents)
           }
-          return .whole
         },
         finish: {
           try left.close()
@@ -243,11 +231,10 @@ final class ConvertData: Sendable {
     Workload.Limit(name: { _ in "a copy of the same bytes, with fsync" }) { [self] trial in
       let path = try filled(try context.engine(trial.engine))
       let files = try FileManager.default.subpathsOfDirectory(atPath: path).map { path + "/" + $0 }
-      return Trial(run: {
+      return Trial(timing: {
         for (number, file) in files.enumerated() {
           try FileCopy.copy(file, to: "\(trial.directory)/\(number)")
         }
-        return .whole
       })
     }
   }
@@ -257,7 +244,7 @@ final class ConvertData: Sendable {
     Workload.Limit(name: { _ in "one full export" }) { [self] trial in
       let database = try open(try context.engine(trial.engine), trial.directory + "/left")
       return Trial(
-        run: { [documents] in
+        timing: { [documents] in
           var line: [UInt8] = []
           var count = 0
           try database.read { snapshot in
@@ -270,7 +257,6 @@ final class ConvertData: Sendable {
             }
           }
           if count != documents { throw RunMismatch(seen: count, expected: documents) }
-          return .whole
         }, finish: { try database.close() })
     }
   }

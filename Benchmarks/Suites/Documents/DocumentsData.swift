@@ -70,19 +70,13 @@ final class DocumentsData: Sendable {
   ) throws -> Database {
     try Database.open(
       DocumentsData.databaseName, in: directory,
-      options: DatabaseOptions(
-        engine: EngineName(rawValue: engine.type.name), durability: context.settings.durability,
-        key: try engine.options.key.map { try UserKey.raw($0) }, maximumTreeDepth: depth, compaction: .off,
-        cacheBytes: cacheBytes))
+      options: try context.databaseOptions(engine, cacheBytes: cacheBytes, depth: depth))
   }
 
   /// The directory of a database that `fill` fills once for all runs.
   func fixture(_ name: String, _ engine: ProbedEngine, _ fill: (Database) throws -> Void) throws -> String {
-    try context.fixtures.directory("documents \(engine.type.name) \(name)") { directory in
-      let database = try open(engine, in: directory)
-      try fill(database)
-      try database.close()
-    }
+    try context.filled(
+      "documents \(engine.type.name) \(name)", open: { try open(engine, in: $0) }, fill: fill)
   }
 
   // MARK: What is in them

@@ -57,10 +57,8 @@ struct DocumentsRow: Sendable {
     do {
       let work = try work(database)
       return Trial(
-        run: {
-          try work()
-          return .whole
-        }, fileBytes: { try TrialDirectory.fileBytes(in: directory) }, finish: { try database.close() })
+        timing: { try work() }, fileBytes: { try TrialDirectory.fileBytes(in: directory) },
+        finish: { try database.close() })
     } catch {
       try? database.close()
       throw error

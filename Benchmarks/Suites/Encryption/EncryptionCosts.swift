@@ -17,8 +17,7 @@ enum EncryptionCosts {
 
   /// One line per encrypting engine and cache size.
   static func lines(_ results: [WorkloadResult]) -> [String] {
-    var engines: [String] = []
-    for result in results where !engines.contains(result.engine) { engines.append(result.engine) }
+    let engines = results.engines
     var lines = [
       "Cache of pages, fixed: \(EncryptionCache.all.text), which holds all of the data of a default run, and "
         + "\(EncryptionCache.part.text), which doesn't. Both times the file is in the system's cache."
@@ -31,7 +30,8 @@ enum EncryptionCosts {
           else { return nil }
           let found = Statistics.ratio(encrypted.metrics.seconds.samples, over: bare.metrics.seconds.samples)
           let more = (encrypted.secondsPerOperation - bare.secondsPerOperation) * 1e6
-          return "\(kind.rawValue) \(rounded(found.ratio))x (\(more < 0 ? "" : "+")\(rounded(more)) µs)"
+          return
+            "\(kind.rawValue) \(Format.ratio(found.ratio))x (\(more < 0 ? "" : "+")\(Format.ratio(more)) µs)"
         }
         if !costs.isEmpty {
           lines.append("\(engine) over \(plain), cache \(cache.text): \(costs.joined(separator: ", "))")
@@ -48,6 +48,4 @@ enum EncryptionCosts {
       $0.engine == engine && $0.workload == kind.rawValue && $0.parameters["cache"] == .string(cache.text)
     }
   }
-
-  private static func rounded(_ value: Double) -> String { "\((value * 100).rounded() / 100)" }
 }

@@ -80,36 +80,20 @@ final class EncryptionData: Sendable {
   {
     try Database.open(
       Self.name, in: directory,
-      options: DatabaseOptions(
-        engine: EngineName(rawValue: engine.type.name), durability: context.settings.durability,
-        key: try engine.options.key.map { try UserKey.raw($0) }, compaction: .off, cacheBytes: cache.bytes))
+      options: try context.databaseOptions(engine, cacheBytes: cache.bytes))
   }
 
-  private func insert(_ database: Database) throws {
-    for start in stride(from: 0, to: documents, by: 1_000) {
-      try database.inBatch {
-        for number in start..<min(start + 1_000, documents) {
-          try database.save(DocumentsData.id(number), Self.body(number, version: 1))
-        }
-      }
+  private func insert(_ database: Database, _ numbers: some RandomAccessCollection<Int>) throws {
+    try database.inBatches(of: 1_000, Array(numbers)) { number in
+      try database.save(DocumentsData.id(number), Self.body(number, version: 1))
     }
   }
 
   private func filled(_ engine: ProbedEngine) throws -> String {
-    try context.fixtures.directory("encryption \(engine.type.name)") { directory in
-      let database = try open(engine, directory, .all)
+    try context.filled("encryption \(engine.type.name)", open: { try open(engine, $0, .all) }) { database in
       // Random order, as documents usually come, so that consecutive reads use different pages.
       var random = SeededRandom(seed: context.settings.seed)
-      var order = Array(0..<documents)
-      for index in order.indices.dropFirst() { order.swapAt(index, random.below(index + 1)) }
-      for start in stride(from: 0, to: documents, by: 1_000) {
-        try database.inBatch {
-          for number in order[start..<min(start + 1_000, documents)] {
-            try database.save(DocumentsData.id(number), Self.body(number, version: 1))
-          }
-        }
-      }
-      try database.close()
+      try insert(database, random.order(documents))
     }
   }
 
@@ -132,7 +116,7 @@ final class EncryptionData: Sendable {
         let order = (0..<random).map { _ in numbers.below(documents) }
         let work: () throws -> Void =
           switch kind {
-          case .insert: { try self.insert(database) }
+          case .insert: { try self.insert(database, 0..<self.documents) }
           case .update: { try self.update(database, order) }
           case .read: { try self.read(database, order) }
           case .scan: { try self.scan(database) }
@@ -140,10 +124,8 @@ final class EncryptionData: Sendable {
         // Fills the cache before the timed run.
         if kind == .read || kind == .scan { try work() }
         return Trial(
-          run: {
-            try work()
-            return .whole
-          }, fileBytes: { try TrialDirectory.fileBytes(in: directory) }, finish: { try database.close() })
+          timing: { try work() }, fileBytes: { try TrialDirectory.fileBytes(in: directory) },
+          finish: { try database.close() })
       } catch {
         try? database.close()
         throw error

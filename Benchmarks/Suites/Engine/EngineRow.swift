@@ -95,10 +95,7 @@ extension EngineRow {
     let directory = try database(engine, trial)
     if kind == .open {
       return Trial(
-        run: {
-          try reopen(engine, directory)
-          return .whole
-        }, fileBytes: { try TrialDirectory.fileBytes(in: directory) })
+        timing: { try reopen(engine, directory) }, fileBytes: { try TrialDirectory.fileBytes(in: directory) })
     }
     let opened = try engine.open(in: directory)
     do {

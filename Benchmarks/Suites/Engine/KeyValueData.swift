@@ -57,17 +57,12 @@ final class KeyValueData: @unchecked Sendable {
       }
       return Records(records)
     }
-    func shuffle() -> [Int] {
-      var order = Array(0..<count)
-      for index in order.indices.dropFirst() { order.swapAt(index, random.below(index + 1)) }
-      return order
-    }
     sequential = records(Array(0..<count))
-    shuffled = records(shuffle())
-    reshuffled = records(shuffle())
-    missing = records(shuffle(), isMissing: true)
+    shuffled = records(random.order(count))
+    reshuffled = records(random.order(count))
+    missing = records(random.order(count), isMissing: true)
     rangeStarts = records(
-      Array(shuffle().filter { $0 + rangeLength <= count }.prefix(count / rangeLength)))
+      Array(random.order(count).filter { $0 + rangeLength <= count }.prefix(count / rangeLength)))
   }
 
   deinit {

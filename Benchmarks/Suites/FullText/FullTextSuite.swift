@@ -66,9 +66,7 @@ final class FullTextData: Sendable {
     let engine = try context.engine(name)
     return try Database.open(
       "texts", in: directory,
-      options: DatabaseOptions(
-        engine: EngineName(rawValue: engine.type.name), durability: context.settings.durability,
-        key: try engine.options.key.map { try UserKey.raw($0) }, compaction: .off))
+      options: try context.databaseOptions(engine))
   }
 
   private func save(_ documents: [TextDocuments.Document], in database: Database) throws {
@@ -124,10 +122,9 @@ final class FullTextData: Sendable {
         let table = try indexedTable()
         _ = try table.rows(queries, ranked: kind.isRanked, times: 1)
         return Trial(
-          run: {
+          timing: {
             let rows = try table.rows(queries, ranked: kind.isRanked, times: times)
             try self.check(kind, rows / times, isOurs: false)
-            return .whole
           }, finish: { table.close() })
       }
     ) { [self] trial in
@@ -139,13 +136,12 @@ final class FullTextData: Sendable {
       let values = queries.map { ["text": JSONValue($0.ours)] }
       for value in values { _ = try prepared.run(value).count }
       return Trial(
-        run: {
+        timing: {
           var rows = 0
           for _ in 0..<times {
             for value in values { rows += try prepared.run(value).count }
           }
           try self.check(kind, rows / times, isOurs: true)
-          return .whole
         }, finish: { try database.close() })
     }
   }
@@ -177,18 +173,13 @@ final class FullTextData: Sendable {
         let table = try table(trial.directory)
         try table.fill(texts.all)
         return Trial(
-          run: {
-            try table.index()
-            return .whole
-          }, finish: { table.close() })
+          timing: { try table.index() }, finish: { table.close() })
       }
     ) { [self] trial in
       let database = try filled(trial.engine, trial.directory, indexed: false)
       return Trial(
-        run: {
-          try self.makeIndex(database)
-          return .whole
-        }, fileBytes: { try TrialDirectory.fileBytes(in: trial.directory) },
+        timing: { try self.makeIndex(database) },
+        fileBytes: { try TrialDirectory.fileBytes(in: trial.directory) },
         finish: { try database.close() })
     }
   }
@@ -203,18 +194,12 @@ final class FullTextData: Sendable {
         try table.fill(texts.all)
         try table.indexWithTriggers()
         return Trial(
-          run: {
-            try table.update(changed)
-            return .whole
-          }, finish: { table.close() })
+          timing: { try table.update(changed) }, finish: { table.close() })
       }
     ) { [self] trial in
       let database = try filled(trial.engine, trial.directory, indexed: true)
       return Trial(
-        run: {
-          try self.save(changed, in: database)
-          return .whole
-        }, finish: { try database.close() })
+        timing: { try self.save(changed, in: database) }, finish: { try database.close() })
     }
   }
 
@@ -229,18 +214,14 @@ final class FullTextData: Sendable {
       guard what == .fts5 else {
         let database = try filled(trial.engine, trial.directory, indexed: what == .indexed)
         return Trial(
-          run: {
-            try database.compact()
-            return .whole
-          }, fileBytes: bytes, finish: { try database.close() })
+          timing: { try database.compact() }, fileBytes: bytes, finish: { try database.close() })
       }
       let table = try table(trial.directory)
       try table.indexAlone(texts.all)
       return Trial(
-        run: {
+        timing: {
           try table.optimize()
           try table.vacuum()
-          return .whole
         }, fileBytes: bytes, finish: { table.close() })
     }
   }

@@ -33,7 +33,7 @@ struct TextDocuments: Sendable {
       let parsed = try JSONSerialization.jsonObject(with: Data(dataset.json(number))) as? [String: Any]
       let reviews = (parsed?["reviews"] as? [[String: Any]] ?? []).compactMap { $0["content"] as? String }
       let document = Document(
-        id: String(decoding: dataset.id(number), as: UTF8.self),
+        id: dataset.idText(number),
         description: parsed?["description"] as? String,
         content: parsed?["content"] as? String, reviews: reviews)
       if document.texts.contains(where: { !$0.isEmpty }) { documents.append(document) }

@@ -33,24 +33,22 @@ struct MemoryRow: Sendable {
       case .copy, .shared: 1
       case .updated: 2
       }
-    let fixture = try context.fixtures.directory("memory \(engine.type.name) saved \(saves) times") {
-      directory in
-      let database = try open(engine, in: directory)
+    let fixture = try context.filled(
+      "memory \(engine.type.name) saved \(saves) times", open: { try open(engine, in: $0) }
+    ) { database in
       for _ in 0..<saves { try saveAll(database) }
-      try database.close()
     }
     try Fixtures.copy(fixture, to: trial.directory)
     let peak = MemoryPeak()
     // Memory that was freed before and kept by the allocator doesn't belong to this run.
     ProcessMemory.giveBack()
     return Trial(
-      run: {
+      timing: {
         try peak.measure {
           let database = try open(engine, in: trial.directory)
           defer { try? database.close() }
           try run(database)
         }
-        return .whole
       }, fileBytes: { try TrialDirectory.fileBytes(in: trial.directory) },
       metrics: { [.anonymousMemoryBytes: Double(peak.bytes)] })
   }
@@ -58,10 +56,7 @@ struct MemoryRow: Sendable {
   private func open(_ engine: ProbedEngine, in directory: String) throws -> Database {
     try Database.open(
       "memory", in: directory,
-      options: DatabaseOptions(
-        engine: EngineName(rawValue: engine.type.name), durability: context.settings.durability,
-        key: try engine.options.key.map { try UserKey.raw($0) }, compaction: .off,
-        cacheBytes: engine.options.cacheBytes))
+      options: try context.databaseOptions(engine, cacheBytes: engine.options.cacheBytes))
   }
 
   private func saveAll(_ database: Database) throws {

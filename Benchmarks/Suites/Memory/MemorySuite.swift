@@ -27,7 +27,7 @@ extension TravelWorkload {
 /// The remarks of the suite.
 enum MemoryNotes {
   static func lines(_ results: [WorkloadResult]) -> [String] {
-    engines(results).compactMap { engine in
+    results.engines.compactMap { engine in
       let rows = results.filter { $0.engine == engine }
       let peaks = rows.compactMap { row in
         row.metrics[.anonymousMemoryBytes].map { (row.workload, $0.median) }
@@ -38,7 +38,7 @@ enum MemoryNotes {
   }
 
   static func tables(_ results: [WorkloadResult]) -> [Remarks.Table] {
-    let engines = engines(results)
+    let engines = results.engines
     let rows = TravelWorkload.streamed.map(\.rawValue).compactMap { workload -> [String]? in
       let cells = engines.map { engine in
         results.first { $0.workload == workload && $0.engine == engine }?.metrics[.anonymousMemoryBytes]
@@ -47,12 +47,6 @@ enum MemoryNotes {
       return cells.allSatisfy { $0 == "-" } ? nil : [workload] + cells
     }
     return rows.isEmpty ? [] : [Remarks.Table(heads: ["anonymous memory, MiB"] + engines, rows: rows)]
-  }
-
-  private static func engines(_ results: [WorkloadResult]) -> [String] {
-    var engines: [String] = []
-    for result in results where !engines.contains(result.engine) { engines.append(result.engine) }
-    return engines
   }
 
   private static func mebibytes(_ bytes: Double) -> String {

@@ -96,11 +96,10 @@ extension QueryData {
         try check(rows: [try prepared.run()], of: query.name)
       }
       return Trial(
-        run: {
+        timing: {
           var sum = 0
           for query in prepared { sum &+= try query.run().sum }
           withExtendedLifetime(sum) {}
-          return .whole
         }, finish: { try database.close() })
     }
   }
@@ -117,10 +116,7 @@ extension QueryData {
       let compile = { for query in QueryCase.guide { _ = try database.query(query.text) } }
       try compile()
       return Trial(
-        run: {
-          for _ in 0..<times { try compile() }
-          return .whole
-        }, finish: { try database.close() })
+        timing: { for _ in 0..<times { try compile() } }, finish: { try database.close() })
     }
   }
 }

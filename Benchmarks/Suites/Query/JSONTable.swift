@@ -31,7 +31,7 @@ final class JSONTable {
     try connection.execute("BEGIN; CREATE TABLE docs (id TEXT PRIMARY KEY, body TEXT);")
     let insert = try connection.prepare("INSERT INTO docs VALUES (?1, ?2)")
     for number in 0..<dataset.count {
-      try insert.bind(1, String(decoding: dataset.id(number), as: UTF8.self))
+      try insert.bind(1, dataset.idText(number))
       try insert.bind(2, String(decoding: dataset.json(number), as: UTF8.self))
       _ = try insert.step()
       insert.reset()

@@ -73,7 +73,7 @@ final class QueryData: Sendable {
     }
     likers = [liker ?? "nobody"]
     let count = min(1_000, dataset.count)
-    ids = (0..<count).map { String(decoding: dataset.id($0 * dataset.count / count), as: UTF8.self) }
+    ids = (0..<count).map { dataset.idText($0 * dataset.count / count) }
   }
 
   // MARK: Databases
@@ -81,28 +81,14 @@ final class QueryData: Sendable {
   func open(_ engine: ProbedEngine, _ directory: String) throws -> Database {
     try Database.open(
       "travel", in: directory,
-      options: DatabaseOptions(
-        engine: EngineName(rawValue: engine.type.name), durability: context.settings.durability,
-        key: try engine.options.key.map { try UserKey.raw($0) }, compaction: .off))
-  }
-
-  private func save(_ database: Database) throws {
-    try database.inBatch {
-      for number in 0..<dataset.count {
-        try database.save(String(decoding: dataset.id(number), as: UTF8.self), json: dataset.json(number))
-      }
-    }
+      options: try context.databaseOptions(engine))
   }
 
   func database(_ name: String, _ indexes: QueryIndexes) throws -> Database {
-    let engine = try context.engine(name)
-    let directory = try context.fixtures.directory("query \(name) \(indexes.label)") { directory in
-      let database = try open(engine, directory)
-      try save(database)
+    try filled(indexes.label, of: name) { database in
+      try dataset.save(in: database)
       for index in indexes.list { try index.make(in: database) }
-      try database.close()
     }
-    return try open(engine, directory)
   }
 
   private func table(_ indexes: QueryIndexes) throws -> JSONTable {
@@ -157,10 +143,9 @@ final class QueryData: Sendable {
         let table = try table(indexes)
         _ = try table.rows(query.sql, parameters, times: 1)
         return Trial(
-          run: {
+          timing: {
             let rows = try table.rows(query.sql, parameters, times: times)
             try self.check(query.name, rows, times: times)
-            return .whole
           }, finish: { table.close() })
       }
     ) { [self] trial in
@@ -174,7 +159,7 @@ final class QueryData: Sendable {
       let values = parameters.map { $0.map { [name: JSONValue($0)] } ?? [:] }
       try check(rows: values.map { try prepared.run($0) }, of: key)
       return Trial(
-        run: {
+        timing: {
           var rows = 0
           var sum = 0
           for _ in 0..<times {
@@ -186,7 +171,6 @@ final class QueryData: Sendable {
           }
           withExtendedLifetime(sum) {}
           try self.check(query.name, rows, times: times)
-          return .whole
         }, finish: { try database.close() })
     }
   }
@@ -247,7 +231,7 @@ final class QueryData: Sendable {
         changing(
           work, "all documents in one transaction", ["indexes": .integer(count)], operations: dataset.count,
           filled: false, before: { for index in Self.plainIndexes.prefix(count) { try index.make(in: $0) } }
-        ) { [self] in try save($0) }
+        ) { [self] in try dataset.save(in: $0) }
       }
     }
   }
@@ -263,10 +247,7 @@ final class QueryData: Sendable {
       let database = try database(trial.engine, indexes)
       try body(database)
       return Trial(
-        run: {
-          try body(database)
-          return .whole
-        }, finish: { try database.close() })
+        timing: { try body(database) }, finish: { try database.close() })
     }
   }
 
@@ -280,13 +261,10 @@ final class QueryData: Sendable {
       suite: "query", name: work.rawValue, summary: summary, parameters: parameters, operations: operations
     ) { [self] trial in
       let database = try open(try context.engine(trial.engine), trial.directory)
-      if filled { try save(database) }
+      if filled { try dataset.save(in: database) }
       try before(database)
       return Trial(
-        run: {
-          try body(database)
-          return .whole
-        }, finish: { try database.close() })
+        timing: { try body(database) }, finish: { try database.close() })
     }
   }
 }

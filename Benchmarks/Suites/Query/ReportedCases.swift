@@ -14,15 +14,12 @@ extension QueryData {
     max(least, min(number, number * dataset.count / 29_396))
   }
 
-  private func filled(
+  func filled(
     _ name: String, of engineName: String, _ fill: (Database) throws -> Void
   ) throws -> Database {
     let engine = try context.engine(engineName)
-    let directory = try context.fixtures.directory("query \(name) \(engineName)") { directory in
-      let database = try open(engine, directory)
-      try fill(database)
-      try database.close()
-    }
+    let directory = try context.filled(
+      "query \(name) \(engineName)", open: { try open(engine, $0) }, fill: fill)
     return try open(engine, directory)
   }
 
@@ -41,12 +38,11 @@ extension QueryData {
       let plan = try query.explain().description
       guard plan.contains("Index byN") == indexed else { throw WrongPlan(description: plan) }
       return Trial(
-        run: {
+        timing: {
           for _ in 0..<(indexed ? 100 : 1) {
             let count = try query.run().count
             guard count == 10 else { throw WrongPlan(description: "\(count) rows instead of 10: \(plan)") }
           }
-          return .whole
         }, finish: { try database.close() })
     }
   }
@@ -96,12 +92,11 @@ extension QueryData {
       guard plan.contains("covering") else { throw WrongPlan(description: plan) }
       let times = place == "early" ? 100 : 1
       return Trial(
-        run: {
+        timing: {
           for _ in 0..<times {
             let rows = try query.run(["pattern": .string("%\(place.uppercased()) birds%")]).count
             guard rows == 10 else { throw WrongPlan(description: "\(rows) rows instead of 10: \(plan)") }
           }
-          return .whole
         }, finish: { try database.close() })
     }
   }
@@ -116,10 +111,9 @@ extension QueryData {
     ) { [self] trial in
       let database = try database(trial.engine, .all)
       return Trial(
-        run: {
+        timing: {
           let isNew = try database.createIndex("typeName", on: ["type", "name"])
           guard !isNew else { throw WrongPlan(description: "the index wasn't there") }
-          return .whole
         }, finish: { try database.close() })
     }
   }

@@ -34,18 +34,14 @@ struct ScaleData: Sendable {
   func open(_ engine: ProbedEngine, in directory: String) throws -> Database {
     try Database.open(
       "scale", in: directory,
-      options: DatabaseOptions(
-        engine: EngineName(rawValue: engine.type.name), durability: context.settings.durability,
-        key: try engine.options.key.map { try UserKey.raw($0) }, compaction: .off))
+      options: try context.databaseOptions(engine))
   }
 
   /// The directory of a database with `size` documents and an index on the city.
   func filled(_ engine: ProbedEngine, size: Int) throws -> String {
-    try context.fixtures.directory("scale \(engine.type.name) \(size)") { directory in
-      let database = try open(engine, in: directory)
+    try context.filled("scale \(engine.type.name) \(size)", open: { try open(engine, in: $0) }) { database in
       try ScaleData.save(database, 0..<size, version: 1, batch: 10_000)
       try database.createIndex("city", on: ["city"])
-      try database.close()
     }
   }
 

@@ -16,9 +16,7 @@ enum ScaleNotes {
   /// File bytes per document, at the smallest and the largest size.
   private static func sizes(_ results: [WorkloadResult]) -> [String] {
     let rows = results.filter { $0.workload == ScaleWorkload.read.rawValue }
-    var engines: [String] = []
-    for row in rows where !engines.contains(row.engine) { engines.append(row.engine) }
-    let texts = engines.compactMap { engine -> String? in
+    let texts = rows.engines.compactMap { engine -> String? in
       let points = rows.filter { $0.engine == engine }.compactMap { row -> (Int, Double)? in
         guard case .integer(let documents)? = row.parameters["documents"] else { return nil }
         return (documents, row.metrics.fileBytes.median / Double(documents))

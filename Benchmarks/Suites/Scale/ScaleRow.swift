@@ -45,13 +45,12 @@ struct ScaleRow: Sendable {
     let fileBytes = { [directory] in try TrialDirectory.fileBytes(in: directory) }
     if kind == .reopen {
       return Trial(
-        run: { [directory] in
+        timing: { [directory] in
           for _ in 0..<ScaleData.opens {
             let database = try data.open(engine, in: directory)
             defer { try? database.close() }
             try RunMismatch.check("stars of a document", try stars(database, 0), HotelDocument.stars(0))
           }
-          return .whole
         }, fileBytes: fileBytes)
     }
     let database = try data.open(engine, in: directory)
@@ -62,10 +61,7 @@ struct ScaleRow: Sendable {
       let work = try work(database, seed: context.settings.seed &+ UInt64(trial.round))
       let documents = size + (kind == .insert ? data.inserts : 0)
       return Trial(
-        run: {
-          try work()
-          return .whole
-        }, fileBytes: fileBytes,
+        timing: { try work() }, fileBytes: fileBytes,
         finish: {
           defer { try? database.close() }
           try RunMismatch.check("documents after \(kind.rawValue)", try database.documentCount, documents)
@@ -83,12 +79,8 @@ struct ScaleRow: Sendable {
     case .insert:
       let documents = (size..<size + data.inserts).map { (HotelDocument.id($0), HotelDocument.json($0)) }
       return {
-        for start in stride(from: 0, to: documents.count, by: ScaleData.insertBatch) {
-          try database.inBatch {
-            for (id, json) in documents[start..<min(start + ScaleData.insertBatch, documents.count)] {
-              try json.withUnsafeBytes { _ = try database.save(id, json: $0) }
-            }
-          }
+        try database.inBatches(of: ScaleData.insertBatch, documents) { id, json in
+          try json.withUnsafeBytes { _ = try database.save(id, json: $0) }
         }
       }
     case .read:

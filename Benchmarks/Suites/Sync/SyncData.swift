@@ -43,9 +43,7 @@ final class SyncData: Sendable {
   func open(_ engine: ProbedEngine, in directory: String) throws -> Database {
     try Database.open(
       "sync", in: directory,
-      options: DatabaseOptions(
-        engine: EngineName(rawValue: engine.type.name), durability: context.settings.durability,
-        key: try engine.options.key.map { try UserKey.raw($0) }, compaction: .off))
+      options: try context.databaseOptions(engine))
   }
 
   /// The indexes of a database that has four.
@@ -56,8 +54,8 @@ final class SyncData: Sendable {
 
   /// The directory of a database with all documents and the first `indexes` indexes.
   func filled(_ engine: ProbedEngine, indexes: Int) throws -> String {
-    try context.fixtures.directory("sync \(engine.type.name) \(indexes)") { directory in
-      let database = try open(engine, in: directory)
+    try context.filled("sync \(engine.type.name) \(indexes)", open: { try open(engine, in: $0) }) {
+      database in
       for start in stride(from: 0, to: documents, by: 2_000) {
         let numbers = start..<min(start + 2_000, documents)
         try database.apply(numbers.map { SyncRevisions.new($0).revision })
@@ -65,7 +63,6 @@ final class SyncData: Sendable {
       for index in SyncData.indexes.prefix(indexes) {
         try database.createIndex(index.name, on: index.expressions)
       }
-      try database.close()
     }
   }
 

@@ -3,9 +3,7 @@ import BenchmarkKit
 /// The remarks of the suite `sync`: ratios of rows of one run.
 enum SyncNotes {
   static func lines(_ results: [WorkloadResult]) -> [String] {
-    var engines: [String] = []
-    for result in results where !engines.contains(result.engine) { engines.append(result.engine) }
-    return engines.flatMap { engine in
+    results.engines.flatMap { engine in
       let rows = results.filter { $0.engine == engine }
       return [rates(rows), indexes(rows), writer(rows), readers(rows)].compactMap { $0 }.map {
         "\(engine): \($0)"
@@ -89,10 +87,8 @@ enum SyncNotes {
   }
 
   private static func text(_ ratio: Double, _ interval: ClosedRange<Double>) -> String {
-    "\(rounded(ratio))x (95%: \(rounded(interval.lowerBound)) to \(rounded(interval.upperBound)))"
+    "\(Format.ratio(ratio))x (95%: \(Format.ratio(interval.lowerBound)) to \(Format.ratio(interval.upperBound)))"
   }
-
-  private static func rounded(_ value: Double) -> String { "\((value * 100).rounded() / 100)" }
 
   private static func microseconds(_ seconds: Double) -> String {
     let micros = seconds * 1e6

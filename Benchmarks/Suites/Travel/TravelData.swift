@@ -37,7 +37,7 @@ final class TravelData: Sendable {
   init(_ dataset: LoadedDataset, _ context: SuiteContext) throws {
     self.dataset = dataset
     self.context = context
-    let ids = (0..<dataset.count).map { String(decoding: dataset.id($0), as: UTF8.self) }
+    let ids = (0..<dataset.count).map { dataset.idText($0) }
     self.ids = ids
     bytes = ids.reduce(0) { $0 + $1.utf8.count } + ids.indices.reduce(0) { $0 + dataset.json($1).count }
     let count = min(2_000, dataset.count)
@@ -62,10 +62,7 @@ final class TravelData: Sendable {
   // MARK: Databases
 
   func options(_ engine: ProbedEngine) throws -> DatabaseOptions {
-    DatabaseOptions(
-      engine: EngineName(rawValue: engine.type.name), durability: context.settings.durability,
-      key: try engine.options.key.map { try UserKey.raw($0) }, compaction: .off,
-      cacheBytes: engine.options.cacheBytes)
+    try context.databaseOptions(engine, cacheBytes: engine.options.cacheBytes)
   }
 
   func open(_ engine: ProbedEngine, in directory: String) throws -> Database {
@@ -78,11 +75,9 @@ final class TravelData: Sendable {
   {
     let isUpdated = start == .updated
     let name = "travel \(engine.type.name) \(start == .empty ? "empty" : isUpdated ? "updated" : "loaded")"
-    let fixture = try context.fixtures.directory(name) { directory in
-      let database = try open(engine, in: directory)
+    let fixture = try context.filled(name, open: { try open(engine, in: $0) }) { database in
       if start != .empty { try saveAll(database) }
       if isUpdated { try saveAll(database) }
-      try database.close()
     }
     if start == .shared { return fixture }
     try Fixtures.copy(fixture, to: trial.directory)

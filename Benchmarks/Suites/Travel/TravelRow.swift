@@ -50,10 +50,7 @@ struct TravelRow: Sendable {
     let fileBytes = { try TrialDirectory.fileBytes(in: directory) }
     if kind == .reopen {
       return Trial(
-        run: {
-          try reopen(engine, directory)
-          return .whole
-        }, fileBytes: fileBytes)
+        timing: { try reopen(engine, directory) }, fileBytes: fileBytes)
     }
     let database = try data.open(engine, in: directory)
     if kind == .insertThreads {
@@ -63,10 +60,7 @@ struct TravelRow: Sendable {
     }
     let bytes = kind == .insertBatch ? data.bytes : 0
     return Trial(
-      run: {
-        try run(database)
-        return .whole
-      }, fileBytes: fileBytes, logicalBytes: .init(written: bytes, stored: bytes),
+      timing: { try run(database) }, fileBytes: fileBytes, logicalBytes: .init(written: bytes, stored: bytes),
       finish: { try database.close() })
   }
 

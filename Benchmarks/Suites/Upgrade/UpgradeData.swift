@@ -49,7 +49,7 @@ final class UpgradeData: Sendable {
       old.documents = numbers.count
       old.attachments = variant.attachments
       if variant.isEncrypted { old.key = LegacyDatabase.key(password: Self.password, platform: .ios) }
-      old.documentID = { String(decoding: dataset.id(numbers[$0]), as: UTF8.self) }
+      old.documentID = { dataset.idText(numbers[$0]) }
       old.body = { document, revision in
         var body = Array("{\"rev\":\(revision),".utf8)
         body += dataset.json(numbers[document]).dropFirst()

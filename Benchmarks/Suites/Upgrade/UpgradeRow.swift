@@ -79,15 +79,13 @@ struct UpgradeRow: Sendable {
     let engine = try context.engine(trial.engine)
     let database = try Database.open(
       "inserted", in: trial.directory,
-      options: DatabaseOptions(
-        engine: EngineName(rawValue: trial.engine), durability: context.settings.durability,
-        key: try engine.options.key.map { try UserKey.raw($0) }, compaction: .off))
+      options: try context.databaseOptions(engine))
     let numbers = data.documents(variant)
-    let ids = numbers.map { String(decoding: data.dataset.id($0), as: UTF8.self) }
+    let ids = numbers.map { data.dataset.idText($0) }
     let old = data.settings(variant)
     let attachments = numbers.indices.map { old.document($0).revisions.first?.attachments.first?.number }
     return Trial(
-      run: {
+      timing: {
         try database.inBatch {
           for (index, number) in numbers.enumerated() {
             guard let attachment = attachments[index] else {
@@ -102,7 +100,6 @@ struct UpgradeRow: Sendable {
             try json.withUnsafeBytes { _ = try database.save(ids[index], json: $0) }
           }
         }
-        return .whole
       }, finish: { try database.close() })
   }
 }

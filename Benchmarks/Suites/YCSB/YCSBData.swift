@@ -68,28 +68,19 @@ final class YCSBData: Sendable {
   func open(_ engine: ProbedEngine, in directory: String) throws -> Database {
     try Database.open(
       YCSBData.databaseName, in: directory,
-      options: DatabaseOptions(
-        engine: EngineName(rawValue: engine.type.name), durability: context.settings.durability,
-        key: try engine.options.key.map { try UserKey.raw($0) }, compaction: .off))
+      options: try context.databaseOptions(engine))
   }
 
   func load(_ database: Database) throws {
-    for start in stride(from: 0, to: documents, by: YCSBWorkload.loadBatch) {
-      try database.inBatch {
-        for number in start..<min(start + YCSBWorkload.loadBatch, documents) {
-          try body(number).withUnsafeBytes { _ = try database.save(ids[number], json: $0) }
-        }
-      }
+    try database.inBatches(of: YCSBWorkload.loadBatch, 0..<documents) { number in
+      try body(number).withUnsafeBytes { _ = try database.save(ids[number], json: $0) }
     }
   }
 
   /// The directory of a database with all documents. If the run writes, it is a copy.
   func loaded(_ engine: ProbedEngine, _ trial: TrialContext, writes: Bool) throws -> String {
-    let fixture = try context.fixtures.directory("ycsb \(engine.type.name)") { directory in
-      let database = try open(engine, in: directory)
-      try load(database)
-      try database.close()
-    }
+    let fixture = try context.filled(
+      "ycsb \(engine.type.name)", open: { try open(engine, in: $0) }, fill: load)
     guard writes else { return fixture }
     try Fixtures.copy(fixture, to: trial.directory)
     return trial.directory

@@ -42,10 +42,7 @@ struct YCSBRow: Sendable {
     let database = try data.open(try context.engine(trial.engine), in: trial.directory)
     let bytes = (0..<data.documents).reduce(0) { $0 + data.bytes($1) }
     return Trial(
-      run: {
-        try data.load(database)
-        return .whole
-      }, fileBytes: { try TrialDirectory.fileBytes(in: trial.directory) },
+      timing: { try data.load(database) }, fileBytes: { try TrialDirectory.fileBytes(in: trial.directory) },
       logicalBytes: .init(written: bytes, stored: bytes), finish: { try database.close() })
   }
 

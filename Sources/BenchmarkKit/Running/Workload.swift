@@ -129,4 +129,17 @@ public struct Trial {
     self.metrics = metrics
     self.finish = finish
   }
+
+  /// Makes a run whose duration is that of `work`, from its call to its return.
+  public init(
+    timing work: @escaping () throws -> Void, fileBytes: @escaping () throws -> Int = { 0 },
+    logicalBytes: LogicalBytes? = nil, metrics: @escaping () throws -> [Metric: Double] = { [:] },
+    finish: @escaping () throws -> Void = {}
+  ) {
+    self.init(
+      run: {
+        try work()
+        return .whole
+      }, fileBytes: fileBytes, logicalBytes: logicalBytes, metrics: metrics, finish: finish)
+  }
 }

@@ -1,5 +1,5 @@
 /// Formats numbers for tables.
-enum Format {
+public enum Format {
   /// A time with three significant digits and its unit: `1.04 µs`.
   static func duration(_ seconds: Double) -> String {
     let units: [(scale: Double, name: String)] = [(1, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")]
@@ -9,7 +9,9 @@ enum Format {
   }
 
   /// A ratio with two decimals, or three digits from 10 on.
-  static func ratio(_ value: Double) -> String { value < 9.995 ? decimals(value, 2) : threeDigits(value) }
+  public static func ratio(_ value: Double) -> String {
+    value < 9.995 ? decimals(value, 2) : threeDigits(value)
+  }
 
   /// A metric's value with its unit: `1.04 µs`, `12.3 MiB`.
   static func value(_ value: Double, of metric: Metric) -> String {
