@@ -207,8 +207,8 @@ struct ReportPage {
     }
     let body = [
       "<p class=\"under\">\(caption)</p>",
-      "<ul>\n\(notes)\n</ul>",
       table(section), plot(section), latencies(section),
+      "<h3>Remarks</h3>\n<ul>\n\(notes)\n</ul>",
       section.remarks.tables.map(table).joined(separator: "\n"),
       figures.isEmpty
         ? ""
