@@ -55,47 +55,54 @@ let package = Package(
       linkerSettings: [.linkedLibrary("simdjson")]),
 
     // The library, bottom to top (docs/architecture.md).
-    .target(name: "Storage", dependencies: ["CFileSystem"], swiftSettings: lifetimes),
-    .target(name: "SQLiteLibrary", dependencies: ["CSQLite"]),
-    .target(name: "StorageSQLite", dependencies: ["Storage", "SQLiteLibrary", "CCrypto"]),
-    .target(name: "StorageLMDB", dependencies: ["Storage", "CLMDB"]),
     .target(
-      name: "Fleece", dependencies: ["CSimdjson"],
+      name: "Bytes",
       swiftSettings: lifetimes + (fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : [])),
-    .target(name: "Encryption", dependencies: ["Storage", "CCrypto"]),
+    .target(name: "Storage", dependencies: ["Bytes", "CFileSystem"], swiftSettings: lifetimes),
+    .target(name: "SQLiteLibrary", dependencies: ["Bytes", "CSQLite"]),
+    .target(name: "StorageSQLite", dependencies: ["Bytes", "Storage", "SQLiteLibrary", "CCrypto"]),
+    .target(name: "StorageLMDB", dependencies: ["Bytes", "Storage", "CLMDB"]),
     .target(
-      name: "StorageSealed", dependencies: ["Storage", "StorageLMDB", "Encryption", "CLMDB", "CCrypto"]),
+      name: "Fleece", dependencies: ["Bytes", "CSimdjson"],
+      swiftSettings: lifetimes + (fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : [])),
+    .target(name: "Encryption", dependencies: ["Bytes", "Storage", "CCrypto"]),
+    .target(
+      name: "StorageSealed",
+      dependencies: ["Bytes", "Storage", "StorageLMDB", "Encryption", "CLMDB", "CCrypto"]),
     .target(name: "Blobs", dependencies: ["Storage", "Encryption", "CCrypto"]),
     .target(
-      name: "Documents", dependencies: ["Storage", "Fleece", "Encryption", "Blobs", "CCrypto", "CISAL"],
+      name: "Documents",
+      dependencies: ["Bytes", "Storage", "Fleece", "Encryption", "Blobs", "CCrypto", "CISAL"],
       swiftSettings: lifetimes),
     .target(
       name: "CBLite2",
-      dependencies: ["Documents", "Fleece", "Blobs", "Storage", "SQLiteLibrary", "CSQLite", "CCrypto"]),
+      dependencies: [
+        "Bytes", "Documents", "Fleece", "Blobs", "Storage", "SQLiteLibrary", "CSQLite", "CCrypto",
+      ]),
     .target(
-      name: "FullText", dependencies: ["Storage", "CICU", "CStemmer"],
+      name: "FullText", dependencies: ["Bytes", "Storage", "CICU", "CStemmer"],
       swiftSettings: fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : []),
     .target(
-      name: "Query", dependencies: ["Storage", "Fleece", "Documents", "FullText", "CICU"],
+      name: "Query", dependencies: ["Bytes", "Storage", "Fleece", "Documents", "FullText", "CICU"],
       swiftSettings: lifetimes + (fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : [])),
     .target(
       name: "Upgrade",
       dependencies: [
-        "SQLiteLibrary", "CSQLite", "Documents", "Blobs", "Fleece", "Encryption", "Storage", "CCrypto",
-        "CZlib",
+        "Bytes", "SQLiteLibrary", "CSQLite", "Documents", "Blobs", "Fleece", "Encryption", "Storage",
+        "CCrypto", "CZlib",
       ]),
     .target(
       name: "Touchstone",
       dependencies: [
-        "Documents", "FullText", "Query", "CBLite2", "Upgrade", "Encryption", "Blobs", "Storage",
+        "Bytes", "Documents", "FullText", "Query", "CBLite2", "Upgrade", "Encryption", "Blobs", "Storage",
         "StorageSQLite", "StorageLMDB", "StorageSealed", "CFileSystem", "CZip",
       ]),
 
     // The bench. It depends on the library, never the reverse.
     .target(name: "CAllocationCounter"),
-    .target(name: "BenchmarkKit"),
+    .target(name: "BenchmarkKit", dependencies: ["Bytes"]),
     .target(
-      name: "Datasets", dependencies: ["Storage", "SQLiteLibrary", "CSQLite", "CZlib", "CCrypto"],
+      name: "Datasets", dependencies: ["Bytes", "Storage", "SQLiteLibrary", "CSQLite", "CZlib", "CCrypto"],
       path: "Datasets"),
     .target(
       name: "Limits", dependencies: ["CSQLite", "CLMDB", "CSimdjson", "CCrypto"],
@@ -103,12 +110,14 @@ let package = Package(
     .target(
       name: "Suites",
       dependencies: [
-        "Touchstone", "Storage", "SQLiteLibrary", "StorageSQLite", "StorageLMDB", "BenchmarkKit", "Datasets",
-        "Limits", "CSQLite", "CLMDB",
+        "Bytes", "Touchstone", "Storage", "SQLiteLibrary", "StorageSQLite", "StorageLMDB", "BenchmarkKit",
+        "Datasets", "Limits", "CSQLite", "CLMDB",
       ], path: "Benchmarks/Suites"),
     .executableTarget(
       name: "touchstone",
-      dependencies: ["Touchstone", "Query", "Fleece", "Storage", "BenchmarkKit", "Datasets", "Suites"],
+      dependencies: [
+        "Bytes", "Touchstone", "Query", "Fleece", "Storage", "BenchmarkKit", "Datasets", "Suites",
+      ],
       path: "Sources/CLI"),
 
     // Tests. StorageConformance is what an engine has to pass; StorageChild is the process it kills.
@@ -123,6 +132,7 @@ let package = Package(
       name: "storage-child",
       dependencies: ["StorageConformance", "StorageSQLite", "StorageLMDB", "StorageSealed"],
       path: "Tests/StorageChild"),
+    .testTarget(name: "BytesTests", dependencies: ["Bytes"], swiftSettings: lifetimes),
     .testTarget(
       name: "StorageTests",
       dependencies: [
@@ -172,7 +182,7 @@ let package = Package(
       name: "documents-child", dependencies: ["CountedSync", "Touchstone"], path: "Tests/DocumentsChild"),
     .testTarget(
       name: "DocumentsTests",
-      dependencies: ["TestSupport", "Touchstone", "StorageConformance", "documents-child"],
+      dependencies: ["TestSupport", "Bytes", "Touchstone", "StorageConformance", "documents-child"],
       exclude: ["Databases"]),
     .executableTarget(
       name: "conversion-child", dependencies: ["Touchstone"], path: "Tests/ConversionChild"),

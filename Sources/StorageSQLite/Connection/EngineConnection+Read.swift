@@ -1,10 +1,7 @@
+import Bytes
 import CSQLite
 import SQLiteLibrary
 import Storage
-
-#if canImport(Glibc)
-  import Glibc
-#endif
 
 // A value is lent in the library's own memory: in the current row of a statement that isn't stepped or reset
 // until the closure has returned. Therefore each nested read has its own statement.
@@ -19,7 +16,7 @@ extension EngineConnection {
       try check(key, keyspace)
       countUse()
       if keyspace.shape == .documents {
-        let hash = KeyHash.of(key, keyspace.number)
+        let hash = ByteHash.of(key, keyspace.number)
         let row = places.row(of: hash)
         if row > 0, try readDocument(key, at: row, slot, body) { return true }
         return try readDocument(key, hash, slot, body)
@@ -38,7 +35,7 @@ extension EngineConnection {
     -> Bool
   {
     try readRow(.row, slot, { csqlite_bind_int64(functions, $0, 1, row) }) { statement in
-      guard Self.areEqual(Self.column(functions, statement, 0), key) else { return false }
+      guard equalBytes(Self.column(functions, statement, 0), key) else { return false }
       try body(Self.column(functions, statement, 1).bytes)
       return true
     }
@@ -108,12 +105,5 @@ extension EngineConnection {
     let body = late
     late = nil
     body?()
-  }
-
-  @inline(__always)
-  static func areEqual(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Bool {
-    guard left.count == right.count else { return false }
-    guard let first = left.baseAddress, let second = right.baseAddress else { return true }
-    return memcmp(first, second, left.count) == 0
   }
 }

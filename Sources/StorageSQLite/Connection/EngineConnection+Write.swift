@@ -1,10 +1,7 @@
+import Bytes
 import CSQLite
 import SQLiteLibrary
 import Storage
-
-#if canImport(Glibc)
-  import Glibc
-#endif
 
 /// The writes of the writer's connection within the open transaction. The caller must have begun it.
 extension EngineConnection {
@@ -127,7 +124,7 @@ extension EngineConnection {
       try findLastKey(slot)
     }
     let last = UnsafeRawBufferPointer(start: slot.pointee.lastKey, count: slot.pointee.lastKeyCount)
-    guard Self.isGreater(key, than: last) else {
+    guard compareBytes(key, last) > 0 else {
       throw StorageError(.outOfOrder, "an appended key is not greater than all others", path: path)
     }
     return keyspace.shape == .sequences && last.count == 8 && slot.pointee.countBefore < 0
@@ -290,15 +287,5 @@ extension EngineConnection {
   @inline(__always)
   private static func follows(_ key: UnsafeRawBufferPointer, _ last: UnsafeRawBufferPointer) -> Bool {
     SequenceKey.number(key) == SequenceKey.number(last) &+ 1
-  }
-
-  @inline(__always)
-  private static func isGreater(_ key: UnsafeRawBufferPointer, than other: UnsafeRawBufferPointer) -> Bool {
-    let count = min(key.count, other.count)
-    if count > 0, let left = key.baseAddress, let right = other.baseAddress {
-      let order = memcmp(left, right, count)
-      if order != 0 { return order > 0 }
-    }
-    return key.count > other.count
   }
 }

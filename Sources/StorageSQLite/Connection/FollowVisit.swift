@@ -1,3 +1,4 @@
+import Bytes
 import CSQLite
 import Storage
 
@@ -65,7 +66,7 @@ final class FollowVisit {
       wanted = try reference(key.bytes, value.bytes)
       guard let wantedKey = try self.key(key, value) else { return 0 }
       try connection.check(wantedKey, target)
-      return connection.places.row(of: KeyHash.of(wantedKey, target.number))
+      return connection.places.row(of: ByteHash.of(wantedKey, target.number))
     } catch {
       self.error = error
       wanted = .end
@@ -105,11 +106,11 @@ final class FollowVisit {
         if case .end = wanted { return false }
         return true
       }
-      if EngineConnection.areEqual(foundKey, wantedKey) {
+      if equalBytes(foundKey, wantedKey) {
         return try body(key.bytes, value.bytes, found.bytes)
       }
       var goesOn = true
-      _ = try connection.readDocument(wantedKey, KeyHash.of(wantedKey, target.number), slot) {
+      _ = try connection.readDocument(wantedKey, ByteHash.of(wantedKey, target.number), slot) {
         goesOn = try body(key.bytes, value.bytes, $0)
       }
       return goesOn

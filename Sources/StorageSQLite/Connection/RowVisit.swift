@@ -1,9 +1,6 @@
+import Bytes
 import CSQLite
 import Storage
-
-#if canImport(Glibc)
-  import Glibc
-#endif
 
 /// A scan in which the library passes all rows to a callback within a single step.
 ///
@@ -97,11 +94,7 @@ struct ScanEnd {
   @inline(__always)
   func isBefore(_ key: UnsafeRawBufferPointer) -> Bool {
     guard let bound else { return false }
-    var order = 0
-    if let left = key.baseAddress, let right = bound.baseAddress {
-      order = Int(memcmp(left, right, min(key.count, bound.count)))
-    }
-    if order == 0 { order = key.count - bound.count }
+    let order = compareBytes(key, bound)
     return isDescending ? order < 0 : order >= 0
   }
 }

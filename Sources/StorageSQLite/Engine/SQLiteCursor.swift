@@ -1,9 +1,6 @@
+import Bytes
 import CSQLite
 import Storage
-
-#if canImport(Glibc)
-  import Glibc
-#endif
 
 /// A cursor that steps a scan statement. When it changes direction, a statement of the other direction
 /// replaces the old one.
@@ -101,7 +98,7 @@ final class SQLiteCursor: Cursor {
         guard let sought = SequenceKey.ceiling(key) else { return end(ascending: true) }
         return try begin(ascending: true, at: max(bounds.lowest, sought))
       }
-      return try begin(ascending: true, from: Self.precedes(lower, key) ? start(key) : nil)
+      return try begin(ascending: true, from: compareBytes(lower, key) < 0 ? start(key) : nil)
     }
   }
 
@@ -249,16 +246,6 @@ final class SQLiteCursor: Cursor {
     let count = min(bytes.count, boundBytes)
     if count > 0, let start = bytes.baseAddress { target.copyMemory(from: start, byteCount: count) }
     return UnsafeRawBufferPointer(start: target, count: count)
-  }
-
-  /// Returns whether `bound` sorts before `key`.
-  private static func precedes(_ bound: UnsafeRawBufferPointer, _ key: UnsafeRawBufferPointer) -> Bool {
-    let count = min(bound.count, key.count)
-    if count > 0, let left = bound.baseAddress, let right = key.baseAddress {
-      let order = memcmp(left, right, count)
-      if order != 0 { return order < 0 }
-    }
-    return bound.count < key.count
   }
 }
 

@@ -1,3 +1,4 @@
+import Bytes
 import CSQLite
 import SQLiteLibrary
 import Storage
@@ -106,7 +107,6 @@ struct SQLiteFile: Sendable {
   }
 
   static func percentEncoded(_ path: String) -> String {
-    let digits = Array("0123456789ABCDEF".utf8)
     var encoded: [UInt8] = []
     encoded.reserveCapacity(path.utf8.count + 16)
     for byte in path.utf8 {
@@ -115,7 +115,7 @@ struct SQLiteFile: Sendable {
         UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "/"), UInt8(ascii: "."), UInt8(ascii: "-"),
         UInt8(ascii: "_"):
         encoded.append(byte)
-      default: encoded += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+      default: encoded += "%\(Hex.text([byte], isUpper: true))".utf8
       }
     }
     return String(decoding: encoded, as: UTF8.self)

@@ -1,3 +1,4 @@
+import Bytes
 import CSQLite
 
 #if canImport(Glibc)
@@ -36,15 +37,10 @@ final class SecretKey: @unchecked Sendable {
     let count = Self.count * 2 + 3
     return try withUnsafeTemporaryAllocation(byteCount: count, alignment: 1) { text in
       defer { csqlite_wipe(text.baseAddress, count) }
-      let digits: StaticString = "0123456789abcdef"
       text[0] = UInt8(ascii: "x")
       text[1] = UInt8(ascii: "'")
       text[count - 1] = UInt8(ascii: "'")
-      for index in 0..<Self.count {
-        let byte = memory.load(fromByteOffset: index, as: UInt8.self)
-        text[2 + 2 * index] = digits.utf8Start[Int(byte >> 4)]
-        text[3 + 2 * index] = digits.utf8Start[Int(byte & 15)]
-      }
+      withBytes { Hex.write($0, to: text.baseAddress.unsafelyUnwrapped + 2) }
       return try body(UnsafeRawBufferPointer(text))
     }
   }

@@ -1,8 +1,8 @@
+@_exported import struct Bytes.ByteString
 @_exported import Documents
 @_exported import Encryption
 @_exported import Fleece
 @_exported import enum Storage.Durability
-@_exported import struct Storage.ByteString
 @_exported import struct Storage.EngineOptions
 @_exported import struct Storage.EngineType
 @_exported import struct Storage.EngineStatistics

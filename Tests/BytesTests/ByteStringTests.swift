@@ -1,4 +1,4 @@
-import Storage
+import Bytes
 import Testing
 
 @Suite("Strings compared by bytes") struct ByteStringTests {
