@@ -8,19 +8,17 @@
 public final class BodyEncoder {
   private let pass: UnsafeMutablePointer<EncodingPass>
   private let parser = JSONParser()
-  private var builder: JSONTapeBuilder
+  private var builder = JSONTapeBuilder()
 
   /// Creates an encoder with empty results.
   public init() {
     pass = .allocate(capacity: 1)
     pass.initialize(to: EncodingPass())
-    builder = JSONTapeBuilder()
   }
 
   deinit {
-    pass.pointee.free()
+    pass.deinitialize(count: 1)
     pass.deallocate()
-    builder.free()
   }
 
   /// Encodes a JSON text. Eligible property names become shared keys in `keys`.

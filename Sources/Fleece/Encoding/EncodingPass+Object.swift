@@ -1,5 +1,7 @@
 // Encodes objects: members in canonical order, dict slots with integer keys first.
 
+import Bytes
+
 /// A member of an open object: its name, prepared for comparison and lookup, and the place of its value.
 struct Member: BitwiseCopyable {
   /// The first 16 bytes of the name as two big-endian numbers, padded with zeros. They compare like the
@@ -44,9 +46,9 @@ extension EncodingPass {
     let firstMember = members.count
     let count = collectMembers(index)
     if depth == 0 { findUnderscoredName(firstMember, count) }
-    if Text.isWritten { json.appendByte(UInt8(ascii: "{")) }
+    if Text.isWritten { json.append(UInt8(ascii: "{")) }
     if count == 0 {
-      if Text.isWritten { json.appendByte(UInt8(ascii: "}")) }
+      if Text.isWritten { json.append(UInt8(ascii: "}")) }
       return Inline.emptyDict
     }
     let firstSlot = slots.count
@@ -64,7 +66,7 @@ extension EncodingPass {
       slots.base[slotIndex] = key
       slots.base[slotIndex &+ 1] = value
       slotIndex &+= 2
-      if Text.isWritten { json.appendByte(UInt8(ascii: ",")) }
+      if Text.isWritten { json.append(UInt8(ascii: ",")) }
     }
     if Text.isWritten { json.base[json.count &- 1] = UInt8(ascii: "}") }
     members.count = firstMember
@@ -199,7 +201,7 @@ extension EncodingPass {
     let start = tape.strings + Int(member.name)
     if Text.isWritten {
       appendEscapedName(start, Int(member.length))
-      json.appendByte(UInt8(ascii: ":"))
+      json.append(UInt8(ascii: ":"))
     }
     return writeString(start, Int(member.length))
   }

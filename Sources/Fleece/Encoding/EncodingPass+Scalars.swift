@@ -1,5 +1,7 @@
 // Encodes scalars: integers, doubles, strings and data.
 
+import Bytes
+
 extension EncodingPass {
   /// Pads the body to an even length.
   @inline(__always)
@@ -8,15 +10,9 @@ extension EncodingPass {
     out.count = (out.count &+ 1) & ~1
   }
 
+  /// Writes a varint. The caller has reserved the room.
   mutating func writeVarint(_ value: Int) {
-    var rest = value
-    while rest >= 0x80 {
-      out.base[out.count] = UInt8(truncatingIfNeeded: rest) | 0x80
-      out.count += 1
-      rest >>= 7
-    }
-    out.base[out.count] = UInt8(rest)
-    out.count += 1
+    out.count &+= Varint.write(UInt64(truncatingIfNeeded: value), to: out.base + out.count)
   }
 
   @inline(__always)
@@ -108,7 +104,7 @@ extension EncodingPass {
     out.base[out.count] = tag &<< 4 | UInt8(truncatingIfNeeded: min(length, 15))
     out.count &+= 1
     if length >= 15 { writeVarint(length) }
-    out.append(start, length)
+    out.append(UnsafeRawBufferPointer(start: start, count: length))
     out.reserve(1)
     pad()
     return slot

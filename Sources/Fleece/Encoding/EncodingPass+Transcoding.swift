@@ -3,6 +3,8 @@
 // Every part of the source is checked. `undefined` is left out of dictionaries and is null in arrays.
 // Dictionary keys are sorted, and of repeated keys only one is kept. No JSON is written.
 
+import Bytes
+
 /// The table of shared keys of a source body, and the remaining output budget. The budget is needed because
 /// pointers to shared values let small data stand for large output.
 struct TranscodingSource {

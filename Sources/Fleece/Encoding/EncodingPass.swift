@@ -9,6 +9,7 @@
 // A collection has narrow pointers (2 bytes) if all targets are within 32,766 bytes. Otherwise its slots are
 // wide (4 bytes). The root is the last value. The last two bytes point to it or are the root itself.
 
+import Bytes
 import CSimdjson
 
 #if canImport(Glibc)
@@ -34,7 +35,7 @@ enum NoText: EncodedText {
 }
 
 /// The state of the encoder in raw memory, without exclusivity checks or bounds checks.
-struct EncodingPass {
+struct EncodingPass: ~Copyable {
   var out = ByteBuffer()
   var json = ByteBuffer()
   /// The slots of the open collections. The innermost collection is on top.
@@ -67,22 +68,13 @@ struct EncodingPass {
     keys = nowhere.assumingMemoryBound(to: SharedKeysBuilder.State.self)
   }
 
-  func free() {
-    out.free()
-    json.free()
-    slots.free()
-    members.free()
-    strings.free()
-    shapes.free()
-  }
-
   /// Clears the results. Memory that only a very large document needed is released.
   mutating func clear() {
-    out.reset(kept: 1 << 22)
-    json.reset(kept: 1 << 22)
-    slots.reset(kept: 1 << 20)
-    members.reset(kept: 1 << 17)
-    strings.reset()
+    out.removeAll(keepingAtMost: 1 << 22)
+    json.removeAll(keepingAtMost: 1 << 22)
+    slots.removeAll(keepingAtMost: 1 << 20)
+    members.removeAll(keepingAtMost: 1 << 17)
+    strings.removeAll()
     highestKey = -1
     underscoredName = nil
     isObject = false
@@ -147,17 +139,17 @@ struct EncodingPass {
       if Text.isWritten { json.appendDouble(value) }
       return writeDouble(value)
     case TapeTag.true:
-      if Text.isWritten { json.appendWord(0x6575_7274, count: 4) }  // true
+      if Text.isWritten { json.append(word: 0x6575_7274, count: 4) }  // true
       return Inline.true
     case TapeTag.false:
-      if Text.isWritten { json.appendWord(0x65_736C_6166, count: 5) }  // false
+      if Text.isWritten { json.append(word: 0x65_736C_6166, count: 5) }  // false
       return Inline.false
     case TapeTag.data:
       let bytes = tape.string(word)
       if Text.isWritten { json.appendBase64String(bytes) }
       return writeData(bytes)
     default:
-      if Text.isWritten { json.appendWord(0x6C6C_756E, count: 4) }  // null
+      if Text.isWritten { json.append(word: 0x6C6C_756E, count: 4) }  // null
       return Inline.null
     }
   }
@@ -166,18 +158,18 @@ struct EncodingPass {
     throws(FleeceError) -> Slot
   {
     guard depth < FleeceLimits.depth else { throw .tooDeep(limit: FleeceLimits.depth) }
-    if Text.isWritten { json.appendByte(UInt8(ascii: "[")) }
+    if Text.isWritten { json.append(UInt8(ascii: "[")) }
     let first = slots.count
     let end = JSONTape.end(tape.words[index]) &- 1
     var item = index &+ 1
     while item < end {
       let slot = try encodeValue(item, depth: depth &+ 1, text)
       slots.push(slot)
-      if Text.isWritten { json.appendByte(UInt8(ascii: ",")) }
+      if Text.isWritten { json.append(UInt8(ascii: ",")) }
       item = tape.next(item)
     }
     if slots.count == first {
-      if Text.isWritten { json.appendByte(UInt8(ascii: "]")) }
+      if Text.isWritten { json.append(UInt8(ascii: "]")) }
       return Inline.emptyArray
     }
     if Text.isWritten { json.base[json.count &- 1] = UInt8(ascii: "]") }

@@ -1,8 +1,8 @@
 // Documents of one kind list their properties in the same order. The last sort order of such a list is tried
 // first. The caller checks the result, so a hash collision only costs time.
 
-/// A cache of permutations, by a hash of the names in their order. Its owner calls `free()`.
-struct ShapeCache {
+/// A cache of permutations, by a hash of the names in their order.
+struct ShapeCache: ~Copyable {
   /// The maximum number of members of an object in the cache.
   static let largest = 32
   private static let shapes = 64
@@ -18,7 +18,7 @@ struct ShapeCache {
     counts.initialize(repeating: 0, count: ShapeCache.shapes)
   }
 
-  func free() {
+  deinit {
     hashes.deallocate()
     counts.deallocate()
     orders.deallocate()

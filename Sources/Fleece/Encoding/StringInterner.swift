@@ -4,8 +4,8 @@
 // replaced, and its string may be written again. Entries of earlier bodies are recognised by their
 // generation, so starting a body costs nothing.
 
-/// The places of short strings in the current body. Its owner calls `free()`.
-struct StringInterner {
+/// The places of short strings in the current body.
+struct StringInterner: ~Copyable {
   private struct Entry: BitwiseCopyable {
     /// The bytes of the string. The last byte of `high` holds the length; it is free because strings have at
     /// most 15 bytes.
@@ -27,10 +27,10 @@ struct StringInterner {
       repeating: Entry(low: 0, high: 0, generation: 0, unit: 0), count: 1 << Int(StringInterner.bits))
   }
 
-  func free() { entries.deallocate() }
+  deinit { entries.deallocate() }
 
   /// Removes all strings.
-  mutating func reset() {
+  mutating func removeAll() {
     generation &+= 1
     if generation == 0 {
       entries.update(

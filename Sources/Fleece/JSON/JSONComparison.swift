@@ -1,5 +1,7 @@
 // Compares JSON text with an encoded value. It uses the parser and the reader, not the encoder.
 
+import Bytes
+
 /// Compares JSON texts with encoded values, member by member, without creating values. It verifies that an
 /// encoded body has the content of its text.
 ///

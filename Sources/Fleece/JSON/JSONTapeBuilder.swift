@@ -1,22 +1,19 @@
 // Converts a JSONValue to the tape that the encoding pass reads, so that one encoder serves JSON text and
 // values.
 
-/// Writes values to its own tape. Its owner calls `free()`.
-struct JSONTapeBuilder {
+import Bytes
+
+/// Writes values to its own tape.
+struct JSONTapeBuilder: ~Copyable {
   private var words = RawStack<UInt64>()
   private var strings = ByteBuffer()
-
-  func free() {
-    words.free()
-    strings.free()
-  }
 
   /// Builds the tape of a value. The tape is valid until the next call.
   ///
   /// - Throws: `FleeceError.tooDeep`, `.notFinite`, `.tooLarge`.
   mutating func build(_ value: JSONValue) throws(FleeceError) -> JSONTape {
-    words.reset(kept: 1 << 19)
-    strings.reset(kept: 1 << 22)
+    words.removeAll(keepingAtMost: 1 << 19)
+    strings.removeAll(keepingAtMost: 1 << 22)
     words.push(0)
     try append(value, depth: 0)
     strings.reserve(32)
@@ -74,11 +71,9 @@ struct JSONTapeBuilder {
     guard bytes.count <= FleeceLimits.text - strings.count else { return false }
     words.push(JSONTapeBuilder.word(tag, strings.count))
     strings.reserve(bytes.count + 5)
-    UnsafeMutableRawPointer(strings.base + strings.count)
-      .storeBytes(of: UInt32(bytes.count), as: UInt32.self)
-    strings.count += 4
-    if let start = bytes.baseAddress { strings.append(start, bytes.count) }
-    strings.appendByte(0)
+    strings.append(littleEndian: UInt32(bytes.count))
+    strings.append(UnsafeRawBufferPointer(bytes))
+    strings.append(0)
     return true
   }
 

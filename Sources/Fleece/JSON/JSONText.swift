@@ -1,9 +1,10 @@
 // Writes strings, numbers and base64 data as in canonical JSON (docs/fleece.md).
 //
-//   string  = '"' with \" \\ \n \r \t, other controls and DEL as \u00xx in lower-case hex, the rest raw
+//   string  = in quotes, with the escapes of Bytes/Escaping.swift
 //   integer = decimal digits; double = shortest that reads back, always with a point or an exponent
 //   data    = base64 string, standard alphabet, padded
 
+import Bytes
 import CSimdjson
 
 extension ByteBuffer {
@@ -38,45 +39,14 @@ extension ByteBuffer {
     base[count &- 1] = UInt8(ascii: "\"")
   }
 
-  /// Appends the rest of a string, byte by byte.
+  /// Appends the rest of a string, byte by byte, and its last quote. The text before it is `written`.
   @inline(never)
   mutating func appendJSONStringSlowly(
     _ source: UnsafePointer<UInt8>, _ end: UnsafePointer<UInt8>, written: UnsafeMutablePointer<UInt8>
   ) {
     count = written - base
-    var from = source
-    while from < end {
-      // Reserve the largest escape for each byte of a run, so that the inner loop needs no checks.
-      let run = min(end - from, 64)
-      reserve(run * 6 + 1)
-      var target = base + count
-      for byte in UnsafeBufferPointer(start: from, count: run) {
-        if byte >= 0x20, byte != 0x22, byte != 0x5C, byte != 0x7F {
-          target[0] = byte
-          target += 1
-          continue
-        }
-        target[0] = UInt8(ascii: "\\")
-        switch byte {
-        case 0x22, 0x5C: target[1] = byte
-        case 0x0A: target[1] = UInt8(ascii: "n")
-        case 0x0D: target[1] = UInt8(ascii: "r")
-        case 0x09: target[1] = UInt8(ascii: "t")
-        default:
-          target[1] = UInt8(ascii: "u")
-          target[2] = UInt8(ascii: "0")
-          target[3] = UInt8(ascii: "0")
-          target[4] = UInt8(ascii: "0") + byte >> 4
-          let digit = byte & 0xF
-          target[5] = digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10
-          target += 4
-        }
-        target += 2
-      }
-      count = target - base
-      from += run
-    }
-    appendByte(UInt8(ascii: "\""))
+    append(jsonEscaped: UnsafeRawBufferPointer(start: source, count: end - source))
+    append(UInt8(ascii: "\""))
   }
 
   /// Appends an integer in decimal.
@@ -122,7 +92,7 @@ extension ByteBuffer {
   mutating func appendBase64String(_ bytes: UnsafeBufferPointer<UInt8>) {
     reserve((bytes.count + 2) / 3 * 4 + 2)
     let alphabet: StaticString = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-    appendByte(UInt8(ascii: "\""))
+    append(UInt8(ascii: "\""))
     var index = 0
     while index < bytes.count {
       let left = min(bytes.count - index, 3)
@@ -131,10 +101,10 @@ extension ByteBuffer {
       if left > 2 { group |= UInt32(bytes[index + 2]) }
       for digit in 0..<4 {
         let sextet = Int(group >> UInt32(18 - 6 * digit)) & 63
-        appendByte(digit <= left ? alphabet.utf8Start[sextet] : UInt8(ascii: "="))
+        append(digit <= left ? alphabet.utf8Start[sextet] : UInt8(ascii: "="))
       }
       index += 3
     }
-    appendByte(UInt8(ascii: "\""))
+    append(UInt8(ascii: "\""))
   }
 }

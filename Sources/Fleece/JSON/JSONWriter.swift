@@ -1,3 +1,5 @@
+import Bytes
+
 /// Builds JSON text piece by piece. Strings, numbers and data are written as in canonical JSON
 /// (docs/fleece.md), so that a query row reads like the document that it came from.
 ///
@@ -14,9 +16,7 @@ public struct JSONWriter: ~Copyable {
   private var text: ByteBuffer
 
   /// Creates an empty writer with room for `capacity` bytes.
-  public init(capacity: Int = 256) { text = ByteBuffer(capacity: max(16, capacity)) }
-
-  deinit { text.free() }
+  public init(capacity: Int = 256) { text = ByteBuffer(capacity: capacity) }
 
   /// The number of bytes written.
   public var count: Int { text.count }
@@ -33,25 +33,22 @@ public struct JSONWriter: ~Copyable {
   public var string: String { String(decoding: text.bytes, as: UTF8.self) }
 
   /// Removes the written bytes and keeps the memory.
-  public mutating func removeAll() { text.count = 0 }
+  public mutating func removeAll() { text.removeAll() }
 
   // MARK: Pieces
 
   /// Appends a byte without escaping.
-  public mutating func append(byte: UInt8) { text.appendByte(byte) }
+  public mutating func append(byte: UInt8) { text.append(byte) }
 
   /// Appends JSON text without changes.
-  public mutating func append(json: UnsafeRawBufferPointer) {
-    guard let start = json.baseAddress else { return }
-    text.append(start.assumingMemoryBound(to: UInt8.self), json.count)
-  }
+  public mutating func append(json: UnsafeRawBufferPointer) { text.append(json) }
 
   /// Appends `null`.
-  public mutating func appendNull() { text.appendWord(0x6C6C_756E, count: 4) }
+  public mutating func appendNull() { text.append(word: 0x6C6C_756E, count: 4) }
 
   /// Appends `true` or `false`.
   public mutating func append(_ value: Bool) {
-    value ? text.appendWord(0x6575_7274, count: 4) : text.appendWord(0x65_736C_6166, count: 5)
+    value ? text.append(word: 0x6575_7274, count: 4) : text.append(word: 0x65_736C_6166, count: 5)
   }
 
   /// Appends an integer.
@@ -68,7 +65,7 @@ public struct JSONWriter: ~Copyable {
   /// Appends a string between quotes, with escapes. Bytes that aren't UTF-8 are copied.
   public mutating func append(string utf8: UnsafeRawBufferPointer) {
     guard let start = utf8.baseAddress?.assumingMemoryBound(to: UInt8.self) else {
-      return text.appendWord(0x2222, count: 2)
+      return text.append(word: 0x2222, count: 2)
     }
     text.appendJSONString(start, utf8.count, readable: start + utf8.count)
   }

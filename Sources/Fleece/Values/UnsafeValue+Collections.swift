@@ -1,5 +1,7 @@
 // Arrays and dictionaries in place: slots, items, entries, and lookups with resolved keys.
 
+import Bytes
+
 extension UnsafeValue {
   /// The maximum number of pointers that are followed after a pointer. Encoders write at most one.
   @inlinable static var longestChain: Int { 8 }

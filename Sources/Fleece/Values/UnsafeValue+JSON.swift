@@ -3,6 +3,8 @@
 // Shared values let small data stand for large output. The work is therefore limited to four values per two
 // bytes of data and 64 bytes of text per byte of data. No regular body reaches these limits.
 
+import Bytes
+
 extension UnsafeValue {
   /// Appends the JSON text of this value.
   ///
@@ -14,7 +16,6 @@ extension UnsafeValue {
     sharedKeys: SharedKeys, canonical: Bool = true, into output: inout [UInt8]
   ) throws(FleeceError) {
     var writer = ValueWriter(self, sharedKeys: sharedKeys, canonical: canonical)
-    defer { writer.free() }
     try writer.write(self, depth: 0)
     output.append(contentsOf: writer.text.bytes)
   }
@@ -22,10 +23,8 @@ extension UnsafeValue {
   /// Appends the canonical JSON text to a writer's buffer.
   func writeJSON(sharedKeys: SharedKeys, into text: inout ByteBuffer) throws(FleeceError) {
     var writer = ValueWriter(self, sharedKeys: sharedKeys, canonical: true)
-    defer { writer.free() }
     try writer.write(self, depth: 0)
-    let bytes = writer.text.bytes
-    text.append(bytes.baseAddress.unsafelyUnwrapped.assumingMemoryBound(to: UInt8.self), bytes.count)
+    text.append(writer.text.bytes)
   }
 
   /// Returns the JSON text of this value.
@@ -33,7 +32,6 @@ extension UnsafeValue {
   /// - Throws: the errors of `writeJSON`.
   public func json(sharedKeys: SharedKeys, canonical: Bool = true) throws(FleeceError) -> String {
     var writer = ValueWriter(self, sharedKeys: sharedKeys, canonical: canonical)
-    defer { writer.free() }
     try writer.write(self, depth: 0)
     return String(decoding: writer.text.bytes, as: UTF8.self)
   }
@@ -144,8 +142,8 @@ extension UnsafeValue {
   }
 }
 
-/// Writes values as JSON text into its own memory. Its owner calls `free()`.
-private struct ValueWriter {
+/// Writes values as JSON text into its own memory.
+private struct ValueWriter: ~Copyable {
   private struct Member: BitwiseCopyable {
     var name: UnsafeRawBufferPointer
     var value: UnsafeValue
@@ -164,20 +162,16 @@ private struct ValueWriter {
     self.canonical = canonical
   }
 
-  func free() {
-    text.free()
-    members.free()
-  }
-
   mutating func write(_ value: UnsafeValue, depth: Int) throws(FleeceError) {
     try budget.spend(bytes: 0)
     switch value.type {
     case .null:
       guard !value.isUndefined else { throw value.damaged("undefined has no JSON form") }
-      text.appendWord(0x6C6C_756E, count: 4)  // null
+      text.append(word: 0x6C6C_756E, count: 4)  // null
     case .bool:
       // true, false
-      value.bool == true ? text.appendWord(0x6575_7274, count: 4) : text.appendWord(0x65_736C_6166, count: 5)
+      value.bool == true
+        ? text.append(word: 0x6575_7274, count: 4) : text.append(word: 0x65_736C_6166, count: 5)
     case .int:
       guard let integer = value.integer else { throw value.damaged("the integer is cut off") }
       if integer.isUnsigned {
@@ -199,13 +193,13 @@ private struct ValueWriter {
     case .array:
       guard depth < FleeceLimits.depth else { throw .tooDeep(limit: FleeceLimits.depth) }
       guard let slots = value.slots(Tag.array) else { throw value.damaged("the array is cut off") }
-      text.appendByte(UInt8(ascii: "["))
+      text.append(UInt8(ascii: "["))
       for index in 0..<slots.count {
         guard let item = slots.value(index) else {
           throw value.damaged("item \(index) points outside the data")
         }
         try write(item, depth: depth + 1)
-        text.appendByte(UInt8(ascii: ","))
+        text.append(UInt8(ascii: ","))
       }
       close(isEmpty: slots.count == 0, UInt8(ascii: "]"))
     case .dict:
@@ -227,13 +221,13 @@ private struct ValueWriter {
   /// Closes a collection. The closing byte replaces the last comma.
   @inline(__always)
   private mutating func close(isEmpty: Bool, _ byte: UInt8) {
-    if isEmpty { return text.appendByte(byte) }
+    if isEmpty { return text.append(byte) }
     text.base[text.count - 1] = byte
   }
 
   private mutating func writeDict(_ value: UnsafeValue, depth: Int) throws(FleeceError) {
     guard let slots = value.slots(Tag.dict) else { throw value.damaged("the dictionary is cut off") }
-    text.appendByte(UInt8(ascii: "{"))
+    text.append(UInt8(ascii: "{"))
     let first = members.count
     for index in 0..<slots.count {
       let (name, entry) = try value.entry(slots, index, sharedKeys)
@@ -250,9 +244,9 @@ private struct ValueWriter {
       let start = member.name.assumingStart
       // Names of the shared key table are stored in 16 bytes each. Other names are in the data.
       try append(member.name, readable: member.isShared ? start + 16 : value.limit)
-      text.appendByte(UInt8(ascii: ":"))
+      text.append(UInt8(ascii: ":"))
       try write(member.value, depth: depth + 1)
-      text.appendByte(UInt8(ascii: ","))
+      text.append(UInt8(ascii: ","))
     }
     members.count = first
     close(isEmpty: count == 0, UInt8(ascii: "}"))

@@ -5,6 +5,8 @@
 // smaller limit, so no input can cause a read outside the data or an endless loop. A malformed value reads as
 // missing.
 
+import Bytes
+
 /// The kinds of values.
 public enum ValueType: UInt8, Sendable {
   /// Null. `undefined` also reads as null.
@@ -165,14 +167,9 @@ public struct UnsafeValue: BitwiseCopyable {
 /// nil.
 @usableFromInline
 func readVarint(_ position: UnsafePointer<UInt8>, _ limit: UnsafePointer<UInt8>) -> (Int, Int)? {
-  var value = 0
-  for index in 0..<5 {
-    guard position + index < limit else { return nil }
-    let byte = Int(position[index])
-    value |= (byte & 0x7F) << (7 * index)
-    if byte < 0x80 { return value <= Int(UInt32.max) ? (value, index + 1) : nil }
-  }
-  return nil
+  guard let (value, length) = Varint.read(position, before: limit, atMost: 5), value <= UInt64(UInt32.max)
+  else { return nil }
+  return (Int(value), length)
 }
 
 /// The entry point for reading a body.

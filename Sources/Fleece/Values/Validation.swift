@@ -5,6 +5,8 @@
 // and nesting is limited. Long encodings of small numbers, set reserved bits and padding that isn't zero are
 // legal.
 
+import Bytes
+
 /// Checks bytes from outside against the whole format.
 ///
 /// The time is linear in the size of the data: a value with several references is checked once.
