@@ -1,3 +1,4 @@
+import Bytes
 import Touchstone
 
 @testable import Documents

@@ -1,3 +1,4 @@
+import Bytes
 import Storage
 
 // The notes that a transaction takes of its changes for observers. They are bytes, so that a writer allocates

@@ -1,3 +1,4 @@
+import Bytes
 import Storage
 
 // The stored record of an index: the value of `meta/index/NAME`.

@@ -1,3 +1,4 @@
+import Bytes
 import Storage
 
 /// A read transaction for databases whose own keyspaces have checksums at the end of entries. All ways of

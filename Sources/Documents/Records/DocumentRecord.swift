@@ -17,6 +17,8 @@
 //
 //   body of another revision := keyCount:varint  body
 
+import Bytes
+
 /// The maximum sequence. Keys of a keyspace of sequences are below 2^63.
 let maximumSequence = UInt64(Int64.max)
 

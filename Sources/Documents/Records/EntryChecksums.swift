@@ -1,3 +1,4 @@
+import Bytes
 import Storage
 
 // Every entry of the documents' own keyspaces ends with a checksum (format 3):
@@ -91,7 +92,7 @@ struct EntryChecksums: Sendable {
     if bytes.allSatisfy({ $0 >= 0x20 }), let text = String(validating: bytes, as: UTF8.self) {
       return "'\(text)'"
     }
-    return bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+    return Hex.text(bytes)
   }
 }
 

@@ -10,6 +10,7 @@
 // 00. A block isn't changed until all of its revisions are pruned. Revisions below the record's lowest
 // generation are pruned, though they may still be stored.
 
+import Bytes
 import Storage
 
 /// Reads a block of older revisions in place.

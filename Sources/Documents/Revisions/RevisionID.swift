@@ -6,9 +6,7 @@
 //
 // varint is little-endian base 128, the high bit meaning that more follows.
 
-#if canImport(Glibc)
-  import Glibc
-#endif
+import Bytes
 
 /// The ID of a revision: `generation-suffix`, such as `2-448bebaeae6f31e130bfc0477a807910781a688c`.
 ///
@@ -69,7 +67,7 @@ struct StoredSuffix {
     if isText { return String(decoding: bytes, as: UTF8.self) }
     return String(unsafeUninitializedCapacity: bytes.count * 2) { buffer in
       guard let start = buffer.baseAddress else { return 0 }
-      hex(bytes, into: UnsafeMutableRawPointer(start))
+      Hex.write(bytes, to: UnsafeMutableRawPointer(start))
       return bytes.count * 2
     }
   }
@@ -77,42 +75,8 @@ struct StoredSuffix {
   /// Compares the text forms. Packed hex compares by its bytes, which gives the same order.
   func compare(_ other: StoredSuffix) -> Int {
     if isText == other.isText { return compareBytes(bytes, other.bytes) }
-    return compareBytes(Array(text.utf8), Array(other.text.utf8))
+    return Array(text.utf8).withUnsafeBytes { left in
+      Array(other.text.utf8).withUnsafeBytes { compareBytes(left, $0) }
+    }
   }
-}
-
-private let hexDigits: StaticString = "0123456789abcdef"
-
-/// Writes `bytes` as lower-case hex, two digits per byte.
-func hex(_ bytes: UnsafeRawBufferPointer, into target: UnsafeMutableRawPointer) {
-  let digits = hexDigits.utf8Start
-  for index in 0..<bytes.count {
-    target.storeBytes(of: digits[Int(bytes[index] >> 4)], toByteOffset: index * 2, as: UInt8.self)
-    target.storeBytes(of: digits[Int(bytes[index] & 15)], toByteOffset: index * 2 + 1, as: UInt8.self)
-  }
-}
-
-/// Returns the value of a lower-case hex digit, or nil.
-@inline(__always)
-func hexValue(_ byte: UInt8) -> UInt8? {
-  switch byte {
-  case 0x30...0x39: byte - 0x30
-  case 0x61...0x66: byte - 0x61 + 10
-  default: nil
-  }
-}
-
-/// Compares with memcmp. If one is a prefix of the other, the shorter comes first.
-@inline(__always)
-func compareBytes(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Int {
-  let common = min(a.count, b.count)
-  if common > 0, let left = a.baseAddress, let right = b.baseAddress {
-    let order = memcmp(left, right, common)
-    if order != 0 { return Int(order) }
-  }
-  return a.count - b.count
-}
-
-private func compareBytes(_ a: [UInt8], _ b: [UInt8]) -> Int {
-  a.withUnsafeBytes { a in b.withUnsafeBytes { compareBytes(a, $0) } }
 }

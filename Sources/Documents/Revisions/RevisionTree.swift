@@ -9,6 +9,8 @@
 // the same set of revisions has the same bytes in whatever order it arrived. (RevisionID.swift defines the
 // revision ID.)
 
+import Bytes
+
 /// The flags of a revision.
 struct RevisionFlags: OptionSet {
   let rawValue: UInt8
@@ -343,7 +345,7 @@ struct StoredRevisionID {
       buffer.append(suffix.bytes)
     } else {
       buffer.reserve(suffix.bytes.count * 2)
-      hex(suffix.bytes, into: buffer.appendUninitialized(suffix.bytes.count * 2))
+      Hex.write(suffix.bytes, to: buffer.appendUninitialized(suffix.bytes.count * 2))
     }
   }
 }

@@ -1,4 +1,5 @@
 import Blobs
+import Bytes
 import Fleece
 import Storage
 

@@ -1,3 +1,4 @@
+import Bytes
 import Storage
 
 /// Deep histories: the record of a document with one branch keeps the newest revisions, and blocks hold the

@@ -1,3 +1,4 @@
+import Bytes
 import Storage
 
 extension DocumentWriter {

@@ -1,3 +1,5 @@
+import Bytes
+
 /// The rules for document IDs.
 public enum DocumentID {
   /// The maximum length of an ID that a user may choose, in bytes of UTF-8.
@@ -66,7 +68,7 @@ public enum DocumentID {
     var text = ""
     for (index, byte) in bytes.enumerated() {
       if [4, 6, 8, 10].contains(index) { text += "-" }
-      text += byte < 16 ? "0" + String(byte, radix: 16) : String(byte, radix: 16)
+      text += Hex.text([byte])
     }
     return text
   }
