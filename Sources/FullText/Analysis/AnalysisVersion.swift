@@ -1,3 +1,4 @@
+import Bytes
 import CICU
 import CStemmer
 import Storage
@@ -19,7 +20,7 @@ public enum AnalysisVersion {
     icu_running_version(&major, &minor)
     var text = "rules \(rules), icu \(major).\(minor)"
     if options.stems, let language = options.language {
-      text += ", \(language.rawValue) " + hexadecimal(fingerprint(of: language))
+      text += ", \(language.rawValue) " + Hex.text(fingerprint(of: language), digits: 16)
     }
     return text
   }
@@ -45,11 +46,6 @@ public enum AnalysisVersion {
     let found = hash
     known.withLock { $0[language] = found }
     return found
-  }
-
-  private static func hexadecimal(_ number: UInt64) -> String {
-    let text = String(number, radix: 16)
-    return String(repeating: "0", count: 16 - text.count) + text
   }
 
   private static let latin = (

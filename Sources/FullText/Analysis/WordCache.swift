@@ -1,3 +1,5 @@
+import Bytes
+
 #if canImport(Glibc)
   import Glibc
 #endif
@@ -61,20 +63,7 @@ struct WordCache {
 
   @inline(__always)
   static func hash(_ word: UnsafeRawBufferPointer) -> UInt32 {
-    var hash: UInt64 = 0x9E37_79B9_7F4A_7C15 ^ UInt64(truncatingIfNeeded: word.count)
-    var offset = 0
-    while offset + 8 <= word.count {
-      hash = (hash ^ word.loadUnaligned(fromByteOffset: offset, as: UInt64.self)) &* 0xFF51_AFD7_ED55_8CCD
-      hash ^= hash >> 32
-      offset += 8
-    }
-    var rest: UInt64 = 0
-    while offset < word.count {
-      rest = rest << 8 | UInt64(word[offset])
-      offset += 1
-    }
-    hash = (hash ^ rest) &* 0xFF51_AFD7_ED55_8CCD
-    return UInt32(truncatingIfNeeded: hash >> 32)
+    UInt32(truncatingIfNeeded: ByteHash.of(word, 0))
   }
 
   /// Returns the stem of a cached word, no bytes for a stop word, or nil if the word isn't cached.

@@ -1,6 +1,7 @@
 #if canImport(Glibc)
   import Glibc
 #endif
+import Bytes
 import Storage
 
 // The IDs and the lengths of documents, by document number.
@@ -29,7 +30,7 @@ struct DocumentPage {
 
   /// Reads an item. Returns false if the document is gone; otherwise `id` has the ID.
   @inline(__always)
-  mutating func next(_ id: inout GrowingBytes) throws -> Bool {
+  mutating func next(_ id: inout ByteBuffer) throws -> Bool {
     let shared = try scanner.varint32()
     nextNumber &+= 1
     if shared == 0 { return false }
@@ -43,8 +44,8 @@ struct DocumentPage {
 
 /// Encodes a page of document IDs.
 struct DocumentPageEncoder: ~Copyable {
-  private(set) var page = GrowingBytes(capacity: 2_048)
-  private var last = GrowingBytes(capacity: 64)
+  private(set) var page = ByteBuffer(capacity: 2_048)
+  private var last = ByteBuffer(capacity: 64)
   private(set) var nextNumber: UInt32 = 0
   private(set) var isEmpty = true
 

@@ -1,3 +1,4 @@
+import Bytes
 import Storage
 
 /// Checks that an inverted index has exactly the postings that the documents' texts give. One thread at a
@@ -37,12 +38,6 @@ public final class InvertedIndexCheck {
     isExpected = Array(repeating: false, count: Int(reader.state.nextDocument))
   }
 
-  private static func hash(_ term: UnsafeRawBufferPointer) -> UInt64 {
-    var hash: UInt64 = 0xCBF2_9CE4_8422_2325
-    for byte in term { hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01B3 }
-    return hash
-  }
-
   private static func value(_ term: UInt64, _ column: Int, _ position: UInt64) -> UInt64 {
     var value = term ^ (UInt64(column) << 40 &+ position &+ 1) &* 0x9E37_79B9_7F4A_7C15
     value = (value ^ value >> 31) &* 0xBF58_476D_1CE4_E5B9
@@ -56,7 +51,7 @@ public final class InvertedIndexCheck {
     for (column, text) in texts.enumerated() where text.count > 0 {
       analyzer.analyze(text) { term, token in
         sum &+= InvertedIndexCheck.value(
-          InvertedIndexCheck.hash(term), column, UInt64(truncatingIfNeeded: token.position))
+          ByteHash.of(term, 0), column, UInt64(truncatingIfNeeded: token.position))
         length += 1
       }
     }
@@ -70,7 +65,7 @@ public final class InvertedIndexCheck {
     sums[Int(number)] = sum
     documents += 1
     tokens += length
-    let isRight = TermPage.compare(try identifiers.id(of: number, in: reader), id) == 0
+    let isRight = compareBytes(try identifiers.id(of: number, in: reader), id) == 0
     if !isRight { return "has another document under the number of '\(id.text)'" }
     if try reader.length(of: number) != length { return "has a wrong length of document '\(id.text)'" }
     return nil
@@ -92,8 +87,8 @@ public final class InvertedIndexCheck {
         var entries = TermPageEntries(page)
         while let entry = try entries.next() {
           let term = entries.term.bytes
-          let isOrdered = last.withUnsafeBytes { TermPage.compare($0, term) < 0 }
-          let isBelow = separator.withUnsafeBytes { TermPage.compare(term, $0) < 0 }
+          let isOrdered = last.withUnsafeBytes { compareBytes($0, term) < 0 }
+          let isBelow = separator.withUnsafeBytes { compareBytes(term, $0) < 0 }
           if !isOrdered || !isBelow { try report("has the word '\(term.text)' out of its place") }
           last = [UInt8](term)
           let count = try check(term, entry, &blocks, report)
@@ -119,7 +114,7 @@ public final class InvertedIndexCheck {
   private func check(
     _ term: UnsafeRawBufferPointer, _ entry: TermEntry, _ blocks: inout Int, _ report: (String) throws -> Void
   ) throws -> Int {
-    let hash = InvertedIndexCheck.hash(term)
+    let hash = ByteHash.of(term, 0)
     guard let list = entry.list else {
       var postings = try StoredPostings(
         list: entry.inline, count: Int(entry.documents), columns: reader.state.columns)
@@ -192,7 +187,7 @@ public final class InvertedIndexCheck {
       try value.withUnsafeBytes { value in
         var page = try DocumentPage(value)
         if page.first != number { try report("has a page of documents out of its place") }
-        var id = GrowingBytes(capacity: 64)
+        var id = ByteBuffer(capacity: 64)
         while !page.isAtEnd { if try page.next(&id) { there += 1 } }
         number = page.nextNumber
       }

@@ -1,3 +1,4 @@
+import Bytes
 import Storage
 
 //   state := version:u8=1  columns:varint  next:varint  sorted:varint  documents:varint  tokens:varint
@@ -23,7 +24,7 @@ struct InvertedIndexState: Equatable {
   init(columns: Int) { self.columns = columns }
 
   var encoded: [UInt8] {
-    var bytes = GrowingBytes()
+    var bytes = ByteBuffer()
     bytes.append(InvertedIndexFormat.version)
     bytes.append(varint: UInt64(columns))
     bytes.append(varint: nextDocument)

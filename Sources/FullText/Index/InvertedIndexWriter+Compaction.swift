@@ -1,3 +1,4 @@
+import Bytes
 import Storage
 
 extension InvertedIndexWriter {
@@ -68,7 +69,7 @@ private struct ListPacker: ~Copyable {
   private let columns: Int
   private let transaction: any WriteTransaction
   private var encoder: PostingEncoder
-  private var encoded = GrowingBytes(capacity: 2_048)
+  private var encoded = ByteBuffer(capacity: 2_048)
 
   init(_ keyspaces: InvertedIndexKeyspaces, columns: Int, _ transaction: any WriteTransaction) {
     self.keyspaces = keyspaces

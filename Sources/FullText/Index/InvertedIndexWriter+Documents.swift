@@ -1,3 +1,4 @@
+import Bytes
 import Storage
 
 extension InvertedIndexWriter {
@@ -57,7 +58,7 @@ extension InvertedIndexWriter {
         try value.withUnsafeBytes { value in
           var page = try DocumentPage(value)
           encoder.begin(page.first)
-          var id = GrowingBytes(capacity: 64)
+          var id = ByteBuffer(capacity: 64)
           while !page.isAtEnd {
             let number = page.nextNumber
             let isThere = try page.next(&id)
@@ -128,7 +129,7 @@ struct DocumentPages {
   /// Adds all items of a page to the page that the encoder builds.
   static func copy(_ bytes: UnsafeRawBufferPointer, to encoder: inout DocumentPageEncoder) throws {
     var page = try DocumentPage(bytes)
-    var id = GrowingBytes(capacity: 64)
+    var id = ByteBuffer(capacity: 64)
     encoder.begin(page.first)
     while !page.isAtEnd { encoder.append(try page.next(&id) ? id.bytes : nil) }
   }
@@ -148,7 +149,7 @@ struct DocumentPages {
     guard state.sortedDocuments > 0 else { return nil }
     let cursor = try transaction.cursor(
       in: keyspaces.blocks, InvertedIndexFormat.range(ofList: InvertedIndexFormat.documentList))
-    var id = GrowingBytes(capacity: 64)
+    var id = ByteBuffer(capacity: 64)
     // Numbers below `low` have lower IDs. Numbers from `high` on have higher IDs.
     var low: UInt32 = 0
     var high = state.sortedDocuments
@@ -182,7 +183,7 @@ struct DocumentPages {
 
   private static func place(
     of sought: UnsafeRawBufferPointer, in bytes: UnsafeRawBufferPointer, below high: UInt32, _ middle: UInt32,
-    _ id: inout GrowingBytes
+    _ id: inout ByteBuffer
   ) throws -> Place {
     var page = try DocumentPage(bytes)
     let first = page.first
@@ -191,7 +192,7 @@ struct DocumentPages {
     while !page.isAtEnd, page.nextNumber < high {
       let number = page.nextNumber
       guard try page.next(&id) else { continue }
-      let order = TermPage.compare(id.bytes, sought)
+      let order = compareBytes(id.bytes, sought)
       if order == 0 { return .found(number) }
       // A lower ID is in the same page, so the sought ID doesn't exist.
       if order > 0 { return isAnyBelow ? .nowhere : .below(first) }

@@ -1,3 +1,4 @@
+import Bytes
 import Storage
 
 #if canImport(Glibc)
@@ -53,13 +54,13 @@ private final class TermSession {
 
   // The entries of the changed page.
   @exclusivity(unchecked) private var gathered: [Gathered] = []
-  @exclusivity(unchecked) private var termBytes = GrowingBytes(capacity: 4_096)
-  @exclusivity(unchecked) private var inlineBytes = GrowingBytes(capacity: 4_096)
+  @exclusivity(unchecked) private var termBytes = ByteBuffer(capacity: 4_096)
+  @exclusivity(unchecked) private var inlineBytes = ByteBuffer(capacity: 4_096)
 
   @exclusivity(unchecked) private var changes: [Change] = []
   @exclusivity(unchecked) private var encoder: PostingEncoder
   @exclusivity(unchecked) private var block = PageCopy()
-  @exclusivity(unchecked) private var encoded = GrowingBytes(capacity: 2_048)
+  @exclusivity(unchecked) private var encoded = ByteBuffer(capacity: 2_048)
 
   init(_ writer: InvertedIndexWriter, _ transaction: any WriteTransaction) throws {
     self.writer = writer
@@ -82,7 +83,7 @@ private final class TermSession {
     try turn(to: term)
     var old: TermEntry?
     while let entry = ahead {
-      let order = TermPage.compare(entries.term.bytes, term)
+      let order = compareBytes(entries.term.bytes, term)
       if order > 0 { break }
       if order == 0 { old = entry } else { gather(entries.term.bytes, entry) }
       ahead = try entries.next()
@@ -132,7 +133,7 @@ private final class TermSession {
   private func turn(to term: UnsafeRawBufferPointer) throws {
     if !pageKey.isEmpty {
       let isHere = pageKey.withUnsafeBytes { key in
-        TermPage.compare(term, UnsafeRawBufferPointer(rebasing: key.dropFirst())) < 0
+        compareBytes(term, UnsafeRawBufferPointer(rebasing: key.dropFirst())) < 0
       }
       if isHere { return }
       try finishPage()

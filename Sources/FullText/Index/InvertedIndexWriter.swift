@@ -1,3 +1,4 @@
+import Bytes
 import Storage
 
 /// Writes an inverted index. One thread at a time.
@@ -92,7 +93,7 @@ public final class InvertedIndexWriter {
     _ id: UnsafeRawBufferPointer, old: [UnsafeRawBufferPointer], new: [UnsafeRawBufferPointer],
     in transaction: any WriteTransaction
   ) throws {
-    if old.count == new.count, zip(old, new).allSatisfy({ TermPage.compare($0, $1) == 0 }) { return }
+    if old.count == new.count, zip(old, new).allSatisfy({ compareBytes($0, $1) == 0 }) { return }
     let key = [UInt8](id)
     // For a second change of a document, the first change must be written first.
     if touched.contains(key) || isFull { try finish(in: transaction) }

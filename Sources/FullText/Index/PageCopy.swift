@@ -1,3 +1,4 @@
+import Bytes
 import Storage
 
 /// A copy of a page that the engine lent.
@@ -6,7 +7,7 @@ import Storage
 /// Only this type copies pages. It copies a page at once, never single values. A page has 2 kB, or one larger
 /// item, so the memory per stream doesn't depend on the length of the list.
 struct PageCopy: ~Copyable {
-  private var copy = GrowingBytes(capacity: 64)
+  private var copy = ByteBuffer(capacity: 64)
   /// A copy with a larger capacity in bytes is released when the next page is smaller than this.
   private static let keptBytes = 1 << 16
 
@@ -19,7 +20,7 @@ struct PageCopy: ~Copyable {
   /// Replaces the page by a copy of bytes inside a lent page.
   mutating func take(_ page: UnsafeRawBufferPointer) {
     if _slowPath(copy.capacity > PageCopy.keptBytes), page.count <= PageCopy.keptBytes {
-      copy = GrowingBytes(capacity: page.count)
+      copy = ByteBuffer(capacity: page.count)
     }
     copy.removeAll()
     copy.append(page)

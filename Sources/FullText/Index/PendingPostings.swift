@@ -1,3 +1,5 @@
+import Bytes
+
 #if canImport(Glibc)
   import Glibc
 #endif
@@ -134,29 +136,8 @@ final class PendingPostings {
   }
 
   @inline(__always)
-  private static func hash(_ term: UnsafeRawBufferPointer) -> UInt32 {
-    var hash: UInt64 = 0x9E37_79B9_7F4A_7C15 ^ UInt64(truncatingIfNeeded: term.count)
-    guard var next = term.baseAddress else { return 0 }
-    var left = term.count
-    while left >= 8 {
-      hash = (hash ^ next.loadUnaligned(as: UInt64.self)) &* 0xFF51_AFD7_ED55_8CCD
-      hash ^= hash >> 32
-      next += 8
-      left &-= 8
-    }
-    var tail: UInt64 = 0
-    while left > 0 {
-      tail = tail << 8 | UInt64(next.load(as: UInt8.self))
-      next += 1
-      left &-= 1
-    }
-    hash = (hash ^ tail) &* 0xC4CE_B9FE_1A85_EC53
-    return UInt32(truncatingIfNeeded: hash ^ hash >> 32)
-  }
-
-  @inline(__always)
   private func number(of term: UnsafeRawBufferPointer) -> UInt32 {
-    let hash = PendingPostings.hash(term)
+    let hash = UInt32(truncatingIfNeeded: ByteHash.of(term, 0))
     let mask = state.pointee.slotCount &- 1
     var slot = Int(hash) & mask
     while true {
@@ -259,7 +240,7 @@ final class PendingPostings {
     order.sort { left, right in
       let (first, second) = (terms[Int(left)], terms[Int(right)])
       if first.prefix != second.prefix { return first.prefix < second.prefix }
-      return TermPage.compare(
+      return compareBytes(
         UnsafeRawBufferPointer(start: bytes + first.offset, count: Int(first.length)),
         UnsafeRawBufferPointer(start: bytes + second.offset, count: Int(second.length))) < 0
     }

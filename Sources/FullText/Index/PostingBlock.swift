@@ -1,3 +1,5 @@
+import Bytes
+
 #if canImport(Glibc)
   import Glibc
 #endif
@@ -155,8 +157,8 @@ struct Occurrence: BitwiseCopyable {
 
 /// Encodes a list of postings. Document numbers must ascend.
 struct PostingEncoder: ~Copyable {
-  private var entries = GrowingBytes(capacity: 2_048)
-  private var positions = GrowingBytes(capacity: 2_048)
+  private var entries = ByteBuffer(capacity: 2_048)
+  private var positions = ByteBuffer(capacity: 2_048)
   private(set) var count = 0
   private(set) var lastDocument: UInt32 = 0
   private var maximumFrequency: UInt32 = 0
@@ -251,13 +253,13 @@ struct PostingEncoder: ~Copyable {
   }
 
   /// Appends the list without a header, as it is stored in a term page.
-  func write(listTo target: inout GrowingBytes) {
+  func write(listTo target: inout ByteBuffer) {
     target.append(entries.bytes)
     target.append(positions.bytes)
   }
 
   /// Appends the block: the header and the list.
-  func write(blockTo target: inout GrowingBytes) {
+  func write(blockTo target: inout ByteBuffer) {
     target.append(varint: UInt64(count))
     target.append(varint: maximumFrequency)
     target.append(varint: shortest)

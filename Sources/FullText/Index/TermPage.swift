@@ -1,6 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#endif
+import Bytes
 
 // Pages of terms in byte order, with the postings of each term.
 //
@@ -48,7 +46,7 @@ struct TermEntry {
 struct TermPageEntries: ~Copyable {
   private var scanner: ByteScanner
   /// The term of the last entry that was read.
-  private(set) var term = GrowingBytes(capacity: 64)
+  private(set) var term = ByteBuffer(capacity: 64)
 
   init(_ page: UnsafeRawBufferPointer) { scanner = ByteScanner(page) }
 
@@ -114,23 +112,12 @@ enum TermPage {
     guard common < InvertedIndexFormat.separatorBytes, common < next.count else { return nil }
     return [InvertedIndexFormat.termPageTag] + next[...common]
   }
-
-  /// Compares in byte order, like engines compare keys. The result is below 0, 0 or above 0.
-  @inline(__always)
-  static func compare(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Int {
-    let shorter = min(left.count, right.count)
-    if shorter > 0, let first = left.baseAddress, let second = right.baseAddress {
-      let order = memcmp(first, second, shorter)
-      if order != 0 { return Int(order) }
-    }
-    return left.count - right.count
-  }
 }
 
 /// Encodes a page of entries. Terms must ascend.
 struct TermPageEncoder: ~Copyable {
-  private(set) var page = GrowingBytes(capacity: 2_048)
-  private(set) var last = GrowingBytes(capacity: 64)
+  private(set) var page = ByteBuffer(capacity: 2_048)
+  private(set) var last = ByteBuffer(capacity: 64)
 
   var isEmpty: Bool { page.count == 0 }
   var size: Int { page.count }

@@ -1,3 +1,4 @@
+import Bytes
 import Storage
 
 /// Reads an inverted index in a transaction. One thread at a time. Don't use it after the transaction has
@@ -72,7 +73,7 @@ public final class InvertedIndexReader {
             let term = entries.term.bytes
             if term.count >= prefix.count, term.prefix(prefix.count).elementsEqual(prefix) {
               goesOn = try body(term, entry)
-            } else if TermPage.compare(term, prefix) > 0 {
+            } else if compareBytes(term, prefix) > 0 {
               goesOn = false
             }
           }

@@ -1,92 +1,10 @@
-#if canImport(Glibc)
-  import Glibc
-#endif
-
-/// A buffer in its own memory that grows at the end.
-struct GrowingBytes: ~Copyable {
-  private(set) var start: UnsafeMutablePointer<UInt8>
-  private(set) var count = 0
-  private(set) var capacity: Int
-
-  init(capacity: Int = 512) {
-    self.capacity = max(capacity, 64)
-    start = .allocate(capacity: self.capacity)
-  }
-
-  deinit { start.deallocate() }
-
-  /// Valid until the next change.
-  var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: start, count: count) }
-
-  @inline(__always)
-  mutating func removeAll() { count = 0 }
-
-  /// Removes all bytes after the first `length`.
-  @inline(__always)
-  mutating func truncate(to length: Int) { count = min(count, length) }
-
-  @inline(__always)
-  mutating func reserve(_ more: Int) {
-    if _slowPath(capacity &- count < more) { grow(more) }
-  }
-
-  @inline(never)
-  private mutating func grow(_ more: Int) {
-    let larger = max(capacity * 2, count + more)
-    let target = UnsafeMutablePointer<UInt8>.allocate(capacity: larger)
-    memcpy(target, start, count)
-    start.deallocate()
-    start = target
-    capacity = larger
-  }
-
-  @inline(__always)
-  mutating func append(_ byte: UInt8) {
-    reserve(1)
-    start[count] = byte
-    count &+= 1
-  }
-
-  @inline(__always)
-  mutating func append(_ bytes: UnsafeRawBufferPointer) {
-    guard let source = bytes.baseAddress, bytes.count > 0 else { return }
-    reserve(bytes.count)
-    memcpy(start + count, source, bytes.count)
-    count &+= bytes.count
-  }
-
-  @inline(__always)
-  mutating func append(_ bytes: RawSpan) { bytes.withUnsafeBytes { append($0) } }
-
-  @inline(__always)
-  mutating func append(varint value: UInt64) {
-    reserve(10)
-    var rest = value
-    var end = count
-    while rest >= 0x80 {
-      start[end] = UInt8(truncatingIfNeeded: rest) | 0x80
-      end &+= 1
-      rest >>= 7
-    }
-    start[end] = UInt8(truncatingIfNeeded: rest)
-    count = end &+ 1
-  }
-
-  @inline(__always)
-  mutating func append(varint value: UInt32) { append(varint: UInt64(value)) }
-
-  @inline(__always)
-  mutating func append(bigEndian value: UInt32) {
-    reserve(4)
-    UnsafeMutableRawPointer(start + count).storeBytes(of: value.bigEndian, as: UInt32.self)
-    count &+= 4
-  }
-}
+import Bytes
 
 /// Reads stored bytes from the front and never past their end. Missing bytes throw `damaged`.
 ///
 /// It holds pointers. Use it only inside the closure that the bytes were lent to, or over a `PageCopy` that
-/// you own.
+/// you own. `ByteReader` can't take its place: a stream of postings keeps a scanner from one call to the next, and
+/// its loops move `next` themselves.
 struct ByteScanner {
   var next: UnsafePointer<UInt8>
   let end: UnsafePointer<UInt8>
@@ -138,17 +56,9 @@ struct ByteScanner {
   }
 
   mutating func varint64() throws -> UInt64 {
-    var value: UInt64 = 0
-    var shift: UInt64 = 0
-    while next < end, shift < 64 {
-      let byte = next.pointee
-      if shift == 63, byte > 1 { break }
-      next += 1
-      value |= UInt64(byte & 0x7F) << shift
-      if byte < 0x80 { return value }
-      shift += 7
-    }
-    throw InvertedIndexFormat.damaged
+    guard let (value, length) = Varint.read(next, before: end) else { throw InvertedIndexFormat.damaged }
+    next += length
+    return value
   }
 
   /// Reads a number of bytes or of items in memory.
