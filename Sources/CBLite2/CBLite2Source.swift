@@ -7,6 +7,7 @@
 // (documents), kv_del_default (tombstones, from 3.1 on), kv_.SCOPE.COLLECTION and kv_del_.SCOPE.COLLECTION.
 
 import Blobs
+import Bytes
 import CSQLite
 import Fleece
 import SQLiteLibrary
@@ -285,7 +286,7 @@ final class CBLite2Source {
         UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "/"), UInt8(ascii: "."), UInt8(ascii: "-"),
         UInt8(ascii: "_"):
         text.unicodeScalars.append(Unicode.Scalar(byte))
-      default: text += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16)
+      default: text += "%" + Hex.text([byte])
       }
     }
     return text

@@ -1,3 +1,4 @@
+import Bytes
 import CSQLite
 import SQLiteLibrary
 
@@ -65,7 +66,7 @@ final class DocumentRows {
     try oldExpirations.bindStaticText(1, id)
     guard try oldExpirations.step(), oldExpirations.type(0) == SQLITE_BLOB else { return nil }
     var bytes = oldExpirations.bytes(0)
-    guard let seconds = takeVarint(&bytes), seconds <= UInt64(Int64.max) / 1_000 else { return nil }
+    guard let seconds = bytes.takeVarint(), seconds <= UInt64(Int64.max) / 1_000 else { return nil }
     return Int64(seconds) * 1_000
   }
 }

@@ -14,6 +14,7 @@
 // conflict, live before deleted, open before closed, the higher ID first. The first one is the current
 // revision.
 
+import Bytes
 import Documents
 
 /// The flags of a revision in a 2.x tree.
@@ -107,7 +108,7 @@ struct RawRevisionTree {
       rebasing: bytes[RawRevisionTree.headerBytes..<(RawRevisionTree.headerBytes + length)])
     let (generation, digest) = try RawRevisionTree.decodeID(id)
     var rest = UnsafeRawBufferPointer(rebasing: bytes[(RawRevisionTree.headerBytes + length)...])
-    guard let sequence = takeVarint(&rest), sequence <= UInt64(Int64.max) else {
+    guard let sequence = rest.takeVarint(), sequence <= UInt64(Int64.max) else {
       throw Fault("a sequence in the revision tree can't be read")
     }
     revisions.append(
@@ -126,7 +127,7 @@ struct RawRevisionTree {
       throw Fault("its revision is a version vector, as releases from 4.0 on write them")
     }
     var rest = id
-    guard let generation = takeVarint(&rest), generation > 0, !rest.isEmpty else {
+    guard let generation = rest.takeVarint(), generation > 0, !rest.isEmpty else {
       throw Fault("a revision ID can't be read")
     }
     return (generation, rest)
@@ -150,7 +151,7 @@ struct RawRevisionTree {
   /// Whether the current revision's ID is `id`.
   func isCurrent(_ id: UnsafeRawBufferPointer) -> Bool {
     var rest = id
-    guard let generation = takeVarint(&rest) else { return false }
+    guard let generation = rest.takeVarint() else { return false }
     return generation == revisions[0].generation && rest.elementsEqual(revisions[0].suffix)
   }
 }
@@ -158,19 +159,4 @@ struct RawRevisionTree {
 @inline(__always)
 func bigEndian32(_ bytes: UnsafeRawBufferPointer, _ offset: Int) -> UInt32 {
   UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self))
-}
-
-/// Removes a varint from the front and returns it, or returns nil if there is none.
-func takeVarint(_ bytes: inout UnsafeRawBufferPointer) -> UInt64? {
-  var value: UInt64 = 0
-  for index in 0..<min(10, bytes.count) {
-    let byte = bytes[index]
-    if index == 9, byte > 1 { return nil }
-    value |= UInt64(byte & 0x7F) << UInt64(7 * index)
-    if byte < 0x80 {
-      bytes = UnsafeRawBufferPointer(rebasing: bytes[(index + 1)...])
-      return value
-    }
-  }
-  return nil
 }

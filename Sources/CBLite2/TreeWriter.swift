@@ -1,3 +1,4 @@
+import Bytes
 import CCrypto
 import Documents
 
@@ -79,14 +80,13 @@ struct TreeWriter {
       }
     }
     let start = ids.count
-    TreeWriter.append(varint: revision.generation, to: &ids)
+    ids.append(varint: revision.generation)
     let digest = ids.count
     if revision.isText {
       // An ID that isn't hexadecimal is replaced by the SHA-1 of its text, so every export has the same ID.
       let text = revision.id.description
       ids += TreeWriter.sha1(Array(text.utf8))
-      let hex = ids[digest...].map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-      rewritten.append(Rewritten(source: index, id: "\(revision.generation)-\(hex)"))
+      rewritten.append(Rewritten(source: index, id: "\(revision.generation)-\(Hex.text(ids[digest...]))"))
     } else {
       ids += revision.suffix
     }
@@ -142,21 +142,12 @@ struct TreeWriter {
       ]
       bytes += ids[node.id]
       let sequence = revision.sequence == document.sequence ? 0 : revision.sequence
-      TreeWriter.append(varint: sequence, to: &bytes)
+      bytes.append(varint: sequence)
       if case .fleece(let body) = revision.body { bytes += body }
       let size = bytes.count - start
       for byte in 0..<4 { bytes[start + byte] = UInt8(truncatingIfNeeded: size >> (24 - 8 * byte)) }
     }
     bytes += [0, 0, 0, 0]
-  }
-
-  static func append(varint value: UInt64, to bytes: inout [UInt8]) {
-    var rest = value
-    while rest >= 0x80 {
-      bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
-      rest >>= 7
-    }
-    bytes.append(UInt8(rest))
   }
 
   private static func sha1(_ bytes: [UInt8]) -> [UInt8] {

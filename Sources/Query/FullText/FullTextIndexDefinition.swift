@@ -1,3 +1,4 @@
+import Bytes
 import Documents
 import FullText
 import Storage

@@ -1,3 +1,4 @@
+import Bytes
 import Documents
 import Storage
 
@@ -169,35 +170,5 @@ public struct ValueIndexDefinition: Hashable, Sendable {
     var reason: String?
     expression.forEachPart { if reason == nil { reason = obstacle(in: $0) } }
     return reason
-  }
-}
-
-extension [UInt8] {
-  mutating func append(varint value: UInt64) {
-    var rest = value
-    while rest >= 0x80 {
-      append(UInt8(truncatingIfNeeded: rest) | 0x80)
-      rest >>= 7
-    }
-    append(UInt8(truncatingIfNeeded: rest))
-  }
-
-  /// Reads a varint and moves the offset after it. Nil when there is no valid varint.
-  func varint(at offset: inout Int) -> UInt64? { withUnsafeBytes { $0.varint(at: &offset) } }
-}
-
-extension UnsafeRawBufferPointer {
-  /// Reads a varint and moves the offset after it. Nil when there is no valid varint.
-  func varint(at offset: inout Int) -> UInt64? {
-    var value: UInt64 = 0
-    for index in 0..<10 {
-      guard offset < count else { return nil }
-      let byte = self[offset]
-      if index == 9, byte > 1 { return nil }
-      offset += 1
-      value |= UInt64(byte & 0x7F) << UInt64(7 * index)
-      if byte < 0x80 { return value }
-    }
-    return nil
   }
 }

@@ -1,3 +1,4 @@
+import Bytes
 import Documents
 import Storage
 
@@ -175,18 +176,7 @@ final class ValueIndexEntries {
   @inline(__always)
   func compare(_ left: Entry, _ right: Entry) -> Int {
     if left.prefix != right.prefix { return left.prefix < right.prefix ? -1 : 1 }
-    return ValueIndexEntries.compare(key(left), key(right))
-  }
-
-  /// Compares keys as the engines do.
-  @inline(__always)
-  static func compare(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Int {
-    let shorter = min(left.count, right.count)
-    if shorter > 0 {
-      let order = memcmp(left.baseAddress.unsafelyUnwrapped, right.baseAddress.unsafelyUnwrapped, shorter)
-      if order != 0 { return Int(order) }
-    }
-    return left.count - right.count
+    return compareBytes(key(left), key(right))
   }
 
   /// Sorts all entries.

@@ -1,3 +1,4 @@
+import Bytes
 import Storage
 
 // The format of an entry of a value index.

@@ -1,3 +1,4 @@
+import Bytes
 import Documents
 import Fleece
 import Storage
@@ -50,7 +51,7 @@ final class ValueIndexMaintainer: IndexMaintainer {
       }
       let added = new[to]
       let order =
-        from == old.count ? 1 : ValueIndexEntries.compare(old.key(old[from]), new.key(added))
+        from == old.count ? 1 : compareBytes(old.key(old[from]), new.key(added))
       if order < 0 {
         try delete(old[from], transaction)
         from += 1
@@ -153,7 +154,7 @@ final class ValueIndexMaintainer: IndexMaintainer {
     } catch { return try check.report(subject, "has an entry that can't be read") }
     new.removeAll()
     _ = try documents.withBody(of: id.bytes) { try extractor.extract(id.bytes, $0, into: new) }
-    let isExpected = (0..<new.count).contains { ValueIndexEntries.compare(new.key(new[$0]), key) == 0 }
+    let isExpected = (0..<new.count).contains { compareBytes(new.key(new[$0]), key) == 0 }
     if !isExpected {
       try check.report(
         subject, "has a superfluous entry of document '\(String(decoding: id, as: UTF8.self))'")

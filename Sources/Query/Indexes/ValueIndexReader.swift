@@ -1,3 +1,4 @@
+import Bytes
 import Documents
 import Storage
 
@@ -261,7 +262,7 @@ private final class ValueIndexRun {
 
   func forEach(_ descending: Bool, _ body: (ValueIndexEntry) throws -> Bool) throws -> Bool {
     entries.sort { left, right in
-      let order = ValueIndexEntries.compare(left.key, right.key)
+      let order = compareBytes(left.key, right.key)
       return descending ? order > 0 : order < 0
     }
     for entry in entries {
@@ -293,7 +294,7 @@ extension KeyRange.Edge {
 extension KeyRange {
   /// Whether a key lies in the range.
   func contains(_ key: UnsafeRawBufferPointer) -> Bool {
-    func compare(_ bound: [UInt8]) -> Int { bound.withUnsafeBytes { ValueIndexEntries.compare(key, $0) } }
+    func compare(_ bound: [UInt8]) -> Int { bound.withUnsafeBytes { compareBytes(key, $0) } }
     switch lower {
     case .unbounded: break
     case .inclusive(let bound): if compare(bound) < 0 { return false }

@@ -1,3 +1,5 @@
+import Bytes
+
 #if canImport(Glibc)
   import Glibc
 #endif
@@ -37,10 +39,7 @@ struct TextSlice: BitwiseCopyable {
 
   /// The order by unsigned bytes, then by length: below, at or above 0.
   @inline(__always)
-  func compare(_ other: TextSlice) -> Int {
-    let order = Int(memcmp(start, other.start, min(count, other.count)))
-    return order != 0 ? order : count &- other.count
-  }
+  func compare(_ other: TextSlice) -> Int { compareBytes(bytes, other.bytes) }
 
   @inline(__always)
   func equals(_ other: TextSlice) -> Bool {

@@ -1,4 +1,5 @@
 import Blobs
+import Bytes
 import Encryption
 import Storage
 
@@ -141,12 +142,9 @@ final class SourceAttachments {
 
   private func find(_ digest: BlobDigest) -> (path: String, isEncrypted: Bool)? {
     guard !directories.isEmpty else { return nil }
-    let digits = Array("0123456789ABCDEF".utf8)
-    var name: [UInt8] = []
-    for byte in digest.bytes { name += [digits[Int(byte >> 4)], digits[Int(byte & 15)]] }
-    let upper = String(decoding: name, as: UTF8.self)
+    let names = [Hex.text(digest.bytes, isUpper: true), Hex.text(digest.bytes)]
     for directory in directories {
-      for name in [upper, upper.lowercased()] {
+      for name in names {
         let path = "\(directory)/\(name).blob"
         if SourceFiles.kind(path) == S_IFREG { return (path, encrypted.contains(directory)) }
       }

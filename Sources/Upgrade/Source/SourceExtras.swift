@@ -1,3 +1,4 @@
+import Bytes
 import CSQLite
 import SQLiteLibrary
 
@@ -79,19 +80,12 @@ struct SourceExtras {
   /// Returns the 16 bytes of a UUID. 1.x writes hexadecimal digits with dashes, or `-` and 22 characters of
   /// base64 with `-` and `_`.
   static func uuid(_ text: String) -> [UInt8]? {
-    var bytes: [UInt8] = []
     let characters = Array(text.utf8)
     if characters.count == 36 {
       let digits = characters.filter { $0 != UInt8(ascii: "-") }
-      guard digits.count == 32 else { return nil }
-      for index in stride(from: 0, to: 32, by: 2) {
-        guard let byte = UInt8(String(decoding: digits[index..<(index + 2)], as: UTF8.self), radix: 16) else {
-          return nil
-        }
-        bytes.append(byte)
-      }
-      return bytes
+      return digits.count == 32 ? Hex.bytes(digits) : nil
     }
+    var bytes: [UInt8] = []
     guard characters.count == 23, characters[0] == UInt8(ascii: "-") else { return nil }
     var bits: UInt32 = 0
     var count = 0

@@ -4,6 +4,7 @@
 // (SourceGuard does). A file with a write-ahead log, or with a journal to roll back, is copied to a directory
 // of its own and opened there. Otherwise SQLite would make a NAME-shm beside the source, or roll back in it.
 
+import Bytes
 import CSQLite
 import Encryption
 import SQLiteLibrary
@@ -73,14 +74,7 @@ final class SourceFile {
     // No comparison uses these collations. SQLite must know the collations of an index even if the index
     // isn't used.
     for name in ["JSON", "JSON_RAW", "JSON_ASCII"] {
-      try connection.createCollation(name) { left, right in
-        let count = min(left.count, right.count)
-        guard count > 0, let first = left.baseAddress, let second = right.baseAddress else {
-          return left.count - right.count
-        }
-        let order = Int(memcmp(first, second, count))
-        return order == 0 ? left.count - right.count : order
-      }
+      try connection.createCollation(name) { compareBytes($0, $1) }
     }
     try? connection.execute(
       "PRAGMA cache_size = -8192; PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF")
@@ -210,9 +204,7 @@ final class SourceFile {
         UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "/"), UInt8(ascii: "-"), UInt8(ascii: "."),
         UInt8(ascii: "_"), UInt8(ascii: "~"):
         text.unicodeScalars.append(Unicode.Scalar(byte))
-      default:
-        let digits = String(byte, radix: 16)
-        text += "%" + (digits.count == 1 ? "0" + digits : digits)
+      default: text += "%" + Hex.text([byte])
       }
     }
     return text
