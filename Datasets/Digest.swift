@@ -1,3 +1,4 @@
+import Bytes
 import CCrypto
 
 /// An incremental SHA-256.
@@ -18,7 +19,6 @@ final class Digest {
     guard isReady else { return "" }
     var bytes = [UInt8](repeating: 0, count: 32)
     EVP_DigestFinal_ex(context, &bytes, nil)
-    let digits = Array("0123456789abcdef".utf8)
-    return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    return Hex.text(bytes)
   }
 }

@@ -1,3 +1,4 @@
+import Bytes
 import CLMDB
 import CSQLite
 import Limits
@@ -54,7 +55,7 @@ struct LimitOpening {
   ) throws -> Result {
     let library = try Library.load(
       engine.type.name == "sqlite" ? Library.sqlitePath : Library.sqlcipherPath)
-    let key = engine.options.key.map { "x'" + $0.map { byte in hex(byte) }.joined() + "'" } ?? ""
+    let key = engine.options.key.map { "x'\(Hex.text($0))'" } ?? ""
     return try Array(key.utf8).withUnsafeBytes { key in
       try pragmas.withCString { pragmas in
         var options = limit_sqlite_options(
@@ -79,11 +80,6 @@ struct LimitOpening {
       if let value = engine.setting(name) { lines.append("PRAGMA \(name) = \(value)") }
     }
     return lines.joined(separator: ";")
-  }
-
-  private func hex(_ byte: UInt8) -> String {
-    let digits = String(byte, radix: 16)
-    return digits.count == 1 ? "0" + digits : digits
   }
 
   private func withTables<Result>(

@@ -1,3 +1,4 @@
+import Bytes
 import CCrypto
 
 /// The settings of a Couchbase Lite 1.x database that `LegacyDatabaseMaker` makes. Equal settings give equal
@@ -179,10 +180,7 @@ extension LegacyDatabase {
   private static func suffix(_ isOdd: Bool, _ random: inout SeededRandom) -> String {
     func hex(_ count: Int) -> String {
       var text = ""
-      while text.count < count {
-        let digits = String(random.next(), radix: 16)
-        text += String(repeating: "0", count: 16 - digits.count) + digits
-      }
+      while text.count < count { text += Hex.text(random.next(), digits: 16) }
       return String(text.prefix(count))
     }
     guard isOdd else { return hex(32) }

@@ -1,3 +1,4 @@
+import Bytes
 import CCrypto
 import CSQLite
 import CZlib
@@ -58,8 +59,7 @@ public struct LegacyDatabaseMaker {
     let connection = try Connection(
       file, library: library, flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
     if let key = settings.key {
-      let digits = key.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-      try Array("x'\(digits)'".utf8).withUnsafeBytes { try connection.setKey($0) }
+      try Array("x'\(Hex.text(key))'".utf8).withUnsafeBytes { try connection.setKey($0) }
       // The parameters of SQLCipher 3. Later versions have other defaults.
       try connection.execute("PRAGMA cipher_compatibility = 3; PRAGMA cipher_page_size = 1024")
     } else {
@@ -272,7 +272,7 @@ public struct LegacyDatabaseMaker {
       var contents = encoded ?? bytes
       var digest = [UInt8](repeating: 0, count: 20)
       EVP_Digest(contents, contents.count, &digest, nil, EVP_sha1(), nil)
-      let name = digest.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+      let name = Hex.text(digest)
       if let key = settings.key { contents = Self.encrypted(contents, key, iv: Array(digest.prefix(16))) }
       // 1.0 wrote lower-case names, except on iOS.
       let isLower = settings.version == .v10 && settings.platform != .ios

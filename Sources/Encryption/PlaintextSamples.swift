@@ -8,6 +8,8 @@
 // That is 6 in 100,000 for a file of 1 GiB and 2^20 samples of 8 bytes, and negligible for samples of 16
 // bytes. Shorter samples would be found in every file.
 
+import Bytes
+
 /// Samples of plaintext, up to a maximum number, each with a description of its source.
 public final class PlaintextSamples {
   /// The minimum length of a sample in bytes. Shorter samples would match by chance.
@@ -288,7 +290,7 @@ public final class PlaintextSamples {
       offset: offset, owner: name.isEmpty ? kind : "\(kind) '\(name)'",
       beginning: isText
         ? "\"\(String(decoding: first, as: UTF8.self))…\""
-        : first.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined(separator: " ") + " …",
+        : first.map { Hex.text([$0]) }.joined(separator: " ") + " …",
       length: self.length(sample, isUTF16: isUTF16), isUTF16: isUTF16)
   }
 }

@@ -1,3 +1,4 @@
+import Bytes
 import CSQLite
 
 /// The cipher settings of a SQLCipher file that another program made.
@@ -56,9 +57,7 @@ public struct ForeignCipher: Sendable, Hashable {
         var text = text
         try text.withUTF8 { try connection.setKey(UnsafeRawBufferPointer($0)) }
       case .raw(let bytes):
-        let digits = Array("0123456789abcdef".utf8)
-        let hexadecimal = bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
-        try (Array("x'".utf8) + hexadecimal + Array("'".utf8)).withUnsafeBytes { try connection.setKey($0) }
+        try Array("x'\(Hex.text(bytes))'".utf8).withUnsafeBytes { try connection.setKey($0) }
       }
       // Known since release 4. Older libraries ignore it.
       try connection.execute("PRAGMA cipher_compatibility = \(compatibility)")

@@ -1,4 +1,5 @@
 import BenchmarkKit
+import Bytes
 import Datasets
 import Foundation
 import Storage
@@ -102,8 +103,7 @@ final class DocumentsData: Sendable {
 
   /// A revision ID as long as a real one. Equal numbers give equal IDs.
   private static func revision(_ generation: Int, _ number: Int, _ branch: Int) -> String {
-    let digits = String(number * 1_000 + branch, radix: 16)
-    return "\(generation)-\(String(repeating: "0", count: 40 - digits.count))\(digits)"
+    "\(generation)-\(Hex.text(UInt64(number * 1_000 + branch), digits: 40))"
   }
 
   /// All branches of all documents. Two branches of one document aren't adjacent.

@@ -1,3 +1,4 @@
+import Bytes
 import Datasets
 
 /// A generated document of about 400 bytes of JSON. It depends only on its number.
@@ -12,7 +13,7 @@ enum HotelDocument {
   static func id(_ number: Int) -> String {
     var random = SeededRandom(seed: UInt64(number))
     // `next()` of a new generator is a bijection of the seed.
-    return "hotel-" + hex(random.next())
+    return "hotel-" + Hex.text(random.next(), digits: 16)
   }
 
   /// The city of a document.
@@ -34,10 +35,4 @@ enum HotelDocument {
   }
 
   private static let countries = ["France", "Portugal", "United Kingdom", "United States", "Uruguay"]
-
-  /// A number as 16 hexadecimal digits.
-  static func hex(_ value: UInt64) -> String {
-    let digits = String(value, radix: 16)
-    return String(repeating: "0", count: 16 - digits.count) + digits
-  }
 }

@@ -1,3 +1,4 @@
+import Bytes
 import Datasets
 import Touchstone
 
@@ -35,7 +36,7 @@ enum SyncRevisions {
   /// A revision ID, as long as a real one. Equal arguments give equal IDs.
   private static func revisionID(_ generation: Int, _ number: Int, _ branch: Branch = .stored) -> String {
     var random = SeededRandom(seed: UInt64(number), stream: 0, index: UInt64(generation))
-    let digits = HotelDocument.hex(random.next()) + HotelDocument.hex(random.next())
+    let digits = Hex.text(random.next(), digits: 16) + Hex.text(random.next(), digits: 16)
     return "\(generation)-\(branch.rawValue)\(digits)0000000"
   }
 

@@ -1,4 +1,5 @@
 import BenchmarkKit
+import Bytes
 import Datasets
 import Documents
 import Limits
@@ -53,8 +54,7 @@ final class TravelData: Sendable {
 
   /// A document as sync receives it: its second revision, with a digest made from its number.
   static func pulled(_ id: String, _ number: Int, _ json: UnsafeRawBufferPointer) -> PulledRevision {
-    let digits = String(number, radix: 16)
-    let suffix = String(repeating: "0", count: 39 - digits.count) + digits
+    let suffix = Hex.text(UInt64(number), digits: 39)
     return PulledRevision(
       id: id, history: ["2-a" + suffix, "1-b" + suffix], body: .json([UInt8](json)))
   }

@@ -1,3 +1,4 @@
+import Bytes
 import Foundation
 
 /// Results in formats that other programs read.
@@ -27,7 +28,7 @@ public struct ResultsExport {
         let numbers = [distribution.median, distribution.p95, distribution.p99] + distribution.ci95
         let cells =
           identity + [metric, unit, "\(distribution.samples.count)"] + numbers.map { "\($0)" }
-        lines.append(cells.map(ResultsExport.quoted).joined(separator: ","))
+        lines.append(cells.map(\.csvField).joined(separator: ","))
       }
       for metric in Metric.allCases {
         if let found = result.metrics[metric] { add(metric.rawValue, metric.unit, found) }
@@ -38,11 +39,6 @@ public struct ResultsExport {
       }
     }
     return lines.joined(separator: "\r\n") + "\r\n"
-  }
-
-  private static func quoted(_ cell: String) -> String {
-    guard cell.contains(where: { $0 == "," || $0 == "\"" || $0.isNewline }) else { return cell }
-    return "\"" + cell.replacing("\"", with: "\"\"") + "\""
   }
 
   /// A Markdown table per suite, with one row per workload and one column per engine. A cell has the median

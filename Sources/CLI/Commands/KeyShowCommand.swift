@@ -1,3 +1,4 @@
+import Bytes
 import Touchstone
 
 /// `touchstone key show`: prints the data key, with which an engine's tools open the file of an encrypted
@@ -29,10 +30,7 @@ struct KeyShowCommand: Subcommand {
     guard let secret = try opened.dataKey(database.key()) else {
       throw Refusal("the database is not encrypted: \(database.path)")
     }
-    let digits = Array("0123456789abcdef".utf8)
-    let key = secret.withUnsafeBytes { bytes in
-      String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
-    }
+    let key = secret.withUnsafeBytes { Hex.text($0) }
     let pageBytes = try opened.engine.maintenance.statistics().pageBytes
     if asJSON {
       var object = JSONObjectText()

@@ -1,3 +1,4 @@
+import Bytes
 import Query
 import Touchstone
 
@@ -79,7 +80,7 @@ struct QueryCommand: Subcommand {
       var count = 0
       var isInterrupted = false
       var table = TextTable(names.map { ($0, .left) })
-      if format == .csv { try output.write(names.map(Self.csv).joined(separator: ",") + "\r\n") }
+      if format == .csv { try output.write(names.map(\.csvField).joined(separator: ",") + "\r\n") }
       try query.forEach(parameters) { row in
         isInterrupted = Interrupt.isRequested
         guard !isInterrupted else { return false }
@@ -88,7 +89,7 @@ struct QueryCommand: Subcommand {
         case .json: try output.line(row.json())
         case .csv:
           try output.write(
-            names.indices.map { Self.csv(try Self.text(row[$0])) }.joined(separator: ",") + "\r\n")
+            names.indices.map { try Self.text(row[$0]).csvField }.joined(separator: ",") + "\r\n")
         case .table: table.add(try names.indices.map { Self.cell(try Self.text(row[$0])) })
         }
         return true
@@ -106,15 +107,6 @@ struct QueryCommand: Subcommand {
     var json: [UInt8] = []
     try value.writeJSON(into: &json)
     return String(decoding: json, as: UTF8.self)
-  }
-
-  /// A field of a CSV file (RFC 4180).
-  private static func csv(_ text: String) -> String {
-    guard text.utf8.contains(where: { $0 == 0x22 || $0 == 0x2C || $0 == 0x0A || $0 == 0x0D }) else {
-      return text
-    }
-    return "\"" + text.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"")
-      + "\""
   }
 
   /// The text of a table cell: one line of at most 60 characters.
