@@ -20,6 +20,9 @@ extension Database {
   /// data key.
   ///
   /// - Parameters:
+  ///   - path: the database to convert.
+  ///   - directory: the directory that `path` and `target` start from; nil for the current directory.
+  ///   - engine: the new engine.
   ///   - target: where to make the new database; nil converts in place.
   ///   - key: the key of an encrypted source.
   ///   - newKey: the key of the result.
@@ -58,6 +61,8 @@ extension Database {
   ///
   /// - Parameters:
   ///   - source: a directory, with or without its suffix, or a zip file.
+  ///   - path: where the copy is made.
+  ///   - directory: the directory that `path` starts from; nil for the current directory.
   ///   - key: the key of an encrypted source. The copy uses it too, if there is no `newKey`.
   ///   - newKey: the key of the copy, which then gets its own data key.
   ///   - engine: the engine of the copy; nil for the engine of the source.

@@ -8,8 +8,8 @@ extension Database {
   /// on the size of the database. The data key stays the same, so a leaked data key still reads the database:
   /// use `rotateKey` then.
   ///
-  /// - Parameter stretching: how the passphrase in `newKey` is stretched. To strengthen an existing
-  ///   passphrase, pass the same key and a stronger stretching.
+  /// `stretching` says how the passphrase in `newKey` is stretched. To strengthen an existing passphrase, pass
+  /// the same key and a stronger stretching.
   ///
   /// Throws `inUse` if the database is open, `wrongKey` if `key` is wrong, and `notEncrypted` for a plain
   /// database.
@@ -50,8 +50,8 @@ extension Database {
   /// Afterwards no plain file is left in the directory. The disk may still hold data of removed files.
   /// It is crash-safe and verified, like `convert`.
   ///
-  /// - Parameter engine: the new engine; nil for the encrypting engine of the same kind: SQLCipher for
-  ///   SQLite, `lmdb-encrypted` for LMDB.
+  /// `engine` is the new engine. Nil means the encrypting engine of the same kind: SQLCipher for SQLite,
+  /// `lmdb-encrypted` for LMDB.
   ///
   /// Throws `alreadyEncrypted` if it is encrypted already, `inUse` if it is open, and `notEncrypted` if the
   /// engine can't encrypt or there is no encrypting engine of the same kind.
@@ -79,8 +79,7 @@ extension Database {
 
   /// Decrypts a database, including its blobs. It is crash-safe and verified, like `convert`.
   ///
-  /// - Parameter engine: the new engine; nil for the plain engine of the same kind, such as SQLite for
-  ///   SQLCipher.
+  /// `engine` is the new engine. Nil means the plain engine of the same kind, such as SQLite for SQLCipher.
   ///
   /// Throws `notEncrypted` for a plain database, `keyRequired` if `engine` always encrypts, and otherwise as
   /// `rekey` does.

@@ -10,6 +10,8 @@ extension Database {
   /// plaintext (docs/encryption.md). The check reports at most `limit` faults.
   ///
   /// - Parameters:
+  ///   - deep: whether bodies and blobs are read too.
+  ///   - limit: the maximum number of faults to report.
   ///   - progress: receives the number of entries checked so far, from time to time. If it throws, the check
   ///     ends and rethrows the error.
   ///   - onFile: receives the entropy of each file, in a deep check of an encrypted database.

@@ -19,8 +19,12 @@ extension Database {
   /// carried over.
   ///
   /// - Parameters:
+  ///   - source: the 1.x database.
+  ///   - path: where the new database is made.
+  ///   - directory: the directory that `path` starts from; nil for the current directory.
   ///   - engine: the new engine; nil for SQLite, or for SQLCipher if there is a key.
   ///   - key: the key of the new database, which is then encrypted. The key of the source is in `options`.
+  ///   - options: what is carried over, and the key of the source.
   ///   - progress: receives the progress. If it throws, the upgrade is abandoned and removed.
   ///
   /// Throws an `UpgradeError` for problems with the source, and `alreadyExists` if there is something at
