@@ -5,6 +5,7 @@
 #   make test-long               everything: long campaigns, strict engines, sanitizers, valgrind (docs/testing.md)
 #   make bench                   builds, weighs the engines against each other, prints who won what
 #   make bench-full              all suites, and a web page of them
+#   make docs                    compiles the code in the pages, and builds the API reference
 #
 # Everything is built in release mode: a debug build is tens of times slower. `-enable-testing` is given to
 # every build, so that the tests and the bench share one. A compiler that writes a module's interface before its code
@@ -14,7 +15,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help deps build test test-long valgrind bench bench-full lint fuzz fuzz-queries fuzz-storage clean
+.PHONY: help deps build test test-long valgrind bench bench-full docs lint fuzz fuzz-queries fuzz-storage clean
 
 # thread or address: builds and tests under that sanitizer.
 SANITIZE ?=
@@ -25,6 +26,8 @@ SAMPLES ?= 3
 SCALE_DOCS ?= 1000000
 # Where `make bench-full` writes.
 RESULTS ?= results/local
+# Where `make docs` writes.
+DOCS ?= .build/docs
 # The tests to run, all when empty, as a regular expression: make test FILTER='Revision|Fleece'
 FILTER ?=
 
@@ -199,6 +202,31 @@ bench-full: build ## Runs all suites, in under forty minutes on two cores: resul
 	done
 	"$$touchstone" report $$files --output $(RESULTS)/report
 	echo "bench-full: $(RESULTS)/report/index.html, and the tables in $(RESULTS)/*.txt"
+
+# Modules whose types Touchstone exports. The reference shows these types as Touchstone's own.
+EXPORTED_MODULES = $(shell grep -rhE '^@_exported import ' Sources | sed -E 's/^@_exported import ([a-z]+ )?([A-Za-z0-9]+).*/\2/' \
+  | sort -u | paste -sd,)
+
+docs: build ## Compiles the code in the pages, and builds the API reference: DOCS=DIR
+	@swift docs/check-code.swift $(SCRATCH)/release
+	info=$$(swiftc -print-target-info)
+	value() { sed -nE "s/^ *\"$$1\": \"(.*)\",?$$/\1/p" <<<"$$info" | head -n 1; }
+	tools=$$(value runtimeResourcePath)/../../bin
+	if [ ! -x "$$tools/docc" ] || [ ! -x "$$tools/swift-symbolgraph-extract" ]; then
+	  echo "docs: skipped the API reference: this toolchain has no docc" >&2; exit 0
+	fi
+	graphs=$$(mktemp -d)
+	trap 'rm -rf "$$graphs"' EXIT
+	maps=()
+	for map in Sources/*/module.modulemap $(SCRATCH)/release/*.build/module.modulemap; do maps+=(-Xcc "-fmodule-map-file=$$map"); done
+	"$$tools/swift-symbolgraph-extract" -module-name Touchstone -target "$$(value triple)" \
+	  -I $(SCRATCH)/release/Modules "$${maps[@]}" -minimum-access-level public -skip-synthesized-members \
+	  -experimental-allowed-reexported-modules=$(EXPORTED_MODULES) -output-dir "$$graphs"
+	"$$tools/docc" convert Sources/Touchstone/Touchstone.docc --additional-symbol-graph-dir "$$graphs" \
+	  --fallback-display-name Touchstone --fallback-bundle-identifier touchstone \
+	  --fallback-default-module-kind Package --warnings-as-errors --output-dir $(DOCS)
+	echo "docs: to read the reference, run: python3 -m http.server -d $(DOCS)"
+	echo "docs: then open http://localhost:8000/documentation/touchstone/"
 
 lint: ## Checks the formatting of Swift and what else is cheap to check
 	@paths=(Package.swift Sources Tests Benchmarks Datasets docs Examples)
