@@ -84,6 +84,6 @@ final class MemoryCursor: Cursor {
   }
 
   private func notOnEntry() -> StorageError {
-    StorageError(.notOnEntry, "a cursor stands on no entry: place it by seek, first or last")
+    StorageError(.notOnEntry, "the cursor is on no entry; place it with seek, first or last")
   }
 }

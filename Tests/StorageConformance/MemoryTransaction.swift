@@ -26,7 +26,7 @@ class MemorySnapshot: ReadTransaction {
   }
 
   func checkOpen() throws {
-    if !isOpen { throw StorageError(.closed, "a transaction is used after its end") }
+    if !isOpen { throw StorageError(.closed, "the transaction was used after its end") }
   }
 
   /// Lends a record.
@@ -90,7 +90,7 @@ class MemorySnapshot: ReadTransaction {
   func records(of keyspace: Keyspace) throws -> [MemoryRecord] {
     try checkOpen()
     guard let table = state.tables[keyspace.number] else {
-      throw StorageError(.noSuchKeyspace, "there is no keyspace of number \(keyspace.number)")
+      throw StorageError(.noSuchKeyspace, "there is no keyspace with number \(keyspace.number)")
     }
     return table.records
   }

@@ -84,6 +84,8 @@ func lentEntry<Result>(
 ) throws -> Result {
   var result: Result?
   try cursor.lendEntry { result = try body($0, $1) }
-  guard let result else { throw StorageError(.engineFailure, "a cursor didn't lend its entry") }
+  guard let result else {
+    throw StorageError(.engineFailure, "the cursor of the engine returned without lending its entry")
+  }
   return result
 }

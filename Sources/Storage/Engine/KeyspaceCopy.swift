@@ -54,7 +54,7 @@ public struct KeyspaceCopy {
     try target.write { (transaction: any WriteTransaction) throws -> Void in
       guard try transaction.keyspaces().isEmpty else {
         throw StorageError(
-          .alreadyExists, "a copy needs an empty file, and there are keyspaces", path: target.location)
+          .alreadyExists, "a copy needs an empty file, but this file has keyspaces", path: target.location)
       }
       copies = try keyspaces.map { try transaction.createKeyspace($0.name, shape: $0.keyspace.shape) }
     }

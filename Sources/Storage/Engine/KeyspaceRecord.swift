@@ -60,7 +60,7 @@ public struct KeyspaceRecord: Sendable {
     }
     guard Set(found.keys) == Set(expected.keys) else {
       throw Self.different(
-        "it has the keyspaces \(found.keys.sorted()), and not \(expected.keys.sorted())", path)
+        "it has the keyspaces \(found.keys.sorted()) instead of \(expected.keys.sorted())", path)
     }
     for (name, keyspace) in found {
       guard let wanted = expected[name], wanted.shape == keyspace.shape else {
@@ -68,13 +68,13 @@ public struct KeyspaceRecord: Sendable {
       }
       let count = try copy.count(of: keyspace)
       guard count == wanted.entries else {
-        throw Self.different("the keyspace \(name) has \(count) entries, and not \(wanted.entries)", path)
+        throw Self.different("the keyspace \(name) has \(count) entries instead of \(wanted.entries)", path)
       }
     }
   }
 
   private static func different(_ what: String, _ path: String) -> StorageError {
-    StorageError(.damaged, "the copy is not what was copied: \(what)", path: path)
+    StorageError(.damaged, "the copy differs from the original: \(what)", path: path)
   }
 
   /// The pieces to check, shared by all threads. Each thread takes the next unchecked piece.
@@ -129,7 +129,7 @@ public struct KeyspaceRecord: Sendable {
       throws
     {
       guard let keyspace = keyspaces[piece.keyspace] else {
-        throw KeyspaceRecord.different("the keyspace \(piece.keyspace) is gone", copy.location)
+        throw KeyspaceRecord.different("the keyspace \(piece.keyspace) is missing", copy.location)
       }
       var digest = EntryDigest()
       try transaction.scan(keyspace, piece.range) { key, value in
@@ -139,7 +139,7 @@ public struct KeyspaceRecord: Sendable {
       guard digest.entries == piece.digest.entries, digest.value == piece.digest.value else {
         let first =
           switch piece.range.lower {
-          case .exclusive(let key), .inclusive(let key): "behind the key \(key.map { String($0, radix: 16) })"
+          case .exclusive(let key), .inclusive(let key): "after the key \(key.map { String($0, radix: 16) })"
           case .unbounded: "at its beginning"
           }
         throw KeyspaceRecord.different("entries of the keyspace \(piece.keyspace), \(first)", copy.location)

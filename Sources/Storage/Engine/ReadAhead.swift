@@ -113,7 +113,7 @@ final class ReadAhead: @unchecked Sendable {
       // If no thread could be started, `Workers` runs the job on the enqueuing thread. That is the taker,
       // which can't take chunks meanwhile.
       guard pthread_equal(pthread_self(), taker) == 0 else {
-        throw StorageError(.ioError, "reading ahead: the system gives no thread")
+        throw StorageError(.ioError, "can't start a thread for reading ahead")
       }
       var lower = position.lower
       for index in position.keyspace..<keyspaces.count {

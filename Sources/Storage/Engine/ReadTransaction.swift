@@ -205,7 +205,7 @@ extension Range<Int> {
   func check(in bytes: RawSpan) throws {
     guard lowerBound >= 0, upperBound <= bytes.byteCount else {
       throw StorageError(
-        .invalidArgument, "a reference to bytes \(self) of an entry that has \(bytes.byteCount)")
+        .invalidArgument, "a reference names the bytes \(self) of an entry of \(bytes.byteCount) bytes")
     }
   }
 }

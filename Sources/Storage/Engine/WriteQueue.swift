@@ -173,7 +173,7 @@ public final class WriteQueue: Sendable {
   /// Takes the queue if it is free and returns nil. Otherwise takes a place in the queue.
   private func enter(_ thread: UInt, isExclusive: Bool) throws -> Waiter? {
     if bodyThread.load(ordering: .relaxed) == thread {
-      throw StorageError(.nestedWrite, "this can't be done inside a write transaction of the same thread")
+      throw StorageError(.nestedWrite, "this isn't possible inside a write transaction of the same thread")
     }
     return state.withLock { state in
       guard state.isBusy else {

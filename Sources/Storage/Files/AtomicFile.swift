@@ -60,7 +60,7 @@ public enum AtomicFile {
         guard result > 0 else { return }
         count += result
       }
-      throw StorageError(.invalidArgument, "the file has more than \(limit) bytes", path: path)
+      throw StorageError(.invalidArgument, "the file has more than the allowed \(limit) bytes", path: path)
     }
   }
 

@@ -102,8 +102,8 @@ public struct OrderedKeyError: Error, Hashable, Sendable, CustomStringConvertibl
     case .notANumber: "NaN can't be part of a key"
     case .truncated: "the key ends inside the value at byte \(offset)"
     case .unknownCode: "no value begins with the byte at \(offset)"
-    case .notCanonical: "the value at byte \(offset) is encoded in no way that a value is"
-    case .unexpectedEnd: "byte \(offset) ends an array or object that was never begun"
+    case .notCanonical: "the value at byte \(offset) has an invalid encoding"
+    case .unexpectedEnd: "byte \(offset) ends an array or object that has no beginning"
     }
   }
 }

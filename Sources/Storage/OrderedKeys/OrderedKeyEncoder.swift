@@ -139,7 +139,7 @@ public struct OrderedKeyEncoder: ~Copyable, @unchecked Sendable {
   }
 
   private mutating func end() {
-    precondition(depth > 0, "the end of an array or object that was not begun")
+    precondition(depth > 0, "the end of an array or object that has no beginning")
     depth -= 1
     append(code: OrderedKeyCode.end)
   }

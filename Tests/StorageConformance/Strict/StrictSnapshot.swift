@@ -40,7 +40,7 @@ class StrictSnapshot: ReadTransaction {
   }
 
   func checkOpen() throws {
-    if hasEnded { throw StorageError(.closed, "a transaction is used after its end", path: path) }
+    if hasEnded { throw StorageError(.closed, "the transaction was used after its end", path: path) }
     if isExpired() {
       throw StorageError(.snapshotExpired, "the engine keeps no snapshots as old as this one", path: path)
     }
