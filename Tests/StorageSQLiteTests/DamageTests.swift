@@ -79,7 +79,7 @@ struct DamageTests {
     try engine.fill(count: 10, bytes: 10)
     let database = try engine.writer().connection.connection
     try database.execute("UPDATE keyspaces SET entries = 11")
-    #expect(try engine.checkIntegrity() == ["keyspace “k” has 10 entries and should have 11"])
+    #expect(try engine.checkIntegrity() == ["keyspace “k” has 10 entries, but its count says 11"])
     try database.execute("UPDATE keyspaces SET entries = 10; CREATE TABLE k77 (a)")
     #expect(try engine.checkIntegrity() == ["the table k77 belongs to no keyspace"])
     try database.execute("DROP TABLE k77; DROP TABLE k1")

@@ -125,7 +125,7 @@ extension EngineConnection {
     }
     let last = UnsafeRawBufferPointer(start: slot.pointee.lastKey, count: slot.pointee.lastKeyCount)
     guard compareBytes(key, last) > 0 else {
-      throw StorageError(.outOfOrder, "an appended key is not greater than all others", path: path)
+      throw StorageError(.outOfOrder, "an appended key isn't greater than all others", path: path)
     }
     return keyspace.shape == .sequences && last.count == 8 && slot.pointee.countBefore < 0
       && !Self.follows(key, last)
@@ -148,7 +148,8 @@ extension EngineConnection {
   @inline(__always)
   private func finishAppending(_ statement: OpaquePointer, _ slot: Slot, rows: Int) throws {
     guard try finish(statement, slot) == rows else {
-      throw StorageError(.damaged, "an appended key is greater than all others, and there", path: path)
+      throw StorageError(
+        .damaged, "an appended key is greater than all others, but exists already", path: path)
     }
     addRows(rows, slot)
   }
@@ -248,7 +249,7 @@ extension EngineConnection {
   @inline(__always)
   private func check(_ value: UnsafeRawBufferPointer) throws {
     guard value.count <= StorageLimits.maximumValueBytes else {
-      throw StorageError(.valueTooLarge, "a value of \(value.count) bytes", path: path)
+      throw StorageError(.valueTooLarge, "a value of \(value.count) bytes is too large", path: path)
     }
   }
 
@@ -256,7 +257,8 @@ extension EngineConnection {
   @inline(never)
   func lentBytes(_ tried: String) -> StorageError {
     StorageError(
-      .bytesAreLent, "\(tried) inside a closure that bytes are lent to: do it when the closure has returned",
+      .bytesAreLent,
+      "\(tried) isn't possible inside a closure that bytes are lent to; do it after the closure has returned",
       path: path)
   }
 
@@ -277,7 +279,7 @@ extension EngineConnection {
     }
     let key = Self.column(functions, statement, 0)
     guard key.count <= StorageLimits.maximumKeyBytes, let start = key.baseAddress else {
-      throw StorageError(.damaged, "a key of \(key.count) bytes", path: path)
+      throw StorageError(.damaged, "a stored key has the impossible length of \(key.count) bytes", path: path)
     }
     slot.pointee.lastKey.copyMemory(from: start, byteCount: key.count)
     slot.pointee.lastKeyCount = key.count

@@ -220,7 +220,7 @@ final class EngineConnection: @unchecked Sendable {
   }
 
   func noSuchKeyspace(_ keyspace: Keyspace) -> StorageError {
-    StorageError(.noSuchKeyspace, "there is no keyspace of number \(keyspace.number)", path: path)
+    StorageError(.noSuchKeyspace, "there is no keyspace with number \(keyspace.number)", path: path)
   }
 
   /// Returns a statement of a keyspace. Compiles it at the first use.
@@ -275,13 +275,13 @@ final class EngineConnection: @unchecked Sendable {
       guard isKnown(keyspace) else { return noSuchKeyspace(keyspace) }
       if error.message.hasPrefix("no such") {
         return StorageError(
-          .damaged, "the table of keyspace \(keyspace.number) is missing or another", path: path,
+          .damaged, "the table of keyspace \(keyspace.number) is missing or has other columns", path: path,
           engineCode: Int(error.extendedCode), engineMessage: error.message)
       }
     }
     if error.code == SQLITE_TOOBIG, error.statement?.hasPrefix("SELECT") == true {
       return StorageError(
-        .damaged, "reading keyspace \(keyspace.number): a value is longer than there can be", path: path,
+        .damaged, "reading keyspace \(keyspace.number): a value is longer than the maximum", path: path,
         engineCode: Int(error.extendedCode), engineMessage: error.message)
     }
     return StorageError(error, "using keyspace \(keyspace.number)", path: path)
@@ -329,7 +329,7 @@ final class EngineConnection: @unchecked Sendable {
     let rule =
       keyspace.shape == .sequences
       ? "8 bytes, big-endian, below 2^63" : "1 to \(StorageLimits.maximumKeyBytes) bytes"
-    return StorageError(.invalidKey, "a key of \(key.count) bytes, which must be \(rule)", path: path)
+    return StorageError(.invalidKey, "a key has \(key.count) bytes, but must be \(rule)", path: path)
   }
 
   // MARK: Scans

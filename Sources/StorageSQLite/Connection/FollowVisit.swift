@@ -90,7 +90,7 @@ final class FollowVisit {
   private func part(of bytes: UnsafeRawBufferPointer, _ place: Range<Int>) throws -> UnsafeRawBufferPointer {
     guard place.lowerBound >= 0, place.upperBound <= bytes.count else {
       throw StorageError(
-        .invalidArgument, "a reference to bytes \(place) of an entry that has \(bytes.count)",
+        .invalidArgument, "a reference names the bytes \(place) of an entry of \(bytes.count) bytes",
         path: connection.path)
     }
     return UnsafeRawBufferPointer(rebasing: bytes[place])

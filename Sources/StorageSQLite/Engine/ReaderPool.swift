@@ -66,10 +66,13 @@ final class ReaderPool: Sendable {
   ///   - beginsSnapshot: false for a single statement, which needs no snapshot.
   func take(isOwn: Bool = false, beginsSnapshot: Bool = true) throws -> EngineConnection {
     let (idle, rank): (EngineConnection?, CacheRank) = try state.withLock { state in
-      guard !state.isClosed else { throw StorageError(.closed, "reading a closed database", path: file.path) }
+      guard !state.isClosed else {
+        throw StorageError(.closed, "the database is closed and can't be read", path: file.path)
+      }
       guard state.snapshots < Self.maximumSnapshots || isOwn else {
         throw StorageError(
-          .tooManyReaders, "\(state.snapshots) snapshots are open, as many as may be", path: file.path)
+          .tooManyReaders, "\(state.snapshots) snapshots are open, the maximum; end some of them first",
+          path: file.path)
       }
       state.snapshots += 1
       if let connection = state.idle.popLast() { return (connection, connection.cacheRank) }
@@ -131,7 +134,7 @@ final class ReaderPool: Sendable {
     let idle = try state.withLock { state in
       guard state.snapshots == 0 else {
         throw StorageError(
-          .inUse, "closing a database: \(state.snapshots) snapshots are open", path: file.path)
+          .inUse, "the database can't be closed: \(state.snapshots) snapshots are open", path: file.path)
       }
       state.isClosed = true
       defer { state.idle = [] }

@@ -157,12 +157,12 @@ final class SQLiteCursor: Cursor {
   }
 
   private func ended() -> StorageError {
-    StorageError(.closed, "a cursor is used after its transaction", path: connection.path)
+    StorageError(.closed, "the cursor was used after the end of its transaction", path: connection.path)
   }
 
   private func notOnEntry() -> StorageError {
     StorageError(
-      .notOnEntry, "a cursor stands on no entry: place it by seek, first or last", path: connection.path)
+      .notOnEntry, "the cursor is on no entry; place it with seek, first or last", path: connection.path)
   }
 
   // MARK: Statements

@@ -31,7 +31,7 @@ extension SQLiteEngine {
   public func backup(to target: String) throws {
     let target = try SQLiteFile.absolute(target)
     guard SQLiteFile.size(target) == nil else {
-      throw StorageError(.alreadyExists, "copying a database: there is a file", path: target)
+      throw StorageError(.alreadyExists, "the database can't be copied: the target file exists", path: target)
     }
     var copy = SQLiteFile(path: target, library: file.library, key: file.key, durability: .full)
     copy.access = .readWrite
@@ -43,7 +43,8 @@ extension SQLiteEngine {
         try storing("copying a database", temporary) { try copyTables(source, to: temporary) }
       }
       guard isNew else {
-        throw StorageError(.alreadyExists, "copying a database: there is a file", path: target)
+        throw StorageError(
+          .alreadyExists, "the database can't be copied: the target file exists", path: target)
       }
     }
   }
@@ -140,7 +141,7 @@ extension SQLiteEngine {
         if let size = SQLiteFile.size(path), size % SQLiteLayout.pageBytes != 0,
           SQLiteFile.size(path + "-wal") ?? 0 <= SQLiteFile.emptyLogBytes
         {
-          faults.append("the file's \(size) bytes are no whole number of pages")
+          faults.append("the file has \(size) bytes, which isn't a whole number of pages")
         }
       } catch let error as SQLiteError {
         guard Self.isDamage(error) else { throw StorageError(error, "checking a database", path: path) }
@@ -184,13 +185,14 @@ extension SQLiteEngine {
       do {
         let expected = try CatalogTable.count(row, in: database, path)
         if count != expected {
-          faults.append("keyspace “\(row.name)” has \(count) entries and should have \(expected)")
+          faults.append("keyspace “\(row.name)” has \(count) entries, but its count says \(expected)")
         }
       } catch let error as StorageError where error.code == .damaged {
         faults.append("keyspace “\(row.name)”: \(error.message)")
       }
       if row.number >= next {
-        faults.append("keyspace “\(row.name)” has the number \(row.number), next is \(next)")
+        faults.append(
+          "keyspace “\(row.name)” has the number \(row.number), but the next free number is \(next)")
       }
     }
     for table in tables.sorted() where !table.hasPrefix("sqlite_") {

@@ -86,7 +86,7 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
           options.isReadOnly || options.isBulkLoad
             ? try storing("reading settings", path) { try Self.settings(of: first, file) } : nil)
         self.library = try storing("reading settings", path) { try Self.libraryName(first) }
-        (writing, reader) = try storing("opening a database", path) {
+        (writing, reader) = try storing("the database can't be opened", path) {
           // The first connection was opened with all settings for writing. Here it becomes a reader.
           if !options.isBulkLoad { try ReaderPool.prepare(first) }
           let connection = try EngineConnection(first, path: path, places: file.places, cacheRank: .whole)
@@ -152,9 +152,9 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
     try writing.withLock { writing in
       if let writer = writing.writer { return writer }
       guard !writing.isClosed else {
-        throw StorageError(.closed, "writing to a closed database", path: path)
+        throw StorageError(.closed, "the database is closed and can't be written", path: path)
       }
-      let writer = try storing("opening a database for writing", path) {
+      let writer = try storing("the database can't be opened for writing", path) {
         let connection = try file.connect(cacheBytes: cacheBytes)
         return try SQLiteWriter(
           EngineConnection(connection, path: path, places: file.places, cacheRank: .whole))
@@ -193,7 +193,8 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
   func checkFork() throws {
     guard csqlite_forks() == forks else {
       throw StorageError(
-        .closed, "the database was opened before this process was forked from its parent", path: path)
+        .closed, "the database was opened before this process was forked; open it again in this process",
+        path: path)
     }
   }
 
@@ -203,7 +204,7 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
 
   /// Throws `closed` if the engine is closed. Call it only inside the queue.
   func checkOpen() throws {
-    if isClosed { throw StorageError(.closed, "using a closed database", path: path) }
+    if isClosed { throw StorageError(.closed, "the database is closed", path: path) }
   }
 
   // MARK: Opening
@@ -212,12 +213,12 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
     do {
       let library = try Library.load(libraryPath)
       guard library.hasKeys || !encrypts else {
-        throw StorageError(.unsupported, "the library \(libraryPath) doesn't encrypt", path: path)
+        throw StorageError(.unsupported, "the library \(libraryPath) has no encryption", path: path)
       }
       if encrypts { try setDefaultPageSize(library, path) }
       return library
     } catch let error as LibraryError {
-      throw StorageError(.unsupported, "opening a database: \(error)", path: path)
+      throw StorageError(.unsupported, "the database can't be opened: \(error)", path: path)
     }
   }
 
@@ -244,16 +245,16 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
   {
     guard let key else {
       guard !encrypts else {
-        throw StorageError(.keyRequired, "the engine \(name) needs a key", path: path)
+        throw StorageError(.keyRequired, "the engine \(name) needs a key, but none was given", path: path)
       }
       return nil
     }
     guard encrypts else {
-      throw StorageError(.notEncrypted, "a key was given, and the engine \(name) doesn't encrypt", path: path)
+      throw StorageError(.notEncrypted, "a key was given, but the engine \(name) can't encrypt", path: path)
     }
     guard let secret = SecretKey(key) else {
       throw StorageError(
-        .invalidArgument, "a key is \(SecretKey.count) bytes, not \(key.count)", path: path)
+        .invalidArgument, "a key must have \(SecretKey.count) bytes, not \(key.count)", path: path)
     }
     return secret
   }
@@ -264,23 +265,24 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
     var status = stat()
     if stat(path, &status) == 0 {
       if options.creation == .createNew {
-        throw StorageError(.alreadyExists, "creating a database: there is a file", path: path)
+        throw StorageError(.alreadyExists, "the database can't be created: the file exists", path: path)
       }
       guard status.st_mode & S_IFMT == S_IFREG else {
-        throw StorageError(.notADatabase, "opening a database: it is not a regular file", path: path)
+        throw StorageError(
+          .notADatabase, "the database can't be opened: this isn't a regular file", path: path)
       }
       guard status.st_size > 0 else {
-        throw StorageError(.notADatabase, "opening a database: the file is empty", path: path)
+        throw StorageError(.notADatabase, "the database can't be opened: the file is empty", path: path)
       }
       return
     }
-    guard errno == ENOENT else { throw SQLiteFile.systemError("opening a database", path) }
+    guard errno == ENOENT else { throw SQLiteFile.systemError("the database can't be opened", path) }
     guard options.creation != .openExisting, !options.isReadOnly else {
-      throw StorageError(.notFound, "opening a database: there is no file", path: path)
+      throw StorageError(.notFound, "the database can't be opened: there is no file", path: path)
     }
     let isNew = try file.create()
     if !isNew && options.creation == .createNew {
-      throw StorageError(.alreadyExists, "creating a database: there is a file", path: path)
+      throw StorageError(.alreadyExists, "the database can't be created: the file exists", path: path)
     }
   }
 

@@ -84,7 +84,7 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
 
   func begin() throws -> any WriteTransaction {
     guard !isClosed else {
-      throw StorageError(.closed, "writing to a closed database", path: connection.path)
+      throw StorageError(.closed, "the database is closed and can't be written", path: connection.path)
     }
     try run(beginStatement, "beginning to write")
     connection.state.pointee.isLost = false
@@ -170,7 +170,8 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
 
   private func giveUp(_ reason: StorageError?) {
     if connection.connection.isInTransaction { try? run(.rollback, "rolling back") }
-    connection.noteLoss(reason ?? StorageError(.engineFailure, "rolling back failed", path: connection.path))
+    connection.noteLoss(
+      reason ?? StorageError(.engineFailure, "the rollback of a transaction failed", path: connection.path))
   }
 
   // MARK: Keyspaces
@@ -180,7 +181,7 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
     guard Self.isValid(name: name) else {
       throw StorageError(
         .invalidArgument,
-        "a keyspace's name is 1 to \(StorageLimits.maximumKeyspaceNameBytes) ASCII letters, digits, “.”, “-” and “_”",
+        "the name of a keyspace must have 1 to \(StorageLimits.maximumKeyspaceNameBytes) ASCII letters, digits, “.”, “-” and “_”",
         path: connection.path)
     }
     let database = connection.connection
@@ -196,12 +197,12 @@ final class SQLiteWriter: WriteGroup, @unchecked Sendable {
       guard try database.integer("SELECT count(*) FROM keyspaces") ?? 0 < StorageLimits.maximumKeyspaces
       else {
         throw StorageError(
-          .tooManyKeyspaces, "there are \(StorageLimits.maximumKeyspaces) keyspaces already",
+          .tooManyKeyspaces, "there are \(StorageLimits.maximumKeyspaces) keyspaces, the maximum",
           path: connection.path)
       }
       let number = max(nextNumber, try database.integer("SELECT next FROM layout") ?? 1)
       guard number <= EngineConnection.highestNumber else {
-        throw StorageError(.tooManyKeyspaces, "no number is left for a keyspace", path: connection.path)
+        throw StorageError(.tooManyKeyspaces, "all numbers of keyspaces are used", path: connection.path)
       }
       nextNumber = number + 1
       let insert = try database.prepare("INSERT INTO keyspaces VALUES (?1, ?2, ?3, 0, NULL)")

@@ -14,12 +14,12 @@ extension StorageError {
     }
     let (code, found): (Code, String) =
       switch error.code {
-      case SQLITE_FULL: (.diskFull, "the disk or the file's size limit is full")
-      case SQLITE_IOERR where isNoSpace(): (.diskFull, "the disk or the file's size limit is full")
-      case SQLITE_IOERR, SQLITE_NOLFS: (.ioError, "the system refused a read or a write")
-      case SQLITE_BUSY, SQLITE_PROTOCOL, SQLITE_LOCKED: (.busy, "another process holds the file")
+      case SQLITE_FULL: (.diskFull, "the disk is full, or the file size limit is reached")
+      case SQLITE_IOERR where isNoSpace(): (.diskFull, "the disk is full, or the file size limit is reached")
+      case SQLITE_IOERR, SQLITE_NOLFS: (.ioError, "a read or a write failed in the operating system")
+      case SQLITE_BUSY, SQLITE_PROTOCOL, SQLITE_LOCKED: (.busy, "another process has locked the file")
       case SQLITE_CORRUPT: (.damaged, "the file is damaged")
-      case SQLITE_NOTADB: (.notADatabase, "the file is no database of this engine")
+      case SQLITE_NOTADB: (.notADatabase, "the file isn't a database of this engine")
       case SQLITE_READONLY: (.readOnly, "the file can't be written")
       case SQLITE_PERM, SQLITE_AUTH: (.permissionDenied, "there is no permission")
       case SQLITE_TOOBIG: (.valueTooLarge, "the value is too large")
@@ -27,9 +27,9 @@ extension StorageError {
         switch error.systemError {
         case ENOENT, ENOTDIR: (.notFound, "there is no such file or directory")
         case EACCES, EPERM, EROFS: (.permissionDenied, "there is no permission")
-        case EMFILE, ENFILE: (.tooManyReaders, "the process has as many files open as it may")
+        case EMFILE, ENFILE: (.tooManyReaders, "the process has too many open files")
         case let system where [ENOSPC, EDQUOT].contains(system):
-          (.diskFull, "the disk or the file's size limit is full")
+          (.diskFull, "the disk is full, or the file size limit is reached")
         default: (.ioError, "the file can't be opened")
         }
       default: (.engineFailure, "the library failed")

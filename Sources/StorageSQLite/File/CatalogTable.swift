@@ -27,7 +27,7 @@ enum CatalogTable {
     guard let row = try rows(in: connection, .name, bind: { try $0.bind(1, name) }).first else { return nil }
     // The row was found by the index of names. In a sound file the table has the same row under its number.
     guard try shape(of: row.number, in: connection) == row.shape else {
-      throw StorageError(.damaged, "the table of keyspaces and its index differ", path: connection.path)
+      throw StorageError(.damaged, "the table of keyspaces doesn't match its index", path: connection.path)
     }
     return row
   }
@@ -46,7 +46,7 @@ enum CatalogTable {
   static func count(_ entries: Int, _ highest: Int, _ now: Int, _ path: String) throws -> Int {
     let count = entries.addingReportingOverflow(now &- highest)
     guard now >= highest, !count.overflow else {
-      throw StorageError(.damaged, "the count of a keyspace is of rows that aren't there", path: path)
+      throw StorageError(.damaged, "the count of a keyspace is higher than its number of rows", path: path)
     }
     return count.partialValue
   }

@@ -54,7 +54,7 @@ enum OpenFiles {
   /// process had it open at a fork.
   static func claim(_ path: String, library: String) throws -> Claim {
     var status = stat()
-    guard stat(path, &status) == 0 else { throw SQLiteFile.systemError("opening a database", path) }
+    guard stat(path, &status) == 0 else { throw SQLiteFile.systemError("the database can't be opened", path) }
     let identity = Identity(device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
     while try !claim(identity, path, library) { usleep(200) }
     return Claim(identity: identity)
@@ -67,12 +67,13 @@ enum OpenFiles {
       guard use.forks == csqlite_forks() else {
         // The child inherited the library's records of its locks, but not the locks.
         throw StorageError(
-          .inUse, "opening a database: it was open when this process was forked from its parent", path: path)
+          .inUse, "the database can't be opened: it was open when this process was forked", path: path)
       }
       guard use.library == library else {
         if use.closing == use.count { return false }
         throw StorageError(
-          .inUse, "opening a database: this process has the file open through \(use.library)", path: path)
+          .inUse, "the database can't be opened: this process has the file open with \(use.library)",
+          path: path)
       }
       use.count += 1
       uses[identity] = use

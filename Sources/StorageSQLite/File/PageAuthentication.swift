@@ -45,7 +45,7 @@ struct PageAuthentication {
         2, EVP_sha1(), Int32(derived.count), &derived)
     }
     guard isDerived == 1, let key = SecretKey(derived) else {
-      throw StorageError(.engineFailure, "the key of a file's authentication codes could not be derived")
+      throw StorageError(.engineFailure, "the authentication key of the file can't be derived")
     }
     return key
   }

@@ -14,7 +14,7 @@ extension SQLiteFile {
     do {
       connection = try connectOnly()
     } catch let error as SQLiteError {
-      throw StorageError(error, "opening a database", path: path)
+      throw StorageError(error, "the database can't be opened", path: path)
     }
     do {
       try configure(connection, cacheBytes: cacheBytes)
@@ -28,7 +28,7 @@ extension SQLiteFile {
       defer { connection.close() }
       // Old libraries report a plain error for some headers.
       throw [SQLITE_NOTADB, SQLITE_ERROR].contains(error.code)
-        ? unreadable(error, connection) : StorageError(error, "opening a database", path: path)
+        ? unreadable(error, connection) : StorageError(error, "the database can't be opened", path: path)
     } catch {
       connection.close()
       throw error
@@ -42,27 +42,27 @@ extension SQLiteFile {
     let identity = try connection.integer("PRAGMA application_id") ?? 0
     guard identity == SQLiteLayout.applicationID else {
       throw StorageError(
-        .notADatabase, "opening a database: it is the SQLite file of another program", path: path)
+        .notADatabase, "the database can't be opened: this is an SQLite file of another program", path: path)
     }
     let version = try connection.integer("PRAGMA user_version") ?? 0
     guard version == SQLiteLayout.version else {
       throw StorageError(
         .unsupportedVersion,
-        "opening a database: its layout is of version \(version), and this release knows \(SQLiteLayout.version)",
+        "the database can't be opened: its layout has version \(version); this release reads version \(SQLiteLayout.version)",
         path: path)
     }
     guard try connection.integer("PRAGMA page_size") == SQLiteLayout.pageBytes else {
-      throw StorageError(.damaged, "opening a database: its pages have an impossible size", path: path)
+      throw StorageError(.damaged, "the database can't be opened: its page size is impossible", path: path)
     }
   }
 
   /// Throws if the process lacks permission. Checked here, because the library tries several ways and reports
   /// only the last failure.
   func checkPermission(toWrite: Bool) throws {
-    guard Self.isAllowed(path, R_OK) else { throw Self.systemError("opening a database", path) }
+    guard Self.isAllowed(path, R_OK) else { throw Self.systemError("the database can't be opened", path) }
     guard toWrite else { return }
     for needed in [path, Self.directory(of: path)] where !Self.isAllowed(needed, W_OK) {
-      throw Self.systemError("opening a database for writing", path)
+      throw Self.systemError("the database can't be opened for writing", path)
     }
   }
 
@@ -71,11 +71,14 @@ extension SQLiteFile {
   func checkLength() throws {
     guard let size = Self.size(path), size % SQLiteLayout.pageBytes != 0 else { return }
     if key == nil, size < 16 {
-      throw StorageError(.notADatabase, "opening a database: it is of \(size) bytes only", path: path)
+      throw StorageError(
+        .notADatabase, "the database can't be opened: the file has only \(size) bytes", path: path)
     }
     guard Self.size(path + "-wal") ?? 0 <= Self.emptyLogBytes else { return }
     throw StorageError(
-      .damaged, "opening a database: \(size) bytes are no whole number of pages: it was cut", path: path)
+      .damaged,
+      "the database can't be opened: its \(size) bytes aren't a whole number of pages, so it was cut off",
+      path: path)
   }
 
   /// Makes the error for a file whose first page can't be read.
@@ -84,22 +87,23 @@ extension SQLiteFile {
     let isPlain = connection.readFile(count: magic.count) == magic
     func failure(_ code: StorageError.Code, _ found: String) -> StorageError {
       StorageError(
-        code, "opening a database: \(found)", path: path, engineCode: Int(error.extendedCode),
+        code, "the database can't be opened: \(found)", path: path, engineCode: Int(error.extendedCode),
         engineMessage: error.message)
     }
     guard let key else {
       return isPlain
         ? failure(.damaged, "the file's header is damaged")
-        : failure(.notADatabase, "the file is no SQLite database, or is encrypted")
+        : failure(.notADatabase, "the file isn't an SQLite database, or it is encrypted")
     }
-    if isPlain { return failure(.notEncrypted, "a key was given, and the file isn't encrypted") }
+    if isPlain { return failure(.notEncrypted, "a key was given, but the file isn't encrypted") }
     let size = Self.size(path) ?? 0
     if size % SQLiteLayout.pageBytes != 0 {
-      return failure(.damaged, "the file is no whole number of pages: it was cut, or isn't a database")
+      return failure(
+        .damaged, "the file isn't a whole number of pages, so it was cut off or isn't a database")
     }
     if PageAuthentication.fits(key, connection, fileBytes: size) {
-      return failure(.damaged, "the key is the file's, but the first page is damaged")
+      return failure(.damaged, "the key is right, but the first page is damaged")
     }
-    return failure(.wrongKey, "the key isn't the file's, or the file's beginning is damaged")
+    return failure(.wrongKey, "the key is wrong, or the beginning of the file is damaged")
   }
 }

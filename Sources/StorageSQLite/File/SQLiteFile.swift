@@ -164,7 +164,7 @@ struct SQLiteFile: Sendable {
     guard failure == 0 else {
       if failure == EEXIST { return false }
       errno = failure
-      throw Self.systemError("naming a new file", path)
+      throw Self.systemError("renaming a new file", path)
     }
     if durability != .none { try Self.sync(Self.directory(of: path), path) }
     return true
@@ -196,7 +196,7 @@ struct SQLiteFile: Sendable {
   /// Returns the absolute form of a path. SQLite would read a path that begins with `file:` as a URI.
   static func absolute(_ path: String) throws -> String {
     guard !path.isEmpty, !path.utf8.contains(0) else {
-      throw StorageError(.invalidArgument, "a path is empty or holds a zero byte", path: path)
+      throw StorageError(.invalidArgument, "the path is empty or contains a zero byte", path: path)
     }
     if path.utf8.first == UInt8(ascii: "/") { return path }
     guard let current = getcwd(nil, 0) else { throw systemError("finding the current directory", path) }
