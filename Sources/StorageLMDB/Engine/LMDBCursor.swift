@@ -166,6 +166,6 @@ final class LMDBCursor: Cursor {
   @inline(never)
   private func notOnEntry() -> StorageError {
     owner.environment.error(
-      .notOnEntry, "a cursor stands on no entry: place it by seek, first or last")
+      .notOnEntry, "the cursor is on no entry; place it with seek, first or last")
   }
 }

@@ -29,14 +29,16 @@ public final class LMDBEngine: EngineMaintenance {
 
   init(path: String, options: EngineOptions, mapBytes: Int) throws {
     guard options.key == nil else {
-      throw StorageError(.notEncrypted, "LMDB can't encrypt, and a key was given", path: path)
+      throw StorageError(
+        .notEncrypted, "a key was given, but the engine lmdb can't encrypt; use lmdb-encrypted", path: path)
     }
     environment = try EnvironmentRegistry.open(path: path, options: options, mapBytes: mapBytes)
     queue = environment.queue
     driver = WriteDriver(environment)
     if environment.knownHandle(Self.sealedKeyspace) != nil {
       try? environment.close()
-      throw StorageError(.keyRequired, "the file is encrypted, and this engine takes no key", path: path)
+      throw StorageError(
+        .keyRequired, "the file is encrypted; open it with the engine lmdb-encrypted", path: path)
     }
   }
 

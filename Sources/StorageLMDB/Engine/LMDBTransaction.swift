@@ -93,7 +93,7 @@ package class LMDBTransaction: LendingTransaction {
       endLending()
     }
     let result = try Scan.run(cursor, range, order, fetch, body)
-    if result != 0, result != MDB_NOTFOUND { throw failed(result, "a scan could not go on") }
+    if result != 0, result != MDB_NOTFOUND { throw failed(result, "a scan could not continue") }
   }
 
   package final func follow(
@@ -125,7 +125,7 @@ package class LMDBTransaction: LendingTransaction {
   ) throws -> UnsafeRawBufferPointer? {
     guard place.lowerBound >= 0, place.upperBound <= entry.byteCount else {
       throw environment.error(
-        .invalidArgument, "a reference to bytes \(place) of an entry that has \(entry.byteCount)")
+        .invalidArgument, "a reference names the bytes \(place) of an entry of \(entry.byteCount) bytes")
     }
     return try entry.extracting(place).withUnsafeBytes { wanted in
       if !keyspace.takes(wanted) { throw environment.invalidKey(wanted, keyspace) }

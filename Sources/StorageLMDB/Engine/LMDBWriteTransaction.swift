@@ -240,7 +240,8 @@ package final class LMDBWriteTransaction: LMDBTransaction, WriteTransaction {
     }
     guard catalog.items.count < StorageLimits.maximumKeyspaces else {
       throw environment.error(
-        .tooManyKeyspaces, "keyspace \(name) would be one more than \(StorageLimits.maximumKeyspaces)")
+        .tooManyKeyspaces,
+        "keyspace \(name) can't be made: there are \(StorageLimits.maximumKeyspaces) keyspaces, the maximum")
     }
     try beginWrite()
     return try makeKeyspace(name, shape: shape)
@@ -276,7 +277,7 @@ package final class LMDBWriteTransaction: LMDBTransaction, WriteTransaction {
     if result == MDB_DBS_FULL {
       throw environment.error(
         .tooManyKeyspaces,
-        "keyspace \(name) needs a handle, and dropped ones keep theirs while snapshots are open")
+        "keyspace \(name) needs a handle, but dropped keyspaces keep theirs while snapshots are open")
     }
     if result != 0 { throw failed(result, "keyspace \(name) could not be made") }
     newHandles[name] = handle

@@ -189,7 +189,7 @@ final class SnapshotPool: @unchecked Sendable {
     }
     guard result == 0, let transaction else {
       if result == MDB_READERS_FULL { throw tooManyReaders(result) }
-      throw StorageError.lmdb(result, "a snapshot could not be begun", path: environment.path)
+      throw StorageError.lmdb(result, "a snapshot could not be started", path: environment.path)
     }
     mdb_txn_reset(transaction)
     return SnapshotSlot(transaction)
@@ -198,7 +198,7 @@ final class SnapshotPool: @unchecked Sendable {
   private func tooManyReaders(_ result: Int32) -> StorageError {
     StorageError(
       .tooManyReaders,
-      "all \(Environment.maximumReaders) snapshots of this file are taken; end some before beginning others",
+      "\(Environment.maximumReaders) snapshots of this file are open, the maximum; end some of them first",
       path: environment.path, engineCode: Int(result), engineMessage: String(cString: mdb_strerror(result)))
   }
 

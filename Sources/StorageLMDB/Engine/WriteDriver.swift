@@ -54,7 +54,7 @@ package final class WriteDriver: WriteGroup, @unchecked Sendable {
     member.bodyEnded()
     // A failed commit has aborted the child.
     let result = mdb_txn_commit(member.transaction)
-    if result != 0 { throw member.failed(result, "a write could not be kept") }
+    if result != 0 { throw member.failed(result, "a write could not be committed") }
     leader.adopt(member)
   }
 

@@ -27,7 +27,7 @@ struct Backup {
   }
 
   private func exists() -> StorageError {
-    StorageError(.alreadyExists, "a backup needs a new file, and there is one", path: path)
+    StorageError(.alreadyExists, "a backup needs a new file, but this file exists", path: path)
   }
 
   private func failed(_ result: Int32) -> StorageError {

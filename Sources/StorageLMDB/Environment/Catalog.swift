@@ -138,7 +138,7 @@ struct CatalogRecords {
     let format = UInt32(bigEndian: value.loadUnaligned(as: UInt32.self))
     guard format == Catalog.format else {
       throw StorageError(
-        .unsupportedVersion, "the catalog has format \(format), this release knows \(Catalog.format)",
+        .unsupportedVersion, "the catalog has format \(format); this release reads format \(Catalog.format)",
         path: path)
     }
     return State(
@@ -162,7 +162,7 @@ struct CatalogRecords {
       let bytes = UnsafeRawBufferPointer(key)
       // LMDB takes names as C strings.
       guard !bytes.isEmpty, !bytes.contains(0) else {
-        throw StorageError(.damaged, "the catalog has a keyspace whose name can't be one", path: path)
+        throw StorageError(.damaged, "the catalog has a keyspace with an invalid name", path: path)
       }
       let name = String(decoding: bytes, as: UTF8.self)
       if name != Catalog.stateKey { found.append((name, try Self.decode(value, name, path))) }
@@ -178,7 +178,7 @@ struct CatalogRecords {
     let bytes = UnsafeRawBufferPointer(value)
     guard bytes.count == 9, let shape = KeyspaceShape(rawValue: bytes[8]),
       let number = Int(exactly: UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self))), number > 0
-    else { throw StorageError(.damaged, "the catalog's entry of keyspace \(name) is broken", path: path) }
+    else { throw StorageError(.damaged, "the catalog's entry of keyspace \(name) is invalid", path: path) }
     return Keyspace(number: number, shape: shape)
   }
 

@@ -113,7 +113,7 @@ package final class Environment: @unchecked Sendable {
   private func renewAgain(_ snapshot: LMDBReadTransaction, _ failure: Int32) throws {
     do {
       let result = try withLargerMap(failure) { mdb_txn_renew(snapshot.slot.transaction) }
-      if result != 0 { throw StorageError.lmdb(result, "a snapshot could not be begun", path: path) }
+      if result != 0 { throw StorageError.lmdb(result, "a snapshot could not be started", path: path) }
     } catch {
       pool.giveBack(snapshot)
       throw error
@@ -151,7 +151,7 @@ package final class Environment: @unchecked Sendable {
       if catalog == nil { sched_yield() }
       known = catalog
       let result = try withLargerMap(mdb_txn_renew(slot.transaction)) { mdb_txn_renew(slot.transaction) }
-      if result != 0 { throw StorageError.lmdb(result, "a snapshot could not be begun", path: path) }
+      if result != 0 { throw StorageError.lmdb(result, "a snapshot could not be started", path: path) }
     }
   }
 
@@ -319,7 +319,7 @@ package final class Environment: @unchecked Sendable {
     do {
       try queue.exclusively { try adoptLargerMapWhileWriterIsOut() }
     } catch let error as StorageError where error.code == .nestedWrite {
-      throw StorageError.lmdb(MDB_MAP_RESIZED, "a snapshot could not be begun", path: path)
+      throw StorageError.lmdb(MDB_MAP_RESIZED, "a snapshot could not be started", path: path)
     }
   }
 
@@ -436,11 +436,11 @@ package final class Environment: @unchecked Sendable {
 
   @inline(never)
   private func forked() -> StorageError {
-    error(.unsupported, "this database was opened before a fork; open it anew in the child process")
+    error(.unsupported, "this database was opened before a fork; open it again in the child process")
   }
 
   @inline(never)
-  private func lostCatalog() -> StorageError { error(.damaged, "the catalog has lost its state") }
+  private func lostCatalog() -> StorageError { error(.damaged, "the catalog has no state") }
 
   /// Makes the error of a failed write. Notes a full map, so that the next write grows it.
   func writeError(_ result: Int32, _ what: String) -> StorageError {
@@ -448,14 +448,14 @@ package final class Environment: @unchecked Sendable {
       wantsLargerMap.store(true, ordering: .relaxed)
       return StorageError(
         .mapFull,
-        "\(what): the map of \(MapSize.current(of: handle)) bytes is full; it is doubled before the next "
-          + "write that no snapshot is open beside",
+        "\(what): the map of \(MapSize.current(of: handle)) bytes is full; end all snapshots, and it is doubled "
+          + "before the next write",
         path: path, engineCode: Int(result), engineMessage: String(cString: mdb_strerror(result)))
     }
     if result == EIO, FilePath.isFull(path) {
       return StorageError(
         .diskFull, what, path: path, engineCode: Int(result),
-        engineMessage: "the write was cut short: no space is left, or the limit of file sizes is reached")
+        engineMessage: "the write was incomplete: the disk is full, or the file size limit is reached")
     }
     return .lmdb(result, what, path: path)
   }

@@ -128,12 +128,12 @@ struct EnvironmentOpening {
       if result != 0 { throw StorageError.lmdb(result, "the catalog could not be opened", path: path) }
       let records = CatalogRecords(transaction: transaction, handle: handle, path: path)
       guard let state = try records.state() else {
-        throw StorageError(.damaged, "the catalog has lost its state", path: path)
+        throw StorageError(.damaged, "the catalog has no state", path: path)
       }
       let keyspaces = try records.keyspaces()
       let handles = try Self.openHandles(transaction, keyspaces.map(\.name), besides: [:], path: path)
       guard let catalog = try Self.catalog(keyspaces, state, handles, path: path) else {
-        throw StorageError(.damaged, "the catalog names a keyspace that isn't there", path: path)
+        throw StorageError(.damaged, "the catalog names a keyspace that doesn't exist", path: path)
       }
       let number = mdb_txn_id(transaction)
       mdb_txn_commit(transaction)
@@ -154,14 +154,14 @@ struct EnvironmentOpening {
     let result = mdb_stat(transaction, mainDatabase, &statistics)
     if result != 0 || statistics.ms_entries > 0 {
       throw StorageError(
-        .notADatabase, "this is an LMDB file, but not one of this database: it has no catalog", path: path)
+        .notADatabase, "this is an LMDB file of another program: it has no catalog", path: path)
     }
     guard mdb_txn_id(transaction) == 0 else {
       throw StorageError(
         .damaged, "the newest commit of the file has no data: a meta page is damaged", path: path)
     }
     if options.isReadOnly {
-      throw StorageError(.notADatabase, "the database was never finished being made", path: path)
+      throw StorageError(.notADatabase, "the creation of the file was never finished", path: path)
     }
   }
 
@@ -219,7 +219,7 @@ struct EnvironmentOpening {
       guard keyspace.number < nextNumber, numbers.insert(keyspace.number).inserted else {
         throw StorageError(
           .damaged,
-          "the catalog's number of keyspace \(name), \(keyspace.number), is another's or past the last",
+          "the catalog's number of keyspace \(name), \(keyspace.number), belongs to another keyspace or is too high",
           path: path)
       }
       guard let handle = handles[name] else { return nil }

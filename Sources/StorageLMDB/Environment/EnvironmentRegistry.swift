@@ -56,7 +56,7 @@ package enum EnvironmentRegistry {
 
   private static func inUse(_ path: String) -> StorageError {
     StorageError(
-      .inUse, "this process has the file open already; share that engine or close it", path: path)
+      .inUse, "this process already has the file open; use that engine, or close it first", path: path)
   }
 
   /// Opens the file. The caller holds the opening lock.

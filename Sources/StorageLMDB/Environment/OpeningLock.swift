@@ -37,7 +37,7 @@ package final class OpeningLock {
       }
       if !isLocked, errno == EWOULDBLOCK {
         close(descriptor)
-        throw StorageError(.busy, "another process has been opening the database for long", path: path)
+        throw StorageError(.busy, "another process is still opening the database; try again", path: path)
       }
       // If the file system has no such locks, the opening continues without one.
       if !isLocked || Self.leads(path, to: descriptor) {
@@ -94,22 +94,22 @@ package final class OpeningLock {
 
   private static func open(_ path: String, _ options: EngineOptions) throws -> (Int32, isNew: Bool) {
     if options.creation == .createNew, options.isReadOnly {
-      throw StorageError(.invalidArgument, "a database can't be made for reading only", path: path)
+      throw StorageError(.invalidArgument, "a new file can't be opened for reading only", path: path)
     }
     let mayMake = !options.isReadOnly && options.creation != .openExisting
     while true {
       var status = stat()
       if stat(path, &status) == 0 {
         if status.st_mode & S_IFMT != S_IFREG {
-          throw StorageError(.notADatabase, "this is a folder or a device, not a file", path: path)
+          throw StorageError(.notADatabase, "this is a directory or a device, not a file", path: path)
         }
         if options.creation == .createNew {
-          throw StorageError(.alreadyExists, "there is a file already", path: path)
+          throw StorageError(.alreadyExists, "a new file can't be created: the file exists", path: path)
         }
         let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC)
         if descriptor >= 0 { return (descriptor, false) }
       } else if errno == ENOENT {
-        guard mayMake else { throw StorageError(.notFound, "there is no database", path: path) }
+        guard mayMake else { throw StorageError(.notFound, "there is no file", path: path) }
         let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
         if descriptor >= 0 { return (descriptor, true) }
         let failure = errno

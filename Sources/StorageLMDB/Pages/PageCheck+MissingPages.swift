@@ -18,7 +18,7 @@ extension PageCheck {
     let before = faults.count
     if !meta.free.isEmpty { visitFreeList(meta.free.root, level: 1, &search) }
     guard faults.count == before, search.missing > 0, search.pagesLeft > 0 else { return }
-    report("the file has \(file.pages) pages, and the last one should be \(meta.lastPage)")
+    report("the file has \(file.pages) pages, but its last page should be \(meta.lastPage)")
   }
 
   private struct Search {

@@ -63,12 +63,12 @@ struct PageCheck {
       check(tree: tree.record, name: Self.describe(tree.name), kind: kind)
     }
     check(tree: meta.free, name: "the free list", kind: .freeList)
-    for page in free.intersection(used) { report("page \(page) is in use and in the free list") }
+    for page in free.intersection(used) { report("page \(page) is in use, but also in the free list") }
     // A transaction may take pages and free them again without writing them. Only such pages may be missing.
     if file.pages <= meta.lastPage {
       let missing = Int(meta.lastPage - file.pages) + 1
       if free.count(from: file.pages) != missing {
-        report("the file has \(file.pages) pages, and the last one should be \(meta.lastPage)")
+        report("the file has \(file.pages) pages, but its last page should be \(meta.lastPage)")
       }
     }
     if untold > 0 { faults.append("and \(untold) more faults") }
@@ -129,7 +129,7 @@ struct PageCheck {
       if (record.branchPages, record.leafPages, record.overflowPages, record.entries) != (0, 0, 0, 0)
         || record.depth != 0
       {
-        report("\(name) has no root, and counts pages, entries or a depth")
+        report("\(name) has no root, but its counts aren't zero")
       }
       return false
     }
@@ -157,12 +157,12 @@ struct PageCheck {
     guard faults.count + untold == before else { return }
     let totals = walk.totals
     if totals.entries != record.entries {
-      report("\(name) counts \(record.entries) entries and has \(totals.entries)")
+      report("\(name) says it has \(record.entries) entries, but has \(totals.entries)")
     }
     if totals.branchPages != record.branchPages || totals.leafPages != record.leafPages
       || totals.overflowPages != record.overflowPages
     {
-      report("\(name) counts other pages than it has")
+      report("\(name) has wrong counts of pages")
     }
   }
 
@@ -171,11 +171,11 @@ struct PageCheck {
     _ page: UInt64, _ flags: UInt16, _ name: String, _ bytes: UnsafeMutableRawBufferPointer
   ) -> Bool {
     guard page >= 2, page <= meta.lastPage else {
-      report("\(name) leads to page \(page), and the last one is \(meta.lastPage)")
+      report("\(name) refers to page \(page), but the last page is \(meta.lastPage)")
       return false
     }
     guard file.read(page, into: bytes) else {
-      report("\(name) leads to page \(page), which can't be read: the file has \(file.pages)")
+      report("\(name) refers to page \(page), which can't be read: the file has \(file.pages) pages")
       return false
     }
     let number = bytes.loadUnaligned(as: UInt64.self)
@@ -275,13 +275,13 @@ struct PageCheck {
     var end = upper
     for node in nodes.sorted(by: { $0.offset < $1.offset }) {
       guard node.offset == end else {
-        report("\(name): page \(page) has a node at \(node.offset), and the one before it ends at \(end)")
+        report("\(name): page \(page) has a node at \(node.offset), but the previous one ends at \(end)")
         return nil
       }
       end += node.storedBytes(isLeaf: isLeaf)
     }
     guard end == bytes.count else {
-      report("\(name): page \(page) has nodes up to \(end) of \(bytes.count) bytes")
+      report("\(name): the nodes of page \(page) end at byte \(end) of \(bytes.count)")
       return nil
     }
     return nodes
@@ -312,14 +312,14 @@ struct PageCheck {
       }
     }
     if walk.kind == .sequences, key.count != 8 || key[0] >= 0x80 {
-      report("\(walk.name): page \(page) has a key of \(key.count) bytes that is no sequence")
+      report("\(walk.name): page \(page) has a key of \(key.count) bytes that isn't a sequence")
     }
     if let previous = walk.previous, !isOrdered(previous, key, walk.kind, orEqual: false) {
       report("\(walk.name): page \(page) has keys out of order")
     } else if let lower, !isOrdered(lower, key, walk.kind, orEqual: true) {
-      report("\(walk.name): page \(page) has a key below its branch's")
+      report("\(walk.name): page \(page) has a key below the range of its branch")
     } else if let upper, !isOrdered(key, upper, walk.kind, orEqual: false) {
-      report("\(walk.name): page \(page) has a key above its branch's")
+      report("\(walk.name): page \(page) has a key above the range of its branch")
     }
     walk.previous = key
     var value: [UInt8]?
@@ -356,7 +356,7 @@ struct PageCheck {
     guard count >= needed, count <= meta.lastPage, first + count - 1 <= meta.lastPage,
       first + needed <= file.pages
     else {
-      report("\(name): the value on page \(first) has \(valueBytes) bytes, and \(count) pages of the file")
+      report("\(name): the value on page \(first) has \(valueBytes) bytes, but only \(count) pages")
       return nil
     }
     return (needed, count)

@@ -87,7 +87,8 @@ package struct MetaPage {
     let version = bytes.loadUnaligned(fromByteOffset: 20, as: UInt32.self)
     guard version == Self.version else {
       throw StorageError(
-        .unsupportedVersion, "the file is of LMDB's data version \(version), not \(Self.version)", path: path)
+        .unsupportedVersion,
+        "the file has LMDB's data version \(version); this release reads version \(Self.version)", path: path)
     }
     free = TreeRecord(UnsafeRawBufferPointer(rebasing: bytes[40..<88]))
     main = TreeRecord(UnsafeRawBufferPointer(rebasing: bytes[88..<136]))
@@ -98,12 +99,13 @@ package struct MetaPage {
     else {
       throw StorageError(
         .damaged,
-        "a meta page is damaged: it gives \(pageBytes) bytes a page and \(lastPage) as the last page",
+        "a meta page is damaged: it says a page has \(pageBytes) bytes and the last page is \(lastPage)",
         path: path)
     }
     guard transaction < Self.maximumTransaction else {
       throw StorageError(
-        .damaged, "a meta page is damaged: it gives \(transaction) as its transaction's number", path: path)
+        .damaged, "a meta page is damaged: it has the impossible transaction number \(transaction)",
+        path: path)
     }
   }
 }
@@ -136,7 +138,7 @@ enum FileHeader {
         throw StorageError(.damaged, "the second meta page is missing or damaged", path: path)
       }
       guard second.pageBytes == first.pageBytes else {
-        throw StorageError(.damaged, "the two meta pages disagree on the size of a page", path: path)
+        throw StorageError(.damaged, "the two meta pages have different page sizes", path: path)
       }
       // LMDB writes a transaction to the meta page of its number's last bit, and looks for it there. A new
       // file has two pages of transaction 0.
@@ -148,12 +150,12 @@ enum FileHeader {
       }
       var status = stat()
       guard fstat(descriptor, &status) == 0, status.st_size >= 2 * first.pageBytes else {
-        throw StorageError(.damaged, "the file is cut short: it ends within its meta pages", path: path)
+        throw StorageError(.damaged, "the file is cut off: it ends inside its meta pages", path: path)
       }
       let newest = first.transaction > second.transaction ? first : second
       guard newest.lastPage < UInt64(status.st_size / first.pageBytes) + MetaPage.maximumUnwritten else {
         throw StorageError(
-          .damaged, "the file is damaged or cut short: its last page should be \(newest.lastPage)", path: path
+          .damaged, "the file is damaged or cut off: its last page should be \(newest.lastPage)", path: path
         )
       }
       return .lmdb
@@ -185,7 +187,7 @@ package final class PageFile {
       }
       var bytes = [UInt8](repeating: 0, count: MetaPage.size)
       let count = bytes.withUnsafeMutableBytes { pread(descriptor, $0.baseAddress, $0.count, 0) }
-      guard count == MetaPage.size else { throw StorageError(.damaged, "the file is cut short", path: path) }
+      guard count == MetaPage.size else { throw StorageError(.damaged, "the file is cut off", path: path) }
       let meta = try bytes.withUnsafeBytes { try MetaPage($0, path: path) }
       self.path = path
       self.descriptor = descriptor

@@ -157,6 +157,6 @@ final class EncryptedCursor: Cursor {
 
   @inline(never)
   private func notOnEntry() -> StorageError {
-    owner.file.error(.notOnEntry, "a cursor stands on no entry: place it by seek, first or last")
+    owner.file.error(.notOnEntry, "the cursor is on no entry; place it with seek, first or last")
   }
 }

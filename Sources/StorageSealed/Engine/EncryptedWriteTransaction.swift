@@ -143,7 +143,8 @@ final class EncryptedWriteTransaction: EncryptedTransaction, WriteTransaction {
     }
     guard write.table.items.count < StorageLimits.maximumKeyspaces else {
       throw file.error(
-        .tooManyKeyspaces, "keyspace \(name) would be one more than \(StorageLimits.maximumKeyspaces)")
+        .tooManyKeyspaces,
+        "keyspace \(name) can't be made: there are \(StorageLimits.maximumKeyspaces) keyspaces, the maximum")
     }
     if lendsBytes { throw lentBytes("a write") }
     if let failure { throw failure }

@@ -45,10 +45,10 @@ final class EncryptedFile: @unchecked Sendable {
     path: String, options: EngineOptions, mapBytes: Int, nodePages: Int
   ) throws -> EncryptedFile {
     guard let bytes = options.key else {
-      throw StorageError(.keyRequired, "the engine encrypts, and no key was given", path: path)
+      throw StorageError(.keyRequired, "the engine encrypts, but no key was given", path: path)
     }
     guard bytes.count == 32 else {
-      throw StorageError(.invalidArgument, "a key has 32 bytes; this one has \(bytes.count)", path: path)
+      throw StorageError(.invalidArgument, "a key must have 32 bytes, not \(bytes.count)", path: path)
     }
     let dataKey = SecretBytes(bytes)
     var options = options
@@ -98,7 +98,7 @@ final class EncryptedFile: @unchecked Sendable {
     guard let last, last < state.nextNumber, !state.table.items.isEmpty || count == 2 else {
       throw error(
         .damaged,
-        "the root of the encrypted file is older than its records: it was replaced, or the file is damaged")
+        "the root of the encrypted file is older than its records, so it was replaced or the file is damaged")
     }
   }
 

@@ -48,10 +48,11 @@ struct FileHeaderRecord {
     guard numbers.0 == RecordFormat.version else {
       throw StorageError(
         .unsupportedVersion,
-        "the encrypted file has format \(numbers.0), this release knows \(RecordFormat.version)", path: path)
+        "the encrypted file has format \(numbers.0); this release reads format \(RecordFormat.version)",
+        path: path)
     }
     guard RecordFormat.nodePages.contains(Int(numbers.1)) else {
-      throw damaged("asks for nodes of \(numbers.1) pages")
+      throw damaged("has an impossible node size of \(numbers.1) pages")
     }
     nodePages = Int(numbers.1)
     fileID = Array(bytes[16..<Self.tagged])
@@ -86,7 +87,9 @@ struct FileHeaderRecord {
     of bytes: [UInt8], _ nonce: [UInt8], _ dataKey: SecretBytes, _ fileID: [UInt8]
   ) throws -> [UInt8] {
     let key = try dataKey.subkey(for: "touchstone lmdb header 1", salt: fileID)
-    guard let context = EVP_CIPHER_CTX_new() else { throw RecordCipher.failure("no cipher context") }
+    guard let context = EVP_CIPHER_CTX_new() else {
+      throw RecordCipher.failure("libcrypto can't create a cipher context")
+    }
     defer { EVP_CIPHER_CTX_free(context) }
     var tag = [UInt8](repeating: 0, count: RecordFormat.tagBytes)
     var written: Int32 = 0
@@ -97,7 +100,7 @@ struct FileHeaderRecord {
       } && EVP_EncryptUpdate(context, nil, &written, bytes, Int32(bytes.count)) == 1
       && EVP_EncryptFinal_ex(context, &tag, &written) == 1
       && EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, Int32(tag.count), &tag) == 1
-    guard isMade else { throw RecordCipher.failure("the key could not be proved") }
+    guard isMade else { throw RecordCipher.failure("the key can't be checked") }
     return tag
   }
 
@@ -106,7 +109,7 @@ struct FileHeaderRecord {
     var count = 0
     guard EVP_Q_digest(nil, "SHA256", nil, bytes, bytes.count, &digest, &count) == 1, count == digestBytes
     else {
-      throw RecordCipher.failure("there is no SHA-256")
+      throw RecordCipher.failure("libcrypto doesn't provide SHA-256")
     }
     return digest
   }

@@ -7,7 +7,7 @@ extension RecordReader {
     let number = RecordFormat.rootNumber
     guard let record = try record(number), record.count == RootRecord.byteCount,
       let start = record.baseAddress
-    else { throw damaged(number, "is missing, or has another size") }
+    else { throw damaged(number, "is missing or has the wrong size") }
     let seal = Seal(start)
     return try withUnsafeTemporaryAllocation(byteCount: RootRecord.payloadBytes, alignment: 16) { payload in
       let bytes = payload.baseAddress.unsafelyUnwrapped
@@ -15,7 +15,7 @@ extension RecordReader {
       let isAuthentic = try cipher.open(
         start + Seal.byteCount, count: RootRecord.payloadBytes, Reference(number: number, seal: seal), .root,
         into: bytes)
-      guard isAuthentic else { throw damaged(number, "isn't what was written") }
+      guard isAuthentic else { throw damaged(number, "fails authentication") }
       return try root(UnsafeRawBufferPointer(payload))
     }
   }
@@ -31,7 +31,7 @@ extension RecordReader {
     if byteCount == RootRecord.treeMark {
       let height = Int(list[Reference.byteCount])
       guard (1...TreePath.maximumHeight).contains(height) else {
-        throw damaged(RecordFormat.rootNumber, "has no sound structure")
+        throw damaged(RecordFormat.rootNumber, "has an invalid structure")
       }
       table = try directory(Tree(root: Reference(start), height: height, count: Int(count)))
     } else if byteCount <= RootRecord.maximumInlineBytes {
@@ -42,7 +42,7 @@ extension RecordReader {
       table = withExtendedLifetime(value) { RootRecord.decode(value.contents, count: Int(count)) }
     }
     guard let table, let nextKeyspace = Int(exactly: nextKeyspace) else {
-      throw damaged(RecordFormat.rootNumber, "has no sound structure")
+      throw damaged(RecordFormat.rootNumber, "has an invalid structure")
     }
     return FileState(
       transaction: UInt64(littleEndian: payload.loadUnaligned(as: UInt64.self)),

@@ -111,7 +111,9 @@ final class RecordCipher {
     nextVictim = (nextVictim + 1) % Self.contextCount
     let known = contexts[index].handle
     contexts[index].handle = nil
-    guard let handle = known ?? EVP_CIPHER_CTX_new() else { throw Self.failure("no cipher context") }
+    guard let handle = known ?? EVP_CIPHER_CTX_new() else {
+      throw Self.failure("libcrypto can't create a cipher context")
+    }
     // The context keeps its cipher if only the key changes.
     let hasCipher = known != nil && contexts[index].encrypts == encrypts
     let isSet = key.withUnsafeBytes { key in
@@ -121,7 +123,7 @@ final class RecordCipher {
     }
     guard isSet else {
       EVP_CIPHER_CTX_free(handle)
-      throw Self.failure("no cipher context with a key")
+      throw Self.failure("libcrypto can't create a cipher context with a key")
     }
     contexts[index] = Context(handle: handle, session: session, encrypts: encrypts)
     return handle
@@ -129,7 +131,7 @@ final class RecordCipher {
 
   static func fillRandomly(_ memory: UnsafeMutableRawBufferPointer) throws {
     guard RAND_bytes(memory.baseAddress, Int32(memory.count)) == 1 else {
-      throw failure("the random generator gave no bytes")
+      throw failure("the random generator of the system failed")
     }
   }
 

@@ -82,12 +82,12 @@ final class RecordReader {
     guard let record = try record(reference.number),
       record.count == file.payloadBytes + RecordFormat.tagBytes,
       let start = record.baseAddress
-    else { throw damaged(reference.number, "is missing, or has another size") }
+    else { throw damaged(reference.number, "is missing or has the wrong size") }
     guard try cipher.open(start, count: file.payloadBytes, reference, .node, into: node.bytes) else {
-      throw damaged(reference.number, "isn't what was written")
+      throw damaged(reference.number, "fails authentication")
     }
     guard node.isSound(), node.level == level else {
-      throw damaged(reference.number, "has no sound structure")
+      throw damaged(reference.number, "has an invalid structure")
     }
     if !bypassesCache { file.cache.insert(node) }
     return node
@@ -112,7 +112,7 @@ final class RecordReader {
   func large(_ reference: Reference, count: Int) throws -> LargeValue {
     let chunks = ChunkLayout(count: count, payloadBytes: file.payloadBytes)
     guard count <= StorageLimits.maximumValueBytes else {
-      throw damaged(reference.number, "begins a value of \(count) bytes")
+      throw damaged(reference.number, "begins a value with the impossible size of \(count) bytes")
     }
     let value = LargeValue(count: count, capacity: chunks.totalBytes)
     for index in 0..<chunks.count {
@@ -121,10 +121,10 @@ final class RecordReader {
       let size = chunks.bytes(of: index)
       guard let record = try record(chunk.number), record.count == size + RecordFormat.tagBytes,
         let start = record.baseAddress
-      else { throw damaged(chunk.number, "is missing, or has another size") }
+      else { throw damaged(chunk.number, "is missing or has the wrong size") }
       let output = value.bytes + index * file.payloadBytes
       guard try cipher.open(start, count: size, chunk, .chunk, into: output) else {
-        throw damaged(chunk.number, "isn't what was written")
+        throw damaged(chunk.number, "fails authentication")
       }
     }
     return value
@@ -133,6 +133,7 @@ final class RecordReader {
   @inline(never)
   func damaged(_ number: UInt64, _ what: String) -> StorageError {
     StorageError(
-      .damaged, "record \(number) of the encrypted file \(what): it was damaged or replaced", path: file.path)
+      .damaged, "record \(number) of the encrypted file \(what), so it was damaged or replaced",
+      path: file.path)
   }
 }

@@ -195,7 +195,7 @@ extension EncryptedWrite {
   /// Adds a new root. The old root is its only child so far.
   private func growRoot(at place: Int) throws {
     guard table[place].height < TreePath.maximumHeight, let old = path.nodes[0] else {
-      throw file.error(.engineFailure, "a tree of the encrypted file has grown too high")
+      throw file.error(.engineFailure, "a tree of the encrypted file has too many levels")
     }
     let root = try makeNode(level: old.level + 1)
     root.insertChild(at: 0, UnsafeRawBufferPointer(start: nil, count: 0), old.reference)

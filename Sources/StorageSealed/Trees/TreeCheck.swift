@@ -43,7 +43,7 @@ final class TreeCheck {
           try check(item.tree.root, level: item.tree.height - 1, upper: nil)
         }
         if faults.isEmpty, entries != item.tree.count || large != item.tree.large {
-          report("counts \(item.tree.count) entries and has \(entries)")
+          report("says it has \(item.tree.count) entries, but has \(entries)")
         }
       }
     } catch let error as StorageError where error.code == .damaged {
@@ -51,7 +51,7 @@ final class TreeCheck {
     }
     if faults.isEmpty {
       let found = try snapshot.outer.count(of: snapshot.file.records)
-      if found != records { faults.append("there are \(found) records, and \(records) are in use") }
+      if found != records { faults.append("there are \(found) records, but \(records) are in use") }
     }
     return faults
   }
@@ -73,14 +73,14 @@ final class TreeCheck {
       if level > 0 {
         let next = index + 1 < node.count ? [UInt8](node.branchKey(index + 1)) : upper
         if index > 0, let previous, !isBefore(previous, [UInt8](node.branchKey(index))) {
-          report("record \(reference.number) parts its children wrongly")
+          report("record \(reference.number) has wrong separators between its children")
         }
         try check(node.child(index), level: level - 1, upper: next)
         continue
       }
       let key = [UInt8](node.leafKey(index))
       if let previous, !isBefore(previous, key) { report("record \(reference.number) has keys out of order") }
-      if let upper, !isBefore(key, upper) { report("record \(reference.number) has keys of another one") }
+      if let upper, !isBefore(key, upper) { report("record \(reference.number) has keys outside its range") }
       previous = key
       entries += 1
       if case .large(let value, let count) = node.value(index) { try check(large: value, count) }
