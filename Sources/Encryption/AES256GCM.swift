@@ -62,7 +62,9 @@ enum AES256GCM {
 
   private static func makeContext(key: SecretBytes, nonce: [UInt8]) throws -> OpaquePointer {
     precondition(key.count == keyBytes && nonce.count == nonceBytes)
-    guard let context = EVP_CIPHER_CTX_new() else { throw libraryFailure("no cipher context") }
+    guard let context = EVP_CIPHER_CTX_new() else {
+      throw libraryFailure("libcrypto can't create a cipher context")
+    }
     return context
   }
 

@@ -52,7 +52,9 @@ enum KeyDerivation: Hashable, Sendable {
   private static func hkdf(
     _ secret: SecretBytes, salt: [UInt8], info: [UInt8], into output: UnsafeMutableRawBufferPointer
   ) throws {
-    guard let algorithm = EVP_KDF_fetch(nil, "HKDF", nil) else { throw libraryFailure("there is no HKDF") }
+    guard let algorithm = EVP_KDF_fetch(nil, "HKDF", nil) else {
+      throw libraryFailure("libcrypto doesn't provide HKDF")
+    }
     defer { EVP_KDF_free(algorithm) }
     guard let context = EVP_KDF_CTX_new(algorithm) else { throw libraryFailure("no HKDF context") }
     defer { EVP_KDF_CTX_free(context) }
@@ -87,7 +89,7 @@ func sha256(_ bytes: some Collection<UInt8>) throws -> [UInt8] {
   var digest = [UInt8](repeating: 0, count: 32)
   var count = 0
   guard EVP_Q_digest(nil, "SHA256", nil, input, input.count, &digest, &count) == 1, count == 32 else {
-    throw libraryFailure("there is no SHA-256")
+    throw libraryFailure("libcrypto doesn't provide SHA-256")
   }
   return digest
 }

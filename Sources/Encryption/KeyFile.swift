@@ -58,7 +58,7 @@ public enum KeyFile {
     let bytes: [UInt8]
     do { bytes = try AtomicFile.read(path, limit: maximumFileBytes) } catch let error as StorageError {
       guard error.code == .invalidArgument else { throw error }
-      throw EncryptionError(.damaged, "this is no key file: \(error.message)", path: path)
+      throw EncryptionError(.damaged, "this isn't a key file: \(error.message)", path: path)
     }
     do { return try WrappedKey(fileContents: bytes).unwrap(with: key) } catch let error as EncryptionError {
       throw error.at(path)
@@ -115,7 +115,7 @@ struct WrappedKey {
     guard (key.kind == .raw) == (derivation == .hkdfSHA256),
       let dataKey = try AES256GCM.open(
         sealed, key: try wrappingKey(from: key), nonce: nonce, additionalData: additionalData)
-    else { throw EncryptionError(.wrongKey, "this is not the key of this database") }
+    else { throw EncryptionError(.wrongKey, "the key doesn't open the database") }
     return dataKey
   }
 
@@ -162,7 +162,7 @@ extension WrappedKey {
     let checksumBytes = try Self.withChecksum([]).count
     guard fileContents.count > checksumBytes,
       try fileContents == Self.withChecksum(Array(fileContents.dropLast(checksumBytes)))
-    else { throw Self.damaged("its checksum does not fit its contents") }
+    else { throw Self.damaged("its checksum doesn't match its contents; restore it from a backup") }
 
     struct Version: Decodable { var version: Int }
     struct Contents: Decodable {
@@ -181,18 +181,18 @@ extension WrappedKey {
       let version = try JSONDecoder().decode(Version.self, from: Data(fileContents)).version
       guard version == Self.version else { throw Self.unsupported("version \(version)") }
       contents = try JSONDecoder().decode(Contents.self, from: Data(fileContents))
-    } catch is DecodingError { throw Self.damaged("it is not the JSON it should be") }
+    } catch is DecodingError { throw Self.damaged("it isn't JSON of the expected form") }
 
     guard contents.cipher == Self.cipher else { throw Self.unsupported("the cipher '\(contents.cipher)'") }
     switch (contents.kdf.name, contents.kdf.n, contents.kdf.r, contents.kdf.p) {
     case ("scrypt", let n?, let r?, let p?): derivation = .scrypt(n: n, r: r, p: p)
     case ("HKDF-SHA256", nil, nil, nil): derivation = .hkdfSHA256
     case ("scrypt", _, _, _), ("HKDF-SHA256", _, _, _):
-      throw Self.damaged("the parameters of its key derivation are not those of \(contents.kdf.name)")
+      throw Self.damaged("the parameters of its key derivation don't belong to \(contents.kdf.name)")
     default: throw Self.unsupported("the key derivation '\(contents.kdf.name)'")
     }
     guard derivation.isAcceptable else {
-      throw Self.damaged("its key derivation is out of bounds (\(derivation))")
+      throw Self.damaged("the parameters of its key derivation are out of range (\(derivation))")
     }
     salt = try Self.decode(contents.kdf.salt, count: KeyDerivation.saltBytes, name: "salt")
     nonce = try Self.decode(contents.nonce, count: AES256GCM.nonceBytes, name: "nonce")
@@ -202,7 +202,7 @@ extension WrappedKey {
 
   private static func decode(_ text: String, count: Int, name: String) throws -> [UInt8] {
     guard let data = Data(base64Encoded: text), data.count == count else {
-      throw damaged("its \(name) is not \(count) bytes in base64")
+      throw damaged("its \(name) isn't base64 of \(count) bytes")
     }
     return [UInt8](data)
   }
@@ -212,6 +212,8 @@ extension WrappedKey {
   }
 
   private static func unsupported(_ what: String) -> EncryptionError {
-    EncryptionError(.unsupportedVersion, "the key file has \(what), which this release does not know")
+    EncryptionError(
+      .unsupportedVersion, "the key file has \(what), which this release doesn't support; use a later release"
+    )
   }
 }

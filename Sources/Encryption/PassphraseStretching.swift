@@ -19,7 +19,10 @@ public struct PassphraseStretching: Hashable, Sendable {
   public init(n: UInt64, r: UInt64 = 8, p: UInt64 = 1) throws {
     derivation = .scrypt(n: n, r: r, p: p)
     guard derivation.isAcceptable else {
-      throw EncryptionError(.invalidKey, "scrypt can't be used with n \(n), r \(r), p \(p)")
+      throw EncryptionError(
+        .invalidKey,
+        "scrypt doesn't accept the parameters n \(n), r \(r), p \(p); n must be a power of two, and n * r * p at most 4,194,304"
+      )
     }
   }
 }

@@ -92,7 +92,7 @@ extension SecretBytes: CustomStringConvertible, CustomDebugStringConvertible, Cu
 /// Fills memory from the cryptographic random generator.
 func fillRandomly(_ memory: UnsafeMutableRawBufferPointer) throws {
   guard memory.count == 0 || RAND_bytes(memory.baseAddress, Int32(memory.count)) == 1 else {
-    throw libraryFailure("the random generator gave no bytes")
+    throw libraryFailure("the random generator of the system failed")
   }
 }
 

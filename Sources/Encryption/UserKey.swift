@@ -64,7 +64,8 @@ public struct UserKey: Sendable, CustomStringConvertible {
       self = try .passphrase(line)
     } else {
       throw EncryptionError(
-        .invalidKey, "neither \(Self.rawKeyBytes) bytes nor one line of text (\(bytes.count) bytes)")
+        .invalidKey,
+        "the key file has \(bytes.count) bytes; a key is \(Self.rawKeyBytes) raw bytes or one line of text")
     }
   }
 

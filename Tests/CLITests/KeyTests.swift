@@ -16,7 +16,7 @@ import Testing
       #expect(none.errors.contains("--key-file"))
       let wrong = try tool("get", "db", "a", "--key-file", "wrong")
       #expect(wrong.status == 3)
-      #expect(wrong.errors.contains("not the key"))
+      #expect(wrong.errors.contains("the key doesn't open"))
       #expect(try tool("get", "db", "a", "--key-file", "absent").status != 0)
       #expect(try tool("get", "db", "a", "--key-file", "key").status == 0)
 
