@@ -53,20 +53,20 @@ extension EncodingPass {
       return value.bool == true ? Inline.true : Inline.false
     case .int:
       try source.spend(bytes: 8)
-      guard let integer = value.integer else { throw value.damaged("the integer ends after its place") }
+      guard let integer = value.integer else { throw value.damaged("the integer doesn't fit into the data") }
       if integer.isUnsigned { return writePositive(integer.bits) }
       let signed = Int64(bitPattern: integer.bits)
       return signed < 0 ? writeNegative(signed) : writePositive(integer.bits)
     case .double:
       try source.spend(bytes: 8)
-      guard let double = value.double else { throw value.damaged("the double ends after its place") }
+      guard let double = value.double else { throw value.damaged("the double doesn't fit into the data") }
       guard double.isFinite else { throw .notFinite }
       return writeDouble(double)
     case .string:
-      guard let utf8 = value.utf8 else { throw value.damaged("the string ends after its place") }
+      guard let utf8 = value.utf8 else { throw value.damaged("the string doesn't fit into the data") }
       return try transcodeString(utf8, of: value, &source)
     case .data:
-      guard let data = value.data else { throw value.damaged("the data end after their place") }
+      guard let data = value.data else { throw value.damaged("the binary data doesn't fit into the body") }
       try source.spend(bytes: data.count)
       return writeData(data.bindMemory(to: UInt8.self))
     case .array: return try transcodeArray(value, &source, depth: depth)
@@ -91,7 +91,7 @@ extension EncodingPass {
     _ value: UnsafeValue, _ source: inout TranscodingSource, depth: Int
   ) throws(FleeceError) -> Slot {
     guard depth < FleeceLimits.depth else { throw .tooDeep(limit: FleeceLimits.depth) }
-    guard let items = value.slots(Tag.array) else { throw value.damaged("the slots end after their place") }
+    guard let items = value.slots(Tag.array) else { throw value.damaged("the slots don't fit into the data") }
     try source.spend(bytes: items.count)
     if items.count == 0 { return Inline.emptyArray }
     let first = slots.count
@@ -109,7 +109,9 @@ extension EncodingPass {
     _ value: UnsafeValue, _ source: inout TranscodingSource, depth: Int
   ) throws(FleeceError) -> Slot {
     guard depth < FleeceLimits.depth else { throw .tooDeep(limit: FleeceLimits.depth) }
-    guard let entries = value.slots(Tag.dict) else { throw value.damaged("the slots end after their place") }
+    guard let entries = value.slots(Tag.dict) else {
+      throw value.damaged("the slots don't fit into the data")
+    }
     try source.spend(bytes: entries.count)
     if entries.count == 0 { return Inline.emptyDict }
     // Keys are read first. An unusual dictionary is encoded by name instead, before any value is written.

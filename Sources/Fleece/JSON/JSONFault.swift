@@ -39,7 +39,7 @@ private struct JSONFaultScanner {
 
   mutating func scan() throws(JSONFault) {
     skipSpace()
-    if byte == nil { throw fault("there is no value") }
+    if byte == nil { throw fault("the text is empty") }
     repeat {
       try scanValue()
       skipSpace()
@@ -58,7 +58,7 @@ private struct JSONFaultScanner {
       skipSpace()
       if closer == UInt8(ascii: "}") { try scanName() }
     } while true
-    if byte != nil { throw fault("there is more after the value") }
+    if byte != nil { throw fault("unexpected text after the value") }
   }
 
   mutating func scanName() throws(JSONFault) {
@@ -90,7 +90,7 @@ private struct JSONFaultScanner {
       case UInt8(ascii: "t"): return try scanLiteral("true")
       case UInt8(ascii: "f"): return try scanLiteral("false")
       case UInt8(ascii: "n"): return try scanLiteral("null")
-      case nil: throw fault("the text ends where a value should be")
+      case nil: throw fault("the text ends where a value is expected")
       case let byte? where byte == UInt8(ascii: "-") || byte &- UInt8(ascii: "0") < 10:
         return try scanNumber()
       default: throw fault("expected a value")
@@ -138,7 +138,7 @@ private struct JSONFaultScanner {
     index += 1
     var plain = index
     while let byte, byte != UInt8(ascii: "\"") {
-      if byte < 0x20 { throw fault("a control character in a string must be escaped") }
+      if byte < 0x20 { throw fault("unescaped control character in a string") }
       if byte != UInt8(ascii: "\\") {
         index += 1
         continue
@@ -148,7 +148,7 @@ private struct JSONFaultScanner {
       plain = index
     }
     try checkUTF8(plain..<index)
-    if byte == nil { throw fault("the string is never closed", at: start) }
+    if byte == nil { throw fault("the string has no closing quotation mark", at: start) }
     index += 1
   }
 
@@ -164,18 +164,20 @@ private struct JSONFaultScanner {
   mutating func scanEscape() throws(JSONFault) {
     let start = index
     index += 1
-    guard let byte else { throw fault("the string is never closed") }
+    guard let byte else { throw fault("the string has no closing quotation mark") }
     index += 1
     switch byte {
     case UInt8(ascii: "u"):
       let first = try scanHex(start)
-      if first & 0xFC00 == 0xDC00 { throw fault("a low surrogate without its high one", at: start) }
+      if first & 0xFC00 == 0xDC00 {
+        throw fault("a low surrogate without a high surrogate before it", at: start)
+      }
       guard first & 0xFC00 == 0xD800 else { return }
       guard index + 1 < text.count, text[index] == UInt8(ascii: "\\"), text[index + 1] == UInt8(ascii: "u")
-      else { throw fault("a high surrogate without its low one", at: start) }
+      else { throw fault("a high surrogate without a low surrogate after it", at: start) }
       index += 2
       if try scanHex(start) & 0xFC00 != 0xDC00 {
-        throw fault("a high surrogate without its low one", at: start)
+        throw fault("a high surrogate without a low surrogate after it", at: start)
       }
     case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"),
       UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"):

@@ -69,7 +69,7 @@ extension UnsafeValue {
       guard let string else { throw damaged("the string is not UTF-8") }
       return .string(string)
     case .data:
-      guard let data else { throw damaged("the data are cut off") }
+      guard let data else { throw damaged("the binary data is cut off") }
       try budget.spend(bytes: data.count)
       return .data(Array(data))
     case .array:
@@ -187,7 +187,7 @@ private struct ValueWriter: ~Copyable {
       guard let utf8 = value.utf8 else { throw value.damaged("the string is cut off") }
       try append(utf8, readable: value.limit)
     case .data:
-      guard let data = value.data else { throw value.damaged("the data are cut off") }
+      guard let data = value.data else { throw value.damaged("the binary data is cut off") }
       try budget.spend(bytes: data.count)
       text.appendBase64String(data.bindMemory(to: UInt8.self))
     case .array:

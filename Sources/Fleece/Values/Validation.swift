@@ -21,7 +21,7 @@ public func validate(_ bytes: UnsafeRawBufferPointer, sharedKeyCount: Int) throw
     throw .invalidFleece(reason: "the length is odd", offset: bytes.count)
   }
   guard let root = FleeceReader.root(of: bytes) else {
-    throw .invalidFleece(reason: "the last two bytes don't lead to a root value", offset: bytes.count - 2)
+    throw .invalidFleece(reason: "the last two bytes don't refer to a root value", offset: bytes.count - 2)
   }
   let validator = Validator(start: start, size: bytes.count, sharedKeyCount: sharedKeyCount)
   defer { validator.heights.deallocate() }
@@ -48,19 +48,19 @@ private struct Validator {
       if value.isUndefined { throw value.damaged("undefined can't be stored") }
     case .bool: break
     case .int:
-      if value.integer == nil { throw value.damaged("the integer ends after its place") }
+      if value.integer == nil { throw value.damaged("the integer doesn't fit into the data") }
     case .double:
-      guard let double = value.double else { throw value.damaged("the double ends after its place") }
+      guard let double = value.double else { throw value.damaged("the double doesn't fit into the data") }
       guard double.isFinite else { throw .notFinite }
     case .string:
-      guard let utf8 = value.utf8 else { throw value.damaged("the string ends after its place") }
+      guard let utf8 = value.utf8 else { throw value.damaged("the string doesn't fit into the data") }
       let unit = value.offset / 2
       if heights[unit] == 0 {
         guard isUTF8(utf8) else { throw value.damaged("the string is not UTF-8") }
         heights[unit] = 1
       }
     case .data:
-      if value.data == nil { throw value.damaged("the data end after their place") }
+      if value.data == nil { throw value.damaged("the binary data doesn't fit into the body") }
     case .array, .dict: return try validateCollection(value, depth: depth)
     }
     return 0
@@ -69,7 +69,7 @@ private struct Validator {
   private func validateCollection(_ value: UnsafeValue, depth: Int) throws(FleeceError) -> Int {
     // The limit depends on the reference, so it is checked each time. The contents don't, so they are checked
     // once.
-    guard let slots = value.slots(value.tag) else { throw value.damaged("the slots end after their place") }
+    guard let slots = value.slots(value.tag) else { throw value.damaged("the slots don't fit into the data") }
     let unit = value.offset / 2
     if heights[unit] != 0 {
       let height = Int(heights[unit]) - 1
