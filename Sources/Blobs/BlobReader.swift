@@ -49,7 +49,9 @@ public final class BlobReader {
     file = try FileDescriptor(path, O_RDONLY)
     let fileLength = try file.length()
     guard let keys else {
-      guard let expected else { throw StorageError(.invalidArgument, "a blob needs a digest", path: path) }
+      guard let expected else {
+        throw StorageError(.invalidArgument, "the digest of the blob is missing", path: path)
+      }
       digest = expected
       length = fileLength
       source = .plain
@@ -61,12 +63,13 @@ public final class BlobReader {
     let count = try header.withUnsafeMutableBytes { try headerFile.read(into: $0, at: 0) }
     let magicCount = SealedFormat.magic.count
     guard count == header.count, header.starts(with: SealedFormat.magic.dropLast()) else {
-      throw StorageError(.damaged, "this is no encrypted blob", path: path)
+      throw StorageError(.damaged, "this file isn't an encrypted blob", path: path)
     }
     guard header[magicCount - 1] == SealedFormat.magic[magicCount - 1] else {
       throw StorageError(
         .unsupportedVersion,
-        "the blob's file is of version \(header[magicCount - 1]); this release knows 1", path: path)
+        "the file of the blob has format version \(header[magicCount - 1]); this release reads version 1",
+        path: path)
     }
     let authenticated = Array(header[..<(magicCount + SealedFormat.saltBytes)])
     let cipher = try ChunkCipher(
@@ -80,16 +83,19 @@ public final class BlobReader {
       }
     }
     guard isAuthentic, let found = contents.withUnsafeBytes({ BlobDigest(.init(rebasing: $0[8...])) }) else {
-      throw StorageError(.damaged, "the blob's header was changed, or another key wrote it", path: path)
+      throw StorageError(
+        .damaged, "the header of the blob was changed, or the blob was encrypted with another key", path: path
+      )
     }
     guard expected == nil || expected == found else {
-      throw StorageError(.damaged, "the file holds another blob, \(found)", path: path)
+      throw StorageError(.damaged, "the file contains another blob, \(found)", path: path)
     }
     digest = found
     length = contents[..<8].reduce(0) { $0 << 8 | UInt64($1) }
     guard length <= SealedFormat.maximumLength, fileLength == SealedFormat.fileLength(length) else {
       throw StorageError(
-        .damaged, "the blob has \(length) bytes, and its file of \(fileLength) was cut or added to",
+        .damaged,
+        "the blob has \(length) bytes, but its file has \(fileLength) bytes, so it was cut off or extended",
         path: path)
     }
     source = .sealed(cipher, OpenChunk())
@@ -106,7 +112,7 @@ public final class BlobReader {
     switch source {
     case .plain:
       guard try file.read(into: target, at: position) == count else {
-        throw StorageError(.damaged, "the blob's file was cut while it was read", path: file.path)
+        throw StorageError(.damaged, "the file of the blob became shorter while it was read", path: file.path)
       }
       try hash?.update(UnsafeRawBufferPointer(target))
       position += UInt64(count)
@@ -144,7 +150,8 @@ public final class BlobReader {
   public func seek(to offset: UInt64) throws {
     guard offset <= length else {
       throw StorageError(
-        .invalidArgument, "the blob has \(length) bytes: there is none at \(offset)", path: file.path)
+        .invalidArgument, "the offset \(offset) is past the end of the blob, which has \(length) bytes",
+        path: file.path)
     }
     guard offset != position else { return }
     position = offset
@@ -165,7 +172,7 @@ public final class BlobReader {
     guard let finished = hash else { return }
     hash = nil
     guard try finished.finish() == digest else {
-      throw StorageError(.damaged, "the blob was changed: its bytes have another digest", path: file.path)
+      throw StorageError(.damaged, "the blob was changed: its bytes don't match its digest", path: file.path)
     }
   }
 

@@ -25,7 +25,8 @@ extension BlobStore {
       let stored = try writer.finish()
       guard stored.digest == reader.digest, try target.install(stored.digest) == .installed else {
         throw StorageError(
-          .damaged, "the blob was changed: it is \(stored.digest) now", path: directory + "/" + file.name)
+          .damaged, "the blob was changed: its digest is now \(stored.digest)",
+          path: directory + "/" + file.name)
       }
       target.commit([stored.digest])
       copied += 1

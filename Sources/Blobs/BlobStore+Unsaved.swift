@@ -209,7 +209,7 @@ extension BlobStore {
       unsaved.session = session
       return session
     }
-    throw StorageError(.inUse, "no directory for new blobs can be made", path: directory)
+    throw StorageError(.inUse, "can't create a directory for new blobs: all names are taken", path: directory)
   }
 
   /// Removes the files of processes that ended without closing the database.

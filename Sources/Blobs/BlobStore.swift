@@ -115,7 +115,9 @@ public final class BlobStore: Sendable {
     let reader = try open(digest)
     guard reader.length <= limit else {
       throw StorageError(
-        .valueTooLarge, "the blob \(digest) has \(reader.length) bytes: read it in pieces", path: directory)
+        .valueTooLarge,
+        "the blob \(digest) has \(reader.length) bytes, more than the limit; read it in parts",
+        path: directory)
     }
     return try reader.read(upTo: Int(reader.length))
   }
@@ -160,7 +162,7 @@ public final class BlobStore: Sendable {
       path: directory + "/" + fileName, digest: BlobDigest(fileName: fileName), keys: keys)
     guard try self.fileName(of: reader.digest) == fileName else {
       throw StorageError(
-        .damaged, "the file holds another blob, \(reader.digest)", path: directory + "/" + fileName)
+        .damaged, "the file contains another blob, \(reader.digest)", path: directory + "/" + fileName)
     }
     try reader.verify()
     return StoredBlob(digest: reader.digest, length: reader.length)

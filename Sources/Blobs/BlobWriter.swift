@@ -49,7 +49,7 @@ public final class BlobWriter {
     if let keys {
       var salt = [UInt8](repeating: 0, count: SealedFormat.saltBytes)
       guard RAND_bytes(&salt, Int32(salt.count)) == 1 else {
-        throw StorageError(.engineFailure, "the random generator gave no bytes")
+        throw StorageError(.engineFailure, "the random generator of the system failed")
       }
       self.salt = salt
       cipher = try ChunkCipher(key: try keys.fileKey(salt: salt), encrypts: true)
@@ -74,7 +74,9 @@ public final class BlobWriter {
 
   /// Adds bytes. After an error, such as `diskFull`, the writer can't be used any more.
   public func write(_ bytes: UnsafeRawBufferPointer) throws {
-    guard let file else { throw StorageError(.closed, "the blob was finished already", path: path) }
+    guard let file else {
+      throw StorageError(.closed, "the blob is already complete, so no bytes can be added", path: path)
+    }
     try digest.update(bytes)
     length += UInt64(bytes.count)
     var rest = bytes
@@ -119,7 +121,9 @@ public final class BlobWriter {
   ///
   /// The blob is kept until it is saved or the database is closed.
   public func finish() throws -> StoredBlob {
-    guard let file else { throw StorageError(.closed, "the blob was finished already", path: path) }
+    guard let file else {
+      throw StorageError(.closed, "the blob is already complete, so no bytes can be added", path: path)
+    }
     if cipher != nil || buffered > 0 { try flush(to: file, isLast: true) }
     let blob = StoredBlob(digest: try digest.finish(), length: length)
     if let cipher {

@@ -22,7 +22,7 @@ final class FileDescriptor: @unchecked Sendable {
     var status = stat()
     guard fstat(number, &status) == 0 else { throw StorageError.system(errno, "can't read", path) }
     guard status.st_mode & S_IFMT == S_IFREG else {
-      throw StorageError(.damaged, "there is something else in the place of a blob's file", path: path)
+      throw StorageError(.damaged, "a blob should be here, but this isn't a regular file", path: path)
     }
     return UInt64(status.st_size)
   }

@@ -7,11 +7,11 @@ final class SHA1Stream {
 
   init() throws {
     guard let context = EVP_MD_CTX_new() else {
-      throw StorageError(.engineFailure, "no digest context can be made")
+      throw StorageError(.engineFailure, "libcrypto can't create a digest context")
     }
     self.context = context
     guard EVP_DigestInit_ex(context, EVP_sha1(), nil) == 1 else {
-      throw StorageError(.engineFailure, "libcrypto offers no SHA-1")
+      throw StorageError(.engineFailure, "libcrypto doesn't provide SHA-1")
     }
   }
 

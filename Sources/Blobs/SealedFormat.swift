@@ -102,7 +102,7 @@ final class ChunkCipher {
 
   init(key: SecretBytes, encrypts: Bool) throws {
     guard let context = EVP_CIPHER_CTX_new() else {
-      throw StorageError(.engineFailure, "no cipher context can be made")
+      throw StorageError(.engineFailure, "libcrypto can't create a cipher context")
     }
     self.context = context
     self.encrypts = encrypts
@@ -110,7 +110,7 @@ final class ChunkCipher {
       EVP_CipherInit_ex(
         context, EVP_aes_256_gcm(), nil, key.bindMemory(to: UInt8.self).baseAddress, nil, encrypts ? 1 : 0)
     }
-    guard isSetUp == 1 else { throw StorageError(.engineFailure, "libcrypto offers no AES-256-GCM") }
+    guard isSetUp == 1 else { throw StorageError(.engineFailure, "libcrypto doesn't provide AES-256-GCM") }
   }
 
   deinit { EVP_CIPHER_CTX_free(context) }
@@ -144,7 +144,9 @@ final class ChunkCipher {
       && EVP_CipherFinal_ex(context, &place, &written) == 1
       && EVP_CIPHER_CTX_ctrl(
         context, EVP_CTRL_AEAD_GET_TAG, Int32(SealedFormat.tagBytes), target + bytes.count) == 1
-    guard isSealed else { throw StorageError(.engineFailure, "AES-256-GCM can't encrypt") }
+    guard isSealed else {
+      throw StorageError(.engineFailure, "encryption with AES-256-GCM failed in libcrypto")
+    }
   }
 
   /// Decrypts `sealed` to `output`, which must have room for the plaintext. Returns false if it isn't what
@@ -165,7 +167,7 @@ final class ChunkCipher {
       EVP_CIPHER_CTX_ctrl(
         context, EVP_CTRL_AEAD_SET_TAG, Int32(SealedFormat.tagBytes),
         UnsafeMutablePointer(mutating: source + count)) == 1
-    else { throw StorageError(.engineFailure, "AES-256-GCM can't decrypt") }
+    else { throw StorageError(.engineFailure, "decryption with AES-256-GCM failed in libcrypto") }
     let isAuthentic = EVP_CipherFinal_ex(context, &place, &written) == 1
     if !isAuthentic { ERR_clear_error() }
     return isAuthentic
