@@ -118,13 +118,16 @@ import Testing
       }
     },
     Damage(
-      "a live document lies among the deleted", "document 'doc2': it is live and stored among the deleted"
+      "a live document lies among the deleted", "document 'doc2': it is live, but stored among the tombstones"
     ) {
       let record = try $0.get("doc2")
       try $0.delete(Array("doc2".utf8), "docs")
       try $0.put("doc2", record, "deleted")
     },
-    Damage("a deleted one lies among the live", "document 'doc4': it is deleted and stored among the live") {
+    Damage(
+      "a deleted one lies among the live",
+      "document 'doc4': it is deleted, but stored among the live documents"
+    ) {
       let record = try $0.get("doc4", "deleted")
       try $0.delete(Array("doc4".utf8), "deleted")
       try $0.put("doc4", record)
@@ -135,29 +138,35 @@ import Testing
     Damage("the flags say conflicted", "document 'doc2': it isn't conflicted") {
       try $0.change("doc2") { $0[1] |= 2 }
     },
-    Damage("a document is live and deleted", "document 'doc4': there is a live document of the same ID") {
+    Damage("a document is live and deleted", "document 'doc4': there is a live document with the same ID") {
       try $0.put("doc4", try $0.get("doc2"))
     },
-    Damage("a change is missing", "document 'doc2': its change, 3, is missing") {
+    Damage("a change is missing", "document 'doc2': its change 3 is missing") {
       try $0.delete($0.sequence(3), "changes")
     },
-    Damage("a change is another document's", "document 'doc2': the change 3 is another document's") {
+    Damage("a change is another document's", "document 'doc2': the change 3 belongs to another document") {
       try $0.put($0.sequence(3), [0] + Array("doc9".utf8), "changes")
     },
-    Damage("a change has other flags", "document 'doc2': its change, 3, has other flags") {
+    Damage("a change has other flags", "document 'doc2': the flags of its change 3 are different") {
       try $0.put($0.sequence(3), [1] + Array("doc2".utf8), "changes")
     },
-    Damage("a change is no document's", "keyspace changes: 77 of 'ghost' is no document's latest change") {
+    Damage(
+      "a change is no document's",
+      "keyspace changes: the entry 77 of 'ghost' isn't the latest change of a document"
+    ) {
       try $0.put($0.sequence(77), [0] + Array("ghost".utf8), "changes")
     },
-    Damage("a document has two changes", "keyspace changes: 1 of 'doc0' is no document's latest change") {
+    Damage(
+      "a document has two changes",
+      "keyspace changes: the entry 1 of 'doc0' isn't the latest change of a document"
+    ) {
       try $0.put($0.sequence(1), [0] + Array("doc0".utf8), "changes")
     },
     Damage("a change can't be read", "keyspace changes: ") { try $0.put($0.sequence(88), [], "changes") },
-    Damage("a document is gone, its change isn't", "keyspace changes: 3 of 'doc2'") {
+    Damage("a document is gone, its change isn't", "keyspace changes: the entry 3 of 'doc2'") {
       try $0.delete(Array("doc2".utf8), "docs")
     },
-    Damage("two documents have one sequence", ": another document has its sequence, 3") {
+    Damage("two documents have one sequence", ": another document has the same sequence, 3") {
       try $0.put("doc22", try $0.get("doc2"))
     },
     Damage("the record of the last sequence can't be read", "keyspace meta: \"state\" can't be read") {
@@ -175,7 +184,7 @@ import Testing
     Damage("a conflicting revision's body can't be read", "keyspace conflicts: the body ") {
       try $0.put(try $0.first("conflicts"), [0, 0xFF], "conflicts")
     },
-    Damage("a body is no revision's", "keyspace bodies: the body 99 is no revision's") {
+    Damage("a body is no revision's", "keyspace bodies: the body 99 belongs to no revision") {
       try $0.put($0.sequence(99), try $0.get(try $0.first("bodies"), "bodies"), "bodies")
     },
     Damage(
@@ -189,16 +198,22 @@ import Testing
       }
       try $0.put(key, body, "bodies")
     },
-    Damage("an expired document's time is missing", "keyspace expirations: 'doc3' expires, and no time") {
+    Damage(
+      "an expired document's time is missing", "keyspace expirations: 'doc3' has an expiration, but no entry"
+    ) {
       try $0.delete(try $0.first("expiry"), "expiry")
     },
-    Damage("a document that expires is gone", "keyspace expirations: 'doc3' expires, and there is no such") {
+    Damage(
+      "a document that expires is gone",
+      "keyspace expirations: 'doc3' has an expiration, but there is no such"
+    ) {
       try $0.delete(Array("doc3".utf8), "docs")
     },
-    Damage("a time is no document's", "keyspace expiry: it has 2 entries, and 1 documents expire") {
+    Damage("a time is no document's", "keyspace expiry: it has 2 entries, but 1 documents have an expiration")
+    {
       try $0.put($0.sequence(1) + Array("doc2".utf8), [], "expiry")
     },
-    Damage("entries belong to no index", "indexes: the keyspace index.99 belongs to no index") {
+    Damage("entries belong to no index", "indexes: there is no index for the keyspace index.99") {
       _ = try $0.transaction.createKeyspace("index.99", shape: .entries)
     },
     Damage("a blob is missing", "document 'blob': the blob sha1-") { unlink(try $0.blobFile("a blob")) },
@@ -248,7 +263,7 @@ import Testing
       let name = "2jmj7l5rSw0yVb_vlWAYkK_YBwk=.blob"
       try Data().write(to: URL(fileURLWithPath: database.path + "/Attachments/" + name))
       let faults = try database.check().map(\.description)
-      #expect(faults == ["blob file \(name): it is not encrypted, and the database is"])
+      #expect(faults == ["blob file \(name): it isn't encrypted, but the database is"])
     }
   }
 

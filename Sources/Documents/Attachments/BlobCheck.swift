@@ -22,7 +22,7 @@ final class BlobCheck {
   func look(at reference: BlobReference, _ subject: String, _ place: Place) throws {
     guard let digest = reference.digest else {
       return try check.report(
-        subject, "the blob at \(reference.path) has no digest: '\(reference.digestText)'")
+        subject, "the blob at \(reference.path) has an invalid digest: '\(reference.digestText)'")
     }
     let length: UInt64?
     if let known = lengths[digest] {
@@ -51,7 +51,7 @@ final class BlobCheck {
     for name in try blobs.names().sorted() {
       try check.step()
       if blobs.isEncrypted, name.hasSuffix(".blob") {
-        try check.report("blob file \(name)", "it is not encrypted, and the database is")
+        try check.report("blob file \(name)", "it isn't encrypted, but the database is")
       }
       guard check.isDeep, blobs.isBlob(fileName: name) else { continue }
       do { _ = try blobs.verify(fileName: name) } catch let error as StorageError {

@@ -39,7 +39,7 @@ extension DocumentStore {
 
   private func requiredBlobs() throws -> BlobStore {
     guard let blobs else {
-      throw StorageError(.unsupported, "these documents were opened without a place for blobs")
+      throw StorageError(.unsupported, "the documents were opened without a directory for blobs")
     }
     return blobs
   }

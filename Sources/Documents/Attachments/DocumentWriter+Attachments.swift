@@ -74,7 +74,7 @@ extension DocumentWriter {
       guard let known = known.entry else {
         throw DocumentError(
           .missingBlob,
-          "the attachment \"\(name)\" has no sha1 digest, and the revision that it goes on top of has none",
+          "the attachment \"\(name)\" has no SHA-1 digest, and neither has its parent revision",
           documentID: idText(id))
       }
       for member in ["digest", "length", "content_type", "encoding", "encoded_length", "revpos"] {
@@ -109,9 +109,11 @@ extension DocumentWriter {
     if bytes == nil { bytes = data.string.flatMap { Data(base64Encoded: $0) }.map { [UInt8]($0) } }
     guard let bytes else {
       throw DocumentError(
-        .invalidBody, "the data of the attachment \"\(name)\" are not base64", documentID: idText(id))
+        .invalidBody, "the data of the attachment \"\(name)\" isn't valid base64", documentID: idText(id))
     }
-    guard let blobs else { throw DocumentError(.missingBlob, "there is no place for blobs") }
+    guard let blobs else {
+      throw DocumentError(.missingBlob, "the documents were opened without a directory for blobs")
+    }
     let blob = try bytes.withUnsafeBytes { try blobs.store($0) }
     entry["digest"] = .string(blob.digest.text)
     if entry["encoding"] == nil {

@@ -50,7 +50,7 @@ extension DocumentWriter {
       guard let digest = reference.digest, missing.contains(digest) else { return }
       throw DocumentError(
         .missingBlob,
-        "the blob \(digest) at \(reference.path) is not in the database: store it before the document",
+        "the blob \(digest) at \(reference.path) isn't in the database; store the blob before the document",
         documentID: idText(id))
     }
   }

@@ -69,7 +69,7 @@ extension DocumentStore {
         try transaction.scan(context.keyspaces.changes, range) { key, value in
           let change = try StoredChange(value)
           guard let sequence = StoredChange.sequence(of: key) else {
-            throw DocumentError(.damaged, "an entry of the changes can't be read")
+            throw DocumentError(.damaged, "an entry of the list of changes can't be read")
           }
           changes.append((String(copying: change.id), change.flags.rawValue, sequence))
           guard changes.count < limit else {

@@ -13,7 +13,7 @@ struct StoredChange: ~Escapable {
   @_lifetime(copy value)
   init(_ value: RawSpan) throws {
     guard value.byteCount > 1 else {
-      throw DocumentError(.damaged, "an entry of the changes can't be read")
+      throw DocumentError(.damaged, "an entry of the list of changes can't be read")
     }
     flags = DocumentRecord.Flags(rawValue: value.unsafeLoad(as: UInt8.self))
     id = value.extracting(droppingFirst: 1)

@@ -66,7 +66,7 @@ final class ComparedDocuments {
       let order = try deleted.withEntry { other, _ in id.compare(other) }
       guard order != 0 else {
         throw DocumentError(
-          .damaged, "there are a live document and a tombstone of one ID", documentID: String(copying: id))
+          .damaged, "a live document and a tombstone have the same ID", documentID: String(copying: id))
       }
       return order
     }

@@ -60,7 +60,7 @@ final class DocumentCheck {
     if let state, sharedKeys.count != state.sharedKeyCount {
       try check.report(
         "keyspace meta",
-        "there are \(sharedKeys.count) shared keys, and \"state\" says \(state.sharedKeyCount)")
+        "there are \(sharedKeys.count) shared keys, but \"state\" says \(state.sharedKeyCount)")
     }
   }
 
@@ -73,7 +73,7 @@ final class DocumentCheck {
       let id = String(copying: key)
       let subject = "document '\(id)'"
       if (try? DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { _ in }) == nil {
-        try check.report(subject, "this can't be the ID of a document")
+        try check.report(subject, "this isn't a valid document ID")
       }
       do { try checkDocument(key, value, subject, isTombstone: areDeleted) } catch let error as DocumentError
       {
@@ -90,15 +90,17 @@ final class DocumentCheck {
     if record.flags.contains(.deleted) != isTombstone {
       try check.report(
         subject,
-        isTombstone ? "it is live and stored among the deleted" : "it is deleted and stored among the live")
+        isTombstone
+          ? "it is live, but stored among the tombstones"
+          : "it is deleted, but stored among the live documents")
     }
     if sequences.insert(record.sequence) {
       try checkChange(id, record, subject)
     } else {
-      try check.report(subject, "another document has its sequence, \(record.sequence)")
+      try check.report(subject, "another document has the same sequence, \(record.sequence)")
     }
     if isTombstone, try transaction.contains(id, in: keyspaces.docs) {
-      try check.report(subject, "there is a live document of the same ID")
+      try check.report(subject, "there is a live document with the same ID")
     }
     try checkBody(
       record.body, keyCount: record.keyCount, subject, "its body",
@@ -117,12 +119,12 @@ final class DocumentCheck {
     if current.isDeleted != record.flags.contains(.deleted) {
       try check.report(
         subject,
-        "its current revision is \(current.isDeleted ? "deleted" : "live"), and its flags say the opposite")
+        "its current revision is \(current.isDeleted ? "deleted" : "live"), but its flags say the opposite")
     }
     if !current.flags.contains(.hasBody) { try check.report(subject, "its current revision has no body") }
     if record.flags.contains(.conflicted) != tree.isConflicted {
       try check.report(
-        subject, "it \(tree.isConflicted ? "is" : "isn't") conflicted, and its flags say the opposite")
+        subject, "it \(tree.isConflicted ? "is" : "isn't") conflicted, but its flags say the opposite")
     }
     for (index, node) in tree.nodes.enumerated() {
       if node.sequence > record.sequence {
@@ -134,7 +136,7 @@ final class DocumentCheck {
       if !isNew {
         try check.report(
           subject,
-          "the body of \(tree.revisionID(of: index)) (\(node.sequence)) is another revision's as well")
+          "the body of \(tree.revisionID(of: index)) (\(node.sequence)) belongs to another revision too")
       }
       // Compaction removes bodies of replaced revisions. Those of leaves stay.
       guard node.isLeaf else { continue }
@@ -153,15 +155,15 @@ final class DocumentCheck {
     let found = try withSequenceKey(record.sequence) { key in
       try transaction.read(key.bytes, in: keyspaces.changes) { value in
         guard let change = try? StoredChange(value), change.id.isEqual(to: id) else {
-          return try check.report(subject, "the change \(record.sequence) is another document's")
+          return try check.report(subject, "the change \(record.sequence) belongs to another document")
         }
         // Only the change has the flag `fromSync`.
         if change.flags.subtracting(.fromSync) != record.flags {
-          try check.report(subject, "its change, \(record.sequence), has other flags")
+          try check.report(subject, "the flags of its change \(record.sequence) are different")
         }
       }
     }
-    if !found { try check.report(subject, "its change, \(record.sequence), is missing") }
+    if !found { try check.report(subject, "its change \(record.sequence) is missing") }
   }
 
   private func checkBody(
@@ -169,7 +171,7 @@ final class DocumentCheck {
     at place: BlobCheck.Place
   ) throws {
     if keyCount > sharedKeys.count {
-      try check.report(subject, "\(what) needs \(keyCount) shared keys, and there are \(sharedKeys.count)")
+      try check.report(subject, "\(what) needs \(keyCount) shared keys, but there are \(sharedKeys.count)")
     }
     guard let root = Value(rootOf: body), root.type == .dict else {
       return try check.report(subject, "\(what) can't be read")
@@ -200,7 +202,8 @@ final class DocumentCheck {
       // `checkChange` has checked that it belongs to the right document.
       if !sequences.contains(sequence) {
         let id = String(copying: change.id)
-        try check.report("keyspace changes", "\(sequence) of '\(id)' is no document's latest change")
+        try check.report(
+          "keyspace changes", "the entry \(sequence) of '\(id)' isn't the latest change of a document")
       }
       return true
     }
@@ -219,7 +222,7 @@ final class DocumentCheck {
         return true
       }
       if !known.contains(sequence) {
-        try check.report(subject, "the body \(sequence) is no revision's")
+        try check.report(subject, "the body \(sequence) belongs to no revision")
       }
       do {
         let body = try BodyRecord(value)
@@ -258,12 +261,14 @@ final class DocumentCheck {
       }
       if !hasHistory {
         let name = String(decoding: last, as: UTF8.self)
-        try check.report("keyspace history", "'\(name)' has older revisions that no document knows of")
+        try check.report("keyspace history", "'\(name)' has older revisions, but no document refers to them")
       }
       return true
     }
     let (said, found) = (try transaction.count(of: keyspace), counts[6] ?? 0)
-    if said != found { try check.report("keyspace history", "it has \(found) entries, and says \(said)") }
+    if said != found {
+      try check.report("keyspace history", "it has \(found) entries, but its count says \(said)")
+    }
   }
 
   // MARK: expirations and expiry
@@ -277,19 +282,20 @@ final class DocumentCheck {
       if try !transaction.contains(id, in: keyspaces.docs),
         try !transaction.contains(id, in: keyspaces.deleted)
       {
-        try check.report("keyspace expirations", "'\(name)' expires, and there is no such document")
+        try check.report("keyspace expirations", "'\(name)' has an expiration, but there is no such document")
       }
       let key = [UInt8](copying: time) + [UInt8](copying: id)
       let isByTime = try time.byteCount == 8 && transaction.contains(key.span.bytes, in: keyspaces.expiry)
       if !isByTime {
-        try check.report("keyspace expirations", "'\(name)' expires, and no time in \"expiry\" is its own")
+        try check.report("keyspace expirations", "'\(name)' has an expiration, but no entry in \"expiry\"")
       }
       return true
     }
     let found = counts[5] ?? 0
     let byTime = try transaction.count(of: keyspaces.expiry)
     if byTime != found {
-      try check.report("keyspace expiry", "it has \(byTime) entries, and \(found) documents expire")
+      try check.report(
+        "keyspace expiry", "it has \(byTime) entries, but \(found) documents have an expiration")
     }
   }
 
@@ -304,7 +310,7 @@ final class DocumentCheck {
           guard !isRight else { return }
           try check.report(
             "keyspace \(name)",
-            "the entry \(EntryChecksums.words(for: key)) doesn't have the checksum that it was written with")
+            "the entry \(EntryChecksums.words(for: key)) doesn't match its checksum")
         }
       }
     }
@@ -321,7 +327,9 @@ final class DocumentCheck {
       try check.part("keyspace \(name)") {
         let said = try transaction.count(of: keyspace)
         let found = counts[number] ?? 0
-        if said != found { try check.report("keyspace \(name)", "it has \(found) entries, and says \(said)") }
+        if said != found {
+          try check.report("keyspace \(name)", "it has \(found) entries, but its count says \(said)")
+        }
       }
     }
   }

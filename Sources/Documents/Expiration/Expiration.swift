@@ -19,7 +19,7 @@ enum ExpirationTime {
 
   static func read(_ bytes: RawSpan) throws -> Int64 {
     guard bytes.byteCount >= 8 else {
-      throw DocumentError(.damaged, "the time at which a document expires can't be read")
+      throw DocumentError(.damaged, "the expiration time of a document can't be read")
     }
     return Int64(bitPattern: UInt64(bigEndian: bytes.unsafeLoadUnaligned(as: UInt64.self)) ^ 1 << 63)
   }
@@ -94,7 +94,7 @@ extension DocumentWriter {
           }
           guard isItsTime == true, try purge(id, isExpired: true) else {
             throw DocumentError(
-              .damaged, "there is no document that an expiration is of", documentID: idText(id))
+              .damaged, "there is an expiration, but no document", documentID: idText(id))
           }
         }
       }
@@ -111,7 +111,8 @@ extension DocumentStore {
   public func setExpiration(of id: String, milliseconds: Int64?) throws {
     try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
       guard try writing({ try $0.setExpiration(key, milliseconds) }) else {
-        throw DocumentError(.notFound, "there is no such document to expire", documentID: id)
+        throw DocumentError(
+          .notFound, "there is no such document, so it can't get an expiration", documentID: id)
       }
     }
   }

@@ -58,7 +58,7 @@ extension DocumentStore {
       // A keyspace without an index can only be the rest of an incomplete creation. That must not happen.
       for name in try transaction.keyspaces().keys.sorted()
       where name.hasPrefix("index.") && !catalog.records.contains(where: { $0.owns(keyspace: name) }) {
-        try check.report("indexes", "the keyspace \(name) belongs to no index")
+        try check.report("indexes", "there is no index for the keyspace \(name)")
       }
     }
     for record in catalog.records {

@@ -157,8 +157,9 @@ extension DocumentStore.Options {
       let known = indexKinds.map(\.name).sorted().joined(separator: ", ")
       throw DocumentError(
         .unknownIndexKind,
-        "the index \"\(index.name)\" is of the kind \"\(index.kind)\", which nobody here can keep (known:"
-          + " \(known.isEmpty ? "none" : known)): open the database for reading only, or with what made it")
+        "the index \"\(index.name)\" has the kind \"\(index.kind)\", which this program can't maintain (known:"
+          + " \(known.isEmpty ? "none" : known)): open the database for reading only, or with the program that made the index"
+      )
     }
     return kind
   }

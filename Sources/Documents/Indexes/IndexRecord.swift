@@ -51,7 +51,8 @@ public struct IndexRecord: Sendable, Hashable {
     guard let version = reader.byte() else { throw IndexRecord.damaged(name) }
     guard version == IndexRecord.version else {
       throw DocumentError(
-        .unsupportedVersion, "the index \"\(name)\" is of format \(version), which this release doesn't know")
+        .unsupportedVersion, "the index \"\(name)\" has format \(version), which this release doesn't support"
+      )
     }
     guard let number = reader.varint(), let length = reader.varint(), length <= 64,
       let kind = reader.bytes(Int(length)), number > 0, let number = UInt32(exactly: number)
@@ -80,7 +81,8 @@ public struct IndexRecord: Sendable, Hashable {
     let utf8 = name.utf8
     guard (1...200).contains(utf8.count), !utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else {
       throw DocumentError(
-        .invalidIndex, "an index's name is 1 to 200 bytes without control characters, not \"\(name)\"")
+        .invalidIndex,
+        "the name of an index must have 1 to 200 bytes and no control characters, unlike \"\(name)\"")
     }
   }
 }

@@ -32,7 +32,7 @@ public final class DocumentSnapshot {
 
   func open() throws -> (any ReadTransaction, DocumentStore.Context) {
     guard let transaction else {
-      throw DocumentError(.snapshotEnded, "a snapshot can't be used after the closure that it was handed to")
+      throw DocumentError(.snapshotEnded, "the snapshot was used after its closure returned")
     }
     // The batch may have added shared keys since the snapshot began.
     return (transaction, isOfBatch ? store.writer.contextOfNow ?? begun : begun)

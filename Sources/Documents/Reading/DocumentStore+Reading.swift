@@ -75,7 +75,7 @@ extension DocumentStore {
   {
     let keys = try DocumentStore.loadSharedKeys(transaction, context.keyspaces.meta)
     guard keys.count >= needed else {
-      throw DocumentError(.damaged, "a body needs \(needed) shared keys and the table has \(keys.count)")
+      throw DocumentError(.damaged, "a body needs \(needed) shared keys, but the table has \(keys.count)")
     }
     // Another process added the keys. Those of a snapshot are committed. Those of a batch may not be.
     if !isInBatch { publish(keys) }
@@ -132,7 +132,7 @@ extension DocumentStore {
     try transaction.scan(context.keyspaces.changes, KeyRange(lower: .exclusive(lower))) { key, value in
       let change = try StoredChange(value)
       guard let sequence = StoredChange.sequence(of: key) else {
-        throw DocumentError(.damaged, "an entry of the changes can't be read")
+        throw DocumentError(.damaged, "an entry of the list of changes can't be read")
       }
       let flags = change.flags
       return try body(

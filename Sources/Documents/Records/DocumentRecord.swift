@@ -128,7 +128,7 @@ struct DocumentRecord: ~Escapable {
 
   static let damaged = DocumentError(.damaged, "a stored document can't be read")
   static let unsupported = DocumentError(
-    .unsupportedVersion, "a stored document is of a version that this release doesn't know")
+    .unsupportedVersion, "a stored document has a format that this release doesn't support")
 
   /// The ID of the current revision.
   func currentRevisionID() throws -> RevisionID {

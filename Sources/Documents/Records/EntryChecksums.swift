@@ -83,7 +83,7 @@ struct EntryChecksums: Sendable {
 
   private static func damaged(_ key: RawSpan) -> DocumentError {
     DocumentError(
-      .damaged, "the stored entry \(words(for: key)) doesn't have the checksum that it was written with")
+      .damaged, "the stored entry \(words(for: key)) doesn't match its checksum")
   }
 
   /// Returns a key as text for people: in quotation marks, or as hex.

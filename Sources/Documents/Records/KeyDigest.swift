@@ -10,11 +10,11 @@ public final class KeyDigest {
   /// Throws `engineFailure` when libcrypto has no SHA-256.
   public init() throws {
     guard let context = EVP_MD_CTX_new() else {
-      throw StorageError(.engineFailure, "no digest context can be made")
+      throw StorageError(.engineFailure, "libcrypto can't create a digest context")
     }
     guard let algorithm = EVP_MD_fetch(nil, "SHA256", nil) else {
       EVP_MD_CTX_free(context)
-      throw StorageError(.engineFailure, "libcrypto offers no SHA-256")
+      throw StorageError(.engineFailure, "libcrypto doesn't provide SHA-256")
     }
     self.context = context
     self.algorithm = algorithm

@@ -68,7 +68,8 @@ extension DocumentStore {
       if let applied { return applied }
     }
     throw DocumentError(
-      .conflict, "the document was changed \(max(1, attempts)) times while its conflict was being resolved",
+      .conflict,
+      "the document was changed \(max(1, attempts)) times while the resolver ran; apply the revision again",
       documentID: revision.id)
   }
 

@@ -43,7 +43,7 @@ extension DocumentStore {
       }
       guard var left = try history.index(of: first), var right = try history.index(of: second) else {
         let unknown = try history.index(of: first) == nil ? first : second
-        throw DocumentError(.notFound, "the revision \(unknown) isn't known", documentID: id)
+        throw DocumentError(.notFound, "there is no revision \(unknown) of the document", documentID: id)
       }
       // Parents are older. So step up from the younger revision until both meet.
       let nodes = history.tree.nodes

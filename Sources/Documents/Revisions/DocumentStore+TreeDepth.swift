@@ -16,7 +16,8 @@ extension DocumentStore {
   public func setMaximumTreeDepth(_ depth: Int) throws {
     let depth = depth < 1 ? DocumentStore.defaultTreeDepth : min(depth, Int(Int32.max))
     guard !isInBatch else {
-      throw StorageError(.nestedWrite, "the depth can't be changed inside a batch", path: engine.location)
+      throw StorageError(
+        .nestedWrite, "the depth of revision trees can't be changed inside a batch", path: engine.location)
     }
     try writing { writer in
       let (transaction, keyspaces) = try writer.open()
@@ -32,7 +33,7 @@ extension DocumentStore {
     guard let bytes = try transaction.bytes(treeDepthKey, in: meta) else { return nil }
     let depth = bytes.reduce(0) { $0 << 8 | Int($1) }
     guard bytes.count == 4, depth > 0, depth <= Int(Int32.max) else {
-      throw DocumentError(.damaged, "the record of the depth of revision trees can't be read")
+      throw DocumentError(.damaged, "the stored depth of revision trees can't be read")
     }
     return depth
   }

@@ -16,11 +16,11 @@ final class RevisionDigest {
 
   init() throws {
     guard let context = EVP_MD_CTX_new() else {
-      throw StorageError(.engineFailure, "no digest context can be made")
+      throw StorageError(.engineFailure, "libcrypto can't create a digest context")
     }
     guard let algorithm = EVP_MD_fetch(nil, "SHA1", nil) else {
       EVP_MD_CTX_free(context)
-      throw StorageError(.engineFailure, "libcrypto offers no SHA-1")
+      throw StorageError(.engineFailure, "libcrypto doesn't provide SHA-1")
     }
     self.context = context
     self.algorithm = algorithm

@@ -21,7 +21,8 @@ public final class DocumentImport {
   /// Begins a document. Throws `invalidDocumentID` when the ID can't be stored or isn't UTF-8.
   public func begin(_ id: UnsafeRawBufferPointer) throws {
     guard String(validating: id, as: UTF8.self) != nil else {
-      throw DocumentError(.invalidDocumentID, "a document ID has to be UTF-8", documentID: writer.idText(id))
+      throw DocumentError(
+        .invalidDocumentID, "the document ID isn't valid UTF-8", documentID: writer.idText(id))
     }
     if let reason = id.withMemoryRebound(
       to: UInt8.self, { DocumentID.reasonAgainst($0, maximum: DocumentID.maximumStoredBytes) })
@@ -90,7 +91,7 @@ public final class DocumentImport {
     let tree = writer.tree
     guard tree.nodes.contains(where: { $0.isLeaf }) else {
       throw DocumentError(
-        .invalidHistory, "a document needs a leaf", documentID: writer.idText(id.bytes))
+        .invalidHistory, "the document has no leaf revision", documentID: writer.idText(id.bytes))
     }
     if tree.nodes.count > 1 { _ = tree.sort(watching: 0) }
     let current = tree.nodes[0]
@@ -115,7 +116,8 @@ public final class DocumentImport {
         guard node.flags.contains(.hasBody) else { continue }
         guard try encodeBody(node.sequence) else {
           guard node.isLeaf else { continue }
-          throw DocumentError(.invalidBody, "a leaf has no body", documentID: writer.idText(id.bytes))
+          throw DocumentError(
+            .invalidBody, "a leaf revision has no body", documentID: writer.idText(id.bytes))
         }
         writer.other.removeAll()
         writer.other.append(varint: UInt64(encoder.sharedKeyCount))
@@ -156,7 +158,7 @@ public final class DocumentImport {
     }
     guard isNew else {
       throw DocumentError(
-        .damaged, "the sequence \(sequence) is that of two revisions", documentID: writer.idText(id.bytes))
+        .damaged, "two revisions have the sequence \(sequence)", documentID: writer.idText(id.bytes))
     }
   }
 

@@ -143,7 +143,7 @@ public final class DocumentInserter {
       let stored = try storedID(revision, id)
       let isTwice = known.map { _ in known?.insert(revision.id).inserted == false }
       if index > 0, isTwice ?? (tree.index(of: stored) != nil) {
-        throw refused("the revision \(revision.id) is there twice", id)
+        throw refused("the revision \(revision.id) occurs twice", id)
       }
       var flags: RevisionFlags = revision.isDeleted ? .deleted : []
       if !isParent[index] { flags.formUnion([.leaf, .hasBody]) }
@@ -158,7 +158,7 @@ public final class DocumentInserter {
   private func storedID(_ revision: ForeignRevision, _ id: UnsafeRawBufferPointer) throws -> StoredRevisionID
   {
     guard revision.generation > 0, revision.generation <= RevisionID.maximumGeneration else {
-      throw refused("\(revision.generation) is no generation of a revision", id)
+      throw refused("\(revision.generation) isn't a valid generation of a revision", id)
     }
     let suffix = revision.suffix
     let isValid =
@@ -166,7 +166,7 @@ public final class DocumentInserter {
       ? RevisionID.isValid(suffix: suffix)
       : !suffix.isEmpty && suffix.count <= RevisionID.maximumSuffixBytes / 2
     guard isValid else {
-      throw refused("a revision ID of generation \(revision.generation) is none that can be stored", id)
+      throw refused("a revision ID of generation \(revision.generation) can't be stored", id)
     }
     if revision.isText {
       text.removeAll()

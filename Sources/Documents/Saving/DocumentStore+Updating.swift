@@ -19,7 +19,7 @@ extension DocumentStore {
         mutable = try document.toMutable()
       } else {
         guard creating else {
-          throw DocumentError(.notFound, "there is no such document to update", documentID: id)
+          throw DocumentError(.notFound, "there is no such document, so it can't be updated", documentID: id)
         }
         mutable = MutableDocument(id: id)
       }
@@ -29,7 +29,9 @@ extension DocumentStore {
       {}
     }
     throw DocumentError(
-      .conflict, "somebody else was faster \(max(1, attempts)) times: nothing was saved", documentID: id)
+      .conflict,
+      "other writers changed the document in each of \(max(1, attempts)) attempts, so nothing was saved",
+      documentID: id)
   }
 
   /// Deletes the document that was read: a tombstone becomes its current revision. `body` is the body of the
@@ -54,7 +56,7 @@ extension DocumentStore {
   ) throws -> SavedRevision? {
     guard let revision = document.revisionID else {
       throw DocumentError(
-        .notFound, "a document that was never saved can't be deleted", documentID: document.id)
+        .notFound, "the document was never saved, so it can't be deleted", documentID: document.id)
     }
     let saved = try delete(read: document.id, revision, keeping: body, control)
     if let saved {

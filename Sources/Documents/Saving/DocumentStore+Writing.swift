@@ -123,7 +123,7 @@ extension DocumentStore {
   public func purge(_ id: String) throws {
     try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
       guard try writing({ try $0.purge(key) }) else {
-        throw DocumentError(.notFound, "there is no such document to purge", documentID: id)
+        throw DocumentError(.notFound, "there is no such document, so it can't be purged", documentID: id)
       }
     }
   }

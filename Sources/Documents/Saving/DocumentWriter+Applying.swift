@@ -18,11 +18,12 @@ extension DocumentWriter {
     for revision in history {
       guard let generation = appendSuffix(of: revision) else {
         throw DocumentError(
-          .invalidRevisionID, "\"\(revision)\" is no revision ID", documentID: idText(id))
+          .invalidRevisionID, "\"\(revision)\" isn't a revision ID", documentID: idText(id))
       }
       guard generation.value < last else {
         throw DocumentError(
-          .invalidHistory, "the history doesn't descend at \"\(revision)\"", documentID: idText(id))
+          .invalidHistory, "the generations of the history don't descend at \"\(revision)\"",
+          documentID: idText(id))
       }
       last = generation.value
       if isStored != nil {
@@ -38,7 +39,7 @@ extension DocumentWriter {
         (generation.value, generation.start, text.count - generation.start, generation.isText))
     }
     guard !history.isEmpty else {
-      throw DocumentError(.invalidHistory, "a revision needs a history", documentID: idText(id))
+      throw DocumentError(.invalidHistory, "the history of the revision is empty", documentID: idText(id))
     }
     // The revision itself is known.
     if ids.isEmpty { return false }

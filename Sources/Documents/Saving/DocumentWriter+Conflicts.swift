@@ -16,11 +16,12 @@ extension DocumentWriter {
       throw DocumentError(.notFound, "there is no such document", documentID: idText(id))
     }
     guard let index = try index(of: revision, in: id) else {
-      throw DocumentError(.notFound, "the revision \(revision) isn't known", documentID: idText(id))
+      throw DocumentError(
+        .notFound, "there is no revision \(revision) of the document", documentID: idText(id))
     }
     guard tree.nodes[index].isLeaf else {
       throw DocumentError(
-        .conflict, "the revision \(revision) has been replaced: list the conflicting ones again",
+        .conflict, "the revision \(revision) isn't a leaf any more; read the conflicts again",
         documentID: idText(id))
     }
     return tree.nodes.indices

@@ -9,11 +9,12 @@ extension DocumentWriter {
   func purge(_ id: UnsafeRawBufferPointer, branch leaf: RevisionID) throws -> [RevisionID] {
     let (transaction, keyspaces) = try open()
     guard let old = try load(id, transaction, keyspaces) else {
-      throw DocumentError(.notFound, "there is no such document to purge", documentID: idText(id))
+      throw DocumentError(
+        .notFound, "there is no such document, so it can't be purged", documentID: idText(id))
     }
     guard let first = index(of: leaf), tree.nodes[first].isLeaf else {
       throw DocumentError(
-        .notFound, "the revision \(leaf) isn't a leaf: only ends of branches can be purged",
+        .notFound, "the revision \(leaf) isn't a leaf; only a branch with its leaf can be purged",
         documentID: idText(id))
     }
     try loadHistory(of: id)

@@ -32,15 +32,16 @@ extension DocumentWriter {
       if parent != 0 { try loadHistory(of: id) }
     } else if case .branching(let base) = precondition {
       throw DocumentError(
-        .notFound, "there is no document with the revision \(base) that the change is based on",
+        .notFound, "there is no document, so the change can't be based on its revision \(base)",
         documentID: idText(id))
     } else if case .based(on: let base?) = precondition, !deleted {
       throw DocumentError(
         .conflict,
-        "the document of the revision \(base) that the change is based on was purged: read it again,"
-          + " or let the last write win", documentID: idText(id))
+        "the change is based on revision \(base), but the document was purged; read it again,"
+          + " or use lastWriteWins", documentID: idText(id))
     } else if deleted {
-      throw DocumentError(.notFound, "there is no such document to delete", documentID: idText(id))
+      throw DocumentError(
+        .notFound, "there is no such document, so it can't be deleted", documentID: idText(id))
     }
     var generation: UInt64 = 1
     if parent >= 0 {
@@ -48,7 +49,7 @@ extension DocumentWriter {
       generation = node.generation + 1
       guard generation <= RevisionID.maximumGeneration else {
         throw DocumentError(
-          .invalidRevisionID, "there is no generation above that of \(tree.revisionID(of: parent))",
+          .invalidRevisionID, "there can be no generation above that of \(tree.revisionID(of: parent))",
           documentID: idText(id))
       }
     }
@@ -144,7 +145,7 @@ extension DocumentWriter {
     case .branching(let revision):
       guard let index = try index(of: revision, in: id) else {
         throw DocumentError(
-          .notFound, "the revision \(revision) that the change is based on isn't known",
+          .notFound, "the change is based on revision \(revision), which the document doesn't have",
           documentID: idText(id))
       }
       return index
@@ -154,18 +155,18 @@ extension DocumentWriter {
       if canFail {
         throw DocumentError(
           .conflict,
-          "the revision \(base) that the change is based on isn't current any more, \(tree.revisionID(of: 0)) is:"
-            + " read the document again, or let the last write win", documentID: idText(id))
+          "the change is based on revision \(base), but the current one is \(tree.revisionID(of: 0));"
+            + " read the document again, or use lastWriteWins", documentID: idText(id))
       }
     }
     if tree.nodes[0].isDeleted {
       // A tombstone may be overwritten, but it can't be deleted again.
       guard deleting else { return 0 }
-      throw DocumentError(.notFound, "the document to delete has been deleted", documentID: idText(id))
+      throw DocumentError(.notFound, "the document is already deleted", documentID: idText(id))
     }
     guard canFail else { return 0 }
     throw DocumentError(
-      .conflict, "there is a document of this ID already: read it and change it, or let the last write win",
+      .conflict, "a document with this ID exists already; read it and change it, or use lastWriteWins",
       documentID: idText(id))
   }
 

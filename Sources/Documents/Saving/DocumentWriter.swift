@@ -86,7 +86,8 @@ final class DocumentWriter {
       state.sharedKeyCount > context.sharedKeys.count
       ? try DocumentStore.loadSharedKeys(transaction, context.keyspaces.meta) : context.sharedKeys
     guard base.count >= state.sharedKeyCount else {
-      throw DocumentError(.damaged, "the table of shared keys is shorter than the database says")
+      throw DocumentError(
+        .damaged, "the table of shared keys has fewer entries than the database's record says")
     }
     try openIndexes(state.indexGeneration, transaction, context)
     keys = SharedKeysBuilder(base)
@@ -164,7 +165,8 @@ final class DocumentWriter {
   func finish() throws -> SharedKeys? {
     if let metConflict { throw metConflict }
     if let failure {
-      throw DocumentError(.batchFailed, "the batch can't be committed, for a part of it failed: \(failure)")
+      throw DocumentError(
+        .batchFailed, "the batch can't be committed, because a part of it failed: \(failure)")
     }
     // Blobs must be durable before the documents that refer to them.
     if !installedBlobs.isEmpty { try blobs?.sync() }
@@ -211,14 +213,15 @@ final class DocumentWriter {
 
   func open() throws -> (any WriteTransaction, DocumentStore.Keyspaces) {
     if let failure {
-      throw DocumentError(.batchFailed, "the batch has failed already: \(failure)")
+      throw DocumentError(.batchFailed, "the batch has already failed: \(failure)")
     }
     guard let transaction, let context else {
       throw DocumentError(.batchFailed, "there is no open transaction")
     }
     guard scans == 0 else {
       throw DocumentError(
-        .writeInScan, "nothing can be written inside a scan of the same batch: collect first, then write")
+        .writeInScan,
+        "a write inside a scan of the same batch isn't possible; collect the results first, then write")
     }
     return (transaction, context.keyspaces)
   }
@@ -226,7 +229,7 @@ final class DocumentWriter {
   func nextSequence() throws -> UInt64 {
     let last = lastSequence ?? 0
     guard last < maximumSequence else {
-      throw DocumentError(.damaged, "the last sequence is \(last): there are no more")
+      throw DocumentError(.damaged, "the last sequence is \(last), and no higher one can be stored")
     }
     lastSequence = last + 1
     return last + 1
@@ -284,7 +287,8 @@ final class DocumentWriter {
 
   private func checkBody(_ id: UnsafeRawBufferPointer, _ isForeign: Bool) throws {
     guard encoder.isObject else {
-      throw DocumentError(.invalidBody, "a document's body has to be a JSON object", documentID: idText(id))
+      throw DocumentError(
+        .invalidBody, "the body of the document isn't a JSON object", documentID: idText(id))
     }
     if !isForeign, let name = encoder.underscoredName, name != Attachment.property {
       throw reserved(name, id)
@@ -295,7 +299,7 @@ final class DocumentWriter {
   func reserved(_ name: String, _ id: UnsafeRawBufferPointer) -> DocumentError {
     DocumentError(
       .reservedProperty,
-      "the property \"\(name)\" is reserved: names at the top can't begin with an underscore",
+      "the property \"\(name)\" is reserved; names of top-level properties can't begin with an underscore",
       documentID: idText(id))
   }
 

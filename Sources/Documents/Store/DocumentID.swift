@@ -30,7 +30,7 @@ public enum DocumentID {
   static func checkStored(_ id: UnsafeRawBufferPointer) throws {
     var reason = reasonAgainst(id.bindMemory(to: UInt8.self), maximum: maximumStoredBytes)
     if reason == nil, id.contains(where: { $0 >= 0x80 }), String(validating: id, as: UTF8.self) == nil {
-      reason = "a document ID has to be UTF-8"
+      reason = "the document ID isn't valid UTF-8"
     }
     if let reason {
       throw DocumentError(
@@ -42,7 +42,7 @@ public enum DocumentID {
   static func reasonAgainst(_ utf8: UnsafeBufferPointer<UInt8>, maximum: Int) -> String? {
     if utf8.isEmpty { return "a document ID can't be empty" }
     if utf8.count > maximum {
-      return "a document ID has at most \(maximum) bytes of UTF-8, this one \(utf8.count)"
+      return "a document ID can have at most \(maximum) bytes of UTF-8, not \(utf8.count)"
     }
     if utf8[0] == UInt8(ascii: "_") { return "a document ID can't begin with an underscore" }
     var hasControls = false

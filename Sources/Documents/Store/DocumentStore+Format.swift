@@ -35,7 +35,7 @@ extension DocumentStore {
     guard version <= formatVersion else {
       throw DocumentError(
         .unsupportedVersion,
-        "the documents in \(location) are of format \(version); this release knows \(formatVersion)")
+        "the documents in \(location) have format \(version); this release reads format \(formatVersion)")
     }
     guard version >= firstFormatWithChecksums else {
       guard stored.count == 1 else { throw damagedFormat(location) }

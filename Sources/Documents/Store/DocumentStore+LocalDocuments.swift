@@ -50,7 +50,7 @@ extension DocumentStore {
     _ id: String, _ body: JSONValue, basedOn base: UInt64?, _ control: ConcurrencyControl, generation: UInt64?
   ) throws -> LocalDocument {
     guard case .object = body else {
-      throw DocumentError(.invalidBody, "a local document's body has to be a JSON object", documentID: id)
+      throw DocumentError(.invalidBody, "the body of the local document isn't a JSON object", documentID: id)
     }
     let json: String
     do { json = try body.canonicalJSON() } catch {
@@ -96,7 +96,7 @@ extension DocumentStore {
         guard control == .lastWriteWins || stored?.generation == generation else {
           throw DocumentError(
             .conflict,
-            "the local document is at \(stored?.revisionID ?? "no revision"), the change is based on "
+            "the current revision of the local document is \(stored?.revisionID ?? "none"), but the change is based on "
               + (generation.map { "\($0)-local" } ?? "none"), documentID: id)
         }
         return try change(stored, key, transaction, keyspace)

@@ -27,7 +27,7 @@ extension DocumentStore {
   /// engine. Throws `nestedWrite` inside a batch.
   public func exclusively(_ body: () throws -> Void) throws {
     guard !isInBatch else {
-      throw StorageError(.nestedWrite, "this can't be done inside a batch", path: engine.location)
+      throw StorageError(.nestedWrite, "this operation isn't possible inside a batch", path: engine.location)
     }
     try gate.alone {
       var isDone = false

@@ -150,7 +150,7 @@ public final class DocumentStore: Sendable {
     guard engine.limits.keyBytes >= StorageLimits.maximumKeyBytes else {
       throw StorageError(
         .unsupported,
-        "documents need keys of \(StorageLimits.maximumKeyBytes) bytes, and the engine \(engine.name) takes"
+        "documents need keys of \(StorageLimits.maximumKeyBytes) bytes, but the engine \(engine.name) allows only"
           + " \(engine.limits.keyBytes)", path: engine.location)
     }
     let opened = try Self.open(engine, options)
@@ -194,7 +194,7 @@ public final class DocumentStore: Sendable {
   }
 
   private static func missing(in engine: any StorageEngine) -> DocumentError {
-    DocumentError(.notFound, "there is no database in \(engine.location)")
+    DocumentError(.notFound, "there are no documents in \(engine.location)")
   }
 
   /// Loads the state of documents of this format from the engine's own transaction.
@@ -206,7 +206,7 @@ public final class DocumentStore: Sendable {
       checksums.map { ChecksummedReadTransaction(plain, $0, verifies: options.verifiesChecksums) } ?? plain
     func keyspace(_ name: String) throws -> Keyspace {
       guard let keyspace = try transaction.keyspace(named: name) else {
-        throw DocumentError(.damaged, "the keyspace \(name) is missing in \(engine.location)")
+        throw DocumentError(.damaged, "there is no keyspace \(name) in \(engine.location)")
       }
       return keyspace
     }
@@ -376,7 +376,7 @@ public final class DocumentStore: Sendable {
     // With its value, so that its checksum can be verified.
     try transaction.scan(changes, .all, order: .descending, fetch: .entries) { key, _ in
       guard let sequence = StoredChange.sequence(of: key), sequence <= maximumSequence else {
-        throw DocumentError(.damaged, "the key of the newest change can't be right")
+        throw DocumentError(.damaged, "the key of the newest change is invalid")
       }
       newest = sequence
       return false
@@ -409,7 +409,7 @@ public final class DocumentStore: Sendable {
         indexGeneration = UInt32(bigEndian: bytes.unsafeLoadUnaligned(fromByteOffset: 10, as: UInt32.self))
       }
       guard lowestLastSequence <= maximumSequence, sharedKeyCount <= 2048 else {
-        throw DocumentError(.damaged, "the record \"state\" can't be right")
+        throw DocumentError(.damaged, "the record \"state\" is invalid")
       }
     }
 

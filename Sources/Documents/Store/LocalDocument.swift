@@ -32,7 +32,7 @@ public struct LocalDocument: Sendable, Hashable {
     guard let version = reader.byte() else { throw LocalDocument.damaged(id) }
     guard version == LocalDocument.version else {
       throw DocumentError(
-        .unsupportedVersion, "a local document is of version \(version), which this release doesn't know",
+        .unsupportedVersion, "the local document has format \(version), which this release doesn't support",
         documentID: id)
     }
     guard let generation = reader.varint(), generation > 0,
@@ -43,6 +43,6 @@ public struct LocalDocument: Sendable, Hashable {
   }
 
   private static func damaged(_ id: String) -> DocumentError {
-    DocumentError(.damaged, "a local document can't be read", documentID: id)
+    DocumentError(.damaged, "the local document can't be read", documentID: id)
   }
 }

@@ -15,7 +15,7 @@ public struct DocumentEncoder: Sendable {
     try ValueEncoder(place, []).encodeAny(value)
     guard let result = place.value else {
       throw EncodingError.invalidValue(
-        value, EncodingError.Context(codingPath: [], debugDescription: "\(type(of: value)) encoded nothing"))
+        value, EncodingError.Context(codingPath: [], debugDescription: "\(type(of: value)) encoded no value"))
     }
     return result
   }
@@ -133,7 +133,7 @@ private struct ValueEncoder: Encoder, SingleValueEncodingContainer {
     guard value.isFinite else {
       throw EncodingError.invalidValue(
         value,
-        EncodingError.Context(codingPath: codingPath, debugDescription: "JSON has no form of \(value)"))
+        EncodingError.Context(codingPath: codingPath, debugDescription: "JSON can't represent \(value)"))
     }
     place.set(.double(value))
   }
