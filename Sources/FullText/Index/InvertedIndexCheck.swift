@@ -56,8 +56,8 @@ public final class InvertedIndexCheck {
       }
     }
     let number = try pages.number(of: id)
-    if length == 0 { return number == nil ? nil : "has document '\(id.text)', which has no words" }
-    guard let number else { return "misses document '\(id.text)'" }
+    if length == 0 { return number == nil ? nil : "has the document '\(id.text)', although it has no words" }
+    guard let number else { return "doesn't have the document '\(id.text)'" }
     guard Int(number) < sums.count, !isExpected[Int(number)] else {
       return "has a wrong number for document '\(id.text)'"
     }
@@ -75,9 +75,9 @@ public final class InvertedIndexCheck {
   public func finish(_ report: (String) throws -> Void) throws {
     let (state, transaction) = (reader.state, reader.transaction)
     if documents != state.documents {
-      try report("counts \(state.documents) documents, and there are \(documents)")
+      try report("says it has \(state.documents) documents, but has \(documents)")
     }
-    if tokens != state.tokens { try report("counts \(state.tokens) words, and there are \(tokens)") }
+    if tokens != state.tokens { try report("says it has \(state.tokens) words, but has \(tokens)") }
     var blocks = 0
     var last: [UInt8] = []
     try transaction.scan(reader.keyspaces.terms, .termPages) { key, value in
@@ -93,7 +93,7 @@ public final class InvertedIndexCheck {
           last = [UInt8](term)
           let count = try check(term, entry, &blocks, report)
           if count != Int(entry.documents) {
-            try report("counts \(entry.documents) documents with '\(term.text)', and has \(count)")
+            try report("says it has \(entry.documents) documents with '\(term.text)', but has \(count)")
           }
         }
       }
@@ -101,12 +101,12 @@ public final class InvertedIndexCheck {
     }
     try checkDocuments(&blocks, report)
     let stored = try transaction.count(of: reader.keyspaces.blocks)
-    if stored != blocks { try report("has \(stored) blocks, and \(blocks) belong to something") }
+    if stored != blocks { try report("has \(stored) blocks, but only \(blocks) are in use") }
     for number in sums.indices where sums[number] != 0 {
       let id = (try? identifiers.id(of: UInt32(number), in: reader))?.text
       try report(
         isExpected[number]
-          ? "has wrong words of document '\(id ?? "?")'" : "has words of a document that isn't there")
+          ? "has wrong words of document '\(id ?? "?")'" : "has words of a document that doesn't exist")
     }
   }
 
@@ -194,10 +194,10 @@ public final class InvertedIndexCheck {
       return true
     }
     if number != reader.state.nextDocument {
-      try report("has \(number) numbers, and \(reader.state.nextDocument) were given")
+      try report("has \(number) document numbers, but \(reader.state.nextDocument) were given out")
     }
     if there != reader.state.documents {
-      try report("has the IDs of \(there) documents, and counts \(reader.state.documents)")
+      try report("has the IDs of \(there) documents, but says it has \(reader.state.documents)")
     }
     try reader.transaction.scan(
       reader.keyspaces.blocks, InvertedIndexFormat.range(ofList: InvertedIndexFormat.lengthList)

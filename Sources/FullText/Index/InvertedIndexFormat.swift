@@ -47,7 +47,7 @@ enum InvertedIndexFormat {
   static let maximumColumns = 32
 
   static var damaged: StorageError {
-    StorageError(.damaged, "a full-text index can't be read: delete it and make it anew")
+    StorageError(.damaged, "a full-text index is damaged; delete it and make it again")
   }
 
   @inline(__always)

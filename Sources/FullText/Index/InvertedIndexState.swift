@@ -42,7 +42,7 @@ struct InvertedIndexState: Equatable {
     let version = try scanner.byte()
     guard version == InvertedIndexFormat.version else {
       throw StorageError(
-        .unsupportedVersion, "a full-text index is of format \(version), which this release doesn't know")
+        .unsupportedVersion, "a full-text index has format \(version), which this release doesn't support")
     }
     columns = try scanner.length()
     nextDocument = try scanner.varint32()

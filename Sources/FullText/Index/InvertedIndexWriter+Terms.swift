@@ -277,7 +277,8 @@ private final class TermSession {
 
   private func takeList() throws -> UInt32 {
     guard nextList < InvertedIndexFormat.lastDocument else {
-      throw StorageError(.valueTooLarge, "a full-text index has given all numbers of lists: make it anew")
+      throw StorageError(
+        .valueTooLarge, "a full-text index has used all list numbers; delete it and make it again")
     }
     defer { nextList += 1 }
     return nextList

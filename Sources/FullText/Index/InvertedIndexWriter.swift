@@ -123,7 +123,8 @@ public final class InvertedIndexWriter {
   private func advanceNextDocument() throws {
     guard state.nextDocument + 1 < InvertedIndexFormat.lastDocument else {
       throw StorageError(
-        .valueTooLarge, "a full-text index has given all of its 2,147,483,647 numbers: make it anew")
+        .valueTooLarge,
+        "a full-text index has used all of its 2,147,483,647 document numbers; delete it and make it again")
     }
     state.nextDocument += 1
   }
@@ -175,7 +176,8 @@ public struct InvertedIndexKeyspaces: Sendable {
     guard let terms = try transaction.keyspace(named: name),
       let blocks = try transaction.keyspace(named: name + ".blocks")
     else {
-      throw StorageError(.damaged, "a full-text index has lost its keyspaces: delete it and make it anew")
+      throw StorageError(
+        .damaged, "the keyspaces of a full-text index are missing; delete it and make it again")
     }
     self.terms = terms
     self.blocks = blocks

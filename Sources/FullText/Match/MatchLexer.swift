@@ -78,7 +78,7 @@ struct MatchLexer {
         isBehindColumn = false
       case UInt8(ascii: "\""):
         guard let end = bytes[(offset + 1)...].firstIndex(of: UInt8(ascii: "\"")) else {
-          throw MatchError(.syntax, "a quote that isn't closed", offset: offset, in: text)
+          throw MatchError(.syntax, "the quotation mark isn't closed", offset: offset, in: text)
         }
         try addQuoted(from: offset + 1, to: end)
         offset = end + 1

@@ -69,7 +69,7 @@ struct MatchParser {
       let group = try group()
       if case .near = token {
         throw MatchError(
-          .syntax, "NEAR stands between words and phrases, not groups", offset: offset, in: text)
+          .syntax, "NEAR takes words and phrases, not groups", offset: offset, in: text)
       }
       return group
     }
@@ -80,7 +80,7 @@ struct MatchParser {
     var pending: Int?
     while case .near(let distance) = token {
       index += 1
-      if token == .open { throw expected("a word or a phrase, not a group, behind NEAR") }
+      if token == .open { throw expected("a word or a phrase, not a group, after NEAR") }
       let phrase = try item()
       guard !phrases.isEmpty else {
         if let phrase { phrases.append(phrase) }
@@ -101,7 +101,8 @@ struct MatchParser {
   private mutating func group() throws(MatchError) -> MatchExpression? {
     guard depth < MatchQuery.depthLimit else {
       throw MatchError(
-        .tooDeep, "more than \(MatchQuery.depthLimit) parentheses in each other", offset: offset, in: text)
+        .tooDeep, "parentheses are nested deeper than \(MatchQuery.depthLimit) levels", offset: offset,
+        in: text)
     }
     let open = offset
     index += 1
@@ -109,7 +110,7 @@ struct MatchParser {
     let expression = try or()
     guard token == .close else {
       if token == .end {
-        throw MatchError(.syntax, "a parenthesis that isn't closed", offset: open, in: text)
+        throw MatchError(.syntax, "the parenthesis isn't closed", offset: open, in: text)
       }
       throw expected("a word or \")\"")
     }
@@ -134,7 +135,7 @@ struct MatchParser {
       index += 1
       return nil
     default:
-      if let column { throw expected("a word or a phrase behind \"\(columns[column]):\"") }
+      if let column { throw expected("a word or a phrase after \"\(columns[column]):\"") }
       if token == .not { throw expected("a word before NOT, as in \"this NOT that\"") }
       throw expected("a word, a phrase or \"(\"")
     }

@@ -76,7 +76,7 @@ public final class MatchSearch {
 
   private func begin() throws {
     guard !isBegun else {
-      throw StorageError(.invalidArgument, "a search of a full-text index is gone through once: make another")
+      throw StorageError(.invalidArgument, "a full-text search can be read only once; make another one")
     }
     isBegun = true
   }
