@@ -122,7 +122,7 @@ final class EvaluationContext {
     for (number, name) in program.parameterNames.enumerated() {
       // The dictionary also finds a key that differs in Unicode normalization, so the bytes are compared too.
       guard let place = values.index(forKey: name.string), values[place].key.utf8.elementsEqual(name.bytes)
-      else { throw QueryError(.unsetParameter, "the parameter $\(name) has no value") }
+      else { throw QueryError(.unsetParameter, "the parameter $\(name) has no value; pass one to run") }
       parameters[number] = parameterArena.value(of: values[place].value)
     }
   }

@@ -128,7 +128,7 @@ struct ExpressionCompiler {
     case .expression(let expression, let steps):
       guard aliasDepth < 32 else {
         throw QueryError(
-          .invalidUse, "the alias \"\(reference.pathText)\" stands for itself", at: reference.position)
+          .invalidUse, "the alias \"\(reference.pathText)\" is defined by itself", at: reference.position)
       }
       aliasDepth += 1
       defer { aliasDepth -= 1 }

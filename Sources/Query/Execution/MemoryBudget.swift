@@ -42,9 +42,10 @@ enum MemoryClause {
       case .orderBy:
         ("ORDER BY keeps all rows to sort them", "a LIMIT, or an index in this order, needs less")
       case .distinct: ("DISTINCT keeps all different rows", "fewer columns need less")
-      case .groupBy: ("GROUP BY keeps all groups", "an index on what is grouped by needs less")
-      case .join: ("JOIN keeps one side in a hash table", "an index on what is joined by needs less")
-      case .union: ("OR keeps the IDs of what its parts find", "one index for all of its parts needs less")
+      case .groupBy: ("GROUP BY keeps all groups", "an index on the grouped expressions needs less")
+      case .join: ("JOIN keeps one side in a hash table", "an index on the joined property needs less")
+      case .union:
+        ("OR keeps the IDs of the documents that its parts find", "one index for all parts needs less")
       case .unnest: ("an index of an array keeps the IDs it has found", "a narrower condition needs less")
       case .index:
         (
@@ -53,15 +54,18 @@ enum MemoryClause {
         )
       case .match:
         (
-          "MATCH keeps what it has found, and the words of a prefix",
-          "MATCH with AND, not OR, and a longer prefix need less"
+          "MATCH keeps the found documents and the words of a prefix",
+          "AND instead of OR, and a longer prefix, need less"
         )
       case .row:
-        ("what is computed for one row is kept until the row is done", "smaller texts and arrays need less")
+        (
+          "the values computed for one row are kept until the row is done",
+          "smaller texts and arrays need less"
+        )
       }
     return QueryError(
       .memoryLimit,
-      "\(clause), and takes more than the query's limit of \(limit) bytes of memory; \(advice), and"
-        + " Query.Options.memoryLimit sets another limit")
+      "\(clause), which needs more than the memory limit of \(limit) bytes; \(advice), or set"
+        + " a higher Query.Options.memoryLimit")
   }
 }

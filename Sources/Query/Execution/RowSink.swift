@@ -48,7 +48,7 @@ struct RowWindow {
       let value = expression.evaluate(context)
       try context.check()
       guard let number = value.number else {
-        throw QueryError(.evaluation, "\(clause) has to be a number, and is of type \(value.type.name)")
+        throw QueryError(.evaluation, "\(clause) must be a number, not of type \(value.type.name)")
       }
       // There are never more rows than 64 bits can count.
       return value.integer.map { max(0, Int($0)) } ?? (number > 0 ? .max : 0)

@@ -101,7 +101,8 @@ extension PlanScope {
       return RankNode(number, matches[number].source)
     case .call(let call) where FullTextFunctions.names.contains(call.name):
       guard case .rank(let index)? = call.arguments.first else {
-        throw QueryError(.invalidUse, "\(call.name) takes the name of an index first", at: call.position)
+        throw QueryError(
+          .invalidUse, "the first argument of \(call.name) must be the name of an index", at: call.position)
       }
       let number = try number(index)
       if call.name == FullTextFunctions.offsets { return OffsetsNode(number, matches[number]) }

@@ -121,7 +121,8 @@ public struct FullTextIndexDefinition: Hashable, Sendable {
     guard let version = bytes.first else { throw damaged }
     guard version == FullTextIndexDefinition.version else {
       throw QueryError(
-        .index, "the definition of a full-text index is of version \(version), which isn't known here")
+        .index,
+        "the definition of a full-text index has version \(version), which this release doesn't support")
     }
     self.init([Expression]())
     var offset = 1
@@ -179,7 +180,7 @@ public struct FullTextIndexDefinition: Hashable, Sendable {
     if let weights {
       guard weights.count == expressions.count, weights.allSatisfy(\.isFinite) else {
         throw QueryError(
-          .index, "there are \(expressions.count) columns, and \(weights.count) weights for them")
+          .index, "there are \(weights.count) weights for \(expressions.count) columns")
       }
     }
     do { _ = try TextAnalyzer(options) } catch { throw QueryError(.index, "\(error)") }

@@ -61,7 +61,7 @@ final class FullTextIndexMaintainer: IndexMaintainer {
       reader.analysis == here
       ? nil
       : "was made by \(reader.analysis.isEmpty ? "an unknown analysis" : reader.analysis), and here is \(here): open "
-        + "the database for writing, which makes it anew"
+        + "the database for writing, which makes it again"
     func report(_ wrong: String) throws {
       if let text = note { try check.report(subject, text) }
       note = nil

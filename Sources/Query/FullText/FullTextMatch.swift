@@ -32,7 +32,7 @@ final class FullTextMatch {
     default:
       throw QueryError(
         .evaluation,
-        "the text of MATCH(\(compiled.index.record.name), …) has to be a string, and is of type"
+        "the text of MATCH(\(compiled.index.record.name), …) must be a string, not of type"
           + " \(value.type.name)")
     }
     parsed = .some(query)

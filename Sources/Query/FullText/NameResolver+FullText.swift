@@ -67,13 +67,15 @@ extension NameResolver {
   mutating func resolveFullTextFunction(_ call: FunctionCall, _ scope: Scope) throws -> Expression {
     guard case .property(let path)? = call.arguments.first, path.steps.count <= 2 else {
       throw failure(
-        .invalidUse, "\(call.name) takes the name of a full-text index first", at: call.position)
+        .invalidUse, "the first argument of \(call.name) must be the name of a full-text index",
+        at: call.position)
     }
     var names: [ByteString] = []
     for step in path.steps { if case .name(let name) = step { names.append(name) } }
     guard names.count == path.steps.count, let name = names.last else {
       throw failure(
-        .invalidUse, "\(call.name) takes the name of a full-text index first", at: call.position)
+        .invalidUse, "the first argument of \(call.name) must be the name of a full-text index",
+        at: call.position)
     }
     let written = IndexReference(name, source: names.count == 2 ? names[0] : nil, position: path.position)
     var resolved = call

@@ -47,7 +47,7 @@ extension PlanningContext {
     }
     guard record.kind == FullTextIndexKind.name else {
       throw QueryError(
-        .index, "the index \"\(reference.name)\" is no full-text index, as MATCH needs",
+        .index, "the index \"\(reference.name)\" isn't a full-text index, but MATCH needs one",
         at: reference.position, in: text)
     }
     return try FullTextIndexInfo(record)

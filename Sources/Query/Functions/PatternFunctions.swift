@@ -67,7 +67,7 @@ enum PatternFunctions {
   ) -> OpaquePointer? {
     let pattern = context.pattern(site.pattern, for: source) { RegularExpression(source: $0, context) }
     guard let icu = (pattern as? RegularExpression)?.icu else {
-      context.fail(QueryError(.evaluation, "\"\(source.string)\" is no regular expression"))
+      context.fail(QueryError(.evaluation, "\"\(source.string)\" isn't a valid regular expression"))
       return nil
     }
     var status = icu_status(0)

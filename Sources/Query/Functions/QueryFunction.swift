@@ -85,7 +85,7 @@ struct QueryFunction: Sendable {
     guard function.arguments.contains(call.arguments.count) else {
       throw QueryError(
         .argumentCount,
-        "\(call.name) takes \(function.argumentsText), and \(call.arguments.count) are given",
+        "\(call.name) takes \(function.argumentsText), but has \(call.arguments.count)",
         at: call.position)
     }
     return function

@@ -62,7 +62,7 @@ enum StringFunctions {
 
   static func tooLong(_ context: EvaluationContext) -> QueryValue {
     context.fail(
-      QueryError(.evaluation, "a function makes a text of over \(context.limits.textBytes) bytes"))
+      QueryError(.evaluation, "the result of a function is longer than \(context.limits.textBytes) bytes"))
   }
 
   /// Joins strings. Numbers, booleans, null, arrays and objects are added as JSON text. A missing argument
@@ -266,7 +266,7 @@ enum StringFunctions {
       parts.append(.string(part))
       if parts.count > context.limits.items {
         context.fail(
-          QueryError(.evaluation, "SPLIT makes an array of over \(context.limits.items) items"))
+          QueryError(.evaluation, "the result of SPLIT has more than \(context.limits.items) items"))
       }
       return context.goesOn
     }

@@ -69,7 +69,7 @@ public struct ValueIndexDefinition: Hashable, Sendable {
     guard clause.joins.count == 1, clause.condition == nil, clause.orderBy.isEmpty, clause.groupBy.isEmpty,
       clause.limit == nil, clause.offset == nil, case .unnest(let array, as: let name, _) = clause.joins[0]
     else {
-      throw QueryError(.index, "an array index is of one array, such as \"reviews AS r\", not \"\(unnest)\"")
+      throw QueryError(.index, "an array index needs one array, such as \"reviews AS r\", not \"\(unnest)\"")
     }
     self.unnest = Unnest(array, as: name)
     if parsed.isEmpty { self.expressions = [.property(PropertyReference([.name(name)]))] }
@@ -111,7 +111,7 @@ public struct ValueIndexDefinition: Hashable, Sendable {
     guard let version = bytes.first else { throw damaged }
     guard version == ValueIndexDefinition.version else {
       throw QueryError(
-        .index, "the definition of a value index is of version \(version), which isn't known here")
+        .index, "the definition of a value index has version \(version), which this release doesn't support")
     }
     var offset = 1
     var array: Expression?
@@ -146,7 +146,7 @@ public struct ValueIndexDefinition: Hashable, Sendable {
     guard (1...ValueIndexDefinition.maximumExpressions).contains(expressions.count) else {
       throw QueryError(
         .index,
-        "an index is on 1 to \(ValueIndexDefinition.maximumExpressions) expressions, not \(expressions.count)"
+        "an index must have 1 to \(ValueIndexDefinition.maximumExpressions) expressions, not \(expressions.count)"
       )
     }
     for expression in expressions + [condition, unnest?.array].compactMap({ $0 }) {
@@ -164,7 +164,7 @@ public struct ValueIndexDefinition: Hashable, Sendable {
     case .collate: return "an index orders text by its bytes"
     case .exists, .match, .rank: return "it depends on other documents"
     case .call(let call) where call.name.hasPrefix("NOW_") || call.name.hasPrefix("CLOCK_"):
-      return "\(call.name)() says something else each time"
+      return "\(call.name)() has another result each time"
     default: break
     }
     var reason: String?

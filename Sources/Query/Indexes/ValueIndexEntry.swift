@@ -127,5 +127,5 @@ struct ValueIndexEntry: BitwiseCopyable {
     return decoder.offset
   }
 
-  static let damaged = QueryError(.index, "an entry of the index can't be read: check the database")
+  static let damaged = QueryError(.index, "an entry of the index can't be read; check the database")
 }

@@ -23,7 +23,8 @@ final class ValueIndexMaintainer: IndexMaintainer {
     guard let keyspace = try transaction.keyspace(named: index.keyspaceName),
       let statistics = try transaction.keyspace(named: index.keyspaceName + ".statistics")
     else {
-      throw QueryError(.index, "the index \"\(index.name)\" has lost its entries: delete it and make it anew")
+      throw QueryError(
+        .index, "the entries of the index \"\(index.name)\" are missing; delete it and make it again")
     }
     self.keyspace = keyspace
     statisticsKeyspace = statistics
@@ -127,7 +128,7 @@ final class ValueIndexMaintainer: IndexMaintainer {
     }
     if try check.transaction.count(of: keyspace) != entries {
       try check.report(
-        subject, "has \(entries) entries, and \(try check.transaction.count(of: keyspace)) are counted")
+        subject, "has \(entries) entries, but its count says \(try check.transaction.count(of: keyspace))")
     }
     if entries != expected { try findSuperfluous(documents, check, subject) }
   }

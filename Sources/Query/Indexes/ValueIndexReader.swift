@@ -24,7 +24,8 @@ final class ValueIndexReader {
   /// Opens an index in a snapshot (`DocumentSnapshot.storage`).
   init(_ index: IndexRecord, _ definition: ValueIndexDefinition, in transaction: any ReadTransaction) throws {
     guard let keyspace = try transaction.keyspace(named: index.keyspaceName) else {
-      throw QueryError(.index, "the index \"\(index.name)\" has lost its entries: delete it and make it anew")
+      throw QueryError(
+        .index, "the entries of the index \"\(index.name)\" are missing; delete it and make it again")
     }
     name = index.name
     limits = nil

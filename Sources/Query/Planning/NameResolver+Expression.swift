@@ -41,7 +41,7 @@ extension NameResolver {
   private mutating func resolve(subquery statement: SelectStatement) throws {
     do { try resolve(statement) } catch let error as QueryError where error.code == .unknownName {
       throw QueryError(
-        .unsupported, error.message + "; a query in EXISTS can't use the rows of the one around it",
+        .unsupported, error.message + "; a query in EXISTS can't use the rows of the outer query",
         at: SourcePosition(error.location?.offset), in: text)
     }
   }
@@ -61,7 +61,8 @@ extension NameResolver {
     if let aliased = scope.aliases[first] {
       if aliased.hasAggregates, let clause = scope.noAggregates {
         throw failure(
-          .invalidUse, "\"\(first)\" is an aggregate, which can't stand in \(clause)", at: reference.position)
+          .invalidUse, "\"\(first)\" is an aggregate, which isn't allowed in \(clause)",
+          at: reference.position)
       }
       let rest = Array(reference.steps.dropFirst())
       guard !rest.isEmpty else { return aliased }
@@ -78,7 +79,7 @@ extension NameResolver {
     // The document may have a property of that name. An error is better here than a query that finds no rows.
     if outerNames.contains(first) {
       throw failure(
-        .unknownName, "\"\(first)\" is a name of the query around this one", at: reference.position)
+        .unknownName, "\"\(first)\" is a name of the outer query", at: reference.position)
     }
     guard let source = documents.first else {
       throw failure(
@@ -151,7 +152,7 @@ extension NameResolver {
     }
     if let clause = scope.noAggregates {
       throw failure(
-        .invalidUse, "\(call.name) is an aggregate, which can't stand in \(clause)", at: call.position)
+        .invalidUse, "\(call.name) is an aggregate, which isn't allowed in \(clause)", at: call.position)
     }
     guard call.arguments.count == 1, let argument = call.arguments.first else {
       throw failure(.argumentCount, "\(call.name) takes one argument", at: call.position)
@@ -161,7 +162,8 @@ extension NameResolver {
         throw failure(.invalidUse, "only COUNT takes *", at: call.position)
       }
       guard !call.isDistinct else {
-        throw failure(.invalidUse, "COUNT(DISTINCT *): say what is to differ", at: call.position)
+        throw failure(
+          .invalidUse, "COUNT(DISTINCT *) isn't possible; name an expression instead of *", at: call.position)
       }
       return .call(call)
     }

@@ -72,7 +72,7 @@ struct NameResolver {
     aliased.noAggregates = nil
     if let having = statement.having {
       guard !statement.groupBy.isEmpty else {
-        throw failure(.invalidUse, "HAVING needs a GROUP BY: without one, WHERE picks the rows")
+        throw failure(.invalidUse, "HAVING needs a GROUP BY; without GROUP BY, use WHERE")
       }
       query.having = try resolve(having, aliased)
     }
@@ -107,7 +107,7 @@ struct NameResolver {
         try add(.documents(kind, on: []), source)
         guard let condition else {
           guard kind == .cross else {
-            throw failure(.invalidUse, "a JOIN needs an ON, but for CROSS JOIN", at: source.position)
+            throw failure(.invalidUse, "a JOIN needs ON, unless it is a CROSS JOIN", at: source.position)
           }
           continue
         }
@@ -134,7 +134,7 @@ struct NameResolver {
     guard known.contains(source.name) else {
       throw failure(
         .unknownName,
-        "there is no source \"\(source.name)\": a database's documents are called _ or \(databaseName)",
+        "there is no source \"\(source.name)\"; the source for the documents of the database is _ or \(databaseName)",
         at: source.position)
     }
     let alias = source.ownName
@@ -145,7 +145,7 @@ struct NameResolver {
   private func checkUnused(_ alias: ByteString, _ position: SourcePosition) throws {
     guard !query.sources.contains(where: { $0.name == alias }) else {
       throw failure(
-        .duplicateName, "two sources are called \"\(alias)\": give one of them another alias", at: position)
+        .duplicateName, "two sources are called \"\(alias)\"; give one of them another alias", at: position)
     }
   }
 
@@ -157,7 +157,7 @@ struct NameResolver {
       where error.code == .unknownName
     {
       throw QueryError(
-        .invalidUse, "\(clause) is the same for all rows: it can't depend on a property",
+        .invalidUse, "\(clause) can't depend on a property, because it is the same for all rows",
         at: SourcePosition(error.location?.offset), in: text)
     }
     return resolved

@@ -83,7 +83,7 @@ struct Lexer {
           position += 1
           guard position < bytes.count else {
             throw SyntaxFault(
-              code: .syntax, message: "the comment has no end: expected \"*/\"", offset: start)
+              code: .syntax, message: "the comment has no end; expected \"*/\"", offset: start)
           }
         }
         position += 2
@@ -113,7 +113,7 @@ struct Lexer {
       skipNameParts()
       let text = String(decoding: bytes[start..<min(position, start + 40)], as: UTF8.self)
       throw SyntaxFault(
-        code: .syntax, message: "\"\(text)\" is neither a number nor a name: a name begins with a letter",
+        code: .syntax, message: "\"\(text)\" is neither a number nor a name; a name begins with a letter",
         offset: start)
     }
     return Token(kind: kind, start: start, end: position)
@@ -137,7 +137,7 @@ struct Lexer {
       position += 1
     }
     let character = Character(Unicode.Scalar(quote))
-    throw SyntaxFault(code: .syntax, message: "the \(what) has no end: expected \(character)", offset: start)
+    throw SyntaxFault(code: .syntax, message: "the \(what) has no end; expected \(character)", offset: start)
   }
 
   private mutating func sign(_ first: UInt8) throws(SyntaxFault) -> Token {
@@ -194,8 +194,8 @@ struct Lexer {
       ? "a control character" : "\"\(character)\""
     let advice =
       character.isLetter
-      ? ": names with other letters than those of ASCII stand in backticks"
-      : "“”„‘’‚".contains(character) ? ": strings stand in ' or \"" : ""
+      ? "; put names with letters other than ASCII in backticks"
+      : "“”„‘’‚".contains(character) ? "; put strings in ' or \"" : ""
     return SyntaxFault(code: .syntax, message: "unexpected \(shown)\(advice)", offset: position)
   }
 }

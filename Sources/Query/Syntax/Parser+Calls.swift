@@ -40,7 +40,7 @@ extension Parser {
     let isDistinct = token.kind == .distinct
     if isDistinct {
       if !signature.isAggregate {
-        throw fault(.invalidUse, "\(upper) takes no DISTINCT: it makes one value of one row")
+        throw fault(.invalidUse, "\(upper) can't have DISTINCT, because it isn't an aggregate")
       }
       try advance()
     }

@@ -38,7 +38,7 @@ extension Parser {
       try raise()
       if token.kind == .and || token.kind == .or {
         throw fault(
-          "COLLATE ends an expression: what it is for stands in parentheses, (a = b COLLATE …) AND …")
+          "COLLATE must be the end of an expression; use parentheses: (a = b COLLATE …) AND …")
       }
     }
     nesting -= 1
@@ -216,7 +216,8 @@ extension Parser {
     guard token.kind == .leftParenthesis else { return try binary(.relation) }
     try advance()
     if token.kind == .select {
-      throw fault(.unsupported, "there are no queries inside queries, but in EXISTS (SELECT …): join instead")
+      throw fault(
+        .unsupported, "a query inside a query is supported only in EXISTS (SELECT …); use JOIN instead")
     }
     let start = token.start
     let items = try expressions(until: .rightParenthesis)

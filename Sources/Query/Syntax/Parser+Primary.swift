@@ -45,7 +45,7 @@ extension Parser {
       try advance()
       if token.kind == .select {
         throw fault(
-          .unsupported, "there are no queries inside queries, but in EXISTS (SELECT …): join instead")
+          .unsupported, "a query inside a query is supported only in EXISTS (SELECT …); use JOIN instead")
       }
       let expression = try expression()
       try expect(.rightParenthesis, "an operator or \")\"")
@@ -61,7 +61,8 @@ extension Parser {
     case .case: return try conditional()
     case .any, .every: return try quantified()
     case .select:
-      throw fault(.unsupported, "there are no queries inside queries, but in EXISTS (SELECT …): join instead")
+      throw fault(
+        .unsupported, "a query inside a query is supported only in EXISTS (SELECT …); use JOIN instead")
     default: throw unexpected("an expression")
     }
   }
@@ -77,7 +78,7 @@ extension Parser {
     }
     // `5.` and `.5` are valid numbers here, but not for Swift's parser of doubles.
     guard let value = Double(digits.hasPrefix(".") ? "0" + digits : digits.replacingBareDot()) else {
-      throw fault("\"\(digits.prefix(40))\" is no number", at: token.start)
+      throw fault("\"\(digits.prefix(40))\" isn't a number", at: token.start)
     }
     guard value.isFinite else { throw fault("the number is out of range", at: token.start) }
     return .double(isNegative ? -value : value)

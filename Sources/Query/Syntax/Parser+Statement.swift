@@ -153,14 +153,15 @@ extension Parser {
       let collection = try self.name("a name after the dot")
       guard name == "_default", collection == "_default" else {
         throw fault(
-          .unsupported, "there are no scopes and collections: a source is _ or the database's name", at: start
+          .unsupported, "scopes and collections aren't supported; a source is _ or the name of the database",
+          at: start
         )
       }
       name = collection
     }
     if isWord("FULL") {
       let following = try peek().kind
-      if following == .join || following == .outer { throw fault(.unsupported, "there is no FULL JOIN") }
+      if following == .join || following == .outer { throw fault(.unsupported, "FULL JOIN isn't supported") }
     }
     return DataSource(name, as: try alias(), position: SourcePosition(start))
   }
@@ -182,16 +183,18 @@ extension Parser {
       kind = .cross
       try advance()
     case .right, .natural:
-      throw fault(.unsupported, "there is no \(upperCase(token)) JOIN: INNER, LEFT OUTER and CROSS are there")
+      throw fault(.unsupported, "\(upperCase(token)) JOIN isn't supported; use INNER, LEFT OUTER or CROSS")
     case .comma:
-      throw fault("expected JOIN or UNNEST, found \",\": further sources come with JOIN … ON or CROSS JOIN")
+      throw fault("expected JOIN or UNNEST, found \",\"; add further sources with JOIN … ON or CROSS JOIN")
     default: return nil
     }
     if kind != .cross, try take(.unnest) { return try unnest(isLeftOuter: kind == .leftOuter) }
     try expect(.join, kind == .cross ? "JOIN" : "JOIN or UNNEST")
     let source = try source()
     if kind == .cross {
-      if token.kind == .on { throw fault("CROSS JOIN has no ON: write INNER JOIN, or a condition in WHERE") }
+      if token.kind == .on {
+        throw fault("CROSS JOIN can't have ON; use INNER JOIN, or a condition in WHERE")
+      }
       return .join(.cross, source, on: nil)
     }
     try expect(.on, "ON and the condition of the JOIN")
@@ -202,7 +205,7 @@ extension Parser {
     let array = try expression()
     if let alias = try alias() { return .unnest(array, as: alias, isLeftOuter: isLeftOuter) }
     guard case .property(let path) = array, case .name(let last)? = path.steps.last else {
-      throw unexpected("AS and a name for what is unnested")
+      throw unexpected("AS and a name for the unnested items")
     }
     return .unnest(array, as: last, isLeftOuter: isLeftOuter)
   }

@@ -172,7 +172,7 @@ extension Parser {
     switch token.kind {
     case .end: found = "the end"
     case .bitOperator:
-      return fault(.unsupported, "there are no operators on bits: unexpected \"\(text(token))\"")
+      return fault(.unsupported, "bitwise operators aren't supported: unexpected \"\(text(token))\"")
     default:
       let all = lexer.bytes[token.start..<min(token.end, token.start + 40)]
       let shown = String(decoding: all, as: UTF8.self)
@@ -180,7 +180,7 @@ extension Parser {
     }
     let advice =
       token.kind.isReservedWord && expected.contains("name")
-      ? ", a reserved word: as a name it stands in backticks" : ""
+      ? ", a reserved word; put it in backticks to use it as a name" : ""
     return fault(.syntax, "expected \(expected), found \(found)\(advice)")
   }
 
