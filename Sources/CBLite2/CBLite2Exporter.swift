@@ -51,7 +51,9 @@ public final class CBLite2Exporter {
   public func run(progress: (Int) throws -> Void = { _ in }) throws -> CBLite2ExportReport {
     guard mkdir(directory, 0o755) == 0 else {
       guard errno == EEXIST else { throw StorageError.system(errno, "can't make the directory", directory) }
-      throw CBLite2Error(.alreadyExists, "there is something already", path: directory)
+      throw CBLite2Error(
+        .alreadyExists, "the new database can't be made: a file or directory with this name exists",
+        path: directory)
     }
     let file = directory + "/" + CBLite2Source.fileName
     do {
@@ -119,7 +121,7 @@ public final class CBLite2Exporter {
         report.skipped += 1
         report.note(
           document.id,
-          "its ID has \(document.idBytes.byteCount) bytes, and 2.x takes \(DocumentID.maximumBytes)")
+          "its ID has \(document.idBytes.byteCount) bytes, but 2.x allows \(DocumentID.maximumBytes)")
         return true
       }
       try tree.encode(document) { body in

@@ -56,7 +56,7 @@ public final class CBLite2Importer {
       let names = source.tables.compactMap { CBLite2Collection(table: $0)?.name }.sorted()
       throw CBLite2Error(
         .noSuchCollection,
-        "there is no collection \(wanted.name) (there are: \((["_default"] + names).joined(separator: ", ")))",
+        "there is no collection \(wanted.name); collections are: \((["_default"] + names).joined(separator: ", "))",
         path: path)
     }
     self.collection = wanted
@@ -175,7 +175,7 @@ public final class CBLite2Importer {
     }
     for digest in outcome.missingBlobs {
       report.missingBlobs += 1
-      report.note(row.idText, "its blob \(digest) isn't there, or isn't what it should be")
+      report.note(row.idText, "its blob \(digest) is missing or doesn't match its digest")
     }
     if expiration != nil { report.expirations += 1 }
     report.revisions += outcome.revisions
@@ -207,7 +207,7 @@ public final class CBLite2Importer {
       if let body = row.body, !body.isEmpty { tree.setCurrentBody(body) }
     }
     guard tree.isCurrent(version) else {
-      throw RawRevisionTree.Fault("its revision ID isn't that of its revision tree")
+      throw RawRevisionTree.Fault("its revision ID differs from that in its revision tree")
     }
   }
 

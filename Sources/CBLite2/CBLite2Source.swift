@@ -87,19 +87,19 @@ final class CBLite2Source {
   private static func file(in path: String) throws -> String {
     var status = stat()
     guard stat(path, &status) == 0 else {
-      guard errno == ENOENT || errno == ENOTDIR else { throw ioError("can't be looked at", path) }
+      guard errno == ENOENT || errno == ENOTDIR else { throw ioError("can't be examined", path) }
       throw CBLite2Error(.notFound, "there is no database", path: path)
     }
     guard status.st_mode & S_IFMT == S_IFDIR else {
       throw CBLite2Error(
-        .notADatabase, "a .cblite2 database is a directory, and this is a file", path: path)
+        .notADatabase, "this is a file, but a .cblite2 database is a directory", path: path)
     }
     let file = path + "/" + fileName
     guard stat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
       if access(path + "/db.forest", F_OK) == 0 || access(path + "/db.forest.0", F_OK) == 0 {
         throw CBLite2Error(
           .olderVersion,
-          "it is a ForestDB database of Couchbase Lite 1.x, which nothing here can read", path: path)
+          "this is a Couchbase Lite 1.x database with ForestDB storage, which can't be read", path: path)
       }
       throw CBLite2Error(.notADatabase, "there is no \(fileName) in the directory", path: path)
     }
@@ -124,13 +124,13 @@ final class CBLite2Source {
       (pageBytes == 1 || (pageBytes >= 512 && pageBytes & (pageBytes - 1) == 0)) && header[18] <= 2
       && header[19] <= 2 && header[21...23].elementsEqual([64, 32, 32])
     guard isPlain else {
-      throw CBLite2Error(.damaged, "\(fileName) is no SQLite file", path: file)
+      throw CBLite2Error(.damaged, "\(fileName) isn't an SQLite file", path: file)
     }
     throw CBLite2Error(
       .encrypted,
       "the database is encrypted with the cipher of Couchbase Lite's Enterprise Edition (SQLite's SEE), which "
-        + "isn't to be had here: decrypt it there (cblite decrypt, or changeEncryptionKey(nil) in an app) and import "
-        + "that", path: file)
+        + "isn't available here; decrypt it first, with cblite decrypt or with changeEncryptionKey(nil) in an app",
+      path: file)
   }
 
   /// Throws `inUse` if another process holds a lock on the bytes that SQLite reserves for locks.
@@ -145,40 +145,41 @@ final class CBLite2Source {
     lock.l_len = 512
     guard fcntl(descriptor, F_GETLK, &lock) == 0, lock.l_type != Int16(F_UNLCK) else { return }
     throw CBLite2Error(
-      .inUse, "the process \(lock.l_pid) has the database open: close it there, or take a copy", path: file)
+      .inUse, "the process \(lock.l_pid) has the database open; close it there, or import a copy", path: file)
   }
 
   private static func check(_ version: Int, _ tables: Set<String>, _ path: String) throws {
     if tables.contains("kv_default") || tables.contains("kv_info") {
       guard version <= 599 else {
         throw CBLite2Error(
-          .newerVersion, "its version is \(version); 201 to 599 are known", path: path)
+          .newerVersion, "the database has version \(version); versions 201 to 599 can be imported",
+          path: path)
       }
       guard version > 200, tables.contains("kv_default"), tables.contains("kv_info") else {
         throw CBLite2Error(
-          .damaged, "its version is \(version), and tables that every 2.x database has are missing",
+          .damaged, "the database has version \(version), but tables of a 2.x database are missing",
           path: path)
       }
       return
     }
     guard tables.contains("docs"), tables.contains("revs") else {
       throw CBLite2Error(
-        .notADatabase, "it is a SQLite file, but no database of Couchbase Lite", path: path)
+        .notADatabase, "this is an SQLite file, but not a Couchbase Lite database", path: path)
     }
     throw CBLite2Error(
-      .olderVersion, "it is a database of Couchbase Lite 1.x: touchstone upgrade reads it", path: path)
+      .olderVersion, "this is a Couchbase Lite 1.x database; upgrade it with touchstone upgrade", path: path)
   }
 
   private static func checkVersioning(_ connection: Connection, _ path: String) throws {
     guard let bytes = try info("versioning", connection) else { return }
     guard bytes.count == 8 else {
-      throw CBLite2Error(.damaged, "what it says of its revisions can't be read", path: path)
+      throw CBLite2Error(.damaged, "the versioning of the database can't be read", path: path)
     }
     guard bytes.allSatisfy({ $0 == 0 }) || (bytes[7] == 1 && bytes.dropLast().allSatisfy { $0 == 0 }) else {
       throw CBLite2Error(
         .newerVersion,
-        "its revisions are version vectors, as Couchbase Lite 4.0 and later keep them: they have no revision tree "
-          + "that could be taken over", path: path)
+        "the database has version vectors (Couchbase Lite 4.0 and later) instead of revision trees, so it can't be "
+          + "imported", path: path)
     }
   }
 
@@ -200,7 +201,7 @@ final class CBLite2Source {
   private static func loadSharedKeys(_ connection: Connection, _ path: String) throws -> SharedKeys {
     guard let bytes = try info("SharedKeys", connection), !bytes.isEmpty else { return .empty }
     do { return try bytes.withUnsafeBytes { try SharedKeys(fleece: $0) } } catch {
-      throw CBLite2Error(.damaged, "the names of its properties can't be read (\(error))", path: path)
+      throw CBLite2Error(.damaged, "the property names of the database can't be read (\(error))", path: path)
     }
   }
 
@@ -300,7 +301,7 @@ final class CBLite2Source {
     }
     defer { close(input) }
     let output = Glibc.open(target, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-    guard output >= 0 else { throw ioError("can't be made", target) }
+    guard output >= 0 else { throw ioError("can't be created", target) }
     defer { close(output) }
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
     defer { buffer.deallocate() }

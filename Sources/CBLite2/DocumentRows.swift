@@ -13,7 +13,7 @@ final class DocumentRows {
   init(_ source: CBLite2Source, table: String) throws {
     let columns = try source.columns(of: table)
     guard columns.isSuperset(of: ["key", "sequence", "flags", "version", "body"]) else {
-      throw CBLite2Error(.damaged, "the table \(table) lacks columns that it always has", path: source.path)
+      throw CBLite2Error(.damaged, "the table \(table) doesn't have all of its columns", path: source.path)
     }
     hasExtra = columns.contains("extra")
     hasExpiration = columns.contains("expiration")

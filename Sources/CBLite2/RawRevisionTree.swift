@@ -72,7 +72,7 @@ struct RawRevisionTree {
         break
       }
       guard size > RawRevisionTree.headerBytes, size <= bytes.count - position else {
-        throw Fault("a revision in the tree has \(size) bytes, which can't be")
+        throw Fault("a revision in the tree has the impossible size of \(size) bytes")
       }
       guard revisions.count < RawRevisionTree.longestTree else {
         throw Fault("the tree has too many revisions")
@@ -87,7 +87,7 @@ struct RawRevisionTree {
       }
     }
     let rest = bytes.count - position
-    guard rest & 3 == 0 else { throw Fault("what follows the revision tree can't be read") }
+    guard rest & 3 == 0 else { throw Fault("the data after the revision tree can't be read") }
     while position < bytes.count {
       guard Int(bytes[position + 2]) << 8 | Int(bytes[position + 3]) < revisions.count else {
         throw Fault("a remote database has a revision that isn't in the tree")
@@ -124,7 +124,7 @@ struct RawRevisionTree {
     generation: UInt64, digest: UnsafeRawBufferPointer
   ) {
     guard id.first != 0 else {
-      throw Fault("its revision is a version vector, as releases from 4.0 on write them")
+      throw Fault("its revision is a version vector, which only releases from 4.0 on write")
     }
     var rest = id
     guard let generation = rest.takeVarint(), generation > 0, !rest.isEmpty else {
