@@ -82,7 +82,7 @@ public final class Upgrade {
     options.onIssue?(issue)
     guard options.isStrict, issue.kind.isLoss else { return }
     throw UpgradeError(
-      .refused, "\(issue): nothing was to be left out, so nothing was made", path: source.location.path)
+      .refused, "\(issue); the options are strict, so no database was made", path: source.location.path)
   }
 
   func update(_ body: (inout UpgradeReport) -> Void) { body(&report) }

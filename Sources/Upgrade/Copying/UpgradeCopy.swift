@@ -23,7 +23,7 @@ final class UpgradeCopy {
 
   init(_ upgrade: Upgrade, _ store: DocumentStore) throws {
     guard let blobs = store.blobs else {
-      throw StorageError(.unsupported, "an upgrade needs a place for blobs")
+      throw StorageError(.unsupported, "the upgrade needs a directory for blobs")
     }
     self.upgrade = upgrade
     self.store = store
@@ -67,7 +67,7 @@ final class UpgradeCopy {
     try upgrade.note(
       UpgradeIssue(
         .orphanRevision, revisionID: String(orphan.revisionID.prefix(300)),
-        "its document isn't there (sequence \(orphan.sequence))"))
+        "its document doesn't exist (sequence \(orphan.sequence))"))
   }
 
   // MARK: A document
@@ -149,7 +149,7 @@ final class UpgradeCopy {
       try upgrade.note(
         UpgradeIssue(
           .unreadableOldBody, documentID: reader.documentName, revisionID: reader.revisions.id(index),
-          "its body can't be read (\(reason)): it is carried over by its ID alone"))
+          "its body can't be read (\(reason)); only its ID is carried over"))
       return false
     }
     if target.bodyHasReservedNames { try carryAttachments(row.generation, index, target) }
@@ -165,7 +165,8 @@ final class UpgradeCopy {
       return
     }
     guard found.type == .dict else {
-      return try note(.invalidAttachment, row, nil, "_attachments is no object: it stays as it is")
+      return try note(
+        .invalidAttachment, row, nil, "_attachments isn't an object; it is carried over unchanged")
     }
     var entries: [AttachmentEntry] = []
     for entry in found.entries {
@@ -174,14 +175,14 @@ final class UpgradeCopy {
     var isAsStored = true
     for entry in entries {
       guard let stored = entry.stored else {
-        try note(.invalidAttachment, row, entry.name, "it has no digest of SHA-1: it stays as it is")
+        try note(.invalidAttachment, row, entry.name, "it has no SHA-1 digest; it is carried over unchanged")
         continue
       }
       let outcome = try attachments.carry(stored, limit: entry.limit)
       if !entry.isAsStored { isAsStored = false }
       switch outcome {
       case .missing:
-        try note(.missingAttachment, row, entry.name, "its file isn't there (\(stored.digest))")
+        try note(.missingAttachment, row, entry.name, "its file is missing (\(stored.digest))")
       case .damaged(let reason):
         try note(.damagedAttachment, row, entry.name, "\(reason) (\(stored.digest))")
       default: break
@@ -274,7 +275,7 @@ final class UpgradeCopy {
       }
       return try upgrade.note(
         UpgradeIssue(
-          .expiration, documentID: reader.documentName, "the time at which it expires can't be read"))
+          .expiration, documentID: reader.documentName, "its expiration time can't be read"))
     }
     guard let seconds = reader.expiration else { return }
     let isWanted = upgrade.options.carry == .full
@@ -323,7 +324,7 @@ final class UpgradeCopy {
         return upgrade.update { $0.localDocuments.carried += 1 }
       }
       // The table forbids duplicate IDs, but a damaged table can have them.
-      reason = "there is another one of this ID before it"
+      reason = "an earlier one has the same ID"
     } catch let error as DocumentError where [.invalidBody, .invalidDocumentID].contains(error.code) {
       reason = "it can't be stored: \(error.message)"
     }

@@ -22,7 +22,7 @@ final class UpgradeVerification {
 
   init(_ upgrade: Upgrade, _ store: DocumentStore) throws {
     guard let blobs = store.blobs else {
-      throw StorageError(.unsupported, "an upgrade needs a place for blobs")
+      throw StorageError(.unsupported, "the upgrade needs a directory for blobs")
     }
     self.upgrade = upgrade
     self.store = store
@@ -45,7 +45,7 @@ final class UpgradeVerification {
       let counts = try stored.counts()
       guard counts.documents + counts.tombstones == compared else {
         throw differs(
-          "the result has \(counts.documents + counts.tombstones) documents, and \(compared) were to be carried over"
+          "the result has \(counts.documents + counts.tombstones) documents instead of \(compared)"
         )
       }
       guard counts.otherBodies == bodies - compared else {
@@ -61,7 +61,7 @@ final class UpgradeVerification {
 
   private func differs(_ message: String) -> UpgradeError {
     UpgradeError(
-      .differs, "what was written isn't what the source says, so nothing was made: \(message)",
+      .differs, "the new database differs from the source, so it was removed: \(message)",
       path: upgrade.source.location.path)
   }
 
@@ -130,7 +130,7 @@ final class UpgradeVerification {
   }
 
   private func whyUnreadable(_ json: UnsafeRawBufferPointer) -> String? {
-    do { return try JSONValue(json: json).object == nil ? "it is no JSON object" : nil } catch {
+    do { return try JSONValue(json: json).object == nil ? "it isn't a JSON object" : nil } catch {
       return error.description
     }
   }
@@ -199,7 +199,7 @@ final class UpgradeVerification {
       }
       try check(
         attachments.isWhole(said.digest, length: length), row,
-        "the blob of its attachment '\(entry.name)' isn't what the source has")
+        "the blob of its attachment '\(entry.name)' differs from that of the source")
       if whole.count >= Self.remembered { whole.removeAll(keepingCapacity: true) }
       whole.insert(said.digest)
     }
@@ -225,13 +225,13 @@ final class UpgradeVerification {
     let stored = try store.localDocumentIDs().count
     guard stored == names.count, stored == upgrade.report.localDocuments.carried else {
       throw differs(
-        "the result has \(stored) local documents, and \(upgrade.report.localDocuments.carried) were carried over"
+        "the result has \(stored) local documents instead of \(upgrade.report.localDocuments.carried)"
       )
     }
     let last = try extras.lastSequence()
     let found = try store.lastSequence
     guard found == UInt64(max(0, last)) else {
-      throw differs("the last sequence is \(found), and that of the source \(last)")
+      throw differs("the last sequence is \(found), but that of the source is \(last)")
     }
   }
 }

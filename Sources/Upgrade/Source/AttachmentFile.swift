@@ -38,7 +38,7 @@ struct AttachmentFile {
     var count: UInt64 = 0
     func decoded(_ bytes: UnsafeRawBufferPointer) throws {
       count += UInt64(bytes.count)
-      guard count <= limit else { throw Fault(message: "it is longer than it says") }
+      guard count <= limit else { throw Fault(message: "it is longer than its length says") }
       try sink(bytes)
     }
     func stored(_ bytes: UnsafeRawBufferPointer) throws {
@@ -79,7 +79,7 @@ struct AttachmentFile {
 
     init(_ key: SecretBytes) throws {
       guard let context = EVP_CIPHER_CTX_new() else {
-        throw AttachmentFile.libraryFailure("no cipher can be made")
+        throw AttachmentFile.libraryFailure("can't create a cipher context")
       }
       self.context = context
       self.key = key
@@ -98,7 +98,7 @@ struct AttachmentFile {
           EVP_DecryptInit_ex(
             context, EVP_aes_256_cbc(), nil, key.baseAddress?.assumingMemoryBound(to: UInt8.self), iv)
         }
-        guard code == 1 else { throw AttachmentFile.libraryFailure("there is no AES-256-CBC") }
+        guard code == 1 else { throw AttachmentFile.libraryFailure("no AES-256-CBC") }
       }
       guard !rest.isEmpty else { return }
       var count: Int32 = 0
@@ -153,7 +153,9 @@ struct AttachmentFile {
       while stream.pointee.avail_in > 0 {
         if isEnded {
           // Another gzip member can follow.
-          guard inflateReset(stream) == Z_OK else { throw Fault(message: "its gzip stream goes on wrongly") }
+          guard inflateReset(stream) == Z_OK else {
+            throw Fault(message: "its gzip data continues with invalid bytes")
+          }
           isEnded = false
         }
         try step(sink)
@@ -166,7 +168,7 @@ struct AttachmentFile {
         stream.pointee.avail_out = UInt32(output.count)
         let code = inflate(stream, Z_NO_FLUSH)
         guard code == Z_OK || code == Z_STREAM_END || code == Z_BUF_ERROR else {
-          throw Fault(message: "it isn't the gzip stream that it is said to be")
+          throw Fault(message: "it is marked as gzip, but isn't valid gzip data")
         }
         isEnded = code == Z_STREAM_END
         let count = output.count - Int(stream.pointee.avail_out)
@@ -176,7 +178,7 @@ struct AttachmentFile {
     }
 
     func finish() throws {
-      guard isEnded else { throw Fault(message: "its gzip stream ends too soon") }
+      guard isEnded else { throw Fault(message: "its gzip data is cut off") }
     }
   }
 }

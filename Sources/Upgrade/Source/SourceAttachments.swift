@@ -94,7 +94,7 @@ final class SourceAttachments {
     let blob = try writer.finish()
     guard (digest ?? blob.digest) == stored.digest else {
       blobs.discard(blob)
-      return .damaged("its file isn't what its digest says")
+      return .damaged("the bytes of its file don't match its digest")
     }
     try blobs.place(blob)
     if key != nil { counts.decrypted += 1 }
@@ -113,7 +113,7 @@ final class SourceAttachments {
 
   private func lookAgain(_ stored: Stored, limit: UInt64) throws -> Outcome {
     guard let (path, isEncrypted) = find(stored.digest) else { return .missing }
-    var outcome = Outcome.damaged("its file isn't what its digest says")
+    var outcome = Outcome.damaged("the bytes of its file don't match its digest")
     for key in isEncrypted ? [key] : key == nil ? [nil] : [nil, key] {
       let file = AttachmentFile(path: path, key: key, isCompressed: stored.isCompressed)
       let hash = try BlobHash()

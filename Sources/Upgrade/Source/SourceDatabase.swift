@@ -41,8 +41,8 @@ final class SourceDatabase {
       throw UpgradeError(
         .foreign,
         tables.isEmpty
-          ? "this SQLite file has no tables: it is no Couchbase Lite database, name the one that is"
-          : "this SQLite file isn't Couchbase Lite's (there are no tables docs and revs in it): name a NAME.cblite2 "
+          ? "this SQLite file has no tables, so it isn't a Couchbase Lite database"
+          : "this SQLite file isn't a Couchbase Lite database: it has no tables docs and revs; give a NAME.cblite2 "
             + "directory or a NAME.cblite file of Couchbase Lite 1.x",
         path: location.path)
     }
@@ -65,7 +65,8 @@ final class SourceDatabase {
           found[needed[0]].map({ $0.isKey && $0.type == "INTEGER" }) == true
         else {
           throw UpgradeError(
-            .foreign, "this isn't a 1.x database: its table \(table) lacks \(needed.joined(separator: ", "))",
+            .foreign,
+            "this isn't a 1.x database: its table \(table) has no columns \(needed.joined(separator: ", "))",
             path: location.path)
         }
       }
@@ -98,7 +99,7 @@ final class SourceDatabase {
 
   private func damaged(_ fault: String) -> UpgradeError {
     UpgradeError(
-      .damaged, "the file is damaged (\(fault.split(separator: "\n").last ?? "")): take it from a backup",
+      .damaged, "the file is damaged (\(fault.split(separator: "\n").last ?? "")); restore it from a backup",
       path: location.file)
   }
 
@@ -111,16 +112,17 @@ final class SourceDatabase {
       SQLITE_TOOBIG,
       SQLITE_SCHEMA, SQLITE_CONSTRAINT:
       UpgradeError(
-        .damaged, "the file is damaged (\(error.message)): take it from a backup", path: location.file)
+        .damaged, "the file is damaged (\(error.message)); restore it from a backup", path: location.file)
     case SQLITE_NOMEM:
       // A damaged length can ask for gigabytes.
       UpgradeError(
         .damaged,
-        "the file can't be read in the memory there is, as happens when a length in it is damaged: "
-          + "take it from a backup", path: location.file)
+        "there isn't enough memory to read the file, probably because a length in it is damaged; "
+          + "restore it from a backup", path: location.file)
     case SQLITE_BUSY, SQLITE_LOCKED:
       UpgradeError(
-        .inUse, "the database is locked, somebody is writing to it: close it there first", path: location.path
+        .inUse, "the database is locked: another process writes to it; close it there first",
+        path: location.path
       )
     default: error
     }

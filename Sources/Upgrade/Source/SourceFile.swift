@@ -30,7 +30,7 @@ final class SourceFile {
     if isPlain {
       guard key == nil else {
         throw UpgradeError(
-          .notEncrypted, "a key was given and the database isn't encrypted", path: location.path)
+          .notEncrypted, "a key was given, but the database isn't encrypted", path: location.path)
       }
       try Self.checkLength(header, location)
     } else {
@@ -87,7 +87,7 @@ final class SourceFile {
       throw UpgradeError(.notFound, "there is no database", path: location.path)
     }
     guard kind == S_IFREG else {
-      throw UpgradeError(.foreign, "there is no file where the database would be", path: location.file)
+      throw UpgradeError(.foreign, "the file of the database doesn't exist", path: location.file)
     }
     let file = open(location.file, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { throw StorageError.system(errno, "can't open", location.file) }
@@ -102,8 +102,9 @@ final class SourceFile {
       throw UpgradeError(
         .truncated,
         count == 0
-          ? "the file is empty: the database was never written, or was cut off"
-          : "the file ends after \(count) bytes: it was cut off, take it from a backup", path: location.file)
+          ? "the file is empty: it was never written, or it was cut off"
+          : "the file ends after \(count) bytes, so it was cut off; restore it from a backup",
+        path: location.file)
     }
     return bytes
   }
@@ -120,7 +121,7 @@ final class SourceFile {
     guard pageBytes >= 512, bytes < number(28, 4) * pageBytes else { return }
     throw UpgradeError(
       .truncated,
-      "the file has \(bytes) bytes and its header says \(number(28, 4) * pageBytes): it was cut off, take it from a backup",
+      "the file has \(bytes) bytes, but its header says \(number(28, 4) * pageBytes), so it was cut off; restore it from a backup",
       path: location.file)
   }
 
@@ -128,14 +129,14 @@ final class SourceFile {
   /// there is a key.
   private static func checkUnreadable(_ header: [UInt8], _ location: SourceFiles, hasKey: Bool) throws {
     if header.starts(with: Array("PK\u{3}\u{4}".utf8)) {
-      throw UpgradeError(.foreign, "this is a zip file: unpack it first", path: location.path)
+      throw UpgradeError(.foreign, "this is a zip file; unpack it first", path: location.path)
     }
     // SQLite's own encryption leaves bytes 16 to 23 unchanged. These values are those of pages with 32
     // reserved bytes.
     if header[21] == 64, header[22] == 32, header[23] == 32, header[18] == 2, header[19] == 2 {
       throw UpgradeError(
         .unknownCipher,
-        "this is an encrypted database of Couchbase Lite 2 or later, whose cipher (SQLite's SEE) isn't to be had here: "
+        "this is an encrypted database of Couchbase Lite 2 or later, whose cipher (SQLite's SEE) isn't available here; "
           + "decrypt it with Couchbase Lite", path: location.path)
     }
     let bytes = length(location.file)
@@ -148,13 +149,14 @@ final class SourceFile {
   private static func notSQLite(_ location: SourceFiles) -> UpgradeError {
     UpgradeError(
       .foreign,
-      "this is no SQLite file, neither a plain one nor an encrypted one: name a NAME.cblite2 directory or a NAME.cblite "
+      "this is neither a plain nor an encrypted SQLite file; give a NAME.cblite2 directory or a NAME.cblite "
         + "file of Couchbase Lite 1.x", path: location.path)
   }
 
   private static func keyRequired(_ location: SourceFiles) -> UpgradeError {
     UpgradeError(
-      .keyRequired, "the file is encrypted, or no database at all: give its password or key",
+      .keyRequired,
+      "the file is encrypted, or it isn't a database; if it is encrypted, give its password or key",
       path: location.path)
   }
 
@@ -191,8 +193,8 @@ final class SourceFile {
     throw UpgradeError(
       .wrongKey,
       key.isRaw
-        ? "the key isn't the database's, or the file is no encrypted 1.x database"
-        : "the password isn't the database's, or the file is no encrypted 1.x database", path: location.path)
+        ? "the key is wrong, or the file isn't an encrypted 1.x database"
+        : "the password is wrong, or the file isn't an encrypted 1.x database", path: location.path)
   }
 
   /// Escapes a path for a URI.

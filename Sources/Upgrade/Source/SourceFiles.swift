@@ -33,7 +33,7 @@ public struct SourceFiles: Sendable, Hashable {
     guard let kind = Self.kind(path) else {
       let likely = Self.suffixes.map { path + $0 }.first { Self.kind($0) != nil }
       throw UpgradeError(
-        .notFound, "there is no database" + (likely.map { "; \($0) is there: name that" } ?? ""), path: path)
+        .notFound, "there is no database" + (likely.map { "; did you mean \($0)?" } ?? ""), path: path)
     }
     guard kind == S_IFDIR else {
       let base = Self.withoutSuffix(path)
@@ -48,7 +48,7 @@ public struct SourceFiles: Sendable, Hashable {
     }
     let names = Self.names(in: path)
     if names.contains("database.json") {
-      throw UpgradeError(.notOld, "this is a database that needs no upgrade", path: path)
+      throw UpgradeError(.notOld, "this is a Touchstone database, which needs no upgrade", path: path)
     }
     guard names.contains("db.sqlite3") else {
       if names.contains(where: { $0.hasPrefix("db.forest") }) { throw Self.forestDB(path) }
@@ -56,12 +56,12 @@ public struct SourceFiles: Sendable, Hashable {
       guard inner.isEmpty else {
         throw UpgradeError(
           .foreign,
-          "the directory isn't a database, but holds some: name one (\(inner.joined(separator: ", ")))",
+          "the directory isn't a database, but contains some; give one of them: \(inner.joined(separator: ", "))",
           path: path)
       }
       throw UpgradeError(
         .foreign,
-        "the directory holds no Couchbase Lite database (there is no db.sqlite3 in it): name a NAME.cblite2 directory or "
+        "the directory isn't a Couchbase Lite database: it has no db.sqlite3; give a NAME.cblite2 directory or "
           + "a NAME.cblite file", path: path)
     }
     file = path + "/db.sqlite3"
@@ -71,14 +71,14 @@ public struct SourceFiles: Sendable, Hashable {
   static func forestDB(_ path: String) -> UpgradeError {
     UpgradeError(
       .forestDB,
-      "this is a 1.x database with ForestDB storage, which can't be read here: replicate it into a 1.x database with "
+      "this is a 1.x database with ForestDB storage, which can't be read; replicate it into a 1.x database with "
         + "SQLite storage, and upgrade that", path: path)
   }
 
   static func laterVersion(_ path: String) -> UpgradeError {
     UpgradeError(
       .laterVersion,
-      "this is a database of Couchbase Lite 2 or later, which needs no upgrade: `touchstone import` reads it",
+      "this is a database of Couchbase Lite 2 or later, which needs no upgrade; import it with `touchstone import`",
       path: path)
   }
 

@@ -61,7 +61,8 @@ final class SourceGuard {
       // Some file systems have no locks.
       guard errno == EAGAIN || errno == EACCES else { return }
       throw UpgradeError(
-        .inUse, "the database is locked, somebody is writing to it: close it there first", path: location.path
+        .inUse, "the database is locked: another process writes to it; close it there first",
+        path: location.path
       )
     }
   }
@@ -70,7 +71,8 @@ final class SourceGuard {
   func checkUnchanged() throws {
     guard Self.watched.map({ Look(location.file + $0) }) == looks else {
       throw UpgradeError(
-        .changed, "the database was written to while it was read: close it there, and upgrade it again",
+        .changed,
+        "another process wrote to the database during the upgrade; close it there, and upgrade it again",
         path: location.path)
     }
   }

@@ -54,7 +54,7 @@ struct SourcePlan {
         UpgradeIssue(
           .emptyBody, documentID: reader.documentName,
           revisionID: reader.revisions.find(row.sequence).map { reader.revisions.id($0) },
-          "its body isn't in the database any more: it gets an empty one"))
+          "its body is no longer in the database; it gets an empty one"))
     }
   }
 
@@ -66,7 +66,7 @@ struct SourcePlan {
   static func unreadable(_ reader: SourceReader, _ row: Int, _ reason: String) -> UpgradeIssue {
     UpgradeIssue(
       .unreadableBody, documentID: reader.documentName, revisionID: reader.revisions.id(row),
-      "its body can't be read (\(reason)): the revision is left out")
+      "its body can't be read (\(reason)); the revision is left out")
   }
 
   private mutating func choose(_ reader: SourceReader) {

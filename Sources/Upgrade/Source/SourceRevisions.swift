@@ -93,13 +93,13 @@ struct SourceRevisions {
     let row = rows[0]
     guard row.generation > 0 else { return try report(0, .invalidRevisionID, Self.invalidID) }
     guard !row.isRefused else { return }
-    if row.parentSequence != 0 { try report(0, .brokenParent, "its parent isn't there") }
+    if row.parentSequence != 0 { try report(0, .brokenParent, "its parent doesn't exist") }
     rows[0].isCarried = true
     rows[0].isLeaf = true
     rows[0].number = 0
   }
 
-  private static let invalidID = "this can't be the ID of a revision, or its sequence isn't one"
+  private static let invalidID = "the revision ID or the sequence is invalid"
 
   private mutating func link(_ report: (Int, UpgradeIssue.Kind, String) throws -> Void) rethrows {
     // The rows are newest first, so sequences descend.
@@ -124,7 +124,7 @@ struct SourceRevisions {
       let sequence = rows[index].parentSequence
       guard sequence != 0 else { continue }
       guard let parent = find(sequence) else {
-        try report(index, .brokenParent, "its parent isn't there")
+        try report(index, .brokenParent, "its parent doesn't exist")
         continue
       }
       guard rows[parent].generation > 0 else {
@@ -156,7 +156,8 @@ struct SourceRevisions {
         number += 1
       } else if rows[index].generation > 0, !rows[index].isRefused {
         try report(
-          index, .detachedRevision, "it has been replaced, and no leaf that is carried over descends from it")
+          index, .detachedRevision,
+          "it was replaced, but none of the leaves that are carried over descends from it")
       }
     }
   }
