@@ -41,7 +41,7 @@ import Testing
       try tool.succeed("put", "db", "a", "{}")
       #expect(try tool("create", "db", "--engine", engine.rawValue).status == 2)
       let nowhere = try tool("create", "x/y/db", "--engine", engine.rawValue)
-      #expect(nowhere.status == 2 && nowhere.errors.contains("there is no directory"))
+      #expect(nowhere.status == 2 && nowhere.errors.contains("the parent directory"))
       try tool.succeed("create", "x/y/db", "--engine", engine.rawValue, "--parents")
       try tool.succeed("info", "x/y/db")
       #expect(try tool.succeed("ls", "db").lines == ["a"])

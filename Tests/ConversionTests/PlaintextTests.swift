@@ -144,16 +144,20 @@ import Testing
         hidden([], after: 8_192 - 40)
           + Array(String(repeating: "nothing of ours 0123456789 ", count: 200).utf8)
       },
-      Plant("a strange file", in: "notes.txt", "file notes.txt: it is none of the database's files") { [1] },
+      Plant("a strange file", in: "notes.txt", "file notes.txt: it doesn't belong to the database") {
+        [1]
+      },
       Plant(
-        "a file of an older state", in: "data-0.sqlite", "file data-0.sqlite: it was left by an operation"
+        "a file of an older state", in: "data-0.sqlite", "file data-0.sqlite: it was left by an interrupted"
       ) {
         [1]
       },
       Plant("a directory of blobs", in: "Attachments-2/x.blob", "file Attachments-2/x.blob: it was left by") {
         [1]
       },
-      Plant("a strange file among the blobs", in: "Attachments/n.txt", "it is none of the database's files") {
+      Plant(
+        "a strange file among the blobs", in: "Attachments/n.txt", "it doesn't belong to the database"
+      ) {
         [1]
       },
     ]
@@ -234,7 +238,8 @@ import Testing
       }
       let found = try faults(database)
       #expect(
-        found.contains { $0.hasPrefix("file data-7.") && $0.contains("left by an operation") }, "\(found)")
+        found.contains { $0.hasPrefix("file data-7.") && $0.contains("left by an interrupted operation") },
+        "\(found)")
       #expect(found.contains { $0.hasPrefix("file data-7.") && $0.contains("can be read") }, "\(found)")
       #expect(
         found.contains { $0.hasPrefix("file data-7.") && $0.contains("more samples can be read") }, "\(found)"
@@ -315,7 +320,7 @@ import Testing
       let text = try String(contentsOf: file, encoding: .utf8)
       try Data((text.dropLast() + ",\"note\":\"\(Self.secret)\"}").utf8).write(to: file)
       let found = try faults(database)
-      #expect(found == ["file database.json: its member \"note\" is unknown"])
+      #expect(found == ["file database.json: it has the unknown member \"note\""])
     }
   }
 

@@ -62,13 +62,14 @@ extension Database {
     let closed = try ClosedDatabase(try DatabaseDirectory(path, in: directory))
     guard closed.description.key == nil else {
       throw DatabaseError(
-        .alreadyEncrypted, "the database is encrypted already: its key can be changed",
+        .alreadyEncrypted, "the database is already encrypted; to change its key, use rekey",
         path: closed.directory.path)
     }
     let old = EngineName(rawValue: closed.description.engine)
     guard let name = engine ?? Engines.encrypting(old) else {
       throw DatabaseError(
-        .notEncrypted, "the engine \(old) can't encrypt: choose another, as \(EngineName.sqlcipher)",
+        .notEncrypted,
+        "the engine \(old) can't encrypt; choose another engine, such as \(EngineName.sqlcipher)",
         path: closed.directory.path)
     }
     let recipe = try DatabaseRecipe(
@@ -94,7 +95,8 @@ extension Database {
     let type = try Engines.type(engine ?? Engines.plain(EngineName(rawValue: closed.description.engine)))
     guard !type.encrypts else {
       throw DatabaseError(
-        .keyRequired, "the engine \(type.name) always encrypts: choose another", path: closed.directory.path)
+        .keyRequired, "the engine \(type.name) always encrypts; choose another engine",
+        path: closed.directory.path)
     }
     let recipe = try DatabaseRecipe(
       type, isEncrypted: true, key: key, newKey: nil, renewsDataKey: false, path: closed.directory.path)

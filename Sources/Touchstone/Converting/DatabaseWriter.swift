@@ -55,7 +55,9 @@ struct DatabaseRecipe {
     guard engine.encrypts else {
       guard newKey == nil else {
         throw DatabaseError(
-          .notEncrypted, "the engine \(engine.name) can't encrypt, and a new key was given", path: path)
+          .notEncrypted,
+          "a new key was given, but the engine \(engine.name) can't encrypt; choose another engine",
+          path: path)
       }
       self.key = .none
       return
@@ -68,7 +70,7 @@ struct DatabaseRecipe {
       self.key = .wrapped(key, newDataKey: true)
     } else {
       throw DatabaseError(
-        .keyRequired, "the engine \(engine.name) encrypts: a key has to be given", path: path)
+        .keyRequired, "the engine \(engine.name) always encrypts, but no key was given", path: path)
     }
   }
 }

@@ -19,7 +19,7 @@ public struct FileEntropy: Sendable, Hashable, CustomStringConvertible {
     let size = "\(name): \(bytes) bytes"
     guard let entropy else { return "\(size), too small to judge" }
     let lowest = lowest.map { ", at least \(Self.text($0)) in 4,096 bytes" } ?? ""
-    return "\(size), entropy \(Self.text(entropy)) bits a byte\(isPlain ? " (holds no data)" : lowest)"
+    return "\(size), entropy \(Self.text(entropy)) bits per byte\(isPlain ? " (holds no data)" : lowest)"
   }
 
   private static func text(_ bits: Double) -> String {

@@ -29,7 +29,7 @@ final class PartialDirectory {
       self.descriptor = descriptor
       return
     }
-    throw StorageError(.inUse, "no directory for new files can be made", path: directory)
+    throw StorageError(.inUse, "can't create a directory for new files: all names are taken", path: directory)
   }
 
   deinit {
@@ -47,7 +47,9 @@ final class PartialDirectory {
       guard errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR else {
         throw StorageError.system(errno, "can't put the new database in its place", target)
       }
-      throw DatabaseError(.alreadyExists, "there is something already", path: target)
+      throw DatabaseError(
+        .alreadyExists, "the new database can't be made: a file or directory with this name exists",
+        path: target)
     }
     try AtomicFile.syncDirectory(of: target)
   }

@@ -58,7 +58,7 @@ struct PlaintextCheck {
       let isLeft = Self.isLeftover(file.name, leftovers)
       try check.report(
         "file \(file.name)",
-        isLeft ? "it was left by an operation that didn't end" : "it is none of the database's files")
+        isLeft ? "it was left by an interrupted operation" : "it doesn't belong to the database")
     }
     try checkDescription(check)
     let samples = PlaintextSamples()
@@ -135,7 +135,7 @@ struct PlaintextCheck {
       let value = try? JSONDecoder().decode([String: Member].self, from: Data(bytes))
     else { return }
     for name in value.keys.sorted() where !["version", "engine", "file", "key", "blobs"].contains(name) {
-      try check.report("file database.json", "its member \"\(name)\" is unknown")
+      try check.report("file database.json", "it has the unknown member \"\(name)\"")
     }
   }
 
@@ -178,7 +178,7 @@ struct PlaintextCheck {
       try check.report(
         subject,
         "the \(ByteEntropy.blockBytes) bytes at \(entropy.lowestOffset) aren't encrypted: their entropy is "
-          + "\((lowest * 100).rounded() / 100) bits a byte")
+          + "\((lowest * 100).rounded() / 100) bits per byte")
     }
   }
 

@@ -28,7 +28,9 @@ struct UnfinishedDatabase {
   /// Throws `alreadyExists` if there is something at `target`.
   static func checkNothing(at target: DatabaseDirectory) throws {
     guard !target.exists else {
-      throw DatabaseError(.alreadyExists, "there is something already", path: target.path)
+      throw DatabaseError(
+        .alreadyExists, "the new database can't be made: a file or directory with this name exists",
+        path: target.path)
     }
   }
 

@@ -55,7 +55,7 @@ extension Database {
   private static func milliseconds(_ date: Date) throws -> Int64 {
     let milliseconds = (date.timeIntervalSince1970 * 1000).rounded()
     guard !milliseconds.isNaN else {
-      throw StorageError(.invalidArgument, "a document can't expire at a date that is no number")
+      throw StorageError(.invalidArgument, "the expiration date isn't a number")
     }
     // The range in which doubles represent whole milliseconds: 285,000 years before and after 1970.
     let limit = Double(1 << 53)

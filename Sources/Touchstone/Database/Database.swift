@@ -118,7 +118,7 @@ public final class Database: Sendable {
   var store: DocumentStore {
     get throws {
       guard !isClosed.load(ordering: .relaxed) else {
-        throw DatabaseError(.closed, "the database was closed", path: path)
+        throw DatabaseError(.closed, "the database is closed", path: path)
       }
       return open.store
     }

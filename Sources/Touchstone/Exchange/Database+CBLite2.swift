@@ -65,7 +65,9 @@ extension Database {
     while path.count > 1, path.hasSuffix("/") { path.removeLast() }
     var status = stat()
     guard lstat(path, &status) != 0 else {
-      throw DatabaseError(.alreadyExists, "there is something already", path: path)
+      throw DatabaseError(
+        .alreadyExists, "the new database can't be made: a file or directory with this name exists",
+        path: path)
     }
     let partial = try PartialDirectory(beside: path)
     let unfinished = partial.path + "/new.cblite2"

@@ -73,7 +73,9 @@ extension Database {
     }
     guard !options.isReadOnly else {
       throw DatabaseError(
-        .readOnly, "the database is one of 1.x that has to be upgraded, and open for reading only", path: old)
+        .readOnly,
+        "this Couchbase Lite 1.x database must be upgraded first, but it was opened for reading only",
+        path: old)
     }
     do {
       try self.upgrade(old, to: target.path, engine: options.engine, key: options.key, options: upgrade)

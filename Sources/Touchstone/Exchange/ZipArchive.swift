@@ -64,14 +64,14 @@ final class ZipArchive {
     let files = try files(contents)
     let total = files.reduce(UInt64(0)) { $0.addingReportingOverflow($1.bytes).partialValue }
     guard files.allSatisfy({ $0.bytes <= UInt64(Int.max) / UInt64(files.count) }) else {
-      throw damaged("its sizes can't be right")
+      throw damaged("the sizes of its entries are impossible")
     }
     guard mkdir(directory, 0o755) == 0 else {
       throw StorageError.system(errno, "can't make the directory", directory)
     }
     var room = statvfs()
     if statvfs(directory, &room) == 0, UInt64(room.f_bavail) * UInt64(room.f_frsize) < total {
-      throw StorageError(.diskFull, "there is no room for the \(total) bytes of the zip file", path: path)
+      throw StorageError(.diskFull, "the disk has no room for the \(total) bytes in the zip file", path: path)
     }
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.bufferBytes, alignment: 16)
     defer { buffer.deallocate() }
@@ -92,7 +92,7 @@ final class ZipArchive {
       var status = zip_stat_t()
       let needed = zip_uint64_t(ZIP_STAT_NAME | ZIP_STAT_SIZE)
       guard zip_stat_index(archive, index, 0, &status) == 0, status.valid & needed == needed else {
-        throw damaged("its directory can't be read")
+        throw damaged("its list of entries can't be read")
       }
       let name = String(cString: status.name)
       // Entries for directories have no bytes. Directories are made as needed.
@@ -101,17 +101,17 @@ final class ZipArchive {
       guard !name.utf8.contains(UInt8(ascii: "\\")),
         parts.allSatisfy({ !$0.bytes.isEmpty && $0 != "." && $0 != ".." })
       else {
-        throw damaged("the name '\(name)' in it could lead anywhere")
+        throw damaged("the name '\(name)' leads outside the directory")
       }
       entries.append((index, parts, status.size))
     }
     let roots = entries.filter { $0.parts.last.map { $0 == ByteString(contents.root) } ?? false }
     guard let root = roots.first?.parts.dropLast() else {
-      throw DatabaseError(.notADatabase, "the zip file holds no database", path: path)
+      throw DatabaseError(.notADatabase, "the zip file contains no database", path: path)
     }
     guard roots.count == 1 else {
       throw DatabaseError(
-        .notADatabase, "the zip file holds \(roots.count) databases, and one is wanted", path: path)
+        .notADatabase, "the zip file contains \(roots.count) databases instead of one", path: path)
     }
     return entries.compactMap { entry in
       guard entry.parts.starts(with: root) else { return nil }
@@ -147,7 +147,7 @@ final class ZipArchive {
         throw damaged("'\(file.name)' can't be read: \(String(cString: zip_file_strerror(entry)))")
       }
       guard count > 0 else { break }
-      guard UInt64(count) <= rest else { throw damaged("'\(file.name)' has more bytes than it says") }
+      guard UInt64(count) <= rest else { throw damaged("'\(file.name)' has more bytes than its entry says") }
       rest -= UInt64(count)
       var written = 0
       while written < count {
@@ -158,7 +158,7 @@ final class ZipArchive {
       }
       try onProgress(Int(count))
     }
-    guard rest == 0 else { throw damaged("'\(file.name)' has fewer bytes than it says") }
+    guard rest == 0 else { throw damaged("'\(file.name)' has fewer bytes than its entry says") }
   }
 
   private func damaged(_ what: String) -> DatabaseError {

@@ -107,7 +107,7 @@ final class ClosedDatabase {
     guard description.engine != type.name else { return }
     guard !options.isReadOnly else {
       throw DatabaseError(
-        .readOnly, "the database is of another engine than \(engine) and open for reading only",
+        .readOnly, "the database must be converted to \(engine) first, but it was opened for reading only",
         path: directory.path)
     }
     // Another process may convert it first, and keep it open.
@@ -122,7 +122,8 @@ final class ClosedDatabase {
     let isEncrypted = closed.description.key != nil
     guard type.encrypts || (!isEncrypted && options.key == nil) else {
       throw DatabaseError(
-        .notEncrypted, "the engine \(engine) can't encrypt: decrypt the database first, and give no key",
+        .notEncrypted,
+        "the database is encrypted, but the engine \(engine) can't encrypt; decrypt the database first, and give no key",
         path: directory.path)
     }
     let recipe = try DatabaseRecipe(

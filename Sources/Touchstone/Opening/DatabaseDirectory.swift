@@ -45,10 +45,10 @@ struct DatabaseDirectory {
   /// Makes the path from a name with or without the suffix, absolute, relative, or relative to `directory`.
   init(_ name: String, in directory: String? = nil) throws {
     guard !name.isEmpty, !name.utf8.contains(0) else {
-      throw DatabaseError(.invalidName, "a database needs a name")
+      throw DatabaseError(.invalidName, "the name of the database is empty or contains a zero byte")
     }
     guard directory.map({ !$0.isEmpty && !$0.utf8.contains(0) }) ?? true else {
-      throw DatabaseError(.invalidName, "the directory of a database needs a name")
+      throw DatabaseError(.invalidName, "the directory of the database is empty or contains a zero byte")
     }
     // Compares bytes: a slash and a combining mark after it are one `Character`.
     let slash = UInt8(ascii: "/")
@@ -62,12 +62,13 @@ struct DatabaseDirectory {
     let last = String(decoding: bytes.split(separator: slash).last ?? [], as: UTF8.self)
     guard last.utf8.count > DatabaseDirectory.suffix.utf8.count, last.utf8.count <= 255 else {
       throw DatabaseError(
-        .invalidName, "a database's name has 1 to \(255 - DatabaseDirectory.suffix.utf8.count) bytes",
+        .invalidName,
+        "the name of a database must have 1 to \(255 - DatabaseDirectory.suffix.utf8.count) bytes",
         path: path)
     }
     let base = last.utf8.dropLast(DatabaseDirectory.suffix.utf8.count)
     guard !base.elementsEqual(".".utf8), !base.elementsEqual("..".utf8) else {
-      throw DatabaseError(.invalidName, "'.' and '..' are no names of databases", path: path)
+      throw DatabaseError(.invalidName, "a database can't have the name '.' or '..'", path: path)
     }
     // One directory has one path, whichever links lead to it.
     if let resolved = realpath(path, nil) {
@@ -104,7 +105,7 @@ struct DatabaseDirectory {
   static func noParent(of path: String) -> DatabaseError {
     DatabaseError(
       .noParentDirectory,
-      "there is no directory '\(parent(of: path))' to make the database in: make it first, or ask for that (makesParents)",
+      "the parent directory '\(parent(of: path))' doesn't exist; make it first, or set makesParents",
       path: path)
   }
 
@@ -148,12 +149,12 @@ struct DatabaseDirectory {
     struct Version: Codable { var version: Int }
     guard let version = try? description?.version ?? decoder.decode(Version.self, from: Data(bytes)).version
     else {
-      throw DatabaseError(.damaged, "this isn't a database's description", path: descriptionPath)
+      throw DatabaseError(.damaged, "this file isn't the description of a database", path: descriptionPath)
     }
     guard version == DatabaseDirectory.version else {
       throw DatabaseError(
         .unsupportedVersion,
-        "the database is of version \(version); this release knows \(DatabaseDirectory.version)",
+        "the database has format version \(version); this release reads version \(DatabaseDirectory.version)",
         path: descriptionPath)
     }
     guard let description,
@@ -161,7 +162,8 @@ struct DatabaseDirectory {
       description.key.map(Self.isKeyFile) ?? true, description.blobs.map(Self.isBlobDirectory) ?? true
     else {
       throw DatabaseError(
-        .damaged, "the database's description lacks its engine or file", path: descriptionPath)
+        .damaged, "the description of the database doesn't name its engine or its file", path: descriptionPath
+      )
     }
     return description
   }
@@ -181,7 +183,7 @@ struct DatabaseDirectory {
         || name.hasPrefix("database.json")
     }
     guard isOurs else {
-      throw DatabaseError(.notADatabase, "the directory holds other things and no database", path: path)
+      throw DatabaseError(.notADatabase, "the directory isn't empty, but contains no database", path: path)
     }
   }
 
@@ -189,7 +191,7 @@ struct DatabaseDirectory {
   func checkIsDirectory() throws {
     var status = stat()
     guard stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFDIR else { return }
-    throw DatabaseError(.notADatabase, "there is a file where the database's directory would be", path: path)
+    throw DatabaseError(.notADatabase, "this is a file, but a database is a directory", path: path)
   }
 
   /// The names in the directory, sorted.

@@ -66,7 +66,7 @@ final class DirectoryLock: @unchecked Sendable {
   func share(seconds: Double = 10) throws {
     try state.withLock { state in
       try lock(
-        state.descriptor, LOCK_SH, seconds: seconds, "another process is changing the database's files")
+        state.descriptor, LOCK_SH, seconds: seconds, "another process is converting or removing the database")
       giveUpRight(&state)
     }
   }
@@ -74,7 +74,7 @@ final class DirectoryLock: @unchecked Sendable {
   /// Takes the lock exclusively, or throws `inUse`. With `orShare` it then still holds the lock shared. Waits
   /// at most `seconds`, and stops waiting when `isDone` returns true.
   func takeAlone(seconds: Double = 0, unless isDone: () -> Bool = { false }, orShare: Bool) throws {
-    let refusal = "the database is open in another process, which has to close it first"
+    let refusal = "the database is open in another process; close it there first"
     try state.withLock { state in
       // Without a lock file (read-only media) there is nothing to lock against.
       guard state.descriptor >= 0 else { return }

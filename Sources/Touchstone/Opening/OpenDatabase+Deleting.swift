@@ -10,13 +10,14 @@ extension OpenDatabase {
   func delete() throws {
     guard !store.isInBatch else {
       throw DatabaseError(
-        .inUse, "a database can't be removed inside a batch of its own", path: directory.path)
+        .inUse, "the database can't be removed inside one of its batches", path: directory.path)
     }
     try maintenance.withLock { _ in
       try OpenDatabase.paths.withLock(directory.path) { there in
         guard opens == 1 else {
           throw DatabaseError(
-            .inUse, "the database is open more than once in this process", path: directory.path)
+            .inUse, "the database is open more than once in this process; close the others first",
+            path: directory.path)
         }
         guard access(directory.path, W_OK | X_OK) == 0 else {
           throw StorageError.system(errno, "can't remove the database", directory.path)
@@ -44,7 +45,7 @@ extension OpenDatabase {
         throw DatabaseError(.notFound, "there is no database", path: directory.path)
       }
       guard directory.isComplete else {
-        throw DatabaseError(.notADatabase, "the directory holds no database", path: directory.path)
+        throw DatabaseError(.notADatabase, "the directory contains no database", path: directory.path)
       }
       let lock = try DirectoryLock(directory.file("lock"), in: directory.path, creates: true)
       try lock.takeAlone(orShare: false)

@@ -13,7 +13,7 @@ extension OpenDatabase {
       throw DatabaseError(.readOnly, "the database is open for reading only", path: directory.path)
     }
     guard !store.isInBatch else {
-      throw StorageError(.nestedWrite, "a database can't be compacted inside a batch", path: directory.path)
+      throw StorageError(.nestedWrite, "the database can't be compacted inside a batch", path: directory.path)
     }
     try replacing {
       try store.dropReplacedBodies()
@@ -29,12 +29,12 @@ extension OpenDatabase {
     try replacing { try rewriteFile() }
   }
 
-  /// Runs `body`, which calls `rewriteFile()`. Throws `closed` if the database was closed. Throws `inUse` if
+  /// Runs `body`, which calls `rewriteFile()`. Throws `closed` if the database is closed. Throws `inUse` if
   /// the engine needs the files exclusively and another process has the database open.
   private func replacing(_ body: () throws -> Void) throws {
     try maintenance.withLock { _ in
       guard OpenDatabase.paths.withLock(directory.path, { _ in opens > 0 }) else {
-        throw DatabaseError(.closed, "the database was closed", path: directory.path)
+        throw DatabaseError(.closed, "the database is closed", path: directory.path)
       }
       if try store.engine.maintenance.compactsInPlace { return try body() }
       try lock.takeAlone(orShare: true)

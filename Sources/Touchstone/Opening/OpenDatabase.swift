@@ -82,7 +82,7 @@ final class OpenDatabase: Sendable {
 
   static func checkNotReserved(_ directory: DatabaseDirectory) throws {
     guard !reserved.withLock({ $0.contains(ByteString(directory.path)) }) else {
-      throw DatabaseError(.inUse, "this process is changing the database's files", path: directory.path)
+      throw DatabaseError(.inUse, "this process is converting or removing the database", path: directory.path)
     }
   }
 
@@ -97,7 +97,7 @@ final class OpenDatabase: Sendable {
     guard isLast else { return }
     guard !store.isInBatch else {
       throw DatabaseError(
-        .inUse, "a database can't be closed inside a batch of its own", path: directory.path)
+        .inUse, "the database can't be closed inside one of its batches", path: directory.path)
     }
     try maintenance.withLock { _ in
       try OpenDatabase.paths.withLock(directory.path) { there in
@@ -166,7 +166,7 @@ final class OpenDatabase: Sendable {
 
   private func check(_ wanted: DatabaseOptions) throws {
     guard wanted.creation != .createNew else {
-      throw DatabaseError(.alreadyExists, "there is a database already", path: directory.path)
+      throw DatabaseError(.alreadyExists, "the database exists already", path: directory.path)
     }
     let options = options
     let differing =
@@ -175,8 +175,8 @@ final class OpenDatabase: Sendable {
     if let differing {
       throw DatabaseError(
         .otherOptions,
-        "the database is open in this process with \(differing.name) \(differing.left), and was to be opened with"
-          + " \(differing.right): close it, or open it with the same", path: directory.path)
+        "the database is open in this process with \(differing.name) \(differing.left), but this open has"
+          + " \(differing.right); use the same options, or close it first", path: directory.path)
     }
     try dataKey(wanted.key)?.withUnsafeBytes { _ in }
   }
@@ -204,7 +204,8 @@ final class OpenDatabase: Sendable {
       }
       attempts += 1
       guard attempts < 100 else {
-        throw DatabaseError(.inUse, "the database is made and removed again and again", path: directory.path)
+        throw DatabaseError(
+          .inUse, "other processes keep making and removing the database; try again", path: directory.path)
       }
     }
   }
@@ -218,7 +219,7 @@ final class OpenDatabase: Sendable {
   )? {
     if directory.isComplete {
       guard options.creation != .createNew else {
-        throw DatabaseError(.alreadyExists, "there is a database already", path: directory.path)
+        throw DatabaseError(.alreadyExists, "the database exists already", path: directory.path)
       }
     } else {
       guard options.creation != .openExisting, !options.isReadOnly else {
@@ -254,7 +255,7 @@ final class OpenDatabase: Sendable {
       if !directory.isComplete {
         created = try OpenDatabase.create(directory, options)
       } else if options.creation == .createNew {
-        throw DatabaseError(.alreadyExists, "there is a database already", path: directory.path)
+        throw DatabaseError(.alreadyExists, "the database exists already", path: directory.path)
       }
     }
     try lock.share()
@@ -288,11 +289,12 @@ final class OpenDatabase: Sendable {
       options.engine ?? (isEncrypted ? .sqlcipher : .sqlite), encrypted: isEncrypted)
     if type.encrypts, options.key == nil {
       throw DatabaseError(
-        .keyRequired, "the engine \(type.name) encrypts: a key has to be given", path: directory.path)
+        .keyRequired, "the engine \(type.name) always encrypts, but no key was given", path: directory.path)
     }
     if !type.encrypts, options.key != nil {
       throw DatabaseError(
-        .notEncrypted, "the engine \(type.name) can't encrypt: give no key, or choose one that can",
+        .notEncrypted,
+        "a key was given, but the engine \(type.name) can't encrypt; choose another engine, or give no key",
         path: directory.path)
     }
     return type
@@ -334,10 +336,10 @@ final class OpenDatabase: Sendable {
     case (nil, nil): return nil
     case (nil, _?):
       throw DatabaseError(
-        .notEncrypted, "a key was given and the database isn't encrypted", path: directory.path)
+        .notEncrypted, "a key was given, but the database isn't encrypted", path: directory.path)
     case (_?, nil):
       throw DatabaseError(
-        .keyRequired, "the database is encrypted and no key was given", path: directory.path)
+        .keyRequired, "the database is encrypted, but no key was given", path: directory.path)
     case (let keyPath?, let key?):
       do { return try KeyFile.open(at: keyPath, key: key) } catch let error as EncryptionError {
         switch error.code {
@@ -367,7 +369,7 @@ final class OpenDatabase: Sendable {
     {
       // The data key matches the key file, so the data itself is damaged.
       throw DatabaseError(
-        .damaged, "the data can't be read with the database's own key: \(error)", path: path)
+        .damaged, "the data can't be read with the data key of the database: \(error)", path: path)
     }
   }
 

@@ -49,7 +49,7 @@ final class Upkeep: DocumentUpkeep {
     self.collectBlobs = collectBlobs
   }
 
-  /// Starts the work, and purges what expired while the database was closed.
+  /// Starts the work, and purges what expired while the database is closed.
   func start() throws {
     store.upkeep = self
     if try store.expirationCount > 0 { expirationWasSet(.min) }
