@@ -21,12 +21,13 @@ public enum DatasetLookup {
       let hint = environment.path == nil ? ", and \(DataDirectory.variable) is not set" : ""
       throw DatasetError(
         .notHere,
-        "\(dataset.name) is not here: it is looked for in \(place)\(hint). Get it from: \(dataset.source)")
+        "the data set \(dataset.name) isn't on this machine; it must be in \(place)\(hint). Its source is: \(dataset.source)"
+      )
     }
     if nameOrPath == "-" || access(nameOrPath, F_OK) == 0 { return nameOrPath }
     let names = Manifest.datasets.map(\.name).joined(separator: ", ")
     throw DatasetError(
-      .unknownDataset, "there is no data set and no file '\(nameOrPath)'; known are \(names)")
+      .unknownDataset, "there is neither a file nor a data set '\(nameOrPath)'; known data sets are \(names)")
   }
 
   /// Opens the documents of a data set by name, or of a file of JSON lines by path. They are streamed.

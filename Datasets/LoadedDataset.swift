@@ -44,7 +44,7 @@ public final class LoadedDataset: @unchecked Sendable {
     environment: DataDirectory = .fromEnvironment, as name: String? = nil
   ) throws -> LoadedDataset {
     if let documents, documents < 1 {
-      throw DatasetError(.invalidArgument, "\(documents) documents are not a data set")
+      throw DatasetError(.invalidArgument, "a data set can't have \(documents) documents")
     }
     let known = Manifest.dataset(named: nameOrPath)
     if let known, case .generated = known.origin {
@@ -54,7 +54,8 @@ public final class LoadedDataset: @unchecked Sendable {
     let loaded = try read(path, name: name ?? nameOrPath, documents: documents)
     if let known, loaded.count == known.documents, loaded.sha256 != known.sha256 {
       throw DatasetError(
-        .corrupt, "its SHA-256 is \(loaded.sha256), that of \(known.name) is \(known.sha256)", path: path)
+        .corrupt, "the file has the SHA-256 \(loaded.sha256), but \(known.name) has \(known.sha256)",
+        path: path)
     }
     return loaded
   }

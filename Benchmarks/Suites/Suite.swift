@@ -163,7 +163,7 @@ public struct SuiteContext: Sendable {
   /// Returns the engine of that name. Throws if it isn't in the run.
   public func engine(_ name: String) throws -> ProbedEngine {
     guard let engine = engines[name] else {
-      throw StorageError(.invalidArgument, "the engine \(name) is not in this run")
+      throw StorageError(.invalidArgument, "the engine \(name) isn't part of this run")
     }
     return engine
   }

@@ -116,7 +116,7 @@ final class ByteInput {
     }
     // 16 selects the gzip format, and 15 the largest window.
     guard inflateInit2_(stream, 16 + 15, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size)) == Z_OK else {
-      throw DatasetError(.ioError, "zlib \(String(cString: zlibVersion())) can't be set up", path: path)
+      throw DatasetError(.ioError, "zlib \(String(cString: zlibVersion())) can't be initialized", path: path)
     }
     format = .gzip
   }
@@ -128,7 +128,7 @@ final class ByteInput {
     let wanted = Int(stream.pointee.avail_out)
     while true {
       if position == available, try !refill() {
-        throw DatasetError(.truncated, "the gzip data breaks off", path: path)
+        throw DatasetError(.truncated, "the gzip data is cut off", path: path)
       }
       stream.pointee.next_in = buffer + position
       stream.pointee.avail_in = UInt32(available - position)
@@ -157,7 +157,7 @@ final class ByteInput {
         continue
       }
       guard buffer[position] == 0x1F else {
-        throw DatasetError(.corrupt, "there is something else after the end of the gzip data", path: path)
+        throw DatasetError(.corrupt, "unexpected bytes after the end of the gzip data", path: path)
       }
       inflateReset(stream)
       format = .gzip

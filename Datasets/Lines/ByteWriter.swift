@@ -66,7 +66,7 @@ public final class ByteWriter {
       Int32(MemoryLayout<z_stream>.size))
     guard status == Z_OK else {
       stream.deallocate()
-      throw DatasetError(.invalidArgument, "gzip at level \(level) can't be set up", path: path)
+      throw DatasetError(.invalidArgument, "zlib can't be initialized for gzip at level \(level)", path: path)
     }
     self.stream = stream
   }

@@ -109,7 +109,7 @@ public final class LineReader {
 
   private func tooLong() -> DatasetError {
     DatasetError(
-      .lineTooLong, "it is longer than \(maximumLineBytes) bytes", path: path, line: lineNumber + 1)
+      .lineTooLong, "the line is longer than \(maximumLineBytes) bytes", path: path, line: lineNumber + 1)
   }
 
   private func take(_ range: Range<Int>) throws -> UnsafeMutableRawBufferPointer {

@@ -49,7 +49,8 @@ struct ComparisonTests {
     }
     #expect(comparison.warnings == [])
     let text = ComparisonTable(comparison).text()
-    #expect(text.contains("normalized: 1 better, 1 worse, 1 can't be told, of 3."), "\(text)")
+    #expect(
+      text.contains("normalized: 1 better, 1 worse, 1 without a significant difference, of 3."), "\(text)")
     #expect(!ComparisonTable(comparison, onlyDifferences: true).text().contains("same"))
   }
 

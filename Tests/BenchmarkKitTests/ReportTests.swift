@@ -168,6 +168,6 @@ struct ReportTests {
     let failure = #expect(throws: Gnuplot.Failure.self) {
       _ = try Gnuplot().svg(width: 100, height: 100, "plot nonsense(")
     }
-    #expect(failure?.description.contains("gnuplot drew nothing") == true)
+    #expect(failure?.description.contains("gnuplot failed") == true)
   }
 }

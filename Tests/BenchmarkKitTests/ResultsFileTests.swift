@@ -98,8 +98,8 @@ struct ResultsFileTests {
       return ResultsSchema.faults(in: try JSONSerialization.data(withJSONObject: object)).joined(
         separator: "\n")
     }
-    #expect(try faults { $0.append($0[0]) }.contains("is there twice"))
-    #expect(try faults { $0[0]["engine"] = "rocks" }.contains("not among the engines"))
+    #expect(try faults { $0.append($0[0]) }.contains("occurs twice"))
+    #expect(try faults { $0[0]["engine"] = "rocks" }.contains("isn't one of the engines"))
     #expect(try faults { $0[0]["operations"] = 0 }.contains("operations"))
     #expect(try faults { $0[0]["metrics"] = [:] }.contains("metrics.seconds"))
     #expect(
@@ -127,7 +127,7 @@ struct ResultsFileTests {
   @Test func summarySaysWhoWonAtWhichDurability() throws {
     let text = ResultsSummary(try results(), engines: ["lmdb", "sqlite"], durability: "normal").text()
     #expect(text.contains("durability normal"))
-    #expect(text.contains("level in 2"))
+    #expect(text.contains("no clear winner in 2"))
     #expect(text.contains("sqlite was 1.00x faster than lmdb"))
   }
 

@@ -10,8 +10,8 @@ extension Suite {
   public static let claims = Suite(
     name: "claims",
     summary:
-      "What the 1.x guide says of a ForestDB-like engine beside SQLite, held against LMDB: 2x to 5x as fast, writers "
-      + "never block readers, lower RAM footprint.",
+      "Checks on LMDB what the 1.x guide claims for ForestDB compared with SQLite: 2x to 5x as fast, writers never block "
+      + "readers, lower RAM footprint.",
     workloadNames: ClaimsWorkload.allCases.map(\.rawValue), usesDataset: false,
     standardEngines: { [EngineName.sqlite, .lmdb].compactMap { try? Engines.type($0) } },
     tables: ClaimsTable.tables

@@ -8,8 +8,8 @@ extension Suite {
   public static let cold = Suite(
     name: "cold",
     summary:
-      "Reopening, random reads, a scan, indexed queries and blobs after the database's files were dropped from the page "
-      + "cache, beside the same with all of them in it.",
+      "Reopening, random reads, a scan, indexed queries and blobs, with the files of the database dropped from the page "
+      + "cache, and with all of them in it.",
     workloadNames: ColdWorkload.allCases.map(\.rawValue), usesDataset: false, notes: ColdNotes.lines
   ) { context in
     let data = ColdData(context)

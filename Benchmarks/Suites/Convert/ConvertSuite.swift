@@ -8,8 +8,8 @@ extension Suite {
   public static let convert = Suite(
     name: "convert",
     summary:
-      "Conversion between each pair of engines beside a copy of the same bytes with fsync; rekey, rotate, encrypt, "
-      + "decrypt, copy; verify beside one full export.",
+      "Conversion between each pair of engines, compared with a copy of the same bytes with fsync; rekey, rotate, encrypt, "
+      + "decrypt, copy; verify, compared with one full export.",
     workloadNames: ConvertWorkload.allCases.map(\.rawValue), usesDataset: true,
     standardEngines: {
       let names: [EngineName] = [.sqlite, .lmdb, .sqlcipher]
@@ -51,7 +51,7 @@ final class ConvertData: Sendable {
   init(_ context: SuiteContext) throws {
     self.context = context
     guard let dataset = context.dataset else {
-      throw StorageError(.invalidArgument, "the convert suite needs a data set")
+      throw StorageError(.invalidArgument, "the suite convert needs a data set")
     }
     documents = dataset.count
     jsonBytes = dataset.jsonBytes

@@ -9,8 +9,8 @@ extension Suite {
   public static let encryption = Suite(
     name: "encryption",
     summary:
-      "The cost of encryption: SQLCipher beside the same library without a key, and every other engine that encrypts "
-      + "beside its plain kind, with caches that hold the data and that don't.",
+      "The cost of encryption: SQLCipher compared with the same library without a key, and every other encrypting engine "
+      + "with the plain engine of its kind, with caches that are larger and smaller than the data.",
     workloadNames: EncryptionWorkload.allCases.map(\.rawValue), usesDataset: false,
     standardEngines: {
       let names: [EngineName] = [.sqlcipherPlain, .sqlcipher, .lmdb]

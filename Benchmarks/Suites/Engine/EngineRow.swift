@@ -101,7 +101,7 @@ extension EngineRow {
     do {
       let found = try opened.read { try $0.keyspace(named: EngineRow.keyspaceName) }
       guard let keyspace = found else {
-        throw StorageError(.noSuchKeyspace, "the bench's keyspace is missing", path: opened.location)
+        throw StorageError(.noSuchKeyspace, "the keyspace of the benchmark is missing", path: opened.location)
       }
       return Trial(
         run: { try run(opened, keyspace) }, fileBytes: { try TrialDirectory.fileBytes(in: directory) },

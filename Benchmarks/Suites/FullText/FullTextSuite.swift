@@ -9,17 +9,17 @@ extension Suite {
   public static let fullText = Suite(
     name: "fulltext",
     summary:
-      "Full-text indexes on descriptions, contents and reviews of a travel data set, beside SQLite's FTS5 on the same "
-      + "texts, with porter's stems and the same settings; both answer with the IDs of documents.",
+      "Full-text indexes on descriptions, contents and reviews of a travel data set, compared with SQLite's FTS5 on the "
+      + "same texts, with the Porter stemmer and the same settings. Both return the IDs of documents.",
     workloadNames: FullTextCase.allCases.map(\.rawValue) + FullTextWork.allCases.map(\.rawValue),
     usesDataset: true
   ) { context in
     guard let dataset = context.dataset else {
-      throw StorageError(.invalidArgument, "the fulltext suite needs a data set")
+      throw StorageError(.invalidArgument, "the suite fulltext needs a data set")
     }
     let texts = try TextDocuments(dataset)
     guard !texts.queries.isEmpty else {
-      throw StorageError(.invalidArgument, "the fulltext suite needs a data set with descriptions or reviews")
+      throw StorageError(.invalidArgument, "the suite fulltext needs a data set with descriptions or reviews")
     }
     let data = FullTextData(texts, context)
     return [data.build()] + FullTextCase.allCases.map { data.query($0) } + [data.update()]

@@ -7,8 +7,8 @@ extension Suite {
   public static let harness = Suite(
     name: "harness",
     summary:
-      "What the harness adds: an operation of about 100 ns, run as workloads are, beside the same loop between two "
-      + "looks at the clock.",
+      "The overhead of the harness: an operation of about 100 ns, run like a workload, compared with the same loop between "
+      + "two readings of the clock.",
     workloadNames: HarnessWorkload.allCases.map(\.rawValue), usesDataset: false,
     // No engine is used, but a run needs the name of one.
     standardEngines: { [LMDBEngines.lmdb] }, notes: HarnessWorkload.notes

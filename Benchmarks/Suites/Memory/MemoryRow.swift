@@ -134,7 +134,7 @@ struct StreamedDocuments: Sendable {
   private static func open(_ name: String, _ settings: BenchSettings) throws -> any RecordSource {
     if CBLite2Dataset.isNamed(name) {
       throw DatasetError(
-        .invalidArgument, "the suite memory reads data sets and files of JSON lines", path: name)
+        .invalidArgument, "the suite memory needs a data set or a file of JSON lines", path: name)
     }
     return try DatasetLookup.open(name, documents: settings.documents, seed: settings.seed)
   }

@@ -6,8 +6,8 @@ extension Suite {
   public static let memory = Suite(
     name: "memory",
     summary:
-      "The most anonymous memory that the process has while documents are inserted, read, updated, scanned, synced, "
-      + "deleted and compacted. They are streamed: nothing but the database holds them.",
+      "The peak of the process's anonymous memory while documents are inserted, read, updated, scanned, synced, deleted "
+      + "and compacted. The documents are streamed, so only the database holds them.",
     workloadNames: TravelWorkload.streamed.map(\.rawValue), usesDataset: false,
     data: "the data set, streamed",
     notes: MemoryNotes.lines, tables: MemoryNotes.tables

@@ -15,7 +15,7 @@ extension Suite {
     usesDataset: true
   ) { context in
     guard let dataset = context.dataset else {
-      throw StorageError(.invalidArgument, "the query suite needs a data set")
+      throw StorageError(.invalidArgument, "the suite query needs a data set")
     }
     let data = QueryData(dataset, context)
     let queries = [.none, .all].flatMap { indexes in QueryCase.all.map { data.workload($0, indexes) } }

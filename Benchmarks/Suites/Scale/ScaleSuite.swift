@@ -6,8 +6,8 @@ extension Suite {
   public static let scale = Suite(
     name: "scale",
     summary:
-      "Inserts, reads, queries, opens and compaction in databases of 10,000 documents and more, up to --scale-docs; "
-      + "how each grows with their number, as a fitted power.",
+      "Inserts, reads, queries, opens and compaction in databases of 10,000 documents and more, up to --scale-docs, and "
+      + "how their times grow with the number of documents, as a fitted power law.",
     workloadNames: ScaleWorkload.allCases.map(\.rawValue), usesDataset: false, notes: ScaleNotes.lines
   ) { context in
     let largest = context.settings.scaleDocuments ?? context.settings.documents ?? 100_000

@@ -7,8 +7,8 @@ extension Suite {
   public static let sync = Suite(
     name: "sync",
     summary:
-      "Pulled revisions applied: new, updating, known, conflicting and deep, 1 to 2,000 a transaction, with 0, 1 and "
-      + "4 value indexes; reads beside that; the first query after it.",
+      "Applies pulled revisions: new, updating, known, conflicting and deep ones, 1 to 2,000 per transaction, with 0, 1 and "
+      + "4 value indexes. Also reads meanwhile, and the first query afterwards.",
     workloadNames: SyncWorkload.allCases.map(\.rawValue), usesDataset: false, notes: SyncNotes.lines
   ) { context in
     let data = SyncData(context)

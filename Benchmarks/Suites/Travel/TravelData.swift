@@ -97,7 +97,7 @@ final class TravelData: Sendable {
     let found = try database.engine.read { try $0.keyspaces() }
     let tables = try TravelReplay.keyspaces.map { name in
       guard let keyspace = found[name] else {
-        throw StorageError(.noSuchKeyspace, "the database lacks \(name)", path: database.path)
+        throw StorageError(.noSuchKeyspace, "the database has no keyspace \(name)", path: database.path)
       }
       return LimitDatabase.Table(name: name, keyspace: keyspace)
     }

@@ -6,13 +6,13 @@ extension Suite {
   public static let travel = Suite(
     name: "travel",
     summary:
-      "Documents of a travel data set: inserted, read, updated, scanned, synced and deleted, each beside the bare "
-      + "loop that parses the same JSON and moves the same records.",
+      "Inserts, reads, updates, scans, syncs and deletes documents of a travel data set, compared with a loop in bare C "
+      + "that parses the same JSON and moves the same records.",
     workloadNames: TravelWorkload.allCases.map(\.rawValue), usesDataset: true,
     peers: [Peer(name: TravelPeer.name, description: TravelPeer.description)]
   ) { context in
     guard let dataset = context.dataset else {
-      throw StorageError(.invalidArgument, "the travel suite needs a data set")
+      throw StorageError(.invalidArgument, "the suite travel needs a data set")
     }
     let data = try TravelData(dataset, context)
     let peer = TravelPeer(data, context)

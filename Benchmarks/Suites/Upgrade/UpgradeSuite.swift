@@ -12,7 +12,7 @@ extension Suite {
     workloadNames: UpgradeWorkload.allCases.map(\.rawValue), usesDataset: true
   ) { context in
     guard let dataset = context.dataset else {
-      throw StorageError(.invalidArgument, "the upgrade suite needs a data set")
+      throw StorageError(.invalidArgument, "the suite upgrade needs a data set")
     }
     let data = UpgradeData(dataset, context)
     let revisions = UpgradeWorkload.memoryRevisions(documents: context.settings.documents)

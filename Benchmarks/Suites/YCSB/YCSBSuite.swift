@@ -6,8 +6,8 @@ extension Suite {
   public static let ycsb = Suite(
     name: "ycsb",
     summary:
-      "The Yahoo! Cloud Serving Benchmark's load and workloads A to F over documents with ten fields of 100 bytes, by "
-      + "one thread and more, as fast as it goes and at target rates.",
+      "The load and the workloads A to F of the Yahoo! Cloud Serving Benchmark, over documents with ten fields of 100 "
+      + "bytes, with one and more threads, at full speed and at target rates.",
     workloadNames: YCSBWorkload.allCases.map(\.rawValue), usesDataset: false, notes: YCSBNotes.lines
   ) { context in
     let data = YCSBData(context)

@@ -31,7 +31,9 @@ public enum AllocationCounter {
     let library = directory + "/" + libraryName
     guard FileManager.default.isReadableFile(atPath: library) else {
       throw InstructionCounter.Failure(
-        description: "counting allocations needs \(library): swift build --product touchstone-allocations")
+        description:
+          "counting allocations needs \(library); build it with: swift build --product touchstone-allocations"
+      )
     }
     // The library is given by name: a path with a space would be read as two libraries.
     let directories = [directory, ProcessInfo.processInfo.environment["LD_LIBRARY_PATH"] ?? ""]
@@ -43,7 +45,8 @@ public enum AllocationCounter {
       ])
     guard outcome.status == 0 else {
       throw InstructionCounter.Failure(
-        description: "the run that counts allocations ended with \(outcome.status): \(outcome.lastLines)")
+        description:
+          "the run that counts allocations ended with status \(outcome.status): \(outcome.lastLines)")
     }
     var counts: [String: Int] = [:]
     for result in try ResultsFile(validating: Data(contentsOf: URL(fileURLWithPath: output))).results {

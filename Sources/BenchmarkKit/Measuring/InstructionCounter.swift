@@ -22,7 +22,8 @@ public struct InstructionCounter: Sendable {
   public init() throws {
     guard let valgrind = Program.path(of: "valgrind"), let strip = Program.path(of: "strip") else {
       throw Failure(
-        description: "counting instructions needs valgrind and strip (Debian: valgrind, binutils)")
+        description:
+          "counting instructions needs valgrind and strip; install the Debian packages valgrind and binutils")
     }
     self.valgrind = valgrind
     self.strip = strip

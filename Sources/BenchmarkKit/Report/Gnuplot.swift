@@ -13,7 +13,10 @@ public struct Gnuplot: Sendable {
   /// Finds the program on the search path. Throws `Failure` if it isn't there.
   public init() throws {
     guard let path = Program.path(of: "gnuplot") else {
-      throw Failure(description: "pictures need gnuplot, and it isn't on the PATH (Debian: gnuplot-nox)")
+      throw Failure(
+        description:
+          "drawing the pictures needs gnuplot, which isn't on the PATH; install the Debian package gnuplot-nox"
+      )
     }
     self.path = path
   }
@@ -34,7 +37,7 @@ public struct Gnuplot: Sendable {
     let text = drawn.output
     guard drawn.status == 0, let start = text.firstRange(of: "<svg")?.lowerBound else {
       let said = drawn.errors.split(separator: "\n").prefix(3).joined(separator: " ")
-      throw Failure(description: "gnuplot drew nothing: \(said)")
+      throw Failure(description: "gnuplot failed: \(said)")
     }
     // The XML declaration is left out, so that the SVG can be put into a page.
     return String(text[start...])

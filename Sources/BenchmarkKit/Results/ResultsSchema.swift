@@ -26,7 +26,7 @@ public enum ResultsSchema {
       if let started = string(file, "started", ""),
         started.wholeMatch(of: /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/) == nil
       {
-        faults.append("started: '\(started)' is not a moment in UTC like 2026-11-20T10:00:00Z")
+        faults.append("started: '\(started)' isn't a time in UTC, such as 2026-11-20T10:00:00Z")
       }
       if let machine = object(file, "machine", "") {
         for name in ["cpu", "os", "filesystem"] { _ = string(machine, name, "machine.") }
@@ -67,7 +67,7 @@ public enum ResultsSchema {
           continue
         }
         if let identity = self.result(result, place, engines), !identities.insert(identity).inserted {
-          faults.append("\(place.dropLast()): \(identity) is there twice")
+          faults.append("\(place.dropLast()): \(identity) occurs twice")
         }
       }
     }
@@ -80,11 +80,11 @@ public enum ResultsSchema {
       let workload = string(result, "workload", place)
       let engine = string(result, "engine", place)
       if let engine, engines[engine] == nil {
-        faults.append("\(place)engine: '\(engine)' is not among the engines")
+        faults.append("\(place)engine: '\(engine)' isn't one of the engines")
       }
       let parameters = object(result, "parameters", place)
       if let operations = count(result, "operations", place), operations < 1 {
-        faults.append("\(place)operations: there are none")
+        faults.append("\(place)operations: the number isn't positive")
       }
       var medianSeconds: Double?
       if let metrics = object(result, "metrics", place) {

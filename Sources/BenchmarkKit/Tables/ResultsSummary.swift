@@ -49,7 +49,7 @@ public struct ResultsSummary {
       }
     }
     var parts = engines.map { "\($0) was fastest in \(wins[$0] ?? 0)" }
-    if level > 0 { parts.append("the best two were level in \(level)") }
+    if level > 0 { parts.append("there was no clear winner in \(level)") }
     return parts.joined(separator: ", ")
   }
 
@@ -67,7 +67,7 @@ public struct ResultsSummary {
     else { return nil }
     let mean = Statistics.geometricMean(ratios.map(\.ratio))
     return
-      "\(engine) was \(speed(mean)) than \(engines[0]) over all (geometric mean), from \(speed(worst.ratio)) "
+      "\(engine) was \(speed(mean)) than \(engines[0]) overall (geometric mean), from \(speed(worst.ratio)) "
       + "in \(worst.label) to \(speed(best.ratio)) in \(best.label)."
   }
 
@@ -93,14 +93,14 @@ public struct ResultsSummary {
     let warm = results.filter { ($0.warmups ?? 0) > 0 }
     if !warm.isEmpty {
       notes.append(
-        "The first rounds of \(Set(warm.map { "\($0.suite) \($0.label)" }).count) workloads were warming up, and were made "
-          + "again.")
+        "The first rounds of \(Set(warm.map { "\($0.suite) \($0.label)" }).count) workloads were discarded as warm-up "
+          + "and repeated.")
     }
     let far = results.filter { !Statistics.outliers($0.metrics.seconds.samples).isEmpty }
     if !far.isEmpty {
       let count = far.reduce(0) { $0 + Statistics.outliers($1.metrics.seconds.samples).count }
       notes.append(
-        "\(count) samples lie far from the others of their row, and count: \(far.prefix(6).map(\.identity).joined(separator: ", "))"
+        "\(count) samples are outliers and are kept: \(far.prefix(6).map(\.identity).joined(separator: ", "))"
           + (far.count > 6 ? ", and \(far.count - 6) more rows." : "."))
     }
     return notes

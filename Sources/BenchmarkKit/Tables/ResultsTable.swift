@@ -22,8 +22,8 @@ public struct ResultsTable {
     let first = engines.first ?? ""
     lines.append("")
     lines.append(
-      "Median time an operation (times its limit, the same work in bare C)"
-        + (engines.count > 1 ? ", times \(first)'s." : "."))
+      "Median time of an operation. In brackets: the ratio to the same work in bare C"
+        + (engines.count > 1 ? "; after ×: the ratio to \(first)." : "."))
     return lines.joined(separator: "\n")
   }
 

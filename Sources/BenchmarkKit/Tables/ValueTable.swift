@@ -18,7 +18,7 @@ public struct ValueTable {
 
   /// The bytes written and stored for each byte of data.
   public static func amplifications(_ results: [WorkloadResult], engines: [String]) -> ValueTable {
-    ValueTable("bytes for each byte of the data", results, engines: engines) { result in
+    ValueTable("bytes per byte of data", results, engines: engines) { result in
       let written = result.metrics[.writeAmplification].map { "\(Format.ratio($0.median)) written" }
       let stored = result.metrics[.spaceAmplification].map { "\(Format.ratio($0.median)) stored" }
       let parts = [written, stored].compactMap { $0 }
@@ -28,7 +28,7 @@ public struct ValueTable {
 
   /// Allocations per operation.
   public static func allocations(_ results: [WorkloadResult], engines: [String]) -> ValueTable {
-    ValueTable("allocations an operation", results, engines: engines) { result in
+    ValueTable("allocations per operation", results, engines: engines) { result in
       result.metrics[.allocations].map { Format.ratio($0.median / Double(max(1, result.operations))) }
     }
   }
