@@ -7,11 +7,11 @@ extension CBLite2ImportReport {
     [
       ("read", "rows read", read), ("documents", "documents", documents),
       ("tombstones", "tombstones", tombstones),
-      ("merged", "merged with what was here", merged), ("unchanged", "here already", unchanged),
+      ("merged", "merged with stored documents", merged), ("unchanged", "already stored", unchanged),
       ("revisions", "revisions", revisions), ("bodies", "bodies", bodies),
       ("conflicts", "in conflict", conflicts),
       ("otherWinners", "with another winner", otherWinners), ("expirations", "expirations", expirations),
-      ("expired", "expired, left behind", expired), ("localDocuments", "local documents", localDocuments),
+      ("expired", "expired, not imported", expired), ("localDocuments", "local documents", localDocuments),
       ("blobs", "blobs", blobs), ("missingBlobs", "blobs missing", missingBlobs),
       ("skipped", "skipped", skipped),
     ]
@@ -33,7 +33,7 @@ extension CBLite2ImportReport {
     if checkpoints > 0 { lines.append("not imported: \(checkpoints) replication checkpoints") }
     if remoteNotes > 0 {
       lines.append(
-        "not imported: notes of \(TextTable.grouped(remoteNotes)) documents about remote databases")
+        "not imported: the notes about remote databases of \(TextTable.grouped(remoteNotes)) documents")
     }
     for detail in details.prefix(20) { lines.append("skipped: \(detail.id): \(detail.reason)") }
     if details.count > 20 { lines.append("skipped: … and more: --json lists \(details.count)") }

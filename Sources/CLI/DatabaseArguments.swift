@@ -3,8 +3,8 @@ import Touchstone
 /// The arguments that all commands on one database share.
 struct DatabaseArguments {
   static let database = Positional(
-    "DB", "The database: a NAME.touchstone directory, the suffix may be left out")
-  static let readOnly = Flag("read-only", "Writes nothing, not even a lock")
+    "DB", "The database: a NAME.touchstone directory; the suffix may be left out")
+  static let readOnly = Flag("read-only", "Opens the database for reading only and writes no file")
   static let json = Flag("json", "Prints JSON")
   /// The options of commands that only read.
   static let readingOptions: [any NamedOption] = [Keys.file, readOnly]

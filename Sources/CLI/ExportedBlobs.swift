@@ -9,7 +9,7 @@ import Touchstone
 /// named by the digest, as in a plain database (docs/blobs.md). The directory is made with its first file.
 struct ExportedBlobs {
   static let option = Option(
-    "blobs", "DIR", "The directory of the blobs; FILE.blobs when it is left out")
+    "blobs", "DIR", "The directory of the blobs (FILE.blobs)")
 
   /// The directory of blobs for a file of lines.
   static func directory(beside file: String) -> String { file + ".blobs" }
@@ -72,7 +72,7 @@ struct ExportedBlobs {
   }
 
   private static func damaged(_ digest: BlobDigest, _ directory: String) -> StorageError {
-    StorageError(.damaged, "the blob \(digest) holds other bytes than its name says", path: directory)
+    StorageError(.damaged, "the bytes of blob \(digest) don't match its digest", path: directory)
   }
 
   /// The number of blobs of the database that a line names.

@@ -24,14 +24,16 @@ struct ExportedDocument {
     switch self.body.remove("_rev") {
     case nil: revision = nil
     case .string(let text)?:
-      guard let revision = RevisionID(text) else { throw UsageError("_rev '\(text)' is no revision ID") }
+      guard let revision = RevisionID(text) else {
+        throw UsageError("the value of _rev, '\(text)', isn't a revision ID")
+      }
       self.revision = revision
-    default: throw UsageError("_rev is not a string")
+    default: throw UsageError("the value of _rev isn't a string")
     }
     switch self.body.remove("_deleted") {
     case nil: isDeleted = false
     case .bool(let value)?: isDeleted = value
-    default: throw UsageError("_deleted is neither true nor false")
+    default: throw UsageError("the value of _deleted is neither true nor false")
     }
     self.body.remove("_sequence")
   }

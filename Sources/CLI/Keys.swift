@@ -3,9 +3,10 @@ import Touchstone
 
 /// The sources of a command's keys: a file, an environment variable, or a prompt. A key is never an argument.
 struct Keys {
-  static let file = Option("key-file", "FILE", "The key of the database: 32 raw bytes, or a passphrase line")
+  static let file = Option(
+    "key-file", "FILE", "A file with the key of the database: 32 raw bytes, or a line with a passphrase")
   static let newFile = Option(
-    "new-key-file", "FILE", "The key of what is made: 32 raw bytes, or a passphrase line")
+    "new-key-file", "FILE", "A file with the key of the result: 32 raw bytes, or a line with a passphrase")
   static let variable = "TOUCHSTONE_KEY"
   static let newVariable = "TOUCHSTONE_NEW_KEY"
 
@@ -27,7 +28,8 @@ struct Keys {
   func required(for database: String) throws -> UserKey {
     guard let key = try existing(for: database) else {
       throw DatabaseError(
-        .keyRequired, "the database is encrypted: give --key-file FILE or the variable \(Self.variable)",
+        .keyRequired,
+        "the database is encrypted and no key was given; use --key-file FILE or the variable \(Self.variable)",
         path: database)
     }
     return key
@@ -55,7 +57,9 @@ struct Keys {
   /// A new key, typed twice on a terminal; nil without a terminal.
   func askedNew(for database: String) throws -> UserKey? {
     guard let first = try Passphrase.ask("New key of \(database)") else { return nil }
-    guard try Passphrase.ask("The same again") == first else { throw UsageError("the two keys differ") }
+    guard try Passphrase.ask("The new key again") == first else {
+      throw UsageError("the two keys that were typed differ; run the command again")
+    }
     return try .passphrase(first)
   }
 

@@ -33,14 +33,15 @@ enum Subcommands {
     let word = words.first ?? ""
     let continuations = all.map { $0.usage.name }.filter { $0.hasPrefix(word + " ") }
     guard continuations.isEmpty else {
-      throw UsageError("'\(word)' is not complete: \(continuations.joined(separator: ", "))")
+      throw UsageError(
+        "'\(word)' isn't a complete command; commands are: \(continuations.joined(separator: ", "))")
     }
-    throw UsageError("unknown command '\(word)'; touchstone --help lists them")
+    throw UsageError("there is no command '\(word)'; touchstone --help lists all commands")
   }
 
   static var help: String {
     var text = """
-      touchstone: a document database whose storage engine can be swapped, and the bench that weighs the engines.
+      touchstone: a document database with interchangeable storage engines, and a benchmark that compares them.
 
       Usage: touchstone COMMAND …
 
@@ -51,12 +52,13 @@ enum Subcommands {
     }
     return text + """
 
-      touchstone COMMAND --help shows a command's options and an example. DB is the path of a NAME.touchstone
-      directory; the suffix may be left out. IDs and names that begin with - stand after --, behind all options:
-      touchstone get DB --json -- -rSvBcUzkbsB9gO. A key is never an argument: --key-file FILE, or the variable
-      TOUCHSTONE_KEY, or a prompt on a terminal.
+      touchstone COMMAND --help shows the options of a command and an example.
 
-      Status: 0 done · 1 the answer is no · 2 wrong usage or bad input · 3 the database could not be opened or is
+      DB is the path of a NAME.touchstone directory. The suffix may be left out. Put -- before IDs and names that
+      begin with -, after all options: touchstone get DB --json -- -rSvBcUzkbsB9gO. A key is never an argument. It
+      comes from --key-file FILE, from the variable TOUCHSTONE_KEY, or from a prompt on a terminal.
+
+      Status: 0 done · 1 the answer is no · 2 wrong usage or bad input · 3 the database can't be opened or is
       damaged.
 
       """

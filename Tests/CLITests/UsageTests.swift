@@ -24,19 +24,19 @@ import Testing
   }
 
   @Test(arguments: [
-    (["frobnicate"], "touchstone: unknown command 'frobnicate'; touchstone --help lists them"),
-    (["key"], "touchstone: 'key' is not complete: key show"),
-    (["get", "--frob", "db", "id"], "touchstone get: unknown option '--frob'"),
-    (["get", "-j", "db", "id"], "touchstone get: unknown option '-j'"),
+    (["frobnicate"], "touchstone: there is no command 'frobnicate'; touchstone --help lists all commands"),
+    (["key"], "touchstone: 'key' isn't a complete command; commands are: key show"),
+    (["get", "--frob", "db", "id"], "touchstone get: there is no option '--frob'"),
+    (["get", "-j", "db", "id"], "touchstone get: there is no option '-j'"),
     (
       ["get", "db", "-rSvBcUzkbsB9gO"],
-      "touchstone get: unknown option '-rSvBcUzkbsB9gO'; a name that begins with - stands after --"
+      "touchstone get: there is no option '-rSvBcUzkbsB9gO'; put -- before a name that begins with -"
     ),
     (["get", "db"], "touchstone get: ID is missing"),
     (["get", "db", "id", "other"], "touchstone get: unexpected argument 'other'"),
     (["get", "db", "id", "--rev"], "touchstone get: --rev needs a value (REV)"),
     (["get", "db", "id", "--json=yes"], "touchstone get: --json takes no value"),
-    (["get", "db", "id", "--rev", "x"], "touchstone get: --rev: 'x' is no revision ID"),
+    (["get", "db", "id", "--rev", "x"], "touchstone get: --rev: 'x' isn't a revision ID"),
     (["changes", "db", "--since", "-1"], "touchstone changes: --since: '-1' is not an integer from 0 up"),
     (
       ["import", "db", "f", "--batch=0"], "touchstone import: --batch: '0' is not an integer from 1 to 100000"

@@ -26,7 +26,7 @@ struct Arguments {
       let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
       guard text.hasPrefix("--"), let option = options[String(parts[0].dropFirst(2))] else {
         throw UsageError(
-          "unknown option '\(parts[0])'; a name that begins with - stands after --, behind all options")
+          "there is no option '\(parts[0])'; put -- before a name that begins with -, after all options")
       }
       if option.valuePlaceholder == nil {
         guard parts.count == 1 else { throw UsageError("--\(option.name) takes no value") }

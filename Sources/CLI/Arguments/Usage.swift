@@ -43,7 +43,7 @@ struct Usage: Sendable {
     let optionRows = options.map { option in
       ["--\(option.name)" + (option.valuePlaceholder.map { " \($0)" } ?? ""), option.help]
     }
-    let rows = positionals.map { [$0.name, $0.help] } + optionRows + [["--help", "Shows this"]]
+    let rows = positionals.map { [$0.name, $0.help] } + optionRows + [["--help", "Shows this help"]]
     text += "\n"
     for row in rows {
       // Longer text continues on the next lines, in the same column.

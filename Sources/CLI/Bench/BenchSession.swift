@@ -50,7 +50,7 @@ struct BenchSession {
       return results
     } catch is Runner.Interrupted {
       line.clear()
-      throw Interrupted("nothing is reported of a run that didn't end")
+      throw Interrupted("the run was incomplete, so nothing is reported")
     }
   }
 
@@ -118,7 +118,7 @@ struct BenchSession {
     let runs = try RunLog.read(logPath)
     guard counts.count == runs.count else {
       throw InstructionCounter.Failure(
-        description: "callgrind counted \(counts.count) runs, and there were \(runs.count)")
+        description: "callgrind counted \(counts.count) runs instead of \(runs.count)")
     }
     var runCounts: [String: Int] = [:]
     var limitCounts: [String: Int] = [:]

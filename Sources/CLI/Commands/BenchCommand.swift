@@ -10,7 +10,7 @@ struct BenchCommand: Subcommand {
   private static let suites = Positional("SUITE", "The suites to run (travel)", count: .any)
   private static let list = Flag("list", "Lists the suites and their workloads")
   private static let engines = Option(
-    "engines", "A,B", "The engines, the first being what the others are compared with (sqlite,lmdb,sqlcipher)"
+    "engines", "A,B", "The engines; the others are compared with the first one (sqlite,lmdb,sqlcipher)"
   ) { text in
     try text.split(separator: ",").map { name in
       do { return try Engines.type(EngineName(rawValue: String(name))) } catch let error as DatabaseError {
@@ -19,11 +19,12 @@ struct BenchCommand: Subcommand {
     }
   }
   private static let dataset = Option(
-    "dataset", "NAME|PATH", "The documents (travel-sample where it is here, else synthetic-travel)")
-  private static let documents = Option("docs", "N", in: 1...100_000_000, "How many documents (all)")
+    "dataset", "NAME|PATH",
+    "The documents (travel-sample if it is on this machine, otherwise synthetic-travel)")
+  private static let documents = Option("docs", "N", in: 1...100_000_000, "The number of documents (all)")
   private static let durability = Option("durability", "LEVEL", "full, normal or none (normal)") { text in
     guard let level = Durability(rawValue: text) else {
-      throw UsageError("'\(text)' is not one of full, normal, none")
+      throw UsageError("'\(text)' isn't full, normal or none")
     }
     return level
   }
@@ -31,48 +32,51 @@ struct BenchCommand: Subcommand {
     "samples", "N", in: 1...1_000, "Runs of each workload on each engine (5)")
   private static let precision = Option(
     "precision", "PCT",
-    "Samples until each median's 95% interval is within so many percent; --samples is then the least"
+    "Takes samples until the 95% interval of each median is within PCT percent; --samples is the minimum"
   ) { text in
     guard let percent = Double(text), percent > 0, percent <= 100 else {
-      throw UsageError("'\(text)' is not a percentage above 0")
+      throw UsageError("'\(text)' isn't a percentage above 0 and up to 100")
     }
     return percent / 100
   }
   private static let budget = Option(
-    "budget", "SECONDS", in: 1...86_400, "With --precision: no more samples of a workload after so long (60)")
-  private static let seed = Option("seed", "N", in: 0...Int.max, "Of everything that is drawn (1)")
+    "budget", "SECONDS", in: 1...86_400, "With --precision: the time limit for the samples of a workload (60)"
+  )
+  private static let seed = Option("seed", "N", in: 0...Int.max, "The seed of all random choices (1)")
   private static let keys = Option(
-    "keys", "N", in: 200...100_000_000, "Keys of the engine suite (100,000)")
+    "keys", "N", in: 200...100_000_000, "The number of keys in the suite engine (100,000)")
   private static let commits = Option(
-    "commits", "N", in: 16...1_000_000, "Single commits of the engine suite (1,000)")
+    "commits", "N", in: 16...1_000_000, "The number of single commits in the suite engine (1,000)")
   private static let cache = Option(
-    "cache-mib", "N", in: 1...65_536, "The engines' caches of pages, in the suites travel and engine (40)")
+    "cache-mib", "N", in: 1...65_536,
+    "The page cache of each engine in MiB, in the suites travel and engine (40)")
   private static let threads = Option(
-    "threads", "A,B", "Numbers of threads of the suite ycsb (1,2)"
+    "threads", "A,B", "The numbers of threads in the suite ycsb (1,2)"
   ) { try numbers($0, in: 1...64) }
   private static let rates = Option(
-    "rates", "A,B", "Operations a second at which ycsb's A and B run as well (2000,8000)"
+    "rates", "A,B", "The rates for ycsb A and B, in operations per second (2000,8000)"
   ) { try numbers($0, in: 1...10_000_000) }
   private static let scaleDocuments = Option(
     "scale-docs", "N", in: 10...100_000_000,
-    "How many documents the suite scale goes up to (--docs, or 100,000)")
-  private static let only = Option("only", "A,B", "Only these workloads of the suites")
+    "The largest number of documents in the suite scale (--docs, or 100,000)")
+  private static let only = Option("only", "A,B", "Runs only these workloads of the suites")
   private static let instructions = Flag(
-    "instructions", "Also counts the instructions of each run, at small sizes under callgrind")
+    "instructions", "Also counts the instructions of each run, with fewer documents, under callgrind")
   private static let allocations = Flag(
-    "allocations", "Also counts the allocations of each run, in a process of its own")
-  private static let delay = Option("inject-delay", "PCT", in: 1...1_000, "Plants a slowdown, to try a gate")
+    "allocations", "Also counts the allocations of each run, in a separate process")
+  private static let delay = Option(
+    "inject-delay", "PCT", in: 1...1_000, "Adds an artificial slowdown, to test the gate")
   private static let delayCounts = Option(
     "inject-counts", "FILE",
-    "With --inject-delay: the slowdown is of these instructions, as a results file has them")
+    "With --inject-delay: the results file with the instruction counts that the slowdown is based on")
   private static let runLog = Option(
-    "run-log", "FILE", "Writes a line before each run: what runs, or its limit")
+    "run-log", "FILE", "Writes a line to this file before each run")
   private static let directory = Option(
-    "work-directory", "DIR", "Where databases are made and removed (the current directory)")
+    "work-directory", "DIR", "The directory for temporary databases (the current directory)")
   private static let output = Option("output", "FILE", "Writes a results file (docs/results.md)")
 
   static let usage = Usage(
-    "bench", "Weighs the engines against each other",
+    "bench", "Compares the engines",
     positionals: [suites],
     options: [
       list, engines, dataset, documents, durability, samples, precision, budget, seed, keys, commits,
@@ -84,8 +88,8 @@ struct BenchCommand: Subcommand {
       "touchstone bench engine --only readrandom,readseq --samples 9",
     ],
     notes: """
-      Engines take turns, each run in a fresh directory, beside the same loop in bare C. The table shows the
-      median time of one operation, how it compares with the loop, and with the first engine.
+      The engines run in turns, each run in a new directory, together with the same loop in bare C. The table shows
+      the median time of one operation and its ratios to the loop and to the first engine.
       """)
 
   private let isList: Bool
@@ -148,10 +152,10 @@ struct BenchCommand: Subcommand {
 
   /// Integers separated by commas.
   private static func numbers(_ text: String, in range: ClosedRange<Int>) throws -> [Int] {
-    guard !text.isEmpty else { throw UsageError("no number was given") }
+    guard !text.isEmpty else { throw UsageError("the list of numbers is empty") }
     return try text.split(separator: ",").map { part in
       guard let number = Int(part), range.contains(number) else {
-        throw UsageError("'\(part)' is not a number from \(range.lowerBound) to \(range.upperBound)")
+        throw UsageError("'\(part)' isn't a number from \(range.lowerBound) to \(range.upperBound)")
       }
       return number
     }
@@ -178,7 +182,7 @@ struct BenchCommand: Subcommand {
       StandardError.line(
         "results written to \(outputPath)"
           + (countsInstructions
-            ? "" : "; as a baseline of 'gate', one with --instructions shows smaller slowdowns"))
+            ? "" : "; to use it as a baseline of gate, add --instructions, which finds smaller slowdowns"))
     }
   }
 
@@ -246,7 +250,7 @@ struct BenchCommand: Subcommand {
     let directory = URL(fileURLWithPath: path).deletingLastPathComponent().path
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
     guard FileManager.default.isWritableFile(atPath: directory) else {
-      throw UsageError("--output: the directory of \(path) can't be written")
+      throw UsageError("--output: the directory of \(path) isn't writable")
     }
   }
 }

@@ -6,15 +6,15 @@ import Touchstone
 
 /// `touchstone changes`: lists the documents that changed since a sequence, and follows further changes.
 struct ChangesCommand: Subcommand {
-  private static let since = Option("since", "N", in: 0...Int.max, "Only what came after that sequence")
-  private static let follow = Flag("follow", "Goes on with what changes from now on, until Ctrl-C")
+  private static let since = Option("since", "N", in: 0...Int.max, "Lists only changes after this sequence")
+  private static let follow = Flag("follow", "Keeps listing new changes until Ctrl-C")
 
   static let usage = Usage(
     "changes", "Lists changed documents in the order of their sequences",
     positionals: [DatabaseArguments.database],
     options: [since, follow, DatabaseArguments.json] + DatabaseArguments.readingOptions,
     examples: ["touchstone changes travel --since 31591", "touchstone changes travel --follow --json"],
-    notes: "Each document comes once, with its latest change. With --json, one object a line.")
+    notes: "Each document appears once, with its latest change. With --json, each line is an object.")
 
   private let database: DatabaseArguments
   private let since: UInt64

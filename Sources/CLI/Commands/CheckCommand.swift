@@ -3,18 +3,18 @@ import Touchstone
 /// `touchstone check`: checks a database for faults.
 struct CheckCommand: Subcommand {
   private static let deep = Flag(
-    "deep", "Also looks into every body, reads every blob, and looks for plaintext where all is encrypted")
+    "deep", "Also checks every body and blob, and searches an encrypted database for plaintext")
 
   static let usage = Usage(
-    "check", "Looks for faults; status 1 when there are any",
+    "check", "Checks a database for faults; status 1 if there are any",
     positionals: [DatabaseArguments.database],
     options: [deep, DatabaseArguments.json] + DatabaseArguments.readingOptions,
     examples: ["touchstone check travel --deep"],
     notes: """
-      One line a fault, at most 1,000: what it is about, and what is wrong. The engine checks its file; then
-      documents, their revision trees, changes, bodies kept aside, counts, indexes and blobs are held against
-      each other. With --deep, the files of an encrypted database are named with the entropy of their bytes, and
-      searched for samples of all that it holds.
+      Each fault is one line: where it is, and what is wrong. At most 1,000 faults are printed. First the engine
+      checks its file. Then documents, revision trees, changes, bodies that are stored separately, counts, indexes
+      and blobs are compared with each other. With --deep, the entropy of each file of an encrypted database is
+      printed, and the files are searched for samples of the stored data.
       """)
 
   private let database: DatabaseArguments
@@ -57,7 +57,7 @@ struct CheckCommand: Subcommand {
     }
     try database.close()
     guard faults.isEmpty else {
-      throw Refusal("\(faults.count == 1 ? "a fault" : "\(faults.count) faults") in \(database.path)")
+      throw Refusal("\(faults.count == 1 ? "1 fault" : "\(faults.count) faults") in \(database.path)")
     }
   }
 

@@ -4,7 +4,7 @@ import Touchstone
 struct CompactCommand: Subcommand {
   static let usage = Usage(
     "compact",
-    "Drops the bodies of replaced revisions and blobs that nothing names, and gives unused space back",
+    "Removes bodies of replaced revisions and unused blobs, and frees disk space",
     positionals: [DatabaseArguments.database], options: [Keys.file], examples: ["touchstone compact travel"])
 
   private let database: DatabaseArguments

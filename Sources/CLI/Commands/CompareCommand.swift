@@ -4,18 +4,18 @@ import Foundation
 /// `touchstone compare`: compares two results files, metric by metric.
 struct CompareCommand: Subcommand {
   private static let base = Positional("BASE", "A results file (docs/results.md)")
-  private static let new = Positional("NEW", "The one that is compared with it")
-  private static let differences = Flag("differences", "Only what differs")
+  private static let new = Positional("NEW", "The results file to compare with BASE")
+  private static let differences = Flag("differences", "Shows only differences")
 
   static let usage = Usage(
     "compare", "Compares two results files: ratios with confidence intervals",
     positionals: [base, new], options: [differences, DatabaseArguments.json],
     examples: ["touchstone compare results/baseline.json new.json"],
     notes: """
-      Better or worse is what the Mann-Whitney test tells apart at 5%, corrected for the number of rows, and whose
-      ratio's 95% interval leaves out 1. The rest can't be told: more samples tell more (five of each never do
-      among many rows, nine do). The normalized time, times that of the limit in bare C in the same round, is the
-      one that different days compare by.
+      A row is better or worse if the Mann-Whitney test finds a difference at 5%, corrected for the number of rows,
+      and the 95% interval of the ratio doesn't contain 1. Other rows show no significant difference. More samples
+      find smaller differences: with many rows, five samples of each file are never enough, nine are. To compare
+      runs of different days, use the normalized time: the time divided by that of bare C in the same round.
       """)
 
   private let paths: [String]
@@ -32,7 +32,7 @@ struct CompareCommand: Subcommand {
     let files = try paths.map(ResultsFile.read)
     let comparison = Comparison(base: files[0], new: files[1])
     guard !comparison.rows.isEmpty else {
-      throw UsageError("\(paths[0]) and \(paths[1]) have no workload on the same engine in common")
+      throw UsageError("\(paths[0]) and \(paths[1]) have no workload on the same engine")
     }
     if asJSON { return try output.line(json(comparison)) }
     for warning in comparison.warnings { StandardError.line(warning) }
@@ -72,7 +72,7 @@ extension ResultsFile {
   /// Reads a results file. Throws a `UsageError` with the path and the fault.
   static func read(_ path: String) throws -> ResultsFile {
     guard let data = FileManager.default.contents(atPath: path) else {
-      throw UsageError("\(path): it can't be read")
+      throw UsageError("\(path): the file can't be read")
     }
     do {
       return try ResultsFile(validating: data)

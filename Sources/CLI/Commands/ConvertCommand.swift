@@ -3,22 +3,24 @@ import Touchstone
 /// `touchstone convert`: converts a database to another engine.
 struct ConvertCommand: Subcommand {
   private static let engine = DatabaseArguments.engine(
-    "The engine it moves to")
-  private static let target = Option("output", "DB2", "Makes a new database there, and leaves the old one")
+    "The new engine")
+  private static let target = Option(
+    "output", "DB2", "Writes a new database to this path and keeps the old one")
 
   static let usage = Usage(
-    "convert", "Moves a database to another engine, in place or beside",
+    "convert", "Converts a database to another engine, in place or into a new database",
     positionals: [DatabaseArguments.database], options: [engine, target, Keys.file, Keys.newFile],
     examples: [
       "touchstone convert travel --engine lmdb",
       "touchstone convert travel --engine sqlcipher --output secret --new-key-file my.key",
     ],
     notes: """
-      Everything comes along: sequences, revision trees, local documents, expirations, indexes and blobs. What
-      was written is compared with the original and synced before it takes its place.
+      Everything is kept: sequences, revision trees, local documents, expirations, indexes and blobs. The result is
+      compared with the original and synced to disk before it replaces the original.
 
-      The result is encrypted exactly when a new key is given, or when the engine encrypts: it then keeps its
-      key, or takes --key-file (or TOUCHSTONE_KEY) when it had none. Another engine decrypts it.
+      The result is encrypted if a new key is given or if the engine always encrypts. Without a new key, an
+      encrypted database keeps its key, and a plain one gets --key-file (or TOUCHSTONE_KEY). With an engine that
+      can't encrypt, the result is plain.
       """)
 
   private let path: String
@@ -38,7 +40,8 @@ struct ConvertCommand: Subcommand {
     let newKey = try keys.new()
     let encrypts = try Engines.type(engine, encrypted: newKey != nil).encrypts
     if newKey != nil, !encrypts {
-      throw UsageError("\(engine) can't encrypt, and a new key was given")
+      throw UsageError(
+        "a new key was given, but \(engine) can't encrypt; choose another engine, such as sqlcipher")
     }
     var key: UserKey?
     if try Database.isEncrypted(path) {
@@ -47,7 +50,7 @@ struct ConvertCommand: Subcommand {
       key = try keys.requiredNew(for: target ?? path)
       guard key != nil else {
         throw UsageError(
-          "\(engine) needs a key: give --new-key-file FILE or the variable \(Keys.newVariable)")
+          "\(engine) needs a key; use --new-key-file FILE or the variable \(Keys.newVariable)")
       }
     }
     let line = ConversionProgressLine("convert")

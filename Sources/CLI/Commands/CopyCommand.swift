@@ -2,18 +2,18 @@ import Touchstone
 
 /// `touchstone copy`: installs a prebuilt database.
 struct CopyCommand: Subcommand {
-  private static let source = Positional("DB", "A database's directory, or a zip file of one")
-  private static let target = Positional("DB2", "Where the copy is made: nothing may be there")
+  private static let source = Positional("DB", "The directory of a database, or a zip file of it")
+  private static let target = Positional("DB2", "The path of the copy; it must not exist")
   private static let engine = DatabaseArguments.engine(
-    "The copy's engine; that of the original when nothing is said")
+    "The engine of the copy (that of the original)")
 
   static let usage = Usage(
-    "copy", "Installs a prebuilt database: a copy that is a peer of its own",
+    "copy", "Installs a prebuilt database: makes a copy with new UUIDs",
     positionals: [source, target], options: [engine, Keys.file, Keys.newFile],
     examples: ["touchstone copy assets/travel travel", "touchstone copy travel.zip travel"],
     notes: """
-      The copy has UUIDs of its own, and remembers the original's, so that its syncs go on where those stopped.
-      It keeps the original's key unless a new one is given.
+      The copy is a separate sync peer with new UUIDs. It stores the private UUID of the original, so its syncs
+      continue where those of the original stopped. It has the key of the original unless a new one is given.
       """)
 
   private let source: String

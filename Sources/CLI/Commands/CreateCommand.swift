@@ -5,17 +5,16 @@ struct CreateCommand: Subcommand {
   private static let engine = DatabaseArguments.engine(
     "sqlite (the default), lmdb, sqlcipher, lmdb-encrypted or sqlcipher-plain")
 
-  private static let parents = Flag("parents", "Makes the directory that it is to be in, and those above")
+  private static let parents = Flag("parents", "Makes the parent directories")
 
   static let usage = Usage(
     "create", "Makes a new, empty database",
     positionals: [DatabaseArguments.database], options: [engine, parents, Keys.newFile, Keys.file],
     examples: ["touchstone create travel --engine lmdb", "touchstone create secret --new-key-file my.key"],
     notes: """
-      The database is encrypted exactly when a new key is given (--new-key-file, or the variable
-      TOUCHSTONE_NEW_KEY) or its engine is one that encrypts, which then takes the key (--key-file, or
-      TOUCHSTONE_KEY). With a new key and no engine, the engine is sqlcipher; lmdb with a new key is
-      lmdb-encrypted.
+      With a new key (--new-key-file, or the variable TOUCHSTONE_NEW_KEY), the database is encrypted. Its engine is
+      then sqlcipher if none is named. lmdb with a new key means lmdb-encrypted. An engine that always encrypts
+      uses the key (--key-file, or TOUCHSTONE_KEY) if there is no new key.
       """)
 
   private let path: String
@@ -37,10 +36,11 @@ struct CreateCommand: Subcommand {
       key = try key ?? keys.requiredNew(for: path)
       guard key != nil else {
         throw UsageError(
-          "\(engine) needs a key: give --new-key-file FILE or the variable \(Keys.newVariable)")
+          "\(engine) needs a key; use --new-key-file FILE or the variable \(Keys.newVariable)")
       }
     } else if key != nil {
-      throw UsageError("\(engine) can't encrypt, and a new key was given")
+      throw UsageError(
+        "a new key was given, but \(engine) can't encrypt; choose another engine, such as sqlcipher")
     }
     let database = try Database.open(
       path,

@@ -3,9 +3,9 @@ import Datasets
 /// `touchstone datasets`: lists the data sets that the bench knows by name.
 struct DatasetsCommand: Subcommand {
   static let usage = Usage(
-    "datasets", "Lists the known data sets, where they come from, and which are here",
+    "datasets", "Lists the known data sets, their sources, and which are on this machine",
     options: [DatabaseArguments.json], examples: ["touchstone datasets"],
-    notes: "Data sets that are files are looked for below the directory that TOUCHSTONE_DATA names.")
+    notes: "Data sets that are files must be in the directory that the variable TOUCHSTONE_DATA names.")
 
   private let asJSON: Bool
 

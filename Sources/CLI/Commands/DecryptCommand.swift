@@ -3,10 +3,10 @@ import Touchstone
 /// `touchstone decrypt`: decrypts a database in place.
 struct DecryptCommand: Subcommand {
   private static let engine = DatabaseArguments.engine(
-    "The engine afterwards, if not sqlite for sqlcipher, lmdb for lmdb-encrypted")
+    "The new engine (sqlite for sqlcipher, lmdb for lmdb-encrypted)")
 
   static let usage = Usage(
-    "decrypt", "Decrypts a database, blobs too",
+    "decrypt", "Decrypts a database with its blobs",
     positionals: [DatabaseArguments.database], options: [engine, Keys.file],
     examples: ["touchstone decrypt secret --key-file my.key"])
 

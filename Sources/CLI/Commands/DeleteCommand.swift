@@ -5,7 +5,7 @@ struct DeleteCommand: Subcommand {
   static let usage = Usage(
     "delete", "Removes a database with all its files", positionals: [DatabaseArguments.database],
     examples: ["touchstone delete travel"],
-    notes: "Needs no key. Refuses while another process has the database open.")
+    notes: "No key is needed. Fails while another process has the database open.")
 
   private let path: String
 

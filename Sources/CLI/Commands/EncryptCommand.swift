@@ -3,15 +3,16 @@ import Touchstone
 /// `touchstone encrypt`: encrypts a plain database in place.
 struct EncryptCommand: Subcommand {
   private static let engine = DatabaseArguments.engine(
-    "The engine afterwards, if not sqlcipher for sqlite, lmdb-encrypted for lmdb")
+    "The new engine (sqlcipher for sqlite, lmdb-encrypted for lmdb)")
 
   static let usage = Usage(
-    "encrypt", "Encrypts a database, blobs too",
+    "encrypt", "Encrypts a database with its blobs",
     positionals: [DatabaseArguments.database], options: [engine, Keys.newFile, Keys.file],
     examples: ["touchstone encrypt travel --new-key-file my.key"],
     notes: """
-      The key is the new key (--new-key-file, or the variable TOUCHSTONE_NEW_KEY), else the key. Afterwards no plain
-      file is left in the database's directory; what the disk keeps of removed files is out of reach.
+      The key of the result is the new key (--new-key-file, or the variable TOUCHSTONE_NEW_KEY), or the key if there
+      is no new key. Afterwards no plain file is left in the directory. The disk may still hold data of removed
+      files.
       """)
 
   private let path: String
@@ -27,10 +28,11 @@ struct EncryptCommand: Subcommand {
   func run(_ output: StandardOutput) throws {
     guard try !Database.isEncrypted(path) else {
       throw DatabaseError(
-        .alreadyEncrypted, "the database is encrypted already: touchstone rekey changes its key", path: path)
+        .alreadyEncrypted, "the database is already encrypted; to change its key, run touchstone rekey",
+        path: path)
     }
     guard let key = try keys.requiredNew(for: path) else {
-      throw UsageError("a key is missing: give --new-key-file FILE or the variable \(Keys.newVariable)")
+      throw UsageError("there is no key; use --new-key-file FILE or the variable \(Keys.newVariable)")
     }
     let line = ConversionProgressLine("encrypt")
     defer { line.end() }

@@ -8,14 +8,16 @@ import Touchstone
 /// `touchstone export`: exports all documents as JSON lines, or as a Couchbase Lite 2.x database.
 struct ExportCommand: Subcommand {
   private static let file = Positional(
-    "FILE", "Where to; gzip when it ends with .gz; standard output when it is - or left out", count: .optional
+    "FILE", "The output; gzip if the name ends with .gz; - or nothing for standard output", count: .optional
   )
   private static let metadata = Flag(
     "metadata", "Adds _rev, _sequence and _deleted, and exports tombstones too")
   private static let format = Option<Format>(
-    "format", "FORMAT", "jsonl, or cblite2: a database of Couchbase Lite 2.x (by FILE's name)"
+    "format", "FORMAT", "jsonl, or cblite2 for a Couchbase Lite 2.x database (from the name of FILE)"
   ) { text in
-    guard let format = Format(rawValue: text) else { throw UsageError("--format is jsonl or cblite2") }
+    guard let format = Format(rawValue: text) else {
+      throw UsageError("'\(text)' is neither jsonl nor cblite2")
+    }
     return format
   }
 
@@ -34,13 +36,13 @@ struct ExportCommand: Subcommand {
       "touchstone export travel travel.cblite2 --format cblite2",
     ],
     notes: """
-      One object a document and line, _id first. What import takes back. A file appears when it is whole.
-      The blobs that the lines name (attachments too) become files of a directory: FILE.blobs, or what --blobs says.
-      To standard output they are left out unless it says so.
+      One line per document: a JSON object with _id first. The command import reads these lines. The file appears
+      when it is complete. Blobs and attachments of the documents are written as files into a directory:
+      FILE.blobs, or --blobs. For standard output, blobs are left out unless --blobs is given.
 
-      A .cblite2 database has whole revision trees, tombstones, expirations, local documents and blobs, and neither
-      indexes nor encryption. Revision IDs that it can't hold (3-foo) are rewritten and reported; --json prints that
-      report.
+      A .cblite2 database contains whole revision trees, tombstones, expirations, local documents and blobs. It has
+      no indexes and isn't encrypted. Revision IDs that the format doesn't allow (3-foo) are replaced and reported.
+      --json prints the report as JSON.
       """)
 
   private let database: DatabaseArguments
@@ -59,12 +61,15 @@ struct ExportCommand: Subcommand {
     let isNamed = file.hasSuffix(".cblite2") || file.hasSuffix(".cblite2/")
     format = try arguments.value(Self.format) ?? (isNamed ? .cblite2 : .jsonl)
     guard format == .cblite2 else { return }
-    guard file != "-" else { throw UsageError("a .cblite2 database is a directory: give its path") }
+    guard file != "-" else {
+      throw UsageError(
+        "a .cblite2 database is a directory and can't be written to standard output; give its path as FILE")
+    }
     guard blobs == nil else {
-      throw UsageError("--blobs is for JSON lines: a .cblite2 database has its blobs inside")
+      throw UsageError("--blobs works only with JSON lines; a .cblite2 database contains its blobs")
     }
     guard !withMetadata else {
-      throw UsageError("--metadata is for JSON lines: a .cblite2 database has it all")
+      throw UsageError("--metadata works only with JSON lines; a .cblite2 database contains all metadata")
     }
   }
 
@@ -123,7 +128,7 @@ struct ExportCommand: Subcommand {
     defer { exported?.finish() }
 
     func add(_ document: DocumentView) throws -> Bool {
-      guard !Interrupt.isRequested else { throw Interrupted("the export is not complete") }
+      guard !Interrupt.isRequested else { throw Interrupted("the export is incomplete") }
       line.removeAll(keepingCapacity: true)
       line += Array("{\"_id\":\(JSONObjectText.quoted(document.id))".utf8)
       if withMetadata {
@@ -149,8 +154,8 @@ struct ExportCommand: Subcommand {
     progress.end()
     if leftOut > 0 {
       StandardError.line(
-        "touchstone export: blobs were left out, so import won't take these lines into another database:"
-          + " give --blobs DIR, or a FILE")
+        "touchstone export: blobs were left out, so another database can't import these lines;"
+          + " use --blobs DIR, or give a FILE")
     }
     if let missing = exported?.missing, missing > 0 {
       StandardError.line("touchstone export: \(missing) blobs that documents name aren't in the database")

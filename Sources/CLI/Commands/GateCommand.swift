@@ -8,28 +8,28 @@ struct GateCommand: Subcommand {
   private static let suites = Positional("SUITE", "The suites to run (those of the baseline)", count: .any)
   private static let baseline = Option("baseline", "FILE", "The results file to compare with")
   private static let against = Option(
-    "against", "GITREV", "A revision of this checkout, built beside and run in turns with this build")
+    "against", "GITREV", "A git revision of this checkout; it is built, and both builds run in turns")
   private static let threshold = Option(
     "threshold", "PCT", in: 1...1_000,
-    "How much slower is a regression (10); three times that where the disk decides")
+    "The allowed slowdown (10); three times as much for workloads that wait for the disk")
   private static let delay = Option(
-    "inject-delay", "PCT", in: 1...1_000, "Plants a slowdown, to try the gate")
+    "inject-delay", "PCT", in: 1...1_000, "Adds an artificial slowdown, to test the gate")
   private static let samples = Option(
     "samples", "N", in: 3...1_000, "Runs of each workload on each engine (9)")
   private static let timeLimit = Option(
     "time-limit", "SECONDS", in: 0...86_400,
-    "How long to take more samples of what varies much (300)")
-  private static let only = Option("only", "A,B", "Only these workloads")
-  private static let engines = Option("engines", "A,B", "Only these engines of the baseline")
+    "The time limit for more samples of rows that vary (300)")
+  private static let only = Option("only", "A,B", "Runs only these workloads")
+  private static let engines = Option("engines", "A,B", "Runs only these engines of the baseline")
   private static let documents = Option(
-    "docs", "N", in: 1...100_000_000, "With --against: how many documents (5,000)")
+    "docs", "N", in: 1...100_000_000, "With --against: the number of documents (5,000)")
   private static let wallOnly = Flag("no-instructions", "Doesn't count instructions")
   private static let directory = Option(
-    "work-directory", "DIR", "Where databases are made and removed (the current directory)")
-  private static let output = Option("output", "FILE", "Writes the run's results file")
+    "work-directory", "DIR", "The directory for temporary databases (the current directory)")
+  private static let output = Option("output", "FILE", "Writes the results of the run to this file")
 
   static let usage = Usage(
-    "gate", "Says whether this build is slower than a baseline; status 1 when it is",
+    "gate", "Checks whether this build is slower than a baseline; status 1 if it is",
     positionals: [suites],
     options: [
       baseline, against, threshold, delay, samples, timeLimit, only, engines, documents, wallOnly, directory,
@@ -40,12 +40,13 @@ struct GateCommand: Subcommand {
       "touchstone gate --against HEAD~1 engine --only readrandom",
     ],
     notes: """
-      Judged are instructions, counted by callgrind, where the baseline has them (bench --instructions) and always
-      with --against; else processor time over the limit in bare C of the same round; where the disk decides,
-      wall clock over that limit too. A workload fails when the whole 95% interval of its ratio lies beyond the
-      threshold, in the run and in a second run of what failed. Each has beside it the smallest slowdown that its
-      samples would have shown; where that is more than one and a half times the threshold, a warning says so.
-      docs/method.md says more.
+      Workloads are judged by instructions, counted by callgrind, if the baseline has them (bench --instructions),
+      and always with --against. Other workloads are judged by processor time divided by that of bare C in the same
+      round. Workloads that wait for the disk are also judged by wall-clock time divided by that of bare C.
+
+      A workload fails if the whole 95% interval of its ratio is above the threshold, in the run and again in a
+      second run. Each row shows the smallest slowdown that its samples could have shown. If that is more than one
+      and a half times the threshold, a warning is printed. docs/method.md has the details.
       """)
 
   private let names: [String]
@@ -69,7 +70,7 @@ struct GateCommand: Subcommand {
     baselinePath = try arguments.value(Self.baseline)
     revision = try arguments.value(Self.against)
     guard (baselinePath == nil) != (revision == nil) else {
-      throw UsageError("one of --baseline and --against is needed")
+      throw UsageError("give either --baseline FILE or --against GITREV")
     }
     thresholds = Gate.Thresholds(processor: Double(try arguments.value(Self.threshold) ?? 10) / 100)
     delayShare = try arguments.value(Self.delay).map { Double($0) / 100 }
@@ -98,7 +99,7 @@ struct GateCommand: Subcommand {
     let slower = failed.map(\.identity).reduce(into: [String]()) { if $0.last != $1 { $0.append($1) } }
     guard slower.isEmpty else {
       throw Refusal(
-        "\(slower.count == 1 ? "a workload is" : "\(slower.count) workloads are") slower than allowed: "
+        "\(slower.count == 1 ? "1 workload is" : "\(slower.count) workloads are") slower than allowed: "
           + slower.joined(separator: ", "))
     }
   }
@@ -112,8 +113,8 @@ struct GateCommand: Subcommand {
     let machine = Machine.current(directory: workDirectory)
     if machine != baseline.machine {
       StandardError.line(
-        "the baseline was made on another machine (\(baseline.machine.cpu), \(baseline.machine.os)): take what "
-          + "follows with care")
+        "warning: the baseline was made on another machine (\(baseline.machine.cpu), \(baseline.machine.os)), "
+          + "so the results may be wrong")
     }
     let hasCounts = countsInstructions && baseline.results.contains { $0.instructions != nil }
     func run(_ settings: BenchSettings, counting: Bool) throws -> ResultsFile {
@@ -236,7 +237,7 @@ struct GateCommand: Subcommand {
     let line = ProgressLine()
     defer { line.clear() }
     for round in 0..<sampleCount {
-      if Interrupt.isRequested { throw Interrupted("nothing is judged of a run that didn't end") }
+      if Interrupt.isRequested { throw Interrupted("the run was incomplete, so nothing was judged") }
       line.show("round \(round + 1) of \(sampleCount)")
       seed += 1
       let seeded =
@@ -253,7 +254,7 @@ struct GateCommand: Subcommand {
       }
     }
     guard let new = ResultsFile.merged(new), let old = ResultsFile.merged(old) else {
-      throw UsageError("no round was run")
+      throw UsageError("no round was run, so there is nothing to compare")
     }
     return (new, old)
   }
@@ -282,10 +283,11 @@ struct GateCommand: Subcommand {
     try output.line(table.text)
     for row in gate.rows where row.isBlurred && !row.isBeyond {
       StandardError.line(
-        "warning: \(row.identity) varies too much: a slowdown of less than \(text(row.visible)) by \(row.measure.rawValue) "
-          + "would have passed"
+        "warning: \(row.identity) varies too much: a slowdown by \(row.measure.rawValue) of less than \(text(row.visible)) "
+          + "isn't detected"
           + (row.canBeSharper || revision != nil
-            ? "; a longer --time-limit takes more samples" : ", and the baseline's own samples vary so"))
+            ? "; use a longer --time-limit to take more samples"
+            : "; the samples of the baseline vary, so make it again with more samples"))
     }
     for row in gate.rows where row.isBeyond {
       let second = repeated.rows.first { $0.isSame(as: row) }

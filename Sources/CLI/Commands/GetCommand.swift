@@ -3,10 +3,10 @@ import Touchstone
 /// `touchstone get`: prints a document, one of its revisions, or all of them.
 struct GetCommand: Subcommand {
   private static let id = Positional("ID", "The document's ID")
-  private static let revision = Option("rev", "REV", "That revision instead of the current one")
-  private static let history = Flag("history", "All known revisions, the current one first")
+  private static let revision = Option("rev", "REV", "Prints this revision instead of the current one")
+  private static let history = Flag("history", "Prints all known revisions, the current one first")
   private static let attachment = Option(
-    "attachment", "NAME", "The bytes of that attachment, or of the blob that is the property NAME")
+    "attachment", "NAME", "Prints the bytes of this attachment, or of the blob in the property NAME")
 
   static let usage = Usage(
     "get", "Prints a document",
@@ -17,7 +17,7 @@ struct GetCommand: Subcommand {
       "touchstone get travel airline_10 --attachment logo.png > logo.png",
     ],
     notes: """
-      Without --json it prints the body alone, and a document that was deleted ends with status 1.
+      Without --json, only the body is printed, and a deleted document gives status 1.
       """)
 
   private let database: DatabaseArguments
@@ -39,7 +39,7 @@ struct GetCommand: Subcommand {
   func run(_ output: StandardOutput) throws {
     let database = try database.open()
     guard let revisions = try database.revisions(of: id) else {
-      throw Refusal("there is no document '\(id)'")
+      throw Refusal("there is no document '\(id)' in \(database.path)")
     }
     guard let chosen = revisionID.map({ wanted in revisions.first { $0.id == wanted } }) ?? revisions.first
     else {
@@ -64,7 +64,7 @@ struct GetCommand: Subcommand {
         throw Refusal("the document '\(id)' was deleted (revision \(chosen.id))")
       }
       guard let body = chosen.body else {
-        throw Refusal("the body of revision \(chosen.id) of '\(id)' is not kept")
+        throw Refusal("the body of revision \(chosen.id) of document '\(id)' is no longer stored")
       }
       try output.line(try body.canonicalJSON())
     }
@@ -76,7 +76,7 @@ struct GetCommand: Subcommand {
     throws
   {
     guard let body = revision.body else {
-      throw Refusal("the body of revision \(revision.id) of '\(id)' is not kept")
+      throw Refusal("the body of revision \(revision.id) of document '\(id)' is no longer stored")
     }
     guard
       let blob = Attachment(body[Attachment.property][name])?.blob ?? Blob(body[name])
@@ -120,6 +120,8 @@ struct GetCommand: Subcommand {
 
 /// Parses a revision ID. Throws a `UsageError` if `text` isn't one.
 func parseRevisionID(_ text: String) throws -> RevisionID {
-  guard let revision = RevisionID(text) else { throw UsageError("--rev: '\(text)' is no revision ID") }
+  guard let revision = RevisionID(text) else {
+    throw UsageError("--rev: '\(text)' isn't a revision ID, such as 2-abc")
+  }
   return revision
 }

@@ -10,11 +10,12 @@ import Touchstone
 struct ImportCommand: Subcommand {
   private static let file = Positional(
     "FILE",
-    "JSON lines, gzip or not; - is standard input; the name of a data set; or a NAME.cblite2, zipped or not")
-  private static let idProperty = Option("id-property", "NAME", "The property that holds the ID (_id)")
+    "JSON lines, plain or gzip; - for standard input; the name of a data set; or a NAME.cblite2, plain or zip"
+  )
+  private static let idProperty = Option("id-property", "NAME", "The property with the document ID (_id)")
   private static let documents = Option(
-    "docs", "N", in: 1...100_000_000, "How many documents of a data set that is generated (all)")
-  private static let batch = Option("batch", "N", in: 1...100_000, "Documents a transaction (1,000)")
+    "docs", "N", in: 1...100_000_000, "The number of documents of a generated data set (all)")
+  private static let batch = Option("batch", "N", in: 1...100_000, "Documents per transaction (1,000)")
   private static let collection = Option(
     "collection", "NAME", "The collection of a .cblite2 database: scope.name (_default)")
 
@@ -30,13 +31,14 @@ struct ImportCommand: Subcommand {
       "touchstone import travel travel-sample.cblite2 --json",
     ],
     notes: """
-      A line without the ID property gets a UUID. The last write wins. Lines of export --metadata are taken
-      back: a document that isn't there yet gets the revision ID of its line (_rev), one that has that revision
-      stays as it is; _sequence is not taken over. A bad line stops the import: the transactions before it stay.
-      Blobs that lines name and the database lacks come from the directory that export made: FILE.blobs, or --blobs.
+      A line without the ID property gets a UUID as its ID. The last write wins. Lines of export --metadata keep
+      their revision IDs (_rev): a new document gets the ID of its line, and a document that has this revision
+      doesn't change. _sequence is ignored. An invalid line ends the import. Earlier transactions are kept. Blobs
+      that the database doesn't have are read from the directory that export made: FILE.blobs, or --blobs.
 
-      Of a Couchbase Lite 2.x or 3.x database come whole revision trees with their IDs, tombstones, expirations,
-      local documents and blobs; it is only read. What is left behind is reported, and says why.
+      From a Couchbase Lite 2.x or 3.x database, whole revision trees with their IDs, tombstones, expirations,
+      local documents and blobs are imported. The source is only read. The report lists what isn't imported, and
+      why.
       """)
 
   private let database: DatabaseArguments
@@ -62,10 +64,12 @@ struct ImportCommand: Subcommand {
   func run(_ output: StandardOutput) throws {
     Interrupt.listen()
     if isCBLite2 {
-      guard blobs == nil else { throw UsageError("--blobs is for JSON lines") }
+      guard blobs == nil else {
+        throw UsageError("--blobs works only with JSON lines, not with a .cblite2 database")
+      }
       return try importCBLite2(output)
     }
-    guard collection == nil else { throw UsageError("--collection is for .cblite2 databases") }
+    guard collection == nil else { throw UsageError("--collection works only with a .cblite2 database") }
     let source = try DatasetLookup.open(file, documents: documentCount, idProperty: idProperty)
     var blobs = try exportedBlobs()
     let database = try database.open()

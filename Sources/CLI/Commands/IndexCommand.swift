@@ -3,30 +3,30 @@ import Touchstone
 /// `touchstone index`: lists, makes and removes indexes.
 struct IndexCommand: Subcommand {
   private static let action = Positional("ACTION", "list, create or delete")
-  private static let name = Positional("NAME", "The index's name", count: .optional)
+  private static let name = Positional("NAME", "The name of the index", count: .optional)
   private static let expressions = Positional(
-    "EXPR", "What is indexed: paths and functions, the most significant first", count: .any)
-  private static let condition = Option("where", "EXPR", "Only documents that meet this are in the index")
+    "EXPR", "The expressions to index, the most significant first", count: .any)
+  private static let condition = Option("where", "EXPR", "Indexes only documents that meet this condition")
   private static let unnest = Option(
     "unnest", "ARRAY",
-    "An entry for each item of an array, such as 'reviews AS r'; EXPR may then begin with r")
+    "Indexes each item of an array, such as 'reviews AS r'; EXPR may then begin with r")
 
-  private static let fullText = Flag("fulltext", "The words in EXPR are indexed, for MATCH")
+  private static let fullText = Flag("fulltext", "Indexes the words in EXPR, for MATCH")
   private static let language = Option(
-    "language", "LANG", "By which words are stemmed: en, french, …"
+    "language", "LANG", "The language for stemming: en, french, …"
   ) { text -> FullTextLanguage in
     guard let language = FullTextLanguage(text) else {
       let known = FullTextLanguage.allCases.map(\.rawValue).joined(separator: ", ")
-      throw UsageError("'\(text)' is none of \(known)")
+      throw UsageError("there is no language '\(text)'; known are \(known)")
     }
     return language
   }
-  private static let ignoresAccents = Flag("ignore-accents", "'name' finds 'ñame'")
+  private static let ignoresAccents = Flag("ignore-accents", "Ignores accents: 'name' finds 'ñame'")
   private static let stopWords = Option(
-    "stop-words", "LIST", "Words that aren't indexed, with commas between, or none; else the language's own")
-  private static let noStemming = Flag("no-stemming", "Words are indexed as they are")
+    "stop-words", "LIST", "The words not to index, separated by commas, or none (those of the language)")
+  private static let noStemming = Flag("no-stemming", "Indexes words without stemming")
   private static let weights = Option(
-    "weights", "LIST", "How much each EXPR counts for RANK, with commas between: 2,1")
+    "weights", "LIST", "The weight of each EXPR for RANK, separated by commas: 2,1")
 
   static let usage = Usage(
     "index", "Lists, makes or removes indexes",
@@ -41,9 +41,9 @@ struct IndexCommand: Subcommand {
       "touchstone index travel list", "touchstone index travel delete byType",
     ],
     notes: """
-      An index of that name with another definition is replaced; when there is just this one, nothing is done.
-      With --json, list prints one object a line: name, kind, expressions, where, unnest;
-      of a full-text index also language, ignoreAccents, stemming, stopWords, weights.
+      An index of the same name with another definition is replaced. If the same index exists already, nothing
+      changes. With --json, list prints one object per line: name, kind, expressions, where, unnest. For a
+      full-text index it adds language, ignoreAccents, stemming, stopWords, weights.
       """)
 
   private enum Action {
@@ -68,18 +68,20 @@ struct IndexCommand: Subcommand {
     let isFullText = arguments[Self.fullText]
     let options = try Self.analysis(arguments)
     let weights = try arguments.value(Self.weights)?.split(separator: ",").map { part in
-      guard let weight = Double(part), weight.isFinite else { throw UsageError("'\(part)' is no number") }
+      guard let weight = Double(part), weight.isFinite else {
+        throw UsageError("--weights: '\(part)' isn't a number")
+      }
       return weight
     }
     guard isFullText || (options == TextAnalysisOptions() && weights == nil) else {
       throw UsageError(
-        "--language, --ignore-accents, --stop-words, --no-stemming and --weights go with --fulltext")
+        "--language, --ignore-accents, --stop-words, --no-stemming and --weights need --fulltext")
     }
     guard !isFullText || (word == "create" && unnest == nil) else {
-      throw UsageError("--fulltext goes with create, and not with --unnest")
+      throw UsageError("--fulltext works only with create, and not with --unnest")
     }
     guard word == "create" || (expressions.isEmpty && condition == nil && unnest == nil) else {
-      throw UsageError("expressions, --where and --unnest go with create, not with \(word)")
+      throw UsageError("expressions, --where and --unnest work only with create, not with \(word)")
     }
     switch (word, name) {
     case ("list", nil): action = .list
@@ -88,7 +90,7 @@ struct IndexCommand: Subcommand {
     case ("delete", let name?): action = .delete(name)
     case ("create", let name?):
       guard !expressions.isEmpty || unnest != nil else {
-        throw UsageError("EXPR is missing: what is to be indexed")
+        throw UsageError("EXPR is missing: name at least one expression to index")
       }
       do {
         if isFullText {
@@ -102,7 +104,7 @@ struct IndexCommand: Subcommand {
         try definition.check()
         action = .create(name, definition)
       } catch let error as QueryError { throw UsageError("\(error)") }
-    default: throw UsageError("'\(word)' is none of list, create and delete")
+    default: throw UsageError("'\(word)' isn't list, create or delete")
     }
   }
 

@@ -8,7 +8,7 @@ import Touchstone
 /// `touchstone info`: shows the properties and the size of a database.
 struct InfoCommand: Subcommand {
   static let usage = Usage(
-    "info", "Tells what a database is: engine, counts, identifiers, files",
+    "info", "Shows the engine, counts, identifiers and files of a database",
     positionals: [DatabaseArguments.database],
     options: DatabaseArguments.readingOptions + [DatabaseArguments.json],
     examples: ["touchstone info travel --json"])

@@ -10,8 +10,8 @@ struct KeyShowCommand: Subcommand {
     options: [Keys.file, DatabaseArguments.readOnly, DatabaseArguments.json],
     examples: ["touchstone key show secret --key-file my.key"],
     notes: """
-      Whoever has the raw key can read the database, also after the user's key was changed. For SQLCipher
-      it's two PRAGMA lines that open the file with the sqlcipher tool, which wants them before anything else.
+      Somebody who has the data key can read the database, even after its key was changed. For SQLCipher, the
+      output is two PRAGMA lines. Give them to the sqlcipher tool first, and it opens the file.
       """)
 
   private let database: DatabaseArguments
@@ -24,11 +24,11 @@ struct KeyShowCommand: Subcommand {
 
   func run(_ output: StandardOutput) throws {
     guard try Database.isEncrypted(database.path) else {
-      throw Refusal("the database is not encrypted: \(database.path)")
+      throw Refusal("the database isn't encrypted, so it has no data key: \(database.path)")
     }
     let opened = try database.open()
     guard let secret = try opened.dataKey(database.key()) else {
-      throw Refusal("the database is not encrypted: \(database.path)")
+      throw Refusal("the database isn't encrypted, so it has no data key: \(database.path)")
     }
     let key = secret.withUnsafeBytes { Hex.text($0) }
     let pageBytes = try opened.engine.maintenance.statistics().pageBytes

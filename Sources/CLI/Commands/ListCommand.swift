@@ -7,17 +7,17 @@ import Touchstone
 /// `touchstone ls`: lists the IDs of documents.
 struct ListCommand: Subcommand {
   private static let pattern = Positional(
-    "PATTERN", "IDs to list: * is any text, ? a character, [a-z] a range", count: .optional)
-  private static let includesDeleted = Flag("include-deleted", "Tombstones too")
-  private static let conflicts = Flag("conflicts", "Only documents with conflicting revisions")
-  private static let limit = Option("limit", "N", in: 0...Int.max, "At most so many")
+    "PATTERN", "The IDs to list: * matches any text, ? a character, [a-z] a range", count: .optional)
+  private static let includesDeleted = Flag("include-deleted", "Lists tombstones too")
+  private static let conflicts = Flag("conflicts", "Lists only documents with conflicting revisions")
+  private static let limit = Option("limit", "N", in: 0...Int.max, "The maximum number of documents")
 
   static let usage = Usage(
     "ls", "Lists the IDs of documents, in order",
     positionals: [DatabaseArguments.database, pattern],
     options: [limit, includesDeleted, conflicts, DatabaseArguments.json] + DatabaseArguments.readingOptions,
     examples: ["touchstone ls travel 'airline_*' --limit 10", "touchstone ls travel --conflicts"],
-    notes: "With --json, one object a line: id, rev, sequence, and deleted of a tombstone.")
+    notes: "With --json, each line is an object: id, rev, sequence, and deleted for a tombstone.")
 
   private let database: DatabaseArguments
   private let pattern: String?
@@ -30,7 +30,7 @@ struct ListCommand: Subcommand {
     pattern = arguments.optional(Self.pattern)
     let (deleted, conflicts) = (arguments[Self.includesDeleted], arguments[Self.conflicts])
     guard !(deleted && conflicts) else {
-      throw UsageError("--include-deleted and --conflicts don't go together: a tombstone has no conflict")
+      throw UsageError("--include-deleted and --conflicts can't be combined: a tombstone has no conflict")
     }
     mode = deleted ? .includingDeleted : conflicts ? .onlyConflicts : .live
     limit = try arguments.value(Self.limit) ?? .max

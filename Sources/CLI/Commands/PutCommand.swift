@@ -5,12 +5,12 @@ import Touchstone
 /// `touchstone put`: saves a document.
 struct PutCommand: Subcommand {
   private static let id = Positional("ID", "The document's ID")
-  private static let body = Positional("JSON", "The body, a JSON object; - reads it from standard input")
+  private static let body = Positional("JSON", "The body, a JSON object; - for standard input")
   static let revision = Option(
-    "rev", "REV", "The revision it is based on: fails with status 1 when that isn't current")
+    "rev", "REV", "The revision that the change is based on; status 1 if it isn't the current one")
   private static let attachment = Option(
     "attachment", "NAME=FILE",
-    "A file that becomes an attachment; NAME=FILE:TYPE says its content type. May be given more than once",
+    "Adds a file as an attachment; NAME=FILE:TYPE sets its content type; may be repeated",
     parse: AttachedFile.init)
 
   static let usage = Usage(
@@ -21,7 +21,7 @@ struct PutCommand: Subcommand {
       "touchstone put travel airline_1 '{\"type\":\"airline\",\"name\":\"Paper Planes\"}'",
       "touchstone put travel airline_1 '{\"type\":\"airline\"}' --attachment logo=logo.png:image/png",
     ],
-    notes: "Without --rev the last write wins.")
+    notes: "Without --rev, the last write wins.")
 
   private let database: DatabaseArguments
   private let id: String
@@ -54,9 +54,11 @@ struct PutCommand: Subcommand {
     guard !attachments.isEmpty else { return .json(json) }
     let value: JSONValue
     do { value = try json.withUnsafeBytes { try JSONValue(json: $0) } } catch {
-      throw UsageError("the body is no JSON: \(error)")
+      throw UsageError("the body isn't valid JSON: \(error)")
     }
-    guard case .object = value else { throw UsageError("the body is no JSON object") }
+    guard case .object = value else {
+      throw UsageError("the body isn't a JSON object, such as {\"type\":\"hotel\"}")
+    }
     var document = MutableDocument(id: id, value)
     for attached in attachments {
       let (path, contentType) = attached.file
@@ -87,7 +89,7 @@ private struct AttachedFile: Sendable {
   init(_ value: String) throws {
     guard let sign = value.firstIndex(of: "="), sign > value.startIndex,
       value.index(after: sign) < value.endIndex
-    else { throw UsageError("'\(value)' is not NAME=FILE") }
+    else { throw UsageError("'\(value)' doesn't have the form NAME=FILE") }
     name = String(value[..<sign])
     text = String(value[value.index(after: sign)...])
   }

@@ -16,7 +16,7 @@ struct QueryCommand: Subcommand {
     /// Parses `name=value`. A value that isn't JSON is a string.
     init(_ text: String) throws {
       guard let sign = text.firstIndex(of: "="), sign != text.startIndex else {
-        throw UsageError("'\(text)' is not NAME=VALUE")
+        throw UsageError("'\(text)' doesn't have the form NAME=VALUE")
       }
       let name = text[..<sign]
       self.name = String(name.first == "$" ? name.dropFirst() : name)
@@ -25,22 +25,22 @@ struct QueryCommand: Subcommand {
     }
   }
 
-  private static let text = Positional("QUERY", "The query; its source is _ or the database's name")
+  private static let text = Positional("QUERY", "The query; the database is _ or its name")
   private static let parameter = Option<Parameter>(
-    "param", "NAME=VALUE", "The value of $NAME: JSON, or else a string; may be repeated",
+    "param", "NAME=VALUE", "The value of $NAME: JSON, otherwise a string; may be repeated",
     parse: { try Parameter($0) })
-  private static let format = Option<Format>("format", "FORMAT", "table, json (an object a line) or csv") {
+  private static let format = Option<Format>("format", "FORMAT", "table, json (one object per line) or csv") {
     text in
     guard let format = Format(rawValue: text) else {
-      throw UsageError("'\(text)' is none of table, json, csv")
+      throw UsageError("'\(text)' isn't table, json or csv")
     }
     return format
   }
   private static let explain = Flag(
-    "explain", "Prints how the rows would be found, and doesn't run the query")
+    "explain", "Prints the plan of the query and doesn't run it")
 
   static let usage = Usage(
-    "query", "Runs a query of N1QL",
+    "query", "Runs a N1QL query",
     positionals: [DatabaseArguments.database, text],
     options: [parameter, format, explain] + DatabaseArguments.readingOptions,
     examples: [
@@ -49,8 +49,8 @@ struct QueryCommand: Subcommand {
     ],
     notes:
       """
-      The format is table on a terminal, json in a pipe. EXPLAIN ANALYZE runs the query, and tells each step's rows
-      and time. The language is in docs/query.md.
+      The default format is table on a terminal and json otherwise. EXPLAIN ANALYZE runs the query and shows the
+      rows and the time of each step. docs/query.md describes the language.
       """)
 
   private let database: DatabaseArguments

@@ -2,7 +2,7 @@ import Touchstone
 
 /// `touchstone rekey`: changes the key, or rewrites everything with a new data key.
 struct RekeyCommand: Subcommand {
-  private static let rotate = Flag("rotate", "Makes a new data key and encrypts everything anew")
+  private static let rotate = Flag("rotate", "Makes a new data key and encrypts everything again")
 
   static let usage = Usage(
     "rekey", "Changes the key of an encrypted database",
@@ -12,9 +12,9 @@ struct RekeyCommand: Subcommand {
       "touchstone rekey secret --rotate --key-file my.key",
     ],
     notes: """
-      The key opens a data key, with which everything is encrypted. Changing the key takes the same short time
-      at any size. Whoever has seen the data key (touchstone key show) can read the database until it is rotated.
-      With --rotate and no new key, the key stays the same.
+      The key encrypts only the data key, and the data key encrypts everything else. So changing the key takes the
+      same short time at any size. Somebody who has the data key (touchstone key show) can read the database until
+      --rotate replaces the data key. With --rotate and no new key, the key stays the same.
       """)
 
   private let path: String
@@ -30,7 +30,7 @@ struct RekeyCommand: Subcommand {
   func run(_ output: StandardOutput) throws {
     guard try Database.isEncrypted(path) else {
       throw DatabaseError(
-        .notEncrypted, "the database isn't encrypted: touchstone encrypt does that", path: path)
+        .notEncrypted, "the database isn't encrypted; to encrypt it, run touchstone encrypt", path: path)
     }
     let key = try keys.required(for: path)
     if rotates {
@@ -39,7 +39,7 @@ struct RekeyCommand: Subcommand {
       return try Database.rotateKey(path, key: key, newKey: try keys.new(), progress: line.update)
     }
     guard let newKey = try keys.new() ?? keys.askedNew(for: path) else {
-      throw UsageError("the new key is missing: give --new-key-file FILE or the variable \(Keys.newVariable)")
+      throw UsageError("there is no new key; use --new-key-file FILE or the variable \(Keys.newVariable)")
     }
     try Database.rekey(path, key: key, newKey: newKey)
   }

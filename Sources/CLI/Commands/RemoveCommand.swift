@@ -5,10 +5,10 @@ struct RemoveCommand: Subcommand {
   private static let id = Positional("ID", "The document's ID")
 
   static let usage = Usage(
-    "rm", "Deletes a document and prints the tombstone's revision",
+    "rm", "Deletes a document and prints the revision of its tombstone",
     positionals: [DatabaseArguments.database, id],
     options: [PutCommand.revision, DatabaseArguments.json, Keys.file],
-    examples: ["touchstone rm travel airline_10"], notes: "Without --rev the last write wins.")
+    examples: ["touchstone rm travel airline_10"], notes: "Without --rev, the last write wins.")
 
   private let database: DatabaseArguments
   private let id: String

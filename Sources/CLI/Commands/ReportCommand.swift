@@ -5,15 +5,16 @@ import Suites
 /// `touchstone report`: makes a web page with charts from results files.
 struct ReportCommand: Subcommand {
   private static let files = Positional("RESULTS", "Results files (docs/results.md)", count: .any)
-  private static let directory = Option("output", "DIR", "Where the page and the pictures are written")
+  private static let directory = Option("output", "DIR", "The directory for the page and the pictures")
 
   static let usage = Usage(
     "report", "Makes a web page with pictures of results files",
     positionals: [files], options: [directory],
     examples: ["touchstone report results/travel.json --output report"],
     notes: """
-      Writes index.html, which needs no network and nothing beside it; every picture as SVG; and of the first file
-      results.csv, results.md and benchmark.json (customSmallerIsBetter). Pictures are drawn by gnuplot.
+      Writes index.html, which needs no network and no other file, and each picture as SVG. For the first results
+      file it also writes results.csv, results.md and benchmark.json (customSmallerIsBetter). gnuplot draws the
+      pictures.
       """)
 
   private let paths: [String]

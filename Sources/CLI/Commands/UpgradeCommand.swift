@@ -6,26 +6,26 @@ struct UpgradeCommand: Subcommand {
   private static let source = Positional(
     "OLD", "The 1.x database: a NAME.cblite2 directory, or a NAME.cblite file with its attachments beside it")
   private static let target = Positional(
-    "NEW", "Where the new one is made: nothing may be there. Not with --in-place", count: .optional)
+    "NEW", "The path of the new database; it must not exist. Not with --in-place", count: .optional)
   private static let engine = DatabaseArguments.engine(
-    "The engine of the new one; sqlite when nothing is said, sqlcipher when there is a new key")
+    "The engine of the new database (sqlite, or sqlcipher with a new key)")
   private static let carry = Option<UpgradeOptions.Carry>(
-    "carry", "full|winners", "What comes along: everything (full, the default), or winning revisions alone"
+    "carry", "full|winners", "Carries over everything (full, the default), or only winning revisions"
   ) { text in
     guard let carry = UpgradeOptions.Carry(rawValue: text) else {
-      throw UsageError("--carry takes full or winners, not '\(text)'")
+      throw UsageError("'\(text)' is neither full nor winners")
     }
     return carry
   }
-  private static let strict = Flag("strict", "Makes nothing when something can't be carried over")
+  private static let strict = Flag("strict", "Fails and makes nothing if something can't be carried over")
   private static let inPlace = Flag(
-    "in-place", "Makes NAME.touchstone beside OLD, which stays as a backup")
+    "in-place", "Makes NAME.touchstone beside OLD, and keeps OLD as a backup")
   private static let removeOld = Flag(
-    "remove-old", "With --in-place: removes OLD once the new one is on the disk")
-  private static let verify = Flag("verify", "Reads OLD again at the end, and compares every document")
+    "remove-old", "With --in-place: removes OLD when the new database is on the disk")
+  private static let verify = Flag("verify", "Reads OLD again at the end and compares every document")
 
   static let usage = Usage(
-    "upgrade", "Makes a database from one of Couchbase Lite 1.x",
+    "upgrade", "Upgrades a Couchbase Lite 1.x database",
     positionals: [source, target],
     options: [
       engine, carry, strict, inPlace, removeOld, verify, DatabaseArguments.json, Keys.file, Keys.newFile,
@@ -35,11 +35,12 @@ struct UpgradeCommand: Subcommand {
       "touchstone upgrade old.cblite --in-place --json",
     ],
     notes: """
-      OLD is only read. Databases of iOS, Android and .NET from 1.0 to 1.4 with SQLite storage are understood,
-      encrypted ones with their password (--key-file). What can't be carried over is listed, and the rest goes on.
+      OLD is only read. It is a database of iOS, Android or .NET, release 1.0 to 1.4, with SQLite storage. An
+      encrypted one needs its password (--key-file). Data that can't be carried over is listed, and the upgrade
+      continues.
 
-      Status: 0 when everything was carried over or reported · 1 with --strict when something can't be, or when
-      --verify finds a difference · 2 when OLD is something else, which the message tells · 3 when it is damaged or
+      Status: 0 everything was carried over or reported · 1 with --strict, something can't be carried over, or
+      --verify found a difference · 2 OLD isn't such a database; the message says what it is · 3 OLD is damaged or
       locked.
       """)
 
@@ -63,9 +64,10 @@ struct UpgradeCommand: Subcommand {
     options.verifies = arguments[Self.verify]
     let isInPlace = arguments[Self.inPlace]
     guard isInPlace == (target == nil) else {
-      throw UsageError(isInPlace ? "NEW can't be given with --in-place" : "NEW is missing, or --in-place")
+      throw UsageError(
+        isInPlace ? "NEW and --in-place can't be combined" : "NEW is missing; give it, or use --in-place")
     }
-    guard isInPlace || !removesOld else { throw UsageError("--remove-old goes with --in-place") }
+    guard isInPlace || !removesOld else { throw UsageError("--remove-old needs --in-place") }
   }
 
   func run(_ output: StandardOutput) throws {
@@ -74,12 +76,15 @@ struct UpgradeCommand: Subcommand {
     options.sourceKey = try keys.given()
     if let engine {
       let encrypts = try Engines.type(engine).encrypts
-      if newKey != nil, !encrypts { throw UsageError("\(engine) can't encrypt, and a new key was given") }
+      if newKey != nil, !encrypts {
+        throw UsageError(
+          "a new key was given, but \(engine) can't encrypt; choose another engine, such as sqlcipher")
+      }
       if encrypts, newKey == nil {
         newKey = try keys.requiredNew(for: target ?? source)
         guard newKey != nil else {
           throw UsageError(
-            "\(engine) needs a key: give --new-key-file FILE or the variable \(Keys.newVariable)")
+            "\(engine) needs a key; use --new-key-file FILE or the variable \(Keys.newVariable)")
         }
       }
     }
@@ -124,7 +129,7 @@ struct UpgradeCommand: Subcommand {
       return try output.line(String(decoding: try encoder.encode(report), as: UTF8.self))
     }
     var table = TextTable([
-      ("", .left), ("read", .right), ("carried over", .right), ("skipped", .right), ("not wanted", .right),
+      ("", .left), ("read", .right), ("carried over", .right), ("skipped", .right), ("not requested", .right),
     ])
     for (name, count) in [
       ("documents", report.documents), ("  of them tombstones", report.tombstones),
@@ -145,14 +150,14 @@ struct UpgradeCommand: Subcommand {
       try output.line("attachments that were encrypted: \(files.decrypted), decrypted")
     }
     if let verified = report.verifiedDocuments {
-      try output.line("verified: \(TextTable.grouped(verified)) documents are what the source says")
+      try output.line("verified: \(TextTable.grouped(verified)) documents are equal to the source")
     }
     for (kind, count) in report.issueCounts.sorted(by: { $0.key < $1.key }) {
       try output.line("\(kind): \(TextTable.grouped(count))")
     }
     try output.line(
       "made \(report.target); \(report.source) "
-        + (removesOld ? "is removed" : target == nil ? "stays as a backup" : "is as it was"))
+        + (removesOld ? "was removed" : target == nil ? "stays as a backup" : "is unchanged"))
   }
 }
 

@@ -3,19 +3,19 @@ import Touchstone
 /// `touchstone verify`: compares the content of two databases.
 struct VerifyCommand: Subcommand {
   private static let left = Positional(
-    "DB1", "A database: a NAME.touchstone directory, the suffix may be left out")
-  private static let right = Positional("DB2", "What it is compared with, of any engine")
-  private static let sequences = Flag("sequences", "Sequences have to be the same as well")
+    "DB1", "A database: a NAME.touchstone directory; the suffix may be left out")
+  private static let right = Positional("DB2", "The database to compare it with, on any engine")
+  private static let sequences = Flag("sequences", "Compares sequences too")
 
   static let usage = Usage(
-    "verify", "Compares two databases, revision by revision; status 1 when they differ",
+    "verify", "Compares two databases, revision by revision; status 1 if they differ",
     positionals: [left, right],
     options: [sequences, DatabaseArguments.json] + DatabaseArguments.readingOptions,
     examples: ["touchstone verify travel travel-on-lmdb"],
     notes: """
-      Documents, tombstones, revision trees, flags, bodies, local documents, expirations, indexes, and blobs, whose
-      bytes are read. One line a difference: the document, what differs, what the first has and what the second
-      has. The key opens what is encrypted and is ignored by what isn't.
+      Compares documents, tombstones, revision trees, flags, bodies, local documents, expirations, indexes, and the
+      bytes of blobs. Each difference is one line: the document, what differs, and the values in DB1 and DB2. The
+      key opens each encrypted database and is ignored for a plain one.
       """)
 
   private let databases: [DatabaseArguments]
@@ -44,7 +44,7 @@ struct VerifyCommand: Subcommand {
     for database in opened { try database.close() }
     guard writer.count == 0 else {
       throw Refusal(
-        "\(writer.count == 1 ? "a difference" : "\(writer.count) differences") between \(opened[0].path) and "
+        "\(writer.count == 1 ? "1 difference" : "\(writer.count) differences") between \(opened[0].path) and "
           + opened[1].path)
     }
   }

@@ -28,7 +28,7 @@ enum Passphrase {
       bytes.append(byte)
     }
     guard let text = String(validating: bytes, as: UTF8.self) else {
-      throw UsageError("what was typed is not UTF-8")
+      throw UsageError("the key that was typed isn't UTF-8")
     }
     return text
   }
