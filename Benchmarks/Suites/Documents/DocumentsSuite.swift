@@ -6,7 +6,7 @@ extension Suite {
   public static let documents = Suite(
     name: "documents",
     summary:
-      "Blobs, conflicts, deep histories, purges, expirations, compaction, readers beside a writer, and counting.",
+      "Blobs, conflicts, deep histories, purges, expirations, compaction, readers during writes, and counting.",
     workloadNames: DocumentsWorkload.allCases.map(\.rawValue), usesDataset: false
   ) { context in
     let data = DocumentsData(context)
@@ -41,19 +41,19 @@ enum DocumentsWorkload: String, CaseIterable {
 
   var summary: String {
     switch self {
-    case .blobWrite: "a blob and a document that names it, a transaction each"
-    case .blobRead: "documents and their blobs, whole"
+    case .blobWrite: "one transaction for each blob and the document that names it"
+    case .blobRead: "reads of documents and their whole blobs"
     case .conflictStorm: "documents that get 50 branches each by sync, 1,000 revisions a transaction"
-    case .conflictResolve: "all branches but the winner deleted, a transaction a document"
+    case .conflictResolve: "all branches but the winner deleted, one transaction for each document"
     case .history: "updates around the nth of one document, 50 a transaction"
     case .purge: "every document with its history, in one transaction"
-    case .setExpiration: "a time to expire for every document, in one transaction"
-    case .expire: "documents whose time is over, purged 1,000 a transaction"
-    case .rewrite: "every document updated five times; its file is what compact begins with"
+    case .setExpiration: "sets an expiration time for every document, in one transaction"
+    case .expire: "purges of expired documents, 1,000 a transaction"
+    case .rewrite: "five updates of every document; the file that compact starts with"
     case .compact: "drops replaced bodies and gives space back"
-    case .readP50: "the median time of a read, a snapshot each, by so many threads, beside a writer or not"
-    case .readP99: "of the same reads the 99th percentile"
-    case .count: "how many live documents there are; half are tombstones"
+    case .readP50: "the median time of a read in a snapshot of its own, by several threads, with or without a writer"
+    case .readP99: "the 99th percentile of the same reads"
+    case .count: "counts the live documents; half of all are tombstones"
     }
   }
 

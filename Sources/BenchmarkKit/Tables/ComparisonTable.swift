@@ -28,7 +28,7 @@ public struct ComparisonTable {
       let worse = all.count { $0.verdict == .worse }
       blocks.append(
         (shown.isEmpty ? "" : table.text + "\n")
-          + "\(measure): \(better) better, \(worse) worse, \(all.count - better - worse) can't be told, of "
+          + "\(measure): \(better) better, \(worse) worse, \(all.count - better - worse) without a significant difference, of "
           + "\(all.count).")
     }
     return blocks.joined(separator: "\n\n")

@@ -1,5 +1,5 @@
 import Documents
-import Storage
+import Bytes
 
 /// What a join's lookups by ID found last: copies of documents, and IDs without a document. Many rows often
 /// refer to few documents, as routes do to airlines, and a copy is found many times faster than the document in
@@ -106,6 +106,6 @@ final class LookupMemo {
   }
 
   private func slot(of id: UnsafeRawBufferPointer) -> Int {
-    Int(truncatingIfNeeded: KeyHash.of(id, 0)) & (slotCount - 1)
+    Int(truncatingIfNeeded: ByteHash.of(id, 0)) & (slotCount - 1)
   }
 }

@@ -52,11 +52,13 @@ extension LendingTransaction {
 
   @inline(never)
   package func ended() -> StorageError {
-    environment.error(.closed, "a transaction is used after its end")
+    environment.error(.closed, "the transaction was used after its end")
   }
 
   @inline(never)
   package func lentBytes(_ what: String) -> StorageError {
-    environment.error(.bytesAreLent, "\(what) inside a closure that bytes of the transaction are lent to")
+    environment.error(
+      .bytesAreLent,
+      "\(what) isn't possible inside a closure that bytes are lent to; do it after the closure has returned")
   }
 }

@@ -80,7 +80,7 @@ extension Environment {
   /// Always throws: LMDB can't compact a file in place.
   package func compact() throws {
     if pool.isClosed { throw error(.closed, "the database is closed") }
-    throw error(.unsupported, "LMDB can't shrink a file in place: copy it with a backup")
+    throw error(.unsupported, "LMDB can't make a file smaller in place; make a backup instead")
   }
 
   package func checkIntegrity(of snapshot: LMDBReadTransaction) throws -> [String] {

@@ -108,7 +108,7 @@ struct EnvironmentOpening {
     if let opened = try openExistingCatalog(environment, usesLockFile, checked) { return opened }
     try makeCatalog(environment)
     guard let opened = try openExistingCatalog(environment, usesLockFile, checked) else {
-      throw StorageError(.damaged, "the catalog was made and can't be found", path: path)
+      throw StorageError(.damaged, "the catalog was created but can't be found", path: path)
     }
     return opened
   }

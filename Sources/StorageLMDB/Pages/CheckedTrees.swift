@@ -36,6 +36,6 @@ extension PageCheck {
   /// Throws `damaged` with the first fault, if there is one.
   func throwFirstFault() throws {
     guard let fault = faults.first else { return }
-    throw StorageError(.damaged, "the file is damaged or cut short: \(fault)", path: file.path)
+    throw StorageError(.damaged, "the file is damaged or cut off: \(fault)", path: file.path)
   }
 }

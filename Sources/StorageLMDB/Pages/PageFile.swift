@@ -230,6 +230,6 @@ package final class PageFile {
       let meta = try MetaPage(UnsafeRawBufferPointer(bytes), path: path)
       if meta.transaction == transaction { return meta }
     }
-    throw StorageError(.busy, "other writers changed the file faster than it could be looked at", path: path)
+    throw StorageError(.busy, "other writers changed the file during the check; check again", path: path)
   }
 }

@@ -6,7 +6,7 @@ final class SQLiteReadTransaction: SQLiteTransaction, ReadTransaction {
 
   init(_ connection: EngineConnection, _ pool: ReaderPool) {
     self.pool = pool
-    super.init(connection, name: "a snapshot")
+    super.init(connection, name: "the snapshot")
   }
 
   deinit { end() }

@@ -26,7 +26,7 @@ class SQLiteTransaction {
 
   @inline(never)
   private final func ended() -> StorageError {
-    StorageError(.closed, "\(name) is used after its end", path: connection.path)
+    StorageError(.closed, "\(name) was used after its end", path: connection.path)
   }
 
   final func keyspace(named name: String) throws -> Keyspace? {

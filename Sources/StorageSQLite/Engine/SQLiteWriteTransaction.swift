@@ -7,7 +7,7 @@ final class SQLiteWriteTransaction: SQLiteTransaction, WriteTransaction {
 
   init(_ writer: SQLiteWriter) {
     self.writer = writer
-    super.init(writer.connection, name: "a write transaction")
+    super.init(writer.connection, name: "the write transaction")
   }
 
   /// Marks the transaction as ended. The writer calls it at the end of the part.

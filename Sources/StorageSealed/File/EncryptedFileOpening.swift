@@ -13,11 +13,11 @@ struct EncryptedFileOpening {
   func run() throws -> EncryptedFile {
     if let file = try PageFile.withPinnedMeta({ try find() }) { return file }
     if options.isReadOnly {
-      throw environment.error(.notADatabase, "the database was never finished being made")
+      throw environment.error(.notADatabase, "the creation of the file was never finished")
     }
     try make()
     guard let file = try PageFile.withPinnedMeta({ try find() }) else {
-      throw environment.error(.damaged, "the records were made and can't be found")
+      throw environment.error(.damaged, "the records were created but can't be found")
     }
     return file
   }
@@ -38,7 +38,7 @@ struct EncryptedFileOpening {
     let key = RecordFormat.key(of: RecordFormat.headerNumber)
     guard
       let path = try environment.pagePath(snapshot.transaction, databaseNamed: RecordFormat.databaseName)
-    else { throw environment.error(.damaged, "the encrypted file has lost its records") }
+    else { throw environment.error(.damaged, "the encrypted file has no records") }
     try path.check(key)
     let bytes = try snapshot.bytes(key, in: records)
     guard let bytes else { throw environment.error(.damaged, "the encrypted file has no header") }
