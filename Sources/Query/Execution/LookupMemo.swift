@@ -58,7 +58,7 @@ final class LookupMemo {
   func record(of id: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
     lookups &+= 1
     let slot = slots + slot(of: id)
-    guard slot.pointee.idBytes == id.count, slot.pointee.bytes != nil, ValueIndexEntries.compare(slot.pointee.id, id) == 0
+    guard slot.pointee.idBytes == id.count, slot.pointee.bytes != nil, compareBytes(slot.pointee.id, id) == 0
     else { return nil }
     hits &+= 1
     return slot.pointee.record
