@@ -51,11 +51,21 @@ struct ByteScanner {
 
   @inline(never)
   private mutating func longVarint32() throws -> UInt32 {
-    guard let value = UInt32(exactly: try varint64()) else { throw InvertedIndexFormat.damaged }
+    guard let value = UInt32(exactly: try longVarint64()) else { throw InvertedIndexFormat.damaged }
     return value
   }
 
+  @inline(__always)
   mutating func varint64() throws -> UInt64 {
+    if _fastPath(next < end), next.pointee < 0x80 {
+      defer { next += 1 }
+      return UInt64(next.pointee)
+    }
+    return try longVarint64()
+  }
+
+  @inline(never)
+  private mutating func longVarint64() throws -> UInt64 {
     guard let (value, length) = Varint.read(next, before: end) else { throw InvertedIndexFormat.damaged }
     next += length
     return value
