@@ -24,9 +24,9 @@ let package = Package(
     .executable(name: "touchstone", targets: ["touchstone"]),
     // Preloaded by `touchstone bench --allocations`; nothing links it.
     .library(name: "touchstone-allocations", type: .dynamic, targets: ["CAllocationCounter"]),
-    // For engines from outside (docs/engines.md).
+    // For engines from outside (docs/engines.md): the protocol with its conformance suite, and the bench.
+    .library(name: "TouchstoneStorage", targets: ["Storage", "StorageConformance"]),
     .library(name: "TouchstoneBench", targets: ["Suites", "BenchmarkKit"]),
-    .library(name: "StorageConformance", targets: ["StorageConformance"]),
   ],
   targets: [
     // C libraries: module maps and thin shims, nothing else. SQLite and SQLCipher export the same
@@ -94,7 +94,8 @@ let package = Package(
     .target(
       name: "Touchstone",
       dependencies: [
-        "Bytes", "Documents", "FullText", "Query", "CBLite2", "Upgrade", "Encryption", "Blobs", "Storage",
+        "Bytes", "Documents", "Fleece", "FullText", "Query", "CBLite2", "Upgrade", "Encryption", "Blobs",
+        "Storage",
         "StorageSQLite", "StorageLMDB", "StorageSealed", "CFileSystem", "CZip",
       ]),
 
@@ -116,7 +117,8 @@ let package = Package(
     .executableTarget(
       name: "touchstone",
       dependencies: [
-        "Bytes", "Touchstone", "Query", "Fleece", "Storage", "BenchmarkKit", "Datasets", "Suites",
+        "Bytes", "Touchstone", "Documents", "Query", "Fleece", "Storage", "BenchmarkKit", "Datasets",
+        "Suites",
       ],
       path: "Sources/CLI"),
 
@@ -196,7 +198,7 @@ let package = Package(
     .testTarget(
       name: "CBLite2Tests",
       dependencies: [
-        "TestSupport", "Touchstone", "CBLite2", "SQLiteLibrary", "CSQLite", "Datasets", "Storage",
+        "TestSupport", "Touchstone", "CBLite2", "Fleece", "SQLiteLibrary", "CSQLite", "Datasets", "Storage",
         "StorageConformance", "cblite2-child",
       ]),
     .executableTarget(name: "upgrade-child", dependencies: ["Touchstone"], path: "Tests/UpgradeChild"),

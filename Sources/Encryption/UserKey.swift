@@ -101,7 +101,7 @@ public struct UserKey: Sendable, CustomStringConvertible {
 
   /// The raw key, or the passphrase's UTF-8. For databases of other formats, which derive their keys by other
   /// rules.
-  public var secretBytes: SecretBytes { secret }
+  package var secretBytes: SecretBytes { secret }
 
   /// The kind of the key, and none of its bytes.
   public var description: String { kind == .raw ? "UserKey(raw)" : "UserKey(passphrase)" }

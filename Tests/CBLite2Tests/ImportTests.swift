@@ -1,3 +1,4 @@
+import Fleece
 import Foundation
 import TestSupport
 import Testing

@@ -1,4 +1,5 @@
 import CSQLite
+import Fleece
 import Foundation
 import SQLiteLibrary
 import Storage

@@ -1,3 +1,4 @@
+import Fleece
 import Storage
 import Touchstone
 

@@ -1,4 +1,5 @@
 import Documents
+import Fleece
 import Foundation
 import Testing
 import Touchstone

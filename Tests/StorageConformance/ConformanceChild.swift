@@ -70,7 +70,7 @@ struct Child {
   let arguments: [String]
   let tools: ConformanceChild.Tools
 
-  func options(isReadOnly: Bool = false, creation: EngineOptions.Creation = .openOrCreate) -> EngineOptions {
+  func options(isReadOnly: Bool = false, creation: FileCreation = .openOrCreate) -> EngineOptions {
     EngineOptions(creation: creation, isReadOnly: isReadOnly, durability: .normal, key: key)
   }
 

@@ -38,7 +38,7 @@ extension ConformanceSuite {
         let opened = try other.open(path, options)
         let content = try suite.fill(opened)
         try opened.close()
-        for creation in [EngineOptions.Creation.openExisting, .openOrCreate] {
+        for creation in [FileCreation.openExisting, .openOrCreate] {
           try expectError(
             .notADatabase, .wrongKey, .keyRequired, .notEncrypted, from: "opening a file of \(other.name)"
           ) { _ = try suite.open(path, suite.options(creation: creation)) }

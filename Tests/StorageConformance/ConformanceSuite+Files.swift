@@ -69,14 +69,14 @@ extension ConformanceSuite {
       "opening in a directory that isn't there, or a directory itself, is a typed error", needs: [.files]
     ) {
       suite in
-      for creation in [EngineOptions.Creation.openOrCreate, .createNew, .openExisting] {
+      for creation in [FileCreation.openOrCreate, .createNew, .openExisting] {
         try expectError(.notFound, .ioError, from: "\(creation) in no directory") {
           _ = try suite.open("\(suite.directory)/no/such/file", suite.options(creation: creation))
         }
       }
       let path = suite.path("directory")
       try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
-      for creation in [EngineOptions.Creation.openOrCreate, .openExisting] {
+      for creation in [FileCreation.openOrCreate, .openExisting] {
         try expectError(
           .notADatabase, .ioError, .invalidArgument, .permissionDenied, from: "\(creation) of a directory"
         ) {

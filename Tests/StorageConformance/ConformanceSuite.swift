@@ -144,7 +144,7 @@ extension ConformanceSuite {
   func path(_ label: String) -> String { "\(directory)/\(label).\(subject.engine.fileExtension)" }
 
   func options(
-    creation: EngineOptions.Creation = .openOrCreate, isReadOnly: Bool = false,
+    creation: FileCreation = .openOrCreate, isReadOnly: Bool = false,
     durability: Durability = .normal
   ) -> EngineOptions {
     EngineOptions(creation: creation, isReadOnly: isReadOnly, durability: durability, key: key)

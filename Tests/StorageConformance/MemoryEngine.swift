@@ -133,7 +133,7 @@ final class MemoryStore: Sendable {
   let state = Lock(MemoryState())
   let queue = WriteQueue()
 
-  static func find(_ path: String, creation: EngineOptions.Creation) throws -> MemoryStore {
+  static func find(_ path: String, creation: FileCreation) throws -> MemoryStore {
     try known.withLock { known in
       if let store = known[path] {
         guard creation != .createNew else {

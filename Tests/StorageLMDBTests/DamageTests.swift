@@ -125,7 +125,7 @@ struct LMDBDamageTests {
     // LMDB would follow this root past the end of the file.
     file[newest * 4096 + mainRoot + 2] = 0x0F
     file[newest * 4096 + lastPage + 2] = 0x1F
-    for creation in [EngineOptions.Creation.openExisting, .openOrCreate] {
+    for creation in [FileCreation.openExisting, .openOrCreate] {
       #expect(try code { _ = try open(write(file), creation) } == .damaged)
     }
   }
@@ -311,7 +311,7 @@ struct LMDBDamageTests {
     let newest = transaction(0) > transaction(1) ? 0 : 4096
     damaged.replaceSubrange((newest + 92)..<(newest + 128), with: [UInt8](repeating: 0, count: 36))
     damaged.replaceSubrange((newest + 128)..<(newest + 136), with: [UInt8](repeating: 0xFF, count: 8))
-    for creation in [EngineOptions.Creation.openExisting, .openOrCreate] {
+    for creation in [FileCreation.openExisting, .openOrCreate] {
       let path = try write(damaged)
       #expect(try code { _ = try open(path, creation) } == .damaged)
       #expect([UInt8](try Data(contentsOf: URL(fileURLWithPath: path))) == damaged)

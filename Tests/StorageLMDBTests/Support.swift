@@ -9,7 +9,7 @@ extension TemporaryDirectory {
 }
 
 func open(
-  _ path: String, _ creation: EngineOptions.Creation = .openOrCreate, mapBytes: Int = MapSize.wanted()
+  _ path: String, _ creation: FileCreation = .openOrCreate, mapBytes: Int = MapSize.wanted()
 ) throws -> LMDBEngine {
   try LMDBEngine(
     path: path, options: EngineOptions(creation: creation, durability: .none), mapBytes: mapBytes)

@@ -15,7 +15,7 @@ struct Kind: CustomTestStringConvertible, Sendable {
   static let key = (0..<32).map { UInt8($0 &* 7 &+ 1) }
 
   func open(
-    _ path: String, _ creation: EngineOptions.Creation = .openOrCreate, isReadOnly: Bool = false,
+    _ path: String, _ creation: FileCreation = .openOrCreate, isReadOnly: Bool = false,
     durability: Durability = .normal
   ) throws -> SQLiteEngine {
     let options = EngineOptions(

@@ -12,7 +12,7 @@ import Testing
 let encryptionKey = [UInt8](repeating: 7, count: 32)
 
 func openEncrypted(
-  _ path: String, _ creation: EngineOptions.Creation = .openOrCreate, nodePages: Int = 2,
+  _ path: String, _ creation: FileCreation = .openOrCreate, nodePages: Int = 2,
   cacheBytes: Int = 1 << 20
 ) throws -> LMDBEncryptedEngine {
   try LMDBEncryptedEngine(

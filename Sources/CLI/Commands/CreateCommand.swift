@@ -45,7 +45,7 @@ struct CreateCommand: Subcommand {
     let database = try Database.open(
       path,
       options: .init(engine: engine, creation: .createNew, key: key, makesParents: makesParents))
-    try output.line("made \(database.path) (\(database.engine.library))")
+    try output.line("made \(database.path) (\(database.engineLibrary))")
     try database.close()
   }
 }

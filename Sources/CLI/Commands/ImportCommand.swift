@@ -1,4 +1,5 @@
 import Datasets
+import Documents
 import Touchstone
 
 #if canImport(Glibc)

@@ -33,7 +33,7 @@ struct InfoCommand: Subcommand {
     init(_ database: Database) throws {
       path = database.path
       engine = database.engineName.rawValue
-      library = database.engine.library
+      library = database.engineLibrary
       isEncrypted = database.isEncrypted
       documents = try database.documentCount
       tombstones = try database.tombstoneCount

@@ -4,7 +4,7 @@
 //   _attachments {name: {"stub":true,"digest":"sha1-…","length":n,"content_type":"…","revpos":g,
 //                        "encoding":"gzip","encoded_length":n}}                       the last two when encoded
 
-@_exported import Blobs
+import Blobs
 import Fleece
 
 /// A document's reference to a blob: its digest, its length and its content type.

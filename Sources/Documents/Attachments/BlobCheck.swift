@@ -1,3 +1,4 @@
+import Blobs
 import Storage
 
 /// Checks that the blobs that bodies refer to exist and are intact.

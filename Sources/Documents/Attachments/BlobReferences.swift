@@ -1,3 +1,4 @@
+import Blobs
 import Fleece
 
 /// A reference to a blob in a body.

@@ -1,3 +1,4 @@
+import Blobs
 import Fleece
 import Storage
 

@@ -1,6 +1,7 @@
 // The rules for `_attachments` are those of 1.x (docs/blobs.md): in a stored revision, each entry is a stub
 // with its digest. `revpos` is the generation of the revision that added or changed it.
 
+import Blobs
 import Fleece
 import FoundationEssentials
 import Storage

@@ -113,12 +113,17 @@ public final class DocumentSnapshot {
   /// Resolves a property's name once. The key is valid for every document of this snapshot.
   public func key(_ name: String) throws -> Key { Key(name, in: try sharedKeys) }
 
-  /// Calls `body` with each live document until it returns false. The view is valid until `body` returns.
+  /// Calls `body` with each live document until it returns false, in the engine's own order. The view is valid
+  /// until `body` returns.
   ///
-  /// The engine's own order (`.stored`) is the fastest scan of all documents. `.ascending` and `.descending`
-  /// order by ID. `range` is a range of IDs.
-  public func forEachDocument(
-    in range: KeyRange = .all, order: ScanOrder = .stored, _ body: (DocumentView) throws -> Bool
+  /// This is the fastest scan of all documents. `enumerate` has an order, ranges of IDs and more.
+  public func forEachDocument(_ body: (DocumentView) throws -> Bool) throws {
+    try forEachDocument(order: .stored, body)
+  }
+
+  /// The same in an order: the engine's own (`.stored`), or by ID. `range` is a range of IDs.
+  package func forEachDocument(
+    in range: KeyRange = .all, order: ScanOrder, _ body: (DocumentView) throws -> Bool
   ) throws {
     let (transaction, context) = try open()
     try scan(transaction, context, context.keyspaces.docs, range, order, body)

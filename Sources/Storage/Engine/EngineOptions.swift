@@ -11,20 +11,20 @@ public enum Durability: String, Sendable, CaseIterable, Codable {
   case none
 }
 
+/// Whether opening may create the file.
+public enum FileCreation: Sendable {
+  /// Opens the file, or creates it if there is none.
+  case openOrCreate
+  /// Throws `notFound` if there is no file.
+  case openExisting
+  /// Throws `alreadyExists` if there is a file.
+  case createNew
+}
+
 /// The options of opening a file.
 public struct EngineOptions: Sendable {
-  /// Whether opening may create the file.
-  public enum Creation: Sendable {
-    /// Opens the file, or creates it if there is none.
-    case openOrCreate
-    /// Throws `notFound` if there is no file.
-    case openExisting
-    /// Throws `alreadyExists` if there is a file.
-    case createNew
-  }
-
   /// Whether the file may, must or must not exist.
-  public var creation: Creation
+  public var creation: FileCreation
   /// Whether the file is opened only for reading. Its contents then never change.
   ///
   /// In a writable directory, an engine may keep lock and log files beside the file while it is open. When it
@@ -53,7 +53,7 @@ public struct EngineOptions: Sendable {
 
   /// Makes options; see the properties.
   public init(
-    creation: Creation = .openOrCreate, isReadOnly: Bool = false, durability: Durability = .normal,
+    creation: FileCreation = .openOrCreate, isReadOnly: Bool = false, durability: Durability = .normal,
     key: [UInt8]? = nil, cacheBytes: Int = EngineOptions.defaultCacheBytes, libraryPath: String? = nil,
     isBulkLoad: Bool = false
   ) {

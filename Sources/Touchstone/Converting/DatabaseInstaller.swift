@@ -1,4 +1,5 @@
 import Blobs
+import Documents
 import Encryption
 import Storage
 

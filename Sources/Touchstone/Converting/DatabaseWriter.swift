@@ -130,7 +130,7 @@ struct DatabaseWriter {
   }
 
   /// Opens the new file to fill it, or to read it back. No one else uses it yet.
-  private func open(_ path: String, _ creation: EngineOptions.Creation) throws -> any StorageEngine {
+  private func open(_ path: String, _ creation: FileCreation) throws -> any StorageEngine {
     try OpenDatabase.openEngine(
       recipe.engine, path, creation, dataKey,
       DatabaseOptions(durability: .none, cacheBytes: Self.cacheBytes), isBulkLoad: creation == .createNew)

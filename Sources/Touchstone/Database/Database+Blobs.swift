@@ -1,3 +1,4 @@
+import Blobs
 import Documents
 
 extension Database {

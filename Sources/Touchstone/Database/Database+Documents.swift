@@ -61,7 +61,7 @@ extension Database {
   /// saved in it is again based on the revision it had before. Its properties stay as they are.
   @discardableResult
   public func inBatch<Result>(
-    attempts: Int = DocumentStore.defaultAttempts, _ body: () throws -> Result
+    attempts: Int = 10, _ body: () throws -> Result
   ) throws -> Result {
     try writable.inBatch(attempts: attempts, body)
   }

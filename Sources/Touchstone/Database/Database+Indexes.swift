@@ -2,9 +2,6 @@ import Documents
 import FullText
 import Query
 
-@_exported import struct Query.QueryError
-@_exported import struct Query.ValueIndexDefinition
-
 /// An index of a database.
 public struct DatabaseIndex: Sendable, Hashable {
   /// Its name, unique in the database.

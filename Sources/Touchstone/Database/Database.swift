@@ -1,12 +1,5 @@
-@_exported import struct Bytes.ByteString
-@_exported import Documents
-@_exported import Encryption
-@_exported import Fleece
-@_exported import enum Storage.Durability
-@_exported import struct Storage.EngineOptions
-@_exported import struct Storage.EngineType
-@_exported import struct Storage.EngineStatistics
-@_exported import struct Storage.StorageError
+import Documents
+import Encryption
 import Storage
 import Synchronization
 
@@ -147,8 +140,11 @@ public final class Database: Sendable {
   /// Whether its files are encrypted.
   public var isEncrypted: Bool { open.isEncrypted }
 
+  /// The engine's library and its version, for people.
+  public var engineLibrary: String { open.store.engine.library }
+
   /// The storage engine, for tools that measure or inspect it.
-  public var engine: any StorageEngine { open.store.engine }
+  package var engine: any StorageEngine { open.store.engine }
 
   /// The path of the engine's file. A compaction may change it.
   public var engineFile: String { open.engineFile }
@@ -160,7 +156,7 @@ public final class Database: Sendable {
   public var privateUUID: String { DocumentID.uuidText(open.store.privateUUID) }
 
   /// Returns the raw data key, for tools that open the engine's file; nil if the database isn't encrypted.
-  public func dataKey(_ key: UserKey) throws -> SecretBytes? { try open.dataKey(key) }
+  package func dataKey(_ key: UserKey) throws -> SecretBytes? { try open.dataKey(key) }
 
   // MARK: Housekeeping
 

@@ -18,7 +18,7 @@ public struct DatabaseOptions: Sendable {
   /// never decrypted this way.
   public var requireEngine: Bool
   /// Whether the database is created if it doesn't exist, must be new, or must exist.
-  public var creation: EngineOptions.Creation
+  public var creation: FileCreation
   /// Whether the database is opened for reading only. This open then writes nothing, not even in the
   /// directory, and writes throw `readOnly`. Other opens in this process may write.
   public var isReadOnly: Bool
@@ -53,7 +53,7 @@ public struct DatabaseOptions: Sendable {
 
   /// Makes options. By default: SQLite, created if it doesn't exist, durability `normal`.
   public init(
-    engine: EngineName? = nil, requireEngine: Bool = false, creation: EngineOptions.Creation = .openOrCreate,
+    engine: EngineName? = nil, requireEngine: Bool = false, creation: FileCreation = .openOrCreate,
     isReadOnly: Bool = false, durability: Durability = .normal, key: UserKey? = nil,
     maximumTreeDepth: Int? = nil, keepsReplacedBodies: Bool = true, verifiesChecksums: Bool = false,
     compaction: CompactionPolicy = .standard, cacheBytes: Int = EngineOptions.defaultCacheBytes,

@@ -1,7 +1,4 @@
 import CBLite2
-@_exported import struct CBLite2.CBLite2Error
-@_exported import struct CBLite2.CBLite2ExportReport
-@_exported import struct CBLite2.CBLite2ImportReport
 import Documents
 import Storage
 

@@ -1,3 +1,4 @@
+import Documents
 import Encryption
 import Storage
 import Upgrade
@@ -32,7 +33,7 @@ struct UpgradeInstaller {
     }
     // The files aren't published yet, so one sync at the end is enough.
     let unsynced = DatabaseOptions(durability: .none)
-    func write(_ creation: EngineOptions.Creation, _ body: (DocumentStore) throws -> UpgradeReport) throws
+    func write(_ creation: FileCreation, _ body: (DocumentStore) throws -> UpgradeReport) throws
       -> UpgradeReport
     {
       let engine = try OpenDatabase.openEngine(type, file, creation, dataKey, unsynced)

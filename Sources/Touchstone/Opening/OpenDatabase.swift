@@ -1,3 +1,4 @@
+import Blobs
 import Documents
 import Encryption
 import Query
@@ -353,7 +354,7 @@ final class OpenDatabase: Sendable {
   }
 
   static func openEngine(
-    _ type: EngineType, _ path: String, _ creation: EngineOptions.Creation, _ dataKey: SecretBytes?,
+    _ type: EngineType, _ path: String, _ creation: FileCreation, _ dataKey: SecretBytes?,
     _ options: DatabaseOptions, isBulkLoad: Bool = false
   ) throws -> any StorageEngine {
     func open(_ key: [UInt8]?) throws -> any StorageEngine {

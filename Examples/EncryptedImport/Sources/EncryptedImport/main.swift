@@ -20,7 +20,7 @@ func run(_ arguments: [String]) throws {
   for issue in report.issues { print(issue) }
 
   let database = try Database.open(arguments[1], options: DatabaseOptions(creation: .openExisting, key: key))
-  print("\(try database.documentCount) documents, encrypted by \(database.engine.library)")
+  print("\(try database.documentCount) documents, encrypted by \(database.engineLibrary)")
   try database.close()
 }
 
