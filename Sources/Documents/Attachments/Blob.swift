@@ -9,7 +9,7 @@ import Fleece
 
 /// A document's reference to a blob: its digest, its length and its content type.
 ///
-/// The bytes are in the database. `DocumentStore.open(_:)` and `contents(of:)` read them.
+/// The bytes are in the database. `Database.open(_:)` and `Database.contents(of:limit:)` read them.
 public struct Blob: Sendable, Hashable {
   /// The property that distinguishes blobs from other objects, and its value.
   static let typeProperty = "@type"

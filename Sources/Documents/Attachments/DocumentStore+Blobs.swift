@@ -3,46 +3,14 @@ import Fleece
 import Storage
 
 extension DocumentStore {
-  // MARK: New blobs
-
-  /// Stores the bytes of a blob and returns a reference to put into a document.
-  ///
-  /// Until a document refers to them, the bytes are kept while the database is open. Throws a `StorageError`:
-  /// `diskFull`, `readOnly`, …
-  public func makeBlob(_ bytes: some Sequence<UInt8>, contentType: String? = nil) throws -> Blob {
-    let writer = try makeBlobWriter()
-    try writer.write(bytes)
-    return Blob(try writer.finish(), contentType)
-  }
-
-  /// Stores the bytes of a file as a blob, in constant memory, in the same way as `makeBlob(_:contentType:)`.
-  public func makeBlob(contentsOfFile path: String, contentType: String? = nil) throws -> Blob {
-    Blob(try requiredBlobs().store(contentsOfFile: path), contentType)
-  }
-
-  /// Returns a writer that takes the bytes of a new blob in pieces. `BlobWriter.finish()` ends it, and
-  /// `Blob(_:_:)` makes the reference.
-  public func makeBlobWriter() throws -> BlobWriter { try requiredBlobs().makeWriter() }
-
-  // MARK: Reading
-
-  /// Opens a blob for reading in pieces, in constant memory. Throws `notFound` when it isn't stored, and
-  /// `damaged`.
-  public func open(_ blob: Blob) throws -> BlobReader { try requiredBlobs().open(blob.digest) }
-
-  /// Returns all bytes of a blob. Throws `valueTooLarge` when there are more than `limit` (by default 2 GiB).
-  public func contents(of blob: Blob, limit: UInt64 = 1 << 31) throws -> [UInt8] {
-    try requiredBlobs().contents(of: blob.digest, limit: limit)
-  }
-
-  /// Returns whether the bytes of a blob are stored.
-  public func contains(_ blob: Blob) throws -> Bool { try blobs?.contains(blob.digest) ?? false }
-
-  private func requiredBlobs() throws -> BlobStore {
-    guard let blobs else {
-      throw StorageError(.unsupported, "the documents were opened without a directory for blobs")
+  /// The store of blobs. Throws `unsupported` if these documents have none.
+  package var requiredBlobs: BlobStore {
+    get throws {
+      guard let blobs else {
+        throw StorageError(.unsupported, "the documents were opened without a directory for blobs")
+      }
+      return blobs
     }
-    return blobs
   }
 
   // MARK: Removing unreferenced blobs

@@ -20,7 +20,7 @@ extension DocumentStore {
   /// Ends the observers of `owner`, or all if it is nil. They receive their pending changes first.
   public func endObservers(of owner: ObjectIdentifier? = nil) { feed.end(of: owner) }
 
-  /// Checks for commits of other processes and notifies observers. A write in this process does the same.
+  /// Notifies observers of commits of other processes. A write in this process does the same.
   public func noticeChanges() throws {
     guard feed.isActive else { return }
     feed.notice(try committedSequence())

@@ -154,18 +154,7 @@ final class ComparedDocuments {
 }
 
 extension DocumentStore {
-  /// Compares everything stored in this database with `other` and calls `report` with each difference.
-  /// Returns the number of documents and tombstones that were compared. The differences of documents are in
-  /// the order of their IDs.
-  ///
-  /// Equal databases have the same documents, tombstones, revision trees, flags, stored bodies, local
-  /// documents, expiration times, indexes, and blobs, whose bytes are read. Sequences are compared only if
-  /// `sequences` is true.
-  ///
-  /// Each database is read from one snapshot. Memory use grows only with the number of different blobs.
-  /// `progress` is called from time to time with the number of documents so far. An error of `progress` or
-  /// `report` ends the comparison. Throws `damaged` when stored data can't be read or doesn't match its
-  /// checksum.
+  /// Compares everything stored with `other`, each in one snapshot, and reports the differences.
   @discardableResult
   public func compare(
     with other: DocumentStore, sequences: Bool = false, progress: @escaping (Int) throws -> Void = { _ in },

@@ -14,15 +14,7 @@ extension DocumentStore {
     checkers.withLock { $0.removeAll { $0.subject == subject } }
   }
 
-  /// Checks the integrity of the database in one snapshot, while writers continue. Returns the faults; empty
-  /// if there are none.
-  ///
-  /// The check covers the engine's file by the engine's own check, documents, revision trees, changes,
-  /// separately stored bodies, counts, the lengths of blobs, indexes, and added checkers. With `deep`, it
-  /// also verifies every checksum and every body, and reads every blob.
-  ///
-  /// It ends after `limit` faults. `others` are additional parts that run last. `progress` is called from
-  /// time to time with the number of entries examined. An error of `progress` ends the check and is rethrown.
+  /// Checks the engine's file, documents, blobs and indexes. `others` are additional parts that run last.
   public func check(
     deep: Bool = false, limit: Int = 1_000,
     others: [(subject: String, check: (IntegrityCheck) throws -> Void)] = [],

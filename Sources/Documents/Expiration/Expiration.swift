@@ -104,10 +104,7 @@ extension DocumentWriter {
 }
 
 extension DocumentStore {
-  /// Sets the expiration time of the document or its tombstone, in milliseconds since 1970. Nil means never.
-  ///
-  /// Saves and deletions keep the time. A purge removes it. A time in the past is allowed. Throws `notFound`
-  /// when there is no such document.
+  /// Sets the expiration time, in milliseconds since 1970. Nil means never.
   public func setExpiration(of id: String, milliseconds: Int64?) throws {
     try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
       guard try writing({ try $0.setExpiration(key, milliseconds) }) else {
@@ -117,7 +114,7 @@ extension DocumentStore {
     }
   }
 
-  /// Returns the document's expiration time in milliseconds since 1970. Nil if it has none or doesn't exist.
+  /// Returns the expiration time in milliseconds since 1970, or nil.
   public func expiration(of id: String) throws -> Int64? {
     try reading { transaction, context in
       try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
@@ -128,7 +125,7 @@ extension DocumentStore {
     }
   }
 
-  /// Returns the documents that expire, the earliest first, at most `limit`.
+  /// Returns the documents that expire, the earliest first.
   public func expirations(limit: Int = .max) throws -> [ScheduledExpiration] {
     guard limit > 0 else { return [] }
     return try reading { transaction, context in
@@ -143,7 +140,7 @@ extension DocumentStore {
     }
   }
 
-  /// The number of documents with an expiration time. Constant time.
+  /// The number of documents that expire.
   public var expirationCount: Int {
     get throws { try count { $0.expirations } }
   }
@@ -155,8 +152,7 @@ extension DocumentStore {
     try writing { try $0.purgeExpired(upTo: milliseconds, limit: max(1, limit)) }
   }
 
-  /// Purges the documents that have expired at `milliseconds` (since 1970). Returns their number. Each
-  /// `chunk` of them is one transaction, so that other writers can run in between.
+  /// Purges what has expired. Each `chunk` is one transaction, so that other writers can run in between.
   @discardableResult
   public func purgeExpired(at milliseconds: Int64, chunk: Int = 1_000) throws -> Int {
     var total = 0

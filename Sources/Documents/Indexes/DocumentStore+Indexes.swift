@@ -6,11 +6,8 @@ extension DocumentStore {
     get throws { try reading { try self.indexCatalog($0, $1).records } }
   }
 
-  /// Creates an index over all live documents. Replaces an index with the same name but another kind or
-  /// definition. Returns false, and changes nothing, if the same index exists already.
-  ///
-  /// Throws `unknownIndexKind` when the database wasn't opened with that kind, and `invalidIndex` when the
-  /// name is invalid.
+  /// Creates an index over all live documents. Throws `unknownIndexKind` when the database wasn't opened with
+  /// that kind, and `invalidIndex` when the name is invalid.
   @discardableResult
   public func createIndex(_ name: String, kind: String, definition: [UInt8]) throws -> Bool {
     try IndexRecord.check(name: name)
@@ -22,7 +19,7 @@ extension DocumentStore {
     return try writing { try $0.createIndex(name, kind, definition: definition) }
   }
 
-  /// Removes an index. Returns false if there is none with this name.
+  /// Removes an index.
   @discardableResult
   public func deleteIndex(_ name: String) throws -> Bool { try writing { try $0.deleteIndex(name) } }
 

@@ -60,7 +60,7 @@ public struct Document: Sendable {
     Property(Key(name, in: sharedKeys), root: root, of: record, sharedKeys)
   }
 
-  /// Returns the property for a resolved name (`DocumentStore.key(_:)`). Faster when many documents are read.
+  /// Returns the property for a resolved name (`Database.key(_:)`). Faster when many documents are read.
   public subscript(key: Key) -> Property { Property(key, root: root, of: record, sharedKeys) }
 
   /// The names of all properties.

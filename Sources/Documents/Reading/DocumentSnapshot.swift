@@ -83,6 +83,14 @@ public final class DocumentSnapshot {
     }
   }
 
+  /// The number of tombstones. Constant time.
+  public var tombstoneCount: Int {
+    get throws {
+      let (transaction, context) = try open()
+      return try transaction.count(of: context.keyspaces.deleted)
+    }
+  }
+
   /// The sequence of the latest change, 0 if there was none.
   public var lastSequence: UInt64 {
     get throws {

@@ -2,7 +2,7 @@ import Fleece
 import Storage
 
 extension DocumentStore {
-  /// Returns the live document with this ID, or nil. With `includeDeleted`, it also finds a tombstone.
+  /// Returns the document with this ID, or nil.
   public func document(_ id: String, includeDeleted: Bool = false) throws -> Document? {
     if !includeDeleted, let read = try readAlone(id) { return read }
     return try reading { transaction, context in
@@ -82,25 +82,7 @@ extension DocumentStore {
     return keys
   }
 
-  /// Resolves a property's name once, to read the property from many documents.
-  ///
-  /// The key is valid for documents stored before the call. If no document had the name yet (`isShared` is
-  /// false), resolve it again for documents saved later. `DocumentSnapshot.key(_:)` is valid for a whole
-  /// snapshot.
-  public func key(_ name: String) throws -> Key {
-    let known = Key(name, in: sharedKeys)
-    if known.isShared { return known }
-    // Another process may have added the name.
-    return try reading { transaction, context in
-      Key(name, in: try sharedKeys(transaction, context))
-    }
-  }
-
-  /// Runs `body` on one snapshot. All its reads see the same state, whatever is written meanwhile.
-  ///
-  /// An engine whose snapshots have a limited age throws `StorageError.snapshotExpired` past that age. Pass
-  /// `attempts` if `body` can run more than once: the maximum number of runs, each on a new snapshot.
-  /// (Snapshots of SQLite and LMDB never expire.)
+  /// Runs `body` on one snapshot, or in the batch that this thread has open.
   public func read<Result>(attempts: Int = 1, _ body: (DocumentSnapshot) throws -> Result) throws -> Result {
     // Taken before the snapshot begins. A commit counted later may already be in the snapshot, and is then
     // examined twice.
@@ -110,14 +92,6 @@ extension DocumentStore {
       snapshot.unsequencedCommits = unsequenced
       defer { snapshot.end() }
       return try body(snapshot)
-    }
-  }
-
-  /// Calls `body` with each change after `sequence`, oldest first, until it returns false. Each document
-  /// appears once, with its latest change. In a batch, a write inside `body` throws `writeInScan`.
-  public func forEachChange(since sequence: UInt64, _ body: (Change) throws -> Bool) throws {
-    try reading(attempts: 1) { transaction, context in
-      try self.forEachChange(since: sequence, transaction, context, isOfBatch: isInBatch, body)
     }
   }
 
@@ -140,19 +114,6 @@ extension DocumentStore {
           sequence: sequence, documentID: String(copying: change.id),
           isDeleted: flags.contains(.deleted), isConflicted: flags.contains(.conflicted),
           isFromSync: flags.contains(.fromSync)))
-    }
-  }
-
-  /// Returns the changes after `sequence`, oldest first, at most `limit`.
-  public func changes(since sequence: UInt64 = 0, limit: Int = .max) throws -> [Change] {
-    guard limit > 0 else { return [] }
-    return try repeating(.snapshotExpired) {
-      var changes: [Change] = []
-      try forEachChange(since: sequence) { change in
-        changes.append(change)
-        return changes.count < limit
-      }
-      return changes
     }
   }
 }

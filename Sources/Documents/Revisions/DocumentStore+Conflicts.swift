@@ -2,20 +2,7 @@ import Fleece
 import Storage
 
 extension DocumentStore {
-  /// Returns the live leaf revisions of a conflicted document with their bodies, the current one first. Empty
-  /// if there is no conflict.
-  public func conflicts(of id: String) throws -> [Revision] {
-    let live = try leaves(of: id)
-    return live.count > 1 ? live : []
-  }
-
-  /// Resolves a conflict: the branch of the leaf `revision` continues, and every other live branch ends with
-  /// a closed tombstone. With `body`, that content becomes a new revision on top of `revision`, for example a
-  /// merge.
-  ///
-  /// Each new revision takes a sequence. Without other live leaves and without a body nothing changes. Throws
-  /// `notFound` when there is no such document or revision, and `conflict` when the revision isn't a leaf any
-  /// more.
+  /// Keeps the branch of `revision`, and ends the other live branches.
   public func resolveConflict(of id: String, keeping revision: RevisionID, merged body: DocumentBody? = nil)
     throws
   {
@@ -27,13 +14,7 @@ extension DocumentStore {
     }
   }
 
-  /// Inserts a revision that another database created. Calls `resolver` if the revision conflicts with the
-  /// current one. Returns false, and changes nothing, if the revision is known already.
-  ///
-  /// The revision and the resolution are stored in one transaction, so no reader sees the conflict. The
-  /// incoming branch continues. The local branch, if it is live, ends with a closed tombstone. Throws the
-  /// errors of `resolver` and of `apply(_:)`. Throws `conflict` when the document was changed in the meantime
-  /// in each of `attempts` attempts.
+  /// Inserts a revision that another database created, and resolves its conflict in the same transaction.
   @discardableResult
   public func apply(
     _ revision: PulledRevision, resolvingWith resolver: some ConflictResolver, attempts: Int = 10

@@ -2,8 +2,7 @@ import Fleece
 import Storage
 
 extension DocumentStore {
-  /// Returns all known revisions of the document: the current one, then the other leaves, then their
-  /// ancestors by generation. Nil if there is no document. With `withBodies: false`, it doesn't read bodies.
+  /// Returns all known revisions of the document, or nil.
   public func revisions(of id: String, withBodies: Bool = true) throws -> [Revision]? {
     try reading { transaction, context in
       guard let history = try history(of: id, transaction, context) else { return nil }
@@ -12,7 +11,7 @@ extension DocumentStore {
     }
   }
 
-  /// Returns one revision of the document with its body, nil if the revision isn't known.
+  /// Returns one revision with its body, or nil.
   public func revision(_ revision: RevisionID, of id: String) throws -> Revision? {
     try reading { transaction, context in
       guard let history = try history(of: id, transaction, context) else { return nil }
@@ -20,9 +19,7 @@ extension DocumentStore {
     }
   }
 
-  /// Returns the leaf revisions of the document with their bodies, the current one first. With
-  /// `includeDeleted`, tombstones are included. More than one live leaf is a conflict. Empty if there is no
-  /// document.
+  /// Returns the leaf revisions with their bodies.
   public func leaves(of id: String, includeDeleted: Bool = false) throws -> [Revision] {
     try reading { transaction, context in
       guard let history = try history(of: id, transaction, context) else { return [] }
@@ -32,9 +29,7 @@ extension DocumentStore {
     }
   }
 
-  /// Returns the newest revision that is an ancestor of both revisions or is one of them, with its body if
-  /// that is still stored. Nil if they have no known revision in common, because of pruning or separate
-  /// origins. Throws `notFound` when the document or one of the revisions isn't known.
+  /// Returns the newest common ancestor with its body, or nil.
   public func commonAncestor(of first: RevisionID, and second: RevisionID, in id: String) throws -> Revision?
   {
     try reading { transaction, context in

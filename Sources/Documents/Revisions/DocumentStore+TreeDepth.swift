@@ -7,12 +7,7 @@ extension DocumentStore {
   /// The number of revisions that are kept of each branch.
   public var maximumTreeDepth: Int { context.maximumTreeDepth }
 
-  /// Sets the number of revisions that are kept of each branch, for now and for later opens that don't
-  /// specify one.
-  ///
-  /// The range is 1 to 2^31 - 1. 0 and less mean the default. A document is pruned to the depth when it is
-  /// next written. Other processes use the new depth after their next open. Throws `nestedWrite` inside a
-  /// batch.
+  /// Sets that number, for now and for later opens. 0 and less mean the default.
   public func setMaximumTreeDepth(_ depth: Int) throws {
     let depth = depth < 1 ? DocumentStore.defaultTreeDepth : min(depth, Int(Int32.max))
     guard !isInBatch else {

@@ -12,27 +12,10 @@ public enum ConcurrencyControl: Sendable {
   case allowConflict
 }
 
-extension DocumentStore {
-  /// Saves the document as a new revision and updates `revisionID` of `document`.
-  ///
-  /// Throws `conflict` according to `control`, `invalidDocumentID` when the ID is invalid, `invalidBody` or
-  /// `reservedProperty` when the body is invalid, and `missingBlob`. Then nothing has changed.
-  @discardableResult
-  public func save(_ document: inout MutableDocument, onConflict control: ConcurrencyControl = .lastWriteWins)
-    throws -> SavedRevision
-  {
-    let saved = try save(
-      document.id, .value(document.body), basedOn: document.revisionID, onConflict: control)
-    document.base.note(saved, in: openRun)
-    return saved
-  }
+// `Database` documents the methods of its own that have the same names.
 
-  /// Saves a body under an ID as a new revision. `revision` is the revision that it is based on, nil for a
-  /// new document.
-  ///
-  /// The new revision goes on top of `revision` if that is a leaf. Otherwise it goes on top of the current
-  /// revision, or `control` decides to throw `conflict` or to add a branch. For other errors see
-  /// `save(_:onConflict:)`.
+extension DocumentStore {
+  /// Saves a body as a new revision.
   @discardableResult
   public func save(
     _ id: String, _ body: DocumentBody, basedOn revision: RevisionID? = nil,
@@ -46,7 +29,7 @@ extension DocumentStore {
     }
   }
 
-  /// Saves a JSON object in UTF-8 under an ID. This is the fastest way to save.
+  /// Saves the UTF-8 text of a JSON object.
   @discardableResult
   public func save(
     _ id: String, json: UnsafeRawBufferPointer, onConflict control: ConcurrencyControl = .lastWriteWins
@@ -59,10 +42,7 @@ extension DocumentStore {
     }
   }
 
-  /// Deletes the document: a tombstone becomes its current revision. `body` is the body of the tombstone.
-  ///
-  /// Throws `notFound` when there is no such document or it is deleted already, and `conflict` according to
-  /// `control`. If `revision` is the ID of a tombstone, another tombstone is added on top of it.
+  /// Makes a tombstone the current revision.
   @discardableResult
   public func delete(
     _ id: String, basedOn revision: RevisionID? = nil, keeping body: DocumentBody = [:],
@@ -74,6 +54,11 @@ extension DocumentStore {
         return try write(key, revision, deleted: true, control, writer)
       }
     }
+  }
+
+  /// Tells `document` that `saved` is its revision now: for good, or until the open batch is rolled back.
+  package func note(_ saved: SavedRevision, in document: inout MutableDocument) {
+    document.base.note(saved, in: openRun)
   }
 
   private func write(
@@ -90,12 +75,7 @@ extension DocumentStore {
     }
   }
 
-  /// Inserts a revision that another database created. Returns false, and changes nothing, if it is known
-  /// already.
-  ///
-  /// The newest known revision of its history becomes its ancestor. Of the revisions in between, only the IDs
-  /// are stored. If it doesn't descend from the current revision, the document becomes conflicted. Throws
-  /// `invalidRevisionID` and `invalidHistory` when the history is invalid, and `missingBlob`.
+  /// Inserts a revision that another database created.
   @discardableResult
   public func apply(_ revision: PulledRevision) throws -> Bool {
     try DocumentID.withValidated(revision.id, maximum: DocumentID.maximumStoredBytes) { key in
@@ -107,19 +87,7 @@ extension DocumentStore {
     }
   }
 
-  /// Inserts several revisions in one transaction, all or nothing. Returns the number of new ones.
-  @discardableResult
-  public func apply(_ revisions: some Sequence<PulledRevision>) throws -> Int {
-    // The transaction may run twice, and some sequences can be iterated only once.
-    let revisions = Array(revisions)
-    return try inBatch {
-      var count = 0
-      for revision in revisions where try apply(revision) { count += 1 }
-      return count
-    }
-  }
-
-  /// Removes the document and all its revisions without a tombstone. Throws `notFound` when there is none.
+  /// Removes the document with all its revisions.
   public func purge(_ id: String) throws {
     try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
       guard try writing({ try $0.purge(key) }) else {
@@ -128,12 +96,7 @@ extension DocumentStore {
     }
   }
 
-  /// Removes one branch: a leaf and its ancestors up to the first one that another branch needs. Returns the
-  /// removed revisions, newest first. Purging the last branch removes the document.
-  ///
-  /// It takes no sequence and leaves no tombstone. If the current revision is removed, the next leaf in order
-  /// becomes current. Throws `notFound` when there is no such document, or the revision isn't one of its
-  /// leaves.
+  /// Removes one branch of the document.
   @discardableResult
   public func purge(_ id: String, branch leaf: RevisionID) throws -> [RevisionID] {
     try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in

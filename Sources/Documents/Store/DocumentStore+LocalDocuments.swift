@@ -5,7 +5,7 @@ import Storage
 extension DocumentStore {
   static let localKeyspace = "local"
 
-  /// Returns the local document with this name, or nil.
+  /// Returns the local document, or nil.
   public func localDocument(_ id: String) throws -> LocalDocument? {
     try DocumentID.withValidated(id) { key in
       try reading { transaction, _ in
@@ -15,7 +15,7 @@ extension DocumentStore {
     }
   }
 
-  /// Returns the names of all local documents, in ascending order.
+  /// Returns the IDs of all local documents, in order.
   public func localDocumentIDs() throws -> [String] {
     try reading { transaction, _ in
       guard let keyspace = try transaction.keyspace(named: DocumentStore.localKeyspace) else { return [] }
@@ -28,11 +28,7 @@ extension DocumentStore {
     }
   }
 
-  /// Saves a local document. `generation` is the generation of the document that the change is based on, nil
-  /// for a new document.
-  ///
-  /// It takes no sequence. Throws `conflict` when the stored generation is a different one, unless `control`
-  /// is `lastWriteWins`. Throws `invalidBody` when the body isn't an object.
+  /// Saves a local document.
   @discardableResult
   public func saveLocalDocument(
     _ id: String, _ body: JSONValue, basedOn generation: UInt64? = nil,
@@ -69,8 +65,7 @@ extension DocumentStore {
     }
   }
 
-  /// Deletes a local document. A later document with the same name begins at generation 1 again. Throws
-  /// `notFound` when there is none. Throws `conflict` under the same conditions as a save.
+  /// Removes a local document.
   public func deleteLocalDocument(
     _ id: String, basedOn generation: UInt64? = nil, onConflict control: ConcurrencyControl = .fail
   ) throws {

@@ -115,20 +115,7 @@ extension DocumentStore {
     }
   }
 
-  /// Runs `body` in one transaction, all or nothing.
-  ///
-  /// Reads in `body` on the same thread see its writes. Nested calls join the transaction. When a nested call
-  /// throws, the whole batch fails, even if the error is caught: the writes of one nested call can't be
-  /// undone alone.
-  ///
-  /// **`body` may run more than once.** When the engine reports a conflict with another transaction
-  /// (`StorageError.conflict`), the transaction is rolled back and `body` runs again, up to `attempts` times
-  /// in all. Then `conflict` is thrown. (SQLite and LMDB never report a conflict.) So `body` should start
-  /// from the stored state and have no outside effects that a second run would repeat. Pass `attempts: 1` for
-  /// a body that can't run twice.
-  ///
-  /// When a batch fails or runs again, each `MutableDocument` saved in it is based on its earlier revision
-  /// again. Its properties keep their changes.
+  /// Runs `body` in one transaction. Nested calls join it, and fail it when they throw.
   @discardableResult
   public func inBatch<Result>(
     attempts: Int = DocumentStore.defaultAttempts, _ body: () throws -> Result

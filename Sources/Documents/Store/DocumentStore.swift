@@ -32,9 +32,9 @@ import Synchronization
 //   meta/sharedKeys   Fleece array of strings
 //   meta/treeDepth    revisions that are kept of each branch:u32 big-endian; missing: 20
 
-/// Stores documents and their revisions in any storage engine. `Database` is built on it.
+/// Stores documents and their revisions in any storage engine. Any number of readers can run beside one writer.
 ///
-/// Thread safe: any number of readers can run beside one writer.
+/// `Database` is built on it, and documents the methods that both have.
 public final class DocumentStore: Sendable {
   /// Options of a document store.
   public struct Options: Sendable {
@@ -343,17 +343,7 @@ public final class DocumentStore: Sendable {
   /// documents and dropped revisions. Blobs to which only they referred may be garbage.
   public var removedBodyCount: UInt64 { removedBodies.load(ordering: .relaxed) }
 
-  /// The number of live documents. Constant time.
-  public var documentCount: Int {
-    get throws { try count { $0.docs } }
-  }
-
-  /// The number of tombstones. Constant time.
-  public var tombstoneCount: Int {
-    get throws { try count { $0.deleted } }
-  }
-
-  /// The sequence of the latest change, 0 if there was none.
+  /// The sequence of the latest change.
   public var lastSequence: UInt64 {
     get throws {
       if isInBatch, let sequence = writer.lastSequence { return sequence }

@@ -5,10 +5,10 @@ extension Database {
   // MARK: Counting
 
   /// The number of live documents. Constant time.
-  public var documentCount: Int { get throws { try store.documentCount } }
+  public var documentCount: Int { get throws { try snapshot { try $0.documentCount } } }
 
   /// The number of tombstones. Constant time.
-  public var tombstoneCount: Int { get throws { try store.tombstoneCount } }
+  public var tombstoneCount: Int { get throws { try snapshot { try $0.tombstoneCount } } }
 
   /// The sequence of the latest change; 0 if there is none.
   public var lastSequence: UInt64 { get throws { try store.lastSequence } }
@@ -24,7 +24,11 @@ extension Database {
   ///
   /// A key works for all documents stored before it was resolved. If `isShared` is false, no document had the
   /// name yet: resolve it again after saving documents.
-  public func key(_ name: String) throws -> Key { try store.key(name) }
+  public func key(_ name: String) throws -> Key {
+    let known = Key(name, in: try store.sharedKeys)
+    // Another process may have added the name.
+    return known.isShared ? known : try snapshot { try $0.key(name) }
+  }
 
   /// Runs `body` on one snapshot. Writes by others don't change what it reads.
   ///
@@ -34,16 +38,29 @@ extension Database {
     try store.read(attempts: attempts, body)
   }
 
+  /// The same for a `body` that may always run again.
+  func snapshot<Result>(_ body: (DocumentSnapshot) throws -> Result) throws -> Result {
+    try store.read(attempts: DocumentStore.defaultAttempts, body)
+  }
+
   /// Returns the changes after `sequence`, oldest first, at most `limit`. Each document appears once, with
   /// its latest change.
   public func changes(since sequence: UInt64 = 0, limit: Int = .max) throws -> [Change] {
-    try store.changes(since: sequence, limit: limit)
+    try snapshot {
+      var changes: [Change] = []
+      guard limit > 0 else { return changes }
+      try $0.forEachChange(since: sequence) { change in
+        changes.append(change)
+        return changes.count < limit
+      }
+      return changes
+    }
   }
 
   /// Calls `body` with each change after `sequence`, oldest first, until it returns false. In a batch, a
   /// write inside `body` throws `writeInScan`.
   public func forEachChange(since sequence: UInt64 = 0, _ body: (Change) throws -> Bool) throws {
-    try store.forEachChange(since: sequence, body)
+    try store.read { try $0.forEachChange(since: sequence, body) }
   }
 
   // MARK: Writing
@@ -69,16 +86,24 @@ extension Database {
   /// Saves the document as a new revision, and records that revision in `document`.
   ///
   /// Throws a `DocumentError` and changes nothing: `conflict` if `control` requires it, `invalidDocumentID`,
-  /// and `invalidBody` or `reservedProperty` for properties that can't be stored.
+  /// `invalidBody` or `reservedProperty` for properties that can't be stored, and `missingBlob`.
   @discardableResult
   public func save(_ document: inout MutableDocument, onConflict control: ConcurrencyControl = .lastWriteWins)
     throws -> SavedRevision
   {
-    try writable.save(&document, onConflict: control)
+    let store = try writable
+    let saved = try store.save(
+      document.id, .value(document.body), basedOn: document.revisionID, onConflict: control)
+    store.note(saved, in: &document)
+    return saved
   }
 
   /// Saves a body as a new revision of a document. `revision` is the revision it is based on; nil for a new
   /// document.
+  ///
+  /// The new revision goes on top of `revision` if that is a leaf. Otherwise it goes on top of the current
+  /// revision, or `control` decides to throw `conflict` or to add a branch. For other errors see
+  /// `save(_:onConflict:)`.
   @discardableResult
   public func save(
     _ id: String, _ body: DocumentBody, basedOn revision: RevisionID? = nil,
@@ -98,7 +123,7 @@ extension Database {
   /// Deletes the document: its new current revision is a tombstone with `body` as its properties.
   ///
   /// Throws `notFound` if there is no such document or it is already deleted, and `conflict` if `control`
-  /// requires it.
+  /// requires it. If `revision` is a tombstone, another tombstone is added on top of it.
   @discardableResult
   public func delete(
     _ id: String, basedOn revision: RevisionID? = nil, keeping body: DocumentBody = [:],
@@ -111,14 +136,21 @@ extension Database {
   ///
   /// The newest known revision in its history becomes its ancestor. For the revisions in between, only the
   /// IDs are stored. If it doesn't descend from the current revision, the document is in conflict. Throws
-  /// `invalidRevisionID` or `invalidHistory` if the history isn't valid.
+  /// `invalidRevisionID` or `invalidHistory` if the history isn't valid, and `missingBlob`.
   @discardableResult
   public func apply(_ revision: PulledRevision) throws -> Bool { try writable.apply(revision) }
 
   /// Inserts many revisions in one transaction, all or nothing. Returns the number of new ones.
   @discardableResult
   public func apply(_ revisions: some Sequence<PulledRevision>) throws -> Int {
-    try writable.apply(revisions)
+    // The transaction may run twice, and some sequences can be iterated only once.
+    let revisions = Array(revisions)
+    let store = try writable
+    return try store.inBatch {
+      var count = 0
+      for revision in revisions where try store.apply(revision) { count += 1 }
+      return count
+    }
   }
 
   /// Removes the document with all its revisions, without a tombstone. Throws `notFound` if there is none.

@@ -42,7 +42,10 @@ extension Database {
 
   /// Returns the live leaf revisions of a conflicted document with their bodies, the current one first. Empty
   /// if there is no conflict.
-  public func conflicts(of id: String) throws -> [Revision] { try store.conflicts(of: id) }
+  public func conflicts(of id: String) throws -> [Revision] {
+    let live = try leaves(of: id)
+    return live.count > 1 ? live : []
+  }
 
   /// Resolves a conflict: keeps the branch of `revision`, which must be a leaf, and ends every other live
   /// branch with a closed tombstone. With `body`, such as a merge, a new revision is added on top of
@@ -88,7 +91,25 @@ extension Database {
   public func update(
     _ id: String, attempts: Int = 10, creating: Bool = false, _ change: (inout MutableDocument) throws -> Void
   ) throws -> SavedRevision {
-    try writable.update(id, attempts: attempts, creating: creating, change)
+    for _ in 0..<max(1, attempts) {
+      var mutable: MutableDocument
+      if let document = try writable.document(id) {
+        mutable = try document.toMutable()
+      } else {
+        guard creating else {
+          throw DocumentError(.notFound, "there is no such document, so it can't be updated", documentID: id)
+        }
+        mutable = MutableDocument(id: id)
+      }
+      try change(&mutable)
+      do { return try save(&mutable, onConflict: .fail) } catch let error as DocumentError
+        where error.code == .conflict
+      {}
+    }
+    throw DocumentError(
+      .conflict,
+      "other writers changed the document in each of \(max(1, attempts)) attempts, so nothing was saved",
+      documentID: id)
   }
 
   /// Deletes a document that was read before: its new current revision is a tombstone with `body` as its
@@ -101,7 +122,7 @@ extension Database {
     _ document: Document, keeping body: DocumentBody = [:],
     onConflict control: ConcurrencyControl = .lastWriteWins
   ) throws -> SavedRevision? {
-    try writable.delete(document, keeping: body, onConflict: control)
+    try delete(read: document.id, document.revisionID, keeping: body, control)
   }
 
   /// Deletes a document that was read to be changed. Throws `notFound` if it was never saved.
@@ -110,7 +131,22 @@ extension Database {
     _ document: inout MutableDocument, keeping body: DocumentBody = [:],
     onConflict control: ConcurrencyControl = .lastWriteWins
   ) throws -> SavedRevision? {
-    try writable.delete(&document, keeping: body, onConflict: control)
+    let store = try writable
+    guard let revision = document.revisionID else {
+      throw DocumentError(
+        .notFound, "the document was never saved, so it can't be deleted", documentID: document.id)
+    }
+    let saved = try delete(read: document.id, revision, keeping: body, control)
+    if let saved { store.note(saved, in: &document) }
+    return saved
+  }
+
+  private func delete(
+    read id: String, _ revision: RevisionID, keeping body: DocumentBody, _ control: ConcurrencyControl
+  ) throws -> SavedRevision? {
+    do { return try delete(id, basedOn: revision, keeping: body, onConflict: control) } catch let error
+      as DocumentError where error.code == .notFound && control == .lastWriteWins
+    { return nil }
   }
 
   // MARK: Enumerating
@@ -125,7 +161,7 @@ extension Database {
 
   /// Returns the requested documents as values that can be kept.
   public func documents(_ documents: AllDocuments = AllDocuments()) throws -> [Document] {
-    try store.read(attempts: DocumentStore.defaultAttempts) { try $0.documents(documents) }
+    try snapshot { try $0.documents(documents) }
   }
 
   // MARK: Local documents
