@@ -7,13 +7,13 @@ import Query
   static func test(_ input: UnsafeRawBufferPointer) {
     let text = String(decoding: input, as: UTF8.self)
     let statement: Statement
-    do { statement = try Statement(parsing: text) } catch {
+    do { statement = try QueryStatement(parsing: text) } catch {
       precondition(error.location != nil && !error.message.isEmpty, "an error without a place")
       return
     }
     let printed = statement.description
     do {
-      let again = try Statement(parsing: printed)
+      let again = try QueryStatement(parsing: printed)
       precondition(again == statement, "another tree: \(printed)")
       precondition(again.description == printed, "another text: \(printed)")
     } catch {

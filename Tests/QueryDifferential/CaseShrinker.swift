@@ -221,7 +221,7 @@ extension SelectStatement {
   }
 }
 
-extension Expression {
+extension QueryExpression {
   fileprivate var ownWeight: Int {
     switch self {
     case .literal(.int(0)), .literal(.int(1)), .literal(.bool): 0
@@ -235,7 +235,7 @@ extension Expression {
   }
 
   /// What is simpler: its parts, literals, and itself with a simpler part.
-  fileprivate var simpler: [Expression] {
+  fileprivate var simpler: [QueryExpression] {
     var all = parts
     switch self {
     case .literal: return []

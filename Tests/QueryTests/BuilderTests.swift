@@ -21,22 +21,23 @@ import Touchstone
     try check(
       Query.select(.expression(Meta.id), .property("name"), .property("public_likes")).from()
         .where(
-          Expression.property("type").equalTo("hotel")
+          QueryExpression.property("type").equalTo("hotel")
             .and(ArrayFunction.contains(.property("public_likes"), value: "Armani Langworth"))),
       "SELECT META().id, name, public_likes FROM _ WHERE type = 'hotel' AND ARRAY_CONTAINS(public_likes, 'Armani Langworth')"
     )
     try check(
       Query.select(.all()).from()
         .where(
-          Expression.string("Armani").in([.property("first"), .property("last"), .property("username")])),
+          QueryExpression.string("Armani").in([.property("first"), .property("last"), .property("username")])),
       "SELECT * FROM _ WHERE 'Armani' IN (first, last, username)")
     try check(
       Query.select(.expression(Meta.id), .property("country"), .property("name")).from()
-        .where(.property("type") .== "landmark" && Expression.property("name").like("eng%e%")).limit(10),
+        .where(.property("type") .== "landmark" && QueryExpression.property("name").like("eng%e%")).limit(10),
       "SELECT META().id, country, name FROM _ WHERE type = 'landmark' AND name LIKE 'eng%e%' LIMIT 10")
     try check(
       Query.select(.expression(Meta.id), .property("name")).from()
-        .where(.property("type") .== "landmark" && Expression.property("name").regex(#"\bEng.*e\b"#)).limit(
+        .where(.property("type") .== "landmark" && QueryExpression.property("name").regex(#"\bEng.*e\b"#))
+        .limit(
           10),
       #"SELECT META().id, name FROM _ WHERE type = 'landmark' AND REGEXP_LIKE(name, '\bEng.*e\b') LIMIT 10"#)
     try check(
@@ -82,10 +83,12 @@ import Touchstone
         )
         .where(
           ArrayExpression.any("review").in(.property("reviews")).satisfies(review .>= 4)
-            || !Expression.property("a[0].b").between(1, and: .parameter("top"))
+            || !QueryExpression.property("a[0].b").between(1, and: .parameter("top"))
         )
         .groupBy(.property("country")).having(Function.countDistinct(.property("x")) .> 2)
-        .orderBy(.expression(Expression.property("name").collate(.unicode(ignoreCase: true, locale: "sv"))))
+        .orderBy(
+          .expression(QueryExpression.property("name").collate(.unicode(ignoreCase: true, locale: "sv")))
+        )
         .limit(.parameter("n"), offset: 5),
       """
       SELECT DISTINCT AVG(geo.lat) AS lat FROM travel AS t LEFT JOIN travel AS u ON TRUE CROSS JOIN _
@@ -96,9 +99,9 @@ import Touchstone
     try check(
       Query.select(
         .expression((.property("a") + 1) * 2.5 - .property("b") / 3 % 4),
-        .expression(Expression.property("a").concatenate("x")), .expression([1, .null, true]),
-        .expression(Expression.property("a").isNullOrMissing()),
-        .expression(Expression.property("a").is(.missing)),
+        .expression(QueryExpression.property("a").concatenate("x")), .expression([1, .null, true]),
+        .expression(QueryExpression.property("a").isNullOrMissing()),
+        .expression(QueryExpression.property("a").is(.missing)),
         .expression(Function.named("str_to_tz", .property("d"), 60)), .expression(Meta.expiration)),
       """
       SELECT (a + 1) * 2.5 - b / 3 % 4, a || 'x', [1, NULL, TRUE], a IS NOT VALUED, a IS (MISSING),
@@ -112,7 +115,7 @@ import Touchstone
       ("a[x]", "`a[x]`"),
       ("", "``"), ("order", "`order`"),
     ] {
-      #expect(Expression.property(path).description == text)
+      #expect(QueryExpression.property(path).description == text)
     }
   }
 
@@ -150,8 +153,8 @@ import Touchstone
   @Test func aTreeIsAsDeepAsATextMayBe() throws {
     try withDatabase(.lmdb) { database in
       try database.fill([("d", #"{"n":1}"#)])
-      func nested(_ count: Int) -> Expression {
-        (0..<count).reduce(Expression.property("n")) { inner, _ in inner + 1 }
+      func nested(_ count: Int) -> QueryExpression {
+        (0..<count).reduce(QueryExpression.property("n")) { inner, _ in inner + 1 }
       }
       #expect(try database.query(Query.select(.expression(nested(150))).from()).run()[0][0].int == 151)
       let deep = Query.select(.property("n")).from().where(nested(2_000) .> 0)
@@ -159,8 +162,8 @@ import Touchstone
       #expect(error?.code == .tooDeep)
       #expect(error?.message.contains("the WHERE") == true)
       // Programs make long conditions: those are no deeper than in a text.
-      var any: Expression = false
-      for number in 2..<3_000 { any = any || .property("n") .== Expression.int(number) }
+      var any: QueryExpression = false
+      for number in 2..<3_000 { any = any || .property("n") .== QueryExpression.int(number) }
       let none = Query.select(.property("n")).from().where(any)
       #expect(try database.query(none).run().count == 0)
       let all = Query.select(.property("n")).from().where(any || .property("n") .== 1)

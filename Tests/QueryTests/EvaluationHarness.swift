@@ -22,11 +22,12 @@ struct EvaluationHarness {
     cancellation: QueryCancellation = QueryCancellation()
   ) throws -> String {
     try evaluate(
-      try Expression(parsing: text), parameters: parameters, asTruth: asTruth, cancellation: cancellation)
+      try QueryExpression(parsing: text), parameters: parameters, asTruth: asTruth, cancellation: cancellation
+    )
   }
 
   func evaluate(
-    _ expression: Expression, parameters: [String: JSONValue] = [:], asTruth: Bool = false,
+    _ expression: QueryExpression, parameters: [String: JSONValue] = [:], asTruth: Bool = false,
     cancellation: QueryCancellation = QueryCancellation()
   ) throws -> String {
     let program = EvaluationProgram()

@@ -171,16 +171,16 @@ import Testing
     #expect(throws: QueryError.self) { try harness.evaluate("REPEAT('abc', 100000000)") }
     #expect(throws: QueryError.self) { try harness.evaluate("COUNT(a) > 1") }
     let program = EvaluationProgram()
-    let unknown = Expression.call(FunctionCall("NOSUCH", []))
+    let unknown = QueryExpression.call(FunctionCall("NOSUCH", []))
     #expect(throws: QueryError.self) { try program.compile(unknown, in: EmptyScope()) }
-    let few = Expression.call(FunctionCall("SUBSTR", [.literal(.string("a"))]))
+    let few = QueryExpression.call(FunctionCall("SUBSTR", [.literal(.string("a"))]))
     #expect(throws: QueryError.self) { try program.compile(few, in: EmptyScope()) }
   }
 
   @Test("constants are computed once, but for those that take long") func constantsAreFolded() throws {
     func constant(_ text: String) throws -> String? {
       let program = EvaluationProgram()
-      let node = try program.compile(try Expression(parsing: text), in: TestScope())
+      let node = try program.compile(try QueryExpression(parsing: text), in: TestScope())
       guard let value = node.constant else { return nil }
       var json: [UInt8] = []
       try value.writeJSON(.empty, into: &json)

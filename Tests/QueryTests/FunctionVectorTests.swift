@@ -46,15 +46,15 @@ import Testing
       for (number, vector) in FunctionVector.scalars.enumerated() {
         var parameters: [String: JSONValue] = [:]
         for (index, argument) in vector.arguments.enumerated() { parameters["a\(index)"] = argument }
-        let literals = vector.arguments.map { $0.map(Expression.init(literal:)) ?? .missing }
+        let literals = vector.arguments.map { $0.map(QueryExpression.init(literal:)) ?? .missing }
         let given = vector.arguments.enumerated().map { index, argument in
-          argument == nil ? Expression.missing : .parameter("a\(index)")
+          argument == nil ? QueryExpression.missing : .parameter("a\(index)")
         }
-        let properties = vector.arguments.indices.map { Expression.property("a\($0)") }
+        let properties = vector.arguments.indices.map { QueryExpression.property("a\($0)") }
         for (form, arguments) in [
           ("literals", literals), ("parameters", given), ("properties", properties),
         ] {
-          let call = Expression.call(FunctionCall(vector.name, arguments))
+          let call = QueryExpression.call(FunctionCall(vector.name, arguments))
           let query = Query.select(.expression(call).as("v")).from()
             .where(Meta.id .== .string("v\(number)"))
           let prepared = try database.query(query)
@@ -103,7 +103,7 @@ import Testing
   }
 }
 
-extension Expression {
+extension QueryExpression {
   /// A value as it is written in a query.
   init(literal value: JSONValue) {
     switch value {
@@ -114,9 +114,9 @@ extension Expression {
     case .double(let value): self = .double(value)
     case .string(let value): self = .string(value)
     case .data: self = .null
-    case .array(let items): self = .array(items.map(Expression.init(literal:)))
+    case .array(let items): self = .array(items.map(QueryExpression.init(literal:)))
     case .object(let members):
-      self = .object(members.map { ObjectMember($0.key, Expression(literal: $0.value)) })
+      self = .object(members.map { ObjectMember($0.key, QueryExpression(literal: $0.value)) })
     }
   }
 }

@@ -132,14 +132,14 @@ import Testing
       "ANY `@` IN a SATISFIES TRUE END", "EXISTS (SELECT a AS `@` FROM _)", "EXISTS (SELECT a FROM _ AS `@`)",
       "EXISTS (SELECT 1 FROM _ UNNEST a AS `@`)",
     ] {
-      let one = try Expression(parsing: text.replacing("@", with: nfc))
-      let two = try Expression(parsing: text.replacing("@", with: nfd))
+      let one = try QueryExpression(parsing: text.replacing("@", with: nfc))
+      let two = try QueryExpression(parsing: text.replacing("@", with: nfd))
       #expect(one != two, "\(text)")
       #expect(Array(two.description.utf8) == Array(text.replacing("@", with: nfd).utf8), "\(two)")
-      #expect(one == (try Expression(parsing: one.description)))
+      #expect(one == (try QueryExpression(parsing: one.description)))
     }
     // A dot that an accent follows is a dot.
     #expect(
-      Expression.property("a.\u{301}b") == .property(PropertyReference([.name("a"), .name("\u{301}b")])))
+      QueryExpression.property("a.\u{301}b") == .property(PropertyReference([.name("a"), .name("\u{301}b")])))
   }
 }

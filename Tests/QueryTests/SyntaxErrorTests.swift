@@ -9,7 +9,7 @@ import Testing
 @Suite struct SyntaxErrorTests {
   private func error(_ text: String) -> QueryError? {
     do {
-      _ = try Statement(parsing: text)
+      _ = try QueryStatement(parsing: text)
       return nil
     } catch {
       return error
@@ -108,14 +108,14 @@ import Testing
   @Test func whatIsLongButFlatIsTaken() throws {
     let many = 100_000
     let long = String(repeating: "x", count: 20_000_000)
-    let literal = try Expression(parsing: "'\(long)'")
+    let literal = try QueryExpression(parsing: "'\(long)'")
     #expect(literal == .literal(.string(long)))
     for sign in ["AND", "OR"] {
       let text = "1" + String(repeating: " \(sign) 1", count: many)
-      let tree = try Expression(parsing: text)
-      #expect(try Expression(parsing: tree.description) == tree)
+      let tree = try QueryExpression(parsing: text)
+      #expect(try QueryExpression(parsing: tree.description) == tree)
     }
-    let list = try Expression(parsing: "a IN (1" + String(repeating: ", 1", count: many) + ")")
+    let list = try QueryExpression(parsing: "a IN (1" + String(repeating: ", 1", count: many) + ")")
     guard case .contained(_, .array(let items), _) = list else {
       Issue.record("no list")
       return
@@ -137,8 +137,8 @@ import Testing
     let isDone = CountingSemaphore()
     let thread = Thread {
       for text in texts {
-        let tree = try? Expression(parsing: text)
-        #expect(tree != nil && (try? Expression(parsing: tree?.description ?? "")) == tree)
+        let tree = try? QueryExpression(parsing: text)
+        #expect(tree != nil && (try? QueryExpression(parsing: tree?.description ?? "")) == tree)
       }
       isDone.signal()
     }

@@ -51,13 +51,13 @@ import Testing
 
   @Test(arguments: examples)
   func expressionsParseAndPrint(text: String) throws {
-    let tree = try Expression(parsing: text)
-    #expect(try Expression(parsing: tree.description) == tree)
+    let tree = try QueryExpression(parsing: text)
+    #expect(try QueryExpression(parsing: tree.description) == tree)
   }
 
   @Test(arguments: queries)
   func queriesParseAndPrint(text: String) throws {
-    let tree = try Statement(parsing: text)
-    #expect(try Statement(parsing: tree.description) == tree)
+    let tree = try QueryStatement(parsing: text)
+    #expect(try QueryStatement(parsing: tree.description) == tree)
   }
 }

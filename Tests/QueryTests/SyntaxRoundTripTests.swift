@@ -27,7 +27,7 @@ import Testing
 
   @Test func explainIsPrinted() throws {
     for text in ["EXPLAIN SELECT 1", "EXPLAIN ANALYZE SELECT 1", "SELECT 1"] {
-      let statement = try Statement(parsing: text.lowercased())
+      let statement = try QueryStatement(parsing: text.lowercased())
       #expect(statement.description == text)
     }
   }
@@ -53,7 +53,7 @@ import Testing
     ("meta(r).revisionID", "META(r).revisionID"),
   ])
   func expressionsArePrintedPlainly(text: String, printed: String) throws {
-    let expression = try Expression(parsing: text)
+    let expression = try QueryExpression(parsing: text)
     #expect(expression.description == printed)
   }
 }

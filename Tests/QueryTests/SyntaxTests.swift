@@ -2,8 +2,8 @@ import Testing
 
 @testable import Query
 
-private func parse(_ text: String) throws -> Expression { try Expression(parsing: text) }
-private func path(_ steps: PathStep...) -> Expression { .property(PropertyReference(steps)) }
+private func parse(_ text: String) throws -> QueryExpression { try QueryExpression(parsing: text) }
+private func path(_ steps: PathStep...) -> QueryExpression { .property(PropertyReference(steps)) }
 private let a = path(.name("a"))
 private let b = path(.name("b"))
 private let c = path(.name("c"))
@@ -134,7 +134,7 @@ private let c = path(.name("c"))
       cross join _ c unnest t.list left unnest u.list as i where $p = 1 group by a, b having count(*) > 2
       order by a desc, b asc, c limit 10 offset $o
       """
-    func step(_ first: String, _ second: String) -> Expression { path(.name(first), .name(second)) }
+    func step(_ first: String, _ second: String) -> QueryExpression { path(.name(first), .name(second)) }
     let expected = SelectStatement(
       isDistinct: true,
       results: [

@@ -53,7 +53,7 @@ struct RandomTree {
     some(range) { $0.chance(30) ? .index($0.one([0, 1, -1, 99])) : .name($0.name()) }
   }
 
-  mutating func expression(depth: Int) -> Expression {
+  mutating func expression(depth: Int) -> QueryExpression {
     guard depth > 0 else {
       switch Int.random(in: 0..<8, using: &random) {
       case 0, 1: return .literal(literal())
@@ -65,7 +65,7 @@ struct RandomTree {
       default: return .property(PropertyReference([.name(name())] + steps(0...3)))
       }
     }
-    func deeper(_ tree: inout RandomTree) -> Expression {
+    func deeper(_ tree: inout RandomTree) -> QueryExpression {
       tree.expression(depth: Int.random(in: 0..<depth, using: &tree.random))
     }
     switch Int.random(in: 0..<19, using: &random) {
@@ -110,7 +110,7 @@ struct RandomTree {
   mutating func source() -> DataSource { DataSource(name(), as: maybe(60) { $0.name() }) }
 
   mutating func select(depth: Int) -> SelectStatement {
-    func inner(_ tree: inout RandomTree) -> Expression { tree.expression(depth: max(0, depth)) }
+    func inner(_ tree: inout RandomTree) -> QueryExpression { tree.expression(depth: max(0, depth)) }
     var select = SelectStatement(
       isDistinct: chance(30),
       results: some(1...3) { ResultColumn(inner(&$0), as: $0.maybe(50) { $0.name() }) })

@@ -9,13 +9,15 @@ import Testing
 @Suite struct UnsignedIntegerTests {
   @Test("a literal above Int64.max is the integer that it says")
   func literals() throws {
-    #expect(try Expression(parsing: "18446744073709551615") == .literal(.uint(.max)))
-    #expect(try Expression(parsing: "9223372036854775808") == .literal(.uint(1 << 63)))
-    #expect(try Expression(parsing: "9223372036854775807") == .literal(.int(.max)))
-    #expect(try Expression(parsing: "-9223372036854775808") == .literal(.int(.min)))
-    #expect(try Expression(parsing: "18446744073709551616") == .literal(.double(18_446_744_073_709_551_616)))
-    #expect(try Expression(parsing: "-9223372036854775809") == .literal(.double(-9_223_372_036_854_775_809)))
-    #expect(try Expression(parsing: "18446744073709551615").description == "18446744073709551615")
+    #expect(try QueryExpression(parsing: "18446744073709551615") == .literal(.uint(.max)))
+    #expect(try QueryExpression(parsing: "9223372036854775808") == .literal(.uint(1 << 63)))
+    #expect(try QueryExpression(parsing: "9223372036854775807") == .literal(.int(.max)))
+    #expect(try QueryExpression(parsing: "-9223372036854775808") == .literal(.int(.min)))
+    #expect(
+      try QueryExpression(parsing: "18446744073709551616") == .literal(.double(18_446_744_073_709_551_616)))
+    #expect(
+      try QueryExpression(parsing: "-9223372036854775809") == .literal(.double(-9_223_372_036_854_775_809)))
+    #expect(try QueryExpression(parsing: "18446744073709551615").description == "18446744073709551615")
   }
 
   @Test(arguments: [

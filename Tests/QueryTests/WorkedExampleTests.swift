@@ -106,7 +106,7 @@ import Testing
   private static func aggregate(_ name: String, _ values: [String], isDistinct: Bool) throws -> String {
     guard let kind = AggregateKind(rawValue: name) else { return "unknown" }
     let program = EvaluationProgram()
-    let nodes = try values.map { try program.compile(try Expression(parsing: $0), in: EmptyScope()) }
+    let nodes = try values.map { try program.compile(try QueryExpression(parsing: $0), in: EmptyScope()) }
     let context = try EvaluationContext(program)
     context.begin(.empty)
     let arena = EvaluationArena()

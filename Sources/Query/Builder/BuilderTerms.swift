@@ -5,11 +5,13 @@ import Storage
 /// Functions over arrays.
 public enum ArrayFunction {
   /// ARRAY_CONTAINS: whether an array has an item equal to a value.
-  public static func contains(_ array: Expression, value: Expression) -> Expression {
+  public static func contains(_ array: QueryExpression, value: QueryExpression) -> QueryExpression {
     Function.call("ARRAY_CONTAINS", [array, value])
   }
   /// ARRAY_LENGTH: the number of items of an array.
-  public static func length(_ array: Expression) -> Expression { Function.call("ARRAY_LENGTH", [array]) }
+  public static func length(_ array: QueryExpression) -> QueryExpression {
+    Function.call("ARRAY_LENGTH", [array])
+  }
 }
 
 /// ANY and EVERY: a condition on the items of an array.
@@ -20,16 +22,16 @@ public enum ArrayExpression {
     fileprivate let variable: ByteString
 
     /// Sets the array that the variable iterates over.
-    public func `in`(_ array: Expression) -> Over { Over(range: self, array: array) }
+    public func `in`(_ array: QueryExpression) -> Over { Over(range: self, array: array) }
   }
 
   /// A quantifier, its variable and its array, without the condition.
   public struct Over: Sendable {
     fileprivate let range: Range
-    fileprivate let array: Expression
+    fileprivate let array: QueryExpression
 
     /// Sets the condition. Inside it the variable is a property (`ArrayExpression.variable`).
-    public func satisfies(_ condition: Expression) -> Expression {
+    public func satisfies(_ condition: QueryExpression) -> QueryExpression {
       .quantified(range.quantifier, variable: range.variable, in: array, satisfies: condition)
     }
   }
@@ -47,27 +49,27 @@ public enum ArrayExpression {
     Range(quantifier: .anyAndEvery, variable: ByteString(variable))
   }
   /// The item that a variable stands for, or a value inside it, by a path such as `review.ratings.Overall`.
-  public static func variable(_ path: String) -> Expression { .property(path) }
+  public static func variable(_ path: String) -> QueryExpression { .property(path) }
 }
 
 /// The metadata of a document.
 public enum Meta {
   /// The document's ID.
-  public static var id: Expression { id(from: nil) }
+  public static var id: QueryExpression { id(from: nil) }
   /// The sequence of the document's last change.
-  public static var sequence: Expression { sequence(from: nil) }
+  public static var sequence: QueryExpression { sequence(from: nil) }
   /// The revision ID.
-  public static var revisionID: Expression { .meta(source: nil, .revisionID) }
+  public static var revisionID: QueryExpression { .meta(source: nil, .revisionID) }
   /// Whether the document is deleted.
-  public static var isDeleted: Expression { .meta(source: nil, .deleted) }
+  public static var isDeleted: QueryExpression { .meta(source: nil, .deleted) }
   /// The expiration time, in milliseconds since 1970. Missing when the document doesn't expire.
-  public static var expiration: Expression { .meta(source: nil, .expiration) }
+  public static var expiration: QueryExpression { .meta(source: nil, .expiration) }
   /// The ID of the document of one source, by the source's alias.
-  public static func id(from source: String?) -> Expression {
+  public static func id(from source: String?) -> QueryExpression {
     .meta(source: source.map { SourceName($0) }, .id)
   }
   /// The sequence of the document of one source, by the source's alias.
-  public static func sequence(from source: String?) -> Expression {
+  public static func sequence(from source: String?) -> QueryExpression {
     .meta(source: source.map { SourceName($0) }, .sequence)
   }
 }
@@ -82,7 +84,7 @@ public struct FullTextExpression: Sendable {
   }
 
   /// MATCH: whether the document matches a full-text query.
-  public func match(_ query: Expression) -> Expression { .match(index, query) }
+  public func match(_ query: QueryExpression) -> QueryExpression { .match(index, query) }
   /// RANK: how well the document matches. Larger is better.
-  public func rank() -> Expression { .rank(index) }
+  public func rank() -> QueryExpression { .rank(index) }
 }

@@ -9,21 +9,21 @@
 /// ```
 public enum FullTextFunction {
   /// RANK: how well a document matches. Larger is better.
-  public static func rank(_ index: String, from source: String? = nil) -> Expression {
+  public static func rank(_ index: String, from source: String? = nil) -> QueryExpression {
     .rank(IndexReference(index, source: source))
   }
 
   /// SNIPPET: the part of the text that contains most of the query's words.
-  public static func snippet(_ index: String, from source: String? = nil) -> Expression {
+  public static func snippet(_ index: String, from source: String? = nil) -> QueryExpression {
     Function.call(FullTextFunctions.snippet, [reference(index, source)])
   }
 
   /// OFFSETS: the positions of the query's words in the texts.
-  public static func offsets(_ index: String, from source: String? = nil) -> Expression {
+  public static func offsets(_ index: String, from source: String? = nil) -> QueryExpression {
     Function.call(FullTextFunctions.offsets, [reference(index, source)])
   }
 
-  private static func reference(_ index: String, _ source: String?) -> Expression {
+  private static func reference(_ index: String, _ source: String?) -> QueryExpression {
     .property(PropertyReference((source.map { [.name($0)] } ?? []) + [.name(index)]))
   }
 }

@@ -41,21 +41,23 @@ extension SelectStatement {
   public func join(_ joins: JoinClause...) -> SelectStatement { changed { $0.joins += joins } }
 
   /// Keeps only the rows for which the condition is true.
-  public func `where`(_ condition: Expression) -> SelectStatement { changed { $0.condition = condition } }
+  public func `where`(_ condition: QueryExpression) -> SelectStatement {
+    changed { $0.condition = condition }
+  }
 
   /// Groups the rows by the values of these expressions. Each group becomes one row.
-  public func groupBy(_ expressions: Expression...) -> SelectStatement {
+  public func groupBy(_ expressions: QueryExpression...) -> SelectStatement {
     changed { $0.groupBy = expressions }
   }
 
   /// Keeps only the groups for which the condition is true.
-  public func having(_ condition: Expression) -> SelectStatement { changed { $0.having = condition } }
+  public func having(_ condition: QueryExpression) -> SelectStatement { changed { $0.having = condition } }
 
   /// Sets the order of the rows.
   public func orderBy(_ orderings: Ordering...) -> SelectStatement { changed { $0.orderBy = orderings } }
 
   /// Sets the maximum number of rows, and how many rows are skipped before them.
-  public func limit(_ limit: Expression, offset: Expression? = nil) -> SelectStatement {
+  public func limit(_ limit: QueryExpression, offset: QueryExpression? = nil) -> SelectStatement {
     changed {
       $0.limit = limit
       $0.offset = offset
@@ -70,7 +72,7 @@ extension ResultColumn {
   }
 
   /// The value of an expression.
-  public static func expression(_ expression: Expression) -> ResultColumn { ResultColumn(expression) }
+  public static func expression(_ expression: QueryExpression) -> ResultColumn { ResultColumn(expression) }
 
   /// The whole document, of the only source or of the source with an alias.
   public static func all(from source: String? = nil) -> ResultColumn { ResultColumn(.all(from: source)) }
@@ -86,7 +88,7 @@ extension Ordering {
   }
 
   /// Orders by an expression, ascending.
-  public static func expression(_ expression: Expression) -> Ordering { Ordering(expression) }
+  public static func expression(_ expression: QueryExpression) -> Ordering { Ordering(expression) }
 
   /// The same term, from the smallest to the greatest value.
   public func ascending() -> Ordering { Ordering(expression) }
@@ -103,7 +105,7 @@ public enum Join {
     fileprivate let source: DataSource
 
     /// Sets the condition that joined rows have to meet.
-    public func on(_ condition: Expression) -> JoinClause { .join(kind, source, on: condition) }
+    public func on(_ condition: QueryExpression) -> JoinClause { .join(kind, source, on: condition) }
   }
 
   /// JOIN: only rows that have a match.
@@ -117,7 +119,9 @@ public enum Join {
   /// CROSS JOIN: each row with each document.
   public static func crossJoin(_ source: DataSource) -> JoinClause { .join(.cross, source, on: nil) }
   /// UNNEST: one row for each item of an array. With `isLeftOuter`, an array without items gives one row too.
-  public static func unnest(_ array: Expression, as alias: String, isLeftOuter: Bool = false) -> JoinClause {
+  public static func unnest(_ array: QueryExpression, as alias: String, isLeftOuter: Bool = false)
+    -> JoinClause
+  {
     .unnest(array, as: ByteString(alias), isLeftOuter: isLeftOuter)
   }
 }

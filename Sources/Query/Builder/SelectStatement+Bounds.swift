@@ -8,7 +8,7 @@ extension SelectStatement {
   /// - Throws: `tooDeep`, which names the clause, when the tree is deeper than the parser allows
   ///   (`Parser.depthLimit`).
   func bounded(_ depth: Int = 0) throws(QueryError) -> SelectStatement {
-    func bounded(_ expression: Expression, _ clause: String) throws(QueryError) -> Expression {
+    func bounded(_ expression: QueryExpression, _ clause: String) throws(QueryError) -> QueryExpression {
       guard let bounded = try expression.bounded(depth) else {
         throw QueryError(
           .tooDeep, "\(clause) of the query that was built is nested deeper than \(Parser.depthLimit) levels")
@@ -59,11 +59,11 @@ extension SelectStatement {
   }
 }
 
-extension Expression {
+extension QueryExpression {
   /// The expression with its longest ANDs and ORs grouped in halves. Nil when it is too deep.
-  fileprivate func bounded(_ depth: Int) throws(QueryError) -> Expression? {
+  fileprivate func bounded(_ depth: Int) throws(QueryError) -> QueryExpression? {
     struct TooDeep: Error {}
-    func bounded(_ expression: Expression, _ depth: Int) throws -> Expression {
+    func bounded(_ expression: QueryExpression, _ depth: Int) throws -> QueryExpression {
       guard depth < Parser.depthLimit else { throw TooDeep() }
       switch expression {
       case .exists(let statement): return .exists(try statement.bounded(depth + 1))
@@ -72,7 +72,7 @@ extension Expression {
         guard operands.count > Parser.longestChain else { break }
         let parts = operands.count / Parser.longestChain
         let height = Parser.longestChain + (Int.bitWidth - parts.leadingZeroBitCount)
-        return Expression.grouped(sign, try operands.map { try bounded($0, depth + height) }[...])
+        return QueryExpression.grouped(sign, try operands.map { try bounded($0, depth + height) }[...])
       default: break
       }
       return try expression.mappingParts { try bounded($0, depth + 1) }
@@ -82,8 +82,8 @@ extension Expression {
 
   /// The operands of a chain of one operator, however it is nested. It isn't recursive, because programs
   /// build chains of any length.
-  private func operands(of sign: BinaryOperator) -> [Expression] {
-    var operands: [Expression] = []
+  private func operands(of sign: BinaryOperator) -> [QueryExpression] {
+    var operands: [QueryExpression] = []
     var left = [self]
     while let next = left.popLast() {
       if case .binary(sign, let first, let second) = next {
@@ -97,7 +97,7 @@ extension Expression {
   }
 
   /// Joins one or more operands with AND or OR. Long lists are grouped in halves, so that their tree is flat.
-  static func grouped(_ sign: BinaryOperator, _ operands: ArraySlice<Expression>) -> Expression {
+  static func grouped(_ sign: BinaryOperator, _ operands: ArraySlice<QueryExpression>) -> QueryExpression {
     if operands.count > Parser.longestChain {
       let middle = operands.startIndex + operands.count / 2
       return .binary(sign, grouped(sign, operands[..<middle]), grouped(sign, operands[middle...]))

@@ -33,7 +33,7 @@ final class EvaluationProgram: @unchecked Sendable {
   /// - Throws: a `QueryError` for mistakes in the expression: unknown names and functions, wrong numbers of
   ///   arguments, unknown locales.
   func compile(
-    _ expression: Expression, in scope: some EvaluationScope, collation: Collation? = nil
+    _ expression: QueryExpression, in scope: some EvaluationScope, collation: Collation? = nil
   ) throws(QueryError) -> CompiledExpression {
     var compiler = ExpressionCompiler(self, scope)
     return try compiler.compile(expression, collation)

@@ -7,7 +7,7 @@ protocol EvaluationScope {
   /// The slot that contains the value of a whole expression: a column of a covering index, an aggregate, a
   /// key of the group. Nil when the value has to be computed. The compiler asks for each part of an
   /// expression, the outermost first.
-  func slot(of expression: Expression) -> Int?
+  func slot(of expression: QueryExpression) -> Int?
   /// Resolves a path. The compiler has already looked for variables of ANY and EVERY.
   func resolve(_ reference: PropertyReference) throws(QueryError) -> ResolvedReference
   /// The number of a source by its name, or of the only source. It is used for META and `*`.
@@ -17,7 +17,7 @@ protocol EvaluationScope {
   /// Compiles what isn't computed by expressions: EXISTS, MATCH and RANK, aggregates outside of slots. Throws
   /// when it can't be used here.
   func compile(
-    special expression: Expression, _ compiler: inout ExpressionCompiler
+    special expression: QueryExpression, _ compiler: inout ExpressionCompiler
   ) throws(QueryError) -> CompiledExpression
 }
 
@@ -28,16 +28,16 @@ enum ResolvedReference {
   /// Steps into the value of a slot.
   case slot(Int, [PathStep])
   /// Steps into another expression, which an alias stands for.
-  case expression(Expression, [PathStep])
+  case expression(QueryExpression, [PathStep])
 }
 
 extension EvaluationScope {
-  func slot(of expression: Expression) -> Int? { nil }
+  func slot(of expression: QueryExpression) -> Int? { nil }
 
   func checkParameter(_ name: ByteString) throws(QueryError) {}
 
   func compile(
-    special expression: Expression, _ compiler: inout ExpressionCompiler
+    special expression: QueryExpression, _ compiler: inout ExpressionCompiler
   ) throws(QueryError) -> CompiledExpression {
     switch expression {
     case .exists: throw QueryError(.unsupported, "EXISTS can't be used here")

@@ -18,7 +18,7 @@ struct ExpressionCompiler {
 
   /// Compiles an expression under a collation. Nil when there is no COLLATE around it.
   mutating func compile(
-    _ expression: Expression, _ collation: Collation?
+    _ expression: QueryExpression, _ collation: Collation?
   ) throws(QueryError) -> CompiledExpression {
     if let slot = scope.slot(of: expression) { return program.slot(slot) }
     switch expression {
@@ -92,7 +92,7 @@ struct ExpressionCompiler {
 
   /// The collation of a comparison. An operand's own COLLATE takes precedence over the one around the
   /// comparison.
-  private func comparison(_ collation: Collation?, _ operands: Expression...) -> Collation? {
+  private func comparison(_ collation: Collation?, _ operands: QueryExpression...) -> Collation? {
     for operand in operands {
       if case .collate(_, let own) = operand { return own }
     }
@@ -140,7 +140,7 @@ struct ExpressionCompiler {
   private func path(_ steps: [PathStep]) -> Int? { steps.isEmpty ? nil : program.path(steps) }
 
   private mutating func compile(
-    _ binary: BinaryOperator, _ left: Expression, _ right: Expression, _ collation: Collation?
+    _ binary: BinaryOperator, _ left: QueryExpression, _ right: QueryExpression, _ collation: Collation?
   ) throws(QueryError) -> CompiledExpression {
     let first = try compile(left, collation)
     let second = try compile(right, collation)
@@ -193,7 +193,8 @@ struct ExpressionCompiler {
   }
 
   private mutating func compile(
-    _ operand: Expression, containedIn collection: Expression, negated: Bool, _ collation: Collation?
+    _ operand: QueryExpression, containedIn collection: QueryExpression, negated: Bool,
+    _ collation: Collation?
   ) throws(QueryError) -> CompiledExpression {
     let order = try program.collation(comparison(collation, operand))
     let value = try compile(operand, collation)

@@ -48,7 +48,7 @@ struct CompiledGrouping {
           collation: try program.collation(collation),
           slot: scope.addSlot(expression, also: plain.isSameUnderCollations ? plain : nil)))
     }
-    var calls: [Expression] = []
+    var calls: [QueryExpression] = []
     var outputs = query.columns.map(\.expression) + query.orderBy.map(\.expression)
     if let having = query.having { outputs.append(having) }
     for output in outputs { output.collectAggregates(nil, into: &calls) }
@@ -74,7 +74,7 @@ struct CompiledGrouping {
       aggregates[$0].aggregator.kind == .minimum || aggregates[$0].aggregator.kind == .maximum
     }
     if extremes.count == 1 { capturing = extremes[0] }
-    var plain: [Expression] = []
+    var plain: [QueryExpression] = []
     for output in outputs { output.collectRowValues(scope, into: &plain) }
     for expression in plain {
       captured.append(
@@ -86,13 +86,13 @@ struct CompiledGrouping {
   }
 }
 
-extension Expression {
+extension QueryExpression {
   /// Collects the aggregates in this expression, each once. An aggregate under a COLLATE is collected
   /// together with the COLLATE.
-  fileprivate func collectAggregates(_ collation: Collation?, into calls: inout [Expression]) {
+  fileprivate func collectAggregates(_ collation: Collation?, into calls: inout [QueryExpression]) {
     switch self {
     case .call(let call) where AggregateFunctions.names.contains(call.name):
-      let found = collation.map { Expression.collate(self, $0) } ?? self
+      let found = collation.map { QueryExpression.collate(self, $0) } ?? self
       if !calls.contains(found) { calls.append(found) }
     case .collate(let operand, let own): operand.collectAggregates(own, into: &calls)
     default: forEachPart { $0.collectAggregates(collation, into: &calls) }
@@ -101,7 +101,7 @@ extension Expression {
 
   /// Collects what the expression reads of a row besides the values of the group, each once.
   fileprivate func collectRowValues(
-    _ scope: PlanScope, except variables: Set<ByteString> = [], into plain: inout [Expression]
+    _ scope: PlanScope, except variables: Set<ByteString> = [], into plain: inout [QueryExpression]
   ) {
     if scope.slot(of: self) != nil { return }
     switch self {

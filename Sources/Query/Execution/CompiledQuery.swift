@@ -75,7 +75,7 @@ final class CompiledQuery: @unchecked Sendable {
 /// Resolves the names in the expressions of a plan.
 struct PlanScope: EvaluationScope {
   private var sources: [ByteString: Int] = [:]
-  private var slots: [Expression: Int] = [:]
+  private var slots: [QueryExpression: Int] = [:]
   private(set) var slotCount = 0
   var matches: [CompiledMatch] = []
 
@@ -85,7 +85,7 @@ struct PlanScope: EvaluationScope {
 
   /// Reserves a slot for the value of an expression.
   @discardableResult
-  mutating func addSlot(_ expression: Expression, also other: Expression? = nil) -> Int {
+  mutating func addSlot(_ expression: QueryExpression, also other: QueryExpression? = nil) -> Int {
     if let slot = slots[expression] { return slot }
     slots[expression] = slotCount
     if let other, slots[other] == nil { slots[other] = slotCount }
@@ -112,7 +112,7 @@ struct PlanScope: EvaluationScope {
     return copy
   }
 
-  func slot(of expression: Expression) -> Int? { slots.isEmpty ? nil : slots[expression] }
+  func slot(of expression: QueryExpression) -> Int? { slots.isEmpty ? nil : slots[expression] }
 
   func sourceNumber(_ name: ByteString) -> Int? { sources[name] }
 
@@ -134,14 +134,18 @@ struct PlanScope: EvaluationScope {
 
 extension EvaluationProgram {
   /// Compiles expressions in one scope.
-  func compile(_ expressions: [Expression], in scope: PlanScope) throws(QueryError) -> [CompiledExpression] {
+  func compile(_ expressions: [QueryExpression], in scope: PlanScope) throws(QueryError)
+    -> [CompiledExpression]
+  {
     var compiled: [CompiledExpression] = []
     for expression in expressions { compiled.append(try compile(expression, in: scope)) }
     return compiled
   }
 
   /// Compiles conditions that all have to be true. Nil when there are none.
-  func compile(all conditions: [Expression], in scope: PlanScope) throws(QueryError) -> CompiledExpression? {
+  func compile(all conditions: [QueryExpression], in scope: PlanScope) throws(QueryError)
+    -> CompiledExpression?
+  {
     // Cheap conditions come first.
     let sorted = conditions.enumerated().sorted {
       ($0.element.effort, $0.offset) < ($1.element.effort, $1.offset)
@@ -151,7 +155,7 @@ extension EvaluationProgram {
   }
 }
 
-extension Expression {
+extension QueryExpression {
   /// A rough estimate of the work that a condition takes.
   fileprivate var effort: Int {
     switch self {
@@ -195,7 +199,7 @@ struct CompiledOrdering {
   }
 }
 
-extension Expression {
+extension QueryExpression {
   /// Whether a COLLATE around the expression can't change its value, because nothing in it compares.
   var isSameUnderCollations: Bool {
     switch self {

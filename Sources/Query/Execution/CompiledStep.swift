@@ -171,7 +171,7 @@ enum CompiledCondition {
   private init(
     _ condition: KeyCondition, _ program: EvaluationProgram, _ scope: PlanScope
   ) throws(QueryError) {
-    func bound(_ bound: KeyBound?) throws(QueryError) -> Bound? {
+    func bound(_ bound: ConditionBound?) throws(QueryError) -> Bound? {
       guard let bound else { return nil }
       return Bound(value: try program.compile(bound.value, in: scope), isInclusive: bound.isInclusive)
     }

@@ -86,7 +86,7 @@ public final class Query: Sendable {
   ///
   /// - Throws: a `QueryError` with the mistake, its position, and what was expected.
   public convenience init(_ text: String, in source: QuerySource, options: Options = Options()) throws {
-    switch try Statement(parsing: text) {
+    switch try QueryStatement(parsing: text) {
     case .select(let statement): try self.init(statement, text, .rows, source, options)
     case .explain(let statement, let analyze):
       try self.init(statement, text, .plan(analyze: analyze), source, options)
@@ -331,7 +331,7 @@ extension SelectStatement {
 
   private var parameters: [ByteString] {
     var names: [ByteString] = []
-    func collect(_ expression: Expression) {
+    func collect(_ expression: QueryExpression) {
       if case .parameter(let name) = expression, !names.contains(name) { names.append(name) }
       if case .exists(let inner) = expression {
         for name in inner.parameters where !names.contains(name) { names.append(name) }

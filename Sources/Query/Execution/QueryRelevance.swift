@@ -36,9 +36,9 @@ package final class QueryRelevance: Sendable {
   init?(_ query: ResolvedQuery, in source: QuerySource) throws {
     guard let conditions = query.conditionsOfSources else { return nil }
     sources = try conditions.map { name, conditions in
-      let meta = Expression.meta(source: SourceName(name), .id)
-      let all = Expression.grouped(.and, conditions[...])
-      func query(_ condition: Expression) throws -> Query {
+      let meta = QueryExpression.meta(source: SourceName(name), .id)
+      let all = QueryExpression.grouped(.and, conditions[...])
+      func query(_ condition: QueryExpression) throws -> Query {
         try Query(
           SelectStatement(
             results: [ResultColumn(meta)], source: DataSource("_", as: name), condition: condition),
@@ -119,9 +119,9 @@ extension ResolvedQuery {
   /// The conditions that each source puts on a single document, including the sources of subqueries. A row
   /// needs documents that meet them. Nil when a source has no such condition, or when rows depend on more
   /// than the bodies of their documents.
-  fileprivate var conditionsOfSources: [(name: ByteString, conditions: [Expression])]? {
+  fileprivate var conditionsOfSources: [(name: ByteString, conditions: [QueryExpression])]? {
     guard matches.isEmpty, isTimeless, !readsExpirations else { return nil }
-    var found: [(name: ByteString, conditions: [Expression])] = []
+    var found: [(name: ByteString, conditions: [QueryExpression])] = []
     for source in sources {
       guard case .documents(let kind, let on) = source.kind else { continue }
       guard !source.includesDeleted else { return nil }
@@ -166,7 +166,7 @@ extension ResolvedQuery {
     } || subqueries.contains(where: \.readsExpirations)
   }
 
-  private func hasParts(_ isSuch: (Expression) -> Bool) -> Bool {
+  private func hasParts(_ isSuch: (QueryExpression) -> Bool) -> Bool {
     var all = columns.map(\.expression) + conditions + (groupBy ?? []) + orderBy.map(\.expression)
     all += [having, limit, offset].compactMap { $0 } + aggregates.compactMap(\.argument)
     all += sources.flatMap(\.expressions)
@@ -174,9 +174,9 @@ extension ResolvedQuery {
   }
 }
 
-extension Expression {
+extension QueryExpression {
   /// Whether this expression or a part of it satisfies the predicate.
-  fileprivate func hasParts(_ isSuch: (Expression) -> Bool) -> Bool {
+  fileprivate func hasParts(_ isSuch: (QueryExpression) -> Bool) -> Bool {
     if isSuch(self) { return true }
     var found = false
     forEachPart { if !found, $0.hasParts(isSuch) { found = true } }

@@ -81,7 +81,7 @@ final class CompiledFullTextAccess: Sendable {
 
 extension PlanScope {
   func compile(
-    special expression: Expression, _ compiler: inout ExpressionCompiler
+    special expression: QueryExpression, _ compiler: inout ExpressionCompiler
   ) throws(QueryError) -> CompiledExpression {
     func number(_ index: IndexReference) throws(QueryError) -> Int {
       guard let number = matches.firstIndex(where: { $0.match.index == index }) else {

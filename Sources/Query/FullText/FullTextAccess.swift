@@ -50,7 +50,7 @@ extension Planner {
   }
 }
 
-extension Expression {
+extension QueryExpression {
   /// Whether the expression uses the rank in an index.
   func hasRank(of index: IndexReference) -> Bool {
     switch self {

@@ -24,9 +24,9 @@ import Storage
 /// names. Null and binary data have no text.
 public struct FullTextIndexDefinition: Hashable, Sendable {
   /// The indexed expressions. Each is a column. 1 to 32.
-  public var expressions: [Expression]
+  public var expressions: [QueryExpression]
   /// The condition that indexed documents have to meet. Nil indexes all documents.
-  public var condition: Expression?
+  public var condition: QueryExpression?
   /// The options for splitting text into words.
   public var options: TextAnalysisOptions
   /// The weight of each column for RANK. Nil means a weight of 1 for each.
@@ -36,7 +36,7 @@ public struct FullTextIndexDefinition: Hashable, Sendable {
 
   /// Creates a definition from expressions.
   public init(
-    _ expressions: [Expression], where condition: Expression? = nil,
+    _ expressions: [QueryExpression], where condition: QueryExpression? = nil,
     options: TextAnalysisOptions = TextAnalysisOptions(), weights: [Double]? = nil
   ) {
     self.expressions = expressions
@@ -52,10 +52,10 @@ public struct FullTextIndexDefinition: Hashable, Sendable {
     _ expressions: [String], where condition: String? = nil,
     options: TextAnalysisOptions = TextAnalysisOptions(), weights: [Double]? = nil
   ) throws(QueryError) {
-    var parsed: [Expression] = []
-    for text in expressions { parsed.append(try Expression(parsing: text)) }
+    var parsed: [QueryExpression] = []
+    for text in expressions { parsed.append(try QueryExpression(parsing: text)) }
     self.init(parsed, options: options, weights: weights)
-    if let condition { self.condition = try Expression(parsing: condition) }
+    if let condition { self.condition = try QueryExpression(parsing: condition) }
   }
 
   /// The names of the columns in full-text queries, such as `title` in `title:linux`.
@@ -124,7 +124,7 @@ public struct FullTextIndexDefinition: Hashable, Sendable {
         .index,
         "the definition of a full-text index has version \(version), which this release doesn't support")
     }
-    self.init([Expression]())
+    self.init([QueryExpression]())
     var offset = 1
     var flags: UInt8 = 0
     var words: [String] = []
@@ -142,8 +142,8 @@ public struct FullTextIndexDefinition: Hashable, Sendable {
         return text
       }
       switch tag {
-      case 1: expressions.append(try Expression(parsing: text()))
-      case 2: condition = try Expression(parsing: text())
+      case 1: expressions.append(try QueryExpression(parsing: text()))
+      case 2: condition = try QueryExpression(parsing: text())
       case 3:
         guard let language = FullTextLanguage(rawValue: try text()) else { throw damaged }
         options.language = language

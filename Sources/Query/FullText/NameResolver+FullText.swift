@@ -3,10 +3,10 @@ import Storage
 /// A MATCH of a query. Its index has the name of its source.
 struct ResolvedMatch: Hashable, Sendable {
   var index: IndexReference
-  var text: Expression
+  var text: QueryExpression
 
   /// The MATCH as an expression in conditions.
-  var expression: Expression { .match(index, text) }
+  var expression: QueryExpression { .match(index, text) }
 }
 
 /// Functions on the results of a MATCH for the current document. Their first argument names an index. In
@@ -25,7 +25,8 @@ enum FullTextFunctions {
 
 extension NameResolver {
   /// Resolves `MATCH(index, text)`.
-  mutating func resolveMatch(_ index: IndexReference, _ text: Expression, _ scope: Scope) throws -> Expression
+  mutating func resolveMatch(_ index: IndexReference, _ text: QueryExpression, _ scope: Scope) throws
+    -> QueryExpression
   {
     let index = try resolve(index, scope, "MATCH")
     let text = try resolve(text, scope)
@@ -64,7 +65,7 @@ extension NameResolver {
   }
 
   /// Resolves SNIPPET and OFFSETS. The parser has parsed their first argument as a path. It names an index.
-  mutating func resolveFullTextFunction(_ call: FunctionCall, _ scope: Scope) throws -> Expression {
+  mutating func resolveFullTextFunction(_ call: FunctionCall, _ scope: Scope) throws -> QueryExpression {
     guard case .property(let path)? = call.arguments.first, path.steps.count <= 2 else {
       throw failure(
         .invalidUse, "the first argument of \(call.name) must be the name of a full-text index",
@@ -92,7 +93,7 @@ extension NameResolver {
     for expression in all { try checkRanks(expression) }
   }
 
-  private func checkRanks(_ expression: Expression) throws {
+  private func checkRanks(_ expression: QueryExpression) throws {
     if case .rank(let index) = expression, !query.matches.contains(where: { $0.index == index }) {
       throw failure(
         .invalidUse, "RANK, SNIPPET and OFFSETS of \"\(index.name)\" need a MATCH on that index",

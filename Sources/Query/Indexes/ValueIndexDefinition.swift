@@ -21,12 +21,12 @@ public struct ValueIndexDefinition: Hashable, Sendable {
   /// The items of an array, and the name for an item.
   public struct Unnest: Hashable, Sendable {
     /// The array.
-    public var array: Expression
+    public var array: QueryExpression
     /// The name of an item. Expressions about an item begin with it.
     public var item: ByteString
 
     /// Creates an array clause for `array`, with items named `item`.
-    public init(_ array: Expression, as item: ByteString) {
+    public init(_ array: QueryExpression, as item: ByteString) {
       self.array = array
       self.item = item
     }
@@ -34,9 +34,9 @@ public struct ValueIndexDefinition: Hashable, Sendable {
 
   /// The indexed expressions, the most significant first: paths and functions of a document or of an item. 1
   /// to 32.
-  public var expressions: [Expression]
+  public var expressions: [QueryExpression]
   /// The condition that indexed documents have to meet. Nil indexes all documents.
-  public var condition: Expression?
+  public var condition: QueryExpression?
   /// The array of an array index. Nil for other indexes.
   public var unnest: Unnest?
 
@@ -44,7 +44,9 @@ public struct ValueIndexDefinition: Hashable, Sendable {
   static let version: UInt8 = 1
 
   /// Creates a definition from expressions.
-  public init(_ expressions: [Expression], where condition: Expression? = nil, unnest: Unnest? = nil) {
+  public init(
+    _ expressions: [QueryExpression], where condition: QueryExpression? = nil, unnest: Unnest? = nil
+  ) {
     self.expressions = expressions
     self.condition = condition
     self.unnest = unnest
@@ -59,10 +61,10 @@ public struct ValueIndexDefinition: Hashable, Sendable {
   public init(_ expressions: [String], where condition: String? = nil, unnest: String? = nil)
     throws(QueryError)
   {
-    var parsed: [Expression] = []
-    for text in expressions { parsed.append(try Expression(parsing: text)) }
+    var parsed: [QueryExpression] = []
+    for text in expressions { parsed.append(try QueryExpression(parsing: text)) }
     self.expressions = parsed
-    if let condition { self.condition = try Expression(parsing: condition) }
+    if let condition { self.condition = try QueryExpression(parsing: condition) }
     guard let unnest else { return }
     // The UNNEST clause of a query has the same syntax.
     let clause = try SelectStatement(parsing: "SELECT 1 FROM _ UNNEST \(unnest)")
@@ -114,7 +116,7 @@ public struct ValueIndexDefinition: Hashable, Sendable {
         .index, "the definition of a value index has version \(version), which this release doesn't support")
     }
     var offset = 1
-    var array: Expression?
+    var array: QueryExpression?
     var item: ByteString?
     expressions = []
     while offset < bytes.count {
@@ -125,9 +127,9 @@ public struct ValueIndexDefinition: Hashable, Sendable {
       else { throw damaged }
       offset += Int(length)
       switch tag {
-      case 1: expressions.append(try Expression(parsing: text))
-      case 2: condition = try Expression(parsing: text)
-      case 3: array = try Expression(parsing: text)
+      case 1: expressions.append(try QueryExpression(parsing: text))
+      case 2: condition = try QueryExpression(parsing: text)
+      case 3: array = try QueryExpression(parsing: text)
       case 4: item = ByteString(text)
       default: throw damaged
       }
@@ -156,7 +158,7 @@ public struct ValueIndexDefinition: Hashable, Sendable {
     }
   }
 
-  private static func obstacle(in expression: Expression) -> String? {
+  private static func obstacle(in expression: QueryExpression) -> String? {
     switch expression {
     case .meta(_, let property) where property != .id:
       return "of META() only the id is of the document's body"

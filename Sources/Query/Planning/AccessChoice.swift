@@ -21,7 +21,7 @@ struct AccessChoice {
   /// The sources whose rows are known before this step.
   let bound: Set<ByteString>
   /// The conditions that the rows have to meet.
-  let conditions: [Expression]
+  let conditions: [QueryExpression]
   /// The conditions that items of the documents' arrays have to meet in later steps.
   let unnestConditions: [ItemConditions]
   /// The number of outer rows for which this access runs.
@@ -31,7 +31,7 @@ struct AccessChoice {
   private let terms: [KeyTerm]
 
   init(
-    planner: Planner, source: ResolvedSource, bound: Set<ByteString>, conditions: [Expression],
+    planner: Planner, source: ResolvedSource, bound: Set<ByteString>, conditions: [QueryExpression],
     unnestConditions: [ItemConditions], outerRows: Double, isFirst: Bool
   ) {
     self.planner = planner
@@ -49,7 +49,7 @@ struct AccessChoice {
 
   struct Choice {
     var access: AccessPath
-    var filter: [Expression]
+    var filter: [QueryExpression]
     var cost: Double
     var rowsPerOuterRow: Double
     var isOrdered = false
@@ -78,7 +78,7 @@ struct AccessChoice {
   }
 
   var documentCount: Double { Double(max(1, planner.context.documentCount)) }
-  private var id: Expression { .meta(source: SourceName(source.name), .id) }
+  private var id: QueryExpression { .meta(source: SourceName(source.name), .id) }
 
   // MARK: Scans
 
@@ -176,11 +176,11 @@ struct AccessChoice {
     guard !match.conditions.isEmpty || order != nil || !index.condition.isEmpty || isCovering
     else { return nil }
     var cost = Cost.seek + entries * Cost.indexEntry
-    var entryFilter: [Expression] = []
+    var entryFilter: [QueryExpression] = []
     var rowFilter = filter
     if !isCovering {
       // Conditions on the index's own expressions are checked before the document is fetched.
-      func isOfEntry(_ condition: Expression) -> Bool {
+      func isOfEntry(_ condition: QueryExpression) -> Bool {
         condition.reads(only: source.name) && !condition.readsRecord(of: source.name, besides: index.keys)
       }
       rowFilter = filter.filter { !isOfEntry($0) }
@@ -247,7 +247,7 @@ struct AccessChoice {
 
   /// The conjuncts that a partial index's condition implies. Nil when the query may need documents that
   /// aren't in the index.
-  private func implied(_ condition: [Expression]) -> Set<Int>? {
+  private func implied(_ condition: [QueryExpression]) -> Set<Int>? {
     var found: Set<Int> = []
     for part in condition {
       if let position = conditions.firstIndex(of: part) {
@@ -272,7 +272,7 @@ struct AccessChoice {
   }
 
   /// Whether an index has everything that the query reads of the source.
-  private func covers(_ index: PlannedIndex, _ filter: [Expression]) -> Bool {
+  private func covers(_ index: PlannedIndex, _ filter: [QueryExpression]) -> Bool {
     guard index.givesValues, index.unnest == nil, planner.mayCover(index, source.name) else { return false }
     var needed = planner.rowExpressions + filter
     // Conditions and arrays of other sources can also read rows of this one.
@@ -358,10 +358,10 @@ struct AccessChoice {
   // MARK: Hash joins
 
   private func hashJoin() -> Choice? {
-    var keys: [Expression] = []
-    var probes: [Expression] = []
-    var rest: [Expression] = []
-    var own: [Expression] = []
+    var keys: [QueryExpression] = []
+    var probes: [QueryExpression] = []
+    var rest: [QueryExpression] = []
+    var own: [QueryExpression] = []
     for condition in conditions {
       if condition.reads(within: [source.name]) {
         own.append(condition)
@@ -405,9 +405,9 @@ struct AccessChoice {
   }
 }
 
-extension [Expression] {
+extension [QueryExpression] {
   /// The elements that aren't in `others`, which can be long.
-  fileprivate func subtracting(_ others: [Expression]) -> [Expression] {
+  fileprivate func subtracting(_ others: [QueryExpression]) -> [QueryExpression] {
     if Swift.min(count, others.count) <= 16 { return filter { !others.contains($0) } }
     let others = Set(others)
     return filter { !others.contains($0) }

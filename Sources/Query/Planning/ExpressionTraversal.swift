@@ -2,9 +2,9 @@
 
 import Storage
 
-extension Expression {
+extension QueryExpression {
   /// Calls `body` with each direct part. The query inside EXISTS isn't a part.
-  func forEachPart(_ body: (Expression) throws -> Void) rethrows {
+  func forEachPart(_ body: (QueryExpression) throws -> Void) rethrows {
     switch self {
     case .literal, .parameter, .property, .star, .meta, .exists, .rank: break
     case .member(let base, _): try body(base)
@@ -42,7 +42,7 @@ extension Expression {
   }
 
   /// A copy in which `body` has replaced each direct part.
-  func mappingParts(_ body: (Expression) throws -> Expression) rethrows -> Expression {
+  func mappingParts(_ body: (QueryExpression) throws -> QueryExpression) rethrows -> QueryExpression {
     switch self {
     case .literal, .parameter, .property, .star, .meta, .exists, .rank: return self
     case .member(let base, let steps): return .member(try body(base), steps)
@@ -144,13 +144,13 @@ extension Expression {
   }
 
   /// The conditions that AND joins. All of them have to be true.
-  var conjuncts: [Expression] {
+  var conjuncts: [QueryExpression] {
     if case .binary(.and, let left, let right) = self { return left.conjuncts + right.conjuncts }
     return [self]
   }
 
   /// The conditions that OR joins. One of them has to be true.
-  var disjuncts: [Expression] {
+  var disjuncts: [QueryExpression] {
     if case .binary(.or, let left, let right) = self { return left.disjuncts + right.disjuncts }
     return [self]
   }

@@ -5,13 +5,13 @@ import Storage
 /// A condition on one expression that can be turned into key ranges. The compared values don't depend on the
 /// row that is searched. They are literals, parameters, and properties of rows from earlier steps.
 enum KeyCondition: Hashable, Sendable {
-  case equal(Expression)
+  case equal(QueryExpression)
   /// Equal to one of the items of an array.
-  case anyOf(Expression)
+  case anyOf(QueryExpression)
   /// Between two bounds. One of them may be missing.
-  case range(lower: KeyBound?, upper: KeyBound?)
+  case range(lower: ConditionBound?, upper: ConditionBound?)
   /// Matches a LIKE pattern, which may begin with text.
-  case like(Expression)
+  case like(QueryExpression)
   case isNull
   case isMissing
   /// Neither null nor missing.
@@ -29,7 +29,7 @@ enum KeyCondition: Hashable, Sendable {
   }
 
   /// The compared values.
-  var values: [Expression] {
+  var values: [QueryExpression] {
     switch self {
     case .equal(let value), .anyOf(let value), .like(let value): [value]
     case .range(let lower, let upper): [lower, upper].compactMap { $0?.value }
@@ -39,14 +39,14 @@ enum KeyCondition: Hashable, Sendable {
 }
 
 /// A bound of a range.
-struct KeyBound: Hashable, Sendable {
-  var value: Expression
+struct ConditionBound: Hashable, Sendable {
+  var value: QueryExpression
   var isInclusive: Bool
 }
 
 /// A condition on one expression, and the conjunct that it comes from.
 struct KeyTerm: Sendable {
-  var key: Expression
+  var key: QueryExpression
   var condition: KeyCondition
   /// The index of the conjunct.
   var conjunct: Int
@@ -56,16 +56,18 @@ struct KeyTerm: Sendable {
   var isWhole = true
 }
 
-extension Expression {
+extension QueryExpression {
   /// The key conditions in this condition on expressions of the source `name`. Compared values may depend on
   /// the sources in `bound`. Empty when no range can express the condition.
   func keyTerms(of name: ByteString, bound: Set<ByteString>, conjunct: Int) -> [KeyTerm] {
     // Keys aren't compared under a COLLATE.
-    func isKey(_ expression: Expression) -> Bool { !expression.isCollated && expression.reads(only: name) }
-    func isValue(_ expression: Expression) -> Bool {
+    func isKey(_ expression: QueryExpression) -> Bool {
+      !expression.isCollated && expression.reads(only: name)
+    }
+    func isValue(_ expression: QueryExpression) -> Bool {
       !expression.isCollated && expression.reads(within: bound)
     }
-    func term(_ key: Expression, _ condition: KeyCondition, isWhole: Bool = true) -> [KeyTerm] {
+    func term(_ key: QueryExpression, _ condition: KeyCondition, isWhole: Bool = true) -> [KeyTerm] {
       [KeyTerm(key: key, condition: condition, conjunct: conjunct, isWhole: isWhole)]
     }
     switch self {
@@ -82,8 +84,8 @@ extension Expression {
     case .between(let operand, let lower, let upper, negated: false):
       // A COLLATE on one of the three operands applies to both comparisons.
       guard isKey(operand), !lower.isCollated, !upper.isCollated else { return [] }
-      let lower = isValue(lower) ? KeyBound(value: lower, isInclusive: true) : nil
-      let upper = isValue(upper) ? KeyBound(value: upper, isInclusive: true) : nil
+      let lower = isValue(lower) ? ConditionBound(value: lower, isInclusive: true) : nil
+      let upper = isValue(upper) ? ConditionBound(value: upper, isInclusive: true) : nil
       if lower == nil && upper == nil { return [] }
       return term(operand, .range(lower: lower, upper: upper), isWhole: lower != nil && upper != nil)
     case .contained(let operand, let collection, negated: false):
@@ -106,19 +108,19 @@ extension Expression {
   }
 }
 
-extension Expression {
+extension QueryExpression {
   /// Whether COLLATE is its outermost operator.
   var isCollated: Bool { if case .collate = self { true } else { false } }
 }
 
 extension KeyCondition {
-  init?(_ relation: BinaryOperator, _ value: Expression) {
+  init?(_ relation: BinaryOperator, _ value: QueryExpression) {
     switch relation {
     case .equal: self = .equal(value)
-    case .less: self = .range(lower: nil, upper: KeyBound(value: value, isInclusive: false))
-    case .lessOrEqual: self = .range(lower: nil, upper: KeyBound(value: value, isInclusive: true))
-    case .greater: self = .range(lower: KeyBound(value: value, isInclusive: false), upper: nil)
-    case .greaterOrEqual: self = .range(lower: KeyBound(value: value, isInclusive: true), upper: nil)
+    case .less: self = .range(lower: nil, upper: ConditionBound(value: value, isInclusive: false))
+    case .lessOrEqual: self = .range(lower: nil, upper: ConditionBound(value: value, isInclusive: true))
+    case .greater: self = .range(lower: ConditionBound(value: value, isInclusive: false), upper: nil)
+    case .greaterOrEqual: self = .range(lower: ConditionBound(value: value, isInclusive: true), upper: nil)
     default: return nil
     }
   }

@@ -14,7 +14,7 @@ struct KeyMatch {
   /// single list may exceed it.
   private static let mostCombinations = 1_024.0
 
-  init(keys: [Expression], terms: [KeyTerm], allowing most: Int) {
+  init(keys: [QueryExpression], terms: [KeyTerm], allowing most: Int) {
     var combinations = 1.0
     for key in keys.prefix(most) {
       let about = terms.filter { $0.key == key }
@@ -41,8 +41,8 @@ struct KeyMatch {
 
   /// The narrowest range from the conditions on one expression.
   private static func range(_ terms: [KeyTerm]) -> (condition: KeyCondition, exact: Set<Int>)? {
-    var lower: KeyBound?
-    var upper: KeyBound?
+    var lower: ConditionBound?
+    var upper: ConditionBound?
     var exact: Set<Int> = []
     for term in terms {
       guard case .range(let low, let high) = term.condition else { continue }
@@ -92,7 +92,7 @@ struct KeyEstimate {
   }
 }
 
-extension Expression {
+extension QueryExpression {
   /// The number of items of an array literal. Nil for other expressions, whose length is known at run time.
   fileprivate var literalCount: Double? {
     if case .array(let items) = self { Double(items.count) } else { nil }
@@ -110,7 +110,7 @@ extension Expression {
   }
 
   /// A copy in which the first name of each path `name` is replaced by `other`.
-  func renaming(_ name: ByteString, to other: ByteString) -> Expression {
+  func renaming(_ name: ByteString, to other: ByteString) -> QueryExpression {
     if name == other { return self }
     switch self {
     case .property(var path):
@@ -143,8 +143,8 @@ extension PlannedIndex {
   }
 
   /// The references that replace the index's expressions when its entries are available.
-  func keyReferences(of source: ByteString) -> [Expression: Expression] {
-    var references: [Expression: Expression] = [:]
+  func keyReferences(of source: ByteString) -> [QueryExpression: QueryExpression] {
+    var references: [QueryExpression: QueryExpression] = [:]
     for (position, key) in keys.enumerated() where references[key] == nil {
       references[key] = InternalName.reference(InternalName.indexKey(position, of: source))
     }
@@ -152,19 +152,19 @@ extension PlannedIndex {
   }
 
   /// Whether its leading expressions are the given ones, in any order.
-  func gives(_ expressions: [Expression]) -> Bool {
+  func gives(_ expressions: [QueryExpression]) -> Bool {
     !expressions.isEmpty && Set(keys.prefix(expressions.count)) == Set(expressions)
   }
 }
 
 extension AccessChoice {
   /// An estimate of the fraction of rows that the conditions let pass.
-  func selectivity(_ conditions: [Expression]) -> Double {
+  func selectivity(_ conditions: [QueryExpression]) -> Double {
     conditions.reduce(1) { $0 * $1.selectivity }
   }
 }
 
-extension Expression {
+extension QueryExpression {
   fileprivate var selectivity: Double {
     switch self {
     case .binary(.equal, _, _), .test(_, .null, negated: false): 0.1

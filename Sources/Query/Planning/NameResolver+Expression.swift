@@ -2,7 +2,7 @@ import Storage
 
 extension NameResolver {
   /// The canonical form of an expression.
-  mutating func resolve(_ expression: Expression, _ scope: Scope) throws -> Expression {
+  mutating func resolve(_ expression: QueryExpression, _ scope: Scope) throws -> QueryExpression {
     switch expression {
     case .property(let reference): return try resolve(reference, scope)
     case .star(let source): return try resolveStar(source, scope)
@@ -46,7 +46,7 @@ extension NameResolver {
     }
   }
 
-  private func resolve(_ reference: PropertyReference, _ scope: Scope) throws -> Expression {
+  private func resolve(_ reference: PropertyReference, _ scope: Scope) throws -> QueryExpression {
     guard case .name(let first)? = reference.steps.first else {
       throw failure(.invalidUse, "a path begins with a name", at: reference.position)
     }
@@ -97,14 +97,14 @@ extension NameResolver {
   }
 
   /// The name of a source alone means the whole document.
-  private func canonical(_ reference: PropertyReference, _ scope: Scope) -> Expression {
+  private func canonical(_ reference: PropertyReference, _ scope: Scope) -> QueryExpression {
     guard reference.steps.count == 1, case .name(let name)? = reference.steps.first,
       let source = scope.sources.first(where: { $0.name == name })
     else { return .property(reference) }
     return whole(source, at: reference.position)
   }
 
-  private func resolveStar(_ source: SourceName?, _ scope: Scope) throws -> Expression {
+  private func resolveStar(_ source: SourceName?, _ scope: Scope) throws -> QueryExpression {
     if let source {
       if let variable = scope.variables[source.name] {
         return .property(PropertyReference([.name(variable)], position: source.position))
@@ -122,7 +122,7 @@ extension NameResolver {
   }
 
   private mutating func resolveMeta(_ source: SourceName?, _ member: MetaProperty?, _ scope: Scope) throws
-    -> Expression
+    -> QueryExpression
   {
     let documents = scope.documents
     let found: ResolvedSource
@@ -145,10 +145,10 @@ extension NameResolver {
     return .meta(source: SourceName(found.name, position: source?.position ?? SourcePosition()), member)
   }
 
-  private mutating func resolve(_ call: FunctionCall, _ scope: Scope) throws -> Expression {
+  private mutating func resolve(_ call: FunctionCall, _ scope: Scope) throws -> QueryExpression {
     if FullTextFunctions.names.contains(call.name) { return try resolveFullTextFunction(call, scope) }
     guard AggregateFunctions.names.contains(call.name) else {
-      return try Expression.call(call).mappingParts { try resolve($0, scope) }
+      return try QueryExpression.call(call).mappingParts { try resolve($0, scope) }
     }
     if let clause = scope.noAggregates {
       throw failure(

@@ -15,7 +15,7 @@ struct NameResolver {
     /// The sources that are visible.
     var sources: [ResolvedSource] = []
     /// The aliases of results, in clauses that can use them.
-    var aliases: [ByteString: Expression] = [:]
+    var aliases: [ByteString: QueryExpression] = [:]
     /// The variables of quantifiers, and their names in the canonical form.
     var variables: [ByteString: ByteString] = [:]
     /// The clause to name in an error when an aggregate is used here. Nil where aggregates are allowed.
@@ -58,7 +58,7 @@ struct NameResolver {
     let plain = Scope(sources: sources)
     try resolveColumns(statement, plain)
 
-    var aliases: [ByteString: Expression] = [:]
+    var aliases: [ByteString: QueryExpression] = [:]
     for (index, result) in statement.results.enumerated() where result.alias != nil {
       if let alias = result.alias { aliases[alias] = resultExpressions[index] }
     }
@@ -149,10 +149,12 @@ struct NameResolver {
     }
   }
 
-  private mutating func resolveConstant(_ expression: Expression, _ clause: String) throws -> Expression {
+  private mutating func resolveConstant(_ expression: QueryExpression, _ clause: String) throws
+    -> QueryExpression
+  {
     var scope = Scope()
     scope.noAggregates = clause
-    let resolved: Expression
+    let resolved: QueryExpression
     do { resolved = try resolve(expression, scope) } catch let error as QueryError
       where error.code == .unknownName
     {
@@ -166,7 +168,7 @@ struct NameResolver {
   // MARK: Columns
 
   /// The expression of each item of SELECT. Nil for a star that became several columns.
-  private var resultExpressions: [Expression?] = []
+  private var resultExpressions: [QueryExpression?] = []
 
   private mutating func resolveColumns(_ statement: SelectStatement, _ scope: Scope) throws {
     let names = try statement.uniqueColumnNames(in: text)
@@ -197,7 +199,7 @@ struct NameResolver {
   }
 
   /// The whole row of a source.
-  func whole(_ source: ResolvedSource, at position: SourcePosition) -> Expression {
+  func whole(_ source: ResolvedSource, at position: SourcePosition) -> QueryExpression {
     source.isDocuments
       ? .star(source: SourceName(source.name, position: position))
       : .property(PropertyReference([.name(source.name)], position: position))

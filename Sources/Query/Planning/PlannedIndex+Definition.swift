@@ -29,7 +29,7 @@ extension PlannedIndex {
   }
 }
 
-extension Expression {
+extension QueryExpression {
   /// Whether it contains a COLLATE.
   fileprivate var hasCollation: Bool {
     if case .collate = self { return true }

@@ -13,7 +13,7 @@ struct PlanningContext {
   /// The full-text indexes that the query names.
   var fullText: [ByteString: FullTextIndexInfo] = [:]
   /// For each MATCH, an estimate of the number of documents it finds.
-  var matchEstimates: [Expression: Double] = [:]
+  var matchEstimates: [QueryExpression: Double] = [:]
 
   init(_ knowledge: IndexKnowledge, usesIndexes: Bool) {
     self.knowledge = knowledge
@@ -30,20 +30,20 @@ struct Planner {
   /// For each source, the indexes with expressions renamed for it.
   private let indexes: [ByteString: [PlannedIndex]]
   /// The expressions that are computed from whole rows: results, groups, order.
-  let rowExpressions: [Expression]
+  let rowExpressions: [QueryExpression]
   /// For each source, the paths and metadata that results, groups and order read, without its ID. A covering
   /// index has to contain them.
-  private let reads: [ByteString: [Expression]]
+  private let reads: [ByteString: [QueryExpression]]
   /// The conditions of WHERE, and by source those of joins. Each has the set of sources that it reads.
   private let conditions: [Condition]
   private let joinConditions: [ByteString: [Condition]]
 
   private struct Condition {
-    var expression: Expression
+    var expression: QueryExpression
     var sources: Set<ByteString>
 
     /// Results of subqueries and values of groups aren't sources. They are known from the start.
-    init(_ expression: Expression, _ query: ResolvedQuery) {
+    init(_ expression: QueryExpression, _ query: ResolvedQuery) {
       self.expression = expression
       sources = expression.sources.filter { name in query.sources.contains { $0.name == name } }
     }
@@ -60,10 +60,10 @@ struct Planner {
       query.columns.map(\.expression) + (query.groupBy ?? []) + [query.having].compactMap { $0 }
       + query.orderBy.map(\.expression)
     var indexes: [ByteString: [PlannedIndex]] = [:]
-    var reads: [ByteString: [Expression]] = [:]
+    var reads: [ByteString: [QueryExpression]] = [:]
     for source in query.sources where source.isDocuments {
       if context.usesIndexes { indexes[source.name] = context.knowledge.indexes(of: source.name) }
-      var found: [Expression] = []
+      var found: [QueryExpression] = []
       for expression in rowExpressions { expression.collectReads(of: source.name, into: &found) }
       reads[source.name] = found
     }
@@ -210,7 +210,7 @@ struct Planner {
 
   /// The conditions that inner UNNESTs put on the items of a source's arrays.
   private func unnestConditions(
-    of source: ResolvedSource, _ pending: [Condition], _ ready: [Expression], _ sources: [ResolvedSource]
+    of source: ResolvedSource, _ pending: [Condition], _ ready: [QueryExpression], _ sources: [ResolvedSource]
   ) -> [ItemConditions] {
     guard sources.contains(where: { !$0.isDocuments }) else { return [] }
     let conditions = pending.map(\.expression) + ready
@@ -229,7 +229,7 @@ struct Planner {
   }
 
   /// All expressions that are computed for rows.
-  func allExpressions(_ plan: QueryPlan) -> [Expression] {
+  func allExpressions(_ plan: QueryPlan) -> [QueryExpression] {
     var all = rowExpressions
     for step in plan.steps {
       all += step.filter + step.outerFilter
@@ -242,9 +242,9 @@ struct Planner {
 
 /// Conditions that one item of an array has to meet.
 struct ItemConditions {
-  var array: Expression
+  var array: QueryExpression
   var variable: ByteString
-  var conditions: [Expression]
+  var conditions: [QueryExpression]
   /// Whether the member values of an object may meet them as well.
   var areOfObjects = false
 }
@@ -260,7 +260,7 @@ extension ResolvedQuery {
   }
 }
 
-extension Expression {
+extension QueryExpression {
   /// Whether it depends only on the number of rows.
   fileprivate var needsOnlyCount: Bool {
     if case .call(let call) = self, call.name == "COUNT", call.arguments == [.star(source: nil)] {
@@ -277,7 +277,7 @@ extension Expression {
   }
 
   /// Collects what it reads of a source besides the ID.
-  fileprivate func collectReads(of name: ByteString, into reads: inout [Expression]) {
+  fileprivate func collectReads(of name: ByteString, into reads: inout [QueryExpression]) {
     switch self {
     case .property(let path):
       if case .name(name)? = path.steps.first { reads.append(self) }
@@ -288,7 +288,7 @@ extension Expression {
   }
 
   /// Whether it reads more of a document than its ID and the values of an index's expressions.
-  func readsRecord(of name: ByteString, besides keys: [Expression] = []) -> Bool {
+  func readsRecord(of name: ByteString, besides keys: [QueryExpression] = []) -> Bool {
     if !keys.isEmpty, keys.contains(self) { return false }
     switch self {
     case .property(let path):
@@ -307,7 +307,7 @@ extension Expression {
   }
 
   /// A copy in which parts are replaced.
-  func substituting(_ substitutions: [Expression: Expression]) -> Expression {
+  func substituting(_ substitutions: [QueryExpression: QueryExpression]) -> QueryExpression {
     if substitutions.isEmpty { return self }
     if let other = substitutions[self] { return other }
     return mappingParts { $0.substituting(substitutions) }
@@ -316,7 +316,7 @@ extension Expression {
 
 extension AccessPath {
   /// The expressions that the access computes.
-  var expressions: [Expression] {
+  var expressions: [QueryExpression] {
     switch self {
     case .documents: []
     case .identifiers(let ranges, _): ranges.flatMap { $0.flatMap(\.values) }

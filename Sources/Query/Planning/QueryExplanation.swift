@@ -79,13 +79,13 @@ extension QueryPlan {
   fileprivate var isStreaming: Bool { if case .streaming? = grouping { true } else { false } }
 }
 
-extension Expression {
+extension QueryExpression {
   /// The readable text of the expression.
   var explained: String {
     substitutingInternalNames.description
   }
 
-  private var substitutingInternalNames: Expression {
+  private var substitutingInternalNames: QueryExpression {
     if case .property(let path) = self, case .name(let name)? = path.steps.first,
       InternalName.isSubquery(name)
     {

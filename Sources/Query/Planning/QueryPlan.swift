@@ -8,12 +8,12 @@ struct QueryPlan: Sendable {
   var query: ResolvedQuery
   var steps: [PlanStep]
   /// Conditions that are the same for all rows. They are checked once.
-  var constantConditions: [Expression] = []
+  var constantConditions: [QueryExpression] = []
   var grouping: Grouping?
   /// Whether rows come in the order of ORDER BY.
   var isOrdered = false
   /// Expressions that a covering index contains, and the references that replace them.
-  var substitutions: [Expression: Expression] = [:]
+  var substitutions: [QueryExpression: QueryExpression] = [:]
 
   /// How rows are grouped.
   enum Grouping: Sendable {
@@ -31,9 +31,9 @@ struct PlanStep: Sendable {
   var kind: JoinKind
   var access: AccessPath
   /// Conditions on the rows. For an outer join, they decide what counts as a match.
-  var filter: [Expression]
+  var filter: [QueryExpression]
   /// Conditions on the result of an outer join, including its rows without a match.
-  var outerFilter: [Expression] = []
+  var outerFilter: [QueryExpression] = []
   /// Whether the document's record is needed. Otherwise the ID is enough.
   var needsRecord = true
   /// The estimated number of rows that the step gives in total.
@@ -51,8 +51,8 @@ indirect enum AccessPath: Sendable {
   case union([AccessPath])
   /// A hash join. The documents that `build` finds and `filter` accepts are stored by the values of `keys`.
   /// They are looked up by the values of `probes`.
-  case hash(build: AccessPath, filter: [Expression], keys: [Expression], probes: [Expression])
-  case unnest(Expression)
+  case hash(build: AccessPath, filter: [QueryExpression], keys: [QueryExpression], probes: [QueryExpression])
+  case unnest(QueryExpression)
   /// The documents that a MATCH finds.
   case fullText(FullTextAccess)
 }
@@ -71,18 +71,18 @@ struct IndexAccess: Sendable {
   /// Whether only the index is read.
   var isCovering = false
   /// Conditions that the values in the index can answer, before a document is fetched.
-  var entryFilter: [Expression] = []
+  var entryFilter: [QueryExpression] = []
 }
 
 /// An index as the planner sees it.
 struct PlannedIndex: Sendable {
   var name: ByteString
   /// The indexed expressions, in canonical form for one source.
-  var keys: [Expression]
+  var keys: [QueryExpression]
   /// The condition that documents in the index meet.
-  var condition: [Expression]
+  var condition: [QueryExpression]
   /// For an array index, the array, and the name of its items in the keys.
-  var unnest: (array: Expression, variable: ByteString)?
+  var unnest: (array: QueryExpression, variable: ByteString)?
   /// For an array index, whether it has entries for the member values of objects. ANY searches these too.
   var hasObjects = true
   /// The number of entries.

@@ -13,15 +13,15 @@ struct ResolvedQuery: Sendable {
   var columns: [ResolvedColumn] = []
   var sources: [ResolvedSource] = []
   /// The conditions of WHERE. All of them have to be true.
-  var conditions: [Expression] = []
+  var conditions: [QueryExpression] = []
   /// Nil when rows aren't grouped. Empty when all rows form one group.
-  var groupBy: [Expression]?
+  var groupBy: [QueryExpression]?
   /// The aggregates over the rows of a group.
   var aggregates: [ResolvedAggregate] = []
-  var having: Expression?
+  var having: QueryExpression?
   var orderBy: [Ordering] = []
-  var limit: Expression?
-  var offset: Expression?
+  var limit: QueryExpression?
+  var offset: QueryExpression?
   /// The queries inside EXISTS. Each is computed once, before the rows.
   var subqueries: [ResolvedQuery] = []
   /// The MATCHes of the query, each once.
@@ -34,16 +34,16 @@ struct ResolvedQuery: Sendable {
 /// A column of the result.
 struct ResolvedColumn: Sendable {
   var name: ByteString
-  var expression: Expression
+  var expression: QueryExpression
 }
 
 /// A source of rows.
 struct ResolvedSource: Sendable {
   enum Kind: Sendable {
     /// The documents of the database.
-    case documents(JoinKind, on: [Expression])
+    case documents(JoinKind, on: [QueryExpression])
     /// The items of an array.
-    case unnest(Expression, isLeftOuter: Bool)
+    case unnest(QueryExpression, isLeftOuter: Bool)
   }
   /// The alias. Expressions use this name.
   var name: ByteString
@@ -54,7 +54,7 @@ struct ResolvedSource: Sendable {
   var isDocuments: Bool { if case .documents = kind { true } else { false } }
 
   /// The conditions of its ON, or the array of its UNNEST.
-  var expressions: [Expression] {
+  var expressions: [QueryExpression] {
     switch kind {
     case .documents(_, let on): on
     case .unnest(let array, _): [array]
@@ -67,7 +67,7 @@ struct ResolvedAggregate: Hashable, Sendable {
   var function: String
   var isDistinct: Bool
   /// Nil for `COUNT(*)`.
-  var argument: Expression?
+  var argument: QueryExpression?
   /// How MIN, MAX and DISTINCT compare strings.
   var collation: Collation
 }
@@ -79,5 +79,5 @@ enum InternalName {
 
   static func isSubquery(_ name: ByteString) -> Bool { name.bytes.starts(with: subqueries.bytes) }
 
-  static func reference(_ name: ByteString) -> Expression { .property(PropertyReference([.name(name)])) }
+  static func reference(_ name: ByteString) -> QueryExpression { .property(PropertyReference([.name(name)])) }
 }

@@ -40,7 +40,7 @@ extension SelectStatement {
     }
   }
 
-  private func implicitName(of expression: Expression) -> ByteString? {
+  private func implicitName(of expression: QueryExpression) -> ByteString? {
     switch expression {
     case .property(let path):
       for case .name(let name) in path.steps.reversed() { return name }

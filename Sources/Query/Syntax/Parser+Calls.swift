@@ -2,7 +2,7 @@
 
 extension Parser {
   /// Parses a call. The current token is the parenthesis after its name.
-  mutating func call(_ name: Token) throws(SyntaxFault) -> Expression {
+  mutating func call(_ name: Token) throws(SyntaxFault) -> QueryExpression {
     var upper = upperCase(name)
     let position = SourcePosition(name.start)
     switch upper {
@@ -63,7 +63,7 @@ extension Parser {
   }
 
   /// Parses the steps that may follow a call.
-  private mutating func withSteps(_ expression: Expression) throws(SyntaxFault) -> Expression {
+  private mutating func withSteps(_ expression: QueryExpression) throws(SyntaxFault) -> QueryExpression {
     guard token.kind == .dot || token.kind == .leftBracket else { return expression }
     let inner = height
     let steps = try self.steps()
@@ -72,7 +72,7 @@ extension Parser {
     return .member(expression, steps)
   }
 
-  private mutating func meta(_ position: SourcePosition) throws(SyntaxFault) -> Expression {
+  private mutating func meta(_ position: SourcePosition) throws(SyntaxFault) -> QueryExpression {
     try advance()
     var source: SourceName?
     if token.kind != .rightParenthesis {

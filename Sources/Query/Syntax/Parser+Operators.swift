@@ -28,7 +28,7 @@ extension Parser {
   /// ANDs and ORs with more operands than this are grouped in halves, so that their tree is flat.
   static let longestChain = 64
 
-  mutating func expression() throws(SyntaxFault) -> Expression {
+  mutating func expression() throws(SyntaxFault) -> QueryExpression {
     nesting += 1
     if nesting > Self.depthLimit { throw tooDeep() }
     var expression = try binary(.or)
@@ -46,7 +46,7 @@ extension Parser {
   }
 
   /// Parses operators that bind at least as tightly as `minimum`.
-  mutating func binary(_ minimum: BindingPower) throws(SyntaxFault) -> Expression {
+  mutating func binary(_ minimum: BindingPower) throws(SyntaxFault) -> QueryExpression {
     var left = try operand()
     while true {
       let sign: BinaryOperator
@@ -86,7 +86,9 @@ extension Parser {
   }
 
   /// Parses a chain of one operator: `left AND b AND c …`.
-  private mutating func chain(_ sign: BinaryOperator, _ left: Expression) throws(SyntaxFault) -> Expression {
+  private mutating func chain(_ sign: BinaryOperator, _ left: QueryExpression) throws(SyntaxFault)
+    -> QueryExpression
+  {
     let kind: TokenKind = sign == .and ? .and : .or
     var operands = [left]
     var heights = [height]
@@ -94,7 +96,7 @@ extension Parser {
       operands.append(try binary(sign.power.next))
       heights.append(height)
     }
-    func group(_ range: Range<Int>) -> (Expression, height: Int) {
+    func group(_ range: Range<Int>) -> (QueryExpression, height: Int) {
       if range.count > Self.longestChain {
         let middle = range.lowerBound + range.count / 2
         let (left, right) = (group(range.lowerBound..<middle), group(middle..<range.upperBound))
@@ -115,7 +117,7 @@ extension Parser {
   }
 
   /// Parses an operand with its signs and NOTs.
-  private mutating func operand() throws(SyntaxFault) -> Expression {
+  private mutating func operand() throws(SyntaxFault) -> QueryExpression {
     switch token.kind {
     case .not:
       var count = 0
@@ -144,8 +146,8 @@ extension Parser {
     }
   }
 
-  private mutating func signed(_ signs: [UnaryOperator], _ operand: Expression) throws(SyntaxFault)
-    -> Expression
+  private mutating func signed(_ signs: [UnaryOperator], _ operand: QueryExpression) throws(SyntaxFault)
+    -> QueryExpression
   {
     var expression = operand
     for sign in signs.reversed() {
@@ -156,7 +158,7 @@ extension Parser {
   }
 
   /// Parses IS, IN, LIKE, BETWEEN and their negations.
-  private mutating func predicate(_ left: Expression) throws(SyntaxFault) -> Expression {
+  private mutating func predicate(_ left: QueryExpression) throws(SyntaxFault) -> QueryExpression {
     let leftHeight = height
     if try take(.is) {
       let isNegated = try take(.not)
@@ -212,7 +214,7 @@ extension Parser {
 
   /// Parses the right side of IN. Parentheses contain a list. Doubled parentheses contain one expression, as
   /// elsewhere.
-  private mutating func collection() throws(SyntaxFault) -> Expression {
+  private mutating func collection() throws(SyntaxFault) -> QueryExpression {
     guard token.kind == .leftParenthesis else { return try binary(.relation) }
     try advance()
     if token.kind == .select {
@@ -231,8 +233,8 @@ extension Parser {
   }
 
   /// Parses expressions separated by commas. The list is empty when the closing token comes first.
-  mutating func expressions(until closing: TokenKind) throws(SyntaxFault) -> [Expression] {
-    var items: [Expression] = []
+  mutating func expressions(until closing: TokenKind) throws(SyntaxFault) -> [QueryExpression] {
+    var items: [QueryExpression] = []
     var deepest = 0
     if token.kind != closing {
       repeat {

@@ -2,7 +2,7 @@
 
 extension Parser {
   /// Parses a primary and the steps after it.
-  mutating func postfix() throws(SyntaxFault) -> Expression {
+  mutating func postfix() throws(SyntaxFault) -> QueryExpression {
     if token.kind == .name || token.kind == .quotedName { return try nameOrCall() }
     let expression = try primary()
     guard token.kind == .dot || token.kind == .leftBracket else { return expression }
@@ -13,7 +13,7 @@ extension Parser {
     return .member(expression, steps)
   }
 
-  private mutating func primary() throws(SyntaxFault) -> Expression {
+  private mutating func primary() throws(SyntaxFault) -> QueryExpression {
     let first = token
     height = 0
     switch first.kind {
@@ -85,7 +85,7 @@ extension Parser {
   }
 
   /// Parses a negative number literal. A minus directly before digits is part of the number.
-  mutating func negativeNumber() throws(SyntaxFault) -> Expression? {
+  mutating func negativeNumber() throws(SyntaxFault) -> QueryExpression? {
     let following = try peek()
     guard following.start == token.end, following.kind == .integer || following.kind == .float else {
       return nil
@@ -127,7 +127,7 @@ extension Parser {
   }
 
   /// Parses a property or a function call.
-  private mutating func nameOrCall() throws(SyntaxFault) -> Expression {
+  private mutating func nameOrCall() throws(SyntaxFault) -> QueryExpression {
     let first = token
     try advance()
     height = 0
@@ -150,7 +150,7 @@ extension Parser {
 
   // MARK: Objects
 
-  private mutating func object() throws(SyntaxFault) -> Expression {
+  private mutating func object() throws(SyntaxFault) -> QueryExpression {
     try advance()
     var members: [ObjectMember] = []
     var deepest = 0
@@ -172,10 +172,10 @@ extension Parser {
 
   // MARK: CASE, ANY and EVERY
 
-  private mutating func conditional() throws(SyntaxFault) -> Expression {
+  private mutating func conditional() throws(SyntaxFault) -> QueryExpression {
     try advance()
     var deepest = 0
-    var operand: Expression?
+    var operand: QueryExpression?
     if token.kind != .when {
       operand = try expression()
       deepest = height
@@ -189,7 +189,7 @@ extension Parser {
       branches.append(ConditionalBranch(when: condition, then: try expression()))
       deepest = max(deepest, height)
     }
-    var otherwise: Expression?
+    var otherwise: QueryExpression?
     if try take(.else) {
       otherwise = try expression()
       deepest = max(deepest, height)
@@ -200,14 +200,14 @@ extension Parser {
     return .conditional(operand: operand, branches: branches, otherwise: otherwise)
   }
 
-  private mutating func quantified() throws(SyntaxFault) -> Expression {
+  private mutating func quantified() throws(SyntaxFault) -> QueryExpression {
     let isAny = token.kind == .any
     try advance()
     return try quantified(isAny: isAny)
   }
 
   /// SOME isn't a reserved word. It means ANY before a variable or before AND EVERY.
-  private mutating func some(_ first: Token) throws(SyntaxFault) -> Expression? {
+  private mutating func some(_ first: Token) throws(SyntaxFault) -> QueryExpression? {
     guard token.kind == .name || token.kind == .quotedName || token.kind == .and else { return nil }
     guard first.end - first.start == 4, upperCase(first) == "SOME" else { return nil }
     let following = try peek().kind
@@ -215,7 +215,7 @@ extension Parser {
     return try quantified(isAny: true)
   }
 
-  private mutating func quantified(isAny: Bool) throws(SyntaxFault) -> Expression {
+  private mutating func quantified(isAny: Bool) throws(SyntaxFault) -> QueryExpression {
     var quantifier: Quantifier = isAny ? .any : .every
     if isAny, try take(.and) {
       try expect(.every, "EVERY")

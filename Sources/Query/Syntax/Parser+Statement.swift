@@ -2,7 +2,7 @@
 
 import Storage
 
-extension Statement {
+extension QueryStatement {
   /// Parses a query, with or without EXPLAIN.
   ///
   /// - Throws: a `QueryError` with the position of the mistake and what was expected there.
@@ -24,7 +24,7 @@ extension SelectStatement {
   }
 }
 
-extension Expression {
+extension QueryExpression {
   /// Parses a single expression, such as one of an index.
   ///
   /// - Throws: a `QueryError` with the position of the mistake and what was expected there.
@@ -38,7 +38,7 @@ extension Expression {
 }
 
 extension Parser {
-  fileprivate mutating func statement() throws(SyntaxFault) -> Statement {
+  fileprivate mutating func statement() throws(SyntaxFault) -> QueryStatement {
     var explains = false
     var analyzes = false
     if isWord("EXPLAIN") {

@@ -31,7 +31,7 @@ struct Printer {
   // MARK: Expressions
 
   /// Prints an expression, in parentheses if it binds less tightly than `minimum`.
-  mutating func put(_ expression: Expression, atLeast minimum: BindingPower = .collate) {
+  mutating func put(_ expression: QueryExpression, atLeast minimum: BindingPower = .collate) {
     if power(of: expression) < minimum {
       put("(")
       write(expression)
@@ -41,7 +41,7 @@ struct Printer {
     }
   }
 
-  private func power(of expression: Expression) -> BindingPower {
+  private func power(of expression: QueryExpression) -> BindingPower {
     switch expression {
     case .collate: .collate
     case .unary(.not, _): .not
@@ -52,7 +52,7 @@ struct Printer {
     }
   }
 
-  private mutating func write(_ expression: Expression) {
+  private mutating func write(_ expression: QueryExpression) {
     switch expression {
     case .literal(let literal): write(literal)
     case .parameter(let name): put("$" + name.string)
@@ -160,7 +160,7 @@ struct Printer {
 
   /// Prints an expression that steps follow. Parentheses separate it from the steps where they would be
   /// parsed as a part of it.
-  private mutating func put(base: Expression) {
+  private mutating func put(base: QueryExpression) {
     switch base {
     case .array, .object, .call, .conditional, .quantified, .exists, .match, .rank, .meta(_, _?): write(base)
     default:
@@ -170,7 +170,7 @@ struct Printer {
     }
   }
 
-  private mutating func write(_ sign: UnaryOperator, _ operand: Expression) {
+  private mutating func write(_ sign: UnaryOperator, _ operand: QueryExpression) {
     switch sign {
     case .not:
       put("NOT ")
@@ -188,8 +188,8 @@ struct Printer {
 
   /// Prints left-associative operators. It descends to the left without recursion, because chains can have
   /// thousands of operands.
-  private mutating func writeChain(_ expression: Expression, _ power: BindingPower) {
-    var rights: [(BinaryOperator, Expression)] = []
+  private mutating func writeChain(_ expression: QueryExpression, _ power: BindingPower) {
+    var rights: [(BinaryOperator, QueryExpression)] = []
     var left = expression
     var needed = power
     while case .binary(let sign, let inner, let right) = left, sign.power >= needed {
@@ -212,7 +212,7 @@ struct Printer {
 
   /// Prints the right side of IN: a list in parentheses, or another expression, in doubled parentheses where
   /// single ones would make a list.
-  private mutating func write(collection: Expression) {
+  private mutating func write(collection: QueryExpression) {
     if case .array(let items) = collection {
       var inside = Printer()
       inside.put(items) { $0.put($1) }
@@ -224,14 +224,14 @@ struct Printer {
     }
   }
 
-  private func rendered(_ expression: Expression, atLeast minimum: BindingPower) -> String {
+  private func rendered(_ expression: QueryExpression, atLeast minimum: BindingPower) -> String {
     var printer = Printer()
     printer.put(expression, atLeast: minimum)
     return printer.text
   }
 
   private mutating func write(
-    _ operand: Expression?, _ branches: [ConditionalBranch], _ otherwise: Expression?
+    _ operand: QueryExpression?, _ branches: [ConditionalBranch], _ otherwise: QueryExpression?
   ) {
     put("CASE")
     if let operand {
@@ -304,7 +304,7 @@ struct Printer {
     put(" OFFSET ", select.offset)
   }
 
-  private mutating func put(_ clause: String, _ expression: Expression?) {
+  private mutating func put(_ clause: String, _ expression: QueryExpression?) {
     guard let expression else { return }
     put(clause)
     put(expression)
@@ -348,7 +348,7 @@ extension String {
   }
 }
 
-extension Expression: CustomStringConvertible {
+extension QueryExpression: CustomStringConvertible {
   /// The expression as text of the query language.
   public var description: String {
     var printer = Printer()
@@ -366,7 +366,7 @@ extension SelectStatement: CustomStringConvertible {
   }
 }
 
-extension Statement: CustomStringConvertible {
+extension QueryStatement: CustomStringConvertible {
   /// The statement as text on one line.
   public var description: String {
     switch self {

@@ -3,7 +3,7 @@
 import Storage
 
 /// What a text asks for: the rows of a query, or its plan.
-public enum Statement: Hashable, Sendable {
+public enum QueryStatement: Hashable, Sendable {
   /// `SELECT …`: the rows of a query.
   case select(SelectStatement)
   /// `EXPLAIN SELECT …`: the plan of a query. With ANALYZE the query is also run, and the plan shows rows and
@@ -22,23 +22,23 @@ public struct SelectStatement: Hashable, Sendable {
   /// The JOIN and UNNEST clauses, in order.
   public var joins: [JoinClause]
   /// The condition of WHERE.
-  public var condition: Expression?
+  public var condition: QueryExpression?
   /// The expressions of GROUP BY. Empty without the clause.
-  public var groupBy: [Expression]
+  public var groupBy: [QueryExpression]
   /// The condition of HAVING.
-  public var having: Expression?
+  public var having: QueryExpression?
   /// The terms of ORDER BY. Empty without the clause.
   public var orderBy: [Ordering]
   /// The value of LIMIT.
-  public var limit: Expression?
+  public var limit: QueryExpression?
   /// The value of OFFSET.
-  public var offset: Expression?
+  public var offset: QueryExpression?
 
   /// Creates a query from its clauses.
   public init(
     isDistinct: Bool = false, results: [ResultColumn], source: DataSource? = nil, joins: [JoinClause] = [],
-    condition: Expression? = nil, groupBy: [Expression] = [], having: Expression? = nil,
-    orderBy: [Ordering] = [], limit: Expression? = nil, offset: Expression? = nil
+    condition: QueryExpression? = nil, groupBy: [QueryExpression] = [], having: QueryExpression? = nil,
+    orderBy: [Ordering] = [], limit: QueryExpression? = nil, offset: QueryExpression? = nil
   ) {
     self.isDistinct = isDistinct
     self.results = results
@@ -56,21 +56,21 @@ public struct SelectStatement: Hashable, Sendable {
 /// A result column: `expression AS alias`.
 public struct ResultColumn: Hashable, Sendable {
   /// The expression for the value.
-  public var expression: Expression
+  public var expression: QueryExpression
   /// The name of the column, if one was given.
   public var alias: ByteString?
   /// The position of the alias, or of the expression if there is no alias.
   public var position: SourcePosition
   /// Creates a result column.
   public init(
-    _ expression: Expression, as alias: ByteString?, position: SourcePosition = SourcePosition()
+    _ expression: QueryExpression, as alias: ByteString?, position: SourcePosition = SourcePosition()
   ) {
     self.expression = expression
     self.alias = alias
     self.position = position
   }
   /// Creates a result column.
-  public init(_ expression: Expression, as alias: String? = nil) {
+  public init(_ expression: QueryExpression, as alias: String? = nil) {
     self.init(expression, as: alias.map { ByteString($0) })
   }
 }
@@ -101,9 +101,9 @@ public struct DataSource: Hashable, Sendable {
 /// A JOIN or UNNEST clause.
 public enum JoinClause: Hashable, Sendable {
   /// `INNER JOIN source ON condition`. CROSS JOIN has no condition.
-  case join(JoinKind, DataSource, on: Expression?)
+  case join(JoinKind, DataSource, on: QueryExpression?)
   /// `UNNEST expression AS alias`: one row for each item of an array.
-  case unnest(Expression, as: ByteString, isLeftOuter: Bool)
+  case unnest(QueryExpression, as: ByteString, isLeftOuter: Bool)
 }
 
 /// The kind of a join. It decides whether rows without a match stay.
@@ -116,11 +116,11 @@ public enum JoinKind: String, Hashable, Sendable, CaseIterable {
 /// A term of ORDER BY: `expression DESC`.
 public struct Ordering: Hashable, Sendable {
   /// The expression to order by.
-  public var expression: Expression
+  public var expression: QueryExpression
   /// Whether the greatest value comes first.
   public var isDescending: Bool
   /// Creates a term. The default is ascending.
-  public init(_ expression: Expression, isDescending: Bool = false) {
+  public init(_ expression: QueryExpression, isDescending: Bool = false) {
     self.expression = expression
     self.isDescending = isDescending
   }

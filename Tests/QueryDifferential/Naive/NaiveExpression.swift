@@ -13,14 +13,14 @@ struct NaiveRow {
   /// The documents of sources; nil for the side of an outer join without a partner.
   var documents: [ByteString: NaiveDocument?] = [:]
   /// The result columns by their aliases.
-  var aliases: [ByteString: Expression] = [:]
+  var aliases: [ByteString: QueryExpression] = [:]
   /// The rows of the group, and its keys.
   var group: [NaiveRow]?
-  var keys: [(expression: Expression, value: JSONValue?)] = []
+  var keys: [(expression: QueryExpression, value: JSONValue?)] = []
   /// Of the COLLATE around.
   var collation: Collation?
   /// The index by which SNIPPET and OFFSETS know what is searched for.
-  var matches: [IndexReference: Expression] = [:]
+  var matches: [IndexReference: QueryExpression] = [:]
 
   init(_ data: NaiveData) { self.data = data }
 
@@ -38,7 +38,7 @@ struct NaiveRow {
   }
 
   /// The same, for a comparison of operands: a COLLATE of their own goes before the one around.
-  func comparing(_ operands: Expression...) -> NaiveRow {
+  func comparing(_ operands: QueryExpression...) -> NaiveRow {
     for case .collate(_, let own) in operands {
       var row = self
       row.collation = own
@@ -88,12 +88,12 @@ func naiveValue(ofTruth truth: Int) -> JSONValue? {
   }
 }
 
-func naiveIsTrue(_ expression: Expression, _ row: NaiveRow) throws -> Bool {
+func naiveIsTrue(_ expression: QueryExpression, _ row: NaiveRow) throws -> Bool {
   naiveTruth(try naive(expression, row)) == 3
 }
 
 /// The value of an expression for a row.
-func naive(_ expression: Expression, _ row: NaiveRow) throws -> JSONValue? {
+func naive(_ expression: QueryExpression, _ row: NaiveRow) throws -> JSONValue? {
   if row.group != nil, let key = row.keys.first(where: { $0.expression == expression }) { return key.value }
   switch expression {
   case .literal(let literal):
@@ -150,7 +150,7 @@ func naive(_ expression: Expression, _ row: NaiveRow) throws -> JSONValue? {
     case .valued: return .bool((value.map { !$0.isNull } ?? false) != negated)
     }
   case .between(let operand, let lower, let upper, let negated):
-    let both = Expression.binary(
+    let both = QueryExpression.binary(
       .and, .binary(.greaterOrEqual, operand, lower), .binary(.lessOrEqual, operand, upper))
     return try naive(negated ? .unary(.not, both) : both, row.comparing(operand, lower, upper))
   case .contained(let operand, let collection, let negated):
@@ -163,7 +163,7 @@ func naive(_ expression: Expression, _ row: NaiveRow) throws -> JSONValue? {
     return .bool(naiveLike(text, wanted, ignoresCase: ignoresCase) != negated)
   case .conditional(let operand, let branches, let otherwise):
     for branch in branches {
-      let condition = operand.map { Expression.binary(.equal, $0, branch.condition.withoutCollation) }
+      let condition = operand.map { QueryExpression.binary(.equal, $0, branch.condition.withoutCollation) }
       if try naiveIsTrue(condition ?? branch.condition, row) { return try naive(branch.result, row) }
     }
     return try otherwise.map { try naive($0, row) } ?? .null
@@ -281,7 +281,7 @@ func naiveFollow(_ value: JSONValue?, _ steps: ArraySlice<PathStep>) -> JSONValu
 }
 
 private func naiveContained(
-  _ operand: Expression, _ collection: Expression, _ negated: Bool, _ row: NaiveRow
+  _ operand: QueryExpression, _ collection: QueryExpression, _ negated: Bool, _ row: NaiveRow
 ) throws -> JSONValue? {
   let row = row.comparing(operand)
   let operand = try naive(operand, row)

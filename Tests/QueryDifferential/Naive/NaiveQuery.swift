@@ -79,7 +79,7 @@ func naiveAnswer(_ query: SelectStatement, _ data: NaiveData) throws -> NaiveAns
       answer.runs.append([result.columns])
     }
   }
-  func number(_ expression: Expression) throws -> Int {
+  func number(_ expression: QueryExpression) throws -> Int {
     guard let value = try naive(expression, NaiveRow(data)), let number = value.int else {
       throw NaiveError.unsupported("LIMIT of another type")
     }
@@ -177,7 +177,7 @@ private func naiveGroups(_ query: SelectStatement, _ rows: [NaiveRow], _ start: 
     try checkKeys(expression, query.groupBy, isTop: true)
   }
   // Nor does it tell how a group comes to stand whose values are equal under its COLLATE, and not to ORDER BY.
-  let equal = query.groupBy.compactMap { key -> Expression? in
+  let equal = query.groupBy.compactMap { key -> QueryExpression? in
     if case .collate(let plain, _) = key { plain } else { nil }
   }
   for ordering in query.orderBy {
@@ -192,7 +192,7 @@ private func naiveGroups(_ query: SelectStatement, _ rows: [NaiveRow], _ start: 
   return try query.having.map { having in try made.filter { try naiveIsTrue(having, $0) } } ?? made
 }
 
-private func checkKeys(_ expression: Expression, _ keys: [Expression], isTop: Bool) throws {
+private func checkKeys(_ expression: QueryExpression, _ keys: [QueryExpression], isTop: Bool) throws {
   if keys.contains(expression) {
     if !isTop, !expression.isConstantLiteral { throw NaiveError.open("what is computed of a group's key") }
     return
@@ -219,7 +219,7 @@ extension KeyStrictness: Comparable {
   }
 }
 
-extension Expression {
+extension QueryExpression {
   fileprivate var isConstantLiteral: Bool { if case .literal = self { true } else { false } }
   fileprivate var isCollated: Bool { if case .collate = self { true } else { false } }
 }

@@ -3,9 +3,9 @@ import Storage
 
 // Ways through syntax trees, for the naive evaluator and the shrinker.
 
-extension Expression {
+extension QueryExpression {
   /// The expressions it is made of.
-  var parts: [Expression] {
+  var parts: [QueryExpression] {
     switch self {
     case .literal, .parameter, .property, .star, .meta, .rank, .exists: []
     case .member(let base, _): [base]
@@ -28,7 +28,7 @@ extension Expression {
   }
 
   /// The same with other parts, as many.
-  func replacing(parts new: [Expression]) -> Expression {
+  func replacing(parts new: [QueryExpression]) -> QueryExpression {
     switch self {
     case .literal, .parameter, .property, .star, .meta, .rank, .exists: return self
     case .member(_, let steps): return .member(new[0], steps)
@@ -56,22 +56,22 @@ extension Expression {
     }
   }
 
-  var withoutCollation: Expression { if case .collate(let operand, _) = self { operand } else { self } }
+  var withoutCollation: QueryExpression { if case .collate(let operand, _) = self { operand } else { self } }
 
   /// Calls `body` with it and all that is in it; what is in an EXISTS isn't.
-  func forEach(_ body: (Expression) -> Void) {
+  func forEach(_ body: (QueryExpression) -> Void) {
     body(self)
     for part in parts { part.forEach(body) }
   }
 
-  func contains(where predicate: (Expression) -> Bool) -> Bool {
+  func contains(where predicate: (QueryExpression) -> Bool) -> Bool {
     predicate(self) || parts.contains { $0.contains(where: predicate) }
   }
 }
 
 extension SelectStatement {
   /// Its expressions, one after the other.
-  var expressions: [Expression] {
+  var expressions: [QueryExpression] {
     var all = results.map(\.expression)
     for join in joins {
       switch join {
@@ -85,11 +85,11 @@ extension SelectStatement {
   }
 
   /// Calls `body` with all expressions in it, and what is in them.
-  func forEachExpression(_ body: (Expression) -> Void) {
+  func forEachExpression(_ body: (QueryExpression) -> Void) {
     for expression in expressions { expression.forEach(body) }
   }
 
-  func contains(where predicate: (Expression) -> Bool) -> Bool {
+  func contains(where predicate: (QueryExpression) -> Bool) -> Bool {
     expressions.contains { $0.contains(where: predicate) }
   }
 

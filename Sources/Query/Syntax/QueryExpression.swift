@@ -7,7 +7,7 @@
 import Storage
 
 /// An expression of the query language.
-public indirect enum Expression: Hashable, Sendable {
+public indirect enum QueryExpression: Hashable, Sendable {
   /// A literal value.
   case literal(Literal)
   /// `$name`.
@@ -20,38 +20,38 @@ public indirect enum Expression: Hashable, Sendable {
   /// `META()` or `META(source)`, or one of its members: `META().id`.
   case meta(source: SourceName?, MetaProperty?)
   /// `e.path` for an expression that isn't a path: `{"x": 17}.x`, `SPLIT(name, " ")[0]`.
-  case member(Expression, [PathStep])
+  case member(QueryExpression, [PathStep])
   /// `[a, b]`.
-  case array([Expression])
+  case array([QueryExpression])
   /// `{"name": value}`.
   case object([ObjectMember])
   /// A prefix operator and its operand.
-  case unary(UnaryOperator, Expression)
+  case unary(UnaryOperator, QueryExpression)
   /// An operator between two operands.
-  case binary(BinaryOperator, Expression, Expression)
+  case binary(BinaryOperator, QueryExpression, QueryExpression)
   /// `e IS [NOT] NULL`, `MISSING` or `VALUED`.
-  case test(Expression, ValueTest, negated: Bool)
+  case test(QueryExpression, ValueTest, negated: Bool)
   /// `e [NOT] BETWEEN lower AND upper`.
-  case between(Expression, lower: Expression, upper: Expression, negated: Bool)
+  case between(QueryExpression, lower: QueryExpression, upper: QueryExpression, negated: Bool)
   /// `e [NOT] IN collection`. The collection is any expression that gives an array. A list in parentheses is
   /// `.array`.
-  case contained(Expression, in: Expression, negated: Bool)
+  case contained(QueryExpression, in: QueryExpression, negated: Bool)
   /// `e [NOT] LIKE pattern`.
-  case like(Expression, pattern: Expression, negated: Bool)
+  case like(QueryExpression, pattern: QueryExpression, negated: Bool)
   /// `CASE operand WHEN … THEN … ELSE … END`. Without an operand, each WHEN has a condition.
-  case conditional(operand: Expression?, branches: [ConditionalBranch], otherwise: Expression?)
+  case conditional(operand: QueryExpression?, branches: [ConditionalBranch], otherwise: QueryExpression?)
   /// `ANY variable IN collection SATISFIES condition END`.
-  case quantified(Quantifier, variable: ByteString, in: Expression, satisfies: Expression)
+  case quantified(Quantifier, variable: ByteString, in: QueryExpression, satisfies: QueryExpression)
   /// `EXISTS (SELECT …)`.
   case exists(SelectStatement)
   /// A call of a function, including aggregates.
   case call(FunctionCall)
   /// `MATCH(index, text)`.
-  case match(IndexReference, Expression)
+  case match(IndexReference, QueryExpression)
   /// `RANK(index)`.
   case rank(IndexReference)
   /// `e COLLATE …`: sets how the comparisons inside `e` order text.
-  case collate(Expression, Collation)
+  case collate(QueryExpression, Collation)
 }
 
 /// A value written in a query.
@@ -157,14 +157,14 @@ public struct ObjectMember: Hashable, Sendable {
   /// The member's name.
   public var name: ByteString
   /// The expression for its value.
-  public var value: Expression
+  public var value: QueryExpression
   /// Creates a member.
-  public init(_ name: ByteString, _ value: Expression) {
+  public init(_ name: ByteString, _ value: QueryExpression) {
     self.name = name
     self.value = value
   }
   /// Creates a member.
-  public init(_ name: String, _ value: Expression) { self.init(ByteString(name), value) }
+  public init(_ name: String, _ value: QueryExpression) { self.init(ByteString(name), value) }
 }
 
 /// An operator before its operand.
@@ -207,11 +207,11 @@ public enum ValueTest: String, Hashable, Sendable, CaseIterable {
 /// `WHEN condition THEN result`.
 public struct ConditionalBranch: Hashable, Sendable {
   /// The condition. In a CASE with an operand, it is the value that the operand is compared with.
-  public var condition: Expression
+  public var condition: QueryExpression
   /// The value of CASE for this branch.
-  public var result: Expression
+  public var result: QueryExpression
   /// Creates a branch.
-  public init(when condition: Expression, then result: Expression) {
+  public init(when condition: QueryExpression, then result: QueryExpression) {
     self.condition = condition
     self.result = result
   }
@@ -233,12 +233,12 @@ public struct FunctionCall: Hashable, Sendable {
   /// Whether an aggregate uses each different value once.
   public var isDistinct: Bool
   /// The arguments, in order.
-  public var arguments: [Expression]
+  public var arguments: [QueryExpression]
   /// The position of the name.
   public var position: SourcePosition
   /// Creates a call.
   public init(
-    _ name: String, _ arguments: [Expression], isDistinct: Bool = false,
+    _ name: String, _ arguments: [QueryExpression], isDistinct: Bool = false,
     position: SourcePosition = SourcePosition()
   ) {
     self.name = name

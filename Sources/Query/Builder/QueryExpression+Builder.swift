@@ -3,7 +3,7 @@
 
 import Storage
 
-extension Expression: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral,
+extension QueryExpression: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral,
   ExpressibleByBooleanLiteral, ExpressibleByArrayLiteral
 {
   /// A string literal. It is never a property name.
@@ -15,150 +15,174 @@ extension Expression: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, E
   /// A boolean literal.
   public init(booleanLiteral value: Bool) { self = .literal(.bool(value)) }
   /// An array of expressions.
-  public init(arrayLiteral elements: Expression...) { self = .array(elements) }
+  public init(arrayLiteral elements: QueryExpression...) { self = .array(elements) }
 }
 
-extension Expression {
+extension QueryExpression {
   /// A property by its path, such as `geo.lat` or `reviews[0].author`, of the only source or of the source
   /// with an alias.
   ///
   /// A backslash makes the next character, such as a dot, part of the name. Brackets without an integer are
   /// part of the name too.
-  public static func property(_ path: String, from source: String? = nil) -> Expression {
+  public static func property(_ path: String, from source: String? = nil) -> QueryExpression {
     .property(PropertyReference((source.map { [.name($0)] } ?? []) + PathStep.steps(path)))
   }
 
   /// The whole document, of the only source or of the source with an alias. `Function.count(.all())` counts
   /// rows.
-  public static func all(from source: String? = nil) -> Expression {
+  public static func all(from source: String? = nil) -> QueryExpression {
     .star(source: source.map { SourceName($0) })
   }
 
   /// The value of a parameter, by its name without the `$`.
-  public static func parameter(_ name: String) -> Expression { .parameter(ByteString(name)) }
+  public static func parameter(_ name: String) -> QueryExpression { .parameter(ByteString(name)) }
   /// A string literal.
-  public static func string(_ value: String) -> Expression { .literal(.string(value)) }
+  public static func string(_ value: String) -> QueryExpression { .literal(.string(value)) }
   /// An integer literal.
-  public static func int(_ value: Int) -> Expression { .literal(.int(Int64(value))) }
+  public static func int(_ value: Int) -> QueryExpression { .literal(.int(Int64(value))) }
   /// A double literal. NaN and infinity become null, because documents can't hold them.
-  public static func double(_ value: Double) -> Expression {
+  public static func double(_ value: Double) -> QueryExpression {
     .literal(value.isFinite ? .double(value) : .null)
   }
   /// A boolean literal.
-  public static func boolean(_ value: Bool) -> Expression { .literal(.bool(value)) }
+  public static func boolean(_ value: Bool) -> QueryExpression { .literal(.bool(value)) }
   /// The JSON value null.
-  public static var null: Expression { .literal(.null) }
+  public static var null: QueryExpression { .literal(.null) }
   /// The value MISSING: no value.
-  public static var missing: Expression { .literal(.missing) }
+  public static var missing: QueryExpression { .literal(.missing) }
   /// Logical NOT.
-  public static func not(_ operand: Expression) -> Expression { .unary(.not, operand) }
+  public static func not(_ operand: QueryExpression) -> QueryExpression { .unary(.not, operand) }
   /// Arithmetic negation.
-  public static func negated(_ operand: Expression) -> Expression { .unary(.minus, operand) }
+  public static func negated(_ operand: QueryExpression) -> QueryExpression { .unary(.minus, operand) }
 
   // MARK: Comparing
 
   /// `=`: equal.
-  public func equalTo(_ other: Expression) -> Expression { .binary(.equal, self, other) }
+  public func equalTo(_ other: QueryExpression) -> QueryExpression { .binary(.equal, self, other) }
   /// `!=`: not equal.
-  public func notEqualTo(_ other: Expression) -> Expression { .binary(.notEqual, self, other) }
+  public func notEqualTo(_ other: QueryExpression) -> QueryExpression { .binary(.notEqual, self, other) }
   /// `<`: less than.
-  public func lessThan(_ other: Expression) -> Expression { .binary(.less, self, other) }
+  public func lessThan(_ other: QueryExpression) -> QueryExpression { .binary(.less, self, other) }
   /// `<=`: less than or equal.
-  public func lessThanOrEqualTo(_ other: Expression) -> Expression { .binary(.lessOrEqual, self, other) }
+  public func lessThanOrEqualTo(_ other: QueryExpression) -> QueryExpression {
+    .binary(.lessOrEqual, self, other)
+  }
   /// `>`: greater than.
-  public func greaterThan(_ other: Expression) -> Expression { .binary(.greater, self, other) }
+  public func greaterThan(_ other: QueryExpression) -> QueryExpression { .binary(.greater, self, other) }
   /// `>=`: greater than or equal.
-  public func greaterThanOrEqualTo(_ other: Expression) -> Expression {
+  public func greaterThanOrEqualTo(_ other: QueryExpression) -> QueryExpression {
     .binary(.greaterOrEqual, self, other)
   }
   /// `IS`: equality that also compares null and missing.
-  public func `is`(_ other: Expression) -> Expression { .binary(.identical, self, other) }
+  public func `is`(_ other: QueryExpression) -> QueryExpression { .binary(.identical, self, other) }
   /// `IS NOT`: the opposite of `IS`.
-  public func isNot(_ other: Expression) -> Expression { .binary(.notIdentical, self, other) }
+  public func isNot(_ other: QueryExpression) -> QueryExpression { .binary(.notIdentical, self, other) }
   /// `BETWEEN`: whether the value lies between two bounds. Both bounds are included.
-  public func between(_ lower: Expression, and upper: Expression) -> Expression {
+  public func between(_ lower: QueryExpression, and upper: QueryExpression) -> QueryExpression {
     .between(self, lower: lower, upper: upper, negated: false)
   }
   /// `IN`: whether the value equals one of several values.
-  public func `in`(_ values: [Expression]) -> Expression {
+  public func `in`(_ values: [QueryExpression]) -> QueryExpression {
     .contained(self, in: .array(values), negated: false)
   }
   /// `IN`: whether the value equals an item of an array.
-  public func `in`(_ array: Expression) -> Expression { .contained(self, in: array, negated: false) }
+  public func `in`(_ array: QueryExpression) -> QueryExpression {
+    .contained(self, in: array, negated: false)
+  }
   /// `LIKE`: whether a string matches a pattern. In it, `%` is any text and `_` one character. Case is
   /// ignored, unless a collation says otherwise.
-  public func like(_ pattern: Expression) -> Expression { .like(self, pattern: pattern, negated: false) }
+  public func like(_ pattern: QueryExpression) -> QueryExpression {
+    .like(self, pattern: pattern, negated: false)
+  }
   /// `REGEXP_LIKE`: whether a regular expression matches some part of a string. Case-sensitive.
-  public func regex(_ pattern: Expression) -> Expression {
+  public func regex(_ pattern: QueryExpression) -> QueryExpression {
     .call(FunctionCall("REGEXP_LIKE", [self, pattern]))
   }
   /// `COLLATE`: sets how the comparisons inside this expression order text.
-  public func collate(_ collation: Collation) -> Expression { .collate(self, collation) }
+  public func collate(_ collation: Collation) -> QueryExpression { .collate(self, collation) }
 
   // MARK: Null and missing
 
   /// `IS NULL`.
-  public func isNull() -> Expression { .test(self, .null, negated: false) }
+  public func isNull() -> QueryExpression { .test(self, .null, negated: false) }
   /// `IS MISSING`.
-  public func isMissing() -> Expression { .test(self, .missing, negated: false) }
+  public func isMissing() -> QueryExpression { .test(self, .missing, negated: false) }
   /// `IS VALUED`: neither null nor missing.
-  public func isValued() -> Expression { .test(self, .valued, negated: false) }
+  public func isValued() -> QueryExpression { .test(self, .valued, negated: false) }
   /// `IS NOT VALUED`: null or missing.
-  public func isNullOrMissing() -> Expression { .test(self, .valued, negated: true) }
+  public func isNullOrMissing() -> QueryExpression { .test(self, .valued, negated: true) }
   /// `IS VALUED`: neither null nor missing. The same as `isValued()`.
-  public func notNullOrMissing() -> Expression { isValued() }
+  public func notNullOrMissing() -> QueryExpression { isValued() }
 
   // MARK: Logic and arithmetic
 
   /// Logical AND.
-  public func and(_ other: Expression) -> Expression { .binary(.and, self, other) }
+  public func and(_ other: QueryExpression) -> QueryExpression { .binary(.and, self, other) }
   /// Logical OR.
-  public func or(_ other: Expression) -> Expression { .binary(.or, self, other) }
+  public func or(_ other: QueryExpression) -> QueryExpression { .binary(.or, self, other) }
   /// `+`: addition.
-  public func add(_ other: Expression) -> Expression { .binary(.add, self, other) }
+  public func add(_ other: QueryExpression) -> QueryExpression { .binary(.add, self, other) }
   /// `-`: subtraction.
-  public func subtract(_ other: Expression) -> Expression { .binary(.subtract, self, other) }
+  public func subtract(_ other: QueryExpression) -> QueryExpression { .binary(.subtract, self, other) }
   /// `*`: multiplication.
-  public func multiply(_ other: Expression) -> Expression { .binary(.multiply, self, other) }
+  public func multiply(_ other: QueryExpression) -> QueryExpression { .binary(.multiply, self, other) }
   /// `/`: division.
-  public func divide(_ other: Expression) -> Expression { .binary(.divide, self, other) }
+  public func divide(_ other: QueryExpression) -> QueryExpression { .binary(.divide, self, other) }
   /// `%`: remainder.
-  public func modulo(_ other: Expression) -> Expression { .binary(.modulo, self, other) }
+  public func modulo(_ other: QueryExpression) -> QueryExpression { .binary(.modulo, self, other) }
   /// `||`: concatenation.
-  public func concatenate(_ other: Expression) -> Expression { .binary(.concatenate, self, other) }
+  public func concatenate(_ other: QueryExpression) -> QueryExpression { .binary(.concatenate, self, other) }
 
   // Comparison operators have a dot, as SIMD's do, because `==` compares two syntax trees.
 
   /// `=`: equal.
-  public static func .== (left: Expression, right: Expression) -> Expression { left.equalTo(right) }
+  public static func .== (left: QueryExpression, right: QueryExpression) -> QueryExpression {
+    left.equalTo(right)
+  }
   /// `!=`: not equal.
-  public static func .!= (left: Expression, right: Expression) -> Expression { left.notEqualTo(right) }
+  public static func .!= (left: QueryExpression, right: QueryExpression) -> QueryExpression {
+    left.notEqualTo(right)
+  }
   /// `<`: less than.
-  public static func .< (left: Expression, right: Expression) -> Expression { left.lessThan(right) }
+  public static func .< (left: QueryExpression, right: QueryExpression) -> QueryExpression {
+    left.lessThan(right)
+  }
   /// `<=`: less than or equal.
-  public static func .<= (left: Expression, right: Expression) -> Expression { left.lessThanOrEqualTo(right) }
+  public static func .<= (left: QueryExpression, right: QueryExpression) -> QueryExpression {
+    left.lessThanOrEqualTo(right)
+  }
   /// `>`: greater than.
-  public static func .> (left: Expression, right: Expression) -> Expression { left.greaterThan(right) }
+  public static func .> (left: QueryExpression, right: QueryExpression) -> QueryExpression {
+    left.greaterThan(right)
+  }
   /// `>=`: greater than or equal.
-  public static func .>= (left: Expression, right: Expression) -> Expression {
+  public static func .>= (left: QueryExpression, right: QueryExpression) -> QueryExpression {
     left.greaterThanOrEqualTo(right)
   }
   /// Logical AND.
-  public static func && (left: Expression, right: Expression) -> Expression { left.and(right) }
+  public static func && (left: QueryExpression, right: QueryExpression) -> QueryExpression { left.and(right) }
   /// Logical OR.
-  public static func || (left: Expression, right: Expression) -> Expression { left.or(right) }
+  public static func || (left: QueryExpression, right: QueryExpression) -> QueryExpression { left.or(right) }
   /// Logical NOT.
-  public static prefix func ! (operand: Expression) -> Expression { .not(operand) }
+  public static prefix func ! (operand: QueryExpression) -> QueryExpression { .not(operand) }
   /// `+`: addition of numbers. It doesn't concatenate strings.
-  public static func + (left: Expression, right: Expression) -> Expression { left.add(right) }
+  public static func + (left: QueryExpression, right: QueryExpression) -> QueryExpression { left.add(right) }
   /// `-`: subtraction.
-  public static func - (left: Expression, right: Expression) -> Expression { left.subtract(right) }
+  public static func - (left: QueryExpression, right: QueryExpression) -> QueryExpression {
+    left.subtract(right)
+  }
   /// `*`: multiplication.
-  public static func * (left: Expression, right: Expression) -> Expression { left.multiply(right) }
+  public static func * (left: QueryExpression, right: QueryExpression) -> QueryExpression {
+    left.multiply(right)
+  }
   /// `/`: division.
-  public static func / (left: Expression, right: Expression) -> Expression { left.divide(right) }
+  public static func / (left: QueryExpression, right: QueryExpression) -> QueryExpression {
+    left.divide(right)
+  }
   /// `%`: remainder.
-  public static func % (left: Expression, right: Expression) -> Expression { left.modulo(right) }
+  public static func % (left: QueryExpression, right: QueryExpression) -> QueryExpression {
+    left.modulo(right)
+  }
 }
 
 extension Collation {
