@@ -208,7 +208,9 @@ let package = Package(
         "TestSupport", "Upgrade", "Touchstone", "Datasets", "SQLiteLibrary", "CSQLite", "StorageConformance",
         "upgrade-child",
       ]),
-    .testTarget(name: "TouchstoneTests", dependencies: ["TestSupport", "Touchstone", "Datasets"]),
+    .testTarget(
+      name: "TouchstoneTests", dependencies: ["TestSupport", "Touchstone", "Suites", "Datasets"],
+      exclude: ["PublicTypes.txt"]),
     .executableTarget(name: "query-child", dependencies: ["Touchstone"], path: "Tests/QueryChild"),
     .testTarget(
       name: "QueryTests",

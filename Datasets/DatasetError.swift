@@ -1,7 +1,7 @@
 /// A fault in a data set: the file or name, the line, and the fault.
-public struct DatasetError: Error, Sendable, Equatable, CustomStringConvertible {
+package struct DatasetError: Error, Sendable, Equatable, CustomStringConvertible {
   /// The kinds of faults.
-  public enum Code: String, Sendable {
+  package enum Code: String, Sendable {
     /// There is no data set and no file of that name.
     case unknownDataset
     /// The data set is known, but its file isn't on this machine.
@@ -21,16 +21,16 @@ public struct DatasetError: Error, Sendable, Equatable, CustomStringConvertible 
   }
 
   /// The kind of the fault.
-  public let code: Code
+  package let code: Code
   /// The fault, as a message for people.
-  public let message: String
+  package let message: String
   /// The file with the fault.
-  public let path: String?
+  package let path: String?
   /// The line with the fault, from 1.
-  public let line: Int?
+  package let line: Int?
 
   /// Makes an error.
-  public init(_ code: Code, _ message: String, path: String? = nil, line: Int? = nil) {
+  package init(_ code: Code, _ message: String, path: String? = nil, line: Int? = nil) {
     self.code = code
     self.message = message
     self.path = path
@@ -38,7 +38,7 @@ public struct DatasetError: Error, Sendable, Equatable, CustomStringConvertible 
   }
 
   /// The file, the line and the message.
-  public var description: String {
+  package var description: String {
     var text = ""
     if let path { text += "\(path): " }
     if let line { text += "line \(line): " }

@@ -3,12 +3,12 @@
 #endif
 
 /// Finds a data set by the name or path that a user typed.
-public enum DatasetLookup {
+package enum DatasetLookup {
   /// Returns the path of a known data set's file, or the given path. `-` is standard input.
   ///
   /// Throws `notHere` for a known data set that isn't on this machine or is generated. Throws
   /// `unknownDataset` if there is no such name and no such file.
-  public static func path(
+  package static func path(
     of nameOrPath: String, environment: DataDirectory = .fromEnvironment
   ) throws -> String {
     if let dataset = Manifest.dataset(named: nameOrPath) {
@@ -33,7 +33,7 @@ public enum DatasetLookup {
   /// Opens the documents of a data set by name, or of a file of JSON lines by path. They are streamed.
   ///
   /// `documents` is the number of documents to generate. Other data sets return all documents.
-  public static func open(
+  package static func open(
     _ nameOrPath: String, documents: Int? = nil, seed: UInt64 = SyntheticTravel.defaultSeed,
     idProperty: String = "_id", environment: DataDirectory = .fromEnvironment
   ) throws -> any RecordSource {

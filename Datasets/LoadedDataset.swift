@@ -1,20 +1,20 @@
 /// A data set in memory, for workloads that read it many times. The IDs and the JSON of all documents are in
 /// one block of memory.
-public final class LoadedDataset: @unchecked Sendable {
+package final class LoadedDataset: @unchecked Sendable {
   // Only `load` writes these, before it returns the object.
   private var storage: UnsafeMutableRawBufferPointer
   private var used = 0
   private var spans: [(id: Range<Int>, json: Range<Int>)] = []
 
   /// The name of the data set or the file.
-  public let name: String
+  package let name: String
   /// The size of its lines, including newlines and IDs, in bytes.
-  public private(set) var jsonBytes = 0
+  package private(set) var jsonBytes = 0
   /// The SHA-256 of those bytes.
-  public private(set) var sha256 = ""
+  package private(set) var sha256 = ""
 
   /// The number of documents.
-  public var count: Int { spans.count }
+  package var count: Int { spans.count }
 
   private init(name: String) {
     self.name = name
@@ -24,12 +24,12 @@ public final class LoadedDataset: @unchecked Sendable {
   deinit { storage.deallocate() }
 
   /// The ID of a document. A document without an ID has `row-` and its number. Valid as long as this object.
-  public func id(_ index: Int) -> UnsafeRawBufferPointer {
+  package func id(_ index: Int) -> UnsafeRawBufferPointer {
     UnsafeRawBufferPointer(rebasing: storage[spans[index].id])
   }
 
   /// The JSON of a document without its ID. Valid as long as this object.
-  public func json(_ index: Int) -> UnsafeRawBufferPointer {
+  package func json(_ index: Int) -> UnsafeRawBufferPointer {
     UnsafeRawBufferPointer(rebasing: storage[spans[index].json])
   }
 
@@ -39,7 +39,7 @@ public final class LoadedDataset: @unchecked Sendable {
   /// are taken, evenly spread, or all if there are fewer. `seed` is used only by generated data sets. `name`
   /// is the name of a data set from a file. A complete data set of the manifest is compared with its
   /// checksum. Throws `DatasetError`.
-  public static func load(
+  package static func load(
     _ nameOrPath: String, documents: Int? = nil, seed: UInt64 = SyntheticTravel.defaultSeed,
     environment: DataDirectory = .fromEnvironment, as name: String? = nil
   ) throws -> LoadedDataset {

@@ -1,18 +1,18 @@
 /// The known data sets. docs/datasets.md describes them.
-public enum Manifest {
+package enum Manifest {
   /// All known data sets.
-  public static let datasets: [Dataset] = [syntheticTravel, travelSample, beerSample, gamesimSample]
+  package static let datasets: [Dataset] = [syntheticTravel, travelSample, beerSample, gamesimSample]
 
   /// Returns the data set of that name, or nil.
-  public static func dataset(named name: String) -> Dataset? { datasets.first { $0.name == name } }
+  package static func dataset(named name: String) -> Dataset? { datasets.first { $0.name == name } }
 
   /// The default data set: travel-sample if it is on this machine, otherwise synthetic-travel.
-  public static func standard(environment: DataDirectory = .fromEnvironment) -> Dataset {
+  package static func standard(environment: DataDirectory = .fromEnvironment) -> Dataset {
     travelSample.isAvailable(environment: environment) ? travelSample : syntheticTravel
   }
 
   /// The generated data set. It is always available.
-  public static let syntheticTravel = Dataset(
+  package static let syntheticTravel = Dataset(
     name: "synthetic-travel",
     summary: "Generated documents of the five types of travel-sample, in its counts and sizes, any number.",
     origin: .generated,
@@ -26,7 +26,7 @@ public enum Manifest {
     source: "touchstone itself")
 
   /// Couchbase Server's travel-sample, with about half of its landmarks.
-  public static let travelSample = Dataset(
+  package static let travelSample = Dataset(
     name: "travel-sample",
     summary: "Airlines, airports, hotels, landmarks and routes: 29,396 of the 31,591 documents of Couchbase "
       + "Server's sample data, with 2,300 of its 4,495 landmarks.",
@@ -43,7 +43,7 @@ public enum Manifest {
       + "line with its key as _id; OpenFlights (openflights.org/data), Wikivoyage")
 
   /// Couchbase Server's beer-sample.
-  public static let beerSample = Dataset(
+  package static let beerSample = Dataset(
     name: "beer-sample",
     summary: "Beers and breweries: Couchbase Server's sample data, complete.",
     origin: .file(relativePath: "json/beer-sample.jsonl.gz"),
@@ -56,7 +56,7 @@ public enum Manifest {
       + "as _id")
 
   /// Couchbase Server's gamesim-sample.
-  public static let gamesimSample = Dataset(
+  package static let gamesimSample = Dataset(
     name: "gamesim-sample",
     summary: "Items, monsters and players of a made-up game: Couchbase Server's sample data, complete.",
     origin: .file(relativePath: "json/gamesim-sample.jsonl.gz"),

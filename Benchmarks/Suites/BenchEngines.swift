@@ -4,25 +4,25 @@ import StorageLMDB
 import StorageSQLite
 
 /// The engines that the bench measures by default (`Engines` has all).
-public enum BenchEngines {
+package enum BenchEngines {
   /// The engines that are compared if none is named.
-  public static let standard: [EngineType] =
+  package static let standard: [EngineType] =
     [SQLiteEngines.sqlite, LMDBEngines.lmdb, SQLiteEngines.sqlcipher]
 }
 
 /// An engine in a run. It was opened once, to read its library version and its settings.
-public struct ProbedEngine: Sendable {
+package struct ProbedEngine: Sendable {
   /// The engine's type.
-  public let type: EngineType
+  package let type: EngineType
   /// The name and version of its library.
-  public let library: String
+  package let library: String
   /// Its settings on that library, with the library's names.
-  public let settings: [(name: String, value: String)]
+  package let settings: [(name: String, value: String)]
   /// The options with which every run opens it.
-  public let options: EngineOptions
+  package let options: EngineOptions
 
   /// The value of a setting, or nil if there is none.
-  public func setting(_ name: String) -> String? { settings.first { $0.name == name }?.value }
+  package func setting(_ name: String) -> String? { settings.first { $0.name == name }?.value }
 
   /// The key of encrypting engines in a run. It isn't secret.
   static let key = [UInt8](0..<32)

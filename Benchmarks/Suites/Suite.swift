@@ -16,20 +16,20 @@ public struct Suite: Sendable {
   /// The data that it uses if it doesn't use the data set.
   public let data: String
   /// The engines that it compares if none is named; nil for the standard ones.
-  public let standardEngines: (@Sendable () -> [EngineType])?
+  package let standardEngines: (@Sendable () -> [EngineType])?
   /// Other subjects that it measures beside the engines, each in its own column.
-  public let peers: [Peer]
+  package let peers: [Peer]
   /// Returns remarks on its results, one sentence per line.
-  public let notes: @Sendable ([WorkloadResult]) -> [String]
+  package let notes: @Sendable ([WorkloadResult]) -> [String]
   /// Returns tables with remarks on its results.
-  public let tables: @Sendable ([WorkloadResult]) -> [Remarks.Table]
+  package let tables: @Sendable ([WorkloadResult]) -> [Remarks.Table]
   /// Returns the pairs of engines whose ratios a report charts.
-  public let pairs: @Sendable (_ engines: [String]) -> [Remarks.Pair]
+  package let pairs: @Sendable (_ engines: [String]) -> [Remarks.Pair]
   /// Returns its workloads for a run. Data that all of them share is made here.
-  public let workloads: @Sendable (SuiteContext) throws -> [Workload]
+  package let workloads: @Sendable (SuiteContext) throws -> [Workload]
 
   /// Makes a suite. See the properties.
-  public init(
+  package init(
     name: String, summary: String, workloadNames: [String], usesDataset: Bool, data: String = "made data",
     standardEngines: (@Sendable () -> [EngineType])? = nil, peers: [Peer] = [],
     notes: @escaping @Sendable ([WorkloadResult]) -> [String] = { _ in [] },
@@ -59,7 +59,7 @@ public struct Suite: Sendable {
 
 extension Suite {
   /// The remarks of a report on these results.
-  public func remarks(_ results: [WorkloadResult]) -> Remarks {
+  package func remarks(_ results: [WorkloadResult]) -> Remarks {
     Remarks(
       notes(results), tables: tables(results), pairs: pairs(results.engines), data: usesDataset ? nil : data)
   }
@@ -95,7 +95,7 @@ public struct BenchSettings: Sendable {
   /// MiB for the peer of `travel`, as in Couchbase Lite.
   public var cacheBytes: Int?
   /// A slowdown of all workloads, to test a gate.
-  public var plantedDelay: PlantedDelay?
+  package var plantedDelay: PlantedDelay?
   /// The workloads to run. Nil: all of the suite.
   public var only: Set<String>?
   /// Whether every run starts with cold processor caches. Otherwise runs aren't comparable.
@@ -123,14 +123,14 @@ public struct BenchSettings: Sendable {
 
 extension Suite {
   /// A subject that isn't an engine but does the same work as the engines of a suite.
-  public struct Peer: Sendable {
+  package struct Peer: Sendable {
     /// Its name, which takes the place of an engine's name.
-    public let name: String
+    package let name: String
     /// Returns its description for the settings of a run.
-    public let description: @Sendable (BenchSettings) throws -> ResultsFile.EngineDescription
+    package let description: @Sendable (BenchSettings) throws -> ResultsFile.EngineDescription
 
     /// Makes a peer. See the properties.
-    public init(
+    package init(
       name: String, description: @escaping @Sendable (BenchSettings) throws -> ResultsFile.EngineDescription
     ) {
       self.name = name
@@ -139,29 +139,29 @@ extension Suite {
   }
 
   /// The names of everything that a run compares: its engines, then its peers.
-  public func subjects(_ settings: BenchSettings) -> [String] {
+  package func subjects(_ settings: BenchSettings) -> [String] {
     engines(settings).map(\.name) + peers.map(\.name)
   }
 
   /// The engines that a run compares.
-  public func engines(_ settings: BenchSettings) -> [EngineType] {
+  package func engines(_ settings: BenchSettings) -> [EngineType] {
     settings.engines ?? standardEngines?() ?? BenchEngines.standard
   }
 }
 
 /// The data that the workloads of a run share.
-public struct SuiteContext: Sendable {
+package struct SuiteContext: Sendable {
   /// The settings of the run.
-  public let settings: BenchSettings
+  package let settings: BenchSettings
   /// The engines of the run, by name.
-  public let engines: [String: ProbedEngine]
+  package let engines: [String: ProbedEngine]
   /// Databases that are filled once.
-  public let fixtures: Fixtures
+  package let fixtures: Fixtures
   /// The documents, if a suite of the run uses them.
-  public let dataset: LoadedDataset?
+  package let dataset: LoadedDataset?
 
   /// Returns the engine of that name. Throws if it isn't in the run.
-  public func engine(_ name: String) throws -> ProbedEngine {
+  package func engine(_ name: String) throws -> ProbedEngine {
     guard let engine = engines[name] else {
       throw StorageError(.invalidArgument, "the engine \(name) isn't part of this run")
     }

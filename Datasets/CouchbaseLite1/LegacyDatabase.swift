@@ -3,9 +3,9 @@ import CCrypto
 
 /// The settings of a Couchbase Lite 1.x database that `LegacyDatabaseMaker` makes. Equal settings give equal
 /// databases, of any size.
-public struct LegacyDatabase: Sendable {
+package struct LegacyDatabase: Sendable {
   /// The platform that wrote the database. Schemas, page sizes and details of the format differ.
-  public enum Platform: String, Sendable, CaseIterable {
+  package enum Platform: String, Sendable, CaseIterable {
     /// Couchbase Lite for iOS and macOS.
     case ios
     /// Couchbase Lite for Android and Java.
@@ -15,7 +15,7 @@ public struct LegacyDatabase: Sendable {
   }
 
   /// The release that wrote the database.
-  public enum Version: Int, Sendable, CaseIterable {
+  package enum Version: Int, Sendable, CaseIterable {
     /// 1.0: a `.cblite` file, with attachments in a table.
     case v10 = 16
     /// 1.2: a `.cblite2` directory.
@@ -25,51 +25,51 @@ public struct LegacyDatabase: Sendable {
   }
 
   /// The platform.
-  public var platform = Platform.ios
+  package var platform = Platform.ios
   /// The release.
-  public var version = Version.v13
+  package var version = Version.v13
   /// The number of documents.
-  public var documents = 100
+  package var documents = 100
   /// The number of revisions on the main branch of a document.
-  public var history = 1
+  package var history = 1
   /// The percentage of documents with a second branch. One in three of these branches ends deleted.
-  public var conflicts = 0
+  package var conflicts = 0
   /// The percentage of documents that end as tombstones.
-  public var tombstones = 0
+  package var tombstones = 0
   /// The percentage of documents with attachments.
-  public var attachments = 0
+  package var attachments = 0
   /// The percentage of attachments that are stored compressed.
-  public var compressed = 0
+  package var compressed = 0
   /// The approximate size of an attachment before compression, in bytes.
-  public var attachmentBytes = 2_000
+  package var attachmentBytes = 2_000
   /// The percentage of documents whose replaced revisions have no bodies, as after a compaction.
-  public var compacted = 0
+  package var compacted = 0
   /// The percentage of documents that expire; 1.3 only.
-  public var expiring = 0
+  package var expiring = 0
   /// The percentage of documents with revision IDs that later releases don't accept.
-  public var oddRevisionIDs = 0
+  package var oddRevisionIDs = 0
   /// The number of local documents.
-  public var localDocuments = 0
+  package var localDocuments = 0
   /// Whether a part of the database is still in the write-ahead log.
-  public var hasLog = false
+  package var hasLog = false
   /// The raw key of an encrypted database; nil for a plain one.
-  public var key: [UInt8]?
+  package var key: [UInt8]?
   /// The seed of all random data.
-  public var seed: UInt64 = 1
+  package var seed: UInt64 = 1
   /// Returns the body of a revision, a JSON object. Revisions count from 0.
-  public var body: @Sendable (_ document: Int, _ revision: Int) -> [UInt8] = { document, revision in
+  package var body: @Sendable (_ document: Int, _ revision: Int) -> [UInt8] = { document, revision in
     Array(
       "{\"n\":\(document),\"revision\":\(revision),\"text\":\"d\u{e9}j\u{e0} \(document * 7_919 % 1_000)\",\"type\":\"t\(document % 3)\"}"
         .utf8)
   }
   /// Returns the ID of a document.
-  public var documentID: @Sendable (_ document: Int) -> String = { "doc-\($0)" }
+  package var documentID: @Sendable (_ document: Int) -> String = { "doc-\($0)" }
 
   /// Settings for a hundred documents with one revision each.
-  public init() {}
+  package init() {}
 
   /// Derives the key from a password, as the platform does.
-  public static func key(password: String, platform: Platform) -> [UInt8] {
+  package static func key(password: String, platform: Platform) -> [UInt8] {
     let salt = Array("Salty McNaCl".utf8)
     var key = [UInt8](repeating: 0, count: 32)
     // Android counts UTF-16 units instead of UTF-8 bytes.
@@ -83,46 +83,46 @@ public struct LegacyDatabase: Sendable {
 }
 
 /// A document of such a database: what the maker writes, and what a reader should find.
-public struct LegacyDocument: Sendable {
+package struct LegacyDocument: Sendable {
   /// A revision.
-  public struct Revision: Sendable {
+  package struct Revision: Sendable {
     /// The revision ID.
-    public var id: String
+    package var id: String
     /// The index of the parent among the document's revisions; nil for a root.
-    public var parent: Int?
+    package var parent: Int?
     /// Whether it is a tombstone.
-    public var isDeleted: Bool
+    package var isDeleted: Bool
     /// Whether it has no children.
-    public var isLeaf: Bool
+    package var isLeaf: Bool
     /// The JSON without attachments; nil if the database doesn't have the body any more.
-    public var body: [UInt8]?
+    package var body: [UInt8]?
     /// The attachments, if the revision has a body.
-    public var attachments: [Attachment]
+    package var attachments: [Attachment]
   }
 
   /// An attachment of a revision.
-  public struct Attachment: Sendable {
+  package struct Attachment: Sendable {
     /// Its name.
-    public var name: String
+    package var name: String
     /// The number of the attachment in the database (`LegacyDatabase.attachmentBytes(_:)`).
-    public var number: Int
+    package var number: Int
     /// Whether it is stored compressed.
-    public var isCompressed: Bool
+    package var isCompressed: Bool
     /// The generation that added it.
-    public var revpos: Int
+    package var revpos: Int
   }
 
   /// The document ID.
-  public var id: String
+  package var id: String
   /// The revisions, parents before children.
-  public var revisions: [Revision]
+  package var revisions: [Revision]
   /// The expiration in seconds since 1970; nil for never.
-  public var expiration: Int?
+  package var expiration: Int?
 }
 
 extension LegacyDatabase {
   /// Makes a document by its number. It depends only on the settings, not on the documents before it.
-  public func document(_ number: Int) -> LegacyDocument {
+  package func document(_ number: Int) -> LegacyDocument {
     var random = SeededRandom(seed: seed, stream: 1, index: UInt64(number))
     let isOdd = random.chance(oddRevisionIDs)
     let isDeleted = random.chance(tombstones)
@@ -193,7 +193,7 @@ extension LegacyDatabase {
   }
 
   /// Makes the bytes of an attachment, before compression.
-  public func attachmentBytes(_ number: Int) -> [UInt8] {
+  package func attachmentBytes(_ number: Int) -> [UInt8] {
     var random = SeededRandom(seed: seed, stream: 2, index: UInt64(bitPattern: Int64(number)))
     let count = attachmentBytes / 2 + random.below(max(1, attachmentBytes))
     var bytes: [UInt8] = []
@@ -209,7 +209,7 @@ extension LegacyDatabase {
   }
 
   /// Makes a local document: its ID without `_local/`, its generation, and its JSON.
-  public func localDocument(_ number: Int) -> (id: String, generation: Int, json: String) {
+  package func localDocument(_ number: Int) -> (id: String, generation: Int, json: String) {
     ("local-\(number)", 1 + number % 3, "{\"checkpoint\":\"\(number)\",\"n\":\(number)}")
   }
 }

@@ -7,18 +7,18 @@ import SQLiteLibrary
 
 /// Writes a database in the format of Couchbase Lite 1.x, with plain SQL. For tests and measurements of
 /// upgrades.
-public struct LegacyDatabaseMaker {
+package struct LegacyDatabaseMaker {
   private let settings: LegacyDatabase
 
   /// A maker of a database with these settings.
-  public init(_ settings: LegacyDatabase) { self.settings = settings }
+  package init(_ settings: LegacyDatabase) { self.settings = settings }
 
   /// The number of documents whose revisions are interleaved.
   private static let window = 50
 
   /// Makes the database `name` in an existing directory and returns its path: `NAME.cblite2`, or
   /// `NAME.cblite` for 1.0. Nothing may exist there.
-  public func make(_ name: String, in directory: String) throws -> String {
+  package func make(_ name: String, in directory: String) throws -> String {
     let isDirectory = settings.version != .v10
     let path = "\(directory)/\(name).\(isDirectory ? "cblite2" : "cblite")"
     let attachments: String

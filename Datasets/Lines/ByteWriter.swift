@@ -8,9 +8,9 @@ import CZlib
 /// 1952).
 ///
 /// The gzip header has no name and no time, so equal bytes give equal files. Not `Sendable`.
-public final class ByteWriter {
+package final class ByteWriter {
   /// How bytes are compressed.
-  public enum Compression: Sendable {
+  package enum Compression: Sendable {
     case none
     /// The level of zlib, 1 (fast) to 9 (small).
     case gzip(level: Int32 = 6)
@@ -19,7 +19,7 @@ public final class ByteWriter {
   private static let bufferBytes = 256 << 10
 
   /// The number of bytes passed to `write` so far.
-  public private(set) var byteCount = 0
+  package private(set) var byteCount = 0
 
   private let descriptor: Int32
   private let path: String
@@ -31,7 +31,7 @@ public final class ByteWriter {
 
   /// Creates or truncates the file at `path`; `-` is standard output. If `compression` is nil, paths that end
   /// with `.gz` are compressed with gzip.
-  public convenience init(path: String, compression: Compression? = nil) throws {
+  package convenience init(path: String, compression: Compression? = nil) throws {
     let compression = compression ?? (path.hasSuffix(".gz") ? .gzip() : .none)
     if path == "-" {
       try self.init(
@@ -46,7 +46,7 @@ public final class ByteWriter {
   }
 
   /// Writes to an open descriptor. The caller still owns it.
-  public convenience init(descriptor: Int32, name: String, compression: Compression = .none) throws {
+  package convenience init(descriptor: Int32, name: String, compression: Compression = .none) throws {
     try self.init(descriptor: descriptor, closesDescriptor: false, path: name, compression)
   }
 
@@ -81,7 +81,7 @@ public final class ByteWriter {
   }
 
   /// Writes `bytes`. They may still be in the buffer when this returns.
-  public func write(_ bytes: UnsafeRawBufferPointer) throws {
+  package func write(_ bytes: UnsafeRawBufferPointer) throws {
     byteCount += bytes.count
     if stream != nil { return try deflateAll(bytes, Z_NO_FLUSH) }
     if bytes.count > ByteWriter.bufferBytes - used { try flushBuffer() }
@@ -92,14 +92,14 @@ public final class ByteWriter {
   }
 
   /// Writes a line: `bytes` and a newline.
-  public func writeLine(_ bytes: UnsafeRawBufferPointer) throws {
+  package func writeLine(_ bytes: UnsafeRawBufferPointer) throws {
     try write(bytes)
     try withUnsafeBytes(of: 0x0A as UInt8) { try write($0) }
   }
 
   /// Ends the gzip member, writes the buffer, and closes the file if this writer opened it. Without this call
   /// the output is incomplete. A second call does nothing.
-  public func finish() throws {
+  package func finish() throws {
     guard isOpen else { return }
     if stream != nil { try deflateAll(UnsafeRawBufferPointer(start: nil, count: 0), Z_FINISH) }
     try flushBuffer()

@@ -9,12 +9,12 @@
 /// line, not with the file.
 ///
 /// Not `Sendable`: use it from one thread at a time.
-public final class LineReader {
+package final class LineReader {
   /// The default limit of a line's length. Documents can't be longer than the engines' largest value.
-  public static let defaultMaximumLineBytes = 1_000_000_000
+  package static let defaultMaximumLineBytes = 1_000_000_000
 
   /// The number of the line that `next()` last returned, from 1. Blank lines count.
-  public private(set) var lineNumber = 0
+  package private(set) var lineNumber = 0
 
   private let input: ByteInput
   private let path: String?
@@ -26,14 +26,14 @@ public final class LineReader {
   private var isAtEnd = false
 
   /// Opens the file at `path`, or standard input if it is `-`.
-  public convenience init(path: String, maximumLineBytes: Int = defaultMaximumLineBytes) throws {
+  package convenience init(path: String, maximumLineBytes: Int = defaultMaximumLineBytes) throws {
     self.init(
       input: try ByteInput(path: path), path: path == "-" ? "standard input" : path,
       maximumLineBytes: maximumLineBytes, bufferBytes: 256 << 10)
   }
 
   /// Reads an open descriptor. The caller still owns it.
-  public convenience init(
+  package convenience init(
     descriptor: Int32, name: String? = nil, maximumLineBytes: Int = defaultMaximumLineBytes
   ) {
     self.init(
@@ -52,7 +52,7 @@ public final class LineReader {
 
   /// Returns the next line, or nil after the last one. The caller may read and change its bytes until the
   /// next call. Throws `DatasetError` with the number of the line that couldn't be read.
-  public func next() throws -> UnsafeMutableRawBufferPointer? {
+  package func next() throws -> UnsafeMutableRawBufferPointer? {
     while let line = try nextWithBlanks() {
       if !LineReader.isBlank(line) { return line }
     }

@@ -8,19 +8,19 @@
 /// airports. Documents are sorted by ID.
 ///
 /// Memory is constant. Not `Sendable`: use it from one thread at a time.
-public final class SyntheticTravel: RecordSource {
+package final class SyntheticTravel: RecordSource {
   /// The number of documents in the published travel-sample.
-  public static let publishedCount = TravelType.publishedTotal
+  package static let publishedCount = TravelType.publishedTotal
   /// The default seed. The manifest has the checksum of its documents.
-  public static let defaultSeed: UInt64 = 1
+  package static let defaultSeed: UInt64 = 1
 
   /// The maximum length of a document: nine reviews of the greatest length, and the rest.
   static let maximumLineBytes = 256 << 10
 
   /// The number of documents.
-  public let documentCount: Int
+  package let documentCount: Int
   /// The seed of all random data.
-  public let seed: UInt64
+  package let seed: UInt64
 
   let vocabulary: Vocabulary
   let counts: [Int]
@@ -32,11 +32,11 @@ public final class SyntheticTravel: RecordSource {
   private var index = 0
   private var idRange = 0..<0
   /// The number of the last line, from 1.
-  public private(set) var lineNumber = 0
+  package private(set) var lineNumber = 0
 
   /// Makes a generator of `documentCount` documents, from 0 to 1,000,000,000. Throws `invalidArgument` for
   /// other numbers.
-  public init(documentCount: Int = publishedCount, seed: UInt64 = defaultSeed) throws {
+  package init(documentCount: Int = publishedCount, seed: UInt64 = defaultSeed) throws {
     guard documentCount >= 0, documentCount <= 1_000_000_000 else {
       throw DatasetError(.invalidArgument, "\(documentCount) documents can't be generated")
     }
@@ -54,7 +54,7 @@ public final class SyntheticTravel: RecordSource {
 
   /// Returns the next document as a line of JSON that begins with `{"_id":"…",`; nil after the last one.
   /// Valid until the next call.
-  public func nextLine() -> UnsafeRawBufferPointer? {
+  package func nextLine() -> UnsafeRawBufferPointer? {
     while index == counts[type.rawValue] {
       guard let following = TravelType(rawValue: type.rawValue + 1) else { return nil }
       type = following
@@ -83,7 +83,7 @@ public final class SyntheticTravel: RecordSource {
   }
 
   /// Returns the next document and its ID; nil after the last one. Never throws.
-  public func next() throws -> Record? {
+  package func next() throws -> Record? {
     guard nextLine() != nil else { return nil }
     return currentRecord
   }

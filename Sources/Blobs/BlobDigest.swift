@@ -8,9 +8,9 @@ public struct BlobDigest: Hashable, Sendable {
   /// The number of bytes of a digest.
   public static let byteCount = 20
   /// The number of characters of its text form.
-  public static let textCount = 33
+  package static let textCount = 33
   /// The prefix of its text form.
-  public static let textPrefix = "sha1-"
+  package static let textPrefix = "sha1-"
 
   // Stored inline: an array would need an allocation for each of a million references.
   private let first: UInt64

@@ -8,7 +8,7 @@ extension BlobStore {
   /// Each blob is verified while it is read. Throws `damaged` for a blob that was changed. If `target` has
   /// the durability `none`, the caller must sync its files.
   @discardableResult
-  public func copyAll(to target: BlobStore, onProgress: (Int) throws -> Void = { _ in }) throws -> Int {
+  package func copyAll(to target: BlobStore, onProgress: (Int) throws -> Void = { _ in }) throws -> Int {
     var copied = 0
     for file in try files().sorted(by: { $0.name < $1.name }) {
       let reader: BlobReader
@@ -37,7 +37,7 @@ extension BlobStore {
 
   /// Reads all blobs and returns their number. Throws `damaged` for one that doesn't match its name.
   @discardableResult
-  public func verifyAll(onProgress: (Int) throws -> Void = { _ in }) throws -> Int {
+  package func verifyAll(onProgress: (Int) throws -> Void = { _ in }) throws -> Int {
     let files = try files()
     for file in files {
       _ = try verify(fileName: file.name)
@@ -48,7 +48,7 @@ extension BlobStore {
 
   /// Calls `body` with pieces of the blob in this file. Each piece has at most `bytes` bytes. There is one
   /// piece for every 64 KiB, or for every 64th part of a larger blob.
-  public func forEachPiece(
+  package func forEachPiece(
     of fileName: String, bytes: Int, _ body: (UnsafeRawBufferPointer) throws -> Void
   ) throws {
     let reader = try BlobReader(

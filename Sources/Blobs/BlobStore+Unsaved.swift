@@ -30,7 +30,7 @@ extension BlobStore {
 
   /// Returns a writer for a new blob. Throws `readOnly` if the store is read-only, and `closed` after
   /// `discardUnsaved()`.
-  public func makeWriter() throws -> BlobWriter {
+  package func makeWriter() throws -> BlobWriter {
     let (path, number) = try unsaved.withLock { unsaved in
       let session = try session(&unsaved)
       unsaved.lastNumber += 1
@@ -40,14 +40,14 @@ extension BlobStore {
   }
 
   /// Stores bytes as a new blob.
-  public func store(_ bytes: UnsafeRawBufferPointer) throws -> StoredBlob {
+  package func store(_ bytes: UnsafeRawBufferPointer) throws -> StoredBlob {
     let writer = try makeWriter()
     try writer.write(bytes)
     return try writer.finish()
   }
 
   /// Stores the bytes of a file as a new blob.
-  public func store(contentsOfFile path: String) throws -> StoredBlob {
+  package func store(contentsOfFile path: String) throws -> StoredBlob {
     let file = Glibc.open(path, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { throw StorageError.system(errno, "can't open", path) }
     defer { close(file) }
@@ -76,7 +76,7 @@ extension BlobStore {
   }
 
   /// Removes a new blob that isn't the expected one. Its bytes are deleted unless it was installed.
-  public func discard(_ blob: StoredBlob) {
+  package func discard(_ blob: StoredBlob) {
     unsaved.withLock { unsaved in
       if let found = unsaved.blobs.removeValue(forKey: blob.digest) { unlink(found.path) }
     }
@@ -84,7 +84,7 @@ extension BlobStore {
 
   /// Moves a new blob to its final place, outside of a transaction. For creating a database that no other
   /// process uses yet.
-  public func place(_ blob: StoredBlob) throws {
+  package func place(_ blob: StoredBlob) throws {
     let path = try path(of: blob.digest)
     try unsaved.withLock { unsaved in
       guard let new = unsaved.blobs.removeValue(forKey: blob.digest) else { return }
@@ -97,11 +97,11 @@ extension BlobStore {
   func unsavedPath(of digest: BlobDigest) -> String? { unsaved.withLock { $0.blobs[digest]?.path } }
 
   /// Whether there are new blobs to which no committed document refers.
-  public var hasUnsaved: Bool { unsaved.withLock { !$0.blobs.isEmpty } }
+  package var hasUnsaved: Bool { unsaved.withLock { !$0.blobs.isEmpty } }
 
   /// Removes new blobs that weren't saved, and the directory of this process. Called when the store is
   /// closed.
-  public func discardUnsaved() {
+  package func discardUnsaved() {
     unsaved.withLock { unsaved in
       unsaved.isClosed = true
       for blob in unsaved.blobs.values { unlink(blob.path) }
@@ -118,7 +118,7 @@ extension BlobStore {
   // MARK: In a write transaction
 
   /// The state of a blob that a document being saved refers to.
-  public enum Presence: Sendable {
+  package enum Presence: Sendable {
     /// The blob doesn't exist.
     case missing
     /// The blob was stored before.
@@ -129,7 +129,7 @@ extension BlobStore {
 
   /// Puts a new blob in its final place and returns the state of the blob. Call it only inside the write
   /// transaction that saves a document that refers to the blob.
-  public func install(_ digest: BlobDigest) throws -> Presence {
+  package func install(_ digest: BlobDigest) throws -> Presence {
     let path = try path(of: digest)
     return try unsaved.withLock { unsaved in
       let found = try fileLength(path)
@@ -161,12 +161,12 @@ extension BlobStore {
   }
 
   /// Makes the names of installed blobs durable, if the durability requires it.
-  public func sync() throws {
+  package func sync() throws {
     if syncs { try AtomicFile.syncDirectory(of: directory + "/.") }
   }
 
   /// Removes blobs from the new ones after the commit of a document that refers to them.
-  public func commit(_ digests: some Sequence<BlobDigest>) {
+  package func commit(_ digests: some Sequence<BlobDigest>) {
     unsaved.withLock { unsaved in
       for digest in digests {
         if let blob = unsaved.blobs.removeValue(forKey: digest) { unlink(blob.path) }

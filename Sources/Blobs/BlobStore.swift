@@ -22,11 +22,11 @@ import Storage
 /// installation and the commit.
 ///
 /// May be used from any thread. Errors are `StorageError`s that name the file.
-public final class BlobStore: Sendable {
+package final class BlobStore: Sendable {
   /// The directory of the files. It is created with the first blob.
-  public let directory: String
+  package let directory: String
   /// Whether the store is read-only.
-  public var isReadOnly: Bool { access.withLock { $0.isReadOnly } }
+  package var isReadOnly: Bool { access.withLock { $0.isReadOnly } }
   /// Whether blobs must survive a power loss.
   var syncs: Bool { access.withLock { $0.syncs } }
   private let access: Lock<(isReadOnly: Bool, syncs: Bool)>
@@ -35,7 +35,7 @@ public final class BlobStore: Sendable {
 
   /// Creates a store of the blobs in `directory`. With a data key they are encrypted. `durability` is the
   /// durability of the documents.
-  public init(
+  package init(
     directory: String, dataKey: SecretBytes? = nil, isReadOnly: Bool = false, durability: Durability = .normal
   ) throws {
     self.directory = directory
@@ -46,24 +46,24 @@ public final class BlobStore: Sendable {
   deinit { discardUnsaved() }
 
   /// Makes a read-only store writable.
-  public func allowWriting(durability: Durability) {
+  package func allowWriting(durability: Durability) {
     access.withLock { $0 = (false, durability != .none) }
   }
 
   /// Whether the files are encrypted.
-  public var isEncrypted: Bool { keys != nil }
+  package var isEncrypted: Bool { keys != nil }
 
   // MARK: Names
 
   /// Returns the name of a blob's file. The name of an encrypted blob reveals nothing without the key.
-  public func fileName(of digest: BlobDigest) throws -> String {
+  package func fileName(of digest: BlobDigest) throws -> String {
     try keys?.fileName(of: digest) ?? digest.fileName
   }
 
   func path(of digest: BlobDigest) throws -> String { directory + "/" + (try fileName(of: digest)) }
 
   /// Returns whether this can be the name of a blob's file.
-  public func isBlob(fileName: String) -> Bool {
+  package func isBlob(fileName: String) -> Bool {
     guard isEncrypted else { return BlobDigest(fileName: fileName) != nil }
     return fileName.utf8.count == 43 + SealedFormat.fileSuffix.utf8.count
       && fileName.hasSuffix(SealedFormat.fileSuffix)
@@ -73,7 +73,7 @@ public final class BlobStore: Sendable {
 
   /// Opens a blob for reading. Throws `notFound` when there is none, and `damaged` when its file isn't a
   /// valid blob.
-  public func open(_ digest: BlobDigest) throws -> BlobReader {
+  package func open(_ digest: BlobDigest) throws -> BlobReader {
     let path = try path(of: digest)
     do { return try BlobReader(path: path, digest: digest, keys: keys) } catch let error as StorageError
       where error.code == .notFound
@@ -87,7 +87,7 @@ public final class BlobStore: Sendable {
 
   /// Returns the length of a blob in bytes, computed from the length of its file. Nil if there is none, 0 if
   /// the length of an encrypted blob's file is invalid.
-  public func length(of digest: BlobDigest) throws -> UInt64? {
+  package func length(of digest: BlobDigest) throws -> UInt64? {
     if let file = try fileLength(try path(of: digest)) { return blobLength(ofFile: file) ?? 0 }
     return unsaved.withLock { $0.blobs[digest]?.length }
   }
@@ -107,11 +107,11 @@ public final class BlobStore: Sendable {
   }
 
   /// Returns whether the blob is stored, or new and not saved yet.
-  public func contains(_ digest: BlobDigest) throws -> Bool { try length(of: digest) != nil }
+  package func contains(_ digest: BlobDigest) throws -> Bool { try length(of: digest) != nil }
 
   /// Returns all bytes of a blob and checks them against its digest. Throws `valueTooLarge` when there are
   /// more than `limit`.
-  public func contents(of digest: BlobDigest, limit: UInt64 = 1 << 31) throws -> [UInt8] {
+  package func contents(of digest: BlobDigest, limit: UInt64 = 1 << 31) throws -> [UInt8] {
     let reader = try open(digest)
     guard reader.length <= limit else {
       throw StorageError(
@@ -125,22 +125,22 @@ public final class BlobStore: Sendable {
   // MARK: Files
 
   /// A file in the directory with the name of a blob.
-  public struct File: Sendable {
+  package struct File: Sendable {
     /// The file's name in the directory.
-    public let name: String
+    package let name: String
     /// The length of the file in bytes. The file of an encrypted blob is longer than the blob.
-    public let bytes: UInt64
+    package let bytes: UInt64
   }
 
   /// Returns the files of all blobs, in no particular order. Empty if there is no directory.
-  public func files() throws -> [File] {
+  package func files() throws -> [File] {
     try names().filter(isBlob).compactMap { name in
       try fileLength(directory + "/" + name).map { File(name: name, bytes: $0) }
     }
   }
 
   /// Returns the names of all entries of the directory, blobs and others.
-  public func names() throws -> [String] {
+  package func names() throws -> [String] {
     guard let opened = opendir(directory) else {
       guard errno == ENOENT else { throw StorageError.system(errno, "can't read the directory", directory) }
       return []
@@ -157,7 +157,7 @@ public final class BlobStore: Sendable {
   }
 
   /// Reads and verifies the whole file with this name. Returns its blob. Throws `damaged`.
-  public func verify(fileName: String) throws -> StoredBlob {
+  package func verify(fileName: String) throws -> StoredBlob {
     let reader = try BlobReader(
       path: directory + "/" + fileName, digest: BlobDigest(fileName: fileName), keys: keys)
     guard try self.fileName(of: reader.digest) == fileName else {

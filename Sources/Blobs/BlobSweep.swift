@@ -17,20 +17,20 @@ import Storage
 ///
 /// A file that was installed or marked since the beginning is always kept. So it still exists after a power
 /// loss that reverts the commits after the snapshot. Use it on one thread at a time.
-public final class BlobSweep {
+package final class BlobSweep {
   private let store: BlobStore
   private var candidates: Set<String>
   private let begun: timespec
 
   /// The result of a removal.
-  public struct Result: Sendable, Equatable {
+  package struct Result: Sendable, Equatable {
     /// The number of removed blobs.
-    public var blobs = 0
+    package var blobs = 0
     /// The number of bytes of their files.
-    public var bytes: UInt64 = 0
+    package var bytes: UInt64 = 0
 
     /// Creates a result of 0 blobs.
-    public init() {}
+    package init() {}
   }
 
   init(_ store: BlobStore) throws {
@@ -51,19 +51,19 @@ public final class BlobSweep {
   }
 
   /// Whether no candidates for removal remain.
-  public var isEmpty: Bool { candidates.isEmpty }
+  package var isEmpty: Bool { candidates.isEmpty }
 
   /// Keeps a blob that is referenced.
-  public func keep(_ digest: BlobDigest) throws {
+  package func keep(_ digest: BlobDigest) throws {
     candidates.remove(try store.fileName(of: digest))
   }
 
   /// Keeps every blob whose digest may occur in lent bytes.
-  public func keepAll(in bytes: RawSpan) throws { try bytes.withUnsafeBytes { try keepAll(in: $0) } }
+  package func keepAll(in bytes: RawSpan) throws { try bytes.withUnsafeBytes { try keepAll(in: $0) } }
 
   /// Keeps every blob whose digest occurs as text in `bytes`. That covers all references of a stored body,
   /// whatever their form.
-  public func keepAll(in bytes: UnsafeRawBufferPointer) throws {
+  package func keepAll(in bytes: UnsafeRawBufferPointer) throws {
     var failure: (any Error)?
     forEachDigest(in: bytes) { digest in
       do { try keep(digest) } catch { failure = error }
@@ -72,7 +72,7 @@ public final class BlobSweep {
   }
 
   /// Removes the remaining candidates, and the files of processes that have ended.
-  public func finish() throws -> Result {
+  package func finish() throws -> Result {
     var result = Result()
     for name in candidates {
       let path = store.directory + "/" + name
@@ -96,7 +96,7 @@ public final class BlobSweep {
 extension BlobStore {
   /// Begins a removal of unreferenced blobs. Nil if the directory is empty. Throws `readOnly` if the store is
   /// read-only.
-  public func beginSweep() throws -> BlobSweep? {
+  package func beginSweep() throws -> BlobSweep? {
     guard !isReadOnly else {
       throw StorageError(.readOnly, "the database is open for reading only", path: directory)
     }
@@ -106,15 +106,15 @@ extension BlobStore {
 }
 
 /// Calls `body` with each digest whose text occurs anywhere in lent bytes.
-public func forEachDigest(in bytes: RawSpan, _ body: (BlobDigest) -> Void) {
+package func forEachDigest(in bytes: RawSpan, _ body: (BlobDigest) -> Void) {
   bytes.withUnsafeBytes { forEachDigest(in: $0, body) }
 }
 
 /// Returns whether lent bytes may contain the text of a digest.
-public func mayNameBlob(_ bytes: RawSpan) -> Bool { bytes.withUnsafeBytes { mayNameBlob($0) } }
+package func mayNameBlob(_ bytes: RawSpan) -> Bool { bytes.withUnsafeBytes { mayNameBlob($0) } }
 
 /// Calls `body` with each digest whose text occurs anywhere in `bytes`.
-public func forEachDigest(in bytes: UnsafeRawBufferPointer, _ body: (BlobDigest) -> Void) {
+package func forEachDigest(in bytes: UnsafeRawBufferPointer, _ body: (BlobDigest) -> Void) {
   guard let base = bytes.baseAddress else { return }
   var position = 0
   while let found = nextPrefix(base, from: position, count: bytes.count) {
@@ -130,7 +130,7 @@ public func forEachDigest(in bytes: UnsafeRawBufferPointer, _ body: (BlobDigest)
 }
 
 /// Returns whether `bytes` may contain the text of a digest. Fast for the many bodies without one.
-public func mayNameBlob(_ bytes: UnsafeRawBufferPointer) -> Bool {
+package func mayNameBlob(_ bytes: UnsafeRawBufferPointer) -> Bool {
   guard let base = bytes.baseAddress, bytes.count >= BlobDigest.textCount else { return false }
   return nextPrefix(base, from: 0, count: bytes.count) != nil
 }

@@ -14,7 +14,7 @@ public struct StoredBlob: Hashable, Sendable {
   public let length: UInt64
 
   /// Creates a description of a blob.
-  public init(digest: BlobDigest, length: UInt64) {
+  package init(digest: BlobDigest, length: UInt64) {
     self.digest = digest
     self.length = length
   }

@@ -34,23 +34,23 @@ extension RawSpan {
   /// Compares by unsigned bytes. Returns a negative number, zero or a positive number if these bytes sort
   /// before, equal to or after `other`. If one begins with the other, the shorter one comes first.
   @inlinable
-  public func compare(_ other: RawSpan) -> Int {
+  package func compare(_ other: RawSpan) -> Int {
     withUnsafeBytes { left in other.withUnsafeBytes { compareBytes(left, $0) } }
   }
 
   /// Returns whether both have the same bytes.
   @inlinable
-  public func isEqual(to other: RawSpan) -> Bool { byteCount == other.byteCount && compare(other) == 0 }
+  package func isEqual(to other: RawSpan) -> Bool { byteCount == other.byteCount && compare(other) == 0 }
 }
 
 extension [UInt8] {
   /// A copy of lent bytes.
   @inlinable
-  public init(copying bytes: RawSpan) { self = bytes.withUnsafeBytes { [UInt8]($0) } }
+  package init(copying bytes: RawSpan) { self = bytes.withUnsafeBytes { [UInt8]($0) } }
 }
 
 extension String {
   /// A copy of lent UTF-8. Bytes that aren't UTF-8 are replaced, as in `String(decoding:as:)`.
   @inlinable
-  public init(copying utf8: RawSpan) { self = utf8.withUnsafeBytes { String(decoding: $0, as: UTF8.self) } }
+  package init(copying utf8: RawSpan) { self = utf8.withUnsafeBytes { String(decoding: $0, as: UTF8.self) } }
 }

@@ -63,14 +63,14 @@ extension ByteString: CustomStringConvertible {
 extension StringProtocol {
   /// Returns whether both strings have the same bytes. `==` compares by canonical equivalence instead.
   @inlinable
-  public func hasSameBytes(as other: some StringProtocol) -> Bool {
+  package func hasSameBytes(as other: some StringProtocol) -> Bool {
     utf8.elementsEqual(other.utf8)
   }
 
   /// Returns whether this string comes before `other` in byte order. `<` compares by canonical equivalence
   /// instead.
   @inlinable
-  public func precedesInBytes(_ other: some StringProtocol) -> Bool {
+  package func precedesInBytes(_ other: some StringProtocol) -> Bool {
     utf8.lexicographicallyPrecedes(other.utf8)
   }
 }
@@ -78,7 +78,7 @@ extension StringProtocol {
 extension Sequence<String> {
   /// Returns the strings sorted in byte order.
   @inlinable
-  public func sortedByBytes() -> [String] {
+  package func sortedByBytes() -> [String] {
     sorted { $0.precedesInBytes($1) }
   }
 }

@@ -56,7 +56,7 @@ public struct CBLite2ExportReport: Sendable {
   public static let maximumDetails = 1_000
 
   /// Creates an empty report.
-  public init() {}
+  package init() {}
 
   mutating func note(_ id: String, _ reason: String) {
     if details.count < CBLite2ExportReport.maximumDetails { details.append(Skipped(id: id, reason: reason)) }

@@ -24,7 +24,7 @@ import Storage
 /// tombstones, expirations, local documents and blobs.
 ///
 /// Indexes are left out: applications make their own. One thread at a time.
-public final class CBLite2Exporter {
+package final class CBLite2Exporter {
   private let store: DocumentStore
   private let directory: String
   private var report = CBLite2ExportReport()
@@ -37,7 +37,7 @@ public final class CBLite2Exporter {
   /// - Parameters:
   ///   - store: the store to export.
   ///   - directory: the new database. It must not exist when `run` is called. The caller must sync it.
-  public init(_ store: DocumentStore, to directory: String) {
+  package init(_ store: DocumentStore, to directory: String) {
     self.store = store
     self.directory = directory
   }
@@ -48,7 +48,7 @@ public final class CBLite2Exporter {
   /// export.
   /// - Throws: `CBLite2Error` with the code `alreadyExists` if the directory exists, and `ioError` if SQLite
   ///   can't write.
-  public func run(progress: (Int) throws -> Void = { _ in }) throws -> CBLite2ExportReport {
+  package func run(progress: (Int) throws -> Void = { _ in }) throws -> CBLite2ExportReport {
     guard mkdir(directory, 0o755) == 0 else {
       guard errno == EEXIST else { throw StorageError.system(errno, "can't make the directory", directory) }
       throw CBLite2Error(

@@ -70,7 +70,7 @@ public struct CBLite2ImportReport: Sendable {
   public static let maximumDetails = 1_000
 
   /// Creates an empty report.
-  public init() {}
+  package init() {}
 
   mutating func note(_ id: String, _ reason: String) {
     if details.count < CBLite2ImportReport.maximumDetails { details.append(Skipped(id: id, reason: reason)) }

@@ -14,10 +14,10 @@ import Storage
 ///
 /// The source is only read. If nothing was ever stored in the store, documents keep their sequences.
 /// Otherwise they are imported in their order and get new sequences. One thread at a time.
-public final class CBLite2Importer {
+package final class CBLite2Importer {
   /// Called with the number of rows that are done. An error that it throws ends the import. Committed
   /// transactions stay.
-  public typealias Progress = (Int) throws -> Void
+  package typealias Progress = (Int) throws -> Void
 
   private let store: DocumentStore
   private let source: CBLite2Source
@@ -43,7 +43,7 @@ public final class CBLite2Importer {
   ///     has a write-ahead log or a journal.
   ///   - batchCount: the maximum number of documents in a transaction.
   /// - Throws: `CBLite2Error` if the database can't be read or doesn't have the collection.
-  public init(
+  package init(
     _ store: DocumentStore, from path: String, collection: String? = nil, scratch: String,
     batchCount: Int = 1_000
   ) throws {
@@ -69,7 +69,7 @@ public final class CBLite2Importer {
   }
 
   /// Imports the documents and returns a report. Throws a `CBLite2Error` if the source can't be read.
-  public func run(progress: Progress = { _ in }) throws -> CBLite2ImportReport {
+  package func run(progress: Progress = { _ in }) throws -> CBLite2ImportReport {
     do {
       try describe()
       try importDocuments(progress)

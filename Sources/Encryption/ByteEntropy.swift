@@ -7,12 +7,12 @@
 /// It is inaccurate for few bytes: n random bytes give about 8 - 184 / n. From 4,096 bytes on (7.955, with a
 /// standard deviation of 0.004) it distinguishes encrypted from plain data. It doesn't distinguish compressed
 /// from encrypted data.
-public struct ByteEntropy {
+package struct ByteEntropy {
   /// The number of bytes of a block. Fewer bytes aren't judged.
-  public static let blockBytes = 4_096
+  package static let blockBytes = 4_096
   /// A whole block below this value isn't encrypted. It is 100 standard deviations below the value of random
   /// bytes.
-  public static let leastOfBlock = 7.5
+  package static let leastOfBlock = 7.5
 
   private var counts = [UInt64](repeating: 0, count: 256)
   private var blockCounts = [UInt32](repeating: 0, count: 512)
@@ -20,20 +20,20 @@ public struct ByteEntropy {
   private static let terms: [Double] = (0...blockBytes).map { $0 == 0 ? 0 : Double($0) * log2(Double($0)) }
 
   /// The number of bytes that were added.
-  public private(set) var bytes: UInt64 = 0
+  package private(set) var bytes: UInt64 = 0
   /// The number of those bytes that aren't structure.
   private var judged: UInt64 = 0
   /// The lowest entropy of a whole block that isn't all zeros. Nil if there was none.
-  public private(set) var lowest: Double?
+  package private(set) var lowest: Double?
   /// The offset of that block.
-  public private(set) var lowestOffset: UInt64 = 0
+  package private(set) var lowestOffset: UInt64 = 0
 
   /// Creates an entropy of no bytes.
-  public init() {}
+  package init() {}
 
   /// Adds the next bytes. Each call except the last must add whole blocks. `isStructure` is called with a
   /// block and the offset of its first byte. Blocks for which it returns true count only for `bytes`.
-  public mutating func add(
+  package mutating func add(
     _ bytes: UnsafeRawBufferPointer, isStructure: ((UnsafeRawBufferPointer, Int) -> Bool)? = nil
   ) {
     var start = 0
@@ -84,7 +84,7 @@ public struct ByteEntropy {
 
   /// The entropy of all added bytes that aren't structure, in bits per byte. Nil if they are less than a
   /// block.
-  public var value: Double? {
+  package var value: Double? {
     guard judged >= UInt64(Self.blockBytes) else { return nil }
     let sum = counts.reduce(0.0) { $0 + ($1 == 0 ? 0 : Double($1) * log2(Double($1))) }
     return log2(Double(judged)) - sum / Double(judged)

@@ -22,7 +22,7 @@ public struct EncryptionError: Error, Sendable, CustomStringConvertible {
   public let path: String?
 
   /// Creates an error.
-  public init(_ code: Code, _ message: String, path: String? = nil) {
+  package init(_ code: Code, _ message: String, path: String? = nil) {
     self.code = code
     self.message = message
     self.path = path

@@ -32,29 +32,29 @@ import Storage
 ///
 /// Errors: `EncryptionError` for problems with a key or with the file's contents, `StorageError` for errors
 /// of the file system. Both name the file.
-public enum KeyFile {
+package enum KeyFile {
   /// The name of the file in a database's directory.
-  public static let name = "key.json"
+  package static let name = "key.json"
 
   static let dataKeyBytes = 32
   private static let maximumFileBytes = 16_384
 
   /// Creates a random data key and a file at `path` that wraps it under `key`. Returns the data key. Throws
   /// `alreadyExists` when the file exists.
-  public static func create(at path: String, key: UserKey) throws -> SecretBytes {
+  package static func create(at path: String, key: UserKey) throws -> SecretBytes {
     let dataKey = try randomDataKey()
     try write(dataKey, to: path, key: key, replacement: .refused)
     return dataKey
   }
 
   /// Returns a new random data key.
-  public static func randomDataKey() throws -> SecretBytes { try .random(count: dataKeyBytes) }
+  package static func randomDataKey() throws -> SecretBytes { try .random(count: dataKeyBytes) }
 
   /// Returns the data key in the file at `path`. With a passphrase it takes about 0.1 s.
   ///
   /// Throws `wrongKey` when the file is intact but `key` isn't its key, `damaged` when the file was changed
   /// since it was written, and `unsupportedVersion` when a later release created it.
-  public static func open(at path: String, key: UserKey) throws -> SecretBytes {
+  package static func open(at path: String, key: UserKey) throws -> SecretBytes {
     let bytes: [UInt8]
     do { bytes = try AtomicFile.read(path, limit: maximumFileBytes) } catch let error as StorageError {
       guard error.code == .invalidArgument else { throw error }
@@ -67,13 +67,13 @@ public enum KeyFile {
 
   /// Wraps the data key under another user's key. Encrypted data isn't changed. Once this returns, only
   /// `newKey` opens it. After an error or a crash, the file is either the old or the new one.
-  public static func change(at path: String, from oldKey: UserKey, to newKey: UserKey) throws {
+  package static func change(at path: String, from oldKey: UserKey, to newKey: UserKey) throws {
     try write(try open(at: path, key: oldKey), to: path, key: newKey, replacement: .allowed)
   }
 
   /// Writes a file at `path` that wraps `dataKey` under `key`. For a new data key, or for a copy of a
   /// database that keeps the data key of the original.
-  public static func write(
+  package static func write(
     _ dataKey: SecretBytes, to path: String, key: UserKey, stretching: PassphraseStretching = .standard,
     replacement: AtomicFile.Replacement
   ) throws {

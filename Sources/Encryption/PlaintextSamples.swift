@@ -11,16 +11,16 @@
 import Bytes
 
 /// Samples of plaintext, up to a maximum number, each with a description of its source.
-public final class PlaintextSamples {
+package final class PlaintextSamples {
   /// The minimum length of a sample in bytes. Shorter samples would match by chance.
-  public static let leastBytes = 8
+  package static let leastBytes = 8
   /// The maximum length of a sample in bytes.
-  public static let mostBytes = 16
+  package static let mostBytes = 16
 
   /// The maximum number of samples for one pass over the files. Each takes about 40 bytes of memory.
-  public let capacity: Int
+  package let capacity: Int
   /// The number of samples.
-  public private(set) var count = 0
+  package private(set) var count = 0
 
   private var firsts: [UInt64] = []
   private var rests: [UInt64] = []
@@ -40,13 +40,13 @@ public final class PlaintextSamples {
   private var random: UInt64 = 0x9E37_79B9_7F4A_7C15
 
   /// Creates an empty set with room for `capacity` samples.
-  public init(capacity: Int = 1 << 20) { self.capacity = max(capacity, 64) }
+  package init(capacity: Int = 1 << 20) { self.capacity = max(capacity, 64) }
 
   /// Whether the files should be searched before more samples are added.
-  public var isFull: Bool { count >= capacity - 1_024 }
+  package var isFull: Bool { count >= capacity - 1_024 }
 
   /// Removes all samples.
-  public func removeAll() {
+  package func removeAll() {
     count = 0
     firsts.removeAll(keepingCapacity: true)
     rests.removeAll(keepingCapacity: true)
@@ -60,7 +60,7 @@ public final class PlaintextSamples {
   // MARK: Adding
 
   /// Sets the source of the next samples: a kind, such as `document`, and a name.
-  public func begin(_ kind: String, _ name: UnsafeRawBufferPointer) {
+  package func begin(_ kind: String, _ name: UnsafeRawBufferPointer) {
     let number: Int
     if let known = kinds.firstIndex(of: kind) {
       number = known
@@ -72,7 +72,7 @@ public final class PlaintextSamples {
   }
 
   /// Sets the source of the next samples, with a string as its name.
-  public func begin(_ kind: String, _ name: String) {
+  package func begin(_ kind: String, _ name: String) {
     var name = name
     name.withUTF8 { begin(kind, UnsafeRawBufferPointer($0)) }
   }
@@ -80,7 +80,7 @@ public final class PlaintextSamples {
   /// Adds a sample from a random offset in these bytes. Returns false if they are too short, too uniform, or
   /// known.
   @discardableResult
-  public func add(somewhereIn bytes: UnsafeRawBufferPointer) -> Bool {
+  package func add(somewhereIn bytes: UnsafeRawBufferPointer) -> Bool {
     guard bytes.count >= Self.leastBytes, count < capacity else { return false }
     let places = UInt64(bytes.count - Self.leastBytes + 1)
     for _ in 0..<4 {
@@ -92,7 +92,7 @@ public final class PlaintextSamples {
   /// Adds a sample from the end of these bytes, as close to the end as gives a new sample. For names with a
   /// common beginning.
   @discardableResult
-  public func add(endOf bytes: UnsafeRawBufferPointer) -> Bool {
+  package func add(endOf bytes: UnsafeRawBufferPointer) -> Bool {
     guard bytes.count >= Self.leastBytes, count < capacity else { return false }
     var start = bytes.count - Self.leastBytes
     while start >= 0, start + 2 * Self.mostBytes > bytes.count {
@@ -107,7 +107,7 @@ public final class PlaintextSamples {
   }
 
   /// Adds consecutive samples of all these bytes, at most `limit`.
-  public func add(allOf bytes: UnsafeRawBufferPointer, limit: Int) {
+  package func add(allOf bytes: UnsafeRawBufferPointer, limit: Int) {
     var start = 0
     var left = limit
     while start + Self.leastBytes <= bytes.count, left > 0, count < capacity {
@@ -118,7 +118,7 @@ public final class PlaintextSamples {
   }
 
   /// Returns a number from a fixed pseudorandom sequence, so that each run takes the same samples.
-  public func next() -> UInt64 {
+  package func next() -> UInt64 {
     random ^= random << 13
     random ^= random >> 7
     random ^= random << 17
@@ -183,29 +183,29 @@ public final class PlaintextSamples {
   // MARK: Searching
 
   /// A sample that was found.
-  public struct Match {
+  package struct Match {
     /// The offset in the searched bytes.
-    public let offset: Int
+    package let offset: Int
     /// The source of the sample: `document 'hotel_1'`.
-    public let owner: String
+    package let owner: String
     /// The first three bytes of the sample, as text if possible.
-    public let beginning: String
+    package let beginning: String
     /// The number of bytes that were found.
-    public let length: Int
+    package let length: Int
     /// Whether the sample was found as UTF-16.
-    public let isUTF16: Bool
+    package let isUTF16: Bool
   }
 
   /// The number of bytes that must be readable after the last searched offset, enough for the longest sample
   /// in UTF-16.
-  public static let lookahead = 2 * mostBytes
+  package static let lookahead = 2 * mostBytes
 
   /// Searches for all samples at the first `count` offsets of `bytes`. `lookahead` more bytes must be
   /// readable. Calls `body` with the offset and the number of each sample that is found (see
   /// `match(_:at:isUTF16:)`).
   ///
   /// Text is also found as UTF-16 of either byte order if its sample is ASCII or Latin-1.
-  public func search(
+  package func search(
     _ bytes: UnsafeRawPointer, count: Int, _ body: (_ place: Int, _ sample: Int, _ isUTF16: Bool) -> Void
   ) {
     if bits.isEmpty { makeBits() }
@@ -276,10 +276,10 @@ public final class PlaintextSamples {
   }
 
   /// Returns the number of bytes that a sample takes in a file.
-  public func length(_ sample: Int, isUTF16: Bool) -> Int { Int(lengths[sample]) * (isUTF16 ? 2 : 1) }
+  package func length(_ sample: Int, isUTF16: Bool) -> Int { Int(lengths[sample]) * (isUTF16 ? 2 : 1) }
 
   /// Returns the description of a sample that was found.
-  public func match(_ sample: Int, at offset: Int, isUTF16: Bool) -> Match {
+  package func match(_ sample: Int, at offset: Int, isUTF16: Bool) -> Match {
     let start = Int(owners[sample])
     let length = ownerBytes.withUnsafeBytes { Int($0.loadUnaligned(fromByteOffset: start, as: UInt32.self)) }
     let kind = kinds[Int(ownerBytes[start + 4])]

@@ -5,18 +5,18 @@ import Storage
 #endif
 
 /// Searches a file for samples, in one pass and in constant memory.
-public enum PlaintextSearch {
+package enum PlaintextSearch {
   /// The result of a pass.
-  public struct Result {
+  package struct Result {
     /// The entropy of the file's bytes.
-    public var entropy = ByteEntropy()
+    package var entropy = ByteEntropy()
     /// The first matches, at most `matchLimit`.
-    public var matches: [PlaintextSamples.Match] = []
+    package var matches: [PlaintextSamples.Match] = []
     /// The number of all matches.
-    public var places = 0
+    package var places = 0
 
     /// Creates a result of no bytes.
-    public init() {}
+    package init() {}
   }
 
   private static let chunkBytes = 256 << 10
@@ -28,7 +28,7 @@ public enum PlaintextSearch {
   ///   - isStructure: returns true for blocks that contain no data (`EngineType.isStructure`).
   ///   - matchLimit: the maximum number of matches to describe.
   ///   - onProgress: called with the number of bytes of each step. An error ends the search.
-  public static func run(
+  package static func run(
     _ file: Int32, path: String, for samples: PlaintextSamples, matchLimit: Int = 8,
     isStructure: ((UnsafeRawBufferPointer, Int) -> Bool)? = nil,
     onProgress: (Int) throws -> Void

@@ -4,12 +4,12 @@ import CCrypto
 ///
 /// They are in separate memory, never in an array, whose copies or growth would leave traces. They are
 /// immutable, so any thread may read them.
-public final class SecretBytes: @unchecked Sendable {
+package final class SecretBytes: @unchecked Sendable {
   private let memory: UnsafeMutableRawBufferPointer
   private let release: (UnsafeMutableRawBufferPointer) -> Void
 
   /// Creates `count` bytes, which are zero until `fill` has written them. If `fill` throws, they are wiped.
-  public init(count: Int, fill: (UnsafeMutableRawBufferPointer) throws -> Void) rethrows {
+  package init(count: Int, fill: (UnsafeMutableRawBufferPointer) throws -> Void) rethrows {
     memory = .allocate(byteCount: count, alignment: 16)
     memory.initializeMemory(as: UInt8.self, repeating: 0)
     release = { $0.deallocate() }
@@ -20,7 +20,7 @@ public final class SecretBytes: @unchecked Sendable {
   }
 
   /// Creates a copy of `bytes`. The caller must wipe the original.
-  public convenience init(_ bytes: some Collection<UInt8>) {
+  package convenience init(_ bytes: some Collection<UInt8>) {
     self.init(count: bytes.count) { $0.copyBytes(from: bytes) }
   }
 
@@ -39,15 +39,15 @@ public final class SecretBytes: @unchecked Sendable {
   }
 
   /// Returns `count` bytes from the cryptographic random generator.
-  public static func random(count: Int) throws -> SecretBytes {
+  package static func random(count: Int) throws -> SecretBytes {
     try SecretBytes(count: count) { try fillRandomly($0) }
   }
 
   /// The number of bytes.
-  public var count: Int { memory.count }
+  package var count: Int { memory.count }
 
   /// Lends the bytes, which are valid until `body` returns.
-  public func withUnsafeBytes<Result>(
+  package func withUnsafeBytes<Result>(
     _ body: (UnsafeRawBufferPointer) throws -> Result
   ) rethrows -> Result {
     // Without this, the optimizer may end the object's life, and wipe the bytes, before `body` returns.
@@ -56,7 +56,7 @@ public final class SecretBytes: @unchecked Sendable {
 
   /// Lends a copy as an array, for interfaces that need one, and wipes it after `body`. `body` must wipe its
   /// own copies.
-  public func withArray<Result>(_ body: ([UInt8]) throws -> Result) rethrows -> Result {
+  package func withArray<Result>(_ body: ([UInt8]) throws -> Result) rethrows -> Result {
     var copy = withUnsafeBytes { [UInt8]($0) }
     defer { Self.wipe(&copy) }
     return try body(copy)
@@ -64,14 +64,14 @@ public final class SecretBytes: @unchecked Sendable {
 
   /// Overwrites an array with zeros in a way that the optimizer doesn't remove. The array must have no other
   /// owner: a shared array is copied first, and the other owner's bytes remain.
-  public static func wipe(_ bytes: inout [UInt8]) {
+  package static func wipe(_ bytes: inout [UInt8]) {
     bytes.withUnsafeMutableBytes { OPENSSL_cleanse($0.baseAddress, $0.count) }
   }
 }
 
 extension SecretBytes: Equatable {
   /// Returns whether both contain the same bytes. The time depends only on their number.
-  public static func == (left: SecretBytes, right: SecretBytes) -> Bool {
+  package static func == (left: SecretBytes, right: SecretBytes) -> Bool {
     left.withUnsafeBytes { left in
       right.withUnsafeBytes { right in
         left.count == right.count && CRYPTO_memcmp(left.baseAddress, right.baseAddress, left.count) == 0
@@ -82,11 +82,11 @@ extension SecretBytes: Equatable {
 
 extension SecretBytes: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
   /// The number of bytes, and none of their values.
-  public var description: String { "SecretBytes(\(count) bytes)" }
+  package var description: String { "SecretBytes(\(count) bytes)" }
   /// The same as `description`.
-  public var debugDescription: String { description }
+  package var debugDescription: String { description }
   /// An empty mirror, so that `dump` shows no memory.
-  public var customMirror: Mirror { Mirror(self, children: [:]) }
+  package var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
 /// Fills memory from the cryptographic random generator.

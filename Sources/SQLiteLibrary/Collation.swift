@@ -3,13 +3,13 @@ import CSQLite
 /// Collations: comparisons of strings that statements of a connection can use.
 extension Connection {
   /// Compares two strings given as UTF-8 bytes. Returns a negative number, zero or a positive number.
-  public typealias Comparison = @Sendable (UnsafeRawBufferPointer, UnsafeRawBufferPointer) -> Int
+  package typealias Comparison = @Sendable (UnsafeRawBufferPointer, UnsafeRawBufferPointer) -> Int
 
   /// Registers a collation under `name` until the connection is closed.
   ///
   /// Files of other programs may name collations of their own. A statement that uses such a column or index
   /// needs the collation first.
-  public func createCollation(_ name: String, _ compare: @escaping Comparison) throws {
+  package func createCollation(_ name: String, _ compare: @escaping Comparison) throws {
     let box = Unmanaged.passRetained(ComparisonBox(compare))
     let code = csqlite_create_collation_v2(
       functions, handle, name, SQLITE_UTF8, box.toOpaque(),

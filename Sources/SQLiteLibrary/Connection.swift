@@ -4,15 +4,15 @@ import CSQLite
 ///
 /// The connection is opened without the library's own mutex. Threads that share it must pass it on under a
 /// lock. Finalize its statements before you close it.
-public final class Connection {
+package final class Connection {
   /// The library of the connection.
-  public let library: Library
+  package let library: Library
   /// The path or URI that the connection was opened with.
-  public let path: String
+  package let path: String
   /// The functions of the library.
-  public let functions: UnsafePointer<CSQLiteFunctions>
+  package let functions: UnsafePointer<CSQLiteFunctions>
   /// The library's handle of the connection, for code that calls the library's functions directly.
-  public let handle: OpaquePointer
+  package let handle: OpaquePointer
   private var isOpen = true
   private var busyWait: UnsafeMutablePointer<BusyWait>?
 
@@ -21,7 +21,7 @@ public final class Connection {
   /// `flags` are the library's flags (`SQLITE_OPEN_READWRITE`, …). `vfs` names one of the library's file
   /// system layers, or nil for the default one. Opening reads nothing: a file that isn't a database fails at
   /// the first statement.
-  public init(_ path: String, library: Library, flags: Int32, vfs: String? = nil) throws {
+  package init(_ path: String, library: Library, flags: Int32, vfs: String? = nil) throws {
     self.library = library
     self.path = path
     functions = library.functions
@@ -46,7 +46,7 @@ public final class Connection {
   deinit { close() }
 
   /// Closes the connection. A second call does nothing.
-  public func close() {
+  package func close() {
     guard isOpen else { return }
     isOpen = false
     _ = csqlite_close_v2(functions, handle)
@@ -55,7 +55,7 @@ public final class Connection {
   }
 
   /// Makes an error from the result of the last call. `statement` is what was tried.
-  public func error(_ code: Int32, _ statement: String?) -> SQLiteError {
+  package func error(_ code: Int32, _ statement: String?) -> SQLiteError {
     // The connection knows the extended code and the message only of its last call.
     let last = csqlite_extended_errcode(functions, handle)
     let isLast = last & 0xFF == code & 0xFF
@@ -68,12 +68,12 @@ public final class Connection {
   }
 
   /// Compiles one statement.
-  public func prepare(_ sql: String) throws -> Statement {
+  package func prepare(_ sql: String) throws -> Statement {
     Statement(try prepareRaw(sql), of: self)
   }
 
   /// Compiles one statement for code that steps it directly. The caller must finalize it.
-  public func prepareRaw(_ sql: String) throws -> OpaquePointer {
+  package func prepareRaw(_ sql: String) throws -> OpaquePointer {
     var statement: OpaquePointer?
     let code = csqlite_prepare_v2(functions, handle, sql, -1, &statement, nil)
     guard code == SQLITE_OK else { throw error(code, sql) }
@@ -84,27 +84,27 @@ public final class Connection {
   }
 
   /// Runs one or more statements and ignores their rows.
-  public func execute(_ sql: String) throws {
+  package func execute(_ sql: String) throws {
     let code = csqlite_exec(functions, handle, sql, nil, nil, nil)
     guard code == SQLITE_OK else { throw error(code, sql) }
   }
 
   /// Returns the first column of the first row, or nil if there is no row or the column is NULL.
-  public func integer(_ sql: String) throws -> Int? {
+  package func integer(_ sql: String) throws -> Int? {
     let statement = try prepare(sql)
     defer { statement.finalize() }
     return try statement.step() && !statement.isNull(0) ? statement.integer(0) : nil
   }
 
   /// Returns the first column of the first row as text, or nil if there is no row or the column is NULL.
-  public func string(_ sql: String) throws -> String? {
+  package func string(_ sql: String) throws -> String? {
     let statement = try prepare(sql)
     defer { statement.finalize() }
     return try statement.step() ? statement.string(0) : nil
   }
 
   /// Returns the first column of all rows as text.
-  public func strings(_ sql: String) throws -> [String] {
+  package func strings(_ sql: String) throws -> [String] {
     let statement = try prepare(sql)
     defer { statement.finalize() }
     var strings: [String] = []
@@ -113,15 +113,15 @@ public final class Connection {
   }
 
   /// The number of rows that the last statement changed.
-  public var changes: Int { Int(csqlite_changes(functions, handle)) }
+  package var changes: Int { Int(csqlite_changes(functions, handle)) }
 
   /// Whether a transaction is open. The library ends a transaction by itself when a disk is full.
-  public var isInTransaction: Bool { csqlite_get_autocommit(functions, handle) == 0 }
+  package var isInTransaction: Bool { csqlite_get_autocommit(functions, handle) == 0 }
 
   /// Sets the key of an encrypted file, in one of SQLCipher's text forms.
   ///
   /// Call this before anything reads the file. The library checks the key at the first read.
-  public func setKey(_ key: UnsafeRawBufferPointer) throws {
+  package func setKey(_ key: UnsafeRawBufferPointer) throws {
     guard library.hasKeys else {
       throw SQLiteError(
         extendedCode: SQLITE_MISUSE, message: "the library has no encryption", statement: "key")
@@ -132,7 +132,7 @@ public final class Connection {
 
   /// Reads bytes of the file through the library's own descriptor, without decryption. Returns nil if they
   /// can't be read. Bytes past the end of the file are zeros.
-  public func readFile(count: Int, at offset: Int = 0) -> [UInt8]? {
+  package func readFile(count: Int, at offset: Int = 0) -> [UInt8]? {
     var bytes = [UInt8](repeating: 0, count: count)
     let code = csqlite_read_file(functions, handle, &bytes, Int32(count), sqlite3_int64(offset))
     return code == SQLITE_OK ? bytes : nil
@@ -140,7 +140,7 @@ public final class Connection {
 
   /// Sets how long a call waits for another process before it fails with `SQLITE_BUSY`. The pauses between
   /// attempts grow from a tenth of a millisecond to 20 ms.
-  public func waitWhenBusy(upTo limit: Duration) {
+  package func waitWhenBusy(upTo limit: Duration) {
     let wait = busyWait ?? .allocate(capacity: 1)
     busyWait = wait
     wait.initialize(to: BusyWait(limit: limit))
@@ -154,7 +154,7 @@ public final class Connection {
   /// Runs a checkpoint of the write-ahead log. Returns the number of pages in the log, and how many of them
   /// are now in the file.
   @discardableResult
-  public func checkpoint(_ mode: Int32) throws -> (log: Int, done: Int) {
+  package func checkpoint(_ mode: Int32) throws -> (log: Int, done: Int) {
     var log: Int32 = 0
     var done: Int32 = 0
     let code = csqlite_wal_checkpoint_v2(functions, handle, "main", mode, &log, &done)

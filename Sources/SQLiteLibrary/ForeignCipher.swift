@@ -2,18 +2,18 @@ import Bytes
 import CSQLite
 
 /// The cipher settings of a SQLCipher file that another program made.
-public struct ForeignCipher: Sendable, Hashable {
+package struct ForeignCipher: Sendable, Hashable {
   /// The size of a page, in bytes.
-  public var pageBytes: Int
+  package var pageBytes: Int
   /// The number of PBKDF2 rounds that derive the key from a passphrase.
-  public var derivationRounds: Int
+  package var derivationRounds: Int
   /// Whether pages are authenticated.
-  public var isAuthenticated: Bool
+  package var isAuthenticated: Bool
   /// The SQLCipher release whose defaults a later library uses for this file.
-  public var compatibility: Int
+  package var compatibility: Int
 
   /// Makes cipher settings; see the properties.
-  public init(
+  package init(
     pageBytes: Int = 1_024, derivationRounds: Int = 64_000, isAuthenticated: Bool = true,
     compatibility: Int = 3
   ) {
@@ -24,15 +24,15 @@ public struct ForeignCipher: Sendable, Hashable {
   }
 
   /// The defaults of SQLCipher 3.
-  public static let sqlcipher3 = ForeignCipher()
+  package static let sqlcipher3 = ForeignCipher()
   /// The defaults of SQLCipher 2.
-  public static let sqlcipher2 = ForeignCipher(derivationRounds: 4_000, compatibility: 2)
+  package static let sqlcipher2 = ForeignCipher(derivationRounds: 4_000, compatibility: 2)
   /// The defaults of SQLCipher 1, which doesn't authenticate pages.
-  public static let sqlcipher1 = ForeignCipher(
+  package static let sqlcipher1 = ForeignCipher(
     derivationRounds: 4_000, isAuthenticated: false, compatibility: 1)
 
   /// The key of a file.
-  public enum Key: Sendable {
+  package enum Key: Sendable {
     /// A passphrase. The library derives the key from it.
     case passphrase(String)
     /// A raw key of 32 bytes, used without derivation.
@@ -47,7 +47,7 @@ public struct ForeignCipher: Sendable, Hashable {
   ///
   /// Throws a `SQLiteError` with `SQLITE_NOTADB` if the key or the cipher is wrong, or if the first page is
   /// damaged. SQLCipher can't tell these cases apart.
-  public func open(_ path: String, key: Key, library: Library? = nil) throws -> Connection {
+  package func open(_ path: String, key: Key, library: Library? = nil) throws -> Connection {
     let library = try library ?? Library.load(Library.sqlcipherPath)
     let connection = try Connection(
       path, library: library, flags: SQLITE_OPEN_READONLY | (path.hasPrefix("file:") ? SQLITE_OPEN_URI : 0))

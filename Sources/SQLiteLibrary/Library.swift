@@ -4,17 +4,17 @@ import CSQLite
 ///
 /// Each path is opened once per process and never closed. Several libraries can be used side by side. Linking
 /// can't do this, because they export the same symbols (docs/storage-sqlite.md).
-public final class Library: Sendable {
+package final class Library: Sendable {
   /// The name of SQLite's library on Debian, for dlopen.
-  public static let sqlitePath = "libsqlite3.so.0"
+  package static let sqlitePath = "libsqlite3.so.0"
   /// The name of SQLCipher's library on Debian, for dlopen.
-  public static let sqlcipherPath = "libsqlcipher.so.0"
+  package static let sqlcipherPath = "libsqlcipher.so.0"
 
   /// The path or name that the library was opened by.
-  public let path: String
+  package let path: String
   /// The functions of the library. They stay valid for the life of the process and may be called from any
   /// thread.
-  public nonisolated(unsafe) let functions: UnsafePointer<CSQLiteFunctions>
+  package nonisolated(unsafe) let functions: UnsafePointer<CSQLiteFunctions>
 
   private init(path: String, functions: UnsafePointer<CSQLiteFunctions>) {
     self.path = path
@@ -23,7 +23,7 @@ public final class Library: Sendable {
 
   /// Opens the library at `path`, a file or a name that dlopen finds. Throws `LibraryError` if it can't be
   /// opened or lacks a function. May be called from any thread.
-  public static func load(_ path: String) throws -> Library {
+  package static func load(_ path: String) throws -> Library {
     let size = 512
     return try withUnsafeTemporaryAllocation(of: CChar.self, capacity: size) { reason in
       reason.initialize(repeating: 0)
@@ -35,21 +35,21 @@ public final class Library: Sendable {
   }
 
   /// The version of SQLite that the library is or contains: `3.40.1`.
-  public var version: String { text(csqlite_libversion(functions)) ?? "" }
+  package var version: String { text(csqlite_libversion(functions)) ?? "" }
 
   /// Whether the library can encrypt.
-  public var hasKeys: Bool { csqlite_has_key(functions) != 0 }
+  package var hasKeys: Bool { csqlite_has_key(functions) != 0 }
 }
 
 /// The reason why a library can't be used.
-public struct LibraryError: Error, Sendable, CustomStringConvertible {
+package struct LibraryError: Error, Sendable, CustomStringConvertible {
   /// The path or name that was tried.
-  public let path: String
+  package let path: String
   /// The message of the dynamic loader, or the name of the missing function.
-  public let reason: String
+  package let reason: String
 
   /// The path and the reason in one line.
-  public var description: String { "the library \(path) can't be used: \(reason)" }
+  package var description: String { "the library \(path) can't be used: \(reason)" }
 }
 
 /// Returns the string at a C pointer, or nil.

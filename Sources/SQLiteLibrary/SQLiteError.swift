@@ -1,18 +1,18 @@
 import CSQLite
 
 /// A failure of a call of the library.
-public struct SQLiteError: Error, Sendable, CustomStringConvertible {
+package struct SQLiteError: Error, Sendable, CustomStringConvertible {
   /// The extended result code of the library: `SQLITE_IOERR_WRITE`.
-  public let extendedCode: Int32
+  package let extendedCode: Int32
   /// The message of the library.
-  public let message: String
+  package let message: String
   /// The statement or the call that failed.
-  public let statement: String?
+  package let statement: String?
   /// The error number of the operating system, or 0 if it refused nothing.
-  public let systemError: Int32
+  package let systemError: Int32
 
   /// Makes an error; see the properties.
-  public init(extendedCode: Int32, message: String, statement: String?, systemError: Int32 = 0) {
+  package init(extendedCode: Int32, message: String, statement: String?, systemError: Int32 = 0) {
     self.extendedCode = extendedCode
     self.message = message
     self.statement = statement
@@ -20,10 +20,10 @@ public struct SQLiteError: Error, Sendable, CustomStringConvertible {
   }
 
   /// The result code without its extension: `SQLITE_IOERR`.
-  public var code: Int32 { extendedCode & 0xFF }
+  package var code: Int32 { extendedCode & 0xFF }
 
   /// The message, the codes and the statement in one line.
-  public var description: String {
+  package var description: String {
     var text = "\(message) (code \(extendedCode))"
     if systemError != 0 { text += ", system error \(systemError)" }
     if let statement { text += " in: \(statement)" }

@@ -4,9 +4,9 @@ import CSQLite
 ///
 /// Columns are numbered from 0 and parameters from 1, as in the library. A buffer of a column is valid until
 /// the next `step`, `reset` or `finalize`.
-public final class Statement {
+package final class Statement {
   /// The connection of the statement.
-  public let connection: Connection
+  package let connection: Connection
   private let functions: UnsafePointer<CSQLiteFunctions>
   private var handle: OpaquePointer?
 
@@ -19,17 +19,17 @@ public final class Statement {
   deinit { finalize() }
 
   /// Frees the statement. A second call does nothing.
-  public func finalize() {
+  package func finalize() {
     guard let handle else { return }
     self.handle = nil
     _ = csqlite_finalize(functions, handle)
   }
 
   /// The SQL text of the statement.
-  public var sql: String { text(csqlite_sql(functions, handle)) ?? "" }
+  package var sql: String { text(csqlite_sql(functions, handle)) ?? "" }
 
   /// Moves to the next row. Returns false if no row is left.
-  public func step() throws -> Bool {
+  package func step() throws -> Bool {
     let code = csqlite_step(functions, handle)
     if code == SQLITE_ROW { return true }
     guard code == SQLITE_DONE else {
@@ -41,29 +41,29 @@ public final class Statement {
   }
 
   /// Steps to the end and resets the statement.
-  public func run() throws {
+  package func run() throws {
     while try step() {}
     reset()
   }
 
   /// Resets the statement so that it can run again. Bindings stay. Doesn't throw: the last `step` has already
   /// thrown its error.
-  public func reset() { _ = csqlite_reset(functions, handle) }
+  package func reset() { _ = csqlite_reset(functions, handle) }
 
   // MARK: Parameters
 
   /// Binds an integer.
-  public func bind(_ index: Int32, _ value: Int) throws {
+  package func bind(_ index: Int32, _ value: Int) throws {
     try check(csqlite_bind_int64(functions, handle, index, sqlite3_int64(value)))
   }
 
   /// Binds a double.
-  public func bind(_ index: Int32, _ value: Double) throws {
+  package func bind(_ index: Int32, _ value: Double) throws {
     try check(csqlite_bind_double(functions, handle, index, value))
   }
 
   /// Binds a copy of a string.
-  public func bind(_ index: Int32, _ value: String) throws {
+  package func bind(_ index: Int32, _ value: String) throws {
     var value = value
     try check(
       value.withUTF8 { utf8 in
@@ -75,7 +75,7 @@ public final class Statement {
   }
 
   /// Binds a copy of the bytes.
-  public func bind(_ index: Int32, _ value: UnsafeRawBufferPointer) throws {
+  package func bind(_ index: Int32, _ value: UnsafeRawBufferPointer) throws {
     guard let start = value.baseAddress, !value.isEmpty else {
       return try check(csqlite_bind_zeroblob(functions, handle, index, 0))
     }
@@ -83,43 +83,43 @@ public final class Statement {
   }
 
   /// Binds a copy of the bytes.
-  public func bind(_ index: Int32, _ value: [UInt8]) throws {
+  package func bind(_ index: Int32, _ value: [UInt8]) throws {
     try value.withUnsafeBytes { try bind(index, $0) }
   }
 
   /// Binds ASCII or UTF-8 text without a copy. The bytes must stay valid until the statement has run and the
   /// parameter is bound again.
-  public func bindStaticText(_ index: Int32, _ text: UnsafeRawBufferPointer) throws {
+  package func bindStaticText(_ index: Int32, _ text: UnsafeRawBufferPointer) throws {
     try check(
       csqlite_bind_static_text(
         functions, handle, index, text.baseAddress?.assumingMemoryBound(to: CChar.self), Int32(text.count)))
   }
 
   /// Binds NULL.
-  public func bindNull(_ index: Int32) throws {
+  package func bindNull(_ index: Int32) throws {
     try check(csqlite_bind_null(functions, handle, index))
   }
 
   // MARK: Columns
 
   /// The number of columns.
-  public var columnCount: Int { Int(csqlite_column_count(functions, handle)) }
+  package var columnCount: Int { Int(csqlite_column_count(functions, handle)) }
 
   /// Returns the type of a column: `SQLITE_INTEGER`, `SQLITE_FLOAT`, `SQLITE_TEXT`, `SQLITE_BLOB` or
   /// `SQLITE_NULL`.
-  public func type(_ index: Int32) -> Int32 { csqlite_column_type(functions, handle, index) }
+  package func type(_ index: Int32) -> Int32 { csqlite_column_type(functions, handle, index) }
 
   /// Returns whether the column is NULL.
-  public func isNull(_ index: Int32) -> Bool { type(index) == SQLITE_NULL }
+  package func isNull(_ index: Int32) -> Bool { type(index) == SQLITE_NULL }
 
   /// Returns the column as an integer. SQL's rules convert other types.
-  public func integer(_ index: Int32) -> Int { Int(csqlite_column_int64(functions, handle, index)) }
+  package func integer(_ index: Int32) -> Int { Int(csqlite_column_int64(functions, handle, index)) }
 
   /// Returns the column as a double. SQL's rules convert other types.
-  public func double(_ index: Int32) -> Double { csqlite_column_double(functions, handle, index) }
+  package func double(_ index: Int32) -> Double { csqlite_column_double(functions, handle, index) }
 
   /// Returns the column as text, or nil if it is NULL. Invalid UTF-8 is repaired.
-  public func string(_ index: Int32) -> String? {
+  package func string(_ index: Int32) -> String? {
     guard let start = csqlite_column_text(functions, handle, index) else { return nil }
     let count = Int(csqlite_column_bytes(functions, handle, index))
     return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
@@ -127,13 +127,13 @@ public final class Statement {
 
   /// Returns the column as UTF-8 in the library's memory. The UTF-8 isn't validated. SQL's rules convert
   /// other types. Empty if the column is NULL.
-  public func utf8(_ index: Int32) -> UnsafeRawBufferPointer {
+  package func utf8(_ index: Int32) -> UnsafeRawBufferPointer {
     let start = csqlite_column_text(functions, handle, index)
     return UnsafeRawBufferPointer(start: start, count: Int(csqlite_column_bytes(functions, handle, index)))
   }
 
   /// Returns the bytes of the column in the library's memory. Empty if the column is NULL.
-  public func bytes(_ index: Int32) -> UnsafeRawBufferPointer {
+  package func bytes(_ index: Int32) -> UnsafeRawBufferPointer {
     let start = csqlite_column_blob(functions, handle, index)
     return UnsafeRawBufferPointer(start: start, count: Int(csqlite_column_bytes(functions, handle, index)))
   }

@@ -8,30 +8,30 @@ import FullText
 #endif
 
 /// A full-text index in memory.
-public struct ReferenceIndex {
+package struct ReferenceIndex {
   /// A document that matches.
-  public struct Result: Equatable, Sendable {
+  package struct Result: Equatable, Sendable {
     /// The document's name.
-    public var id: String
+    package var id: String
     /// Its rank by BM25.
-    public var rank: Double
+    package var rank: Double
   }
 
   /// The terms of each column of each document with any term; a term's place is its position.
-  public private(set) var documents: [String: [[[UInt8]]]] = [:]
+  package private(set) var documents: [String: [[[UInt8]]]] = [:]
   private let analyzer: TextAnalyzer
   private let columns: [String]
   private let weights: [Double]
 
   /// An empty index; a column without a weight has 1.
-  public init(columns: [String], options: TextAnalysisOptions, weights: [Double] = []) throws {
+  package init(columns: [String], options: TextAnalysisOptions, weights: [Double] = []) throws {
     analyzer = try TextAnalyzer(options)
     self.columns = columns
     self.weights = columns.indices.map { $0 < weights.count ? weights[$0] : 1 }
   }
 
   /// Puts a document's texts, one a column, in place of those that it had.
-  public mutating func set(_ id: String, _ texts: [String]) {
+  package mutating func set(_ id: String, _ texts: [String]) {
     let terms = texts.map { text in
       var terms: [[UInt8]] = []
       var text = text
@@ -42,15 +42,15 @@ public struct ReferenceIndex {
   }
 
   /// Takes a document out.
-  public mutating func remove(_ id: String) { documents[id] = nil }
+  package mutating func remove(_ id: String) { documents[id] = nil }
 
   /// The documents that match, the highest ranks first and equal ones by their IDs.
-  public func search(_ text: String) throws -> [Result] {
+  package func search(_ text: String) throws -> [Result] {
     try search(MatchQuery(parsing: text, columns: columns, analyzer: analyzer))
   }
 
   /// The documents that match, the highest ranks first and equal ones by their IDs.
-  public func search(_ query: MatchQuery) -> [Result] {
+  package func search(_ query: MatchQuery) -> [Result] {
     guard let expression = query.expression else { return [] }
     let statistics = query.rankedPhrases.map { inverseFrequency($0) }
     let length = documents.values.reduce(0) { $0 + self.length($1) }

@@ -5,13 +5,13 @@ import TestSupport
 import Touchstone
 
 /// What differs.
-public struct DifferentialFailure: Sendable {
+package struct DifferentialFailure: Sendable {
   /// Where.
-  public var engine: EngineName
+  package var engine: EngineName
   /// How the rows were taken, and with which options.
-  public var way: String
+  package var way: String
   /// What was wrong: rows, or an error.
-  public var message: String
+  package var message: String
 }
 
 /// How rows are taken.

@@ -5,16 +5,16 @@ import TestSupport
 import Touchstone
 
 /// Makes a failing case smaller while it fails: fewer clauses, simpler expressions, fewer steps, smaller bodies.
-public struct CaseShrinker {
+package struct CaseShrinker {
   /// The smallest case so far.
-  public private(set) var best: DifferentialCase
+  package private(set) var best: DifferentialCase
   /// What is wrong with it.
-  public private(set) var failure: DifferentialFailure
+  package private(set) var failure: DifferentialFailure
   private let engines: [EngineName]
   private let deadline: ContinuousClock.Instant
 
   /// A shrinker of a case that fails, which takes so much time at most.
-  public init(
+  package init(
     _ found: DifferentialCase, _ failure: DifferentialFailure, _ engines: [EngineName],
     limit: Duration = .seconds(30)
   ) {
@@ -28,7 +28,7 @@ public struct CaseShrinker {
   private var isLate: Bool { ContinuousClock.now > deadline }
 
   /// Makes it as small as it gets.
-  public mutating func shrink() {
+  package mutating func shrink() {
     var isSmaller = true
     while isSmaller, !isLate {
       isSmaller = shrinkQuery()
@@ -135,7 +135,7 @@ public struct CaseShrinker {
 
 extension DifferentialCase {
   /// What is wrong with the case; nil when nothing is.
-  public func failure(on engines: [EngineName]) -> DifferentialFailure? {
+  package func failure(on engines: [EngineName]) -> DifferentialFailure? {
     guard let database = try? CaseDatabase(engines, steps) else { return nil }
     defer { database.close() }
     database.patience = 3

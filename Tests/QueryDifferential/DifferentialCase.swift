@@ -11,30 +11,30 @@ import Touchstone
 ///     index {"name":"i0","on":["a"],"where":"b > 0"}
 ///     parameters {"p":1}
 ///     query SELECT a FROM _ WHERE a = $p
-public struct DifferentialCase: Sendable {
+package struct DifferentialCase: Sendable {
   /// What makes the database.
-  public var steps: [DatabaseStep]
+  package var steps: [DatabaseStep]
   /// Steps that come while the query is watched; none where it isn't.
-  public var liveSteps: [DatabaseStep] = []
+  package var liveSteps: [DatabaseStep] = []
   /// Steps of a batch in which the query is run, and which is undone then; none where there is no such batch.
-  public var batchSteps: [DatabaseStep] = []
+  package var batchSteps: [DatabaseStep] = []
   /// The query.
-  public var query: SelectStatement
+  package var query: SelectStatement
   /// The values of its parameters.
-  public var parameters = JSONObject()
+  package var parameters = JSONObject()
 
   /// For tests of the shrinker: what is taken for wrong with a query of this text.
-  public var planted: (@Sendable (String) -> String?)?
+  package var planted: (@Sendable (String) -> String?)?
 
   /// A case.
-  public init(steps: [DatabaseStep], query: SelectStatement, parameters: JSONObject = JSONObject()) {
+  package init(steps: [DatabaseStep], query: SelectStatement, parameters: JSONObject = JSONObject()) {
     self.steps = steps
     self.query = query
     self.parameters = parameters
   }
 
   /// The case of a text.
-  public init(text: String) throws {
+  package init(text: String) throws {
     var steps: [DatabaseStep] = []
     var liveSteps: [DatabaseStep] = []
     var batchSteps: [DatabaseStep] = []
@@ -61,7 +61,7 @@ public struct DifferentialCase: Sendable {
   }
 
   /// The text.
-  public var text: String {
+  package var text: String {
     var lines = steps.map(\.text) + liveSteps.map { "live \($0.text)" }
     lines += batchSteps.map { "batch \($0.text)" }
     if !parameters.isEmpty { lines.append("parameters \(naiveJSON(.object(parameters)))") }
@@ -71,7 +71,7 @@ public struct DifferentialCase: Sendable {
 }
 
 /// One change of a database.
-public enum DatabaseStep: Sendable {
+package enum DatabaseStep: Sendable {
   case save(id: String, body: JSONValue)
   case delete(id: String)
   case purge(id: String)
@@ -100,7 +100,7 @@ public enum DatabaseStep: Sendable {
   }
 
   /// Its line in a case's text.
-  public var text: String {
+  package var text: String {
     func line(_ kind: String, _ members: [(String, JSONValue?)]) -> String {
       let present = members.compactMap { name, value in value.map { (name, $0) } }
       // In this order, the longest last.

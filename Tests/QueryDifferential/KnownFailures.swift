@@ -1,7 +1,7 @@
 import Query
 
 /// What is known to fail and isn't mended yet. The list only shrinks; best it is empty.
-public enum KnownFailures {
+package enum KnownFailures {
   /// A fault that is known.
   struct Fault: Sendable {
     /// What is wrong.
@@ -13,5 +13,5 @@ public enum KnownFailures {
   static let all: [Fault] = []
 
   /// Why a query may fail; nil when it may not.
-  public static func reason(_ query: SelectStatement) -> String? { all.first { $0.concerns(query) }?.reason }
+  package static func reason(_ query: SelectStatement) -> String? { all.first { $0.concerns(query) }?.reason }
 }

@@ -4,41 +4,41 @@ import TestSupport
 import Touchstone
 
 /// Random queries over random databases, round after round. Each round's seed makes it again.
-public struct QueryCampaign {
+package struct QueryCampaign {
   /// What came of it.
-  public struct Summary: Sendable {
+  package struct Summary: Sendable {
     /// How many queries were asked.
-    public var queries = 0
+    package var queries = 0
     /// How many of them gave rows.
-    public var withRows = 0
+    package var withRows = 0
     /// How many the naive evaluator answered.
-    public var answered = 0
+    package var answered = 0
     /// How many have no one answer.
-    public var open = 0
+    package var open = 0
     /// How many were refused by the language.
-    public var refused = 0
+    package var refused = 0
     /// Why the last of them was.
-    public var refusal = ""
+    package var refusal = ""
     /// The texts of failing cases.
-    public var failures: [String] = []
+    package var failures: [String] = []
   }
 
   /// On which engines.
-  public var engines: [EngineName]
+  package var engines: [EngineName]
   /// How many queries are asked of one database before and after its documents change.
-  public var queriesPerRound = 60
+  package var queriesPerRound = 60
   /// Each how many queries one is watched.
-  public var liveStride = 12
+  package var liveStride = 12
   /// After so many failures it ends.
-  public var failureLimit = 5
+  package var failureLimit = 5
   /// Called with the text of each failing case, made small.
-  public var report: (String) -> Void = { _ in }
+  package var report: (String) -> Void = { _ in }
 
   /// A campaign on some engines.
-  public init(engines: [EngineName]) { self.engines = engines }
+  package init(engines: [EngineName]) { self.engines = engines }
 
   /// Runs so many rounds; the first has this seed, the next the next.
-  public func run(seed: UInt64, rounds: Int = .max) throws -> Summary {
+  package func run(seed: UInt64, rounds: Int = .max) throws -> Summary {
     var summary = Summary()
     var round = 0
     while round < rounds, summary.failures.count < failureLimit {

@@ -1,12 +1,12 @@
 /// A random generator (SplitMix64). The same seed gives the same numbers on every machine.
-public struct SeededGenerator: RandomNumberGenerator, Sendable {
+package struct SeededGenerator: RandomNumberGenerator, Sendable {
   private var state: UInt64
 
   /// Makes a generator with a seed.
-  public init(seed: UInt64) { state = seed }
+  package init(seed: UInt64) { state = seed }
 
   /// Returns the next 64 bits.
-  public mutating func next() -> UInt64 {
+  package mutating func next() -> UInt64 {
     state &+= 0x9E37_79B9_7F4A_7C15
     var mixed = state
     mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
@@ -15,13 +15,13 @@ public struct SeededGenerator: RandomNumberGenerator, Sendable {
   }
 
   /// Returns a number from 0 up to but not including `bound`, which is at least 1.
-  public mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
+  package mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
 
   /// Returns true once in `times` calls on average.
-  public mutating func once(in times: Int) -> Bool { below(times) == 0 }
+  package mutating func once(in times: Int) -> Bool { below(times) == 0 }
 
   /// Returns `count` random bytes.
-  public mutating func bytes(_ count: Int) -> [UInt8] {
+  package mutating func bytes(_ count: Int) -> [UInt8] {
     var result: [UInt8] = []
     result.reserveCapacity(count)
     while result.count < count {
@@ -35,5 +35,5 @@ public struct SeededGenerator: RandomNumberGenerator, Sendable {
   }
 
   /// Returns one of the elements. There must be at least one.
-  public mutating func pick<Element>(_ elements: [Element]) -> Element { elements[below(elements.count)] }
+  package mutating func pick<Element>(_ elements: [Element]) -> Element { elements[below(elements.count)] }
 }

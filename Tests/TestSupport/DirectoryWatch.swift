@@ -4,11 +4,11 @@
 
 /// Counts the opens of a directory itself. A sync of the directory opens it; access to a file by its name
 /// doesn't.
-public final class DirectoryWatch {
+package final class DirectoryWatch {
   private let descriptor: Int32
 
   /// Starts to watch. Nil if the system doesn't support it.
-  public init?(_ directory: String) {
+  package init?(_ directory: String) {
     descriptor = inotify_init1(Int32(O_NONBLOCK | O_CLOEXEC))
     guard descriptor >= 0, inotify_add_watch(descriptor, directory, UInt32(IN_OPEN)) >= 0 else { return nil }
   }
@@ -16,7 +16,7 @@ public final class DirectoryWatch {
   deinit { close(descriptor) }
 
   /// Returns the number of opens since the last call. Opens of files in the directory don't count.
-  public func opens() -> Int {
+  package func opens() -> Int {
     var count = 0
     withUnsafeTemporaryAllocation(byteCount: 65_536, alignment: 8) { buffer in
       while true {

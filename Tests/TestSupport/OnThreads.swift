@@ -6,7 +6,7 @@ import Storage
 ///
 /// All calls run concurrently, even on few processors, so one may wait for another.
 /// `DispatchQueue.concurrentPerform` runs them one after another on a single processor.
-public func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
+package func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
   let ended = CountingSemaphore()
   for number in 0..<count {
     Thread.detachNewThread {

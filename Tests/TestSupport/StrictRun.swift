@@ -11,7 +11,7 @@ import Touchstone
 ///
 /// The library isn't changed for that. Strict engines are registered under the names of the engines below
 /// them, as an external engine is. Child processes open the same files with the original engines.
-public let isStrict = getenv("TOUCHSTONE_STRICT").map { String(cString: $0) } == "1"
+package let isStrict = getenv("TOUCHSTONE_STRICT").map { String(cString: $0) } == "1"
 
 /// Called before `main` (Tests/AtLoad), so that it comes before every test.
 @_cdecl("touchstone_tests_at_load")

@@ -1,12 +1,12 @@
 import Foundation
 
 /// A temporary directory for one test. It is removed with the object, unless TOUCHSTONE_KEEP is set.
-public final class TemporaryDirectory: Sendable {
+package final class TemporaryDirectory: Sendable {
   /// Its path, without a slash at the end.
-  public let path: String
+  package let path: String
 
   /// Makes an empty directory. If that fails, the first use of a file in it fails.
-  public init() {
+  package init() {
     path = NSTemporaryDirectory() + "touchstone-" + UUID().uuidString
     try? FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
   }
@@ -17,16 +17,16 @@ public final class TemporaryDirectory: Sendable {
   }
 
   /// The path of a file in it.
-  public func file(_ name: String) -> String { path + "/" + name }
+  package func file(_ name: String) -> String { path + "/" + name }
 
   /// Returns the sorted names in the directory, or in one of its subdirectories.
-  public func names(_ inner: String = "") throws -> [String] {
+  package func names(_ inner: String = "") throws -> [String] {
     try FileManager.default.contentsOfDirectory(atPath: path + "/" + inner).sorted()
   }
 }
 
 /// Runs `body` with the path of a temporary directory, which is removed afterwards.
-public func withTemporaryDirectory<Result>(_ body: (String) throws -> Result) rethrows -> Result {
+package func withTemporaryDirectory<Result>(_ body: (String) throws -> Result) rethrows -> Result {
   let directory = TemporaryDirectory()
   defer { withExtendedLifetime(directory) {} }
   return try body(directory.path)

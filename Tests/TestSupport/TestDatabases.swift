@@ -5,29 +5,29 @@ import Touchstone
 
 /// The package's engines, on which all tests above the engines run. A strict run uses only SQLite and LMDB;
 /// the others are variants of these.
-public let allEngines: [EngineName] =
+package let allEngines: [EngineName] =
   isStrict ? [.sqlite, .lmdb] : [.sqlite, .lmdb, .sqlcipher, .sqlcipherPlain, .lmdbEncrypted]
 
 /// The key of test databases on an engine; nil if it doesn't encrypt.
-public func key(of engine: EngineName) throws -> UserKey? {
+package func key(of engine: EngineName) throws -> UserKey? {
   try Engines.type(engine).encrypts ? UserKey.raw([UInt8](repeating: 7, count: 32)) : nil
 }
 
 /// The options of test databases on an engine.
-public func options(_ engine: EngineName, durability: Durability = .none) throws -> DatabaseOptions {
+package func options(_ engine: EngineName, durability: Durability = .none) throws -> DatabaseOptions {
   DatabaseOptions(engine: engine, durability: durability, key: try key(of: engine))
 }
 
 /// Returns the code of the `DatabaseError` that `body` throws, or nil if it throws nothing. Rethrows other
 /// errors.
-public func databaseCode(of body: () throws -> Void) throws -> DatabaseError.Code? {
+package func databaseCode(of body: () throws -> Void) throws -> DatabaseError.Code? {
   do { try body() } catch let error as DatabaseError { return error.code }
   return nil
 }
 
 /// Runs `body` with an empty database named `test` in a temporary directory, and closes it at the end.
 /// `change` can change its options.
-public func withDatabase(
+package func withDatabase(
   _ engine: EngineName, _ change: (inout DatabaseOptions) -> Void = { _ in },
   _ body: (Database) throws -> Void
 ) throws {
@@ -41,7 +41,7 @@ public func withDatabase(
 }
 
 /// Runs `body` with an empty database on a strict engine with the given strictness, and closes it at the end.
-public func withStrictDatabase(
+package func withStrictDatabase(
   _ engine: EngineName, _ strictness: Strictness, _ body: (Database) throws -> Void
 ) throws {
   let name = EngineName(rawValue: "strict-\(engine)-\(UUID())")

@@ -11,16 +11,16 @@ import Storage
 #endif
 
 /// The text of an environment variable; nil if it is unset or empty.
-public func environmentVariable(_ name: String) -> String? { EnvironmentVariable.value(name) }
+package func environmentVariable(_ name: String) -> String? { EnvironmentVariable.value(name) }
 
 /// Whether long test campaigns run: TOUCHSTONE_LONG is set.
-public let isLong = environmentVariable("TOUCHSTONE_LONG") != nil
+package let isLong = environmentVariable("TOUCHSTONE_LONG") != nil
 
 /// Whether a sanitizer is linked. Memory measurements then include the sanitizer's own memory.
-public let isSanitized = dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
+package let isSanitized = dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
 
 /// The seed of all random tests in this process. It is printed at its first use. TOUCHSTONE_SEED sets it.
-public let testSeed: UInt64 = {
+package let testSeed: UInt64 = {
   let seed =
     environmentVariable("TOUCHSTONE_SEED").flatMap(UInt64.init)
     ?? UInt64.random(in: 0..<1_000_000_000)
@@ -29,7 +29,7 @@ public let testSeed: UInt64 = {
 }()
 
 /// The path of an executable of this package, such as `blobs-child`; nil if it wasn't built.
-public func childExecutable(_ name: String) -> String? {
+package func childExecutable(_ name: String) -> String? {
   // Executables are built beside the test bundle, which a runner loads, or which is the running executable.
   let candidates = Bundle.allBundles.map(\.bundlePath) + CommandLine.arguments
   return candidates.lazy

@@ -8,9 +8,9 @@ import Foundation
 ///
 /// A library that is preloaded into a separate process counts them, and that process repeats the same runs.
 /// The process that measures times isn't affected.
-public enum AllocationCounter {
+package enum AllocationCounter {
   /// The file name of the library. It is beside the executable.
-  public static let libraryName = "libtouchstone-allocations.so"
+  package static let libraryName = "libtouchstone-allocations.so"
 
   /// The number of allocations of this process so far; nil if it was started without the library.
   static func current() -> Int? { function.map { $0() } }
@@ -24,7 +24,7 @@ public enum AllocationCounter {
   /// Runs `executable arguments`, a bench that writes results to `output`, and counts its allocations.
   /// Returns the least count of each result's runs, by the result's identity. Throws
   /// `InstructionCounter.Failure`.
-  public static func count(_ executable: String, _ arguments: [String], output: String) throws -> [String:
+  package static func count(_ executable: String, _ arguments: [String], output: String) throws -> [String:
     Int]
   {
     let directory = URL(fileURLWithPath: executable).deletingLastPathComponent().path

@@ -3,15 +3,15 @@
 #endif
 
 /// The clocks that measure workloads.
-public enum Clock {
+@usableFromInline package enum Clock {
   /// Nanoseconds of a monotonic clock (`CLOCK_MONOTONIC`), counted from an arbitrary point in the past.
   @inlinable
-  public static func nanoseconds() -> UInt64 { read(CLOCK_MONOTONIC) }
+  package static func nanoseconds() -> UInt64 { read(CLOCK_MONOTONIC) }
 
   /// The processor time used by all threads of this process so far, user and system, in nanoseconds
   /// (`CLOCK_PROCESS_CPUTIME_ID`).
   @inlinable
-  public static func cpuNanoseconds() -> UInt64 { read(CLOCK_PROCESS_CPUTIME_ID) }
+  package static func cpuNanoseconds() -> UInt64 { read(CLOCK_PROCESS_CPUTIME_ID) }
 
   @usableFromInline
   static func read(_ clock: clockid_t) -> UInt64 {

@@ -5,21 +5,21 @@ import Foundation
 /// The bench runs as a child under callgrind, at small sizes because it is about fifty times slower there.
 /// Only the instructions between the beginning and the end of a run count (`MeasuredRegion`), and only those
 /// of the thread that runs it.
-public struct InstructionCounter: Sendable {
+package struct InstructionCounter: Sendable {
   /// A failure to count.
-  public struct Failure: Error, CustomStringConvertible {
+  package struct Failure: Error, CustomStringConvertible {
     /// The reason, for people.
-    public let description: String
+    package let description: String
 
     /// A failure with that reason.
-    public init(description: String) { self.description = description }
+    package init(description: String) { self.description = description }
   }
 
   private let valgrind: String
   private let strip: String
 
   /// Makes a counter. Throws `Failure` if valgrind or strip isn't on the search path.
-  public init() throws {
+  package init() throws {
     guard let valgrind = Program.path(of: "valgrind"), let strip = Program.path(of: "strip") else {
       throw Failure(
         description:
@@ -31,7 +31,7 @@ public struct InstructionCounter: Sendable {
 
   /// Runs `executable arguments` and returns the instructions of each run, in order. Temporary files are made
   /// below `directory` and removed.
-  public func count(
+  package func count(
     _ executable: String, _ arguments: [String], environment: [String: String] = [:], in directory: String
   ) throws -> [Int] {
     let scratch = try TrialDirectory(in: directory)

@@ -4,7 +4,7 @@
 /// The buckets are those of an HDR histogram. Each time up to 2,047 ns has its own bucket. From there on
 /// every doubling is split into 1,024 buckets, so the width of a bucket is at most 1/1,024 of its time. A
 /// histogram isn't thread-safe: each thread keeps its own, and `add` joins them at the end.
-public struct LatencyHistogram: Sendable, Equatable {
+package struct LatencyHistogram: Sendable, Equatable {
   private static let exactBits = 11
   private static let exact = 1 << exactBits
   private static let perDoubling = exact / 2
@@ -14,17 +14,17 @@ public struct LatencyHistogram: Sendable, Equatable {
 
   private var counts = [UInt64](repeating: 0, count: bucketCount)
   /// The number of operations counted.
-  public private(set) var count = 0
+  package private(set) var count = 0
   /// The exact longest time, in nanoseconds; 0 if there is none.
-  public private(set) var maximum: UInt64 = 0
+  package private(set) var maximum: UInt64 = 0
   private var sum: Double = 0
 
   /// An empty histogram. It takes 270 KB.
-  public init() {}
+  package init() {}
 
   /// Counts one operation that took `nanoseconds`.
   @inline(__always)
-  public mutating func record(_ nanoseconds: UInt64) {
+  package mutating func record(_ nanoseconds: UInt64) {
     counts[LatencyHistogram.bucket(nanoseconds)] += 1
     count += 1
     sum += Double(nanoseconds)
@@ -36,7 +36,7 @@ public struct LatencyHistogram: Sendable, Equatable {
   /// intended start.
   ///
   /// This corrects coordinated omission afterwards, for loops that can't measure from the intended start.
-  public mutating func record(_ nanoseconds: UInt64, expectedInterval interval: UInt64) {
+  package mutating func record(_ nanoseconds: UInt64, expectedInterval interval: UInt64) {
     record(nanoseconds)
     guard interval > 0, nanoseconds > interval else { return }
     var missing = nanoseconds - interval
@@ -47,7 +47,7 @@ public struct LatencyHistogram: Sendable, Equatable {
   }
 
   /// Adds the counts of `other`.
-  public mutating func add(_ other: LatencyHistogram) {
+  package mutating func add(_ other: LatencyHistogram) {
     for index in counts.indices { counts[index] += other.counts[index] }
     count += other.count
     sum += other.sum
@@ -55,11 +55,11 @@ public struct LatencyHistogram: Sendable, Equatable {
   }
 
   /// The exact mean in nanoseconds; 0 if there is none.
-  public var mean: Double { count == 0 ? 0 : sum / Double(count) }
+  package var mean: Double { count == 0 ? 0 : sum / Double(count) }
 
   /// The time in nanoseconds within which a share `quantile` (0 to 1) of the operations ended. It is the
   /// upper end of its bucket, but at most `maximum`. 0 if there are none.
-  public func value(at quantile: Double) -> UInt64 {
+  package func value(at quantile: Double) -> UInt64 {
     guard count > 0 else { return 0 }
     let rank = max(1, Int((quantile * Double(count)).rounded(.up)))
     if rank >= count { return maximum }

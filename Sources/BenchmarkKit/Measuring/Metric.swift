@@ -1,5 +1,5 @@
 /// The metrics of a run, named as in results files (docs/results.md).
-public enum Metric: String, CaseIterable, Sendable, Codable {
+package enum Metric: String, CaseIterable, Sendable, Codable {
   /// Wall-clock time of a run, in seconds.
   case seconds
   /// Operations per second.
@@ -47,7 +47,7 @@ public enum Metric: String, CaseIterable, Sendable, Codable {
   case latencyMax = "latency_max"
 
   /// Whether every result has this metric. The others are present only where they were measured.
-  public var isRequired: Bool {
+  package var isRequired: Bool {
     switch self {
     case .seconds, .opsPerSecond, .cpuSeconds, .bytesWritten, .peakMemoryBytes, .fileBytes: true
     default: false
@@ -55,10 +55,10 @@ public enum Metric: String, CaseIterable, Sendable, Codable {
   }
 
   /// Whether a greater value is better.
-  public var isBetterWhenGreater: Bool { self == .opsPerSecond }
+  package var isBetterWhenGreater: Bool { self == .opsPerSecond }
 
   /// The unit, for people and dashboards; empty for ratios.
-  public var unit: String {
+  package var unit: String {
     switch self {
     case .seconds, .cpuSeconds, .latencyP50, .latencyP95, .latencyP99, .latencyP999, .latencyMax: "s"
     case .opsPerSecond: "1/s"

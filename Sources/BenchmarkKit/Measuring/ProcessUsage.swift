@@ -3,7 +3,7 @@
 #endif
 
 /// The resources that this process uses besides time, from the kernel.
-public enum ProcessUsage {
+package enum ProcessUsage {
   /// The data that went through system calls so far, from `/proc/self/io`.
   ///
   /// `wchar` counts every `write` and `pwrite`, including overwrites of a page that is still in memory. It is
@@ -36,24 +36,24 @@ public enum ProcessUsage {
   }
 
   /// The bytes that this process has passed to the kernel so far; nil if the kernel doesn't report them.
-  public static func bytesWritten() -> Int? { Transfers.current()?.bytesWritten }
+  package static func bytesWritten() -> Int? { Transfers.current()?.bytesWritten }
 
   /// The resident memory now, in bytes: `VmRSS` of `/proc/self/status`.
-  public static func residentMemory() -> Int? { field("VmRSS:", of: "/proc/self/status").map { $0 * 1_024 } }
+  package static func residentMemory() -> Int? { field("VmRSS:", of: "/proc/self/status").map { $0 * 1_024 } }
 
   /// The greatest resident memory since the last `resetPeakMemory`, or since the process started, in bytes:
   /// `VmHWM` of `/proc/self/status`. It includes resident pages of mapped files.
-  public static func peakMemory() -> Int? { field("VmHWM:", of: "/proc/self/status").map { $0 * 1_024 } }
+  package static func peakMemory() -> Int? { field("VmHWM:", of: "/proc/self/status").map { $0 * 1_024 } }
 
   /// The anonymous resident memory in bytes, without pages of mapped files: `RssAnon` of `/proc/self/status`.
-  public static func anonymousMemory() -> Int? {
+  package static func anonymousMemory() -> Int? {
     field("RssAnon:", of: "/proc/self/status").map { $0 * 1_024 }
   }
 
   /// Resets the peak to the memory that is resident now, by writing 5 to `/proc/self/clear_refs`. Returns
   /// false if the kernel doesn't allow it. The peak is then that of the whole process so far.
   @discardableResult
-  public static func resetPeakMemory() -> Bool {
+  package static func resetPeakMemory() -> Bool {
     let descriptor = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return false }
     defer { close(descriptor) }

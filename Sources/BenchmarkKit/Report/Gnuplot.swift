@@ -1,17 +1,17 @@
 import Foundation
 
 /// Draws charts as SVG with the program gnuplot.
-public struct Gnuplot: Sendable {
+package struct Gnuplot: Sendable {
   /// A failure to draw.
-  public struct Failure: Error, CustomStringConvertible {
+  package struct Failure: Error, CustomStringConvertible {
     /// The reason, for people.
-    public let description: String
+    package let description: String
   }
 
   private let path: String
 
   /// Finds the program on the search path. Throws `Failure` if it isn't there.
-  public init() throws {
+  package init() throws {
     guard let path = Program.path(of: "gnuplot") else {
       throw Failure(
         description:
@@ -22,7 +22,7 @@ public struct Gnuplot: Sendable {
   }
 
   /// Runs `script` and returns the text of an SVG with that size in pixels. Throws `Failure`.
-  public func svg(width: Int, height: Int, _ script: String) throws -> String {
+  package func svg(width: Int, height: Int, _ script: String) throws -> String {
     let whole = """
       set terminal svg size \(width),\(height) font 'sans-serif,13' background '#ffffff'
       set encoding utf8

@@ -1,7 +1,7 @@
 import Foundation
 
 /// Results as charts and tables for people: one self-contained web page, and each chart as a file.
-public struct Report {
+package struct Report {
   /// A part of the page: one suite of one results file.
   struct Section {
     let file: ResultsFile
@@ -19,7 +19,7 @@ public struct Report {
   let files: [ResultsFile]
 
   /// A report on these files. `remarks` returns the remarks on the results of a suite.
-  public init(
+  package init(
     _ files: [ResultsFile],
     remarks: (_ suite: String, _ results: [WorkloadResult]) -> Remarks = { _, _ in Remarks() }
   ) {
@@ -55,7 +55,7 @@ public struct Report {
   ///
   /// Throws `Gnuplot.Failure` if a chart can't be drawn.
   @discardableResult
-  public func write(to directory: String) throws -> [String] {
+  package func write(to directory: String) throws -> [String] {
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
     let gnuplot = try Gnuplot()
     var names: [String] = []

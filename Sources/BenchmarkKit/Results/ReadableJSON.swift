@@ -3,7 +3,7 @@ import Foundation
 extension JSONEncoder {
   /// An encoder for readable JSON: indented, with members in alphabetical order, so that equal values have
   /// equal bytes.
-  public static var readable: JSONEncoder {
+  package static var readable: JSONEncoder {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     return encoder

@@ -2,12 +2,12 @@ import Bytes
 import Foundation
 
 /// Results in formats that other programs read.
-public struct ResultsExport {
+package struct ResultsExport {
   private let results: [WorkloadResult]
 
   /// Exports the results of these files, one file after another. If several files have the same result, only
   /// the first is exported: readers of these formats expect each name once.
-  public init(_ files: [ResultsFile]) {
+  package init(_ files: [ResultsFile]) {
     var seen: Set<String> = []
     results = files.flatMap(\.results).filter { seen.insert($0.identity).inserted }
   }
@@ -16,7 +16,7 @@ public struct ResultsExport {
   ///
   /// Columns: suite, workload, parameters, engine, operations, metric, unit, samples, median, p95, p99,
   /// ci95_low, ci95_high. The times of limits have the metrics `limit_seconds` and `normalized`.
-  public func csv() -> String {
+  package func csv() -> String {
     var lines = [
       "suite,workload,parameters,engine,operations,metric,unit,samples,median,p95,p99,ci95_low,ci95_high"
     ]
@@ -43,7 +43,7 @@ public struct ResultsExport {
 
   /// A Markdown table per suite, with one row per workload and one column per engine. A cell has the median
   /// time of an operation, and in parentheses its ratio to the limit's.
-  public func markdown() -> String {
+  package func markdown() -> String {
     results.map(\.suite).firstOccurrences().map { suite in
       let rows = results.filter { $0.suite == suite }
       let engines = rows.engines
@@ -69,7 +69,7 @@ public struct ResultsExport {
   ///
   /// Values are nanoseconds per operation, and `normalized` if there is a limit. `normalized` values of
   /// machines with different speeds can share a dashboard.
-  public func smallerIsBetter() throws -> Data {
+  package func smallerIsBetter() throws -> Data {
     struct Entry: Encodable {
       let name: String
       let unit: String

@@ -65,7 +65,7 @@ public struct ResultsFile: Codable, Equatable, Sendable {
   }
 
   /// A results file of the current schema. `started` is now if nil.
-  public init(
+  package init(
     touchstone: String, started: String? = nil, machine: Machine, engines: [String: EngineDescription],
     dataset: DatasetDescription?, conditions: RunConditions? = nil, results: [WorkloadResult]
   ) {
@@ -113,7 +113,7 @@ public struct ResultsFile: Codable, Equatable, Sendable {
   }
 
   /// Reads and checks the bytes of a file. Throws `InvalidResults` with all faults.
-  public init(validating data: Data) throws {
+  package init(validating data: Data) throws {
     let faults = ResultsSchema.faults(in: data)
     guard faults.isEmpty else { throw InvalidResults(faults: faults) }
     self = try JSONDecoder().decode(ResultsFile.self, from: data)

@@ -1,10 +1,10 @@
 import Foundation
 
 /// Checks a results file against its schema, on the JSON itself and not on this project's types.
-public enum ResultsSchema {
+package enum ResultsSchema {
   /// Returns all faults of a results file, one line each: where and what. Empty if it follows schema 1.
   /// Unknown members are allowed.
-  public static func faults(in data: Data) -> [String] {
+  package static func faults(in data: Data) -> [String] {
     guard let parsed = try? JSONSerialization.jsonObject(with: data), let file = parsed as? [String: Any]
     else {
       return ["it is not a JSON object"]

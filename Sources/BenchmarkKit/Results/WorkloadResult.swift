@@ -56,7 +56,7 @@ public struct WorkloadResult: Codable, Equatable, Sendable {
     }
 
     /// The distribution of a metric; nil if it wasn't measured.
-    public subscript(metric: Metric) -> Distribution? { distributions[metric.rawValue] }
+    package subscript(metric: Metric) -> Distribution? { distributions[metric.rawValue] }
 
     /// Sets the allocations, which are counted in an extra run.
     public mutating func setAllocations(_ count: Int) {

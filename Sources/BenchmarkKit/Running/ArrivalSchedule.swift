@@ -8,30 +8,30 @@
 /// it, and their latencies show that. A closed loop, which starts each operation when the last one ends,
 /// would miss exactly these delays (coordinated omission, Tene 2013). The threads take operations in turn:
 /// with a rate of 1,000 per second and two threads, each thread starts one every 2 ms.
-public struct ArrivalSchedule: Sendable {
+package struct ArrivalSchedule: Sendable {
   /// The intended start of the first operation, in nanoseconds of `Clock`.
-  public let begin: UInt64
+  package let begin: UInt64
   /// Operations per second of all threads together.
-  public let rate: Double
+  package let rate: Double
   /// The number of threads that share the operations.
-  public let threads: Int
+  package let threads: Int
 
   /// A schedule. `rate` is above 0 and `threads` at least 1.
-  public init(begin: UInt64, rate: Double, threads: Int = 1) {
+  package init(begin: UInt64, rate: Double, threads: Int = 1) {
     self.begin = begin
     self.rate = rate
     self.threads = threads
   }
 
   /// The intended start of the `index`th operation of a thread. Both count from 0.
-  public func start(_ index: Int, thread: Int = 0) -> UInt64 {
+  package func start(_ index: Int, thread: Int = 0) -> UInt64 {
     begin + UInt64((Double(index * threads + thread) / rate * 1e9).rounded())
   }
 
   /// Runs `count` operations of a thread at their times, and adds their latencies to `histogram`.
   ///
   /// Tests replace `clock` and `wait`.
-  public func run(
+  package func run(
     _ count: Int, thread: Int = 0, into histogram: inout LatencyHistogram,
     clock: () -> UInt64 = Clock.nanoseconds, wait: (UInt64) -> Void = ArrivalSchedule.wait(until:),
     _ operation: (_ index: Int) throws -> Void
@@ -47,7 +47,7 @@ public struct ArrivalSchedule: Sendable {
 
   /// Waits until `time` of `Clock.nanoseconds`; returns at once if that is past. It sleeps, but yields the
   /// processor for the last 150 µs: a sleep ends about 50 µs late, which would count as latency.
-  public static func wait(until time: UInt64) {
+  package static func wait(until time: UInt64) {
     while true {
       let now = Clock.nanoseconds()
       guard now < time else { return }

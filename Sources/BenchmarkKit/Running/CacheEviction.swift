@@ -6,12 +6,12 @@
 ///
 /// Runs take turns on the same files. Without this, the second of an engine and its limit would find cached
 /// what the first one read. Writing more memory than the caches hold evicts everything else.
-public enum CacheEviction {
+package enum CacheEviction {
   /// The number of bytes to write, more than the last-level cache of common machines.
   private static let byteCount = 96 << 20
 
   /// Evicts the caches. Takes about 20 ms and frees its memory again.
-  public static func run() {
+  package static func run() {
     let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE
     guard let memory = mmap(nil, byteCount, PROT_READ | PROT_WRITE, flags, -1, 0), memory != MAP_FAILED else {
       return

@@ -6,20 +6,20 @@ import Foundation
 
 /// Directories that are filled once and used by many runs. Workloads that read share a database. Workloads
 /// that write start with a copy of it.
-public final class Fixtures: @unchecked Sendable {
+package final class Fixtures: @unchecked Sendable {
   // Runs are serial. The lock is for the compiler and for tests.
   private let lock = NSLock()
   private let parent: String
   private var directories: [String: TrialDirectory] = [:]
 
   /// Makes fixtures in the directory `parent`.
-  public init(in parent: String) { self.parent = parent }
+  package init(in parent: String) { self.parent = parent }
 
   deinit { removeAll() }
 
   /// Returns the directory of that name, and calls `fill` to fill it the first time. Its files are then
   /// synced.
-  public func directory(_ name: String, fill: (String) throws -> Void) throws -> String {
+  package func directory(_ name: String, fill: (String) throws -> Void) throws -> String {
     lock.lock()
     defer { lock.unlock() }
     if let directory = directories[name] { return directory.path }
@@ -37,7 +37,7 @@ public final class Fixtures: @unchecked Sendable {
 
   /// Copies the files of a directory to another one and syncs them, so that the next run doesn't pay for
   /// writing the copy.
-  public static func copy(_ source: String, to target: String) throws {
+  package static func copy(_ source: String, to target: String) throws {
     for name in try FileManager.default.contentsOfDirectory(atPath: source) {
       try FileManager.default.copyItem(atPath: "\(source)/\(name)", toPath: "\(target)/\(name)")
     }
@@ -45,7 +45,7 @@ public final class Fixtures: @unchecked Sendable {
   }
 
   /// Removes all directories.
-  public func removeAll() {
+  package func removeAll() {
     lock.lock()
     defer { lock.unlock() }
     for directory in directories.values { directory.remove() }

@@ -1,19 +1,19 @@
 /// An artificial slowdown, to test whether a gate finds it.
-public struct PlantedDelay: Sendable {
+package struct PlantedDelay: Sendable {
   /// The share of a run's time or instructions that is added: 0.15 is 15%.
-  public let share: Double
+  package let share: Double
   /// The instructions of each run by its identity, if instructions are counted. If nil, time is added.
-  public let instructions: [String: Int]?
+  package let instructions: [String: Int]?
 
   /// Makes a delay. See the properties.
-  public init(share: Double, instructions: [String: Int]? = nil) {
+  package init(share: Double, instructions: [String: Int]? = nil) {
     self.share = share
     self.instructions = instructions
   }
 
   /// Works for a share of `seconds`, or for that share of the run's known instructions. Returns the seconds
   /// that it took.
-  public func run(_ identity: String, seconds: Double) -> Double {
+  package func run(_ identity: String, seconds: Double) -> Double {
     let start = Clock.nanoseconds()
     if let instructions {
       PlantedDelay.spin(Int(Double(instructions[identity] ?? 0) * share) / PlantedDelay.instructionsPerStep)

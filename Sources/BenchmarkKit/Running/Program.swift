@@ -1,9 +1,9 @@
 import Foundation
 
 /// Runs other programs and waits for them.
-public enum Program {
+package enum Program {
   /// Where a program's standard error goes.
-  public enum Errors: Sendable {
+  package enum Errors: Sendable {
     /// Into the output, mixed with standard output.
     case withOutput
     /// Into `Outcome.errors`. It must fit into a pipe: 64 KiB.
@@ -11,16 +11,16 @@ public enum Program {
   }
 
   /// The outcome of a program.
-  public struct Outcome: Sendable {
+  package struct Outcome: Sendable {
     /// Its exit status, or the signal that ended it.
-    public let status: Int32
+    package let status: Int32
     /// Its standard output, and its standard error with `Errors.withOutput`.
-    public let output: String
+    package let output: String
     /// Its standard error with `Errors.apart`.
-    public let errors: String
+    package let errors: String
 
     /// The last three lines of its output, joined into one, for error messages.
-    public var lastLines: String { output.split(separator: "\n").suffix(3).joined(separator: " ") }
+    package var lastLines: String { output.split(separator: "\n").suffix(3).joined(separator: " ") }
   }
 
   /// Runs the executable at `path` and waits for its end.
@@ -28,7 +28,7 @@ public enum Program {
   /// The program reads `input` from standard input. It must read all of it before it writes more than fits
   /// into a pipe. Without `input` it has this process's standard input. `environment` is added to that of
   /// this process. Throws Foundation's error if the program can't be started.
-  public static func run(
+  package static func run(
     _ path: String, _ arguments: [String] = [], input: String? = nil, environment: [String: String] = [:],
     errors: Errors = .withOutput
   ) throws -> Outcome {
@@ -71,7 +71,7 @@ public enum Program {
   }
 
   /// Runs a program by its name on the search path, like `run`. The status is 127 if there is none.
-  public static func run(
+  package static func run(
     named name: String, _ arguments: [String], errors: Errors = .withOutput
   ) throws -> Outcome {
     try run("/usr/bin/env", [name] + arguments, errors: errors)

@@ -4,15 +4,15 @@
 
 /// A line on standard error that is overwritten with each update. It is shown only on a terminal, not in a
 /// pipe or a file.
-public final class ProgressLine {
+package final class ProgressLine {
   private let isTerminal: Bool
   private var lastUpdate: UInt64 = 0
 
   /// Makes a line. It shows nothing if standard error isn't a terminal.
-  public init() { isTerminal = isatty(STDERR_FILENO) == 1 }
+  package init() { isTerminal = isatty(STDERR_FILENO) == 1 }
 
   /// Shows `text`, at most ten times a second. `text` is evaluated only if it is shown.
-  public func show(_ text: @autoclosure () -> String) {
+  package func show(_ text: @autoclosure () -> String) {
     guard isTerminal else { return }
     let now = Clock.nanoseconds()
     guard now - lastUpdate > 100_000_000 else { return }
@@ -21,7 +21,7 @@ public final class ProgressLine {
   }
 
   /// Clears the line.
-  public func clear() {
+  package func clear() {
     guard isTerminal, lastUpdate > 0 else { return }
     lastUpdate = 0
     put("\r\u{1B}[K")

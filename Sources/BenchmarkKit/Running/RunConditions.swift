@@ -78,14 +78,14 @@ public struct RunConditions: Codable, Equatable, Sendable {
 }
 
 /// Observes the machine from its creation until `conditions()`.
-public struct MachineWatch {
+package struct MachineWatch {
   private let seed: UInt64
   private let calibration: Double
   private let load: Double
   private let time: ProcessorTime
 
   /// Starts. Runs the calibration loop, which takes about 0.2 s.
-  public init(seed: UInt64) {
+  package init(seed: UInt64) {
     self.seed = seed
     load = MachineWatch.load()
     time = ProcessorTime.current()
@@ -93,7 +93,7 @@ public struct MachineWatch {
   }
 
   /// Returns the conditions since the start. Runs the calibration loop again.
-  public func conditions() -> RunConditions {
+  package func conditions() -> RunConditions {
     let now = ProcessorTime.current()
     let total = now.total - time.total
     return RunConditions(
@@ -124,16 +124,16 @@ public struct MachineWatch {
 }
 
 /// A loop whose time shows the current speed of the machine.
-public enum Calibration {
+package enum Calibration {
   /// The number of loops. The minimum time counts, so short disturbances don't matter.
-  public static let repetitions = 5
+  package static let repetitions = 5
 
   /// Returns the seconds of the fastest of `repetitions` loops of about 15 ms. A loop does arithmetic, and
   /// reads in random order from 1 MiB.
   ///
   /// A larger table would vary more than the effects to detect: the system may or may not give it huge pages,
   /// and other processes use a varying part of the last-level cache.
-  public static func run() -> Double {
+  package static func run() -> Double {
     var table = [UInt32](repeating: 0, count: 256 << 10)
     for index in table.indices { table[index] = UInt32(truncatingIfNeeded: index &* 2_654_435_761) }
     var best = Double.infinity

@@ -13,25 +13,25 @@
 /// its samples; it is left out and repeated.
 public struct Runner {
   /// Options of a runner.
-  public struct Options {
+  package struct Options {
     /// The number of rounds. Each gives one sample per engine.
-    public var sampling: Sampling
+    package var sampling: Sampling
     /// The seed for the order of engines.
-    public var seed: UInt64
+    package var seed: UInt64
     /// The existing directory in which the directories of runs are made.
-    public var workDirectory: String
+    package var workDirectory: String
     /// Whether every run starts with cold processor caches (`CacheEviction`). That takes 20 ms per run.
-    public var evictsCaches: Bool
+    package var evictsCaches: Bool
     /// An artificial slowdown, to test whether a gate finds it. It is called at the end of every run of an
     /// engine, but not of limits, with the seconds of the run. It returns the seconds that it worked.
-    public var plantedDelay: ((_ workload: Workload, _ engine: String, _ seconds: Double) -> Double)?
+    package var plantedDelay: ((_ workload: Workload, _ engine: String, _ seconds: Double) -> Double)?
     /// Called before every run.
-    public var progress: (Progress) -> Void
+    package var progress: (Progress) -> Void
     /// Called before every run. If it returns true, `run` throws `Interrupted`.
-    public var shouldStop: () -> Bool
+    package var shouldStop: () -> Bool
 
     /// Makes options. See the properties.
-    public init(
+    package init(
       sampling: Sampling, seed: UInt64 = 1, workDirectory: String, evictsCaches: Bool = true,
       plantedDelay: ((_ workload: Workload, _ engine: String, _ seconds: Double) -> Double)? = nil,
       progress: @escaping (Progress) -> Void = { _ in },
@@ -54,7 +54,7 @@ public struct Runner {
     /// The total number of runs, if no more than the minimum number of rounds is needed.
     public let total: Int
     /// The workload of the next run.
-    public let workload: Workload
+    package let workload: Workload
     /// The engine of the next run.
     public let engine: String
     /// Whether the next run is that of the engine's limit.
@@ -86,7 +86,7 @@ public struct Runner {
   private let options: Options
 
   /// A runner with these options.
-  public init(_ options: Options) { self.options = options }
+  package init(_ options: Options) { self.options = options }
 
   /// The order of the runs in a round. It is a random order, and a new one is drawn after every engine was in
   /// every position.
@@ -108,7 +108,7 @@ public struct Runner {
 
   /// Measures every workload on every engine. Returns results workload by workload, in the order of
   /// `engines`. Throws `Failure` at the first run that fails, and `Interrupted`.
-  public func run(_ workloads: [Workload], engines: [String]) throws -> [WorkloadResult] {
+  package func run(_ workloads: [Workload], engines: [String]) throws -> [WorkloadResult] {
     let plans = workloads.map { Plan($0, engines: engines) }
     let total = plans.reduce(0) { $0 + $1.runsPerRound } * options.sampling.minimum
     var done = 0

@@ -1,21 +1,21 @@
 import Foundation
 
 /// A new directory for one run.
-public struct TrialDirectory {
+package struct TrialDirectory {
   /// Its path.
-  public let path: String
+  package let path: String
 
   /// Makes a directory in `parent`. Throws if that fails.
-  public init(in parent: String) throws {
+  package init(in parent: String) throws {
     path = "\(parent)/touchstone-bench-\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
   }
 
   /// Removes the directory with its contents. Errors are ignored.
-  public func remove() { try? FileManager.default.removeItem(atPath: path) }
+  package func remove() { try? FileManager.default.removeItem(atPath: path) }
 
   /// The total size of all files in a directory, in bytes.
-  public static func fileBytes(in directory: String) throws -> Int {
+  package static func fileBytes(in directory: String) throws -> Int {
     try FileManager.default.contentsOfDirectory(atPath: directory).reduce(0) { total, name in
       let attributes = try FileManager.default.attributesOfItem(atPath: "\(directory)/\(name)")
       if attributes[.type] as? FileAttributeType == .typeDirectory {

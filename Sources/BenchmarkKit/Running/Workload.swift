@@ -2,36 +2,36 @@
 ///
 /// An engine is only a name here; the declaration of the workload knows its meaning. `(suite, name, engine,
 /// parameters)` is unique in a run.
-public struct Workload: Sendable {
+package struct Workload: Sendable {
   /// The suite of the workload: `engine`, `travel`.
-  public let suite: String
+  package let suite: String
   /// A short standard name: `fillseq`.
-  public let name: String
+  package let name: String
   /// A sentence that says what it does.
-  public let summary: String
+  package let summary: String
   /// Its parameters: `value_bytes`, `threads`.
-  public let parameters: Parameters
+  package let parameters: Parameters
   /// The number of operations in one run. Times are divided by it.
-  public let operations: Int
+  package let operations: Int
   /// Whether other threads than the caller's do part of its work. A counter of instructions doesn't see
   /// these.
-  public let runsThreads: Bool
+  package let runsThreads: Bool
   /// Prepares one run. Not timed.
-  public let prepare: @Sendable (TrialContext) throws -> Trial
+  package let prepare: @Sendable (TrialContext) throws -> Trial
   /// The limit of the workload; nil if it has none.
-  public let limit: Limit?
+  package let limit: Limit?
   /// Whether the workload applies to an engine. It is skipped on the others.
-  public let runs: @Sendable (_ engine: String) -> Bool
+  package let runs: @Sendable (_ engine: String) -> Bool
 
   /// A bare loop over the same library that shows how fast the workload could be. It runs in the same rounds.
-  public struct Limit: Sendable {
+  package struct Limit: Sendable {
     /// The name of the limit on an engine: `LMDB puts, bare C`. Nil if that engine has none.
-    public let name: @Sendable (_ engine: String) -> String?
+    package let name: @Sendable (_ engine: String) -> String?
     /// Prepares one run. Not timed.
-    public let prepare: @Sendable (TrialContext) throws -> Trial
+    package let prepare: @Sendable (TrialContext) throws -> Trial
 
     /// Makes a limit.
-    public init(
+    package init(
       name: @escaping @Sendable (_ engine: String) -> String?,
       prepare: @escaping @Sendable (TrialContext) throws -> Trial
     ) {
@@ -41,7 +41,7 @@ public struct Workload: Sendable {
   }
 
   /// Makes a workload. See the properties.
-  public init(
+  package init(
     suite: String, name: String, summary: String, parameters: Parameters = [:], operations: Int,
     runsThreads: Bool = false, limit: Limit? = nil,
     runs: @escaping @Sendable (_ engine: String) -> Bool = { _ in true },
@@ -60,16 +60,16 @@ public struct Workload: Sendable {
 }
 
 /// The engine and the directory for which a run is prepared.
-public struct TrialContext: Sendable {
+package struct TrialContext: Sendable {
   /// The engine's name.
-  public let engine: String
+  package let engine: String
   /// An empty directory for this run only. It is removed afterwards.
-  public let directory: String
+  package let directory: String
   /// The round, from 0.
-  public let round: Int
+  package let round: Int
 
   /// Makes the context of one run.
-  public init(engine: String, directory: String, round: Int) {
+  package init(engine: String, directory: String, round: Int) {
     self.engine = engine
     self.directory = directory
     self.round = round
@@ -77,9 +77,9 @@ public struct TrialContext: Sendable {
 }
 
 /// One prepared run.
-public struct Trial {
+package struct Trial {
   /// The duration of a run.
-  public enum Duration: Sendable {
+  package enum Duration: Sendable {
     /// From the call of `run` to its return.
     case whole
     /// The seconds that `run` measured itself, if its beginning or end doesn't count.
@@ -92,33 +92,33 @@ public struct Trial {
   }
 
   /// The sizes of the data itself, by which amplifications are computed.
-  public struct LogicalBytes: Sendable {
+  package struct LogicalBytes: Sendable {
     /// Keys and values that the run had to write, in bytes; 0 if it writes none.
-    public var written: Int
+    package var written: Int
     /// Keys and values in the files at its end, in bytes; 0 if that isn't known.
-    public var stored: Int
+    package var stored: Int
 
     /// Makes a pair of sizes.
-    public init(written: Int, stored: Int) {
+    package init(written: Int, stored: Int) {
       self.written = written
       self.stored = stored
     }
   }
 
   /// Runs the work once.
-  public let run: () throws -> Duration
+  package let run: () throws -> Duration
   /// The size of its files after the run, in bytes. Not timed.
-  public let fileBytes: () throws -> Int
+  package let fileBytes: () throws -> Int
   /// The sizes of the data itself; nil if the workload doesn't provide them.
-  public let logicalBytes: LogicalBytes?
+  package let logicalBytes: LogicalBytes?
   /// Other metrics that the run measured, read after it. They replace the kit's metrics of the same name. Not
   /// timed.
-  public let metrics: () throws -> [Metric: Double]
+  package let metrics: () throws -> [Metric: Double]
   /// Closes what the run opened. Called also if `run` threw.
-  public let finish: () throws -> Void
+  package let finish: () throws -> Void
 
   /// Makes a run. See the properties.
-  public init(
+  package init(
     run: @escaping () throws -> Duration, fileBytes: @escaping () throws -> Int = { 0 },
     logicalBytes: LogicalBytes? = nil, metrics: @escaping () throws -> [Metric: Double] = { [:] },
     finish: @escaping () throws -> Void = {}
@@ -131,7 +131,7 @@ public struct Trial {
   }
 
   /// Makes a run whose duration is that of `work`, from its call to its return.
-  public init(
+  package init(
     timing work: @escaping () throws -> Void, fileBytes: @escaping () throws -> Int = { 0 },
     logicalBytes: LogicalBytes? = nil, metrics: @escaping () throws -> [Metric: Double] = { [:] },
     finish: @escaping () throws -> Void = {}

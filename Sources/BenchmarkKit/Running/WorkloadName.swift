@@ -15,10 +15,10 @@ extension Workload {
   private var fullName: WorkloadName { .init(suite: suite, workload: name, parameters: parameters) }
 
   /// The name with the parameters: `fillseq (value_bytes=150)`.
-  public var label: String { fullName.label }
+  package var label: String { fullName.label }
 
   /// The identity of a result, unique in a results file: `suite workload (parameters) on engine`.
-  public func identity(_ engine: String) -> String { fullName.identity(on: engine) }
+  package func identity(_ engine: String) -> String { fullName.identity(on: engine) }
 }
 
 extension WorkloadResult {

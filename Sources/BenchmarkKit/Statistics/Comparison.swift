@@ -1,7 +1,7 @@
 /// A comparison of two runs, metric by metric.
-public struct Comparison: Sendable {
+package struct Comparison: Sendable {
   /// The verdict on one row.
-  public enum Verdict: String, Sendable, Codable {
+  package enum Verdict: String, Sendable, Codable {
     /// The new run is better: less time, fewer bytes, or more operations per second.
     case better
     /// The new run is worse.
@@ -11,7 +11,7 @@ public struct Comparison: Sendable {
   }
 
   /// The value that is compared: a metric, or its ratio to the limit.
-  public enum Measure: Hashable, Sendable, CustomStringConvertible {
+  package enum Measure: Hashable, Sendable, CustomStringConvertible {
     /// A metric.
     case metric(Metric)
     /// Seconds divided by the limit's seconds in the same round. It is comparable across machines and days.
@@ -20,7 +20,7 @@ public struct Comparison: Sendable {
     case normalizedCPU
 
     /// The name in tables.
-    public var description: String {
+    package var description: String {
       switch self {
       case .metric(let metric): metric.rawValue
       case .normalized: "normalized"
@@ -47,48 +47,48 @@ public struct Comparison: Sendable {
   }
 
   /// The comparison of one measure of one workload on one engine.
-  public struct Row: Sendable {
+  package struct Row: Sendable {
     /// The suite.
-    public let suite: String
+    package let suite: String
     /// The workload with its parameters.
-    public let label: String
+    package let label: String
     /// The engine.
-    public let engine: String
+    package let engine: String
     /// The value that is compared.
-    public let measure: Measure
+    package let measure: Measure
     /// The median of the first run.
-    public let base: Double
+    package let base: Double
     /// The median of the second run.
-    public let new: Double
+    package let new: Double
     /// The second median divided by the first.
-    public let ratio: Double
+    package let ratio: Double
     /// The 95% confidence interval of `ratio`, by the bootstrap.
-    public let interval: ClosedRange<Double>
+    package let interval: ClosedRange<Double>
     /// The probability of such samples if there were no difference: the Mann-Whitney test, with Holm's
     /// correction over all rows of the same measure.
-    public fileprivate(set) var probability: Double
+    package fileprivate(set) var probability: Double
     /// The verdict. A row differs if the probability is below 5%, the interval doesn't contain 1, and the
     /// ratio differs from 1 by at least half a percent.
-    public fileprivate(set) var verdict: Verdict
+    package fileprivate(set) var verdict: Verdict
   }
 
   /// All rows, in the order of the second run.
-  public let rows: [Row]
+  package let rows: [Row]
   /// Reasons why the two runs may not be comparable, one sentence each: different machines, data, libraries
   /// or settings.
-  public let warnings: [String]
+  package let warnings: [String]
   /// Workloads, with parameters and engine, that only one of the runs has.
-  public let unmatched: [String]
+  package let unmatched: [String]
 
   /// The default measures.
-  public static let standard: [Measure] = [
+  package static let standard: [Measure] = [
     .normalized, .normalizedCPU, .metric(.seconds), .metric(.cpuSeconds), .metric(.bytesWritten),
     .metric(.peakMemoryBytes),
     .metric(.fileBytes), .metric(.latencyP99),
   ]
 
   /// Compares the results that both runs have.
-  public init(base: ResultsFile, new: ResultsFile, measures: [Measure] = Comparison.standard) {
+  package init(base: ResultsFile, new: ResultsFile, measures: [Measure] = Comparison.standard) {
     let before = Dictionary(base.results.map { ($0.identity, $0) }) { first, _ in first }
     let after = Set(new.results.map(\.identity))
     var rows: [Row] = []

@@ -4,24 +4,24 @@
 /// the processor busy is judged by its processor time divided by the limit's. A workload that waits for the
 /// disk is judged by wall-clock time divided by the limit's, with or without counts. A workload without a
 /// limit and without counts isn't judged, because absolute times of two runs aren't comparable.
-public struct Gate: Sendable {
+package struct Gate: Sendable {
   /// The allowed slowdowns, as shares: 0.1 is 10%.
-  public struct Thresholds: Sendable {
+  package struct Thresholds: Sendable {
     /// For instructions, and for processor time divided by the limit's.
-    public var processor: Double
+    package var processor: Double
     /// For wall-clock time divided by the limit's, for workloads that wait for the disk. Their times vary
     /// more.
-    public var waiting: Double
+    package var waiting: Double
 
     /// Makes thresholds. The default of `waiting` is three times `processor`.
-    public init(processor: Double = 0.1, waiting: Double? = nil) {
+    package init(processor: Double = 0.1, waiting: Double? = nil) {
       self.processor = processor
       self.waiting = waiting ?? processor * 3
     }
   }
 
   /// The measure by which a workload is judged.
-  public enum Measure: String, Sendable {
+  package enum Measure: String, Sendable {
     /// Instructions, counted by callgrind.
     case instructions
     /// Processor time divided by the limit's, round by round.
@@ -31,53 +31,53 @@ public struct Gate: Sendable {
   }
 
   /// The judgement of one workload on one engine by one measure.
-  public struct Row: Sendable {
+  package struct Row: Sendable {
     /// The identity of the result: `suite workload (parameters) on engine`.
-    public let identity: String
+    package let identity: String
     /// The suite.
-    public let suite: String
+    package let suite: String
     /// The workload without its parameters.
-    public let workload: String
+    package let workload: String
     /// The measure.
-    public let measure: Measure
+    package let measure: Measure
     /// The run's value divided by the baseline's.
-    public let ratio: Double
+    package let ratio: Double
     /// The 95% interval of `ratio`. For counted instructions it is the ratio itself.
-    public let interval: ClosedRange<Double>
+    package let interval: ClosedRange<Double>
     /// The allowed ratio.
-    public let allowed: Double
+    package let allowed: Double
     /// The lowest value that `visible` can reach with more samples of the run. The baseline's variation
     /// remains.
-    public let visibleByBaseline: Double
+    package let visibleByBaseline: Double
 
     /// Whether the whole interval is above the allowed ratio.
-    public var isBeyond: Bool { interval.lowerBound > allowed }
+    package var isBeyond: Bool { interval.lowerBound > allowed }
     /// The smallest slowdown, as a ratio, that these samples would have shown. The interval of a run with
     /// that slowdown and the same variation is completely above the allowed ratio. It equals `allowed` if
     /// nothing varies.
-    public var visible: Double { Gate.visible(ratio, interval, allowed) }
+    package var visible: Double { Gate.visible(ratio, interval, allowed) }
     /// The greatest acceptable value of `visible`: it allows half more than `allowed`. It can't be `allowed`
     /// itself, because only samples without variation reach that.
-    public var wanted: Double { 1 + (allowed - 1) * 1.5 }
+    package var wanted: Double { 1 + (allowed - 1) * 1.5 }
     /// Whether the samples vary too much to show a slowdown that should be seen.
-    public var isBlurred: Bool { visible > wanted }
+    package var isBlurred: Bool { visible > wanted }
     /// Whether more samples of the run alone can make `visible` acceptable.
-    public var canBeSharper: Bool { visibleByBaseline <= wanted }
+    package var canBeSharper: Bool { visibleByBaseline <= wanted }
 
     /// Whether both rows have the same workload, engine and measure.
-    public func isSame(as other: Row) -> Bool { identity == other.identity && measure == other.measure }
+    package func isSame(as other: Row) -> Bool { identity == other.identity && measure == other.measure }
   }
 
   /// The rows, in the order of the run.
-  public let rows: [Row]
+  package let rows: [Row]
   /// The results that weren't judged, one line each with the reason.
-  public let notJudged: [String]
+  package let notJudged: [String]
 
   /// The share of its time in which a workload must keep the processor busy to be judged by processor time.
   static let busyShare = 0.7
 
   /// Compares `new` with `baseline`.
-  public init(_ new: ResultsFile, baseline: ResultsFile, thresholds: Thresholds = Thresholds()) {
+  package init(_ new: ResultsFile, baseline: ResultsFile, thresholds: Thresholds = Thresholds()) {
     let known = Dictionary(baseline.results.map { ($0.identity, $0) }) { first, _ in first }
     var rows: [Row] = []
     var notJudged: [String] = []

@@ -1,32 +1,32 @@
 /// How the time of a workload's operation grows with one parameter, for each engine.
-public struct Growth: Sendable {
+package struct Growth: Sendable {
   /// The growth on one engine.
-  public struct Curve: Sendable {
+  package struct Curve: Sendable {
     /// The engine's name.
-    public let engine: String
+    package let engine: String
     /// The results, by ascending parameter.
-    public let results: [WorkloadResult]
+    package let results: [WorkloadResult]
     /// The fit of the seconds per operation.
-    public let fit: PowerFit
+    package let fit: PowerFit
   }
 
   /// The suite of the workload.
-  public let suite: String
+  package let suite: String
   /// The workload's name.
-  public let workload: String
+  package let workload: String
   /// The name of the parameter, an integer.
-  public let parameter: String
+  package let parameter: String
   /// The other parameters, which are equal in all results.
-  public let others: Parameters
+  package let others: Parameters
   /// One curve for each engine that has results, in the order of the engines.
-  public let curves: [Curve]
+  package let curves: [Curve]
 
   /// The workload's name with the other parameters.
-  public var label: String { others.isEmpty ? workload : "\(workload) (\(others.text))" }
+  package var label: String { others.isEmpty ? workload : "\(workload) (\(others.text))" }
 
   /// Finds all workloads that were run with at least three values of one integer parameter that span a factor
   /// of ten.
-  public static func all(in results: [WorkloadResult]) -> [Growth] {
+  package static func all(in results: [WorkloadResult]) -> [Growth] {
     var growths: [Growth] = []
     for (suite, workload) in results.map({ [$0.suite, $0.workload] }).firstOccurrences().map({
       ($0[0], $0[1])
@@ -59,7 +59,7 @@ public struct Growth: Sendable {
 
   /// The exponents in one sentence: `insert grows with documents as the power 0.08 on lmdb (95%: 0.05 to
   /// 0.11), …`.
-  public func sentence() -> String {
+  package func sentence() -> String {
     let texts = curves.map { curve in
       let deviation = curve.fit.greatestDeviation
       let range = curve.fit.interval.map { " (95%: \(Growth.text($0)))" } ?? ""

@@ -3,26 +3,26 @@
 #endif
 
 /// A power law fitted to values: value = factor · size^exponent, by least squares of the logarithms.
-public struct PowerFit: Sendable {
+package struct PowerFit: Sendable {
   /// The fitted points by ascending size: the median of the samples at each size.
-  public let points: [(size: Double, value: Double)]
+  package let points: [(size: Double, value: Double)]
   /// The exponent: 1 if the value grows linearly with the size, 0 if it doesn't grow.
-  public let exponent: Double
+  package let exponent: Double
   /// The value at size 1.
-  public let factor: Double
+  package let factor: Double
   /// The 95% interval of the exponent by the bootstrap: the 2.5% and 97.5% quantiles of 2,000 fits, each of
   /// the medians of resampled samples. It shows the noise of the samples. It doesn't show how well a power
   /// law fits: see `greatestDeviation`. Nil if there is only one sample per size.
-  public let interval: ClosedRange<Double>?
+  package let interval: ClosedRange<Double>?
 
   /// Fits at least two sizes. Nil if there are fewer, or if a number isn't positive.
-  public init?(_ points: [(size: Double, value: Double)]) {
+  package init?(_ points: [(size: Double, value: Double)]) {
     self.init(samples: points.map { ($0.size, [$0.value]) })
   }
 
   /// Fits the medians of `samples`: at least two sizes, each with at least one value. Nil if there are fewer,
   /// or if a number isn't positive.
-  public init?(samples: [(size: Double, values: [Double])]) {
+  package init?(samples: [(size: Double, values: [Double])]) {
     guard
       samples.allSatisfy({ $0.size > 0 && !$0.values.isEmpty && $0.values.allSatisfy { $0 > 0 } })
     else { return nil }
@@ -47,10 +47,10 @@ public struct PowerFit: Sendable {
   }
 
   /// The fitted value at a size.
-  public func value(at size: Double) -> Double { factor * pow(size, exponent) }
+  package func value(at size: Double) -> Double { factor * pow(size, exponent) }
 
   /// The greatest factor by which a point is above or below the fit; 1 if all points are on it.
-  public var greatestDeviation: Double {
+  package var greatestDeviation: Double {
     points.map { exp(abs(log($0.value / value(at: $0.size)))) }.max() ?? 1
   }
 

@@ -3,7 +3,7 @@
 #endif
 
 /// Tests whether two sets of samples differ, without assumptions about their distribution.
-public enum RankTest {
+package enum RankTest {
   /// The two-sided Mann-Whitney U test: the probability of ranks at least as uneven as these, if both sets
   /// come from one distribution.
   ///
@@ -13,7 +13,7 @@ public enum RankTest {
   ///
   /// Source: Mann and Whitney, "On a test of whether one of two random variables is stochastically larger than the
   /// other", 1947.
-  public static func mannWhitney(_ left: [Double], _ right: [Double]) -> Double {
+  package static func mannWhitney(_ left: [Double], _ right: [Double]) -> Double {
     guard !left.isEmpty, !right.isEmpty else { return 1 }
     let (rankSum, ties) = ranks(left, right)
     let m = left.count
@@ -68,7 +68,7 @@ public enum RankTest {
 
   /// Adjusts the probabilities of many tests, so that the family of tests has the error rate of a single
   /// test: Holm's step-down correction ("A simple sequentially rejective multiple test procedure", 1979).
-  public static func holm(_ probabilities: [Double]) -> [Double] {
+  package static func holm(_ probabilities: [Double]) -> [Double] {
     let order = probabilities.indices.sorted { probabilities[$0] < probabilities[$1] }
     var adjusted = probabilities
     var greatest = 0.0

@@ -3,10 +3,10 @@
 #endif
 
 /// Order statistics of samples.
-public enum Statistics {
+package enum Statistics {
   /// The quantile of samples, with linear interpolation between neighbours: position `quantile * (count - 1)`
   /// in ascending order. `quantile` is 0 to 1. 0 if there are no samples.
-  public static func quantile(_ quantile: Double, of samples: [Double]) -> Double {
+  package static func quantile(_ quantile: Double, of samples: [Double]) -> Double {
     self.quantile(quantile, ofSorted: samples.sorted())
   }
 
@@ -19,17 +19,17 @@ public enum Statistics {
   }
 
   /// The middle sample, or the mean of the two middle ones. 0 if there are none.
-  public static func median(_ samples: [Double]) -> Double { quantile(0.5, of: samples) }
+  package static func median(_ samples: [Double]) -> Double { quantile(0.5, of: samples) }
 
   /// The 95% confidence interval of the median by the bootstrap: the 2.5% and 97.5% quantiles of 2,000
   /// medians of samples drawn with replacement. The seed is fixed, so equal samples have equal intervals.
-  public static func medianInterval(_ samples: [Double]) -> ClosedRange<Double> {
+  package static func medianInterval(_ samples: [Double]) -> ClosedRange<Double> {
     interval(rounds: samples.count) { drawn in median(drawn.map { samples[$0] }) }
   }
 
   /// The ratio of two medians and its 95% confidence interval, from paired samples. The bootstrap draws
   /// rounds, so a disturbance of both samples of a round cancels. Both sets have the same number of samples.
-  public static func ratio(_ numerator: [Double], over denominator: [Double]) -> (
+  package static func ratio(_ numerator: [Double], over denominator: [Double]) -> (
     ratio: Double, interval: ClosedRange<Double>
   ) {
     let count = min(numerator.count, denominator.count)
@@ -40,14 +40,14 @@ public enum Statistics {
   }
 
   /// The geometric mean: the count-th root of the product. 1 if there are no ratios.
-  public static func geometricMean(_ ratios: [Double]) -> Double {
+  package static func geometricMean(_ ratios: [Double]) -> Double {
     guard !ratios.isEmpty else { return 1 }
     return exp(ratios.reduce(0) { $0 + log($1) } / Double(ratios.count))
   }
 
   /// The ratio of two medians and its 95% confidence interval, from samples that aren't paired. The bootstrap
   /// draws from each set separately.
-  public static func unpairedRatio(_ numerator: [Double], over denominator: [Double]) -> (
+  package static func unpairedRatio(_ numerator: [Double], over denominator: [Double]) -> (
     ratio: Double, interval: ClosedRange<Double>
   ) {
     let count = numerator.count
@@ -61,7 +61,7 @@ public enum Statistics {
   /// Samples that are outside the quartiles by more than three times the distance between them: Tukey's far
   /// outliers ("Exploratory Data Analysis", 1977). They are reported, but count like all others. Empty if
   /// there are fewer than five samples.
-  public static func outliers(_ samples: [Double]) -> [Double] {
+  package static func outliers(_ samples: [Double]) -> [Double] {
     guard samples.count >= 5 else { return [] }
     let sorted = samples.sorted()
     let low = quantile(0.25, ofSorted: sorted)

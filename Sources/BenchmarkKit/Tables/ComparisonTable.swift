@@ -1,17 +1,17 @@
 /// A comparison as text for a terminal: one row per workload and engine, with the medians, their ratio and
 /// its interval.
-public struct ComparisonTable {
+package struct ComparisonTable {
   private let comparison: Comparison
   private let onlyDifferences: Bool
 
   /// A table of all rows, or of only those that differ.
-  public init(_ comparison: Comparison, onlyDifferences: Bool = false) {
+  package init(_ comparison: Comparison, onlyDifferences: Bool = false) {
     self.comparison = comparison
     self.onlyDifferences = onlyDifferences
   }
 
   /// The lines of the table, measure by measure, and a summary sentence.
-  public func text() -> String {
+  package func text() -> String {
     var blocks: [String] = []
     for measure in comparison.rows.map(\.measure).firstOccurrences() {
       let all = comparison.rows.filter { $0.measure == measure }

@@ -1,5 +1,5 @@
 /// Formats numbers for tables.
-public enum Format {
+package enum Format {
   /// A time with three significant digits and its unit: `1.04 µs`.
   static func duration(_ seconds: Double) -> String {
     let units: [(scale: Double, name: String)] = [(1, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")]
@@ -9,7 +9,7 @@ public enum Format {
   }
 
   /// A ratio with two decimals, or three digits from 10 on.
-  public static func ratio(_ value: Double) -> String {
+  package static func ratio(_ value: Double) -> String {
     value < 9.995 ? decimals(value, 2) : threeDigits(value)
   }
 

@@ -1,15 +1,15 @@
 /// Percentiles of single operations as text for a terminal: one line per workload and engine that timed them.
-public struct LatencyTable {
+package struct LatencyTable {
   private let results: [WorkloadResult]
 
   /// A table of the results that have latencies.
-  public init(_ results: [WorkloadResult]) {
+  package init(_ results: [WorkloadResult]) {
     self.results = results.filter { result in Metric.latencies.allSatisfy { result.metrics[$0.metric] != nil }
     }
   }
 
   /// Whether there is nothing to show.
-  public var isEmpty: Bool { results.isEmpty }
+  package var isEmpty: Bool { results.isEmpty }
 
   /// The names of the percentiles, for the heads of columns.
   static let names = Metric.latencies.map { _, quantile in
@@ -17,7 +17,7 @@ public struct LatencyTable {
   }
 
   /// The lines of the table. Each cell is the median over the runs.
-  public func text() -> String {
+  package func text() -> String {
     var table = TextTable(["latency", "", ""] + LatencyTable.names)
     var last = ""
     for result in results {

@@ -1,20 +1,20 @@
 /// Remarks on the results of a suite: sentences, tables, and pairs of engines to compare.
-public struct Remarks: Sendable {
+package struct Remarks: Sendable {
   /// A table: column names and rows, with the same number of cells in each.
-  public struct Table: Sendable, Equatable {
+  package struct Table: Sendable, Equatable {
     /// The names of the columns.
-    public let heads: [String]
+    package let heads: [String]
     /// The rows, one cell per column.
-    public let rows: [[String]]
+    package let rows: [[String]]
 
     /// Makes a table. See the properties.
-    public init(heads: [String], rows: [[String]]) {
+    package init(heads: [String], rows: [[String]]) {
       self.heads = heads
       self.rows = rows
     }
 
     /// The lines for a terminal, with columns aligned by characters.
-    public var lines: [String] {
+    package var lines: [String] {
       var table = TextTable(heads)
       rows.forEach { table.add($0) }
       return table.lines
@@ -22,31 +22,31 @@ public struct Remarks: Sendable {
   }
 
   /// Two engines whose ratio of times is charted.
-  public struct Pair: Sendable, Equatable {
+  package struct Pair: Sendable, Equatable {
     /// The engine whose time is the numerator.
-    public let engine: String
+    package let engine: String
     /// The engine whose time is the denominator.
-    public let base: String
+    package let base: String
 
     /// Makes a pair.
-    public init(_ engine: String, over base: String) {
+    package init(_ engine: String, over base: String) {
       self.engine = engine
       self.base = base
     }
   }
 
   /// The sentences.
-  public var sentences: [String]
+  package var sentences: [String]
   /// The tables, which follow the sentences.
-  public var tables: [Table]
+  package var tables: [Table]
   /// The pairs of engines whose ratios are charted.
-  public var pairs: [Pair]
+  package var pairs: [Pair]
 
   /// The data of the suite, if it isn't the data set of the results file: `made documents`.
-  public var data: String?
+  package var data: String?
 
   /// Makes remarks. See the properties.
-  public init(_ sentences: [String] = [], tables: [Table] = [], pairs: [Pair] = [], data: String? = nil) {
+  package init(_ sentences: [String] = [], tables: [Table] = [], pairs: [Pair] = [], data: String? = nil) {
     self.sentences = sentences
     self.tables = tables
     self.pairs = pairs

@@ -1,19 +1,19 @@
 /// A run in a few sentences: which engine was fastest for which workloads, by how much, and how far from the
 /// limits.
-public struct ResultsSummary {
+package struct ResultsSummary {
   private let results: [WorkloadResult]
   private let engines: [String]
   private let durability: String
 
   /// A summary of `results`. The other engines are compared with the first of `engines`.
-  public init(_ results: [WorkloadResult], engines: [String], durability: String) {
+  package init(_ results: [WorkloadResult], engines: [String], durability: String) {
     self.results = results
     self.engines = engines
     self.durability = durability
   }
 
   /// The sentences, one per line.
-  public func text() -> String {
+  package func text() -> String {
     results.map(\.suite).firstOccurrences().flatMap { sentences(suite: $0) }.joined(separator: "\n")
   }
 
@@ -88,7 +88,7 @@ public struct ResultsSummary {
 
   /// Notes on how the samples were taken, one sentence each: warm-ups that were left out, and far outliers.
   /// Outliers count like all other samples.
-  public static func samplingNotes(_ results: [WorkloadResult]) -> [String] {
+  package static func samplingNotes(_ results: [WorkloadResult]) -> [String] {
     var notes: [String] = []
     let warm = results.filter { ($0.warmups ?? 0) > 0 }
     if !warm.isEmpty {

@@ -8,7 +8,7 @@ extension Sequence where Element: Hashable {
 
 extension [WorkloadResult] {
   /// The engines of the results, in order, each once.
-  public var engines: [String] { map(\.engine).firstOccurrences() }
+  package var engines: [String] { map(\.engine).firstOccurrences() }
   /// The results with the same suite, workload and parameters, a row for each.
   var rows: [[WorkloadResult]] {
     let groups = Dictionary(grouping: self) { "\($0.suite) \($0.label)" }

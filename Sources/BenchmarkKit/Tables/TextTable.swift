@@ -1,7 +1,7 @@
 /// A table of text. Each column is as wide as its widest cell. Columns without any text are left out.
-public struct TextTable {
+package struct TextTable {
   /// Whether a column is aligned left or right.
-  public enum Alignment: Sendable {
+  package enum Alignment: Sendable {
     case left
     case right
   }
@@ -11,13 +11,13 @@ public struct TextTable {
   private var rows: [[String]] = []
 
   /// Makes a table without rows. If all titles are empty, it has no title row.
-  public init(_ columns: [(title: String, alignment: Alignment)]) {
+  package init(_ columns: [(title: String, alignment: Alignment)]) {
     titles = columns.map(\.title)
     alignments = columns.map(\.alignment)
   }
 
   /// Makes a table without rows. All columns are aligned left.
-  public init(_ titles: [String]) { self.init(titles.map { ($0, .left) }) }
+  package init(_ titles: [String]) { self.init(titles.map { ($0, .left) }) }
 
   /// Makes a table with a row for each workload and a column for each engine. `cell` gets the engine and the
   /// results of the workload.
@@ -32,13 +32,13 @@ public struct TextTable {
   }
 
   /// Adds a row, with a cell for each column.
-  public mutating func add(_ cells: String...) { rows.append(cells) }
+  package mutating func add(_ cells: String...) { rows.append(cells) }
 
   /// Adds a row, with a cell for each column.
-  public mutating func add(_ cells: [String]) { rows.append(cells) }
+  package mutating func add(_ cells: [String]) { rows.append(cells) }
 
   /// The lines, without trailing spaces.
-  public var lines: [String] {
+  package var lines: [String] {
     let all = titles.allSatisfy(\.isEmpty) ? rows : [titles] + rows
     let widths = titles.indices.map { column in all.map { $0[column].count }.max() ?? 0 }
     return all.map { row in
@@ -53,5 +53,5 @@ public struct TextTable {
   }
 
   /// The lines as one text, without a newline at its end.
-  public var text: String { lines.joined(separator: "\n") }
+  package var text: String { lines.joined(separator: "\n") }
 }

@@ -1,6 +1,6 @@
 /// A table for a terminal of values other than times, which some workloads have: one row per workload and one
 /// column per engine.
-public struct ValueTable {
+package struct ValueTable {
   private let title: String
   private let results: [WorkloadResult]
   private let engines: [String]
@@ -17,7 +17,7 @@ public struct ValueTable {
   }
 
   /// The bytes written and stored for each byte of data.
-  public static func amplifications(_ results: [WorkloadResult], engines: [String]) -> ValueTable {
+  package static func amplifications(_ results: [WorkloadResult], engines: [String]) -> ValueTable {
     ValueTable("bytes per byte of data", results, engines: engines) { result in
       let written = result.metrics[.writeAmplification].map { "\(Format.ratio($0.median)) written" }
       let stored = result.metrics[.spaceAmplification].map { "\(Format.ratio($0.median)) stored" }
@@ -27,17 +27,17 @@ public struct ValueTable {
   }
 
   /// Allocations per operation.
-  public static func allocations(_ results: [WorkloadResult], engines: [String]) -> ValueTable {
+  package static func allocations(_ results: [WorkloadResult], engines: [String]) -> ValueTable {
     ValueTable("allocations per operation", results, engines: engines) { result in
       result.metrics[.allocations].map { Format.ratio($0.median / Double(max(1, result.operations))) }
     }
   }
 
   /// Whether there is nothing to show.
-  public var isEmpty: Bool { results.isEmpty }
+  package var isEmpty: Bool { results.isEmpty }
 
   /// The lines of the table.
-  public func text() -> String {
+  package func text() -> String {
     TextTable(title, results, engines: engines) { engine, row in
       row.first { $0.engine == engine }.flatMap(value) ?? "-"
     }.text

@@ -16,7 +16,7 @@ extension DocumentStore {
   // MARK: Removing unreferenced blobs
 
   /// A removal of unreferenced blobs, between its two steps.
-  public final class BlobRemoval {
+  package final class BlobRemoval {
     fileprivate let sweep: BlobSweep
     /// The last sequence of the snapshot that was examined.
     fileprivate let sequence: UInt64
@@ -30,7 +30,7 @@ extension DocumentStore {
   /// Finds blobs that no stored revision refers to, while writers continue. Nil if there are no blob files.
   /// `finish(_:)` removes what is found. Before that, make the commits up to now durable against a power
   /// loss.
-  public func beginBlobRemoval() throws -> BlobRemoval? {
+  package func beginBlobRemoval() throws -> BlobRemoval? {
     guard let blobs, try !blobs.names().isEmpty else { return nil }
     var begun: BlobSweep?
     // Called between transactions. Writers that put a blob in place from now on mark its file.
@@ -57,7 +57,7 @@ extension DocumentStore {
   /// but only while the changes since `beginBlobRemoval()` are read and the files are removed. Throws
   /// `nestedWrite` inside a batch.
   @discardableResult
-  public func finish(_ removal: BlobRemoval) throws -> BlobSweep.Result {
+  package func finish(_ removal: BlobRemoval) throws -> BlobSweep.Result {
     var result = BlobSweep.Result()
     try exclusively {
       try withSnapshot { transaction, context in

@@ -4,7 +4,7 @@ import Storage
 ///
 /// Notes wait as bytes. When there are too many, the notes of saves are dropped and the observer reads the
 /// stored changes instead. So its memory is bounded, except for the notes of purges, which aren't stored.
-public final class ChangeObserver: Sendable {
+package final class ChangeObserver: Sendable {
   /// The maximum number of bytes of waiting notes.
   static let maximumBytes = 1 << 20
   /// The maximum number of stored changes that are read at a time.
@@ -134,7 +134,7 @@ public final class ChangeObserver: Sendable {
   // MARK: Delivering changes
 
   /// Ends the observer. Pending changes are dropped.
-  public func cancel() {
+  package func cancel() {
     store.feed.remove(self)
     state.withLock { state in
       state.isCancelled = true
@@ -147,7 +147,7 @@ public final class ChangeObserver: Sendable {
   }
 
   /// Waits for changes and returns those that are pending. Nil after the end, and when the task is cancelled.
-  public func next() async -> DatabaseChange? {
+  package func next() async -> DatabaseChange? {
     while !Task.isCancelled {
       switch take() {
       case .change(let change): return change

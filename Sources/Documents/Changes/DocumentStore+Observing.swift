@@ -7,7 +7,7 @@ extension DocumentStore {
   /// With a `handler`, the handler is called on a background thread, one call at a time. Without one,
   /// `next()` waits for changes. With `includesUnsequenced`, commits of this process with changes that have
   /// no new sequence are reported as a change without documents: a body changed, or an expiration time.
-  public func observe(
+  package func observe(
     _ documentID: String? = nil, owner: ObjectIdentifier? = nil, includesUnsequenced: Bool = false,
     handler: (@Sendable (DatabaseChange) -> Void)? = nil
   ) throws -> ChangeObserver {
@@ -18,30 +18,30 @@ extension DocumentStore {
   }
 
   /// Ends the observers of `owner`, or all if it is nil. They receive their pending changes first.
-  public func endObservers(of owner: ObjectIdentifier? = nil) { feed.end(of: owner) }
+  package func endObservers(of owner: ObjectIdentifier? = nil) { feed.end(of: owner) }
 
   /// Notifies observers of commits of other processes. A write in this process does the same.
-  public func noticeChanges() throws {
+  package func noticeChanges() throws {
     guard feed.isActive else { return }
     feed.notice(try committedSequence())
   }
 
   /// Runs `body`, which closes the engine, while no background work is running. If it succeeds, all observers
   /// end.
-  public func closing(_ body: () throws -> Void) throws {
+  package func closing(_ body: () throws -> Void) throws {
     try background.alone(body)
     endObservers()
   }
 
   /// Runs `body` while no background work is running. A snapshot there would keep an engine from reclaiming
   /// space.
-  public func withoutBackground<Result>(_ body: () throws -> Result) rethrows -> Result {
+  package func withoutBackground<Result>(_ body: () throws -> Result) rethrows -> Result {
     try background.alone(body)
   }
 
   /// Runs `body`, which reads or writes in the background. Closing the engine waits for it. Calls must not be
   /// nested.
-  public func inBackground<Result>(_ body: () throws -> Result) rethrows -> Result {
+  package func inBackground<Result>(_ body: () throws -> Result) rethrows -> Result {
     try background.pass(body)
   }
 

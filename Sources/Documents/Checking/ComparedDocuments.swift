@@ -156,7 +156,7 @@ final class ComparedDocuments {
 extension DocumentStore {
   /// Compares everything stored with `other`, each in one snapshot, and reports the differences.
   @discardableResult
-  public func compare(
+  package func compare(
     with other: DocumentStore, sequences: Bool = false, progress: @escaping (Int) throws -> Void = { _ in },
     report: @escaping (DocumentDifference) throws -> Void
   ) throws -> Int {

@@ -36,7 +36,7 @@ public struct DocumentDifference: Sendable, Hashable, CustomStringConvertible {
   public let right: String
 
   /// Creates a difference.
-  public init(_ id: String, _ kind: Kind, _ left: String, _ right: String) {
+  package init(_ id: String, _ kind: Kind, _ left: String, _ right: String) {
     self.id = id
     self.kind = kind
     self.left = left

@@ -2,7 +2,7 @@ import Storage
 
 extension DocumentStore {
   /// Adds a part to every later check, for example for an index. It replaces a part with the same subject.
-  public func addIntegrityChecker(_ checker: any IntegrityChecker) {
+  package func addIntegrityChecker(_ checker: any IntegrityChecker) {
     checkers.withLock { checkers in
       checkers.removeAll { $0.subject == checker.subject }
       checkers.append(checker)
@@ -10,12 +10,12 @@ extension DocumentStore {
   }
 
   /// Removes the part with this subject from later checks.
-  public func removeIntegrityChecker(_ subject: String) {
+  package func removeIntegrityChecker(_ subject: String) {
     checkers.withLock { $0.removeAll { $0.subject == subject } }
   }
 
   /// Checks the engine's file, documents, blobs and indexes. `others` are additional parts that run last.
-  public func check(
+  package func check(
     deep: Bool = false, limit: Int = 1_000,
     others: [(subject: String, check: (IntegrityCheck) throws -> Void)] = [],
     progress: @escaping (Int) throws -> Void = { _ in }

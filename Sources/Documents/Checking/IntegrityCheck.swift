@@ -8,7 +8,7 @@ public struct IntegrityFault: Sendable, Hashable, CustomStringConvertible {
   public let problem: String
 
   /// Creates a fault.
-  public init(_ subject: String, _ problem: String) {
+  package init(_ subject: String, _ problem: String) {
     self.subject = subject
     self.problem = problem
   }
@@ -21,7 +21,7 @@ public struct IntegrityFault: Sendable, Hashable, CustomStringConvertible {
 
 /// An additional part of an integrity check. For example, an index checks that its entries match the
 /// documents (`DocumentStore.addIntegrityChecker`).
-public protocol IntegrityChecker: Sendable {
+package protocol IntegrityChecker: Sendable {
   /// The subject that it checks, as in the fault that is reported when it fails: `index 'byName'`.
   var subject: String { get }
 
@@ -31,13 +31,13 @@ public protocol IntegrityChecker: Sendable {
 }
 
 /// A running check with its snapshot and its faults. Use it on one thread at a time.
-public final class IntegrityCheck {
+package final class IntegrityCheck {
   /// The snapshot that all parts of the check read.
-  public let transaction: any ReadTransaction
+  package let transaction: any ReadTransaction
   /// The documents of that snapshot.
-  public let documents: DocumentSnapshot
+  package let documents: DocumentSnapshot
   /// Whether everything is read.
-  public let isDeep: Bool
+  package let isDeep: Bool
   private let limit: Int
   private let progress: (Int) throws -> Void
   private(set) var faults: [IntegrityFault] = []
@@ -60,18 +60,18 @@ public final class IntegrityCheck {
   }
 
   /// The number of faults that it can still take.
-  public var room: Int { limit - faults.count }
+  package var room: Int { limit - faults.count }
 
   /// Records a fault. When the maximum number of faults is reached it throws an error, which the caller must
   /// pass on.
-  public func report(_ subject: String, _ problem: String) throws {
+  package func report(_ subject: String, _ problem: String) throws {
     guard faults.count < limit else { throw LimitReached() }
     faults.append(IntegrityFault(subject, problem))
     if faults.count == limit { throw LimitReached() }
   }
 
   /// Counts an examined entry. When the check must stop it throws an error, which the caller must pass on.
-  public func step() throws {
+  package func step() throws {
     steps += 1
     guard steps & 0xFF == 0 else { return }
     do { try progress(steps) } catch { throw Stopped(reason: error) }

@@ -9,7 +9,7 @@ import Storage
 /// The samples cover each document's ID, some of its strings and property names, and a part of its revision
 /// tree. They also cover separately stored bodies, local documents, names of properties, indexes and
 /// keyspaces, entries of indexes, and blobs.
-public struct PlaintextSampling {
+package struct PlaintextSampling {
   /// One more string of a body is sampled per this number of bytes, beyond the first four.
   private static let bytesPerString = 2_048
   private static let mostStrings = 64
@@ -20,7 +20,7 @@ public struct PlaintextSampling {
 
   /// Creates a sampling of the snapshot of `check` into `samples`. `whenFull` is called when `samples` is
   /// full. It searches for the samples and removes them.
-  public init(_ check: IntegrityCheck, into samples: PlaintextSamples, whenFull: @escaping () throws -> Void)
+  package init(_ check: IntegrityCheck, into samples: PlaintextSamples, whenFull: @escaping () throws -> Void)
   {
     self.check = check
     self.samples = samples
@@ -28,7 +28,7 @@ public struct PlaintextSampling {
   }
 
   /// Takes all samples.
-  public func run(blobs: BlobStore?) throws {
+  package func run(blobs: BlobStore?) throws {
     let transaction = check.transaction
     for (name, keyspace) in try transaction.keyspaces().sorted(by: { $0.key < $1.key }) {
       add(name, as: "the name of a keyspace,")

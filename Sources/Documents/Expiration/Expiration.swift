@@ -26,11 +26,11 @@ enum ExpirationTime {
 }
 
 /// The expiration of a document.
-public struct ScheduledExpiration: Sendable, Hashable {
+package struct ScheduledExpiration: Sendable, Hashable {
   /// The document's ID.
-  public let documentID: String
+  package let documentID: String
   /// The expiration time in milliseconds since 1970.
-  public let milliseconds: Int64
+  package let milliseconds: Int64
 }
 
 extension DocumentWriter {
@@ -105,7 +105,7 @@ extension DocumentWriter {
 
 extension DocumentStore {
   /// Sets the expiration time, in milliseconds since 1970. Nil means never.
-  public func setExpiration(of id: String, milliseconds: Int64?) throws {
+  package func setExpiration(of id: String, milliseconds: Int64?) throws {
     try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
       guard try writing({ try $0.setExpiration(key, milliseconds) }) else {
         throw DocumentError(
@@ -115,7 +115,7 @@ extension DocumentStore {
   }
 
   /// Returns the expiration time in milliseconds since 1970, or nil.
-  public func expiration(of id: String) throws -> Int64? {
+  package func expiration(of id: String) throws -> Int64? {
     try reading { transaction, context in
       try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
         try transaction.withValue(at: key.bytes, in: context.keyspaces.expirations) {
@@ -126,7 +126,7 @@ extension DocumentStore {
   }
 
   /// Returns the documents that expire, the earliest first.
-  public func expirations(limit: Int = .max) throws -> [ScheduledExpiration] {
+  package func expirations(limit: Int = .max) throws -> [ScheduledExpiration] {
     guard limit > 0 else { return [] }
     return try reading { transaction, context in
       var found: [ScheduledExpiration] = []
@@ -141,20 +141,20 @@ extension DocumentStore {
   }
 
   /// The number of documents that expire.
-  public var expirationCount: Int {
+  package var expirationCount: Int {
     get throws { try count { $0.expirations } }
   }
 
   /// Purges documents that have expired at `milliseconds` (since 1970), at most `limit`, in one transaction.
   /// Returns their number.
   @discardableResult
-  public func purgeExpiredChunk(at milliseconds: Int64, limit: Int = 1_000) throws -> Int {
+  package func purgeExpiredChunk(at milliseconds: Int64, limit: Int = 1_000) throws -> Int {
     try writing { try $0.purgeExpired(upTo: milliseconds, limit: max(1, limit)) }
   }
 
   /// Purges what has expired. Each `chunk` is one transaction, so that other writers can run in between.
   @discardableResult
-  public func purgeExpired(at milliseconds: Int64, chunk: Int = 1_000) throws -> Int {
+  package func purgeExpired(at milliseconds: Int64, chunk: Int = 1_000) throws -> Int {
     var total = 0
     while try expirations(limit: 1).first.map({ $0.milliseconds <= milliseconds }) ?? false {
       total += try purgeExpiredChunk(at: milliseconds, limit: chunk)
@@ -165,14 +165,14 @@ extension DocumentStore {
 
 extension DocumentSnapshot {
   /// Returns the document's expiration time in milliseconds since 1970, nil if it has none.
-  public func expiration(of id: String) throws -> Int64? {
+  package func expiration(of id: String) throws -> Int64? {
     try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) {
       try expiration(ofBytes: $0.bytes)
     }
   }
 
   /// Returns the expiration time for the bytes of a stored ID. The ID isn't validated.
-  public func expiration(ofBytes id: RawSpan) throws -> Int64? {
+  package func expiration(ofBytes id: RawSpan) throws -> Int64? {
     let (transaction, context) = try open()
     return try transaction.withValue(at: id, in: context.keyspaces.expirations) {
       try ExpirationTime.read($0)

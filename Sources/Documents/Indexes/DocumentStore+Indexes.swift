@@ -2,14 +2,14 @@ import Storage
 
 extension DocumentStore {
   /// All indexes, ordered by name.
-  public var indexes: [IndexRecord] {
+  package var indexes: [IndexRecord] {
     get throws { try reading { try self.indexCatalog($0, $1).records } }
   }
 
   /// Creates an index over all live documents. Throws `unknownIndexKind` when the database wasn't opened with
   /// that kind, and `invalidIndex` when the name is invalid.
   @discardableResult
-  public func createIndex(_ name: String, kind: String, definition: [UInt8]) throws -> Bool {
+  package func createIndex(_ name: String, kind: String, definition: [UInt8]) throws -> Bool {
     try IndexRecord.check(name: name)
     let wanted = IndexRecord(name: name, kind: kind, number: 0, definition: definition)
     let kind = try options.kind(of: wanted)
@@ -21,13 +21,13 @@ extension DocumentStore {
 
   /// Removes an index.
   @discardableResult
-  public func deleteIndex(_ name: String) throws -> Bool { try writing { try $0.deleteIndex(name) } }
+  package func deleteIndex(_ name: String) throws -> Bool { try writing { try $0.deleteIndex(name) } }
 
   /// Rebuilds the indexes whose content is outdated because a library that they depend on has changed.
   /// Returns their names. Only reads if there are none. Indexes that can't be read or whose kind isn't known
   /// are left unchanged.
   @discardableResult
-  public func renewIndexes() throws -> [String] {
+  package func renewIndexes() throws -> [String] {
     let outdated = try reading { transaction, context in
       try self.indexCatalog(transaction, context).records.filter { record in
         guard let kind = try? self.options.kind(of: record) else { return false }
@@ -68,7 +68,7 @@ extension DocumentStore {
   }
 
   /// Recounts the statistics that query planners use. Part of a compaction.
-  public func refreshIndexStatistics() throws { try writing { try $0.refreshIndexStatistics() } }
+  package func refreshIndexStatistics() throws { try writing { try $0.refreshIndexStatistics() } }
 
   /// Returns the indexes that `transaction` sees.
   func indexCatalog(_ transaction: any ReadTransaction, _ context: Context) throws -> IndexCatalog {
@@ -89,19 +89,19 @@ extension DocumentStore {
 extension DocumentSnapshot {
   /// In a batch, writes the index changes of the batch that are still in memory, so that a reader sees them.
   /// Outside of a batch it does nothing.
-  public func writePendingIndexes() throws {
+  package func writePendingIndexes() throws {
     if isOfBatch { try store.writer.writePendingIndexes() }
   }
 
   /// All indexes in the snapshot, ordered by name. Fast: they are read again only when they have changed.
-  public var indexes: [IndexRecord] { get throws { try indexCatalog.records } }
+  package var indexes: [IndexRecord] { get throws { try indexCatalog.records } }
 
   /// A number that changes whenever any process creates or removes an index.
-  public var indexGeneration: UInt32 { get throws { try state.indexGeneration } }
+  package var indexGeneration: UInt32 { get throws { try state.indexGeneration } }
 
   /// The version of the set of indexes. What was read about indexes in one snapshot holds in every other
   /// snapshot with an equal version on the same `engine`.
-  public var indexVersion: IndexVersion {
+  package var indexVersion: IndexVersion {
     get throws {
       IndexVersion(
         generation: try state.indexGeneration, batch: isOfBatch ? store.writer.indexBatch : 0)
@@ -110,14 +110,14 @@ extension DocumentSnapshot {
 
   /// The engine of the snapshot. Keyspace handles belong to one engine, and a compaction may replace the
   /// engine.
-  public var engine: any StorageEngine { get throws { try open().1.engine } }
+  package var engine: any StorageEngine { get throws { try open().1.engine } }
 }
 
 /// Identifies the set of indexes that a snapshot sees.
-public struct IndexVersion: Hashable, Sendable {
+package struct IndexVersion: Hashable, Sendable {
   /// Changes whenever any process creates or removes an index.
-  public let generation: UInt32
+  package let generation: UInt32
   /// 0 for a snapshot of the committed state. In a batch, a number unique to the batch: the batch may be
   /// rolled back, and another transaction may then use its generation for other indexes.
-  public let batch: UInt64
+  package let batch: UInt64
 }

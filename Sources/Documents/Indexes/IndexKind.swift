@@ -5,7 +5,7 @@ import Storage
 ///
 /// A database is opened with all the kinds that it knows (`DocumentStore.Options.indexKinds`). A database
 /// that has an index of another kind can't be written to.
-public protocol IndexKind: Sendable {
+package protocol IndexKind: Sendable {
   /// The name that databases store for this kind: ASCII, up to 64 bytes.
   var name: String { get }
 
@@ -27,14 +27,14 @@ public protocol IndexKind: Sendable {
 
 extension IndexKind {
   /// Returns true: by default an index depends only on the documents.
-  public func isCurrent(_ index: IndexRecord, in transaction: any ReadTransaction) throws -> Bool { true }
+  package func isCurrent(_ index: IndexRecord, in transaction: any ReadTransaction) throws -> Bool { true }
 }
 
 /// Maintains one index in every write transaction of one open database. Used on one thread at a time.
 ///
 /// After a failed transaction a new maintainer is opened: what the old one remembers may have been rolled
 /// back.
-public protocol IndexMaintainer: AnyObject {
+package protocol IndexMaintainer: AnyObject {
   /// Removes the index entries of the old body and adds those of the new body.
   func update(_ change: IndexedChange, in transaction: any WriteTransaction) throws
 
@@ -56,26 +56,26 @@ public protocol IndexMaintainer: AnyObject {
 
 extension IndexMaintainer {
   /// False: by default all changes are written at once.
-  public var hasPendingChanges: Bool { false }
+  package var hasPendingChanges: Bool { false }
   /// Does nothing by default.
-  public func finish(in transaction: any WriteTransaction) throws {}
+  package func finish(in transaction: any WriteTransaction) throws {}
   /// Does nothing by default.
-  public func refreshStatistics(in transaction: any WriteTransaction) throws {}
+  package func refreshStatistics(in transaction: any WriteTransaction) throws {}
 }
 
 /// The change of one document for indexes: its live body before and after a write.
-public struct IndexedChange {
+package struct IndexedChange {
   /// The document's ID in UTF-8.
-  public let documentID: UnsafeRawBufferPointer
+  package let documentID: UnsafeRawBufferPointer
   /// The live current body before the write, nil if there was none. It is in a buffer that the writer fills
   /// again only after `update` has returned.
-  public let old: UnsafeValue?
+  package let old: UnsafeValue?
   /// The live current body after the write, nil if the document is deleted or purged. Valid until `update`
   /// returns.
-  public let new: UnsafeValue?
+  package let new: UnsafeValue?
   /// The shared keys of both bodies. They grow during a transaction. Names that had no number when they were
   /// resolved must be resolved again when `count` has changed.
-  public let sharedKeys: SharedKeysBuilder
+  package let sharedKeys: SharedKeysBuilder
 
   @inline(__always)
   init(
@@ -97,11 +97,11 @@ public struct IndexedChange {
 }
 
 /// The live documents of a transaction, for indexes.
-public struct IndexedDocuments {
+package struct IndexedDocuments {
   private let transaction: any ReadTransaction
   private let keyspace: Keyspace
   /// The shared keys of all bodies.
-  public let sharedKeys: SharedKeys
+  package let sharedKeys: SharedKeys
 
   init(_ transaction: any ReadTransaction, _ keyspace: Keyspace, _ sharedKeys: SharedKeys) {
     self.transaction = transaction
@@ -110,12 +110,12 @@ public struct IndexedDocuments {
   }
 
   /// The number of live documents. Constant time.
-  public var count: Int { get throws { try transaction.count(of: keyspace) } }
+  package var count: Int { get throws { try transaction.count(of: keyspace) } }
 
   /// Calls `body` with the ID and the body of each document until it returns false. Both are valid until
   /// `body` returns. Nothing can be written during the call. The order `.stored` is the fastest. `range` is a
   /// range of IDs.
-  public func forEach(
+  package func forEach(
     in range: KeyRange = .all, order: ScanOrder = .stored,
     _ body: (_ documentID: RawSpan, _ body: Value) throws -> Bool
   ) throws {
@@ -127,7 +127,7 @@ public struct IndexedDocuments {
   }
 
   /// Lends the body of a document. Returns nil without calling `body` if there is no live document.
-  public func withBody<Result>(of documentID: RawSpan, _ body: (Value) throws -> Result) throws -> Result? {
+  package func withBody<Result>(of documentID: RawSpan, _ body: (Value) throws -> Result) throws -> Result? {
     try transaction.withValue(at: documentID, in: keyspace) { value in
       let record = try DocumentRecord(value)
       guard let root = Value(rootOf: record.body) else { throw DocumentRecord.damaged }

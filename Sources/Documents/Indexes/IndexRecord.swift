@@ -10,15 +10,15 @@ import Storage
 //   definition  the kind's own, to the end
 
 /// The definition of an index as stored in the database.
-public struct IndexRecord: Sendable, Hashable {
+package struct IndexRecord: Sendable, Hashable {
   /// Unique in the database: 1 to 200 bytes of UTF-8 without control characters.
-  public let name: String
+  package let name: String
   /// The name of the index's `IndexKind`.
-  public let kind: String
+  package let kind: String
   /// Names the index's keyspaces. Another index with the same name has another number.
-  public let number: UInt32
+  package let number: UInt32
   /// What the index contains of each document, in the format of its kind.
-  public let definition: [UInt8]
+  package let definition: [UInt8]
 
   static let version: UInt8 = 1
   /// The prefix of the keys of all index records.
@@ -32,7 +32,7 @@ public struct IndexRecord: Sendable, Hashable {
   }
 
   /// The keyspace of the index. An index with several keyspaces names the others `index.NUMBER.…`.
-  public var keyspaceName: String { "index.\(number)" }
+  package var keyspaceName: String { "index.\(number)" }
 
   /// Returns whether the keyspace belongs to this index.
   func owns(keyspace name: String) -> Bool {

@@ -3,7 +3,7 @@ import Storage
 
 /// Finds documents of one snapshot by their IDs, without copies. Use it on one thread at a time, and only
 /// while the snapshot lasts.
-public final class DocumentReader {
+package final class DocumentReader {
   private let transaction: any ReadTransaction
   private let docs: Keyspace
   private let deleted: Keyspace
@@ -19,7 +19,7 @@ public final class DocumentReader {
   /// Lends the live document with this ID to `body`. With `includeDeleted`, it also finds a tombstone.
   /// Returns false without calling `body` if there is none.
   @inline(__always)
-  public func read(
+  package func read(
     _ id: RawSpan, includeDeleted: Bool = false, _ body: (DocumentView) throws -> Void
   ) throws -> Bool {
     // Engines don't take empty keys or longer keys, and no document has such an ID.
@@ -38,7 +38,7 @@ public final class DocumentReader {
   /// Lends each live document that the entries of an index refer to (`FastReads.follow`), together with its
   /// entry.
   @inline(__always)
-  public func follow(
+  package func follow(
     _ index: Keyspace, _ range: KeyRange, order: ScanOrder,
     reference: (_ key: RawSpan, _ value: RawSpan) throws -> ScanReference,
     _ body: (_ key: RawSpan, _ value: RawSpan, _ record: RawSpan) throws -> Bool

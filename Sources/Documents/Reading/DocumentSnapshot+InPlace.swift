@@ -6,7 +6,7 @@ import Storage
 extension DocumentSnapshot {
   /// Lends the document with this ID to `body`. Returns nil if there is none. With `includeDeleted`, it also
   /// finds a tombstone.
-  public func withDocument<Result>(
+  package func withDocument<Result>(
     _ id: RawSpan, includeDeleted: Bool = false, _ body: (DocumentView) throws -> Result
   ) throws -> Result? {
     var result: Result?
@@ -16,14 +16,14 @@ extension DocumentSnapshot {
 
   /// Returns a reader that finds documents by their IDs, for many lookups. It must not be used after the
   /// snapshot ends.
-  public func reader() throws -> DocumentReader {
+  package func reader() throws -> DocumentReader {
     let (transaction, context) = try open()
     return DocumentReader(
       transaction, context.keyspaces.docs, context.keyspaces.deleted, try sharedKeys)
   }
 
   /// Calls `body` with the ID of each live document until it returns false. No body is read.
-  public func forEachID(
+  package func forEachID(
     in range: KeyRange = .all, order: ScanOrder = .ascending,
     _ body: (_ id: RawSpan) throws -> Bool
   ) throws {
@@ -37,7 +37,7 @@ extension DocumentSnapshot {
 
   /// Runs `body` while the batch of this snapshot can't write. A write would invalidate the bytes that the
   /// engine lends.
-  public func withoutWrites<Result>(_ body: () throws -> Result) throws -> Result {
+  package func withoutWrites<Result>(_ body: () throws -> Result) throws -> Result {
     _ = try open()
     if isOfBatch { store.writer.beginScan() }
     defer { if isOfBatch { store.writer.endScan() } }
@@ -45,7 +45,7 @@ extension DocumentSnapshot {
   }
 
   /// Returns the revision ID of a stored record, such as the `bytes` of a `DocumentView`.
-  public static func revisionID(ofRecord bytes: RawSpan) throws -> RevisionID {
+  package static func revisionID(ofRecord bytes: RawSpan) throws -> RevisionID {
     try DocumentRecord(bytes).currentRevisionID()
   }
 }

@@ -5,17 +5,17 @@ import Storage
 
 /// A document of a snapshot with its whole revision tree, in place. It can't escape the closure that receives
 /// it.
-public struct DocumentTree: ~Escapable {
+package struct DocumentTree: ~Escapable {
   /// The ID's UTF-8.
-  public let idBytes: RawSpan
+  package let idBytes: RawSpan
   /// The sequence of the document's latest change.
-  public let sequence: UInt64
+  package let sequence: UInt64
   /// The revisions with the bodies that are stored: the current revision first, then the other leaves, then
   /// their ancestors by generation. The pointers are valid only inside the closure, which the compiler
   /// doesn't check.
-  public let revisions: UnsafeBufferPointer<ForeignRevision>
+  package let revisions: UnsafeBufferPointer<ForeignRevision>
   /// The expiration time in milliseconds since 1970, or nil.
-  public let expiration: Int64?
+  package let expiration: Int64?
 
   @_lifetime(copy idBytes)
   init(
@@ -28,13 +28,13 @@ public struct DocumentTree: ~Escapable {
   }
 
   /// The document's ID.
-  public var id: String { String(copying: idBytes) }
+  package var id: String { String(copying: idBytes) }
 }
 
 extension DocumentSnapshot {
   /// Calls `body` with the whole tree of each document, then of each tombstone, ordered by ID, until it
   /// returns false.
-  public func forEachTree(_ body: (DocumentTree) throws -> Bool) throws {
+  package func forEachTree(_ body: (DocumentTree) throws -> Bool) throws {
     let (transaction, context) = try open()
     let keyspaces = context.keyspaces
     let tree = RevisionTree()
@@ -97,7 +97,7 @@ extension DocumentSnapshot {
 
 extension DocumentSnapshot {
   /// Returns the digests of the blobs that a stored body refers to, each once.
-  public static func blobs(namedIn body: UnsafeRawBufferPointer, sharedKeys: SharedKeys) throws
+  package static func blobs(namedIn body: UnsafeRawBufferPointer, sharedKeys: SharedKeys) throws
     -> [BlobDigest]
   {
     guard mayNameBlob(body), let root = FleeceReader.root(of: body) else { return [] }

@@ -13,7 +13,7 @@ public final class DocumentSnapshot {
   let isOfBatch: Bool
   /// The number of earlier commits of this process known to have changed bodies without a new sequence.
   /// `forEachChange` doesn't report those.
-  public internal(set) var unsequencedCommits: UInt64 = 0
+  package internal(set) var unsequencedCommits: UInt64 = 0
   /// The record `meta/state`, once it was read. Not kept in a batch, which may change it.
   private var knownState: DocumentStore.State?
   private var knownLastSequence: UInt64?
@@ -59,10 +59,10 @@ public final class DocumentSnapshot {
   }
 
   /// The transaction below, for readers of indexes. It must not be kept.
-  public var storage: any ReadTransaction { get throws { try open().0 } }
+  package var storage: any ReadTransaction { get throws { try open().0 } }
 
   /// The shared keys for reading every body of the snapshot.
-  public var sharedKeys: SharedKeys {
+  package var sharedKeys: SharedKeys {
     get throws {
       let (transaction, context) = try open()
       return try store.sharedKeys(try state.sharedKeyCount, transaction, context)
@@ -107,7 +107,7 @@ public final class DocumentSnapshot {
 
   /// The approximate last sequence, for estimates. It reads nothing. So it may lack commits of other
   /// processes, and it may include commits that are newer than the snapshot. 0 if nothing is known.
-  public var estimatedLastSequence: UInt64 {
+  package var estimatedLastSequence: UInt64 {
     isOfBatch ? store.writer.lastSequence ?? 0 : store.greatestSequence.load(ordering: .relaxed)
   }
 
@@ -140,7 +140,7 @@ public final class DocumentSnapshot {
   /// Calls `body` with the ID and the stored record of each live document, in place, until it returns false.
   /// It is for scans that read little of most documents (see
   /// `DocumentView.init(idBytes:record:sharedKeys:)`).
-  public func forEachRecord(
+  package func forEachRecord(
     in range: KeyRange = .all, order: ScanOrder = .stored,
     _ body: (_ id: RawSpan, _ record: RawSpan) throws -> Bool
   ) throws {

@@ -3,7 +3,7 @@ import Storage
 
 extension DocumentStore {
   /// Returns the document with this ID, or nil.
-  public func document(_ id: String, includeDeleted: Bool = false) throws -> Document? {
+  package func document(_ id: String, includeDeleted: Bool = false) throws -> Document? {
     if !includeDeleted, let read = try readAlone(id) { return read }
     return try reading { transaction, context in
       try self.document(id, includeDeleted: includeDeleted, in: transaction, context)
@@ -83,7 +83,7 @@ extension DocumentStore {
   }
 
   /// Runs `body` on one snapshot, or in the batch that this thread has open.
-  public func read<Result>(attempts: Int = 1, _ body: (DocumentSnapshot) throws -> Result) throws -> Result {
+  package func read<Result>(attempts: Int = 1, _ body: (DocumentSnapshot) throws -> Result) throws -> Result {
     // Taken before the snapshot begins. A commit counted later may already be in the snapshot, and is then
     // examined twice.
     let unsequenced = unsequencedCommits.load(ordering: .acquiring)

@@ -7,7 +7,7 @@ public struct DocumentView: ~Escapable {
   /// The ID's UTF-8 in place.
   public let idBytes: RawSpan
   /// The whole stored record in place.
-  public let bytes: RawSpan
+  @usableFromInline package let bytes: RawSpan
   @usableFromInline let record: DocumentRecord
   // The snapshot keeps the shared keys alive, and it lends the view.
   @usableFromInline unowned(unsafe) let sharedKeys: SharedKeys
@@ -16,7 +16,7 @@ public struct DocumentView: ~Escapable {
   /// be read.
   @inlinable @inline(__always)
   @_lifetime(copy idBytes, copy bytes)
-  public init(idBytes: RawSpan, record bytes: RawSpan, sharedKeys: SharedKeys) throws {
+  package init(idBytes: RawSpan, record bytes: RawSpan, sharedKeys: SharedKeys) throws {
     self.record = try DocumentRecord(bytes)
     self.idBytes = idBytes
     self.bytes = bytes
@@ -48,7 +48,7 @@ public struct DocumentView: ~Escapable {
   }
 
   /// The number of shared keys that the body needs.
-  @inlinable public var sharedKeyCount: Int { record.keyCount }
+  @inlinable package var sharedKeyCount: Int { record.keyCount }
 
   /// Returns a copy of the document that can be kept.
   public func document() throws -> Document {

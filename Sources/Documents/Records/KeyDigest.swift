@@ -3,12 +3,12 @@ import Storage
 
 /// Computes SHA-256. Indexes use it to distinguish keys that are too long to store whole. Use it on one
 /// thread at a time.
-public final class KeyDigest {
+package final class KeyDigest {
   private let context: OpaquePointer
   private let algorithm: OpaquePointer
 
   /// Throws `engineFailure` when libcrypto has no SHA-256.
-  public init() throws {
+  package init() throws {
     guard let context = EVP_MD_CTX_new() else {
       throw StorageError(.engineFailure, "libcrypto can't create a digest context")
     }
@@ -26,7 +26,7 @@ public final class KeyDigest {
   }
 
   /// Writes the 32 bytes of the digest to `target`.
-  public func sha256(of bytes: UnsafeRawBufferPointer, into target: UnsafeMutableRawPointer) throws {
+  package func sha256(of bytes: UnsafeRawBufferPointer, into target: UnsafeMutableRawPointer) throws {
     guard EVP_DigestInit_ex2(context, algorithm, nil) == 1,
       EVP_DigestUpdate(context, bytes.baseAddress, bytes.count) == 1,
       EVP_DigestFinal_ex(context, target.assumingMemoryBound(to: UInt8.self), nil) == 1

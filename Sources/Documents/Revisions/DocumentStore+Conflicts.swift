@@ -3,7 +3,7 @@ import Storage
 
 extension DocumentStore {
   /// Keeps the branch of `revision`, and ends the other live branches.
-  public func resolveConflict(of id: String, keeping revision: RevisionID, merged body: DocumentBody? = nil)
+  package func resolveConflict(of id: String, keeping revision: RevisionID, merged body: DocumentBody? = nil)
     throws
   {
     try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
@@ -16,7 +16,7 @@ extension DocumentStore {
 
   /// Inserts a revision that another database created, and resolves its conflict in the same transaction.
   @discardableResult
-  public func apply(
+  package func apply(
     _ revision: PulledRevision, resolvingWith resolver: some ConflictResolver, attempts: Int = 10
   ) throws -> Bool {
     for _ in 0..<max(1, attempts) {

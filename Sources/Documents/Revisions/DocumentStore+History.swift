@@ -3,7 +3,7 @@ import Storage
 
 extension DocumentStore {
   /// Returns all known revisions of the document, or nil.
-  public func revisions(of id: String, withBodies: Bool = true) throws -> [Revision]? {
+  package func revisions(of id: String, withBodies: Bool = true) throws -> [Revision]? {
     try reading { transaction, context in
       guard let history = try history(of: id, transaction, context) else { return nil }
       try history.loadOlder()
@@ -12,7 +12,7 @@ extension DocumentStore {
   }
 
   /// Returns one revision with its body, or nil.
-  public func revision(_ revision: RevisionID, of id: String) throws -> Revision? {
+  package func revision(_ revision: RevisionID, of id: String) throws -> Revision? {
     try reading { transaction, context in
       guard let history = try history(of: id, transaction, context) else { return nil }
       return try history.index(of: revision).map { try history.revision($0, withBody: true) }
@@ -20,7 +20,7 @@ extension DocumentStore {
   }
 
   /// Returns the leaf revisions with their bodies.
-  public func leaves(of id: String, includeDeleted: Bool = false) throws -> [Revision] {
+  package func leaves(of id: String, includeDeleted: Bool = false) throws -> [Revision] {
     try reading { transaction, context in
       guard let history = try history(of: id, transaction, context) else { return [] }
       let nodes = history.tree.nodes
@@ -30,7 +30,7 @@ extension DocumentStore {
   }
 
   /// Returns the newest common ancestor with its body, or nil.
-  public func commonAncestor(of first: RevisionID, and second: RevisionID, in id: String) throws -> Revision?
+  package func commonAncestor(of first: RevisionID, and second: RevisionID, in id: String) throws -> Revision?
   {
     try reading { transaction, context in
       guard let history = try history(of: id, transaction, context) else {

@@ -2,13 +2,13 @@ import Storage
 
 extension DocumentStore {
   /// The default number of revisions that are kept of each branch.
-  public static let defaultTreeDepth = 20
+  package static let defaultTreeDepth = 20
 
   /// The number of revisions that are kept of each branch.
-  public var maximumTreeDepth: Int { context.maximumTreeDepth }
+  package var maximumTreeDepth: Int { context.maximumTreeDepth }
 
   /// Sets that number, for now and for later opens. 0 and less mean the default.
-  public func setMaximumTreeDepth(_ depth: Int) throws {
+  package func setMaximumTreeDepth(_ depth: Int) throws {
     let depth = depth < 1 ? DocumentStore.defaultTreeDepth : min(depth, Int(Int32.max))
     guard !isInBatch else {
       throw StorageError(

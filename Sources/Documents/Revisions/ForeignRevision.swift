@@ -1,8 +1,8 @@
 /// A revision in the form of a database of another format, for import and export, with its place in the
 /// document's tree. Its buffers are borrowed.
-public struct ForeignRevision {
+package struct ForeignRevision {
   /// The body in one of its forms.
-  public enum Body {
+  package enum Body {
     /// The body isn't available.
     case none
     /// A Fleece object with the shared keys of the other database.
@@ -11,29 +11,29 @@ public struct ForeignRevision {
     case json(UnsafeRawBufferPointer)
 
     /// Whether the body is available.
-    public var isHere: Bool { if case .none = self { false } else { true } }
+    package var isHere: Bool { if case .none = self { false } else { true } }
   }
 
   /// The revision's generation, 1 or more.
-  public var generation: UInt64
+  package var generation: UInt64
   /// The rest of its ID: ASCII text if `isText`, otherwise the bytes of which the lower-case hex form is the
   /// suffix.
-  public var suffix: UnsafeRawBufferPointer
+  package var suffix: UnsafeRawBufferPointer
   /// Whether `suffix` is text.
-  public var isText: Bool
+  package var isText: Bool
   /// The index of its parent among the document's revisions, -1 if there is none.
-  public var parent: Int
+  package var parent: Int
   /// Whether it is a tombstone.
-  public var isDeleted: Bool
+  package var isDeleted: Bool
   /// Whether it is the end of a branch that lost a conflict.
-  public var isClosed: Bool
+  package var isClosed: Bool
   /// The sequence of the change that added it. 0 means the sequence of the document's latest change.
-  public var sequence: UInt64
+  package var sequence: UInt64
   /// Its body.
-  public var body: Body
+  package var body: Body
 
   /// Creates a revision. See the properties.
-  public init(
+  package init(
     generation: UInt64, suffix: UnsafeRawBufferPointer, isText: Bool, parent: Int, isDeleted: Bool = false,
     isClosed: Bool = false, sequence: UInt64 = 0, body: Body = .none
   ) {
@@ -48,7 +48,7 @@ public struct ForeignRevision {
   }
 
   /// The ID as text.
-  public var id: RevisionID {
+  package var id: RevisionID {
     RevisionID(generation: generation, suffix: StoredSuffix(bytes: suffix, isText: isText).text)
   }
 }

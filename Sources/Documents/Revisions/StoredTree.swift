@@ -4,37 +4,37 @@ import Storage
 
 /// Reads the documents of a snapshot with their revision trees, one at a time and in place. Used to compare a
 /// store with its source. Use it on one thread at a time.
-public final class StoredTree {
+package final class StoredTree {
   private let snapshot: DocumentSnapshot
   private let tree = RevisionTree()
   private var suffix = ByteBuffer(capacity: 512)
   private var id = ByteBuffer(capacity: 512)
   private var isLive = false
   /// The sequence of the document's latest change.
-  public private(set) var sequence: UInt64 = 0
+  package private(set) var sequence: UInt64 = 0
   /// The shared keys of the bodies.
-  public let sharedKeys: SharedKeys
+  package let sharedKeys: SharedKeys
 
   /// Creates a reader of the documents of `snapshot`. It is valid while the snapshot lasts.
-  public init(_ snapshot: DocumentSnapshot) throws {
+  package init(_ snapshot: DocumentSnapshot) throws {
     self.snapshot = snapshot
     sharedKeys = try snapshot.sharedKeys
   }
 
   /// One revision, as its tree describes it.
-  public struct Node: Sendable {
+  package struct Node: Sendable {
     /// The index of the parent, or -1.
-    public let parent: Int
+    package let parent: Int
     /// The sequence of the change that added it.
-    public let sequence: UInt64
+    package let sequence: UInt64
     /// Whether it is a tombstone.
-    public let isDeleted: Bool
+    package let isDeleted: Bool
     /// Whether it is the last revision of its branch.
-    public let isLeaf: Bool
+    package let isLeaf: Bool
   }
 
   /// Moves to the document with this ID, live or deleted. Returns false if there is none.
-  public func load(_ id: UnsafeRawBufferPointer) throws -> Bool {
+  package func load(_ id: UnsafeRawBufferPointer) throws -> Bool {
     self.id.removeAll()
     self.id.append(id)
     let found: Void? = try withRecord { record in
@@ -62,20 +62,20 @@ public final class StoredTree {
   }
 
   /// The number of revisions of the document in its record.
-  public var count: Int { tree.nodes.count }
+  package var count: Int { tree.nodes.count }
 
   /// Whether the document is stored as a tombstone.
-  public var isDeleted: Bool { !isLive }
+  package var isDeleted: Bool { !isLive }
 
   /// Returns the revision at an index. Index 0 is the current revision.
-  public func node(_ index: Int) -> Node {
+  package func node(_ index: Int) -> Node {
     let node = tree.nodes[index]
     return Node(
       parent: Int(node.parent), sequence: node.sequence, isDeleted: node.isDeleted, isLeaf: node.isLeaf)
   }
 
   /// Returns the index of the revision with this ID as text, nil if there is none. It examines `guess` first.
-  public func index(of revision: UnsafeRawBufferPointer, guess: Int) -> Int? {
+  package func index(of revision: UnsafeRawBufferPointer, guess: Int) -> Int? {
     guard let (generation, isText) = RevisionID.parse(revision, into: &suffix) else { return nil }
     let wanted = StoredRevisionID(
       generation: generation, suffix: StoredSuffix(bytes: suffix.bytes, isText: isText))
@@ -92,7 +92,7 @@ public final class StoredTree {
 
   /// Lends the body of a revision. Returns nil without calling `body` if the body isn't stored or can't be
   /// read.
-  public func withBody<Result>(_ index: Int, _ body: (Value) throws -> Result) throws -> Result? {
+  package func withBody<Result>(_ index: Int, _ body: (Value) throws -> Result) throws -> Result? {
     func take(_ bytes: RawSpan) throws -> Result? {
       guard let root = Value(rootOf: bytes) else { return nil }
       return try body(root)
@@ -109,7 +109,7 @@ public final class StoredTree {
 
   /// Returns the numbers of documents, of tombstones and of bodies of non-current revisions in the snapshot.
   /// Constant time.
-  public func counts() throws -> (documents: Int, tombstones: Int, otherBodies: Int) {
+  package func counts() throws -> (documents: Int, tombstones: Int, otherBodies: Int) {
     let (transaction, context) = try snapshot.open()
     let keyspaces = context.keyspaces
     return (

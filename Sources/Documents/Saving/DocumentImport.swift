@@ -7,7 +7,7 @@ import Storage
 ///
 /// For each document, call `begin`, add its revisions and call `finish`, which requests their bodies one by
 /// one. Nothing is recomputed or pruned. Use it on one thread, inside the closure that receives it.
-public final class DocumentImport {
+package final class DocumentImport {
   private let writer: DocumentWriter
   private var id = ByteBuffer(capacity: 512)
   private var suffix = ByteBuffer(capacity: 512)
@@ -19,7 +19,7 @@ public final class DocumentImport {
   // MARK: A document
 
   /// Begins a document. Throws `invalidDocumentID` when the ID can't be stored or isn't UTF-8.
-  public func begin(_ id: UnsafeRawBufferPointer) throws {
+  package func begin(_ id: UnsafeRawBufferPointer) throws {
     guard String(validating: id, as: UTF8.self) != nil else {
       throw DocumentError(
         .invalidDocumentID, "the document ID isn't valid UTF-8", documentID: writer.idText(id))
@@ -43,7 +43,7 @@ public final class DocumentImport {
   ///     parent has a lower generation, and a revision is a leaf exactly if it isn't the parent of another.
   ///   - sequence: 1 or more; no other revision of the database has it.
   ///   - hasBody: whether there is a body. A leaf needs one.
-  public func add(
+  package func add(
     _ revision: UnsafeRawBufferPointer, parent: Int, sequence: UInt64, isDeleted: Bool, isLeaf: Bool,
     hasBody: Bool
   ) -> Bool {
@@ -61,23 +61,23 @@ public final class DocumentImport {
   }
 
   /// Encodes a body. Throws `invalidBody` when it isn't a JSON object.
-  public func encode(json: UnsafeRawBufferPointer) throws {
+  package func encode(json: UnsafeRawBufferPointer) throws {
     try writer.encode(json: json, of: id.bytes, isForeign: true, hasRevisionID: true)
   }
 
   /// Encodes a body. Throws `invalidBody` when it isn't an object.
-  public func encode(_ body: JSONValue) throws {
+  package func encode(_ body: JSONValue) throws {
     try writer.encode(.value(body), of: id.bytes, isForeign: true, hasRevisionID: true)
   }
 
   /// Whether the last encoded body has attachments or other names that begin with an underscore.
-  public var bodyHasReservedNames: Bool { writer.encoder.underscoredName != nil }
+  package var bodyHasReservedNames: Bool { writer.encoder.underscoredName != nil }
 
   /// The last encoded body, valid until the next body is encoded.
-  public var body: UnsafeValue? { FleeceReader.root(of: writer.encoder.fleece) }
+  package var body: UnsafeValue? { FleeceReader.root(of: writer.encoder.fleece) }
 
   /// The shared keys for reading `body`.
-  public var sharedKeys: SharedKeys { writer.contextOfNow?.sharedKeys ?? .empty }
+  package var sharedKeys: SharedKeys { writer.contextOfNow?.sharedKeys ?? .empty }
 
   /// Stores the document. Calls `encodeBody` with the sequence of each revision that has a body, the current
   /// revision first. `encodeBody` encodes that body, or returns false if it isn't available. Returns false if
@@ -86,7 +86,7 @@ public final class DocumentImport {
   /// An error for the current revision is thrown, and nothing of the document is stored. Any later error
   /// makes the whole transaction fail. Throws `invalidHistory` without a leaf, `invalidBody` when the current
   /// revision or a leaf has no body, and `damaged` when another revision has the same sequence.
-  public func finish(_ encodeBody: (_ sequence: UInt64) throws -> Bool) throws -> Bool {
+  package func finish(_ encodeBody: (_ sequence: UInt64) throws -> Bool) throws -> Bool {
     let (transaction, keyspaces) = try writer.open()
     let tree = writer.tree
     guard tree.nodes.contains(where: { $0.isLeaf }) else {
@@ -166,13 +166,13 @@ public final class DocumentImport {
 
   /// Sets the expiration time of a stored document, in milliseconds since 1970. Returns false if there is no
   /// such document.
-  public func setExpiration(_ id: UnsafeRawBufferPointer, milliseconds: Int64) throws -> Bool {
+  package func setExpiration(_ id: UnsafeRawBufferPointer, milliseconds: Int64) throws -> Bool {
     try writer.setExpiration(id, milliseconds)
   }
 
   /// Stores a local document at its generation. Returns false, and changes nothing, if there is one with this
   /// ID. Throws `invalidDocumentID`, and `invalidBody` when the body isn't a JSON object.
-  public func insertLocalDocument(_ id: String, generation: UInt64, json: UnsafeRawBufferPointer) throws
+  package func insertLocalDocument(_ id: String, generation: UInt64, json: UnsafeRawBufferPointer) throws
     -> Bool
   {
     try DocumentID.withValidated(id) { key in
@@ -192,14 +192,14 @@ public final class DocumentImport {
   }
 
   /// Raises the last sequence to `sequence` if it is lower.
-  public func raiseLastSequence(to sequence: UInt64) {
+  package func raiseLastSequence(to sequence: UInt64) {
     guard sequence <= maximumSequence, sequence > writer.lastSequence ?? 0 else { return }
     writer.lastSequence = sequence
   }
 
   /// Gives the database the UUIDs of its source, 16 bytes each. They take effect when the database is next
   /// opened.
-  public func setIdentity(publicUUID: [UInt8]?, privateUUID: [UInt8]?) throws {
+  package func setIdentity(publicUUID: [UInt8]?, privateUUID: [UInt8]?) throws {
     let (transaction, keyspaces) = try writer.open()
     try writer.mutating {
       for (name, bytes) in [("publicUUID", publicUUID), ("privateUUID", privateUUID)] {
@@ -213,7 +213,7 @@ public final class DocumentImport {
 extension DocumentStore {
   /// Runs `body` in one transaction, all or nothing, with an importer that is valid until `body` returns.
   /// `body` runs only once, because it reads from a source that can't be rewound.
-  public func importing<Result>(_ body: (DocumentImport) throws -> Result) throws -> Result {
+  package func importing<Result>(_ body: (DocumentImport) throws -> Result) throws -> Result {
     try writing(attempts: 1) { writer in try body(DocumentImport(writer)) }
   }
 }
@@ -246,7 +246,7 @@ extension RevisionID {
 extension DocumentID {
   /// Returns whether the bytes can be the ID of a stored document: 1 to 480 bytes of UTF-8 without control
   /// characters that don't begin with an underscore.
-  public static func isStorable(_ id: UnsafeRawBufferPointer) -> Bool {
+  package static func isStorable(_ id: UnsafeRawBufferPointer) -> Bool {
     String(validating: id, as: UTF8.self) != nil
       && id.withMemoryRebound(to: UInt8.self) { reasonAgainst($0, maximum: maximumStoredBytes) } == nil
   }

@@ -7,19 +7,19 @@ import Storage
 ///
 /// Revision IDs are kept, and nothing is pruned until the next save. A document that exists already gets the
 /// branches that it lacks, as from a sync. All bodies are validated. Use it on one thread at a time.
-public final class DocumentInserter {
+package final class DocumentInserter {
   /// The result of inserting a document.
-  public struct Outcome: Sendable, Equatable {
+  package struct Outcome: Sendable, Equatable {
     /// Whether the document is new in this database.
-    public var isNew = true
+    package var isNew = true
     /// The number of added revisions. 0 if the stored document had them all.
-    public var revisions = 0
+    package var revisions = 0
     /// The index of the current revision among the given revisions. Only set for a new document.
-    public var current = 0
+    package var current = 0
     /// Whether the document has more than one live leaf. Only set for a new document.
-    public var isConflicted = false
+    package var isConflicted = false
     /// The blobs that its bodies refer to and that can't be found.
-    public var missingBlobs: [BlobDigest] = []
+    package var missingBlobs: [BlobDigest] = []
   }
 
   /// The maximum sequence to keep. A higher one can't be genuine, and would leave few sequences for later
@@ -51,7 +51,7 @@ public final class DocumentInserter {
 
   /// Creates an inserter of documents whose bodies use `sharedKeys`. With `keepsSequences`, sequences are
   /// kept where possible. That requires documents in ascending order of sequences.
-  public init(_ store: DocumentStore, sharedKeys: SharedKeys = .empty, keepsSequences: Bool = false) {
+  package init(_ store: DocumentStore, sharedKeys: SharedKeys = .empty, keepsSequences: Bool = false) {
     self.store = store
     self.sharedKeys = sharedKeys
     self.keepsSequences = keepsSequences
@@ -59,7 +59,7 @@ public final class DocumentInserter {
 
   /// Runs `body`, which inserts documents, in one transaction. `body` runs only once, because it reads from a
   /// source that can't be rewound.
-  public func inBatch<Result>(_ body: () throws -> Result) throws -> Result {
+  package func inBatch<Result>(_ body: () throws -> Result) throws -> Result {
     try store.inBatch(attempts: 1) {
       try store.writing { takesBodies = $0.keys.adopt(sharedKeys) }
       return try body()
@@ -67,7 +67,7 @@ public final class DocumentInserter {
   }
 
   /// Raises the last sequence to `sequence`, the last sequence of the other database, if it is lower.
-  public func raiseLastSequence(to sequence: UInt64) throws {
+  package func raiseLastSequence(to sequence: UInt64) throws {
     try store.writing { writer in
       guard let last = writer.lastSequence, sequence > last, sequence <= Self.highestKept else { return }
       writer.lastSequence = sequence
@@ -80,7 +80,7 @@ public final class DocumentInserter {
   ///
   /// Throws a `DocumentError` when the ID, the tree or a body is invalid. Then nothing has changed, and the
   /// batch can continue.
-  public func insert(
+  package func insert(
     _ id: UnsafeRawBufferPointer, sequence: UInt64, _ revisions: UnsafeBufferPointer<ForeignRevision>,
     expiration: Int64? = nil, findBlob: (BlobDigest) throws -> Bool = { _ in false }
   ) throws -> Outcome {
@@ -110,7 +110,7 @@ public final class DocumentInserter {
 
   /// Stores a local document at its generation, inside `inBatch`. Returns false if there is one with this
   /// name already.
-  public func insertLocalDocument(_ name: String, generation: UInt64, _ body: JSONValue) throws -> Bool {
+  package func insertLocalDocument(_ name: String, generation: UInt64, _ body: JSONValue) throws -> Bool {
     guard try store.localDocument(name) == nil else { return false }
     try store.saveLocalDocument(name, body, generation: max(1, generation))
     return true

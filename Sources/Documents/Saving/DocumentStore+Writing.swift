@@ -17,7 +17,7 @@ public enum ConcurrencyControl: Sendable {
 extension DocumentStore {
   /// Saves a body as a new revision.
   @discardableResult
-  public func save(
+  package func save(
     _ id: String, _ body: DocumentBody, basedOn revision: RevisionID? = nil,
     onConflict control: ConcurrencyControl = .lastWriteWins
   ) throws -> SavedRevision {
@@ -31,7 +31,7 @@ extension DocumentStore {
 
   /// Saves the UTF-8 text of a JSON object.
   @discardableResult
-  public func save(
+  package func save(
     _ id: String, json: UnsafeRawBufferPointer, onConflict control: ConcurrencyControl = .lastWriteWins
   ) throws -> SavedRevision {
     try DocumentID.withValidated(id) { key in
@@ -44,7 +44,7 @@ extension DocumentStore {
 
   /// Makes a tombstone the current revision.
   @discardableResult
-  public func delete(
+  package func delete(
     _ id: String, basedOn revision: RevisionID? = nil, keeping body: DocumentBody = [:],
     onConflict control: ConcurrencyControl = .lastWriteWins
   ) throws -> SavedRevision {
@@ -77,7 +77,7 @@ extension DocumentStore {
 
   /// Inserts a revision that another database created.
   @discardableResult
-  public func apply(_ revision: PulledRevision) throws -> Bool {
+  package func apply(_ revision: PulledRevision) throws -> Bool {
     try DocumentID.withValidated(revision.id, maximum: DocumentID.maximumStoredBytes) { key in
       try writing { writer in
         try writer.encode(revision.body, of: key, isForeign: true, hasRevisionID: true)
@@ -88,7 +88,7 @@ extension DocumentStore {
   }
 
   /// Removes the document with all its revisions.
-  public func purge(_ id: String) throws {
+  package func purge(_ id: String) throws {
     try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
       guard try writing({ try $0.purge(key) }) else {
         throw DocumentError(.notFound, "there is no such document, so it can't be purged", documentID: id)
@@ -98,7 +98,7 @@ extension DocumentStore {
 
   /// Removes one branch of the document.
   @discardableResult
-  public func purge(_ id: String, branch leaf: RevisionID) throws -> [RevisionID] {
+  package func purge(_ id: String, branch leaf: RevisionID) throws -> [RevisionID] {
     try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
       try writing { try $0.purge(key, branch: leaf) }
     }
@@ -107,18 +107,18 @@ extension DocumentStore {
   /// Removes the bodies of all replaced revisions. Returns their number. Returning their space to the file
   /// system is up to the engine.
   @discardableResult
-  public func dropReplacedBodies() throws -> Int { try writing { try $0.dropReplacedBodies() } }
+  package func dropReplacedBodies() throws -> Int { try writing { try $0.dropReplacedBodies() } }
 
   /// Removes bodies of replaced revisions with sequences up to `end`, the oldest first, at most `limit`.
   /// Returns their number.
   @discardableResult
-  public func dropReplacedBodies(upTo end: UInt64, limit: Int) throws -> Int {
+  package func dropReplacedBodies(upTo end: UInt64, limit: Int) throws -> Int {
     try writing { try $0.dropReplacedBodies(upTo: end, limit: max(1, limit)) }
   }
 
   /// Returns the number of documents and tombstones, and the number of bodies of replaced revisions. Constant
   /// time.
-  public func bodyCounts() throws -> (current: Int, replaced: Int) {
+  package func bodyCounts() throws -> (current: Int, replaced: Int) {
     try reading { transaction, context in
       let keyspaces = context.keyspaces
       return (

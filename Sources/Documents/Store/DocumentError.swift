@@ -45,7 +45,7 @@ public struct DocumentError: Error, Sendable, CustomStringConvertible {
   public let documentID: String?
 
   /// Creates an error.
-  public init(_ code: Code, _ message: String, documentID: String? = nil) {
+  package init(_ code: Code, _ message: String, documentID: String? = nil) {
     self.code = code
     self.message = message
     self.documentID = documentID

@@ -1,12 +1,12 @@
 import Bytes
 
 /// The rules for document IDs.
-public enum DocumentID {
+package enum DocumentID {
   /// The maximum length of an ID that a user may choose, in bytes of UTF-8.
-  public static let maximumBytes = 240
+  package static let maximumBytes = 240
   /// The maximum length of a stored ID, in bytes of UTF-8. Older databases can have longer IDs than users may
   /// choose now.
-  public static let maximumStoredBytes = 480
+  package static let maximumStoredBytes = 480
 
   /// Calls `body` with the UTF-8 of `id`.
   ///
@@ -51,7 +51,7 @@ public enum DocumentID {
   }
 
   /// Returns a new random ID: a UUID of version 4 in lower case.
-  public static func random() -> String {
+  package static func random() -> String {
     var generator = SystemRandomNumberGenerator()
     return random(using: &generator)
   }
@@ -64,7 +64,7 @@ public enum DocumentID {
   }
 
   /// Returns 16 bytes as lower-case hexadecimal text in the form 8-4-4-4-12.
-  public static func uuidText(_ bytes: [UInt8]) -> String {
+  package static func uuidText(_ bytes: [UInt8]) -> String {
     var text = ""
     for (index, byte) in bytes.enumerated() {
       if [4, 6, 8, 10].contains(index) { text += "-" }

@@ -17,7 +17,7 @@ extension DocumentStore {
   /// It assigns new UUIDs and stores the previous private UUID. Earlier syncs stored their checkpoints under
   /// that UUID. Only one previous UUID is remembered, as in Couchbase Lite: the sync of a copy continues
   /// where the database it was copied from had stopped. Throws `damaged` when the private UUID is missing.
-  public static func assignNewUUIDs(in engine: any StorageEngine) throws {
+  package static func assignNewUUIDs(in engine: any StorageEngine) throws {
     try engine.writeEntries { transaction in
       guard let meta = try transaction.keyspace(named: "meta"),
         let privateUUID = try transaction.bytes(Array("privateUUID".utf8), in: meta)
@@ -30,7 +30,7 @@ extension DocumentStore {
   }
 
   /// The private UUID of the database that this one was copied from: 16 bytes. Nil if it isn't a copy.
-  public var previousPrivateUUID: [UInt8]? {
+  package var previousPrivateUUID: [UInt8]? {
     get throws {
       try reading { transaction, context in
         try transaction.bytes(Self.previousPrivateUUIDKey, in: context.keyspaces.meta)

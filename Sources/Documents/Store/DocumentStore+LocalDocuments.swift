@@ -6,7 +6,7 @@ extension DocumentStore {
   static let localKeyspace = "local"
 
   /// Returns the local document, or nil.
-  public func localDocument(_ id: String) throws -> LocalDocument? {
+  package func localDocument(_ id: String) throws -> LocalDocument? {
     try DocumentID.withValidated(id) { key in
       try reading { transaction, _ in
         guard let keyspace = try transaction.keyspace(named: DocumentStore.localKeyspace) else { return nil }
@@ -16,7 +16,7 @@ extension DocumentStore {
   }
 
   /// Returns the IDs of all local documents, in order.
-  public func localDocumentIDs() throws -> [String] {
+  package func localDocumentIDs() throws -> [String] {
     try reading { transaction, _ in
       guard let keyspace = try transaction.keyspace(named: DocumentStore.localKeyspace) else { return [] }
       var ids: [String] = []
@@ -30,7 +30,7 @@ extension DocumentStore {
 
   /// Saves a local document.
   @discardableResult
-  public func saveLocalDocument(
+  package func saveLocalDocument(
     _ id: String, _ body: JSONValue, basedOn generation: UInt64? = nil,
     onConflict control: ConcurrencyControl = .fail
   ) throws -> LocalDocument {
@@ -66,7 +66,7 @@ extension DocumentStore {
   }
 
   /// Removes a local document.
-  public func deleteLocalDocument(
+  package func deleteLocalDocument(
     _ id: String, basedOn generation: UInt64? = nil, onConflict control: ConcurrencyControl = .fail
   ) throws {
     try changeLocalDocument(id, generation, control) { stored, key, transaction, keyspace in

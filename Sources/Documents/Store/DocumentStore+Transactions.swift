@@ -9,7 +9,7 @@ import Storage
 extension DocumentStore {
   /// The default number of attempts for a transaction when the engine throws `conflict`, and for a read when
   /// it throws `snapshotExpired`.
-  public static let defaultAttempts = 10
+  package static let defaultAttempts = 10
 
   /// Runs `body` with a transaction for reading: the batch that this thread has open, or else a snapshot.
   /// When the snapshot expires, `body` runs again on a new one, up to `attempts` times in all. Then
@@ -25,7 +25,7 @@ extension DocumentStore {
 
   /// Runs `body` while no write is in progress and all earlier writes are committed. Used to replace the
   /// engine. Throws `nestedWrite` inside a batch.
-  public func exclusively(_ body: () throws -> Void) throws {
+  package func exclusively(_ body: () throws -> Void) throws {
     guard !isInBatch else {
       throw StorageError(.nestedWrite, "this operation isn't possible inside a batch", path: engine.location)
     }
@@ -50,7 +50,7 @@ extension DocumentStore {
   var openRun: TransactionRun? { isInBatch ? writer.openRun : nil }
 
   /// Whether the calling thread is inside a batch of this store.
-  public var isInBatch: Bool { batchThread.load(ordering: .relaxed) == UInt(pthread_self()) }
+  package var isInBatch: Bool { batchThread.load(ordering: .relaxed) == UInt(pthread_self()) }
 
   /// Runs `body` in one write transaction, all or nothing. Inside a batch of the same thread it joins the
   /// batch's transaction.
@@ -117,7 +117,7 @@ extension DocumentStore {
 
   /// Runs `body` in one transaction. Nested calls join it, and fail it when they throw.
   @discardableResult
-  public func inBatch<Result>(
+  package func inBatch<Result>(
     attempts: Int = DocumentStore.defaultAttempts, _ body: () throws -> Result
   ) throws -> Result {
     let isNested = isInBatch

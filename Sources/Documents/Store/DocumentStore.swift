@@ -35,23 +35,23 @@ import Synchronization
 /// Stores documents and their revisions in any storage engine. Any number of readers can run beside one writer.
 ///
 /// `Database` is built on it, and documents the methods that both have.
-public final class DocumentStore: Sendable {
+package final class DocumentStore: Sendable {
   /// Options of a document store.
-  public struct Options: Sendable {
+  package struct Options: Sendable {
     /// How many revisions of each branch are kept. Nil, 0 or less: the number that is stored in the database.
-    public var maximumTreeDepth: Int?
+    package var maximumTreeDepth: Int?
     /// Whether the bodies of replaced revisions stay until `compact()`.
-    public var keepsReplacedBodies: Bool
+    package var keepsReplacedBodies: Bool
     /// How many revisions of a deep history are stored together. A record keeps up to twice as many. For
     /// tests.
     package var revisionsPerBlock = 32
     /// Whether every entry that is read is verified against its checksum.
-    public var verifiesChecksums: Bool
+    package var verifiesChecksums: Bool
     /// The known kinds of indexes. A database with an index of another kind can only be opened read-only.
-    public var indexKinds: [any IndexKind]
+    package var indexKinds: [any IndexKind]
 
     /// Creates options. See the properties.
-    public init(
+    package init(
       maximumTreeDepth: Int? = nil, keepsReplacedBodies: Bool = true, verifiesChecksums: Bool = false,
       indexKinds: [any IndexKind] = []
     ) {
@@ -99,14 +99,14 @@ public final class DocumentStore: Sendable {
   }
 
   /// The options that the store was opened with.
-  public var options: Options { currentOptions.withLock { $0 } }
+  package var options: Options { currentOptions.withLock { $0 } }
   private let currentOptions: Lock<Options>
   /// The blob store, or nil if the database has none.
-  public let blobs: BlobStore?
+  package let blobs: BlobStore?
   /// Identifies the database to other peers: 16 bytes.
-  public let publicUUID: [UInt8]
+  package let publicUUID: [UInt8]
   /// A private identifier that never leaves the device: 16 bytes.
-  public let privateUUID: [UInt8]
+  package let privateUUID: [UInt8]
   private let current: Lock<Context>
   /// Additional checkers that an integrity check runs besides those of the documents.
   let checkers = Lock<[any IntegrityChecker]>([])
@@ -129,7 +129,7 @@ public final class DocumentStore: Sendable {
   /// Notifies observers of commits.
   let feed = ChangeFeed()
   /// The delegate that is notified when background work is due. Set before the store is shared.
-  public nonisolated(unsafe) weak var upkeep: (any DocumentUpkeep)?
+  package nonisolated(unsafe) weak var upkeep: (any DocumentUpkeep)?
   /// Used by one thread at a time: the one in a write transaction. Replaced only while no thread writes.
   private(set) nonisolated(unsafe) var writer: DocumentWriter
   /// Held while the engine is closed and reopened. Readers that find the engine closed wait for it.
@@ -144,7 +144,7 @@ public final class DocumentStore: Sendable {
   /// read, and `unsupported` when the engine's limits are too low. Throws `notFound` when a read-only engine
   /// has no documents, and `unknownIndexKind` when a writable engine has an index whose kind isn't in the
   /// options.
-  public init(engine: any StorageEngine, options: Options = Options(), blobs: BlobStore? = nil) throws {
+  package init(engine: any StorageEngine, options: Options = Options(), blobs: BlobStore? = nil) throws {
     currentOptions = Lock(options)
     self.blobs = blobs
     guard engine.limits.keyBytes >= StorageLimits.maximumKeyBytes else {
@@ -244,10 +244,10 @@ public final class DocumentStore: Sendable {
   var context: Context { current.withLock { $0 } }
 
   /// The current storage engine. A compaction may replace it.
-  public var engine: any StorageEngine { context.engine }
+  package var engine: any StorageEngine { context.engine }
 
   /// The current table of shared keys: the property names that are stored as numbers.
-  public var sharedKeys: SharedKeys {
+  package var sharedKeys: SharedKeys {
     if isInBatch, let context = writer.contextOfNow { return context.sharedKeys }
     return context.sharedKeys
   }
@@ -255,7 +255,7 @@ public final class DocumentStore: Sendable {
   /// Makes later operations use `engine`, which holds the same data (after a compaction into a new file).
   /// `publish` is called after the documents in `engine` have been opened and before the switch. After
   /// `publish` nothing can fail.
-  public func replaceEngine(_ engine: any StorageEngine, publish: () throws -> Void = {}) throws {
+  package func replaceEngine(_ engine: any StorageEngine, publish: () throws -> Void = {}) throws {
     let opened = try engine.readRepeating { transaction in
       guard let format = try Self.storedFormat(transaction, in: engine.location) else {
         throw Self.missing(in: engine)
@@ -284,7 +284,7 @@ public final class DocumentStore: Sendable {
   ///
   /// Readers wait meanwhile. `close` throws while there are readers, and then nothing has changed. When
   /// `open` fails, or the engine that it opens can't be written, `back` reopens the previous engine.
-  public func allowWriting(
+  package func allowWriting(
     _ options: Options, close: (any StorageEngine) throws -> Void, open: () throws -> any StorageEngine,
     back: () throws -> any StorageEngine
   ) throws {
@@ -341,10 +341,10 @@ public final class DocumentStore: Sendable {
 
   /// The number of bodies that this process has removed since it opened the database. They belonged to purged
   /// documents and dropped revisions. Blobs to which only they referred may be garbage.
-  public var removedBodyCount: UInt64 { removedBodies.load(ordering: .relaxed) }
+  package var removedBodyCount: UInt64 { removedBodies.load(ordering: .relaxed) }
 
   /// The sequence of the latest change.
-  public var lastSequence: UInt64 {
+  package var lastSequence: UInt64 {
     get throws {
       if isInBatch, let sequence = writer.lastSequence { return sequence }
       return try reading { transaction, context in

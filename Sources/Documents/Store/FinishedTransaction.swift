@@ -1,7 +1,7 @@
 import Synchronization
 
 /// Does background work when the documents need it. Called after commits, on the writer's thread.
-public protocol DocumentUpkeep: AnyObject, Sendable {
+package protocol DocumentUpkeep: AnyObject, Sendable {
   /// A transaction gave documents expiration times. `milliseconds` is the earliest of them, since 1970.
   func expirationWasSet(_ milliseconds: Int64)
   /// Some thousands of changes were made since the last call, or purges and expirations removed bodies.

@@ -5,13 +5,13 @@
 ///
 /// Reuse one encoder for many documents: when its buffers are large enough, it allocates nothing. For one
 /// thread at a time.
-public final class BodyEncoder {
+package final class BodyEncoder {
   private let pass: UnsafeMutablePointer<EncodingPass>
   private let parser = JSONParser()
   private var builder = JSONTapeBuilder()
 
   /// Creates an encoder with empty results.
-  public init() {
+  package init() {
     pass = .allocate(capacity: 1)
     pass.initialize(to: EncodingPass())
   }
@@ -28,7 +28,7 @@ public final class BodyEncoder {
   /// revisions takes an eighth fewer instructions.
   /// - Throws: `FleeceError.invalidJSON` with the offset of the fault, `.tooDeep`, `.tooLarge`,
   ///   `.outOfMemory`. After an error, `keys` is unchanged and the results are empty.
-  public func encode(json: UnsafeRawBufferPointer, keys: SharedKeysBuilder, withCanonicalJSON: Bool = true)
+  package func encode(json: UnsafeRawBufferPointer, keys: SharedKeysBuilder, withCanonicalJSON: Bool = true)
     throws(FleeceError)
   {
     pass.pointee.clear()
@@ -39,7 +39,7 @@ public final class BodyEncoder {
   ///
   /// - Throws: `FleeceError.notFinite`, `.tooDeep`, `.tooLarge`. After an error, `keys` is unchanged and the
   ///   results are empty.
-  public func encode(_ value: JSONValue, keys: SharedKeysBuilder, withCanonicalJSON: Bool = true)
+  package func encode(_ value: JSONValue, keys: SharedKeysBuilder, withCanonicalJSON: Bool = true)
     throws(FleeceError)
   {
     pass.pointee.clear()
@@ -52,7 +52,7 @@ public final class BodyEncoder {
   /// Afterwards `canonicalJSON` is empty, and `isObject` and `underscoredName` aren't set.
   /// - Throws: the errors of `Value.writeJSON`. After an error, `keys` is unchanged and the results are
   ///   empty.
-  public func transcode(_ value: UnsafeValue, sharedKeys: SharedKeys, keys: SharedKeysBuilder)
+  package func transcode(_ value: UnsafeValue, sharedKeys: SharedKeys, keys: SharedKeysBuilder)
     throws(FleeceError)
   {
     pass.pointee.clear()
@@ -83,26 +83,26 @@ public final class BodyEncoder {
   }
 
   /// The Fleece body of the last value. Valid until the next call of `encode` or `transcode`.
-  public var fleece: UnsafeRawBufferPointer { pass.pointee.out.bytes }
+  package var fleece: UnsafeRawBufferPointer { pass.pointee.out.bytes }
 
   /// The canonical JSON of the last value. Valid until the next call of `encode` or `transcode`.
   ///
   /// - Precondition: the last value wasn't encoded with `withCanonicalJSON: false`.
-  public var canonicalJSON: UnsafeRawBufferPointer {
+  package var canonicalJSON: UnsafeRawBufferPointer {
     precondition(pass.pointee.hasText, "the last body was encoded without its canonical JSON")
     return pass.pointee.json.bytes
   }
 
   /// The highest shared key number in the last body plus one, or 0 if it uses none. A reader needs a table
   /// with at least this many names.
-  public var sharedKeyCount: Int { pass.pointee.highestKey + 1 }
+  package var sharedKeyCount: Int { pass.pointee.highestKey + 1 }
 
   /// Whether the last value was an object. A document must be an object.
-  public var isObject: Bool { pass.pointee.isObject }
+  package var isObject: Bool { pass.pointee.isObject }
 
   /// The first top-level name of the last value that begins with an underscore, or nil. Databases reserve
   /// such names.
-  public var underscoredName: String? {
+  package var underscoredName: String? {
     pass.pointee.underscoredName.map { String(decoding: $0, as: UTF8.self) }
   }
 }

@@ -6,9 +6,9 @@
 ///
 /// A body needs a table with at least as many names as its encoder's `sharedKeyCount`. Tables only grow, so a
 /// longer table of the same database also works. Instances are safe to use from any thread.
-public final class SharedKeys: @unchecked Sendable {
+@usableFromInline package final class SharedKeys: @unchecked Sendable {
   /// A table without names.
-  public static let empty = SharedKeys(taking: KeyTable(capacity: 0))
+  package static let empty = SharedKeys(taking: KeyTable(capacity: 0))
 
   let table: KeyTable
 
@@ -20,13 +20,13 @@ public final class SharedKeys: @unchecked Sendable {
   deinit { table.free() }
 
   /// The number of names, 0...2048.
-  public let count: Int
+  package let count: Int
 
   /// Creates a table with these names in this order.
   ///
   /// - Throws: `FleeceError.invalidSharedKeys` if there are more than 2048 names, if a name occurs twice, or
   ///   if a name isn't eligible (at most 16 bytes of `A-Z a-z 0-9 _ -`).
-  public convenience init(keys: [String]) throws(FleeceError) {
+  package convenience init(keys: [String]) throws(FleeceError) {
     var table = KeyTable(capacity: min(keys.count, FleeceLimits.sharedKeys))
     var failure: FleeceError?
     for var key in keys where failure == nil {
@@ -42,7 +42,7 @@ public final class SharedKeys: @unchecked Sendable {
   /// Reads the persistent form: a Fleece array of strings. All bytes are checked.
   ///
   /// - Throws: `FleeceError.invalidFleece`, or `.invalidSharedKeys` if the names can't be shared keys.
-  public convenience init(fleece: UnsafeRawBufferPointer) throws(FleeceError) {
+  package convenience init(fleece: UnsafeRawBufferPointer) throws(FleeceError) {
     guard let root = FleeceReader.root(of: fleece), root.type == .array else {
       throw .invalidFleece(reason: "a shared key table must be an array of strings", offset: 0)
     }
@@ -77,7 +77,7 @@ public final class SharedKeys: @unchecked Sendable {
   }
 
   /// Returns the persistent form: a Fleece array of the names.
-  public func encoded() -> [UInt8] {
+  package func encoded() -> [UInt8] {
     let encoder = BodyEncoder()
     let names = (0..<count).map { JSONValue.string(String(decoding: table.utf8(of: $0), as: UTF8.self)) }
     do {
@@ -89,7 +89,7 @@ public final class SharedKeys: @unchecked Sendable {
   }
 
   /// Returns the number of a name, or nil if the table doesn't have it.
-  public func number(of name: String) -> Int? {
+  package func number(of name: String) -> Int? {
     var name = name
     let number = name.withUTF8 { utf8 in
       utf8.count > FleeceLimits.sharedKeyLength
@@ -99,12 +99,12 @@ public final class SharedKeys: @unchecked Sendable {
   }
 
   /// Returns the name of a number, or nil if the table doesn't have it.
-  public func name(of number: Int) -> String? {
+  package func name(of number: Int) -> String? {
     utf8(of: number).map { String(decoding: $0, as: UTF8.self) }
   }
 
   /// Returns whether all numbers that both tables have stand for the same names.
-  public func agrees(with other: SharedKeys) -> Bool {
+  package func agrees(with other: SharedKeys) -> Bool {
     if self === other { return true }
     return (0..<min(count, other.count)).allSatisfy { number in
       table.utf8(of: number).elementsEqual(other.table.utf8(of: number))
@@ -113,7 +113,7 @@ public final class SharedKeys: @unchecked Sendable {
 
   /// Returns the UTF-8 bytes of a number's name, or nil if the table doesn't have it. The bytes are valid for
   /// the lifetime of the table. They need no escapes in JSON.
-  public func utf8(of number: Int) -> UnsafeRawBufferPointer? {
+  package func utf8(of number: Int) -> UnsafeRawBufferPointer? {
     guard number >= 0, number < count else { return nil }
     return UnsafeRawBufferPointer(table.utf8(of: number))
   }

@@ -4,9 +4,9 @@
 ///
 /// The names are copied when the first name is added. Creating a builder for each transaction is therefore
 /// cheap.
-public final class SharedKeysBuilder {
+package final class SharedKeysBuilder {
   /// The table that this builder started with.
-  public let base: SharedKeys
+  package let base: SharedKeys
 
   /// The state that the encoder reads and changes. It borrows the memory of `base` until `owned` is true.
   let state: UnsafeMutablePointer<State>
@@ -31,7 +31,7 @@ public final class SharedKeysBuilder {
   }
 
   /// Creates a builder with the names of `base`.
-  public init(_ base: SharedKeys) {
+  package init(_ base: SharedKeys) {
     self.base = base
     state = .allocate(capacity: 1)
     state.initialize(to: State(table: base.table))
@@ -43,11 +43,11 @@ public final class SharedKeysBuilder {
   }
 
   /// The number of names, including those of `base`.
-  public var count: Int { state.pointee.table.count }
+  package var count: Int { state.pointee.table.count }
 
   /// Adds the names that only `table` has. Returns false and changes nothing if the numbers of the other
   /// names differ. Bodies with such a table must be transcoded.
-  public func adopt(_ table: SharedKeys) -> Bool {
+  package func adopt(_ table: SharedKeys) -> Bool {
     guard count <= table.count else { return snapshot().agrees(with: table) }
     guard snapshot().agrees(with: table) else { return false }
     for number in count..<table.count {
@@ -57,10 +57,10 @@ public final class SharedKeysBuilder {
   }
 
   /// Whether names were added to those of `base`.
-  public var hasAdditions: Bool { count > base.count }
+  package var hasAdditions: Bool { count > base.count }
 
   /// Returns the current names as an immutable table. It is `base` if no names were added.
-  public func snapshot() -> SharedKeys {
+  package func snapshot() -> SharedKeys {
     if !hasAdditions { return base }
     if let lastSnapshot, lastSnapshot.count == count { return lastSnapshot }
     let table = KeyTable(copying: state.pointee.table, first: count, capacity: count)
@@ -72,7 +72,7 @@ public final class SharedKeysBuilder {
   /// Removes the names from number `count` on, for example when part of a transaction is undone.
   ///
   /// - Precondition: `count` is at least the count of `base`.
-  public func rollBack(to count: Int) {
+  package func rollBack(to count: Int) {
     precondition(count >= base.count, "shared keys of an earlier transaction are never removed")
     guard count < self.count else { return }
     let smaller = KeyTable(copying: state.pointee.table, first: count, capacity: count)

@@ -7,17 +7,17 @@ import Bytes
 ///
 /// If several members have the same name, the last one counts. Numbers are equal if they are the same number.
 /// The order of members doesn't matter. For one thread at a time.
-public final class JSONComparison {
+package final class JSONComparison {
   private let parser = JSONParser()
 
   /// Creates a comparison. It can be reused.
-  public init() {}
+  package init() {}
 
   /// Returns whether `value` is equal to the value of `json`.
   ///
   /// - Throws: the errors of `BodyEncoder` for a text that isn't valid JSON, and those of
   ///   `UnsafeValue.jsonValue` for a damaged body.
-  public func isEqual(
+  package func isEqual(
     json: UnsafeRawBufferPointer, _ value: UnsafeValue, sharedKeys: SharedKeys
   ) throws(FleeceError) -> Bool {
     let tape = try parser.parse(json)

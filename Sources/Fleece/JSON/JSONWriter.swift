@@ -12,58 +12,58 @@ import Bytes
 /// ```
 ///
 /// The caller writes brackets, braces, colons and commas.
-public struct JSONWriter: ~Copyable {
+package struct JSONWriter: ~Copyable {
   private var text: ByteBuffer
 
   /// Creates an empty writer with room for `capacity` bytes.
-  public init(capacity: Int = 256) { text = ByteBuffer(capacity: capacity) }
+  package init(capacity: Int = 256) { text = ByteBuffer(capacity: capacity) }
 
   /// The number of bytes written.
-  public var count: Int { text.count }
+  package var count: Int { text.count }
 
   /// Calls `body` with the written bytes. They are valid until `body` returns.
-  public func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+  package func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
     try body(text.bytes)
   }
 
   /// Appends the written bytes to `output`.
-  public func write(to output: inout [UInt8]) { output.append(contentsOf: text.bytes) }
+  package func write(to output: inout [UInt8]) { output.append(contentsOf: text.bytes) }
 
   /// The written text.
-  public var string: String { String(decoding: text.bytes, as: UTF8.self) }
+  package var string: String { String(decoding: text.bytes, as: UTF8.self) }
 
   /// Removes the written bytes and keeps the memory.
-  public mutating func removeAll() { text.removeAll() }
+  package mutating func removeAll() { text.removeAll() }
 
   // MARK: Pieces
 
   /// Appends a byte without escaping.
-  public mutating func append(byte: UInt8) { text.append(byte) }
+  package mutating func append(byte: UInt8) { text.append(byte) }
 
   /// Appends JSON text without changes.
-  public mutating func append(json: UnsafeRawBufferPointer) { text.append(json) }
+  package mutating func append(json: UnsafeRawBufferPointer) { text.append(json) }
 
   /// Appends `null`.
-  public mutating func appendNull() { text.append(word: 0x6C6C_756E, count: 4) }
+  package mutating func appendNull() { text.append(word: 0x6C6C_756E, count: 4) }
 
   /// Appends `true` or `false`.
-  public mutating func append(_ value: Bool) {
+  package mutating func append(_ value: Bool) {
     value ? text.append(word: 0x6575_7274, count: 4) : text.append(word: 0x65_736C_6166, count: 5)
   }
 
   /// Appends an integer.
-  public mutating func append(_ value: Int64) { text.appendInteger(value) }
+  package mutating func append(_ value: Int64) { text.appendInteger(value) }
 
   /// Appends an integer.
-  public mutating func append(_ value: UInt64) { text.appendInteger(value) }
+  package mutating func append(_ value: UInt64) { text.appendInteger(value) }
 
   /// Appends a number. A number that isn't finite has no JSON form and is written as `null`.
-  public mutating func append(_ value: Double) {
+  package mutating func append(_ value: Double) {
     value.isFinite ? text.appendDouble(value) : appendNull()
   }
 
   /// Appends a string between quotes, with escapes. Bytes that aren't UTF-8 are copied.
-  public mutating func append(string utf8: UnsafeRawBufferPointer) {
+  package mutating func append(string utf8: UnsafeRawBufferPointer) {
     guard let start = utf8.baseAddress?.assumingMemoryBound(to: UInt8.self) else {
       return text.append(word: 0x2222, count: 2)
     }
@@ -71,27 +71,27 @@ public struct JSONWriter: ~Copyable {
   }
 
   /// Appends a string between quotes, with escapes.
-  public mutating func append(string: String) {
+  package mutating func append(string: String) {
     var string = string
     string.withUTF8 { append(string: UnsafeRawBufferPointer($0)) }
   }
 
   /// Appends binary data as a base64 string.
-  public mutating func append(base64 bytes: UnsafeRawBufferPointer) {
+  package mutating func append(base64 bytes: UnsafeRawBufferPointer) {
     text.appendBase64String(bytes.bindMemory(to: UInt8.self))
   }
 
   /// Appends a value of a body. Members are in the byte order of their names.
   ///
   /// - Throws: the errors of `Value.writeJSON`.
-  public mutating func append(_ value: UnsafeValue, sharedKeys: SharedKeys) throws(FleeceError) {
+  package mutating func append(_ value: UnsafeValue, sharedKeys: SharedKeys) throws(FleeceError) {
     try value.writeJSON(sharedKeys: sharedKeys, into: &text)
   }
 }
 
 extension String {
   /// The string as JSON text: in quotes and with escapes.
-  public var jsonText: String {
+  package var jsonText: String {
     var writer = JSONWriter(capacity: utf8.count + 32)
     writer.append(string: self)
     return writer.string

@@ -15,17 +15,17 @@
 #endif
 
 /// Limits of the format and of this implementation.
-public enum FleeceLimits {
+@usableFromInline package enum FleeceLimits {
   /// The maximum nesting depth of arrays and objects. One more level is an error everywhere.
-  public static let depth = 200
+  package static let depth = 200
   /// The maximum number of names in a shared key table.
-  @inlinable public static var sharedKeys: Int { 2048 }
+  @inlinable package static var sharedKeys: Int { 2048 }
   /// The maximum length of a shared key in bytes.
-  public static let sharedKeyLength = 16
+  package static let sharedKeyLength = 16
   /// The maximum size in bytes of one JSON text, or of the strings of one value: 1 GiB.
-  public static let text = 1 << 30
+  package static let text = 1 << 30
   /// The maximum size in bytes of one encoded body: 2 GiB - 2. The reach of a wide pointer limits it.
-  public static let body = (1 << 31) - 2
+  package static let body = (1 << 31) - 2
 }
 
 @usableFromInline

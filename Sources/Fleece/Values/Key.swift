@@ -11,7 +11,7 @@ public struct Key: Sendable, Hashable {
   let utf8: [UInt8]
 
   /// Resolves a name.
-  public init(_ name: String, in sharedKeys: SharedKeys) {
+  package init(_ name: String, in sharedKeys: SharedKeys) {
     number = sharedKeys.number(of: name) ?? -1
     utf8 = Array(name.utf8)
   }

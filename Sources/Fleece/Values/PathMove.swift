@@ -1,7 +1,7 @@
 // Paths as plain memory, for the evaluation of many paths over many bodies without retain calls.
 
 /// One step of a path, with its name resolved to a number. The caller owns the memory of the name.
-public struct PathMove: BitwiseCopyable {
+@usableFromInline package struct PathMove: BitwiseCopyable {
   /// The number of a shared key, -1 if the table doesn't have the name, or the index of an item. A negative
   /// index counts from the end.
   @usableFromInline let number: Int
@@ -10,7 +10,7 @@ public struct PathMove: BitwiseCopyable {
   @usableFromInline let nameLength: Int
 
   /// Creates a step to the item at an index. A negative index counts from the end.
-  public init(index: Int) {
+  package init(index: Int) {
     number = index
     name = nil
     nameLength = 0
@@ -18,7 +18,7 @@ public struct PathMove: BitwiseCopyable {
 
   /// Creates a step to the member with a name. The bytes must live as long as the step. An empty name also
   /// needs an address.
-  public init(name: UnsafePointer<UInt8>, count: Int, in sharedKeys: SharedKeys) {
+  package init(name: UnsafePointer<UInt8>, count: Int, in sharedKeys: SharedKeys) {
     let bytes = UnsafeBufferPointer(start: name, count: count)
     number =
       count > FleeceLimits.sharedKeyLength
@@ -28,10 +28,10 @@ public struct PathMove: BitwiseCopyable {
   }
 
   /// The index of an item, or nil for a name.
-  @inlinable public var index: Int? { name == nil ? number : nil }
+  @inlinable package var index: Int? { name == nil ? number : nil }
 
   /// The bytes of the name. Empty for an index.
-  @inlinable public var nameBytes: UnsafeRawBufferPointer {
+  @inlinable package var nameBytes: UnsafeRawBufferPointer {
     UnsafeRawBufferPointer(start: name, count: nameLength)
   }
 }
@@ -39,7 +39,7 @@ public struct PathMove: BitwiseCopyable {
 extension UnsafeValue {
   /// Returns the value at the end of the steps, or nil if a step finds nothing. Allocates nothing.
   @inlinable
-  public func value(at moves: UnsafeBufferPointer<PathMove>) -> UnsafeValue? {
+  package func value(at moves: UnsafeBufferPointer<PathMove>) -> UnsafeValue? {
     var value = self
     for position in 0..<moves.count {
       guard let next = value.value(at: moves[position]) else { return nil }
@@ -50,7 +50,7 @@ extension UnsafeValue {
 
   /// Returns the value of one step, or nil if it finds nothing.
   @inlinable @inline(__always)
-  public func value(at move: PathMove) -> UnsafeValue? {
+  package func value(at move: PathMove) -> UnsafeValue? {
     guard move.name != nil else {
       return self[move.number < 0 ? count &+ move.number : move.number]
     }
@@ -65,7 +65,7 @@ extension UnsafeValue {
   /// (`BodyEncoder.sharedKeyCount`). Names with lower numbers are stored only as numbers in this body, so
   /// they aren't searched as strings.
   @inlinable @inline(__always)
-  public func value(at move: PathMove, sharedKeyCount: Int) -> UnsafeValue? {
+  package func value(at move: PathMove, sharedKeyCount: Int) -> UnsafeValue? {
     if move.name != nil, move.number >= 0, move.number < sharedKeyCount {
       return member(number: move.number).value
     }

@@ -8,9 +8,9 @@
 /// A path such as `geo.lat` or `reviews[0].author`, resolved once and evaluated in place.
 ///
 /// Resolve it again when the shared key table has grown, as for `Key`.
-public struct PropertyPath: Sendable, Hashable {
+package struct PropertyPath: Sendable, Hashable {
   /// One step into a value.
-  public enum Step: Sendable, Hashable {
+  package enum Step: Sendable, Hashable {
     /// A step to the member with a name.
     case key(Key)
     /// A step to the item at an index. A negative index counts from the end.
@@ -18,7 +18,7 @@ public struct PropertyPath: Sendable, Hashable {
   }
 
   /// The steps, outermost first.
-  public let steps: [Step]
+  package let steps: [Step]
 
   /// The steps without their names, so that evaluation retains nothing.
   fileprivate struct Move: BitwiseCopyable, Hashable {
@@ -30,7 +30,7 @@ public struct PropertyPath: Sendable, Hashable {
   fileprivate let moves: [Move]
 
   /// Creates a path from steps.
-  public init(steps: [Step]) {
+  package init(steps: [Step]) {
     self.steps = steps
     moves = steps.map {
       switch $0 {
@@ -43,7 +43,7 @@ public struct PropertyPath: Sendable, Hashable {
   /// Parses a path and resolves its names.
   ///
   /// - Throws: `FleeceError.invalidPath`.
-  public init(_ path: String, in sharedKeys: SharedKeys) throws(FleeceError) {
+  package init(_ path: String, in sharedKeys: SharedKeys) throws(FleeceError) {
     let bytes = Array(path.utf8)
     var steps: [Step] = []
     var index = 0
@@ -84,7 +84,7 @@ public struct PropertyPath: Sendable, Hashable {
 
 extension UnsafeValue {
   /// The value at the end of a path, or nil if a step finds nothing. Allocates nothing.
-  public subscript(path: PropertyPath) -> UnsafeValue? {
+  package subscript(path: PropertyPath) -> UnsafeValue? {
     var value = self
     for position in path.moves.indices {
       let move = path.moves[position]

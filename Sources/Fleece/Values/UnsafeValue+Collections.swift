@@ -97,7 +97,7 @@ extension UnsafeValue {
   /// The number of items of an array or of entries of a dictionary. 0 for other kinds of value and damaged
   /// values.
   @inlinable
-  public var count: Int {
+  package var count: Int {
     switch tag {
     case Tag.array: slots(Tag.array)?.count ?? 0
     case Tag.dict: slots(Tag.dict)?.count ?? 0
@@ -107,13 +107,13 @@ extension UnsafeValue {
 
   /// The item at an index of an array. Nil if it is out of bounds or damaged, and for other kinds of value.
   @inlinable
-  public subscript(index: Int) -> UnsafeValue? {
+  package subscript(index: Int) -> UnsafeValue? {
     guard let slots = slots(Tag.array), index >= 0, index < slots.count else { return nil }
     return slots.value(index)
   }
 
   /// The entry of a resolved key. Nil if it is missing or `undefined`, and for other kinds of value.
-  public subscript(key: Key) -> UnsafeValue? {
+  package subscript(key: Key) -> UnsafeValue? {
     guard let slots = slots(Tag.dict), slots.count > 0 else { return nil }
     if key.number >= 0 {
       if let entry = slots.find(number: key.number) { return slots.member(entry) }
@@ -133,7 +133,7 @@ extension UnsafeValue {
   }
 
   /// Returns the entry of a name. To look up a name repeatedly, resolve a `Key` once instead.
-  public func value(of name: String, sharedKeys: SharedKeys) -> UnsafeValue? {
+  package func value(of name: String, sharedKeys: SharedKeys) -> UnsafeValue? {
     self[Key(name, in: sharedKeys)]
   }
 }
@@ -199,14 +199,14 @@ extension UnsafeValue.Slots {
 extension UnsafeValue {
   /// The items of an array, in order. Empty for other kinds of value. A damaged item reads as null.
   @inlinable
-  public var items: Items {
+  package var items: Items {
     Items(slots: slots(Tag.array) ?? Slots(first: position, count: 0, isWide: false, start: start))
   }
 
   /// The entries of a dictionary in stored order: shared keys by number, then names by their bytes. Empty for
   /// other kinds of value. `undefined` and damaged entries are left out.
   @inlinable
-  public var entries: Entries {
+  package var entries: Entries {
     Entries(slots: slots(Tag.dict) ?? Slots(first: position, count: 0, isWide: false, start: start))
   }
 
@@ -219,7 +219,7 @@ extension UnsafeValue {
   }()
 
   /// The items of an array.
-  public struct Items: Sequence, IteratorProtocol {
+  @usableFromInline package struct Items: Sequence, IteratorProtocol {
     @usableFromInline let slots: Slots
     @usableFromInline var index = 0
 
@@ -228,7 +228,7 @@ extension UnsafeValue {
 
     /// Returns the next item, or nil after the last one.
     @inlinable
-    public mutating func next() -> UnsafeValue? {
+    package mutating func next() -> UnsafeValue? {
       guard index < slots.count else { return nil }
       defer { index += 1 }
       if let value = slots.value(index) { return value }
@@ -237,11 +237,11 @@ extension UnsafeValue {
   }
 
   /// An entry of a dictionary.
-  public struct Entry {
+  @usableFromInline package struct Entry {
     /// The key: a small integer (the number of a shared key) or a string.
-    public let key: UnsafeValue
+    @usableFromInline package let key: UnsafeValue
     /// The value.
-    public let value: UnsafeValue
+    @usableFromInline package let value: UnsafeValue
 
     @inlinable @inline(__always)
     init(key: UnsafeValue, value: UnsafeValue) {
@@ -251,19 +251,19 @@ extension UnsafeValue {
 
     /// Returns the name. Nil if the table doesn't have the key's number, or if the key is neither a number
     /// nor UTF-8.
-    public func name(in sharedKeys: SharedKeys) -> String? {
+    package func name(in sharedKeys: SharedKeys) -> String? {
       utf8(in: sharedKeys).flatMap { String(utf8: $0) }
     }
 
     /// Returns the bytes of the name. They are valid as long as the body and the table live.
-    public func utf8(in sharedKeys: SharedKeys) -> UnsafeRawBufferPointer? {
+    @usableFromInline package func utf8(in sharedKeys: SharedKeys) -> UnsafeRawBufferPointer? {
       if let number = key.int { return sharedKeys.utf8(of: Int(number)) }
       return key.utf8
     }
   }
 
   /// The entries of a dictionary.
-  public struct Entries: Sequence, IteratorProtocol {
+  @usableFromInline package struct Entries: Sequence, IteratorProtocol {
     @usableFromInline let slots: Slots
     @usableFromInline var index = 0
 
@@ -272,7 +272,7 @@ extension UnsafeValue {
 
     /// Returns the next entry, or nil after the last one.
     @inlinable
-    public mutating func next() -> Entry? {
+    package mutating func next() -> Entry? {
       while index < slots.count {
         defer { index += 1 }
         if let key = slots.value(index * 2), let value = slots.value(index * 2 + 1), !value.isUndefined {

@@ -12,7 +12,7 @@ extension UnsafeValue {
   /// the body, which is faster. Spaces are never written. Binary data become base64 strings.
   /// - Throws: `FleeceError.invalidFleece` if the body is damaged, `.unknownSharedKey`, `.notFinite`,
   ///   `.tooDeep`, `.tooLarge`. After an error, nothing is appended.
-  public func writeJSON(
+  package func writeJSON(
     sharedKeys: SharedKeys, canonical: Bool = true, into output: inout [UInt8]
   ) throws(FleeceError) {
     var writer = ValueWriter(self, sharedKeys: sharedKeys, canonical: canonical)
@@ -30,7 +30,7 @@ extension UnsafeValue {
   /// Returns the JSON text of this value.
   ///
   /// - Throws: the errors of `writeJSON`.
-  public func json(sharedKeys: SharedKeys, canonical: Bool = true) throws(FleeceError) -> String {
+  package func json(sharedKeys: SharedKeys, canonical: Bool = true) throws(FleeceError) -> String {
     var writer = ValueWriter(self, sharedKeys: sharedKeys, canonical: canonical)
     try writer.write(self, depth: 0)
     return String(decoding: writer.text.bytes, as: UTF8.self)
@@ -39,7 +39,7 @@ extension UnsafeValue {
   /// Returns a copy of this value in memory.
   ///
   /// - Throws: the errors of `writeJSON`.
-  public func jsonValue(sharedKeys: SharedKeys) throws(FleeceError) -> JSONValue {
+  package func jsonValue(sharedKeys: SharedKeys) throws(FleeceError) -> JSONValue {
     var budget = Budget(self)
     return try jsonValue(sharedKeys, &budget, depth: 0)
   }

@@ -33,7 +33,7 @@ public enum ValueType: UInt8, Sendable {
 /// enough. The type exists because a `Value` can't be stored in an array or an object: the query executor
 /// stores values in the slots of a row, and a document stores its properties together with the memory that it
 /// owns. All other code uses `Value`.
-public struct UnsafeValue: BitwiseCopyable {
+@usableFromInline package struct UnsafeValue: BitwiseCopyable {
   /// The header of the value. At least two bytes are readable before `limit`.
   @usableFromInline let position: UnsafePointer<UInt8>
   /// The start of the data.
@@ -56,7 +56,7 @@ public struct UnsafeValue: BitwiseCopyable {
 
   /// The kind of this value.
   @inlinable
-  public var type: ValueType {
+  package var type: ValueType {
     switch tag {
     case Tag.smallInt, Tag.int: .int
     case Tag.float: .double
@@ -70,7 +70,7 @@ public struct UnsafeValue: BitwiseCopyable {
 
   /// Whether this is null or undefined.
   @inlinable
-  public var isNull: Bool { type == .null }
+  package var isNull: Bool { type == .null }
 
   /// Whether this is `undefined`. A dictionary member that is undefined counts as missing.
   @inlinable @inline(__always)
@@ -78,7 +78,7 @@ public struct UnsafeValue: BitwiseCopyable {
 
   /// The boolean, or nil for other kinds of value.
   @inlinable
-  public var bool: Bool? {
+  package var bool: Bool? {
     switch position[0] & 0xFC {
     case 0x34: false
     case 0x38: true
@@ -88,21 +88,21 @@ public struct UnsafeValue: BitwiseCopyable {
 
   /// The integer, or nil for doubles, other kinds of value and integers above `Int64.max`.
   @inlinable
-  public var int: Int64? {
+  package var int: Int64? {
     guard let integer else { return nil }
     return integer.isUnsigned && integer.bits > UInt64(Int64.max) ? nil : Int64(bitPattern: integer.bits)
   }
 
   /// The integer, or nil if it is negative and for other kinds of value.
   @inlinable
-  public var uint: UInt64? {
+  package var uint: UInt64? {
     guard let integer else { return nil }
     return !integer.isUnsigned && Int64(bitPattern: integer.bits) < 0 ? nil : integer.bits
   }
 
   /// The number as a double, or nil for other kinds of value. Integers are converted.
   @inlinable
-  public var double: Double? {
+  package var double: Double? {
     if tag == Tag.float {
       let payload = UnsafeRawPointer(position + 2)
       if position[0] & 0x08 != 0 {
@@ -136,16 +136,16 @@ public struct UnsafeValue: BitwiseCopyable {
 
   /// The UTF-8 bytes of the string in place, or nil for other kinds of value. The bytes aren't checked.
   @inlinable
-  public var utf8: UnsafeRawBufferPointer? { bytes(Tag.string) }
+  package var utf8: UnsafeRawBufferPointer? { bytes(Tag.string) }
 
   /// A copy of the string, or nil for other kinds of value and for bytes that aren't UTF-8.
-  public var string: String? {
+  package var string: String? {
     utf8.flatMap { String(utf8: $0) }
   }
 
   /// The binary data in place, or nil for other kinds of value.
   @inlinable
-  public var data: UnsafeRawBufferPointer? { bytes(Tag.data) }
+  package var data: UnsafeRawBufferPointer? { bytes(Tag.data) }
 
   @inlinable @inline(__always)
   func bytes(_ tag: UInt8) -> UnsafeRawBufferPointer? {
@@ -173,12 +173,12 @@ func readVarint(_ position: UnsafePointer<UInt8>, _ limit: UnsafePointer<UInt8>)
 }
 
 /// The entry point for reading a body.
-public enum FleeceReader {
+@usableFromInline package enum FleeceReader {
   /// Returns the root value of a body, or nil if the bytes don't end in one.
   ///
   /// Only the bytes that lead to the root are checked. A damaged value inside the body reads as missing.
   @inlinable
-  public static func root(of bytes: UnsafeRawBufferPointer) -> UnsafeValue? {
+  package static func root(of bytes: UnsafeRawBufferPointer) -> UnsafeValue? {
     guard bytes.count >= 2, bytes.count & 1 == 0,
       let start = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self)
     else { return nil }

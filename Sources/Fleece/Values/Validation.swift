@@ -13,7 +13,7 @@ import Bytes
 /// - Parameter sharedKeyCount: the number of shared keys that the body can refer to.
 /// - Throws: `FleeceError.invalidFleece` with the offset of the fault, `.unknownSharedKey`, `.notFinite`,
 ///   `.tooDeep`.
-public func validate(_ bytes: UnsafeRawBufferPointer, sharedKeyCount: Int) throws(FleeceError) {
+package func validate(_ bytes: UnsafeRawBufferPointer, sharedKeyCount: Int) throws(FleeceError) {
   guard bytes.count >= 2, let start = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self) else {
     throw .invalidFleece(reason: "there are fewer than 2 bytes", offset: 0)
   }

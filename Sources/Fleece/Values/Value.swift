@@ -8,14 +8,14 @@
 public struct Value: ~Escapable {
   /// The same value, without lifetime checks by the compiler. Its user must ensure that it isn't used after
   /// the bytes.
-  public let unsafeValue: UnsafeValue
+  @usableFromInline package let unsafeValue: UnsafeValue
 
   /// Creates the root value of a body. The result is nil if the bytes don't end in one.
   ///
   /// Only the bytes that lead to the root are checked. A damaged value inside the body reads as missing.
   @inlinable @inline(__always)
   @_lifetime(copy body)
-  public init?(rootOf body: RawSpan) {
+  package init?(rootOf body: RawSpan) {
     guard let value = body.withUnsafeBytes({ FleeceReader.root(of: $0) }) else { return nil }
     self = Value(value, copying: body)
   }
@@ -23,7 +23,7 @@ public struct Value: ~Escapable {
   /// Creates a value with the lifetime of `bytes`. The value can be in other memory that lives as long.
   @inlinable @inline(__always)
   @_lifetime(copy bytes)
-  public init(_ value: UnsafeValue, copying bytes: RawSpan) { unsafeValue = value }
+  package init(_ value: UnsafeValue, copying bytes: RawSpan) { unsafeValue = value }
 
   /// Creates a value in the same bytes as `other`.
   @inlinable @inline(__always)
@@ -85,14 +85,14 @@ public struct Value: ~Escapable {
   }
 
   /// The value at the end of a path, or nil if a step finds nothing.
-  public subscript(path: PropertyPath) -> Value? {
+  package subscript(path: PropertyPath) -> Value? {
     @_lifetime(copy self)
     get { inSameBytes(unsafeValue[path]) }
   }
 
   /// Returns the entry of a name. To look up a name repeatedly, resolve a `Key` once instead.
   @_lifetime(copy self)
-  public func value(of name: String, sharedKeys: SharedKeys) -> Value? {
+  package func value(of name: String, sharedKeys: SharedKeys) -> Value? {
     inSameBytes(unsafeValue.value(of: name, sharedKeys: sharedKeys))
   }
 
@@ -115,7 +115,7 @@ public struct Value: ~Escapable {
   /// Calls `body` with the entries of a dictionary in stored order, until it returns false. It isn't called
   /// for other kinds of value. Damaged entries and entries whose names aren't in `sharedKeys` are left out.
   @inlinable
-  public func forEachEntry(
+  package func forEachEntry(
     _ sharedKeys: SharedKeys, _ body: (_ name: RawSpan, _ value: Value) throws -> Bool
   ) rethrows {
     for entry in unsafeValue.entries {
@@ -125,19 +125,19 @@ public struct Value: ~Escapable {
   }
 
   /// Appends the JSON text of this value (see `UnsafeValue.writeJSON`).
-  public func writeJSON(
+  package func writeJSON(
     sharedKeys: SharedKeys, canonical: Bool = true, into output: inout [UInt8]
   ) throws(FleeceError) {
     try unsafeValue.writeJSON(sharedKeys: sharedKeys, canonical: canonical, into: &output)
   }
 
   /// Returns the JSON text of this value. Throws the errors of `UnsafeValue.writeJSON`.
-  public func json(sharedKeys: SharedKeys, canonical: Bool = true) throws(FleeceError) -> String {
+  package func json(sharedKeys: SharedKeys, canonical: Bool = true) throws(FleeceError) -> String {
     try unsafeValue.json(sharedKeys: sharedKeys, canonical: canonical)
   }
 
   /// Returns a copy of this value in memory. Throws the errors of `UnsafeValue.writeJSON`.
-  public func jsonValue(sharedKeys: SharedKeys) throws(FleeceError) -> JSONValue {
+  package func jsonValue(sharedKeys: SharedKeys) throws(FleeceError) -> JSONValue {
     try unsafeValue.jsonValue(sharedKeys: sharedKeys)
   }
 }

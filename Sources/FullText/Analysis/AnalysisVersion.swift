@@ -6,7 +6,7 @@ import Storage
 /// The version of the text analysis that made an index's terms.
 ///
 /// Different versions of ICU or libstemmer can make different terms from the same text.
-public enum AnalysisVersion {
+package enum AnalysisVersion {
   /// Increase this number when the rules of `WordScanner` or the lists of stop words change.
   private static let rules = 1
 
@@ -15,7 +15,7 @@ public enum AnalysisVersion {
   ///
   /// The language and its fingerprint are present only if words are stemmed. libstemmer has no version
   /// number. The fingerprint is a hash of the stems of some thousand words.
-  public static func text(of options: TextAnalysisOptions) -> String {
+  package static func text(of options: TextAnalysisOptions) -> String {
     var (major, minor): (Int32, Int32) = (0, 0)
     icu_running_version(&major, &minor)
     var text = "rules \(rules), icu \(major).\(minor)"

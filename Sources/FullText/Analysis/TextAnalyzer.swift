@@ -2,9 +2,9 @@
 ///
 /// The rules are in docs/fulltext.md. Most scripts have only characters that word breaks never divide. Their
 /// text is scanned without ICU. Only scripts without spaces between words use ICU's break iterator.
-public final class TextAnalyzer {
+package final class TextAnalyzer {
   /// The options of this analyzer.
-  public let options: TextAnalysisOptions
+  package let options: TextAnalysisOptions
 
   let scanner: WordScanner
   private let stemmer: Stemmer?
@@ -14,7 +14,7 @@ public final class TextAnalyzer {
   /// Creates an analyzer.
   ///
   /// - Throws: `TextAnalysisError` if libstemmer doesn't have the language.
-  public init(_ options: TextAnalysisOptions) throws(TextAnalysisError) {
+  package init(_ options: TextAnalysisOptions) throws(TextAnalysisError) {
     self.options = options
     let scanner = WordScanner(
       isTurkish: options.language == .turkish, ignoresAccents: options.ignoresAccents)
@@ -44,7 +44,7 @@ public final class TextAnalyzer {
   ///   - text: UTF-8. A byte outside a well-formed sequence separates words.
   ///   - body: gets the whole term, folded and stemmed, of any length. The bytes are valid until `body`
   ///     returns. `body` must not use this analyzer.
-  public func analyze(
+  package func analyze(
     _ text: UnsafeRawBufferPointer,
     _ body: (_ term: UnsafeRawBufferPointer, _ token: TextToken) throws -> Void
   ) rethrows {

@@ -1,16 +1,16 @@
 /// The place of a term in a text.
 @frozen
-public struct TextToken: Sendable, Hashable {
+@usableFromInline package struct TextToken: Sendable, Hashable {
   /// The position of the term, counted from 0. Stop words take no position.
-  public var position: Int
+  @usableFromInline package var position: Int
   /// The offset of the word's first byte in the text.
-  public var start: Int
+  @usableFromInline package var start: Int
   /// The offset of the byte after the word.
-  public var end: Int
+  @usableFromInline package var end: Int
 
   /// Creates a token.
   @inlinable
-  public init(position: Int, start: Int, end: Int) {
+  package init(position: Int, start: Int, end: Int) {
     self.position = position
     self.start = start
     self.end = end
@@ -18,9 +18,9 @@ public struct TextToken: Sendable, Hashable {
 }
 
 /// The error of an analyzer that can't be created.
-public struct TextAnalysisError: Error, Sendable, Equatable, CustomStringConvertible {
+package struct TextAnalysisError: Error, Sendable, Equatable, CustomStringConvertible {
   /// What was tried, and what was found.
-  public let description: String
+  package let description: String
 
   init(_ description: String) { self.description = description }
 }

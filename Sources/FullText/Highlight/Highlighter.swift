@@ -1,6 +1,6 @@
 /// Finds the terms of a query in the texts of documents. It analyses the texts again. For one thread at a
 /// time.
-public struct Highlighter {
+package struct Highlighter {
   private let analyzer: TextAnalyzer
   private let terms: QueryTerms
   private let groups: [Group]
@@ -13,7 +13,7 @@ public struct Highlighter {
   }
 
   /// Creates a highlighter for a query. The analyzer must have the options of the index.
-  public init(_ query: MatchQuery, analyzer: TextAnalyzer) {
+  package init(_ query: MatchQuery, analyzer: TextAnalyzer) {
     self.analyzer = analyzer
     terms = QueryTerms(query.rankedPhrases)
     groups = query.expression.map(Self.groups) ?? []
@@ -34,7 +34,7 @@ public struct Highlighter {
   /// other. The right side of a NOT has no hits.
   ///
   /// - Parameter columns: the texts of the document's columns.
-  public func hits(in columns: [UnsafeRawBufferPointer]) -> [MatchHit] {
+  package func hits(in columns: [UnsafeRawBufferPointer]) -> [MatchHit] {
     guard !groups.isEmpty else { return [] }
     return columns.indices.flatMap { hits(in: columns[$0], column: $0) }
   }
@@ -80,7 +80,7 @@ public struct Highlighter {
   ///   - ellipsis: the text that stands for omitted text.
   ///   - words: the maximum number of words, including stop words. A value below 1 counts as 1.
   /// - Returns: the snippet, or "" if no column has words.
-  public func snippet(
+  package func snippet(
     of columns: [UnsafeRawBufferPointer], before: String = "<b>", after: String = "</b>",
     ellipsis: String = "…", words: Int = 15
   ) -> String {

@@ -7,7 +7,7 @@ import Storage
 /// Each occurrence of a word has a number, made from the word, its document, its column and its position. The
 /// sums of these numbers per document must be equal for the texts and for the index. Memory use is a few
 /// bytes per document.
-public final class InvertedIndexCheck {
+package final class InvertedIndexCheck {
   private let reader: InvertedIndexReader
   private let analyzer: TextAnalyzer
   private let pages: DocumentPages
@@ -20,7 +20,7 @@ public final class InvertedIndexCheck {
   /// Creates a check of an index. The analyzer must have the options of the index.
   ///
   /// - Throws: `StorageError` with the code `damaged` if the index can't be read.
-  public init(_ reader: InvertedIndexReader, analyzer: TextAnalyzer) throws {
+  package init(_ reader: InvertedIndexReader, analyzer: TextAnalyzer) throws {
     // Each number takes at least one byte in the pages of IDs. This bounds the memory that a wrong count can
     // ask for.
     var bytes = 0
@@ -45,7 +45,7 @@ public final class InvertedIndexCheck {
   }
 
   /// Adds a document and its texts. Call it once for each document. Returns a description of a fault, or nil.
-  public func add(_ id: UnsafeRawBufferPointer, _ texts: [UnsafeRawBufferPointer]) throws -> String? {
+  package func add(_ id: UnsafeRawBufferPointer, _ texts: [UnsafeRawBufferPointer]) throws -> String? {
     var sum: UInt64 = 0
     var length: UInt64 = 0
     for (column, text) in texts.enumerated() where text.count > 0 {
@@ -72,7 +72,7 @@ public final class InvertedIndexCheck {
   }
 
   /// Finishes the check after all documents were added. Calls `report` with each fault.
-  public func finish(_ report: (String) throws -> Void) throws {
+  package func finish(_ report: (String) throws -> Void) throws {
     let (state, transaction) = (reader.state, reader.transaction)
     if documents != state.documents {
       try report("says it has \(state.documents) documents, but has \(documents)")

@@ -6,7 +6,7 @@ extension InvertedIndexWriter {
   ///
   /// The blocks of a list are written again if that saves a block. Short lists move into their term pages.
   /// Term pages are filled. Packed lists and pages aren't written.
-  public func compact(in transaction: any WriteTransaction) throws {
+  package func compact(in transaction: any WriteTransaction) throws {
     try finish(in: transaction)
     var packer = ListPacker(keyspaces, columns: state.columns, transaction)
     var isChanged = false

@@ -5,7 +5,7 @@ import Storage
 ///
 /// It collects changes of documents in memory. `finish` writes them. Its state is that of the last commit:
 /// after a failed transaction, create a new writer.
-public final class InvertedIndexWriter {
+package final class InvertedIndexWriter {
   /// The change of a document.
   struct DocumentChange {
     var number: UInt32
@@ -26,7 +26,7 @@ public final class InvertedIndexWriter {
   /// Whether the index is still empty. Then entries in ascending order are appended.
   var isFresh: Bool
   /// The memory for pending tokens, in bytes. `isFull` is true above this limit.
-  @exclusivity(unchecked) public var memoryLimit = 128 << 20
+  @exclusivity(unchecked) package var memoryLimit = 128 << 20
 
   private init(
     _ keyspaces: InvertedIndexKeyspaces, _ state: InvertedIndexState, _ analyzer: TextAnalyzer,
@@ -44,7 +44,7 @@ public final class InvertedIndexWriter {
   ///   - name: the name of the first keyspace. The names of the other keyspaces begin with it.
   ///   - analyzer: an analyzer with the options of the index.
   /// - Throws: `StorageError` with the code `damaged` if the keyspaces or the state are missing.
-  public convenience init(
+  package convenience init(
     named name: String, analyzer: TextAnalyzer, in transaction: any ReadTransaction
   ) throws {
     let keyspaces = try InvertedIndexKeyspaces(named: name, in: transaction)
@@ -53,7 +53,7 @@ public final class InvertedIndexWriter {
   }
 
   /// Creates an empty index for documents with 1 to 32 columns.
-  public static func create(
+  package static func create(
     named name: String, columns: Int, analyzer: TextAnalyzer, in transaction: any WriteTransaction
   ) throws -> InvertedIndexWriter {
     let keyspaces = try InvertedIndexKeyspaces(creating: name, in: transaction)
@@ -67,7 +67,7 @@ public final class InvertedIndexWriter {
 
   /// Adds a document to an index that is being built. IDs must ascend, each once. Call `finish` after the
   /// last document.
-  public func append(
+  package func append(
     _ id: UnsafeRawBufferPointer, _ texts: [UnsafeRawBufferPointer], in transaction: any WriteTransaction
   ) throws {
     let length = try analyze(texts, state.nextDocument, flags: 0)
@@ -79,17 +79,17 @@ public final class InvertedIndexWriter {
   }
 
   /// Whether there are changes that `finish` hasn't written yet.
-  public var hasPendingChanges: Bool { !documents.isEmpty }
+  package var hasPendingChanges: Bool { !documents.isEmpty }
 
   /// Whether the pending changes take more than `memoryLimit`. Then call `finish`.
-  public var isFull: Bool { pending.usedBytes > memoryLimit }
+  package var isFull: Bool { pending.usedBytes > memoryLimit }
 
   /// Replaces the postings of a document's old texts by those of its new texts.
   ///
   /// `old` is empty for a document that isn't in the index. `new` is empty for a document that is removed.
   /// Unchanged texts are ignored. `update` first calls `finish` if the document already has a pending change
   /// or if `isFull` is true.
-  public func update(
+  package func update(
     _ id: UnsafeRawBufferPointer, old: [UnsafeRawBufferPointer], new: [UnsafeRawBufferPointer],
     in transaction: any WriteTransaction
   ) throws {
@@ -145,7 +145,7 @@ public final class InvertedIndexWriter {
   // MARK: Writing
 
   /// Writes the pending changes.
-  public func finish(in transaction: any WriteTransaction) throws {
+  package func finish(in transaction: any WriteTransaction) throws {
     guard !documents.isEmpty else { return }
     documents.sort { $0.number < $1.number }
     try writeDocuments(transaction)
@@ -167,12 +167,12 @@ public final class InvertedIndexWriter {
 }
 
 /// The keyspaces of an inverted index.
-public struct InvertedIndexKeyspaces: Sendable {
+package struct InvertedIndexKeyspaces: Sendable {
   let terms: Keyspace
   let blocks: Keyspace
 
   /// Opens the keyspaces of an index. Throws `damaged` if one is missing.
-  public init(named name: String, in transaction: any ReadTransaction) throws {
+  package init(named name: String, in transaction: any ReadTransaction) throws {
     guard let terms = try transaction.keyspace(named: name),
       let blocks = try transaction.keyspace(named: name + ".blocks")
     else {

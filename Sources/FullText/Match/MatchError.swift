@@ -1,7 +1,7 @@
 /// The error of a match query whose text is refused.
-public struct MatchError: Error, Sendable, Equatable {
+package struct MatchError: Error, Sendable, Equatable {
   /// The kind of error.
-  public enum Code: String, Sendable, CaseIterable {
+  package enum Code: String, Sendable, CaseIterable {
     /// The text doesn't follow the grammar.
     case syntax
     /// Parentheses are nested deeper than `MatchQuery.depthLimit`.
@@ -11,13 +11,13 @@ public struct MatchError: Error, Sendable, Equatable {
   }
 
   /// The kind of error.
-  public let code: Code
+  package let code: Code
   /// A description of the error without its place.
-  public let message: String
+  package let message: String
   /// The place in the text, in UTF-8 bytes from 0.
-  public let offset: Int
+  package let offset: Int
   /// The place in the text, in characters from 1.
-  public let column: Int
+  package let column: Int
 
   init(_ code: Code, _ message: String, offset: Int, in text: String) {
     self.code = code
@@ -31,5 +31,5 @@ public struct MatchError: Error, Sendable, Equatable {
 
 extension MatchError: CustomStringConvertible {
   /// The message with its place, for example `column 8 of the match text: …`.
-  public var description: String { "column \(column) of the match text: \(message)" }
+  package var description: String { "column \(column) of the match text: \(message)" }
 }

@@ -1,16 +1,16 @@
 // The tree of a match query. Its terms are already analysed.
 
 /// A term of a query.
-public struct MatchTerm: Hashable, Sendable {
+package struct MatchTerm: Hashable, Sendable {
   /// The term after folding and stemming, as the index has it. Never empty, of any length.
-  public var bytes: [UInt8]
+  package var bytes: [UInt8]
   /// Whether the term matches all terms that begin with `bytes`.
-  public var isPrefix: Bool
+  package var isPrefix: Bool
   /// Whether the term matches only as the first term of a column.
-  public var isFirst: Bool
+  package var isFirst: Bool
 
   /// Creates a term.
-  public init(_ bytes: [UInt8], isPrefix: Bool = false, isFirst: Bool = false) {
+  package init(_ bytes: [UInt8], isPrefix: Bool = false, isFirst: Bool = false) {
     self.bytes = bytes
     self.isPrefix = isPrefix
     self.isFirst = isFirst
@@ -18,16 +18,16 @@ public struct MatchTerm: Hashable, Sendable {
 }
 
 /// One or more terms at consecutive positions of one column.
-public struct MatchPhrase: Hashable, Sendable {
+package struct MatchPhrase: Hashable, Sendable {
   /// The terms, at least one. Only the first can have `isFirst`.
-  public var terms: [MatchTerm]
+  package var terms: [MatchTerm]
   /// The index of the column to search; nil for all columns.
-  public var column: Int?
+  package var column: Int?
   /// The number of the first term among all terms of the query, counted from 0 in the order of the text.
-  public var firstTerm: Int
+  package var firstTerm: Int
 
   /// Creates a phrase.
-  public init(_ terms: [MatchTerm], column: Int? = nil, firstTerm: Int = 0) {
+  package init(_ terms: [MatchTerm], column: Int? = nil, firstTerm: Int = 0) {
     self.terms = terms
     self.column = column
     self.firstTerm = firstTerm
@@ -35,7 +35,7 @@ public struct MatchPhrase: Hashable, Sendable {
 }
 
 /// The condition that a document must match.
-public indirect enum MatchExpression: Hashable, Sendable {
+package indirect enum MatchExpression: Hashable, Sendable {
   /// The phrase occurs.
   case phrase(MatchPhrase)
   /// The phrases occur near each other in one column. There are at least two phrases.
@@ -52,7 +52,7 @@ public indirect enum MatchExpression: Hashable, Sendable {
 
   /// The phrases that count for the rank, in the order of the query. Phrases on the right side of a NOT are
   /// left out. A phrase that is written twice is there twice.
-  public var rankedPhrases: [MatchPhrase] {
+  package var rankedPhrases: [MatchPhrase] {
     switch self {
     case .phrase(let phrase): [phrase]
     case .near(let phrases, _): phrases

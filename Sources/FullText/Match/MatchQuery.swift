@@ -1,17 +1,17 @@
 /// A parsed MATCH query (docs/fulltext.md).
-public struct MatchQuery: Hashable, Sendable {
+package struct MatchQuery: Hashable, Sendable {
   /// The maximum nesting depth of parentheses.
-  public static let depthLimit = 64
+  package static let depthLimit = 64
   /// The maximum number of terms in a query.
-  public static let termLimit = 1_000
+  package static let termLimit = 1_000
 
   /// The condition that a document must match. Nil if the text has no terms; then nothing matches.
-  public let expression: MatchExpression?
+  package let expression: MatchExpression?
   /// The names of the index's columns.
-  public let columns: [String]
+  package let columns: [String]
 
   /// Creates a query from an expression.
-  public init(_ expression: MatchExpression?, columns: [String]) {
+  package init(_ expression: MatchExpression?, columns: [String]) {
     self.expression = expression
     self.columns = columns
   }
@@ -23,19 +23,19 @@ public struct MatchQuery: Hashable, Sendable {
   ///   - columns: the names for `name:`. They are compared without regard to the case of ASCII letters.
   ///   - analyzer: an analyzer with the options of the index.
   /// - Throws: `MatchError` with the place of the error.
-  public init(parsing text: String, columns: [String], analyzer: TextAnalyzer) throws(MatchError) {
+  package init(parsing text: String, columns: [String], analyzer: TextAnalyzer) throws(MatchError) {
     var parser = try MatchParser(text, columns: columns, analyzer: analyzer)
     self.init(try parser.query(), columns: columns)
   }
 
   /// The phrases that count for the rank. Phrases on the right side of a NOT are left out.
-  public var rankedPhrases: [MatchPhrase] { expression?.rankedPhrases ?? [] }
+  package var rankedPhrases: [MatchPhrase] { expression?.rankedPhrases ?? [] }
 }
 
 extension MatchQuery: CustomStringConvertible {
   /// The query in its own language, with analysed terms. It parses to the same query if there are no stems
   /// and stop words.
-  public var description: String { expression.map { print($0, within: .or) } ?? "" }
+  package var description: String { expression.map { print($0, within: .or) } ?? "" }
 
   /// The binding strength of operators, weakest first.
   private enum Level: Int {

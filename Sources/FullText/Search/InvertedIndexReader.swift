@@ -3,7 +3,7 @@ import Storage
 
 /// Reads an inverted index in a transaction. One thread at a time. Don't use it after the transaction has
 /// ended.
-public final class InvertedIndexReader {
+package final class InvertedIndexReader {
   let transaction: any ReadTransaction
   let keyspaces: InvertedIndexKeyspaces
   let state: InvertedIndexState
@@ -12,27 +12,27 @@ public final class InvertedIndexReader {
   @exclusivity(unchecked) private var lengthPage = LengthPage()
   /// Called before a search reads a block of postings or a page of terms for a prefix. An error that it
   /// throws ends the search.
-  public var check: () throws -> Void = {}
+  package var check: () throws -> Void = {}
   /// Called with the bytes of memory that a search takes for each term of a prefix and for each of the best
   /// documents. The search keeps this memory until it is released. An error that it throws ends the search.
-  public var take: (_ bytes: Int) throws -> Void = { _ in }
+  package var take: (_ bytes: Int) throws -> Void = { _ in }
 
   /// Opens an index.
   ///
   /// - Parameter name: the name of the first keyspace of the index.
   /// - Throws: `StorageError` with the code `damaged` if the index doesn't exist or can't be read.
-  public init(named name: String, in transaction: any ReadTransaction) throws {
+  package init(named name: String, in transaction: any ReadTransaction) throws {
     self.transaction = transaction
     keyspaces = try InvertedIndexKeyspaces(named: name, in: transaction)
     state = try .load(keyspaces.terms, transaction)
   }
 
   /// The number of documents that have at least one term.
-  public var documentCount: Int { Int(clamping: state.documents) }
+  package var documentCount: Int { Int(clamping: state.documents) }
   /// The version of the analysis that made the terms (see `AnalysisVersion`); empty if it isn't known.
-  public var analysis: String { String(decoding: state.analysis, as: UTF8.self) }
+  package var analysis: String { String(decoding: state.analysis, as: UTF8.self) }
   /// The number of columns.
-  public var columns: Int { state.columns }
+  package var columns: Int { state.columns }
   var averageLength: Double { Double(state.tokens) / Double(max(1, state.documents)) }
 
   // MARK: Terms

@@ -5,7 +5,7 @@ import Storage
 /// One thread at a time, within the reader's transaction. Call only one of `forEach`, `forEachRanked` and
 /// `forEachBest`, and only once: a second call throws. The bytes of an ID are valid until the closure
 /// returns. The closure can use other searches of the same reader.
-public final class MatchSearch {
+package final class MatchSearch {
   let reader: InvertedIndexReader
   let root: MatchIterator?
   let ranking: Ranking
@@ -31,7 +31,7 @@ public final class MatchSearch {
   ///   - query: a query with the columns of the index.
   ///   - weights: the weight of an occurrence in each column. Nil means 1 for each column.
   /// - Throws: `StorageError` if the index can't be read.
-  public init(_ query: MatchQuery, in reader: InvertedIndexReader, weights: [Double]? = nil) throws {
+  package init(_ query: MatchQuery, in reader: InvertedIndexReader, weights: [Double]? = nil) throws {
     self.reader = reader
     var builder = SearchBuilder(reader)
     let plain = weights.flatMap { $0.allSatisfy { $0 == 1 } ? nil : $0 }
@@ -72,7 +72,7 @@ public final class MatchSearch {
   }
 
   /// The approximate number of matching documents.
-  public var estimate: Int { min(root?.estimate ?? 0, reader.documentCount) }
+  package var estimate: Int { min(root?.estimate ?? 0, reader.documentCount) }
 
   private func begin() throws {
     guard !isBegun else {
@@ -86,7 +86,7 @@ public final class MatchSearch {
   ///
   /// - Throws: `StorageError` with the code `damaged`, `invalidArgument` for a second call, and errors of
   ///   `body`.
-  public func forEach(_ body: (_ documentID: RawSpan) throws -> Bool) throws {
+  package func forEach(_ body: (_ documentID: RawSpan) throws -> Bool) throws {
     try begin()
     guard let root else { return }
     if let term {
@@ -107,7 +107,7 @@ public final class MatchSearch {
 
   /// Calls `body` with the ID and the rank of each matching document until `body` returns false. The order is
   /// that of the index's document numbers.
-  public func forEachRanked(_ body: (_ documentID: RawSpan, _ rank: Double) throws -> Bool) throws {
+  package func forEachRanked(_ body: (_ documentID: RawSpan, _ rank: Double) throws -> Bool) throws {
     try begin()
     guard let root else { return }
     try root.advance(to: 0)
@@ -122,7 +122,7 @@ public final class MatchSearch {
   ///
   /// The best document is first. Documents of equal rank are ordered by ID. Documents that can't be among the
   /// best may be skipped without ranking.
-  public func forEachBest(
+  package func forEachBest(
     _ count: Int, _ body: (_ documentID: RawSpan, _ rank: Double) throws -> Bool
   ) throws {
     try begin()

@@ -3,16 +3,16 @@ import Fleece
 import Storage
 
 /// The database that a query reads.
-public struct QuerySource: Sendable {
+package struct QuerySource: Sendable {
   /// The database's name. FROM may use it.
-  public let name: String
+  package let name: String
   /// The planner's knowledge of the indexes. All queries of a database share it.
-  public let knowledge: PlanningKnowledge
+  package let knowledge: PlanningKnowledge
   /// Runs `body` on one snapshot. Inside a batch of the calling thread, the snapshot is that of the batch.
-  public let read: @Sendable (_ body: (DocumentSnapshot) throws -> Void) throws -> Void
+  package let read: @Sendable (_ body: (DocumentSnapshot) throws -> Void) throws -> Void
 
   /// Creates a source. See the properties.
-  public init(
+  package init(
     name: String, knowledge: PlanningKnowledge,
     read: @escaping @Sendable (_ body: (DocumentSnapshot) throws -> Void) throws -> Void
   ) {
@@ -85,7 +85,7 @@ public final class Query: Sendable {
   /// Prepares a query from its text, which may begin with EXPLAIN.
   ///
   /// - Throws: a `QueryError` with the mistake, its position, and what was expected.
-  public convenience init(_ text: String, in source: QuerySource, options: Options = Options()) throws {
+  package convenience init(_ text: String, in source: QuerySource, options: Options = Options()) throws {
     switch try QueryStatement(parsing: text) {
     case .select(let statement): try self.init(statement, text, .rows, source, options)
     case .explain(let statement, let analyze):
@@ -96,7 +96,7 @@ public final class Query: Sendable {
   /// Prepares a query that a program built.
   ///
   /// - Throws: a `QueryError` with the mistake, and its position in the text that the statement prints as.
-  public convenience init(_ statement: SelectStatement, in source: QuerySource, options: Options = Options())
+  package convenience init(_ statement: SelectStatement, in source: QuerySource, options: Options = Options())
     throws
   {
     let statement = try statement.bounded()

@@ -86,7 +86,7 @@ public struct FullTextIndexDefinition: Hashable, Sendable {
   // MARK: Stored form
 
   /// The stored form of the definition.
-  public var encoded: [UInt8] {
+  package var encoded: [UInt8] {
     var bytes = [FullTextIndexDefinition.version]
     func add(_ tag: UInt8, _ field: [UInt8]) {
       bytes.append(tag)
@@ -114,7 +114,7 @@ public struct FullTextIndexDefinition: Hashable, Sendable {
   }
 
   /// Reads the definition of a full-text index of a database. Throws `index` when it can't be read.
-  public init(_ index: IndexRecord) throws { try self.init(encoded: index.definition) }
+  package init(_ index: IndexRecord) throws { try self.init(encoded: index.definition) }
 
   init(encoded bytes: [UInt8]) throws {
     let damaged = QueryError(.index, "the definition of a full-text index can't be read")
@@ -171,7 +171,7 @@ public struct FullTextIndexDefinition: Hashable, Sendable {
   /// Checks whether the definition can be indexed. Throws `unknownFunction` and related errors for invalid
   /// expressions. Throws `index` for expressions that depend on more than the document's ID and body, for two
   /// columns with the same name, for weights that don't fit, and for unusable options.
-  public func check() throws {
+  package func check() throws {
     _ = try FullTextExtractor(self)
     var names: Set<ByteString> = []
     for name in columns where !names.insert(ByteString(name)).inserted {

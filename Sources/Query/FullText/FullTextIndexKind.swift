@@ -3,20 +3,20 @@ import FullText
 import Storage
 
 /// The kind of full-text indexes, for `DocumentStore.Options.indexKinds`.
-public struct FullTextIndexKind: IndexKind {
+package struct FullTextIndexKind: IndexKind {
   /// The name of this kind in databases.
-  public static let name = "fulltext"
+  package static let name = "fulltext"
   /// The memory, in bytes, that a build may use for words before it stores them.
-  public var memoryLimit: Int
+  package var memoryLimit: Int
 
   /// Creates the kind with a memory limit, in bytes, for builds.
-  public init(memoryLimit: Int = 128 << 20) { self.memoryLimit = memoryLimit }
+  package init(memoryLimit: Int = 128 << 20) { self.memoryLimit = memoryLimit }
 
   /// The name of this kind in databases.
-  public var name: String { FullTextIndexKind.name }
+  package var name: String { FullTextIndexKind.name }
 
   /// Creates an index and adds all documents.
-  public func create(
+  package func create(
     _ index: IndexRecord, of documents: IndexedDocuments, in transaction: any WriteTransaction
   ) throws {
     let definition = try FullTextIndexDefinition(encoded: index.definition)
@@ -48,12 +48,12 @@ public struct FullTextIndexKind: IndexKind {
   }
 
   /// Opens an index for updates.
-  public func open(_ index: IndexRecord, in transaction: any ReadTransaction) throws -> any IndexMaintainer {
+  package func open(_ index: IndexRecord, in transaction: any ReadTransaction) throws -> any IndexMaintainer {
     try FullTextIndexMaintainer(index, transaction)
   }
 
   /// Whether the words were made by the same versions of ICU and libstemmer as in this process.
-  public func isCurrent(_ index: IndexRecord, in transaction: any ReadTransaction) throws -> Bool {
+  package func isCurrent(_ index: IndexRecord, in transaction: any ReadTransaction) throws -> Bool {
     let definition = try FullTextIndexDefinition(encoded: index.definition)
     return try InvertedIndexReader(named: index.keyspaceName, in: transaction).analysis
       == AnalysisVersion.text(of: definition.options)

@@ -88,7 +88,7 @@ public struct ValueIndexDefinition: Hashable, Sendable {
   // MARK: Stored form
 
   /// The stored form of the definition.
-  public var encoded: [UInt8] {
+  package var encoded: [UInt8] {
     var bytes = [ValueIndexDefinition.version]
     func add(_ tag: UInt8, _ text: ByteString) {
       bytes.append(tag)
@@ -105,7 +105,7 @@ public struct ValueIndexDefinition: Hashable, Sendable {
   }
 
   /// Reads the definition of a value index of a database. Throws `index` when it can't be read.
-  public init(_ index: IndexRecord) throws { try self.init(encoded: index.definition) }
+  package init(_ index: IndexRecord) throws { try self.init(encoded: index.definition) }
 
   /// Decodes a stored definition. Throws `index` when it can't be read.
   init(encoded bytes: [UInt8]) throws {
@@ -142,7 +142,7 @@ public struct ValueIndexDefinition: Hashable, Sendable {
 
   /// Checks whether the definition can be indexed. Throws `unknownFunction` and related errors for invalid
   /// expressions, and `index` for expressions that depend on more than the document's ID and body.
-  public func check() throws { _ = try ValueIndexExtractor(self) }
+  package func check() throws { _ = try ValueIndexExtractor(self) }
 
   func checkExpressions() throws(QueryError) {
     guard (1...ValueIndexDefinition.maximumExpressions).contains(expressions.count) else {

@@ -2,21 +2,21 @@ import Documents
 import Storage
 
 /// The kind of value indexes, for `DocumentStore.Options.indexKinds`.
-public struct ValueIndexKind: IndexKind {
+package struct ValueIndexKind: IndexKind {
   /// The name of this kind in databases.
-  public static let name = "value"
+  package static let name = "value"
   /// The memory, in bytes, that a build may use for entries before it stores them. A build with more entries
   /// stores them in several rounds, each of them sorted.
-  public var memoryLimit: Int
+  package var memoryLimit: Int
 
   /// Creates the kind with a memory limit, in bytes, for builds.
-  public init(memoryLimit: Int = 128 << 20) { self.memoryLimit = memoryLimit }
+  package init(memoryLimit: Int = 128 << 20) { self.memoryLimit = memoryLimit }
 
   /// The name of this kind in databases.
-  public var name: String { ValueIndexKind.name }
+  package var name: String { ValueIndexKind.name }
 
   /// Creates an index and adds all documents.
-  public func create(
+  package func create(
     _ index: IndexRecord, of documents: IndexedDocuments, in transaction: any WriteTransaction
   ) throws {
     let definition = try ValueIndexDefinition(encoded: index.definition)
@@ -83,13 +83,13 @@ public struct ValueIndexKind: IndexKind {
   }
 
   /// Opens an index for updates.
-  public func open(_ index: IndexRecord, in transaction: any ReadTransaction) throws -> any IndexMaintainer {
+  package func open(_ index: IndexRecord, in transaction: any ReadTransaction) throws -> any IndexMaintainer {
     try ValueIndexMaintainer(index, transaction)
   }
 
   /// Whether the index has the current contents: an array index needs entries for the member values of
   /// objects.
-  public func isCurrent(_ index: IndexRecord, in transaction: any ReadTransaction) throws -> Bool {
+  package func isCurrent(_ index: IndexRecord, in transaction: any ReadTransaction) throws -> Bool {
     let definition = try ValueIndexDefinition(encoded: index.definition)
     return try definition.unnest == nil || ValueIndexContents.hasObjects(index, definition, in: transaction)
   }

@@ -65,7 +65,7 @@ final class IndexKnowledge: Sendable {
 }
 
 /// The knowledge of the indexes that all queries of an open database share.
-public final class PlanningKnowledge: Sendable {
+package final class PlanningKnowledge: Sendable {
   private struct State {
     var committed: IndexKnowledge?
     /// The knowledge of a batch. The batch may be rolled back, so only the batch uses it.
@@ -75,7 +75,7 @@ public final class PlanningKnowledge: Sendable {
   private let state = Lock(State())
 
   /// Creates an empty knowledge.
-  public init() {}
+  package init() {}
 
   /// The knowledge that is valid in a snapshot. It is read if necessary.
   func of(_ snapshot: DocumentSnapshot) throws -> IndexKnowledge {

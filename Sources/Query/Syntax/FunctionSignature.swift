@@ -1,14 +1,14 @@
 /// The name of a function and its number of arguments. docs/query-functions.md describes what it computes.
-public struct FunctionSignature: Sendable, Hashable {
+package struct FunctionSignature: Sendable, Hashable {
   /// The name in upper case.
-  public let name: String
+  package let name: String
   /// The allowed numbers of arguments.
-  public let arity: ClosedRange<Int>
+  package let arity: ClosedRange<Int>
   /// Whether it is an aggregate, which computes one value from many rows and allows DISTINCT.
-  public let isAggregate: Bool
+  package let isAggregate: Bool
 
   /// The maximum number of arguments of any function.
-  public static let mostArguments = 127
+  package static let mostArguments = 127
 
   init(_ name: String, _ arity: ClosedRange<Int>, isAggregate: Bool = false) {
     self.name = name
@@ -17,12 +17,12 @@ public struct FunctionSignature: Sendable, Hashable {
   }
 
   /// All functions, sorted by name. The table is in `QueryFunction`.
-  public static let all: [FunctionSignature] = QueryFunction.all.values
+  package static let all: [FunctionSignature] = QueryFunction.all.values
     .map { FunctionSignature($0.name, $0.arguments, isAggregate: $0.isAggregate) }
     .sorted { $0.name < $1.name }
 
   /// Alternative names in upper case, and the functions they stand for.
-  public static let aliases: [String: String] = [
+  package static let aliases: [String: String] = [
     "IS_ARRAY": "ISARRAY", "IS_ATOM": "ISATOM", "IS_BOOLEAN": "ISBOOLEAN", "IS_NUMBER": "ISNUMBER",
     "IS_OBJECT": "ISOBJECT", "IS_STRING": "ISSTRING", "TO_ARRAY": "TOARRAY", "TO_ATOM": "TOATOM",
     "TO_BOOLEAN": "TOBOOLEAN", "TO_NUMBER": "TONUMBER", "TO_OBJECT": "TOOBJECT", "TO_STRING": "TOSTRING",
@@ -31,7 +31,7 @@ public struct FunctionSignature: Sendable, Hashable {
   ]
 
   /// Finds a function by its name in upper case, or by an alias.
-  public static func named(_ name: String) -> FunctionSignature? { byName[name] }
+  package static func named(_ name: String) -> FunctionSignature? { byName[name] }
 
   private static let byName: [String: FunctionSignature] = {
     var byName = Dictionary(all.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })

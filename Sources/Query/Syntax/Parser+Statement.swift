@@ -6,7 +6,7 @@ extension QueryStatement {
   /// Parses a query, with or without EXPLAIN.
   ///
   /// - Throws: a `QueryError` with the position of the mistake and what was expected there.
-  public init(parsing text: String) throws(QueryError) {
+  package init(parsing text: String) throws(QueryError) {
     self = try Parser.parse(text) { parser throws(SyntaxFault) in try parser.statement() }
   }
 }

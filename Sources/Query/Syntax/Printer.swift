@@ -368,7 +368,7 @@ extension SelectStatement: CustomStringConvertible {
 
 extension QueryStatement: CustomStringConvertible {
   /// The statement as text on one line.
-  public var description: String {
+  package var description: String {
     switch self {
     case .select(let select): select.description
     case .explain(let select, let analyze): (analyze ? "EXPLAIN ANALYZE " : "EXPLAIN ") + select.description

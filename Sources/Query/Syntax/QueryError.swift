@@ -50,7 +50,7 @@ public struct QueryError: Error, Sendable, Equatable {
   /// - Parameters:
   ///   - position: the position in `text`, from the syntax tree.
   ///   - text: the whole text of the query. Nil for a query that was built.
-  public init(_ code: Code, _ message: String, at position: SourcePosition = .init(), in text: String? = nil)
+  package init(_ code: Code, _ message: String, at position: SourcePosition = .init(), in text: String? = nil)
   {
     self.code = code
     self.message = message

@@ -14,7 +14,7 @@ public struct QueryLocation: Sendable, Equatable {
   static let reach = 50
 
   /// Finds the location of a byte offset. Offsets beyond the end mean the end.
-  public init(offset: Int, in text: String) {
+  package init(offset: Int, in text: String) {
     let bytes = Array(text.utf8)
     let offset = min(max(offset, 0), bytes.count)
     let newline = UInt8(ascii: "\n")

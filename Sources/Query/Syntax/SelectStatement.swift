@@ -3,7 +3,7 @@
 import Storage
 
 /// What a text asks for: the rows of a query, or its plan.
-public enum QueryStatement: Hashable, Sendable {
+package enum QueryStatement: Hashable, Sendable {
   /// `SELECT …`: the rows of a query.
   case select(SelectStatement)
   /// `EXPLAIN SELECT …`: the plan of a query. With ANALYZE the query is also run, and the plan shows rows and

@@ -1,18 +1,18 @@
 /// The progress of a copy or a comparison of keyspaces.
-public struct CopyProgress: Sendable, Equatable {
+package struct CopyProgress: Sendable, Equatable {
   /// The number of entries done.
-  public var entries: Int
+  package var entries: Int
   /// The number of key and value bytes of those entries.
-  public var bytes: Int
+  package var bytes: Int
   /// The number of entries in total. It may be an estimate.
-  public var totalEntries: Int
+  package var totalEntries: Int
 }
 
 /// Copies all keyspaces of a snapshot into another engine.
 ///
 /// The engines may be of different kinds. Names, shapes and all entries are copied, in the order of keys. The
 /// target loads them in its fastest way. The copy doesn't interpret keys or values.
-public struct KeyspaceCopy {
+package struct KeyspaceCopy {
   /// The number of key and value bytes after which a transaction commits. An engine easily holds this much in
   /// one transaction.
   static let batchBytes = 4 << 20
@@ -28,7 +28,7 @@ public struct KeyspaceCopy {
   /// Prepares a copy of `source` into `target`, which must have no keyspaces.
   ///
   /// `onProgress` is called about every thousand entries. An error that it throws ends the copy.
-  public init(
+  package init(
     from source: any ReadTransaction, to target: any StorageEngine,
     onProgress: @escaping (CopyProgress) throws -> Void = { _ in }
   ) {
@@ -43,7 +43,7 @@ public struct KeyspaceCopy {
   /// A separate thread reads while the calling thread writes. Throws `alreadyExists` if `target` has a
   /// keyspace. After any other error `target` holds part of the data and can't be used.
   @discardableResult
-  public func run() throws -> KeyspaceRecord {
+  package func run() throws -> KeyspaceRecord {
     let keyspaces = try source.keyspaces().sorted { $0.value.number < $1.value.number }
       .map { (name: $0.key, keyspace: $0.value) }
     var copied = Copied()

@@ -1,7 +1,7 @@
 /// A record of the entries that a copy has read, with one digest for each piece of about 1 MiB.
 ///
 /// The record verifies a copy without reading the original again.
-public struct KeyspaceRecord: Sendable {
+package struct KeyspaceRecord: Sendable {
   /// A range of consecutive entries in one keyspace.
   struct Piece: Sendable {
     let keyspace: String
@@ -19,7 +19,7 @@ public struct KeyspaceRecord: Sendable {
   init() {}
 
   /// The number of recorded entries and bytes.
-  public var total: CopyProgress {
+  package var total: CopyProgress {
     let entries = pieces.reduce(0) { $0 + $1.digest.entries }
     return CopyProgress(
       entries: entries, bytes: pieces.reduce(0) { $0 + $1.digest.bytes }, totalEntries: entries)
@@ -32,7 +32,7 @@ public struct KeyspaceRecord: Sendable {
   /// including the calling one.
   ///
   /// Only the calling thread calls `onProgress`. An error thrown by `onProgress` ends the comparison.
-  public func verify(
+  package func verify(
     _ copy: any StorageEngine, threads: Int = 2, onProgress: (CopyProgress) throws -> Void = { _ in }
   ) throws {
     let shared = Shared(pieces, copy)

@@ -8,9 +8,9 @@
 /// A write creates a temporary file beside the target (`NAME.new-` and eight hex digits) and syncs it. It
 /// then renames the file to the target and syncs the directory. A crash can leave the temporary file behind,
 /// and nothing else.
-public enum AtomicFile {
+package enum AtomicFile {
   /// Whether a write may replace an existing target.
-  public enum Replacement: Sendable {
+  package enum Replacement: Sendable {
     /// Replaces an existing target.
     case allowed
     /// Throws `alreadyExists` if the target exists.
@@ -21,7 +21,7 @@ public enum AtomicFile {
   ///
   /// Only the owner can read the file, unless `permissions` says otherwise. Throws a `StorageError` that
   /// names `path`, and leaves no temporary file behind.
-  public static func write(
+  package static func write(
     _ bytes: some Sequence<UInt8>, to path: String, replacement: Replacement = .allowed,
     permissions: UInt32 = 0o600
   ) throws {
@@ -43,7 +43,7 @@ public enum AtomicFile {
 
   /// Returns the bytes of the file at `path`. Throws `invalidArgument` if it has more than `limit` bytes, and
   /// `notFound` if it doesn't exist.
-  public static func read(_ path: String, limit: Int) throws -> [UInt8] {
+  package static func read(_ path: String, limit: Int) throws -> [UInt8] {
     let file = open(path, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { throw StorageError.system(errno, "can't open", path) }
     defer { close(file) }
@@ -65,7 +65,7 @@ public enum AtomicFile {
   }
 
   /// Syncs the directory of `path`. Files created, renamed or removed in it then survive a power loss.
-  public static func syncDirectory(of path: String) throws {
+  package static func syncDirectory(of path: String) throws {
     let directory = directoryPath(of: path)
     let file = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard file >= 0 else { throw StorageError.system(errno, "can't open the directory", directory) }

@@ -3,12 +3,13 @@
 #endif
 
 /// Writes at an offset of a file.
-public enum FileWriting {
+package enum FileWriting {
   /// Writes all bytes at an offset, and repeats writes that the system cut short.
   ///
   /// Returns false on failure. `errno` then has the reason, or `EIO` if the system gave none. May be called
   /// on any thread.
-  public static func writeAll(_ bytes: UnsafeRawBufferPointer, at offset: Int, to descriptor: Int32) -> Bool {
+  package static func writeAll(_ bytes: UnsafeRawBufferPointer, at offset: Int, to descriptor: Int32) -> Bool
+  {
     guard let start = bytes.baseAddress else { return true }
     var done = 0
     while done < bytes.count {

@@ -16,7 +16,7 @@
 /// A decoded number. Every integral value decodes to an integer where one fits, even if it was encoded from a
 /// double.
 @frozen
-public enum OrderedKeyNumber: Sendable {
+package enum OrderedKeyNumber: Sendable {
   /// An integer below 2^63.
   case integer(Int64)
   /// An integer from 2^63 to 2^64 - 1.
@@ -31,14 +31,14 @@ public enum OrderedKeyNumber: Sendable {
 extension OrderedKeyEncoder {
   /// Appends an integer.
   @inlinable
-  public mutating func append(_ value: Int64) {
+  package mutating func append(_ value: Int64) {
     append(isNegative: value < 0, whole: value.magnitude)
     valueEnded(isLossy: false)
   }
 
   /// Appends an integer.
   @inlinable
-  public mutating func append(_ value: UInt64) {
+  package mutating func append(_ value: UInt64) {
     append(isNegative: false, whole: value)
     valueEnded(isLossy: false)
   }
@@ -48,7 +48,7 @@ extension OrderedKeyEncoder {
   /// Throws `notANumber` for NaN and then appends nothing. An integral double decodes to an integer, and -0.0
   /// to 0; `lossyValues` reports this.
   @inlinable
-  public mutating func append(_ value: Double) throws(OrderedKeyError) {
+  package mutating func append(_ value: Double) throws(OrderedKeyError) {
     let magnitude = value.magnitude
     guard magnitude < twoToThe64 else {
       guard !value.isNaN else { throw OrderedKeyError(.notANumber, at: count) }

@@ -43,7 +43,7 @@ enum OrderedKeyCode {
 
 /// The types of values, in sort order.
 @frozen
-public enum OrderedKeyType: Sendable, CaseIterable {
+package enum OrderedKeyType: Sendable, CaseIterable {
   case missing
   case null
   case boolean
@@ -70,9 +70,9 @@ public enum OrderedKeyType: Sendable, CaseIterable {
 }
 
 /// The reason why a value can't be encoded or bytes aren't an ordered key.
-public struct OrderedKeyError: Error, Hashable, Sendable, CustomStringConvertible {
+@usableFromInline package struct OrderedKeyError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The kinds of failure.
-  public enum Code: String, Sendable {
+  @usableFromInline package enum Code: String, Sendable {
     /// The value is NaN, which has no place in the order.
     case notANumber
     /// The key ends inside a value.
@@ -86,18 +86,18 @@ public struct OrderedKeyError: Error, Hashable, Sendable, CustomStringConvertibl
   }
 
   /// The kind of failure.
-  public let code: Code
+  package let code: Code
   /// The position in the key, in bytes.
-  public let offset: Int
+  package let offset: Int
 
   /// Makes an error for a byte of the key.
-  public init(_ code: Code, at offset: Int) {
+  @usableFromInline package init(_ code: Code, at offset: Int) {
     self.code = code
     self.offset = offset
   }
 
   /// The failure in words, for people.
-  public var description: String {
+  @usableFromInline package var description: String {
     switch code {
     case .notANumber: "NaN can't be part of a key"
     case .truncated: "the key ends inside the value at byte \(offset)"
@@ -109,20 +109,20 @@ public struct OrderedKeyError: Error, Hashable, Sendable, CustomStringConvertibl
 }
 
 /// The limits of long keys (docs/ordered-keys.md, "Long keys").
-public enum OrderedKeyLimits {
+package enum OrderedKeyLimits {
   /// The maximum length of a key that is stored whole, in bytes. A key of `StorageLimits.maximumKeyBytes` is
   /// always truncated.
-  public static let maximumWholeKeyBytes = StorageLimits.maximumKeyBytes - 1
+  package static let maximumWholeKeyBytes = StorageLimits.maximumKeyBytes - 1
   /// The number of bytes of the encoded values at the start of a truncated key.
-  public static let cutPrefixBytes = StorageLimits.maximumKeyBytes - cutDigestBytes
+  package static let cutPrefixBytes = StorageLimits.maximumKeyBytes - cutDigestBytes
   /// The number of bytes of the digest at the end of a truncated key.
-  public static let cutDigestBytes = 32
+  package static let cutDigestBytes = 32
 }
 
 extension KeyRange {
   /// An end of a range of ordered keys, given as encoded values. The values stand for all keys that begin
   /// with them.
-  public enum Edge: Hashable, Sendable {
+  package enum Edge: Hashable, Sendable {
     /// No bound.
     case unbounded
     /// The range contains the keys that begin with the values.
@@ -135,7 +135,7 @@ extension KeyRange {
   ///
   /// The edges are whole encoded values, one per bound column: `name = "x" AND size > 5` is from
   /// `.excluding(("x", 5))` to `.including(("x"))`.
-  public static func orderedKeys(from lower: Edge, to upper: Edge) -> KeyRange {
+  package static func orderedKeys(from lower: Edge, to upper: Edge) -> KeyRange {
     var range = KeyRange()
     switch lower {
     case .unbounded: break
@@ -152,7 +152,7 @@ extension KeyRange {
   }
 
   /// Returns the range of keys in which the value after the encoded `values` has a certain type.
-  public static func orderedKeys(beginningWith values: [UInt8] = [], then type: OrderedKeyType) -> KeyRange {
+  package static func orderedKeys(beginningWith values: [UInt8] = [], then type: OrderedKeyType) -> KeyRange {
     KeyRange(lower: .inclusive(values + [type.codes.first]), upper: .exclusive(values + [type.codes.end]))
   }
 }

@@ -4,7 +4,7 @@
 
 /// One element of a key, as the decoder reads it.
 @frozen
-public enum OrderedKeyElement {
+package enum OrderedKeyElement {
   case missing
   case null
   case boolean(Bool)
@@ -21,11 +21,11 @@ public enum OrderedKeyElement {
 
 /// A string or binary value inside a key. It is valid as long as the key's bytes.
 @frozen
-public struct OrderedKeyText {
+package struct OrderedKeyText {
   /// The bytes as stored, with escapes.
-  public let encoded: UnsafeRawBufferPointer
+  package let encoded: UnsafeRawBufferPointer
   /// Whether `encoded` contains escapes. If not, `encoded` is the text itself.
-  public let isEscaped: Bool
+  package let isEscaped: Bool
 
   init(encoded: UnsafeRawBufferPointer, isEscaped: Bool) {
     self.encoded = encoded
@@ -33,7 +33,7 @@ public struct OrderedKeyText {
   }
 
   /// A copy of the text without escapes.
-  public var bytes: [UInt8] {
+  package var bytes: [UInt8] {
     guard isEscaped else { return [UInt8](encoded) }
     return [UInt8](unsafeUninitializedCapacity: encoded.count) { buffer, count in
       count = copy(to: UnsafeMutableRawBufferPointer(buffer))
@@ -41,13 +41,13 @@ public struct OrderedKeyText {
   }
 
   /// The text as a string. Bytes that aren't UTF-8 are replaced.
-  public var string: String {
+  package var string: String {
     isEscaped ? String(decoding: bytes, as: UTF8.self) : String(decoding: encoded, as: UTF8.self)
   }
 
   /// Writes the text without escapes to the start of `buffer` and returns its length. `buffer` must have room
   /// for `encoded.count` bytes.
-  public func copy(to buffer: UnsafeMutableRawBufferPointer) -> Int {
+  package func copy(to buffer: UnsafeMutableRawBufferPointer) -> Int {
     guard isEscaped else {
       buffer.copyMemory(from: encoded)
       return encoded.count
@@ -74,22 +74,22 @@ public struct OrderedKeyText {
 /// A key doesn't store its number of values; the caller must know it. The decoder trusts nothing in the
 /// bytes: encodings that no encoder writes throw an `OrderedKeyError`. The elements point into the key and
 /// are valid as long as its bytes.
-public struct OrderedKeyDecoder {
+package struct OrderedKeyDecoder {
   let bytes: UnsafeRawBufferPointer
   private var depth = 0
 
   /// The number of bytes read so far.
-  public internal(set) var offset = 0
+  package internal(set) var offset = 0
 
   /// Makes a decoder at the start of `key`.
-  public init(_ key: UnsafeRawBufferPointer) { bytes = key }
+  package init(_ key: UnsafeRawBufferPointer) { bytes = key }
 
   /// The bytes that aren't read yet. After the last value, this is the document ID.
-  public var remainder: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: bytes[offset...]) }
+  package var remainder: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: bytes[offset...]) }
 
   /// Reads the next element: a value, or the begin or end of an array or object. After an error the decoder
   /// stays where it was.
-  public mutating func next() throws(OrderedKeyError) -> OrderedKeyElement {
+  package mutating func next() throws(OrderedKeyError) -> OrderedKeyElement {
     guard offset < bytes.count else { throw OrderedKeyError(.truncated, at: offset) }
     let start = offset
     let code = bytes[start]
@@ -122,7 +122,7 @@ public struct OrderedKeyDecoder {
   }
 
   /// Skips `count` whole values. An array or object counts as one value.
-  public mutating func skip(_ count: Int = 1) throws(OrderedKeyError) {
+  package mutating func skip(_ count: Int = 1) throws(OrderedKeyError) {
     for _ in 0..<count {
       let outside = depth
       repeat { _ = try next() } while depth > outside

@@ -12,7 +12,7 @@
 /// try key.withUnsafeBytes { try transaction.put($0, value, in: index) }
 /// key.removeAll()
 /// ```
-public struct OrderedKeyEncoder: ~Copyable, @unchecked Sendable {
+@usableFromInline package struct OrderedKeyEncoder: ~Copyable, @unchecked Sendable {
   @usableFromInline var base: UnsafeMutablePointer<UInt8>
   @usableFromInline var capacity: Int
   @usableFromInline var length = 0
@@ -22,17 +22,17 @@ public struct OrderedKeyEncoder: ~Copyable, @unchecked Sendable {
 
   /// The length of the key so far, in bytes. It may exceed `StorageLimits.maximumKeyBytes`. The caller
   /// decides how to store such keys.
-  @inlinable public var count: Int { length }
+  @inlinable package var count: Int { length }
 
   /// The values that decode to something else than was encoded, as a bit set. Bit 0 is the first value, bit
   /// 63 is the 64th and all later ones.
   ///
   /// An integral double decodes to an integer, also inside arrays and objects. A collation key never decodes
   /// to its string.
-  @inlinable public var lossyValues: UInt64 { lossy }
+  @inlinable package var lossyValues: UInt64 { lossy }
 
   /// An empty key.
-  public init(capacity: Int = 256) {
+  package init(capacity: Int = 256) {
     self.capacity = max(capacity, 32)
     base = .allocate(capacity: self.capacity)
   }
@@ -41,7 +41,7 @@ public struct OrderedKeyEncoder: ~Copyable, @unchecked Sendable {
 
   /// Empties the key and keeps the buffer.
   @inlinable
-  public mutating func removeAll() {
+  package mutating func removeAll() {
     length = 0
     depth = 0
     valueIndex = 0
@@ -50,66 +50,66 @@ public struct OrderedKeyEncoder: ~Copyable, @unchecked Sendable {
 
   /// The key so far. The bytes are valid until `body` returns.
   @inlinable
-  public func withUnsafeBytes<Result, Failure: Error>(
+  package func withUnsafeBytes<Result, Failure: Error>(
     _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
   ) throws(Failure) -> Result {
     try body(UnsafeRawBufferPointer(start: base, count: count))
   }
 
   /// A copy of the key so far.
-  public var bytes: [UInt8] { [UInt8](UnsafeBufferPointer(start: base, count: count)) }
+  package var bytes: [UInt8] { [UInt8](UnsafeBufferPointer(start: base, count: count)) }
 
   /// Appends the value of a property that is missing.
   @inlinable
-  public mutating func appendMissing() { append(code: OrderedKeyCode.missing) }
+  package mutating func appendMissing() { append(code: OrderedKeyCode.missing) }
 
   /// Appends a JSON null.
   @inlinable
-  public mutating func appendNull() { append(code: OrderedKeyCode.null) }
+  package mutating func appendNull() { append(code: OrderedKeyCode.null) }
 
   /// Appends a boolean.
   @inlinable
-  public mutating func append(_ value: Bool) {
+  package mutating func append(_ value: Bool) {
     append(code: value ? OrderedKeyCode.true : OrderedKeyCode.false)
   }
 
   /// Appends a string as UTF-8. The UTF-8 isn't validated.
   @inlinable
-  public mutating func append(utf8: UnsafeRawBufferPointer) { append(utf8, code: OrderedKeyCode.string) }
+  package mutating func append(utf8: UnsafeRawBufferPointer) { append(utf8, code: OrderedKeyCode.string) }
 
   /// Appends a string.
-  public mutating func append(string: String) {
+  package mutating func append(string: String) {
     var string = string
     string.withUTF8 { append(utf8: UnsafeRawBufferPointer($0)) }
   }
 
   /// Appends a collation key: bytes, made from a string by a collator, whose order is the collator's. The
   /// string can't be decoded from it.
-  public mutating func append(collationKey: UnsafeRawBufferPointer) {
+  package mutating func append(collationKey: UnsafeRawBufferPointer) {
     append(collationKey, code: OrderedKeyCode.collationKey, isLossy: true)
   }
 
   /// Appends binary data.
   @inlinable
-  public mutating func append(bytes: UnsafeRawBufferPointer) { append(bytes, code: OrderedKeyCode.bytes) }
+  package mutating func append(bytes: UnsafeRawBufferPointer) { append(bytes, code: OrderedKeyCode.bytes) }
 
   /// Begins an array. Append its items, then call `endArray()`.
-  public mutating func beginArray() { begin(OrderedKeyCode.array) }
+  package mutating func beginArray() { begin(OrderedKeyCode.array) }
 
   /// Ends the innermost array.
-  public mutating func endArray() { end() }
+  package mutating func endArray() { end() }
 
   /// Begins an object. Append each name with `append(utf8:)`, then its value; at last call `endObject()`.
   ///
   /// Append the names in byte order, so that equal objects have equal keys.
-  public mutating func beginObject() { begin(OrderedKeyCode.object) }
+  package mutating func beginObject() { begin(OrderedKeyCode.object) }
 
   /// Ends the innermost object.
-  public mutating func endObject() { end() }
+  package mutating func endObject() { end() }
 
   /// Appends the ID of the document that the key refers to. It must be the last part of the key.
   @inlinable
-  public mutating func append(documentID utf8: UnsafeRawBufferPointer) {
+  package mutating func append(documentID utf8: UnsafeRawBufferPointer) {
     reserve(utf8.count)
     if let source = utf8.baseAddress {
       UnsafeMutableRawPointer(base + count).copyMemory(from: source, byteCount: utf8.count)
@@ -118,7 +118,7 @@ public struct OrderedKeyEncoder: ~Copyable, @unchecked Sendable {
   }
 
   /// Appends the ID of the document that the key refers to. It must be the last part of the key.
-  public mutating func append(documentID: String) {
+  package mutating func append(documentID: String) {
     var documentID = documentID
     documentID.withUTF8 { append(documentID: UnsafeRawBufferPointer($0)) }
   }

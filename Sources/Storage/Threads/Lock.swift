@@ -7,12 +7,12 @@
 /// The interface is that of `Synchronization.Mutex`. The lock is a pthread mutex, because the thread
 /// sanitizer knows it. On Linux the sanitizer can't see how `Mutex` waits, and reports every access under a
 /// `Mutex` as a race.
-public final class Lock<State>: @unchecked Sendable {
+@usableFromInline package final class Lock<State>: @unchecked Sendable {
   @usableFromInline let mutex: UnsafeMutablePointer<pthread_mutex_t>
   @usableFromInline let state: UnsafeMutablePointer<State>
 
   /// Makes an unlocked lock that holds `state`.
-  public init(_ state: consuming State) {
+  package init(_ state: consuming State) {
     mutex = .allocate(capacity: 1)
     mutex.initialize(to: pthread_mutex_t())
     let result = pthread_mutex_init(mutex, nil)
@@ -31,7 +31,7 @@ public final class Lock<State>: @unchecked Sendable {
   /// Runs `body` on the value while no other thread has access. Don't call it inside `body` for the same
   /// lock.
   @inlinable
-  public func withLock<Result: ~Copyable, Failure: Error>(
+  package func withLock<Result: ~Copyable, Failure: Error>(
     _ body: (inout State) throws(Failure) -> Result
   ) throws(Failure) -> Result {
     pthread_mutex_lock(mutex)
@@ -41,11 +41,11 @@ public final class Lock<State>: @unchecked Sendable {
 }
 
 /// A counting semaphore that starts at zero. The thread sanitizer knows it, unlike `DispatchSemaphore`.
-public final class CountingSemaphore: @unchecked Sendable {
+package final class CountingSemaphore: @unchecked Sendable {
   private let semaphore: UnsafeMutablePointer<sem_t>
 
   /// Makes a semaphore at zero.
-  public init() {
+  package init() {
     semaphore = .allocate(capacity: 1)
     semaphore.initialize(to: sem_t())
     let result = sem_init(semaphore, 0, 0)
@@ -58,17 +58,17 @@ public final class CountingSemaphore: @unchecked Sendable {
   }
 
   /// Increments the count and so releases one waiting thread.
-  public func signal() { sem_post(semaphore) }
+  package func signal() { sem_post(semaphore) }
 
   /// Waits until the count is above zero, and decrements it.
-  public func wait() {
+  package func wait() {
     while sem_wait(semaphore) != 0 {
       precondition(errno == EINTR, "sem_wait: \(errno)")
     }
   }
 
   /// Waits like `wait()`, but at most `seconds` seconds. Returns false on timeout.
-  public func wait(seconds: Double) -> Bool {
+  package func wait(seconds: Double) -> Bool {
     var deadline = timespec()
     clock_gettime(CLOCK_REALTIME, &deadline)
     let nanoseconds = deadline.tv_nsec + Int(seconds * 1e9)

@@ -8,21 +8,21 @@
 /// of 1 they run one after another. A thread starts when there is work for it, and ends after ten seconds
 /// without work, so unused workers cost nothing. When the workers are released, the remaining jobs still run.
 /// Then the threads end.
-public final class Workers: Sendable {
+package final class Workers: Sendable {
   /// A job to run.
-  public typealias Job = @Sendable () -> Void
+  package typealias Job = @Sendable () -> Void
 
   private static let idleSeconds = 10.0
   private let shared: Shared
 
   /// Makes workers with at most `maximum` threads (1 or more). No thread starts yet.
-  public init(maximum: Int = 1) { shared = Shared(maximum: max(1, maximum)) }
+  package init(maximum: Int = 1) { shared = Shared(maximum: max(1, maximum)) }
 
   deinit { shared.release() }
 
   /// Enqueues a job. It runs on a worker thread; if the system can't start any thread, it runs on the calling
   /// thread.
-  public func enqueue(_ job: @escaping Job) { shared.enqueue(job) }
+  package func enqueue(_ job: @escaping Job) { shared.enqueue(job) }
 
   /// The state that the threads hold. It may outlive the `Workers` object.
   private final class Shared: Sendable {

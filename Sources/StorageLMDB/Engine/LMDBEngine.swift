@@ -9,7 +9,7 @@ import Storage
 /// closed, because POSIX drops a process's locks on a file when any of its descriptors closes. Other
 /// processes may have the file open at the same time. An engine doesn't survive `fork`: in the child all
 /// calls throw `unsupported`, and the child must open the path itself. See docs/storage-lmdb.md.
-public final class LMDBEngine: EngineMaintenance {
+package final class LMDBEngine: EngineMaintenance {
   /// The keyspace of a file that is encrypted as a whole (`StorageSealed`). No user's keyspace can have its
   /// name.
   package static let sealedKeyspace = "@records"
@@ -23,7 +23,7 @@ public final class LMDBEngine: EngineMaintenance {
   /// Throws `notEncrypted` if a key is given, `keyRequired` if the file is encrypted, and `inUse` if this
   /// process has the file open. Throws `notADatabase`, `unsupportedVersion` or `damaged` for files that LMDB
   /// can't safely map.
-  public convenience init(path: String, options: EngineOptions) throws {
+  package convenience init(path: String, options: EngineOptions) throws {
     try self.init(path: path, options: options, mapBytes: MapSize.wanted())
   }
 
@@ -45,18 +45,18 @@ public final class LMDBEngine: EngineMaintenance {
   deinit { environment.abandon() }
 
   /// The name of the engine: `lmdb`.
-  public var name: String { "lmdb" }
+  package var name: String { "lmdb" }
   /// The absolute path of the file.
-  public var location: String { environment.path }
+  package var location: String { environment.path }
   /// The failures that a commit survives.
-  public var durability: Durability { environment.durability }
+  package var durability: Durability { environment.durability }
   /// Whether the engine was opened only for reading. If so, writes throw `readOnly`.
-  public var isReadOnly: Bool { environment.isReadOnly }
+  package var isReadOnly: Bool { environment.isReadOnly }
   /// False: only a copy of the file gives space back.
-  public var compactsInPlace: Bool { false }
+  package var compactsInPlace: Bool { false }
 
   /// The library and its version: `LMDB` and three numbers.
-  public var library: String { Self.library }
+  package var library: String { Self.library }
 
   package static var library: String {
     var major: Int32 = 0
@@ -67,39 +67,39 @@ public final class LMDBEngine: EngineMaintenance {
   }
 
   /// LMDB's flags and limits, by LMDB's names.
-  public var settings: [(name: String, value: String)] { environment.settings }
+  package var settings: [(name: String, value: String)] { environment.settings }
 
   /// Begins a snapshot. It renews one of the pool's read transactions of LMDB.
-  public func beginRead() throws -> any ReadTransaction {
+  package func beginRead() throws -> any ReadTransaction {
     try environment.beginRead()
   }
 
   /// Runs `body` in the write transaction. Writers that wait meanwhile join it as child transactions.
-  public func write(_ body: (any WriteTransaction) throws -> Void) throws {
+  package func write(_ body: (any WriteTransaction) throws -> Void) throws {
     try environment.checkWritable()
     try queue.run(driver, body)
   }
 
   /// Returns sizes and counts of one snapshot. The number of free pages comes from the free list.
-  public func statistics() throws -> EngineStatistics {
+  package func statistics() throws -> EngineStatistics {
     let snapshot = try environment.beginOwnRead()
     defer { snapshot.end() }
     return try environment.statistics(of: snapshot)
   }
 
   /// Writes a compacting copy of the last commit. It holds a snapshot while it runs.
-  public func backup(to path: String) throws {
+  package func backup(to path: String) throws {
     try environment.backup(to: path)
   }
 
   /// Throws `unsupported`: LMDB can't compact a file in place.
-  public func compact() throws {
+  package func compact() throws {
     try environment.compact()
   }
 
   /// Checks every page of the last commit. It reads the file itself, without LMDB's map, so a damaged file
   /// can't crash it.
-  public func checkIntegrity() throws -> [String] {
+  package func checkIntegrity() throws -> [String] {
     try PageFile.withPinnedMeta {
       let snapshot = try environment.beginOwnRead()
       defer { snapshot.end() }
@@ -109,7 +109,7 @@ public final class LMDBEngine: EngineMaintenance {
 
   /// Closes the file. Throws `inUse` while snapshots are open. At durability `normal` it first syncs the last
   /// commit.
-  public func close() throws {
+  package func close() throws {
     try environment.close()
   }
 }

@@ -1,9 +1,9 @@
 import Storage
 
 /// The LMDB engines, for selection by name. `StorageSealed` adds `encrypted`.
-public enum LMDBEngines {
+package enum LMDBEngines {
   /// LMDB, with the name `lmdb` and files `NAME.mdb`. It takes no key.
-  public static let lmdb = EngineType(name: "lmdb", fileExtension: "mdb", encrypts: false) { path, options in
+  package static let lmdb = EngineType(name: "lmdb", fileExtension: "mdb", encrypts: false) { path, options in
     try LMDBEngine(path: path, options: options)
   }
 }

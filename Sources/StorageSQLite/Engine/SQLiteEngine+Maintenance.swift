@@ -5,7 +5,7 @@ import Storage
 /// Maintenance of the file: statistics, copies, compaction and checks.
 extension SQLiteEngine {
   /// Reads sizes and counts in one snapshot.
-  public func statistics() throws -> EngineStatistics {
+  package func statistics() throws -> EngineStatistics {
     try withSnapshot { connection in
       let database = connection.connection
       let entries = try CatalogTable.rows(in: database, path).map { row in
@@ -28,7 +28,7 @@ extension SQLiteEngine {
 
   /// Copies one snapshot, table by table, into a new file. The file gets its name when it is complete and
   /// synced.
-  public func backup(to target: String) throws {
+  package func backup(to target: String) throws {
     let target = try SQLiteFile.absolute(target)
     guard SQLiteFile.size(target) == nil else {
       throw StorageError(.alreadyExists, "the database can't be copied: the target file exists", path: target)
@@ -105,10 +105,10 @@ extension SQLiteEngine {
   // MARK: Compaction
 
   /// True: VACUUM compacts the file in place.
-  public var compactsInPlace: Bool { true }
+  package var compactsInPlace: Bool { true }
 
   /// Rebuilds the file with VACUUM. Needs disk space for two more copies of the file, one of them in the log.
-  public func compact() throws {
+  package func compact() throws {
     try checkFork()
     guard !isReadOnly else { throw readOnlyError("compacting") }
     try queue.exclusively {
@@ -131,7 +131,7 @@ extension SQLiteEngine {
   // MARK: Checks
 
   /// Runs the library's own check and compares each keyspace's count with its table.
-  public func checkIntegrity() throws -> [String] {
+  package func checkIntegrity() throws -> [String] {
     try withSnapshot { connection in
       let database = connection.connection
       var faults: [String] = []

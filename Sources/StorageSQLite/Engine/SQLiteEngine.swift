@@ -10,22 +10,22 @@ import Storage
 ///
 /// One connection writes. A pool of other connections reads. Locks protect every connection when it passes
 /// from thread to thread.
-public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
+package final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
   /// The name that selects the engine.
-  public let name: String
+  package let name: String
   /// The library and its version: `SQLCipher 3.4.1 (SQLite 3.15.2)`.
-  public let library: String
+  package let library: String
   /// The path of the file.
-  public var location: String { path }
+  package var location: String { path }
   /// The absolute path of the file. The log and its index are beside it, as `-wal` and `-shm`.
   let path: String
   /// The failures that a commit survives.
-  public let durability: Durability
+  package let durability: Durability
   /// Whether the engine was opened only for reading.
-  public let isReadOnly: Bool
+  package let isReadOnly: Bool
   /// The pragmas of a connection that writes, as the library reports them. They are read at the first use.
   /// Empty if the engine was closed before that.
-  public var settings: [(name: String, value: String)] {
+  package var settings: [(name: String, value: String)] {
     if let known = knownSettings.withLock({ $0 }) { return known }
     guard let found = try? askForSettings() else { return [] }
     knownSettings.withLock { $0 = found }
@@ -57,7 +57,7 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
   ///   - path: the path of the file.
   ///   - options: how to open the file.
   /// - Throws: a `StorageError` that names the file.
-  public init(name: String, encrypts: Bool, libraryPath: String, path: String, options: EngineOptions) throws
+  package init(name: String, encrypts: Bool, libraryPath: String, path: String, options: EngineOptions) throws
   {
     let path = try SQLiteFile.absolute(path)
     let library = try Self.library(libraryPath, encrypts: encrypts, path)
@@ -127,7 +127,7 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
 
   /// Closes all connections. If no other process has the file open, the library copies the log into the file
   /// and removes the log.
-  public func close() throws {
+  package func close() throws {
     try checkFork()
     try queue.exclusively {
       guard !isClosed else { return }
@@ -167,13 +167,13 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
   // MARK: Transactions
 
   /// Begins a snapshot on a connection of the pool. Throws `tooManyReaders` past 2,500 snapshots.
-  public func beginRead() throws -> any ReadTransaction {
+  package func beginRead() throws -> any ReadTransaction {
     try checkFork()
     return SQLiteReadTransaction(try readers.take(), readers)
   }
 
   /// Reads with one statement. A single statement is a snapshot by itself.
-  public func read(_ key: RawSpan, in keyspace: Keyspace, _ body: (_ value: RawSpan) throws -> Void) throws
+  package func read(_ key: RawSpan, in keyspace: Keyspace, _ body: (_ value: RawSpan) throws -> Void) throws
     -> Bool
   {
     try checkFork()
@@ -183,7 +183,7 @@ public final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
   }
 
   /// Runs `body` in the write transaction. Waits up to 60 seconds for other processes, then throws `busy`.
-  public func write(_ body: (any WriteTransaction) throws -> Void) throws {
+  package func write(_ body: (any WriteTransaction) throws -> Void) throws {
     try checkFork()
     guard !isReadOnly else { throw readOnlyError("writing") }
     try queue.run(try writer(), body)

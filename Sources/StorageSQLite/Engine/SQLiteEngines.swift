@@ -2,19 +2,19 @@ import SQLiteLibrary
 import Storage
 
 /// The engines of the SQLite family.
-public enum SQLiteEngines {
+package enum SQLiteEngines {
   /// The system's SQLite.
-  public static let sqlite = type("sqlite", fileExtension: "sqlite", encrypts: false)
+  package static let sqlite = type("sqlite", fileExtension: "sqlite", encrypts: false)
 
   /// SQLCipher. It encrypts every page with AES-256 and the 32 bytes of `EngineOptions.key`.
-  public static let sqlcipher = type("sqlcipher", fileExtension: "sqlcipher", encrypts: true)
+  package static let sqlcipher = type("sqlcipher", fileExtension: "sqlcipher", encrypts: true)
 
   /// SQLCipher's library without a key. A comparison with `sqlite` separates the cost of the cipher from the
   /// age of the library.
-  public static let sqlcipherPlain = type("sqlcipher-plain", fileExtension: "sqlite", encrypts: false)
+  package static let sqlcipherPlain = type("sqlcipher-plain", fileExtension: "sqlite", encrypts: false)
 
   /// All engines of this family.
-  public static let all = [sqlite, sqlcipher, sqlcipherPlain]
+  package static let all = [sqlite, sqlcipher, sqlcipherPlain]
 
   private static func type(_ name: String, fileExtension: String, encrypts: Bool) -> EngineType {
     EngineType(name: name, fileExtension: fileExtension, encrypts: encrypts) { path, options in

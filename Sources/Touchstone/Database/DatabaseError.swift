@@ -45,7 +45,7 @@ public struct DatabaseError: Error, Sendable, CustomStringConvertible {
   public let path: String?
 
   /// Makes an error.
-  public init(_ code: Code, _ message: String, path: String? = nil) {
+  package init(_ code: Code, _ message: String, path: String? = nil) {
     self.code = code
     self.message = message
     self.path = path

@@ -11,7 +11,7 @@ import Storage
 /// store, and can compare the two.
 ///
 /// Memory use doesn't depend on the size of the database. One thread at a time.
-public final class Upgrade {
+package final class Upgrade {
   let source: SourceDatabase
   let options: UpgradeOptions
   private let progress: UpgradeProgress.Handler?
@@ -30,7 +30,7 @@ public final class Upgrade {
   ///   - progress: called while the upgrade runs.
   /// - Throws: `UpgradeError` with a description of what is at the place, if it isn't a readable 1.x
   ///   database.
-  public init(
+  package init(
     _ location: SourceFiles, _ options: UpgradeOptions, scratch: String,
     progress: UpgradeProgress.Handler? = nil
   ) throws {
@@ -53,7 +53,7 @@ public final class Upgrade {
 
   /// Copies everything into `store`, which must be empty. With strict options, throws `refused` for anything
   /// that can't be carried over.
-  public func run(into store: DocumentStore) throws -> UpgradeReport {
+  package func run(into store: DocumentStore) throws -> UpgradeReport {
     let begun = ContinuousClock.now
     if source.isDamagedElsewhere {
       try note(
@@ -67,7 +67,7 @@ public final class Upgrade {
   }
 
   /// Reads the source again and compares it with `store`. Throws `differs` at the first difference.
-  public func verify(_ store: DocumentStore) throws -> UpgradeReport {
+  package func verify(_ store: DocumentStore) throws -> UpgradeReport {
     let begun = ContinuousClock.now
     report.verifiedDocuments = try UpgradeVerification(self, store).run()
     try sourceGuard.checkUnchanged()

@@ -42,7 +42,7 @@ public struct UpgradeError: Error, Sendable, CustomStringConvertible {
   public let path: String
 
   /// Creates an error.
-  public init(_ code: Code, _ message: String, path: String) {
+  package init(_ code: Code, _ message: String, path: String) {
     self.code = code
     self.message = message
     self.path = path

@@ -58,7 +58,7 @@ public struct UpgradeIssue: Sendable, Hashable, Codable {
   public let message: String
 
   /// Creates an issue. See the properties.
-  public init(
+  package init(
     _ kind: Kind, documentID: String? = nil, revisionID: String? = nil, attachment: String? = nil,
     _ message: String
   ) {
@@ -160,7 +160,7 @@ public struct UpgradeReport: Sendable, Hashable, Codable {
   public static let maximumIssues = 1_000
 
   /// Creates an empty report.
-  public init() {}
+  package init() {}
 
   /// The number of issues in which something in the source is missing from the result. Things that the
   /// options don't ask for don't count.

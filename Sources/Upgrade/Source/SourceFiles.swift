@@ -11,22 +11,22 @@
 #endif
 
 /// The files of a database of another product, found by their names and contents.
-public struct SourceFiles: Sendable, Hashable {
+package struct SourceFiles: Sendable, Hashable {
   /// The path that was given.
-  public let path: String
+  package let path: String
   /// The SQLite file.
-  public let file: String
+  package let file: String
   /// The possible directories of attachments, in the order in which they are searched.
-  public let attachmentDirectories: [String]
+  package let attachmentDirectories: [String]
 
   /// The suffixes of 1.x database names.
-  public static let suffixes = [".cblite2", ".cblite", ".touchdb"]
+  package static let suffixes = [".cblite2", ".cblite", ".touchdb"]
 
   /// Finds the files at `path`, which is a directory or a database file.
   ///
   /// Throws an `UpgradeError` that says what is there, if it can't be a 1.x database in SQLite. Opening the
   /// file shows whether it is one.
-  public init(_ path: String) throws {
+  package init(_ path: String) throws {
     var path = path
     while path.count > 1, path.hasSuffix("/") { path.removeLast() }
     self.path = path
@@ -83,13 +83,13 @@ public struct SourceFiles: Sendable, Hashable {
   }
 
   /// Returns the path without a 1.x suffix.
-  public static func withoutSuffix(_ path: String) -> String {
+  package static func withoutSuffix(_ path: String) -> String {
     for suffix in suffixes where path.hasSuffix(suffix) { return String(path.dropLast(suffix.count)) }
     return path
   }
 
   /// The existing files and directories of the database. The SQLite file is first.
-  public var parts: [String] {
+  package var parts: [String] {
     if file != path { return [path] }
     return ([file] + ["-wal", "-shm", "-journal"].map { file + $0 } + attachmentDirectories.prefix(2))
       .filter { Self.kind($0) != nil }

@@ -15,7 +15,7 @@ import Storage
 /// - With `Strictness`, writes conflict at random and snapshots expire.
 ///
 /// It is for tests. Everything else is passed to the engine below: durability, files, statistics, checks.
-public final class StrictEngine: EngineMaintenance {
+package final class StrictEngine: EngineMaintenance {
   /// A snapshot that expires at random does so within this number of reads.
   private static let mostReadsUntilExpiry = 40
   private let wrapped: any StorageEngine
@@ -38,7 +38,7 @@ public final class StrictEngine: EngineMaintenance {
 
   /// The type of a strict engine over `type`. If `name` is nil it has the name of `type`, so that databases
   /// of `type` can be opened with it.
-  public static func type(
+  package static func type(
     over type: EngineType, name: String? = nil, strictness: Strictness = Strictness()
   ) -> EngineType {
     let name = name ?? type.name
@@ -50,24 +50,24 @@ public final class StrictEngine: EngineMaintenance {
   }
 
   /// The engine's name.
-  public let name: String
+  package let name: String
   /// The library of the engine below.
-  public var library: String { wrapped.library }
+  package var library: String { wrapped.library }
   /// The location of the engine below.
-  public var location: String { wrapped.location }
+  package var location: String { wrapped.location }
   /// The limits that all engines share, even if the engine below has higher ones.
-  public var limits: EngineLimits { .portable }
+  package var limits: EngineLimits { .portable }
   /// The durability of the engine below.
-  public var durability: Durability { wrapped.durability }
+  package var durability: Durability { wrapped.durability }
   /// Whether the engine below is open for reading only.
-  public var isReadOnly: Bool { wrapped.isReadOnly }
+  package var isReadOnly: Bool { wrapped.isReadOnly }
   /// The settings of the engine below.
-  public var settings: [(name: String, value: String)] { wrapped.settings }
+  package var settings: [(name: String, value: String)] { wrapped.settings }
   /// Whether the engine below compacts in place.
-  public var compactsInPlace: Bool { (wrapped as? any EngineMaintenance)?.compactsInPlace ?? false }
+  package var compactsInPlace: Bool { (wrapped as? any EngineMaintenance)?.compactsInPlace ?? false }
 
   /// Begins a snapshot of the engine below. Throws `tooManyReaders` at the limit.
-  public func beginRead() throws -> any ReadTransaction {
+  package func beginRead() throws -> any ReadTransaction {
     let (commits, limit) = try state.withLock { state in
       guard state.readers < strictness.maximumReaders else {
         throw StorageError(
@@ -102,7 +102,7 @@ public final class StrictEngine: EngineMaintenance {
   }
 
   /// Writes to the engine below. Throws `conflict` at random if `Strictness.conflicts` is set.
-  public func write(_ body: (any WriteTransaction) throws -> Void) throws {
+  package func write(_ body: (any WriteTransaction) throws -> Void) throws {
     try wrapped.write { transaction in
       let writer = StrictWriter(transaction, path: location)
       defer { writer.expire() }
@@ -115,13 +115,13 @@ public final class StrictEngine: EngineMaintenance {
   }
 
   /// The statistics of the engine below.
-  public func statistics() throws -> EngineStatistics { try wrapped.maintenance.statistics() }
+  package func statistics() throws -> EngineStatistics { try wrapped.maintenance.statistics() }
   /// Backs up the engine below.
-  public func backup(to path: String) throws { try wrapped.maintenance.backup(to: path) }
+  package func backup(to path: String) throws { try wrapped.maintenance.backup(to: path) }
   /// Compacts the engine below.
-  public func compact() throws { try wrapped.maintenance.compact() }
+  package func compact() throws { try wrapped.maintenance.compact() }
   /// Checks the engine below.
-  public func checkIntegrity() throws -> [String] { try wrapped.maintenance.checkIntegrity() }
+  package func checkIntegrity() throws -> [String] { try wrapped.maintenance.checkIntegrity() }
   /// Closes the engine below.
-  public func close() throws { try wrapped.close() }
+  package func close() throws { try wrapped.close() }
 }

@@ -1,23 +1,23 @@
 import Storage
 
 /// Random failures that a `StrictEngine` adds.
-public struct Strictness: Sendable {
+package struct Strictness: Sendable {
   /// One of this many writes, on average, is rolled back after its body has run, and throws `conflict`. Nil
   /// for none. It is off by default, because bodies that consume a source can't be run again and pass the
   /// error on.
-  public var conflicts: Int?
+  package var conflicts: Int?
   /// The number of commits after which a snapshot throws `snapshotExpired`. Nil for never.
-  public var snapshotCommits: Int?
+  package var snapshotCommits: Int?
   /// One of this many snapshots, on average, throws `snapshotExpired` at one of its first reads, whatever is
   /// committed. Each entry of a scan is a read. Nil for none.
-  public var expirations: Int?
+  package var expirations: Int?
   /// The maximum number of open snapshots. The protocol requires "thousands" (`StorageEngine.beginRead`).
-  public var maximumReaders: Int
+  package var maximumReaders: Int
   /// The seed of the random choices.
-  public var seed: UInt64
+  package var seed: UInt64
 
   /// Makes a strictness. The defaults add no failures that callers don't handle.
-  public init(
+  package init(
     conflicts: Int? = nil, snapshotCommits: Int? = nil, expirations: Int? = nil, maximumReaders: Int = 2_000,
     seed: UInt64 = 1
   ) {
