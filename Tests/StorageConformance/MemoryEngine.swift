@@ -131,7 +131,7 @@ final class MemoryStore: Sendable {
   private static let known = Lock<[String: MemoryStore]>([:])
 
   let state = Lock(MemoryState())
-  let queue = WriteQueue()
+  let queue = GroupCommit()
 
   static func find(_ path: String, creation: FileCreation) throws -> MemoryStore {
     try known.withLock { known in

@@ -250,7 +250,7 @@ final class MemoryWriter: MemorySnapshot, WriteTransaction {
   }
 }
 
-/// The write group with which the `WriteQueue` runs writes of a `MemoryEngine`.
+/// The write group with which the `GroupCommit` runs writes of a `MemoryEngine`.
 final class MemoryWriteGroup: WriteGroup {
   private let store: MemoryStore
   private var writer: MemoryWriter

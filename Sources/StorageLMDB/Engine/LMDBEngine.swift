@@ -15,7 +15,7 @@ package final class LMDBEngine: EngineMaintenance {
   package static let sealedKeyspace = "@records"
 
   let environment: Environment
-  let queue: WriteQueue
+  let queue: GroupCommit
   private let driver: WriteDriver
 
   /// Opens or creates the file at `path`. The lock file is `path` with `-lock` appended.

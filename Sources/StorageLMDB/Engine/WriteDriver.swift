@@ -1,7 +1,7 @@
 import CLMDB
 import Storage
 
-/// LMDB's write transaction as `WriteQueue` drives it. Members are child transactions.
+/// LMDB's write transaction as `GroupCommit` drives it. Members are child transactions.
 ///
 /// `@unchecked Sendable`: the queue admits one thread at a time.
 package final class WriteDriver: WriteGroup, @unchecked Sendable {

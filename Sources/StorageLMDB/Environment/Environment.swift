@@ -31,7 +31,7 @@ package final class Environment: @unchecked Sendable {
   /// Whether closing removes the lock file, so that an opening only for reading leaves nothing behind.
   private let removesLockFile: Bool
   let catalogHandle: MDB_dbi
-  package let queue = WriteQueue()
+  package let queue = GroupCommit()
   let pool = SnapshotPool()
   private let forkGeneration: Int
   /// The last commit before the opening. 0 if the opening may have created the catalog.

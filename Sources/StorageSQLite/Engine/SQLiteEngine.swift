@@ -35,7 +35,7 @@ package final class SQLiteEngine: EngineMaintenance, @unchecked Sendable {
   private let cacheBytes: Int
 
   let file: SQLiteFile
-  let queue = WriteQueue()
+  let queue = GroupCommit()
   let readers: ReaderPool
   /// The writer. The first write creates it, so that an engine that only reads saves one connection.
   private let writing: Lock<Writing>

@@ -2,7 +2,7 @@ import CSQLite
 import SQLiteLibrary
 import Storage
 
-/// The connection that writes. `WriteQueue` drives it.
+/// The connection that writes. `GroupCommit` drives it.
 final class SQLiteWriter: WriteGroup, @unchecked Sendable {
   private enum Control: String, CaseIterable {
     case begin = "BEGIN IMMEDIATE"

@@ -2,7 +2,7 @@ import CLMDB
 import Storage
 import StorageLMDB
 
-/// The write transaction of an encrypted file as `WriteQueue` drives it. It uses LMDB's transaction and its
+/// The write transaction of an encrypted file as `GroupCommit` drives it. It uses LMDB's transaction and its
 /// children, with the changes in memory above them.
 ///
 /// `@unchecked Sendable`: the queue admits one thread at a time.

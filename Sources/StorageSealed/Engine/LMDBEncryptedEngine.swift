@@ -11,7 +11,7 @@ import StorageLMDB
 final class LMDBEncryptedEngine: EngineMaintenance {
   let file: EncryptedFile
   private var environment: Environment { file.environment }
-  private let queue: WriteQueue
+  private let queue: GroupCommit
   private let driver: EncryptedWriteDriver
 
   /// Opens or creates the file at `path`. The lock file is `path` with `-lock` appended.

@@ -8,7 +8,7 @@ import Testing
 
 /// The queue of writers over an engine in memory that counts calls, fails on demand, and notices every call
 /// that comes at the wrong time or on the wrong thread.
-@Suite struct WriteQueueTests {
+@Suite struct GroupCommitTests {
   @Test func whatReturnsIsCommittedAndWhatThrowsIsNot() throws {
     let rounds = isLong ? 20 : 2
     for round in 0..<rounds {
@@ -19,7 +19,7 @@ import Testing
 
   /// Random bodies on many threads, with faults at every call once in `faultsIn`.
   private func campaign(threads: Int, writes: Int, seed: UInt64, faultsIn: Int) throws {
-    let queue = WriteQueue(maximumMembers: 5)
+    let queue = GroupCommit(maximumMembers: 5)
     let store = MemoryStore()
     let watch = Watch(seed: seed, faultsIn: faultsIn)
     let keyspace = try makeKeyspace(queue, store)
@@ -59,7 +59,7 @@ import Testing
   }
 
   @Test func writersThatWaitShareOneCommitInTheOrderTheyCame() throws {
-    let queue = WriteQueue()
+    let queue = GroupCommit()
     let store = MemoryStore()
     let watch = Watch(seed: testSeed, faultsIn: 0)
     let keyspace = try makeKeyspace(queue, store)
@@ -84,7 +84,7 @@ import Testing
   }
 
   @Test func aFailedCommitFailsEveryoneWhoTookPart() throws {
-    let queue = WriteQueue()
+    let queue = GroupCommit()
     let store = MemoryStore()
     let watch = Watch(seed: testSeed, faultsIn: 0)
     let keyspace = try makeKeyspace(queue, store)
@@ -112,7 +112,7 @@ import Testing
   }
 
   @Test func aMemberThatBreaksTheTransactionFailsItAndThoseBehindGoOn() throws {
-    let queue = WriteQueue()
+    let queue = GroupCommit()
     let store = MemoryStore()
     let watch = Watch(seed: testSeed, faultsIn: 0)
     let keyspace = try makeKeyspace(queue, store)
@@ -147,7 +147,7 @@ import Testing
   }
 
   @Test func anExclusiveCallerKeepsItsPlaceInTheLine() throws {
-    let queue = WriteQueue()
+    let queue = GroupCommit()
     let store = MemoryStore()
     let watch = Watch(seed: testSeed, faultsIn: 0)
     _ = try makeKeyspace(queue, store)
@@ -178,7 +178,7 @@ import Testing
   }
 
   @Test func aBodyOfAnotherThreadIsNotNested() throws {
-    let queue = WriteQueue()
+    let queue = GroupCommit()
     let store = MemoryStore()
     let keyspace = try makeKeyspace(queue, store)
     let finished = ThreadGroup()
@@ -197,7 +197,7 @@ import Testing
     try queue.run(MemoryWriteGroup(store: store)) { _ in }
   }
 
-  private func makeKeyspace(_ queue: WriteQueue, _ store: MemoryStore) throws -> Keyspace {
+  private func makeKeyspace(_ queue: GroupCommit, _ store: MemoryStore) throws -> Keyspace {
     var keyspace = Keyspace(number: 0, shape: .entries)
     try queue.run(MemoryWriteGroup(store: store)) {
       keyspace = try $0.createKeyspace("k", shape: .entries)

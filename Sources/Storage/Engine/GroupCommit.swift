@@ -4,7 +4,7 @@ import Synchronization
   import Glibc
 #endif
 
-/// The write transaction of an engine, as `WriteQueue` uses it.
+/// The write transaction of an engine, as `GroupCommit` uses it.
 ///
 /// The queue makes one call at a time. It calls `begin`, `commit` and `abort` of one transaction on one
 /// thread. Members begin and end between these calls, on their own threads. A begun transaction ends with
@@ -55,7 +55,7 @@ extension WriteGroup {
 /// Writers enter strictly in order of arrival. Each writer passes its place directly to the next one, so
 /// nobody can overtake. Waiting blocks the thread. Therefore a task of the cooperative pool must not write
 /// while other tasks of the pool hold the queue.
-public final class WriteQueue: Sendable {
+public final class GroupCommit: Sendable {
   /// The maximum number of writers that share one commit, including the leader. It limits how long the first
   /// of them waits.
   private let maximumMembers: Int
