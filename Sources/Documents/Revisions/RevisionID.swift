@@ -27,16 +27,33 @@ public struct RevisionID: Hashable, Sendable, Comparable, LosslessStringConverti
 
   /// Parses the text form. Nil if the text isn't a revision ID.
   public init?(_ text: String) {
-    guard let dash = text.utf8.firstIndex(of: UInt8(ascii: "-")) else { return nil }
-    let digits = text.utf8[..<dash]
-    guard let first = digits.first, first != UInt8(ascii: "0"), digits.count <= 19,
-      digits.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }), let generation = UInt64(text[..<dash]),
-      generation <= RevisionID.maximumGeneration
-    else { return nil }
-    let suffix = text[text.utf8.index(after: dash)...]
-    guard RevisionID.isValid(suffix: suffix.utf8) else { return nil }
-    self.generation = generation
-    self.suffix = String(suffix)
+    var text = text
+    let parsed = text.withUTF8 { utf8 in
+      RevisionID.parse(UnsafeRawBufferPointer(utf8)).map {
+        RevisionID(generation: $0.generation, suffix: String(decoding: $0.suffix, as: UTF8.self))
+      }
+    }
+    guard let parsed else { return nil }
+    self = parsed
+  }
+
+  /// Parses the text form in place. Nil if it isn't a revision ID that can be stored.
+  static func parse(
+    _ text: UnsafeRawBufferPointer
+  ) -> (generation: UInt64, suffix: UnsafeRawBufferPointer)? {
+    var generation: UInt64 = 0
+    var index = 0
+    while index < text.count, text[index] != UInt8(ascii: "-") {
+      let digit = text[index] &- 0x30
+      // 19 digits fit in 64 bits.
+      guard digit < 10, index < 19, index > 0 || digit > 0 else { return nil }
+      generation = generation * 10 + UInt64(digit)
+      index += 1
+    }
+    guard index > 0, index < text.count, generation <= RevisionID.maximumGeneration else { return nil }
+    let suffix = UnsafeRawBufferPointer(rebasing: text[(index + 1)...])
+    guard RevisionID.isValid(suffix: suffix) else { return nil }
+    return (generation, suffix)
   }
 
   init(generation: UInt64, suffix: String) {
@@ -55,6 +72,15 @@ public struct RevisionID: Hashable, Sendable, Comparable, LosslessStringConverti
   public static func < (a: RevisionID, b: RevisionID) -> Bool {
     if a.generation != b.generation { return a.generation < b.generation }
     return a.suffix.utf8.lexicographicallyPrecedes(b.suffix.utf8)
+  }
+}
+
+extension ByteBuffer {
+  /// Appends the stored form of a suffix. Returns whether it is text.
+  mutating func append(suffix: UnsafeRawBufferPointer) -> Bool {
+    if append(hex: suffix) { return false }
+    append(suffix)
+    return true
   }
 }
 

@@ -76,7 +76,9 @@ package final class StoredTree {
 
   /// Returns the index of the revision with this ID as text, nil if there is none. It examines `guess` first.
   package func index(of revision: UnsafeRawBufferPointer, guess: Int) -> Int? {
-    guard let (generation, isText) = RevisionID.parse(revision, into: &suffix) else { return nil }
+    guard let (generation, text) = RevisionID.parse(revision) else { return nil }
+    suffix.removeAll()
+    let isText = suffix.append(suffix: text)
     let wanted = StoredRevisionID(
       generation: generation, suffix: StoredSuffix(bytes: suffix.bytes, isText: isText))
     if tree.nodes.indices.contains(guess) {

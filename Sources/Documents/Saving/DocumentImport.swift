@@ -2,8 +2,8 @@ import Bytes
 import Fleece
 import Storage
 
-/// Imports whole documents into a store as another database has them: IDs, revision trees, sequences and the
-/// available bodies.
+/// Copies whole documents into a new store as another database has them: IDs, revision trees, all sequences
+/// and the available bodies. `DocumentInserter` adds documents to a store that may have documents.
 ///
 /// For each document, call `begin`, add its revisions and call `finish`, which requests their bodies one by
 /// one. Nothing is recomputed or pruned. Use it on one thread, inside the closure that receives it.
@@ -20,15 +20,7 @@ package final class DocumentImport {
 
   /// Begins a document. Throws `invalidDocumentID` when the ID can't be stored or isn't UTF-8.
   package func begin(_ id: UnsafeRawBufferPointer) throws {
-    guard String(validating: id, as: UTF8.self) != nil else {
-      throw DocumentError(
-        .invalidDocumentID, "the document ID isn't valid UTF-8", documentID: writer.idText(id))
-    }
-    if let reason = id.withMemoryRebound(
-      to: UInt8.self, { DocumentID.reasonAgainst($0, maximum: DocumentID.maximumStoredBytes) })
-    {
-      throw DocumentError(.invalidDocumentID, reason, documentID: writer.idText(id))
-    }
+    try DocumentID.checkStored(id)
     self.id.removeAll()
     self.id.append(id)
     writer.tree.removeAll()
@@ -48,8 +40,10 @@ package final class DocumentImport {
     hasBody: Bool
   ) -> Bool {
     guard sequence > 0, sequence <= maximumSequence,
-      let (generation, isText) = RevisionID.parse(revision, into: &suffix)
+      let (generation, text) = RevisionID.parse(revision)
     else { return false }
+    suffix.removeAll()
+    let isText = suffix.append(suffix: text)
     var flags: RevisionFlags = isDeleted ? .deleted : []
     if isLeaf { flags.insert(.leaf) }
     if hasBody { flags.insert(.hasBody) }
@@ -95,10 +89,7 @@ package final class DocumentImport {
     }
     if tree.nodes.count > 1 { _ = tree.sort(watching: 0) }
     let current = tree.nodes[0]
-    if try transaction.contains(id.bytes.bytes, in: keyspaces.docs) { return false }
-    if writer.mayHaveTombstones, try transaction.contains(id.bytes.bytes, in: keyspaces.deleted) {
-      return false
-    }
+    if try writer.contains(id.bytes, transaction, keyspaces) { return false }
     guard try encodeBody(current.sequence) else {
       throw DocumentError(
         .invalidBody, "the current revision has no body", documentID: writer.idText(id.bytes))
@@ -124,15 +115,9 @@ package final class DocumentImport {
         writer.other.append(encoder.fleece)
         try insert(node.sequence, in: node.isLeaf ? keyspaces.conflicts : keyspaces.bodies, transaction)
       }
-      var flags: DocumentRecord.Flags = current.isDeleted ? .deleted : []
-      if tree.isConflicted { flags.insert(.conflicted) }
-      writer.treeBytes.removeAll()
-      tree.encode(into: &writer.treeBytes)
-      writer.compose(
-        flags: flags, highest, keyCount: keyCount, body: isAlone ? encoder.fleece : winner.bytes)
-      try transaction.put(
-        id.bytes, writer.record.bytes, in: current.isDeleted ? keyspaces.deleted : keyspaces.docs)
-      if current.isDeleted { writer.mayHaveTombstones = true }
+      let flags = try writer.insertRecord(
+        id.bytes, highest, keyCount: keyCount, body: isAlone ? encoder.fleece : winner.bytes, transaction,
+        keyspaces)
       writer.other.removeAll()
       writer.other.append(flags.rawValue)
       writer.other.append(id.bytes)
@@ -143,8 +128,6 @@ package final class DocumentImport {
         writer.hasUnsequencedChanges = true
         try insert(highest, in: keyspaces.changes, transaction)
       }
-      try writer.updateIndexes(
-        id.bytes, old: nil, new: current.isDeleted ? nil : writer.bodyOfRecord, transaction)
     }
     return true
   }
@@ -192,10 +175,7 @@ package final class DocumentImport {
   }
 
   /// Raises the last sequence to `sequence` if it is lower.
-  package func raiseLastSequence(to sequence: UInt64) {
-    guard sequence <= maximumSequence, sequence > writer.lastSequence ?? 0 else { return }
-    writer.lastSequence = sequence
-  }
+  package func raiseLastSequence(to sequence: UInt64) { writer.raiseLastSequence(to: sequence) }
 
   /// Gives the database the UUIDs of its source, 16 bytes each. They take effect when the database is next
   /// opened.
@@ -215,39 +195,5 @@ extension DocumentStore {
   /// `body` runs only once, because it reads from a source that can't be rewound.
   package func importing<Result>(_ body: (DocumentImport) throws -> Result) throws -> Result {
     try writing(attempts: 1) { writer in try body(DocumentImport(writer)) }
-  }
-}
-
-extension RevisionID {
-  /// Parses the text form. Returns the generation, and writes the stored form of the suffix into `suffix`.
-  /// Nil if it isn't a revision ID that can be stored.
-  static func parse(
-    _ text: UnsafeRawBufferPointer, into suffix: inout ByteBuffer
-  ) -> (generation: UInt64, isText: Bool)? {
-    var generation: UInt64 = 0
-    var index = 0
-    while index < text.count, text[index] != UInt8(ascii: "-") {
-      let digit = text[index] &- 0x30
-      // 19 digits fit in 64 bits.
-      guard digit < 10, index < 19, index > 0 || digit > 0 else { return nil }
-      generation = generation * 10 + UInt64(digit)
-      index += 1
-    }
-    guard index > 0, index < text.count, generation <= RevisionID.maximumGeneration else { return nil }
-    let rest = UnsafeRawBufferPointer(rebasing: text[(index + 1)...])
-    guard RevisionID.isValid(suffix: rest) else { return nil }
-    suffix.removeAll()
-    if suffix.append(hex: rest) { return (generation, false) }
-    suffix.append(rest)
-    return (generation, true)
-  }
-}
-
-extension DocumentID {
-  /// Returns whether the bytes can be the ID of a stored document: 1 to 480 bytes of UTF-8 without control
-  /// characters that don't begin with an underscore.
-  package static func isStorable(_ id: UnsafeRawBufferPointer) -> Bool {
-    String(validating: id, as: UTF8.self) != nil
-      && id.withMemoryRebound(to: UInt8.self) { reasonAgainst($0, maximum: maximumStoredBytes) } == nil
   }
 }

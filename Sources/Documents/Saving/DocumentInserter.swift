@@ -3,7 +3,8 @@ import Bytes
 import Fleece
 import Storage
 
-/// Inserts documents of other databases with their whole revision trees, for imports and upgrades.
+/// Adds documents of another database to a store, with their whole revision trees. `DocumentImport` copies
+/// them unchanged into a new store.
 ///
 /// Revision IDs are kept, and nothing is pruned until the next save. A document that exists already gets the
 /// branches that it lacks, as from a sync. All bodies are validated. Use it on one thread at a time.
@@ -68,10 +69,7 @@ package final class DocumentInserter {
 
   /// Raises the last sequence to `sequence`, the last sequence of the other database, if it is lower.
   package func raiseLastSequence(to sequence: UInt64) throws {
-    try store.writing { writer in
-      guard let last = writer.lastSequence, sequence > last, sequence <= Self.highestKept else { return }
-      writer.lastSequence = sequence
-    }
+    try store.writing { $0.raiseLastSequence(to: sequence, limit: Self.highestKept) }
   }
 
   /// Inserts a document, inside `inBatch`. `sequence` is the sequence of its latest change. `findBlob` is
@@ -87,10 +85,7 @@ package final class DocumentInserter {
     try DocumentID.checkStored(id)
     return try store.writing { writer in
       let (transaction, keyspaces) = try writer.open()
-      var isStored = try transaction.contains(id.bytes, in: keyspaces.docs)
-      if !isStored, writer.mayHaveTombstones {
-        isStored = try transaction.contains(id.bytes, in: keyspaces.deleted)
-      }
+      let isStored = try writer.contains(id, transaction, keyspaces)
       try buildTree(id, revisions, writer)
       var outcome = Outcome()
       if isStored {
@@ -170,13 +165,12 @@ package final class DocumentInserter {
     }
     if revision.isText {
       text.removeAll()
-      if text.append(hex: suffix) {
-        return StoredRevisionID(
-          generation: revision.generation, suffix: StoredSuffix(bytes: text.bytes, isText: false))
-      }
+      let isText = text.append(suffix: suffix)
+      return StoredRevisionID(
+        generation: revision.generation, suffix: StoredSuffix(bytes: text.bytes, isText: isText))
     }
     return StoredRevisionID(
-      generation: revision.generation, suffix: StoredSuffix(bytes: suffix, isText: revision.isText))
+      generation: revision.generation, suffix: StoredSuffix(bytes: suffix, isText: false))
   }
 
   // MARK: Bodies
@@ -301,16 +295,9 @@ package final class DocumentInserter {
           in: node.isLeaf ? keyspaces.conflicts : keyspaces.bodies, transaction)
       }
     }
-    let isDeleted = tree.nodes[0].isDeleted
-    var flags: DocumentRecord.Flags = isDeleted ? .deleted : []
-    if tree.isConflicted { flags.insert(.conflicted) }
-    writer.treeBytes.removeAll()
-    tree.encode(into: &writer.treeBytes)
-    writer.compose(flags: flags, sequence, keyCount: keyCount, body: bytes(of: places[current], writer))
-    if isDeleted { writer.mayHaveTombstones = true }
-    try transaction.put(id, writer.record.bytes, in: isDeleted ? keyspaces.deleted : keyspaces.docs)
+    let flags = try writer.insertRecord(
+      id, sequence, keyCount: keyCount, body: bytes(of: places[current], writer), transaction, keyspaces)
     try writer.addChange(id, flags: flags, sequence, transaction, keyspaces)
-    try writer.updateIndexes(id, old: nil, new: isDeleted ? nil : writer.bodyOfRecord, transaction)
   }
 
   /// The index of each node's revision among the given revisions.

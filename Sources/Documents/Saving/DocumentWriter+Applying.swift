@@ -80,22 +80,9 @@ extension DocumentWriter {
   private func appendSuffix(of revision: String) -> (value: UInt64, start: Int, isText: Bool)? {
     var revision = revision
     return revision.withUTF8 { utf8 in
-      var generation: UInt64 = 0
-      var index = 0
-      while index < utf8.count, utf8[index] != UInt8(ascii: "-") {
-        let digit = utf8[index] &- 0x30
-        // 19 digits fit in 64 bits.
-        guard digit < 10, index < 19, index > 0 || digit > 0 else { return nil }
-        generation = generation * 10 + UInt64(digit)
-        index += 1
-      }
-      guard index > 0, index < utf8.count, generation <= RevisionID.maximumGeneration else { return nil }
-      let suffix = UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(utf8)[(index + 1)...])
-      guard RevisionID.isValid(suffix: suffix) else { return nil }
+      guard let (generation, suffix) = RevisionID.parse(UnsafeRawBufferPointer(utf8)) else { return nil }
       let start = text.count
-      if text.append(hex: suffix) { return (generation, start, false) }
-      text.append(suffix)
-      return (generation, start, true)
+      return (generation, start, text.append(suffix: suffix))
     }
   }
 

@@ -54,10 +54,7 @@ extension DocumentWriter {
     _ id: UnsafeRawBufferPointer, stored old: Stored, currentIsNew: Bool, _ transaction: any WriteTransaction,
     _ keyspaces: DocumentStore.Keyspaces
   ) throws {
-    var flags: DocumentRecord.Flags = tree.nodes[0].isDeleted ? .deleted : []
-    if tree.isConflicted { flags.insert(.conflicted) }
-    treeBytes.removeAll()
-    tree.encode(into: &treeBytes)
+    var flags = encodeTree()
     if currentIsNew {
       try composeFromConflict(tree.nodes[0].sequence, flags: flags, old.sequence, transaction, keyspaces)
     } else {
@@ -65,12 +62,7 @@ extension DocumentWriter {
         flags: flags, old.sequence, keyCount: old.keyCount,
         body: UnsafeRawBufferPointer(rebasing: stored.bytes[old.bodyStart...]))
     }
-    let isDeleted = flags.contains(.deleted)
-    if isDeleted { mayHaveTombstones = true }
-    if old.isDeleted != isDeleted {
-      try transaction.delete(id, in: old.isDeleted ? keyspaces.deleted : keyspaces.docs)
-    }
-    try transaction.put(id, record.bytes, in: isDeleted ? keyspaces.deleted : keyspaces.docs)
+    try putRecord(id, replacing: old, transaction, keyspaces)
     try withSequenceKey(old.sequence) { key in
       // Keep the origin of the latest change.
       let before = try transaction.withValue(at: key.bytes, in: keyspaces.changes) {
@@ -84,7 +76,7 @@ extension DocumentWriter {
     }
     if currentIsNew {
       hasUnsequencedChanges = true
-      try updateIndexes(id, old: liveBody(old), new: isDeleted ? nil : bodyOfRecord, transaction)
+      try updateIndexes(id, old: liveBody(old), new: liveBodyOfRecord, transaction)
     }
     if notes.isCollecting {
       try notes.addUnsequenced(id, flags: flags, old.sequence, record: record.bytes)

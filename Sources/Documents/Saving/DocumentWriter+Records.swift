@@ -72,15 +72,12 @@ extension DocumentWriter {
     if let parentNode {
       try moveToReplaced(parentNode.sequence, keeps: !forgetsParent, transaction, keyspaces)
     }
-    var flags: DocumentRecord.Flags = tree.nodes[0].isDeleted ? .deleted : []
-    if tree.isConflicted { flags.insert(.conflicted) }
+    let flags = encodeTree()
     if index == 0, hasNewBody {
       // The new revision is current. The body of the old current revision moves out of the record.
       if let old, let oldCurrent, oldCurrent.flags.contains(.hasBody), !forgetsOldCurrent {
         try keepOldCurrent(old, oldCurrent, becameParent: parent == 0, transaction, keyspaces)
       }
-      treeBytes.removeAll()
-      tree.encode(into: &treeBytes)
       compose(
         flags: flags, sequence, keyCount: encoder.sharedKeyCount, history: history, body: encoder.fleece)
     } else {
@@ -89,8 +86,6 @@ extension DocumentWriter {
           encoder.fleece, keyCount: encoder.sharedKeyCount, at: sequence, in: keyspaces.conflicts, transaction
         )
       }
-      treeBytes.removeAll()
-      tree.encode(into: &treeBytes)
       if let old, let oldCurrent, tree.nodes[0].sequence == oldCurrent.sequence, parent != 0 {
         // The current revision hasn't changed.
         keepsCurrent = true
@@ -106,17 +101,32 @@ extension DocumentWriter {
           tree.nodes[0].sequence, flags: flags, sequence, history: history, transaction, keyspaces)
       }
     }
-    let isDeleted = flags.contains(.deleted)
+    try putRecord(id, replacing: old, transaction, keyspaces)
+    if let old { try deleteChange(old.sequence, transaction, keyspaces) }
+    try addChange(id, flags: flags, sequence, transaction, keyspaces)
+    if !keepsCurrent { try updateIndexes(id, old: liveBody(old), new: liveBodyOfRecord, transaction) }
+  }
+
+  /// Encodes `tree` into `treeBytes`. Returns the flags of a record with this tree.
+  func encodeTree() -> DocumentRecord.Flags {
+    treeBytes.removeAll()
+    tree.encode(into: &treeBytes)
+    var flags: DocumentRecord.Flags = tree.nodes[0].isDeleted ? .deleted : []
+    if tree.isConflicted { flags.insert(.conflicted) }
+    return flags
+  }
+
+  /// Stores the composed record of `tree` in the keyspace where it belongs.
+  func putRecord(
+    _ id: UnsafeRawBufferPointer, replacing old: Stored?, _ transaction: any WriteTransaction,
+    _ keyspaces: DocumentStore.Keyspaces
+  ) throws {
+    let isDeleted = tree.nodes[0].isDeleted
     if isDeleted { mayHaveTombstones = true }
     if let old, old.isDeleted != isDeleted {
       try transaction.delete(id, in: old.isDeleted ? keyspaces.deleted : keyspaces.docs)
     }
     try transaction.put(id, record.bytes, in: isDeleted ? keyspaces.deleted : keyspaces.docs)
-    if let old { try deleteChange(old.sequence, transaction, keyspaces) }
-    try addChange(id, flags: flags, sequence, transaction, keyspaces)
-    if !keepsCurrent {
-      try updateIndexes(id, old: liveBody(old), new: isDeleted ? nil : bodyOfRecord, transaction)
-    }
   }
 
   /// Returns the live current body from before the write. Valid until the next document is loaded.
@@ -125,9 +135,10 @@ extension DocumentWriter {
     return UnsafeRawBufferPointer(rebasing: stored.bytes[old.bodyStart...])
   }
 
-  /// The body of the composed record, valid until the next record is composed.
-  var bodyOfRecord: UnsafeRawBufferPointer {
-    UnsafeRawBufferPointer(rebasing: record.bytes[bodyStart...])
+  /// The body of the composed record of `tree`, nil if its current revision is a tombstone. Valid until the
+  /// next record is composed.
+  var liveBodyOfRecord: UnsafeRawBufferPointer? {
+    tree.nodes[0].isDeleted ? nil : UnsafeRawBufferPointer(rebasing: record.bytes[bodyStart...])
   }
 
   /// Composes the record from `treeBytes` and a body.

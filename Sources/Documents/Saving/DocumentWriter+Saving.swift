@@ -186,12 +186,7 @@ extension DocumentWriter {
   func index(of revision: RevisionID) -> Int? {
     var suffix = revision.suffix
     text.removeAll()
-    let isText = suffix.withUTF8 { utf8 in
-      let bytes = UnsafeRawBufferPointer(utf8)
-      if text.append(hex: bytes) { return false }
-      text.append(bytes)
-      return true
-    }
+    let isText = suffix.withUTF8 { text.append(suffix: UnsafeRawBufferPointer($0)) }
     return tree.index(of: self.suffix(revision.generation, 0, isText))
   }
 }

@@ -28,14 +28,21 @@ package enum DocumentID {
 
   /// Throws `invalidDocumentID` unless these bytes, which come from outside, are a valid stored ID.
   static func checkStored(_ id: UnsafeRawBufferPointer) throws {
-    var reason = reasonAgainst(id.bindMemory(to: UInt8.self), maximum: maximumStoredBytes)
-    if reason == nil, id.contains(where: { $0 >= 0x80 }), String(validating: id, as: UTF8.self) == nil {
-      reason = "the document ID isn't valid UTF-8"
-    }
-    if let reason {
+    if let reason = reasonAgainst(stored: id) {
       throw DocumentError(
         .invalidDocumentID, reason, documentID: String(decoding: id.prefix(100), as: UTF8.self))
     }
+  }
+
+  /// Returns whether the bytes can be the ID of a stored document: 1 to 480 bytes of UTF-8 without control
+  /// characters that don't begin with an underscore.
+  public static func isStorable(_ id: UnsafeRawBufferPointer) -> Bool { reasonAgainst(stored: id) == nil }
+
+  private static func reasonAgainst(stored id: UnsafeRawBufferPointer) -> String? {
+    let reason = id.withMemoryRebound(to: UInt8.self) { reasonAgainst($0, maximum: maximumStoredBytes) }
+    if let reason { return reason }
+    guard id.contains(where: { $0 >= 0x80 }), String(validating: id, as: UTF8.self) == nil else { return nil }
+    return "the document ID isn't valid UTF-8"
   }
 
   /// Returns why these bytes aren't a valid ID, or nil if they are.
