@@ -97,8 +97,8 @@ public final class DocumentSnapshot {
       let (transaction, context) = try open()
       if let knownLastSequence { return knownLastSequence }
       if isOfBatch, let sequence = store.writer.lastSequence { return sequence }
-      let sequence = try max(
-        state.lowestLastSequence, DocumentStore.newestChange(transaction, context.keyspaces.changes))
+      let sequence = try state.lastSequence(
+        DocumentStore.newestChange(transaction, context.keyspaces.changes))
       if !isOfBatch { knownLastSequence = sequence }
       store.greatestSequence.max(sequence, ordering: .relaxed)
       return sequence

@@ -94,7 +94,7 @@ final class DocumentWriter {
     mayHaveTombstones = try transaction.hasEntries(context.keyspaces.deleted)
     self.state = state
     newestChange = try DocumentStore.newestChange(transaction, context.keyspaces.changes)
-    let last = max(state.lowestLastSequence, newestChange)
+    let last = state.lastSequence(newestChange)
     lastSequence = last
     lastSequenceAtBegin = last
     indexBatch &+= 1

@@ -36,7 +36,7 @@ package enum DocumentID {
 
   /// Returns whether the bytes can be the ID of a stored document: 1 to 480 bytes of UTF-8 without control
   /// characters that don't begin with an underscore.
-  public static func isStorable(_ id: UnsafeRawBufferPointer) -> Bool { reasonAgainst(stored: id) == nil }
+  package static func isStorable(_ id: UnsafeRawBufferPointer) -> Bool { reasonAgainst(stored: id) == nil }
 
   private static func reasonAgainst(stored id: UnsafeRawBufferPointer) -> String? {
     let reason = id.withMemoryRebound(to: UInt8.self) { reasonAgainst($0, maximum: maximumStoredBytes) }

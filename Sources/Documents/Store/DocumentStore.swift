@@ -353,11 +353,9 @@ package final class DocumentStore: Sendable {
     }
   }
 
-  /// Returns the last sequence that a transaction sees: the sequence of the newest change, or a greater one
-  /// whose change is gone.
+  /// Returns the last sequence that a transaction sees.
   static func lastSequence(_ transaction: any ReadTransaction, _ keyspaces: Keyspaces) throws -> UInt64 {
-    try max(
-      State(transaction, keyspaces.meta).lowestLastSequence, newestChange(transaction, keyspaces.changes))
+    try State(transaction, keyspaces.meta).lastSequence(newestChange(transaction, keyspaces.changes))
   }
 
   /// Returns the sequence of the newest stored change, 0 if there is none.
@@ -388,6 +386,9 @@ package final class DocumentStore: Sendable {
       let key = State.key
       _ = try transaction.read(key.span.bytes, in: meta) { try read($0) }
     }
+
+    /// Returns the last sequence: that of the newest stored change, or a greater one whose change is gone.
+    func lastSequence(_ newestChange: UInt64) -> UInt64 { max(lowestLastSequence, newestChange) }
 
     private mutating func read(_ bytes: RawSpan) throws {
       guard bytes.byteCount == 10 || bytes.byteCount == 14 else {
