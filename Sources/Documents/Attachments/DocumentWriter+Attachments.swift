@@ -7,15 +7,16 @@ import FoundationEssentials
 import Storage
 
 extension DocumentWriter {
-  /// Converts `_attachments` of the last encoded body to their stored form. Encodes the body again if that
+  /// Converts `_attachments` of the body to their stored form. Returns the body, encoded again if that
   /// changes it.
   func settleAttachments(
-    _ id: UnsafeRawBufferPointer, generation: UInt64, deleted: Bool, ancestor: Int, stored: Stored?
-  ) throws {
-    guard encoder.underscoredName != nil, let root = FleeceReader.root(of: encoder.fleece) else { return }
+    _ body: EncodedBody, _ id: UnsafeRawBufferPointer, generation: UInt64, deleted: Bool, ancestor: Int,
+    stored: Stored?
+  ) throws -> EncodedBody {
+    guard body.hasReservedNames, let root = body.root else { return body }
     let sharedKeys = keys.snapshot()
-    if !bodyBlobs.isForeign { try checkReservedNames(root, sharedKeys, id) }
-    guard let found = root.value(of: Attachment.property, sharedKeys: sharedKeys) else { return }
+    if !body.isForeign { try checkReservedNames(root, sharedKeys, id) }
+    guard let found = root.value(of: Attachment.property, sharedKeys: sharedKeys) else { return body }
     func refused(_ message: String) -> DocumentError {
       DocumentError(.invalidBody, message, documentID: idText(id))
     }
@@ -28,14 +29,19 @@ extension DocumentWriter {
         guard let entry = value.object else {
           throw refused("the attachment \"\(name)\" is not an object")
         }
-        let known = try knownAttachment(name, of: id, on: ancestor, stored)
-        after[name] = .object(try settled(entry, name, known, generation, id))
+        let known = try knownAttachment(name, of: id, on: ancestor, stored, isForeign: body.isForeign)
+        after[name] = .object(
+          try settled(entry, name, known, generation, id, isForeign: body.isForeign))
       }
     }
-    guard .object(after) != before || after.isEmpty else { return }
-    var body = try root.jsonValue(sharedKeys: sharedKeys)
-    if after.isEmpty { body.remove(Attachment.property) } else { body[Attachment.property] = .object(after) }
-    try encoder.encode(body, keys: keys)
+    guard .object(after) != before || after.isEmpty else { return body }
+    var value = try root.jsonValue(sharedKeys: sharedKeys)
+    if after.isEmpty {
+      value.remove(Attachment.property)
+    } else {
+      value[Attachment.property] = .object(after)
+    }
+    return try encode(value, inPlaceOf: body)
   }
 
   /// The first reserved name is known to be `_attachments`, but there may be others.
@@ -65,7 +71,7 @@ extension DocumentWriter {
   /// Returns the stored form of one entry. `known` is the known state of the attachment with this name.
   private func settled(
     _ entry: JSONObject, _ name: String, _ known: Known, _ generation: UInt64,
-    _ id: UnsafeRawBufferPointer
+    _ id: UnsafeRawBufferPointer, isForeign: Bool
   ) throws -> JSONObject {
     var entry = entry
     if let data = entry.removeValue(forKey: "data") { try store(data, in: &entry, name, id) }
@@ -87,7 +93,7 @@ extension DocumentWriter {
       entry["length"] = JSONValue(try blobs?.length(of: digest) ?? 0)
     }
     let said = entry["revpos"]?.uint ?? 0
-    if bodyBlobs.isForeign {
+    if isForeign {
       if said < 1 || said > generation { entry["revpos"] = JSONValue(generation) }
     } else if let known = known.entry, known["digest"] == entry["digest"], let revpos = known["revpos"]?.uint,
       (1..<generation).contains(revpos)
@@ -131,12 +137,12 @@ extension DocumentWriter {
   /// So the same saves give the same revision IDs, whichever bodies were dropped. A revision from another
   /// database has its ID already. It takes missing members from the nearest ancestor that has the attachment.
   private func knownAttachment(
-    _ name: String, of id: UnsafeRawBufferPointer, on node: Int, _ stored: Stored?
+    _ name: String, of id: UnsafeRawBufferPointer, on node: Int, _ stored: Stored?, isForeign: Bool
   ) throws -> Known {
     guard let stored, node >= 0, !tree.nodes[node].isDeleted, let transaction, let context else {
       return .nothing
     }
-    if bodyBlobs.isForeign {
+    if isForeign {
       return try storedAttachment(name, of: id, from: node, stored).map { .entry($0) } ?? .nothing
     }
     let found = tree.nodes[node]

@@ -102,10 +102,10 @@ extension DocumentStore {
       try writing { writer in
         guard try writer.currentRevision(of: key) == current else { return nil }
         // An invalid body is rejected before anything has changed.
-        if let merged { try writer.encode(.value(merged), of: key) }
-        try writer.encode(revision.body, of: key, isForeign: true, hasRevisionID: true)
-        writer.bodyBlobs.mayBeMissing = revision.allowsMissingBlobs
-        guard try writer.apply(key, history: revision.history, deleted: revision.isDeleted) else {
+        if let merged { _ = try writer.encode(.value(merged), of: key) }
+        var received = try writer.encode(revision.body, of: key, isForeign: true, hasRevisionID: true)
+        received.mayMissBlobs = revision.allowsMissingBlobs
+        guard try writer.apply(key, received, history: revision.history, deleted: revision.isDeleted) else {
           return false
         }
         // The revision is stored now. An error from here on fails the transaction.

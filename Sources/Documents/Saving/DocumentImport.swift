@@ -55,32 +55,26 @@ package final class DocumentImport {
   }
 
   /// Encodes a body. Throws `invalidBody` when it isn't a JSON object.
-  package func encode(json: UnsafeRawBufferPointer) throws {
+  package func encode(json: UnsafeRawBufferPointer) throws -> EncodedBody {
     try writer.encode(json: json, of: id.bytes, isForeign: true, hasRevisionID: true)
   }
 
   /// Encodes a body. Throws `invalidBody` when it isn't an object.
-  package func encode(_ body: JSONValue) throws {
+  package func encode(_ body: JSONValue) throws -> EncodedBody {
     try writer.encode(.value(body), of: id.bytes, isForeign: true, hasRevisionID: true)
   }
 
-  /// Whether the last encoded body has attachments or other names that begin with an underscore.
-  package var bodyHasReservedNames: Bool { writer.encoder.underscoredName != nil }
-
-  /// The last encoded body, valid until the next body is encoded.
-  package var body: UnsafeValue? { FleeceReader.root(of: writer.encoder.fleece) }
-
-  /// The shared keys for reading `body`.
+  /// The shared keys for reading encoded bodies.
   package var sharedKeys: SharedKeys { writer.contextOfNow?.sharedKeys ?? .empty }
 
   /// Stores the document. Calls `encodeBody` with the sequence of each revision that has a body, the current
-  /// revision first. `encodeBody` encodes that body, or returns false if it isn't available. Returns false if
-  /// a document with this ID exists already.
+  /// revision first. `encodeBody` returns that body, or nil if it isn't available. Returns false if a
+  /// document with this ID exists already.
   ///
   /// An error for the current revision is thrown, and nothing of the document is stored. Any later error
   /// makes the whole transaction fail. Throws `invalidHistory` without a leaf, `invalidBody` when the current
   /// revision or a leaf has no body, and `damaged` when another revision has the same sequence.
-  package func finish(_ encodeBody: (_ sequence: UInt64) throws -> Bool) throws -> Bool {
+  package func finish(_ encodeBody: (_ sequence: UInt64) throws -> EncodedBody?) throws -> Bool {
     let (transaction, keyspaces) = try writer.open()
     let tree = writer.tree
     guard tree.nodes.contains(where: { $0.isLeaf }) else {
@@ -90,33 +84,32 @@ package final class DocumentImport {
     if tree.nodes.count > 1 { _ = tree.sort(watching: 0) }
     let current = tree.nodes[0]
     if try writer.contains(id.bytes, transaction, keyspaces) { return false }
-    guard try encodeBody(current.sequence) else {
+    guard let first = try encodeBody(current.sequence) else {
       throw DocumentError(
         .invalidBody, "the current revision has no body", documentID: writer.idText(id.bytes))
     }
-    let encoder = writer.encoder
-    let keyCount = encoder.sharedKeyCount
+    let keyCount = first.sharedKeyCount
     let isAlone = tree.nodes.count == 1
     if !isAlone {
       winner.removeAll()
-      winner.append(encoder.fleece)
+      winner.append(first.fleece)
     }
     try writer.mutating {
       for index in tree.nodes.indices.dropFirst() {
         let node = tree.nodes[index]
         guard node.flags.contains(.hasBody) else { continue }
-        guard try encodeBody(node.sequence) else {
+        guard let body = try encodeBody(node.sequence) else {
           guard node.isLeaf else { continue }
           throw DocumentError(
             .invalidBody, "a leaf revision has no body", documentID: writer.idText(id.bytes))
         }
         writer.other.removeAll()
-        writer.other.append(varint: UInt64(encoder.sharedKeyCount))
-        writer.other.append(encoder.fleece)
+        writer.other.append(varint: UInt64(body.sharedKeyCount))
+        writer.other.append(body.fleece)
         try insert(node.sequence, in: node.isLeaf ? keyspaces.conflicts : keyspaces.bodies, transaction)
       }
       let flags = try writer.insertRecord(
-        id.bytes, highest, keyCount: keyCount, body: isAlone ? encoder.fleece : winner.bytes, transaction,
+        id.bytes, highest, keyCount: keyCount, body: isAlone ? first.fleece : winner.bytes, transaction,
         keyspaces)
       writer.other.removeAll()
       writer.other.append(flags.rawValue)
@@ -159,7 +152,7 @@ package final class DocumentImport {
     -> Bool
   {
     try DocumentID.withValidated(id) { key in
-      try writer.encode(json: json, of: key, isForeign: true)
+      let body = try writer.encode(json: json, of: key, isForeign: true)
       let (transaction, _) = try writer.open()
       return try writer.mutating {
         let keyspace =
@@ -168,7 +161,7 @@ package final class DocumentImport {
         writer.other.removeAll()
         writer.other.append(LocalDocument.version)
         writer.other.append(varint: max(1, generation))
-        writer.other.append(writer.encoder.canonicalJSON)
+        writer.other.append(body.canonicalJSON)
         return try transaction.insert(key, writer.other.bytes, in: keyspace)
       }
     }

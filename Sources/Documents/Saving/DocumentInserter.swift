@@ -46,7 +46,7 @@ package final class DocumentInserter {
     /// In the caller's buffer, unchanged.
     case given(UnsafeRawBufferPointer)
     /// In the encoder.
-    case encoded
+    case encoded(EncodedBody)
     case copied(Range<Int>)
   }
 
@@ -184,14 +184,14 @@ package final class DocumentInserter {
     places.removeAll(keepingCapacity: true)
     for (index, revision) in revisions.enumerated() {
       var place = try prepare(revision, isLeaf: !isParent[index], id, writer)
-      if revisions.count > 1, case .encoded = place {
+      if revisions.count > 1, case .encoded(let body) = place {
         let start = bodies.count
-        bodies.append(writer.encoder.fleece)
+        bodies.append(body.fleece)
         place = .copied(start..<bodies.count)
       }
       places.append(place)
       if case .none = place { continue }
-      try settleBlobs(bytes(of: place, writer), writer, &outcome, findBlob)
+      try settleBlobs(bytes(of: place), writer, &outcome, findBlob)
     }
   }
 
@@ -204,12 +204,7 @@ package final class DocumentInserter {
         guard isLeaf else { return .none }
         guard revision.isDeleted else { throw .invalidFleece(reason: "there is no body", offset: 0) }
         return .given(Self.emptyObject)
-      case .json(let json):
-        try writer.encoder.encode(json: json, keys: writer.keys, withCanonicalJSON: false)
-        guard writer.encoder.isObject else {
-          throw .invalidJSON(reason: "the body isn't an object", offset: 0)
-        }
-        return .encoded
+      case .json(let json): return .encoded(try writer.encodeImported(json: json))
       case .fleece(let fleece):
         guard let root = FleeceReader.root(of: fleece), root.type == .dict else {
           throw .invalidFleece(reason: "the body isn't an object", offset: 0)
@@ -221,8 +216,7 @@ package final class DocumentInserter {
             return .given(fleece)
           } catch {}
         }
-        try writer.encoder.transcode(root, sharedKeys: sharedKeys, keys: writer.keys)
-        return .encoded
+        return .encoded(try writer.encodeImported(root, sharedKeys))
       }
     } catch {
       throw DocumentError(
@@ -231,11 +225,11 @@ package final class DocumentInserter {
     }
   }
 
-  private func bytes(of place: Place, _ writer: DocumentWriter) -> UnsafeRawBufferPointer {
+  private func bytes(of place: Place) -> UnsafeRawBufferPointer {
     switch place {
     case .none: Self.emptyObject
     case .given(let bytes): bytes
-    case .encoded: writer.encoder.fleece
+    case .encoded(let body): body.fleece
     case .copied(let range): UnsafeRawBufferPointer(rebasing: bodies.bytes[range])
     }
   }
@@ -291,12 +285,12 @@ package final class DocumentInserter {
       for (index, node) in tree.nodes.enumerated() where index > 0 && node.flags.contains(.hasBody) {
         guard node.isLeaf || writer.options.keepsReplacedBodies else { continue }
         try writer.putBody(
-          bytes(of: places[sourceIndices[index]], writer), keyCount: keyCount, at: node.sequence,
+          bytes(of: places[sourceIndices[index]]), keyCount: keyCount, at: node.sequence,
           in: node.isLeaf ? keyspaces.conflicts : keyspaces.bodies, transaction)
       }
     }
     let flags = try writer.insertRecord(
-      id, sequence, keyCount: keyCount, body: bytes(of: places[current], writer), transaction, keyspaces)
+      id, sequence, keyCount: keyCount, body: bytes(of: places[current]), transaction, keyspaces)
     try writer.addChange(id, flags: flags, sequence, transaction, keyspaces)
   }
 
@@ -390,9 +384,17 @@ package final class DocumentInserter {
     for leaf in leaves.reversed() {
       let revision = revisions[leaf]
       let place = try prepare(revision, isLeaf: true, id, writer)
-      try settleBlobs(bytes(of: place, writer), writer, &outcome, findBlob)
-      if case .given(let fleece) = place, let root = FleeceReader.root(of: fleece) {
-        do { try writer.encoder.transcode(root, sharedKeys: sharedKeys, keys: writer.keys) } catch {
+      try settleBlobs(bytes(of: place), writer, &outcome, findBlob)
+      let body: EncodedBody
+      if case .encoded(let encoded) = place {
+        body = encoded
+      } else {
+        do throws(FleeceError) {
+          guard let root = FleeceReader.root(of: bytes(of: place)) else {
+            throw .invalidFleece(reason: "the body isn't an object", offset: 0)
+          }
+          body = try writer.encodeImported(root, sharedKeys)
+        } catch {
           throw DocumentError(
             .invalidBody, "\(error)", documentID: String(decoding: id, as: UTF8.self))
         }
@@ -403,8 +405,7 @@ package final class DocumentInserter {
         history.append(revisions[index].id.description)
         index = revisions[index].parent
       }
-      writer.bodyBlobs = BodyBlobs()
-      if try writer.apply(id, history: history, deleted: revision.isDeleted) { outcome.revisions += 1 }
+      if try writer.apply(id, body, history: history, deleted: revision.isDeleted) { outcome.revisions += 1 }
     }
   }
 }

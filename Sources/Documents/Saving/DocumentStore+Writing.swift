@@ -23,8 +23,7 @@ extension DocumentStore {
   ) throws -> SavedRevision {
     try DocumentID.withValidated(id) { key in
       try writing { writer in
-        try writer.encode(body, of: key)
-        return try write(key, revision, deleted: false, control, writer)
+        try write(key, writer.encode(body, of: key), revision, deleted: false, control, writer)
       }
     }
   }
@@ -36,8 +35,7 @@ extension DocumentStore {
   ) throws -> SavedRevision {
     try DocumentID.withValidated(id) { key in
       try writing { writer in
-        try writer.encode(json: json, of: key)
-        return try write(key, nil, deleted: false, control, writer)
+        try write(key, writer.encode(json: json, of: key), nil, deleted: false, control, writer)
       }
     }
   }
@@ -50,8 +48,7 @@ extension DocumentStore {
   ) throws -> SavedRevision {
     try DocumentID.withValidated(id, maximum: DocumentID.maximumStoredBytes) { key in
       try writing { writer in
-        try writer.encode(body, of: key)
-        return try write(key, revision, deleted: true, control, writer)
+        try write(key, writer.encode(body, of: key), revision, deleted: true, control, writer)
       }
     }
   }
@@ -62,16 +59,16 @@ extension DocumentStore {
   }
 
   private func write(
-    _ key: UnsafeRawBufferPointer, _ revision: RevisionID?, deleted: Bool, _ control: ConcurrencyControl,
-    _ writer: DocumentWriter
+    _ key: UnsafeRawBufferPointer, _ body: EncodedBody, _ revision: RevisionID?, deleted: Bool,
+    _ control: ConcurrencyControl, _ writer: DocumentWriter
   ) throws -> SavedRevision {
     switch control {
     case .allowConflict:
       let precondition = revision.map { Precondition.branching(from: $0) } ?? .based(on: nil)
-      return try writer.save(key, deleted: deleted, precondition)
-    case .fail: return try writer.save(key, deleted: deleted, .based(on: revision))
+      return try writer.save(key, body, deleted: deleted, precondition)
+    case .fail: return try writer.save(key, body, deleted: deleted, .based(on: revision))
     case .lastWriteWins:
-      return try writer.save(key, deleted: deleted, .lastWriteWins(basedOn: revision))
+      return try writer.save(key, body, deleted: deleted, .lastWriteWins(basedOn: revision))
     }
   }
 
@@ -80,9 +77,9 @@ extension DocumentStore {
   package func apply(_ revision: PulledRevision) throws -> Bool {
     try DocumentID.withValidated(revision.id, maximum: DocumentID.maximumStoredBytes) { key in
       try writing { writer in
-        try writer.encode(revision.body, of: key, isForeign: true, hasRevisionID: true)
-        writer.bodyBlobs.mayBeMissing = revision.allowsMissingBlobs
-        return try writer.apply(key, history: revision.history, deleted: revision.isDeleted)
+        var body = try writer.encode(revision.body, of: key, isForeign: true, hasRevisionID: true)
+        body.mayMissBlobs = revision.allowsMissingBlobs
+        return try writer.apply(key, body, history: revision.history, deleted: revision.isDeleted)
       }
     }
   }

@@ -1,10 +1,9 @@
 import Storage
 
 extension DocumentWriter {
-  /// Adds a revision that another database created, with the last encoded body. Returns false, and changes
-  /// nothing, if it is known already. `history` is ordered newest first and begins with the revision itself.
+  /// Adds a revision that another database created. Returns false, and changes nothing, if it is known already. `history` is ordered newest first and begins with the revision itself.
   func apply(
-    _ id: UnsafeRawBufferPointer, history: [String], deleted: Bool
+    _ id: UnsafeRawBufferPointer, _ body: EncodedBody, history: [String], deleted: Bool
   ) throws -> Bool {
     let (transaction, keyspaces) = try open()
     let isStored = try load(id, transaction, keyspaces)
@@ -45,10 +44,8 @@ extension DocumentWriter {
     if ids.isEmpty { return false }
     // A branch needs the complete tree.
     if ancestor != 0 { try loadHistory(of: id) }
-    if bodyBlobs.mayBeNamed {
-      try settleBlobs(
-        id, generation: ids[0].generation, deleted: deleted, ancestor: ancestor, stored: isStored)
-    }
+    let body = try settleBlobs(
+      body, id, generation: ids[0].generation, deleted: deleted, ancestor: ancestor, stored: isStored)
     if ancestor < 0, ids.count > maximumTreeDepth {
       ids.removeLast(ids.count - maximumTreeDepth)
     }
@@ -71,7 +68,7 @@ extension DocumentWriter {
         parent = tree.addChild(stored, of: parent, sequence: sequence, flags: flags)
       }
       try write(
-        id, stored: isStored, newRevision: parent, parent: ancestor, sequence, transaction, keyspaces)
+        id, body, stored: isStored, newRevision: parent, parent: ancestor, sequence, transaction, keyspaces)
       return true
     }
   }

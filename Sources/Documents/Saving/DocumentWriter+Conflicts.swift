@@ -36,15 +36,14 @@ extension DocumentWriter {
   ) throws {
     if let body {
       // This comes first: the body may be rejected, and then nothing has changed.
-      try encode(body, of: id, isForeign: isForeign)
+      var body = try encode(body, of: id, isForeign: isForeign)
       // A stored local body may still wait for its blobs.
-      if isForeign { bodyBlobs.mayBeMissing = true }
-      _ = try save(id, deleted: deleted, .based(on: revision))
+      body.mayMissBlobs = isForeign
+      _ = try save(id, body, deleted: deleted, .based(on: revision))
     }
     try mutating {
       for loser in losers {
-        try encode([:], of: id)
-        _ = try save(id, deleted: true, closed: true, .based(on: loser))
+        _ = try save(id, encode([:], of: id), deleted: true, closed: true, .based(on: loser))
       }
     }
   }

@@ -41,9 +41,9 @@ extension DocumentWriter {
 
   /// Writes the document after a revision was added to `tree`: moves bodies to their new places, writes the
   /// record and the change. `newRevision` is the index of the added revision, `parent` the former index of
-  /// its parent. Without `hasNewBody` the revision was known with its body and only got a parent.
+  /// its parent. Without a body the revision was known with its body and only got a parent.
   func write(
-    _ id: UnsafeRawBufferPointer, stored old: Stored?, newRevision: Int, hasNewBody: Bool = true, parent: Int,
+    _ id: UnsafeRawBufferPointer, _ body: EncodedBody?, stored old: Stored?, newRevision: Int, parent: Int,
     _ sequence: UInt64, _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
   ) throws {
     // Remember the old current revision and the parent by the sequences of their bodies, because indices
@@ -73,17 +73,17 @@ extension DocumentWriter {
       try moveToReplaced(parentNode.sequence, keeps: !forgetsParent, transaction, keyspaces)
     }
     let flags = encodeTree()
-    if index == 0, hasNewBody {
+    if index == 0, let body {
       // The new revision is current. The body of the old current revision moves out of the record.
       if let old, let oldCurrent, oldCurrent.flags.contains(.hasBody), !forgetsOldCurrent {
         try keepOldCurrent(old, oldCurrent, becameParent: parent == 0, transaction, keyspaces)
       }
       compose(
-        flags: flags, sequence, keyCount: encoder.sharedKeyCount, history: history, body: encoder.fleece)
+        flags: flags, sequence, keyCount: body.sharedKeyCount, history: history, body: body.fleece)
     } else {
-      if hasNewBody {
+      if let body {
         try putBody(
-          encoder.fleece, keyCount: encoder.sharedKeyCount, at: sequence, in: keyspaces.conflicts, transaction
+          body.fleece, keyCount: body.sharedKeyCount, at: sequence, in: keyspaces.conflicts, transaction
         )
       }
       if let old, let oldCurrent, tree.nodes[0].sequence == oldCurrent.sequence, parent != 0 {

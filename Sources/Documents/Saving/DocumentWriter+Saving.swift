@@ -14,13 +14,14 @@ enum Precondition {
 }
 
 extension DocumentWriter {
-  /// Adds a revision with the last encoded body. `closed` marks the end of a branch that lost a conflict.
+  /// Adds a revision with this body. `closed` marks the end of a branch that lost a conflict.
   func save(
-    _ id: UnsafeRawBufferPointer, deleted: Bool = false, closed: Bool = false, _ precondition: Precondition
+    _ id: UnsafeRawBufferPointer, _ body: EncodedBody, deleted: Bool = false, closed: Bool = false,
+    _ precondition: Precondition
   ) throws -> SavedRevision {
     let (transaction, keyspaces) = try open()
-    if case .lastWriteWins(basedOn: nil) = precondition, !mayHaveTombstones, !deleted, !bodyBlobs.mayBeNamed,
-      let saved = try insertNew(id, transaction, keyspaces)
+    if case .lastWriteWins(basedOn: nil) = precondition, !mayHaveTombstones, !deleted, !body.mayNameBlobs,
+      let saved = try insertNew(id, body, transaction, keyspaces)
     {
       return saved
     }
@@ -53,15 +54,14 @@ extension DocumentWriter {
           documentID: idText(id))
       }
     }
-    if bodyBlobs.mayBeNamed {
-      try settleBlobs(id, generation: generation, deleted: deleted, ancestor: parent, stored: isStored)
-    }
+    let body = try settleBlobs(
+      body, id, generation: generation, deleted: deleted, ancestor: parent, stored: isStored)
     text.removeAll()
     if parent >= 0 {
       let node = tree.nodes[parent]
       StoredRevisionID(generation: node.generation, suffix: tree.suffix(of: node)).appendText(to: &text)
     }
-    let suffix = try digest.digest(parent: text.bytes, deleted: deleted, body: encoder.canonicalJSON)
+    let suffix = try digest.digest(parent: text.bytes, deleted: deleted, body: body.canonicalJSON)
     let new = StoredRevisionID(generation: generation, suffix: StoredSuffix(bytes: suffix, isText: false))
     if isStored != nil, let known = tree.index(of: new) {
       try loadHistory(of: id)
@@ -75,7 +75,8 @@ extension DocumentWriter {
     return try mutating {
       if isStored == nil { tree.removeAll() }
       let index = tree.addChild(new, of: parent, sequence: sequence, flags: flags)
-      try write(id, stored: isStored, newRevision: index, parent: parent, sequence, transaction, keyspaces)
+      try write(
+        id, body, stored: isStored, newRevision: index, parent: parent, sequence, transaction, keyspaces)
       return saved(sequence, generation, suffix)
     }
   }
@@ -93,8 +94,7 @@ extension DocumentWriter {
     return try mutating {
       tree.join(known, to: parent)
       try write(
-        id, stored: stored, newRevision: known, hasNewBody: false, parent: parent, sequence, transaction,
-        keyspaces)
+        id, nil, stored: stored, newRevision: known, parent: parent, sequence, transaction, keyspaces)
       return saved(sequence, generation, suffix)
     }
   }
@@ -109,10 +109,11 @@ extension DocumentWriter {
 
   /// Inserts the first revision of a document without looking it up. Returns nil if the ID is in use.
   private func insertNew(
-    _ id: UnsafeRawBufferPointer, _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
+    _ id: UnsafeRawBufferPointer, _ body: EncodedBody, _ transaction: any WriteTransaction,
+    _ keyspaces: DocumentStore.Keyspaces
   ) throws -> SavedRevision? {
     let suffix = try digest.digest(
-      parent: UnsafeRawBufferPointer(start: nil, count: 0), deleted: false, body: encoder.canonicalJSON)
+      parent: UnsafeRawBufferPointer(start: nil, count: 0), deleted: false, body: body.canonicalJSON)
     let last = lastSequence ?? 0
     guard last < maximumSequence else { return nil }
     let sequence = last + 1
@@ -123,11 +124,11 @@ extension DocumentWriter {
     treeBytes.append(varint: sequence)
     StoredRevisionID(generation: 1, suffix: StoredSuffix(bytes: suffix, isText: false))
       .append(to: &treeBytes)
-    compose(flags: [], sequence, keyCount: encoder.sharedKeyCount, body: encoder.fleece)
+    compose(flags: [], sequence, keyCount: body.sharedKeyCount, body: body.fleece)
     return try mutating {
       guard try transaction.insert(id, record.bytes, in: keyspaces.docs) else { return nil }
       try addChange(id, flags: [], sequence, transaction, keyspaces)
-      try updateIndexes(id, old: nil, new: encoder.fleece, transaction)
+      try updateIndexes(id, old: nil, new: body.fleece, transaction)
       lastSequence = sequence
       return saved(sequence, 1, suffix)
     }

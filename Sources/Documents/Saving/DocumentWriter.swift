@@ -10,7 +10,8 @@ final class DocumentWriter {
   /// The number of revisions that are kept of each branch, as of the beginning of the transaction.
   private(set) var maximumTreeDepth = DocumentStore.defaultTreeDepth
   let blobs: BlobStore?
-  let encoder = BodyEncoder()
+  /// Private, so that every other step takes the body that it is about as a parameter.
+  private let encoder = BodyEncoder()
   let digest: RevisionDigest
   let tree = RevisionTree()
   // Most of the following properties are used for every document. They are unchecked because checks of
@@ -53,7 +54,6 @@ final class DocumentWriter {
   @exclusivity(unchecked) private var newestChange: UInt64 = 0
   @exclusivity(unchecked) var mayHaveTombstones = true
   @exclusivity(unchecked) private var failure: (any Error)?
-  var bodyBlobs = BodyBlobs()
   /// New blobs that this transaction has put in place.
   var installedBlobs: [BlobDigest] = []
   @exclusivity(unchecked) private var scans = 0
@@ -257,43 +257,66 @@ final class DocumentWriter {
   /// revision ID isn't needed.
   func encode(
     _ body: DocumentBody, of id: UnsafeRawBufferPointer, isForeign: Bool = false, hasRevisionID: Bool = false
-  ) throws {
+  ) throws -> EncodedBody {
     switch body {
     case .json(let bytes):
-      try bytes.withUnsafeBytes {
+      return try bytes.withUnsafeBytes {
         try encode(json: $0, of: id, isForeign: isForeign, hasRevisionID: hasRevisionID)
       }
     case .value(let value):
       do { try encoder.encode(value, keys: keys, withCanonicalJSON: !hasRevisionID) } catch {
         throw refused(error, id)
       }
-      try checkBody(id, isForeign)
+      return try checkedBody(id, isForeign)
     }
   }
 
   func encode(
     json: UnsafeRawBufferPointer, of id: UnsafeRawBufferPointer, isForeign: Bool = false,
     hasRevisionID: Bool = false
-  ) throws {
+  ) throws -> EncodedBody {
     do { try encoder.encode(json: json, keys: keys, withCanonicalJSON: !hasRevisionID) } catch {
       throw refused(error, id)
     }
-    try checkBody(id, isForeign)
+    return try checkedBody(id, isForeign)
+  }
+
+  /// Encodes `value`, the changed content of `body`, in its place.
+  func encode(_ value: JSONValue, inPlaceOf body: EncodedBody) throws(FleeceError) -> EncodedBody {
+    try encoder.encode(value, keys: keys)
+    return EncodedBody(
+      encoder, isForeign: body.isForeign, mayNameBlobs: body.mayNameBlobs, mayMissBlobs: body.mayMissBlobs)
+  }
+
+  /// Encodes a body of an imported document, without canonical text. The caller puts its blobs in place.
+  func encodeImported(json: UnsafeRawBufferPointer) throws(FleeceError) -> EncodedBody {
+    try encoder.encode(json: json, keys: keys, withCanonicalJSON: false)
+    guard encoder.isObject else { throw .invalidJSON(reason: "the body isn't an object", offset: 0) }
+    return EncodedBody(encoder, isForeign: true, mayNameBlobs: false)
+  }
+
+  /// Encodes the object `root` of an imported document, which uses other shared keys. The caller puts its
+  /// blobs in place.
+  func encodeImported(_ root: UnsafeValue, _ sharedKeys: SharedKeys) throws(FleeceError) -> EncodedBody {
+    try encoder.transcode(root, sharedKeys: sharedKeys, keys: keys)
+    return EncodedBody(encoder, isForeign: true, mayNameBlobs: false)
   }
 
   private func refused(_ error: FleeceError, _ id: UnsafeRawBufferPointer) -> DocumentError {
     DocumentError(.invalidBody, error.description, documentID: idText(id))
   }
 
-  private func checkBody(_ id: UnsafeRawBufferPointer, _ isForeign: Bool) throws {
+  /// Checks the last encoded body. Finding out that it refers to no blob takes a few nanoseconds.
+  private func checkedBody(_ id: UnsafeRawBufferPointer, _ isForeign: Bool) throws -> EncodedBody {
     guard encoder.isObject else {
       throw DocumentError(
         .invalidBody, "the body of the document isn't a JSON object", documentID: idText(id))
     }
-    if !isForeign, let name = encoder.underscoredName, name != Attachment.property {
-      throw reserved(name, id)
-    }
-    noteBlobs(isForeign: isForeign)
+    let name = encoder.underscoredName
+    if !isForeign, let name, name != Attachment.property { throw reserved(name, id) }
+    // Of a foreign body only the first reserved name is known. Another one may be `_attachments`.
+    return EncodedBody(
+      encoder, isForeign: isForeign, mayNameBlobs: name != nil || mayNameBlob(encoder.fleece))
   }
 
   func reserved(_ name: String, _ id: UnsafeRawBufferPointer) -> DocumentError {

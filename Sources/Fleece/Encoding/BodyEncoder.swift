@@ -82,6 +82,9 @@ package final class BodyEncoder {
     }
   }
 
+  /// Increases with each value. A view of the results compares it to detect that they were replaced.
+  package var encodings: UInt64 { pass.pointee.encodings }
+
   /// The Fleece body of the last value. Valid until the next call of `encode` or `transcode`.
   package var fleece: UnsafeRawBufferPointer { pass.pointee.out.bytes }
 

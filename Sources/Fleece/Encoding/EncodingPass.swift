@@ -45,6 +45,8 @@ struct EncodingPass: ~Copyable {
   var strings = StringInterner()
   var shapes = ShapeCache()
   var highestKey = -1
+  /// The number of calls of `clear`.
+  private(set) var encodings: UInt64 = 0
   /// The first top-level name that begins with an underscore. It points into the tape.
   var underscoredName: UnsafeBufferPointer<UInt8>?
   /// Whether the top-level value is an object.
@@ -70,6 +72,7 @@ struct EncodingPass: ~Copyable {
 
   /// Clears the results. Memory that only a very large document needed is released.
   mutating func clear() {
+    encodings &+= 1
     out.removeAll(keepingAtMost: 1 << 22)
     json.removeAll(keepingAtMost: 1 << 22)
     slots.removeAll(keepingAtMost: 1 << 20)

@@ -83,7 +83,11 @@ final class UpgradeCopy {
     { return try skip(.invalidDocumentID, error.message) }
     guard !reader.revisions.rows.isEmpty else { return try skip(.noRevision, "it has no revision") }
     try plan.decide(reader, upgrade.options.carry) { sequence in
-      try reader.withBody(sequence) { try Self.whyUnreadable($0, target) }
+      do { _ = try reader.withBody(sequence) { try target.encode(json: $0) } } catch let error
+        as DocumentError
+        where error.code == .invalidBody
+      { return error.message }
+      return nil
     }
     guard plan.revisions > 0 else { return try skipUnreadable() }
     let rows = reader.revisions.rows
@@ -102,9 +106,9 @@ final class UpgradeCopy {
     let isNew: Bool
     do {
       isNew = try target.finish { sequence in
-        let isCarried = try encode(Int(sequence), target)
-        if isCarried { carriedBodies += 1 }
-        return isCarried
+        let body = try encode(Int(sequence), target)
+        if body != nil { carriedBodies += 1 }
+        return body
       }
     } catch let error as UnreadableLeaf {
       guard let row = reader.revisions.find(error.sequence) else { throw error }
@@ -126,47 +130,40 @@ final class UpgradeCopy {
     let reason: String
   }
 
-  private static func whyUnreadable(_ json: UnsafeRawBufferPointer, _ target: DocumentImport) throws
-    -> String?
-  {
-    do {
-      try target.encode(json: json)
-      return nil
-    } catch let error as DocumentError where error.code == .invalidBody { return error.message }
-  }
-
-  /// Encodes the body of a revision with its attachments. Returns false if the body of a replaced revision
+  /// Encodes the body of a revision with its attachments. Returns nil if the body of a replaced revision
   /// can't be read.
-  private func encode(_ sequence: Int, _ target: DocumentImport) throws -> Bool {
-    guard let index = reader.revisions.find(sequence) else { return false }
+  private func encode(_ sequence: Int, _ target: DocumentImport) throws -> EncodedBody? {
+    guard let index = reader.revisions.find(sequence) else { return nil }
     let row = reader.revisions.rows[index]
-    let reason: String? = try reader.withBody(sequence) { json in
-      documentBytes += json.count
-      return try Self.whyUnreadable(json, target)
-    }
-    if let reason {
-      guard !row.isLeaf else { throw UnreadableLeaf(sequence: sequence, reason: reason) }
+    let body: EncodedBody
+    do {
+      body = try reader.withBody(sequence) { json in
+        documentBytes += json.count
+        return try target.encode(json: json)
+      }
+    } catch let error as DocumentError where error.code == .invalidBody {
+      guard !row.isLeaf else { throw UnreadableLeaf(sequence: sequence, reason: error.message) }
       try upgrade.note(
         UpgradeIssue(
           .unreadableOldBody, documentID: reader.documentName, revisionID: reader.revisions.id(index),
-          "its body can't be read (\(reason)); only its ID is carried over"))
-      return false
+          "its body can't be read (\(error.message)); only its ID is carried over"))
+      return nil
     }
-    if target.bodyHasReservedNames { try carryAttachments(row.generation, index, target) }
-    return true
+    return body.hasReservedNames ? try carryAttachments(of: body, row.generation, index, target) : body
   }
 
   // MARK: Attachments
 
-  private func carryAttachments(_ generation: UInt64, _ row: Int, _ target: DocumentImport) throws {
+  /// Returns the body with its attachments in their stored form.
+  private func carryAttachments(
+    of encoded: EncodedBody, _ generation: UInt64, _ row: Int, _ target: DocumentImport
+  ) throws -> EncodedBody {
     let keys = target.sharedKeys
-    guard let root = target.body, let found = root.value(of: AttachmentEntry.property, sharedKeys: keys)
-    else {
-      return
-    }
+    guard let root = encoded.root, let found = root.value(of: AttachmentEntry.property, sharedKeys: keys)
+    else { return encoded }
     guard found.type == .dict else {
-      return try note(
-        .invalidAttachment, row, nil, "_attachments isn't an object; it is carried over unchanged")
+      try note(.invalidAttachment, row, nil, "_attachments isn't an object; it is carried over unchanged")
+      return encoded
     }
     var entries: [AttachmentEntry] = []
     for entry in found.entries {
@@ -188,12 +185,12 @@ final class UpgradeCopy {
       default: break
       }
     }
-    guard !isAsStored else { return }
+    guard !isAsStored else { return encoded }
     let body: JSONValue
     do { body = try root.jsonValue(sharedKeys: keys) } catch {
       throw StorageError(.engineFailure, "a body that was just encoded can't be read: \(error)")
     }
-    try target.encode(
+    return try target.encode(
       AttachmentEntry.settled(body, generation: generation) { entry in
         try entry.stored.map { try attachments.carry($0, limit: entry.limit) }
       })
