@@ -30,8 +30,7 @@ extension DocumentWriter {
           throw refused("the attachment \"\(name)\" is not an object")
         }
         let known = try knownAttachment(name, of: id, on: ancestor, stored, isForeign: body.isForeign)
-        after[name] = .object(
-          try settled(entry, name, known, generation, id, isForeign: body.isForeign))
+        after[name] = .object(try settled(entry, name, known, generation, id, isForeign: body.isForeign))
       }
     }
     guard .object(after) != before || after.isEmpty else { return body }
@@ -139,9 +138,7 @@ extension DocumentWriter {
   private func knownAttachment(
     _ name: String, of id: UnsafeRawBufferPointer, on node: Int, _ stored: Stored?, isForeign: Bool
   ) throws -> Known {
-    guard let stored, node >= 0, !tree.nodes[node].isDeleted, let transaction, let context else {
-      return .nothing
-    }
+    guard let stored, node >= 0, !tree.nodes[node].isDeleted else { return .nothing }
     if isForeign {
       return try storedAttachment(name, of: id, from: node, stored).map { .entry($0) } ?? .nothing
     }
@@ -150,8 +147,7 @@ extension DocumentWriter {
     let entry =
       node == 0
       ? try attachment(name, inCurrentOf: stored)
-      : try attachment(
-        name, at: found.sequence, in: context.keyspaces.conflicts, transaction, keys.snapshot())
+      : try attachment(name, at: found.sequence, in: keyspaces.conflicts, keys.snapshot())
     return entry.map { .entry($0) } ?? .nothing
   }
 
@@ -165,8 +161,6 @@ extension DocumentWriter {
   private func storedAttachment(
     _ name: String, of id: UnsafeRawBufferPointer, from node: Int, _ stored: Stored
   ) throws -> JSONObject? {
-    guard let transaction, let context else { return nil }
-    let keyspaces = context.keyspaces
     let sharedKeys = keys.snapshot()
     var index = node
     while index >= 0 {
@@ -176,20 +170,20 @@ extension DocumentWriter {
         entry = try attachment(name, inCurrentOf: stored)
       } else if found.flags.contains(.hasBody) {
         let keyspace = found.isLeaf ? keyspaces.conflicts : keyspaces.bodies
-        entry = try attachment(name, at: found.sequence, in: keyspace, transaction, sharedKeys)
+        entry = try attachment(name, at: found.sequence, in: keyspace, sharedKeys)
       }
       if let entry { return entry }
       index = Int(found.parent)
     }
     for sequence in try olderBodies(of: id) {
-      let entry = try attachment(name, at: sequence, in: keyspaces.bodies, transaction, sharedKeys)
+      let entry = try attachment(name, at: sequence, in: keyspaces.bodies, sharedKeys)
       if let entry { return entry }
     }
     return nil
   }
 
   private func attachment(
-    _ name: String, at sequence: UInt64, in keyspace: Keyspace, _ transaction: any ReadTransaction,
+    _ name: String, at sequence: UInt64, in keyspace: Keyspace,
     _ sharedKeys: SharedKeys
   ) throws -> JSONObject? {
     try withSequenceKey(sequence) { key in
@@ -199,9 +193,7 @@ extension DocumentWriter {
     }
   }
 
-  private func attachment(
-    _ name: String, in body: RawSpan, _ sharedKeys: SharedKeys
-  ) throws -> JSONObject? {
+  private func attachment(_ name: String, in body: RawSpan, _ sharedKeys: SharedKeys) throws -> JSONObject? {
     guard let root = Value(rootOf: body),
       let value = root.value(of: Attachment.property, sharedKeys: sharedKeys)
     else { return nil }

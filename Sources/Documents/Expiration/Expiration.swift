@@ -37,14 +37,14 @@ extension DocumentWriter {
   /// Sets the expiration time of a document or tombstone; nil removes it. Returns false if there is no such
   /// document.
   func setExpiration(_ id: UnsafeRawBufferPointer, _ milliseconds: Int64?) throws -> Bool {
-    let (transaction, keyspaces) = try open()
+    try checkWritable()
     guard
       try transaction.contains(id.bytes, in: keyspaces.docs)
         || transaction.contains(id.bytes, in: keyspaces.deleted)
     else { return false }
     return try mutating {
       hasChangedExpirations = true
-      try removeExpiration(of: id, transaction, keyspaces)
+      try removeExpiration(of: id)
       guard let milliseconds else { return true }
       other.removeAll()
       other.append(bigEndian: ExpirationTime.stored(milliseconds))
@@ -57,9 +57,7 @@ extension DocumentWriter {
   }
 
   /// Removes the expiration time of a document.
-  func removeExpiration(
-    of id: UnsafeRawBufferPointer, _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
-  ) throws {
+  func removeExpiration(of id: UnsafeRawBufferPointer) throws {
     other.removeAll()
     guard try transaction.hasEntries(keyspaces.expirations),
       try transaction.read(id.bytes, in: keyspaces.expirations, { other.append($0) })
@@ -71,7 +69,7 @@ extension DocumentWriter {
 
   /// Purges expired documents, the earliest first, at most `limit`. Returns their number.
   func purgeExpired(upTo milliseconds: Int64, limit: Int) throws -> Int {
-    let (transaction, keyspaces) = try open()
+    try checkWritable()
     let upper =
       ExpirationTime.bytes(milliseconds) + [UInt8](repeating: 0xFF, count: DocumentID.maximumStoredBytes)
     var due: [[UInt8]] = []
@@ -93,8 +91,7 @@ extension DocumentWriter {
             time.isEqual(to: UnsafeRawBufferPointer(rebasing: key[..<8]).bytes)
           }
           guard isItsTime == true, try purge(id, isExpired: true) else {
-            throw DocumentError(
-              .damaged, "there is an expiration, but no document", documentID: idText(id))
+            throw DocumentError(.damaged, "there is an expiration, but no document", documentID: idText(id))
           }
         }
       }

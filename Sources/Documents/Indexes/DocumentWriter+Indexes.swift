@@ -31,27 +31,26 @@ extension DocumentWriter {
   /// or after it. Must not be called when the current body is unchanged.
   @inline(__always)
   func updateIndexes(
-    _ id: UnsafeRawBufferPointer, old: UnsafeRawBufferPointer?, new: UnsafeRawBufferPointer?,
-    _ transaction: any WriteTransaction
+    _ id: UnsafeRawBufferPointer, old: UnsafeRawBufferPointer?, new: UnsafeRawBufferPointer?
   ) throws {
     if indexes == nil { return }
-    try updateEachIndex(id, old: old, new: new, transaction)
+    try updateEachIndex(id, old: old, new: new)
   }
 
   @inline(never)
   private func updateEachIndex(
-    _ id: UnsafeRawBufferPointer, old: UnsafeRawBufferPointer?, new: UnsafeRawBufferPointer?,
-    _ transaction: any WriteTransaction
+    _ id: UnsafeRawBufferPointer, old: UnsafeRawBufferPointer?, new: UnsafeRawBufferPointer?
   ) throws {
     guard old != nil || new != nil else { return }
     indexes?.isTouched = true
     guard let maintainers = indexes?.maintainers, !maintainers.isEmpty else { return }
     let change = try IndexedChange(documentID: id, old: old, new: new, sharedKeys: keys)
+    let transaction = try transaction
     for maintainer in maintainers { try maintainer.update(change, in: transaction) }
   }
 
   /// Makes the indexes write their pending changes before the commit.
-  func finishIndexes(_ transaction: any WriteTransaction) throws {
+  func finishIndexes() throws {
     guard let indexes, indexes.isTouched else { return }
     for maintainer in indexes.maintainers { try maintainer.finish(in: transaction) }
   }
@@ -62,7 +61,7 @@ extension DocumentWriter {
     guard let indexes, indexes.isTouched, indexes.maintainers.contains(where: \.hasPendingChanges) else {
       return
     }
-    let (transaction, _) = try open()
+    try checkWritable()
     try mutating { for maintainer in indexes.maintainers { try maintainer.finish(in: transaction) } }
   }
 
@@ -71,7 +70,7 @@ extension DocumentWriter {
   /// Creates an index in place of one with the same name. Returns false, and changes nothing, if the same
   /// index exists.
   func createIndex(_ name: String, _ kind: any IndexKind, definition: [UInt8]) throws -> Bool {
-    let (transaction, keyspaces) = try open()
+    try checkWritable()
     if let old = indexes?.catalog.records.first(where: { $0.name == name }) {
       if old.kind == kind.name, old.definition == definition { return false }
       _ = try deleteIndex(name)
@@ -81,30 +80,29 @@ extension DocumentWriter {
       let record = IndexRecord(name: name, kind: kind.name, number: generation, definition: definition)
       try transaction.put(IndexRecord.key(name), record.encoded, in: keyspaces.meta)
       let sharedKeys = keys.snapshot()
-      try kind.create(
-        record, of: IndexedDocuments(transaction, keyspaces.docs, sharedKeys), in: transaction)
-      try reopenIndexes(generation, transaction)
+      try kind.create(record, of: IndexedDocuments(transaction, keyspaces.docs, sharedKeys), in: transaction)
+      try reopenIndexes(generation)
       return true
     }
   }
 
   /// Removes the index and its keyspaces. Returns false if there is none with this name.
   func deleteIndex(_ name: String) throws -> Bool {
-    let (transaction, keyspaces) = try open()
+    try checkWritable()
     guard let record = indexes?.catalog.records.first(where: { $0.name == name }) else { return false }
     return try mutating {
       for (name, keyspace) in try transaction.keyspaces() where record.owns(keyspace: name) {
         try transaction.dropKeyspace(keyspace)
       }
       _ = try IndexRecord.key(name).withUnsafeBytes { try transaction.delete($0, in: keyspaces.meta) }
-      try reopenIndexes(try nextIndexGeneration(), transaction)
+      try reopenIndexes(try nextIndexGeneration())
       return true
     }
   }
 
   /// Rebuilds an index with its own definition. Returns false if another index has its name by now.
   func renewIndex(_ record: IndexRecord) throws -> Bool {
-    _ = try open()
+    try checkWritable()
     guard let found = indexes?.catalog.records.first(where: { $0.name == record.name }),
       found.number == record.number
     else { return false }
@@ -123,7 +121,7 @@ extension DocumentWriter {
   }
 
   /// Opens the indexes again. Later writes of the same transaction update the current set of indexes.
-  private func reopenIndexes(_ generation: UInt32, _ transaction: any WriteTransaction) throws {
+  private func reopenIndexes(_ generation: UInt32) throws {
     guard let context else { return }
     // Pending changes of removed indexes are dropped with them. Those of the remaining indexes are written.
     let kept = indexes
@@ -142,7 +140,7 @@ extension DocumentWriter {
 
   /// Recounts the statistics that query planners use.
   func refreshIndexStatistics() throws {
-    let (transaction, _) = try open()
+    try checkWritable()
     guard let indexes else { return }
     try mutating {
       for maintainer in indexes.maintainers { try maintainer.refreshStatistics(in: transaction) }

@@ -15,9 +15,9 @@ extension DocumentStore {
         .nestedWrite, "the depth of revision trees can't be changed inside a batch", path: engine.location)
     }
     try writing { writer in
-      let (transaction, keyspaces) = try writer.open()
+      try writer.checkWritable()
       let bytes = (0..<4).map { UInt8(truncatingIfNeeded: depth >> (24 - 8 * $0)) }
-      try transaction.put(DocumentStore.treeDepthKey, bytes, in: keyspaces.meta)
+      try writer.transaction.put(DocumentStore.treeDepthKey, bytes, in: writer.keyspaces.meta)
     }
     publish(maximumTreeDepth: depth)
   }

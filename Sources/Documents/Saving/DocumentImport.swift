@@ -75,7 +75,7 @@ package final class DocumentImport {
   /// makes the whole transaction fail. Throws `invalidHistory` without a leaf, `invalidBody` when the current
   /// revision or a leaf has no body, and `damaged` when another revision has the same sequence.
   package func finish(_ encodeBody: (_ sequence: UInt64) throws -> EncodedBody?) throws -> Bool {
-    let (transaction, keyspaces) = try writer.open()
+    try writer.checkWritable()
     let tree = writer.tree
     guard tree.nodes.contains(where: { $0.isLeaf }) else {
       throw DocumentError(
@@ -83,7 +83,7 @@ package final class DocumentImport {
     }
     if tree.nodes.count > 1 { _ = tree.sort(watching: 0) }
     let current = tree.nodes[0]
-    if try writer.contains(id.bytes, transaction, keyspaces) { return false }
+    if try writer.contains(id.bytes) { return false }
     guard let first = try encodeBody(current.sequence) else {
       throw DocumentError(
         .invalidBody, "the current revision has no body", documentID: writer.idText(id.bytes))
@@ -106,31 +106,28 @@ package final class DocumentImport {
         writer.other.removeAll()
         writer.other.append(varint: UInt64(body.sharedKeyCount))
         writer.other.append(body.fleece)
-        try insert(node.sequence, in: node.isLeaf ? keyspaces.conflicts : keyspaces.bodies, transaction)
+        try insert(node.sequence, in: node.isLeaf ? writer.keyspaces.conflicts : writer.keyspaces.bodies)
       }
       let flags = try writer.insertRecord(
-        id.bytes, highest, keyCount: keyCount, body: isAlone ? first.fleece : winner.bytes, transaction,
-        keyspaces)
+        id.bytes, highest, keyCount: keyCount, body: isAlone ? first.fleece : winner.bytes)
       writer.other.removeAll()
       writer.other.append(flags.rawValue)
       writer.other.append(id.bytes)
       if highest > writer.lastSequence ?? 0 {
-        try writer.appendChange(highest, transaction, keyspaces)
+        try writer.appendChange(highest)
         writer.lastSequence = highest
       } else {
         writer.hasUnsequencedChanges = true
-        try insert(highest, in: keyspaces.changes, transaction)
+        try insert(highest, in: writer.keyspaces.changes)
       }
     }
     return true
   }
 
   /// Inserts `writer.other` under a new sequence. Throws `damaged` if the sequence is in use.
-  private func insert(
-    _ sequence: UInt64, in keyspace: Keyspace, _ transaction: any WriteTransaction
-  ) throws {
+  private func insert(_ sequence: UInt64, in keyspace: Keyspace) throws {
     let isNew = try withSequenceKey(sequence) {
-      try transaction.insert($0, writer.other.bytes, in: keyspace)
+      try writer.transaction.insert($0, writer.other.bytes, in: keyspace)
     }
     guard isNew else {
       throw DocumentError(
@@ -153,16 +150,16 @@ package final class DocumentImport {
   {
     try DocumentID.withValidated(id) { key in
       let body = try writer.encode(json: json, of: key, isForeign: true)
-      let (transaction, _) = try writer.open()
+      try writer.checkWritable()
       return try writer.mutating {
         let keyspace =
-          try transaction.keyspace(named: DocumentStore.localKeyspace)
-          ?? transaction.createKeyspace(DocumentStore.localKeyspace, shape: .entries)
+          try writer.transaction.keyspace(named: DocumentStore.localKeyspace)
+          ?? writer.transaction.createKeyspace(DocumentStore.localKeyspace, shape: .entries)
         writer.other.removeAll()
         writer.other.append(LocalDocument.version)
         writer.other.append(varint: max(1, generation))
         writer.other.append(body.canonicalJSON)
-        return try transaction.insert(key, writer.other.bytes, in: keyspace)
+        return try writer.transaction.insert(key, writer.other.bytes, in: keyspace)
       }
     }
   }
@@ -173,11 +170,11 @@ package final class DocumentImport {
   /// Gives the database the UUIDs of its source, 16 bytes each. They take effect when the database is next
   /// opened.
   package func setIdentity(publicUUID: [UInt8]?, privateUUID: [UInt8]?) throws {
-    let (transaction, keyspaces) = try writer.open()
+    try writer.checkWritable()
     try writer.mutating {
       for (name, bytes) in [("publicUUID", publicUUID), ("privateUUID", privateUUID)] {
         guard let bytes, bytes.count == 16 else { continue }
-        try transaction.put(Array(name.utf8), bytes, in: keyspaces.meta)
+        try writer.transaction.put(Array(name.utf8), bytes, in: writer.keyspaces.meta)
       }
     }
   }

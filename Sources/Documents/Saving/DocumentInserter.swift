@@ -84,8 +84,8 @@ package final class DocumentInserter {
   ) throws -> Outcome {
     try DocumentID.checkStored(id)
     return try store.writing { writer in
-      let (transaction, keyspaces) = try writer.open()
-      let isStored = try writer.contains(id, transaction, keyspaces)
+      try writer.checkWritable()
+      let isStored = try writer.contains(id)
       try buildTree(id, revisions, writer)
       var outcome = Outcome()
       if isStored {
@@ -96,7 +96,7 @@ package final class DocumentInserter {
         outcome.current = Int(writer.tree.nodes[0].sequence) - 1
         outcome.isConflicted = writer.tree.isConflicted
         try prepareBodies(id, revisions, writer, &outcome, findBlob)
-        try writer.mutating { try write(id, sequence, revisions, writer, transaction, keyspaces) }
+        try writer.mutating { try write(id, sequence, revisions, writer) }
       }
       if let expiration { _ = try writer.setExpiration(id, expiration) }
       return outcome
@@ -275,23 +275,22 @@ package final class DocumentInserter {
 
   private func write(
     _ id: UnsafeRawBufferPointer, _ sequence: UInt64, _ revisions: UnsafeBufferPointer<ForeignRevision>,
-    _ writer: DocumentWriter, _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
+    _ writer: DocumentWriter
   ) throws {
     let tree = writer.tree
     let keyCount = writer.keys.count
     let current = Int(tree.nodes[0].sequence) - 1
-    let sequence = try numberRevisions(sequence, revisions, writer, transaction, keyspaces)
+    let sequence = try numberRevisions(sequence, revisions, writer)
     if revisions.count > 1 {
       for (index, node) in tree.nodes.enumerated() where index > 0 && node.flags.contains(.hasBody) {
         guard node.isLeaf || writer.options.keepsReplacedBodies else { continue }
         try writer.putBody(
           bytes(of: places[sourceIndices[index]]), keyCount: keyCount, at: node.sequence,
-          in: node.isLeaf ? keyspaces.conflicts : keyspaces.bodies, transaction)
+          in: node.isLeaf ? writer.keyspaces.conflicts : writer.keyspaces.bodies)
       }
     }
-    let flags = try writer.insertRecord(
-      id, sequence, keyCount: keyCount, body: bytes(of: places[current]), transaction, keyspaces)
-    try writer.addChange(id, flags: flags, sequence, transaction, keyspaces)
+    let flags = try writer.insertRecord(id, sequence, keyCount: keyCount, body: bytes(of: places[current]))
+    try writer.addChange(id, flags: flags, sequence)
   }
 
   /// The index of each node's revision among the given revisions.
@@ -300,13 +299,12 @@ package final class DocumentInserter {
   /// Assigns the sequences of all nodes and returns the document's sequence. Non-current bodies need
   /// sequences of their own.
   private func numberRevisions(
-    _ wanted: UInt64, _ revisions: UnsafeBufferPointer<ForeignRevision>, _ writer: DocumentWriter,
-    _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
+    _ wanted: UInt64, _ revisions: UnsafeBufferPointer<ForeignRevision>, _ writer: DocumentWriter
   ) throws -> UInt64 {
     let tree = writer.tree
     if revisions.count == 1 {
       let given = revisions[0].sequence
-      let own = try isFree(given, below: wanted, writer, transaction, keyspaces)
+      let own = try isFree(given, below: wanted, writer)
       let sequence = try documentSequence(wanted, writer)
       tree.setSequence(own && given < sequence ? given : sequence, of: 0)
       if own, given < sequence { bodySequences.insert(given) }
@@ -325,7 +323,7 @@ package final class DocumentInserter {
     }
     for index in withBodies.dropLast() {
       var sequence = sourceSequence(index)
-      if try !isFree(sequence, below: wanted, writer, transaction, keyspaces) {
+      if try !isFree(sequence, below: wanted, writer) {
         sequence = try nextSequence(writer)
       }
       bodySequences.insert(sequence)
@@ -334,7 +332,7 @@ package final class DocumentInserter {
     // The current revision always has a body.
     let last = withBodies.last ?? 0
     let given = sourceSequence(last)
-    let keepsLast = try isFree(given, below: wanted, writer, transaction, keyspaces)
+    let keepsLast = try isFree(given, below: wanted, writer)
     let sequence = try documentSequence(wanted, writer)
     if keepsLast { bodySequences.insert(given) }
     tree.setSequence(keepsLast ? given : sequence, of: last)
@@ -361,15 +359,14 @@ package final class DocumentInserter {
   }
 
   /// Returns whether a body may keep its sequence of the other database: no document and no body has it here.
-  private func isFree(
-    _ sequence: UInt64, below document: UInt64, _ writer: DocumentWriter, _ transaction: any WriteTransaction,
-    _ keyspaces: DocumentStore.Keyspaces
-  ) throws -> Bool {
+  private func isFree(_ sequence: UInt64, below document: UInt64, _ writer: DocumentWriter) throws -> Bool {
     guard keepsSequences, sequence > 0, sequence < document, let last = writer.lastSequence, document > last,
       document <= Self.highestKept,
       !bodySequences.contains(sequence)
     else { return false }
-    return try withSequenceKey(sequence) { try !transaction.contains($0.bytes, in: keyspaces.changes) }
+    return try withSequenceKey(sequence) {
+      try !writer.transaction.contains($0.bytes, in: writer.keyspaces.changes)
+    }
   }
 
   // MARK: An existing document
@@ -395,8 +392,7 @@ package final class DocumentInserter {
           }
           body = try writer.encodeImported(root, sharedKeys)
         } catch {
-          throw DocumentError(
-            .invalidBody, "\(error)", documentID: String(decoding: id, as: UTF8.self))
+          throw DocumentError(.invalidBody, "\(error)", documentID: String(decoding: id, as: UTF8.self))
         }
       }
       var history: [String] = []

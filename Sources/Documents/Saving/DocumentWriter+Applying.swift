@@ -5,8 +5,8 @@ extension DocumentWriter {
   func apply(
     _ id: UnsafeRawBufferPointer, _ body: EncodedBody, history: [String], deleted: Bool
   ) throws -> Bool {
-    let (transaction, keyspaces) = try open()
-    let isStored = try load(id, transaction, keyspaces)
+    try checkWritable()
+    let isStored = try load(id)
     if isStored == nil { tree.removeAll() }
     // The location of each history ID in `text`. New ones are added from there, oldest first.
     text.removeAll()
@@ -16,8 +16,7 @@ extension DocumentWriter {
     var last = UInt64.max
     for revision in history {
       guard let generation = appendSuffix(of: revision) else {
-        throw DocumentError(
-          .invalidRevisionID, "\"\(revision)\" isn't a revision ID", documentID: idText(id))
+        throw DocumentError(.invalidRevisionID, "\"\(revision)\" isn't a revision ID", documentID: idText(id))
       }
       guard generation.value < last else {
         throw DocumentError(
@@ -34,8 +33,7 @@ extension DocumentWriter {
           break
         }
       }
-      ids.append(
-        (generation.value, generation.start, text.count - generation.start, generation.isText))
+      ids.append((generation.value, generation.start, text.count - generation.start, generation.isText))
     }
     guard !history.isEmpty else {
       throw DocumentError(.invalidHistory, "the history of the revision is empty", documentID: idText(id))
@@ -67,8 +65,7 @@ extension DocumentWriter {
             isText: id.isText))
         parent = tree.addChild(stored, of: parent, sequence: sequence, flags: flags)
       }
-      try write(
-        id, body, stored: isStored, newRevision: parent, parent: ancestor, sequence, transaction, keyspaces)
+      try write(id, body, stored: isStored, newRevision: parent, parent: ancestor, sequence)
       return true
     }
   }

@@ -4,15 +4,15 @@ import Storage
 extension DocumentWriter {
   /// Returns the ID of the document's current revision, nil if there is no document.
   func currentRevision(of id: UnsafeRawBufferPointer) throws -> RevisionID? {
-    let (transaction, keyspaces) = try open()
-    return try load(id, transaction, keyspaces).map { _ in tree.revisionID(of: 0) }
+    try checkWritable()
+    return try load(id).map { _ in tree.revisionID(of: 0) }
   }
 
   /// Returns the live leaves of the document besides `revision`. Throws `conflict` unless `revision` is a
   /// leaf.
   func otherLiveLeaves(of id: UnsafeRawBufferPointer, than revision: RevisionID) throws -> [RevisionID] {
-    let (transaction, keyspaces) = try open()
-    guard try load(id, transaction, keyspaces) != nil else {
+    try checkWritable()
+    guard try load(id) != nil else {
       throw DocumentError(.notFound, "there is no such document", documentID: idText(id))
     }
     guard let index = try index(of: revision, in: id) else {

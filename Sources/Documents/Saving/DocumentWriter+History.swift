@@ -8,7 +8,7 @@ extension DocumentWriter {
   /// Makes `tree` complete. Existing indices stay valid, because the added revisions are older than the
   /// others.
   func loadHistory(of id: UnsafeRawBufferPointer) throws {
-    guard !isWhole, let history, let transaction else { return }
+    guard !isWhole, let history else { return }
     try tree.addHistory(of: id, history, transaction)
     isWhole = true
   }
@@ -24,7 +24,7 @@ extension DocumentWriter {
 
   /// Returns the sequences of older revisions outside `tree` that were stored with a body, newest first.
   func olderBodies(of id: UnsafeRawBufferPointer) throws -> [UInt64] {
-    guard !isWhole, let history, let transaction else { return [] }
+    guard !isWhole, let history else { return [] }
     var sequences: [UInt64] = []
     try HistoryBlock.forEach(of: id, transaction) { revision, sequence, flags in
       if flags.contains(.hasBody), revision.generation >= history.lowestGeneration {
@@ -37,24 +37,20 @@ extension DocumentWriter {
   /// Decides which revisions the record keeps, after one was added to `tree` and the tree was pruned. Writes
   /// blocks of the others. Returns the record's information about them. `hasPruned`: pruning removed
   /// revisions from `tree`.
-  func settleHistory(
-    _ id: UnsafeRawBufferPointer, hasPruned: Bool, _ transaction: any WriteTransaction,
-    _ keyspaces: DocumentStore.Keyspaces
-  ) throws -> StoredHistory? {
+  func settleHistory(_ id: UnsafeRawBufferPointer, hasPruned: Bool) throws -> StoredHistory? {
     let size = max(1, options.revisionsPerBlock)
     guard history != nil || tree.nodes.count > 2 * size else { return nil }
     var newHistory: StoredHistory?
-    var lowest = RevisionTree.lowestGeneration(
-      below: tree.nodes[0].generation, depth: maximumTreeDepth)
+    var lowest = RevisionTree.lowestGeneration(below: tree.nodes[0].generation, depth: maximumTreeDepth)
     if let history {
       if isWhole {
         // The revisions that aren't pruned are in `tree`, with their bodies.
-        _ = try dropHistory(of: id, bodiesBelow: history.lowestGeneration, transaction, keyspaces)
+        _ = try dropHistory(of: id, bodiesBelow: history.lowestGeneration)
       } else {
         guard tree.isChain else { throw RevisionTree.damaged }
         lowest = max(lowest, history.lowestGeneration)
         if hasPruned || tree.oldestGeneration <= lowest {
-          _ = try dropHistory(of: id, transaction, keyspaces)
+          _ = try dropHistory(of: id)
         } else {
           newHistory = StoredHistory(lowestGeneration: lowest, count: history.count)
         }
@@ -81,7 +77,7 @@ extension DocumentWriter {
     tree.removeOldest(blocks * size)
     var count = (newHistory?.count ?? 0) + UInt64(blocks * size)
     // These blocks contain pruned revisions only.
-    count -= min(count, try dropHistory(of: id, below: lowest, transaction, keyspaces))
+    count -= min(count, try dropHistory(of: id, below: lowest))
     return count > 0 ? StoredHistory(lowestGeneration: lowest, count: count) : nil
   }
 
@@ -89,8 +85,7 @@ extension DocumentWriter {
   /// their revisions below the generation `bodiesBelow`, by default of all. Returns the number of removed
   /// revisions.
   func dropHistory(
-    of id: UnsafeRawBufferPointer, below generation: UInt64? = nil, bodiesBelow: UInt64 = .max,
-    _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
+    of id: UnsafeRawBufferPointer, below generation: UInt64? = nil, bodiesBelow: UInt64 = .max
   ) throws -> UInt64 {
     guard let keyspace = try transaction.keyspace(named: HistoryBlock.keyspace) else { return 0 }
     let range = HistoryBlock.range(of: id, below: generation)
@@ -105,7 +100,7 @@ extension DocumentWriter {
     }
     guard count > 0 else { return 0 }
     try transaction.deleteRange(range, in: keyspace)
-    for sequence in bodies { try deleteBody(sequence, isLeaf: false, transaction, keyspaces) }
+    for sequence in bodies { try deleteBody(sequence, isLeaf: false) }
     return count
   }
 }

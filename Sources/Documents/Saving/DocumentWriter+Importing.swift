@@ -4,9 +4,7 @@ import Storage
 
 extension DocumentWriter {
   /// Returns whether there is a document or a tombstone with this ID.
-  func contains(
-    _ id: UnsafeRawBufferPointer, _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
-  ) throws -> Bool {
+  func contains(_ id: UnsafeRawBufferPointer) throws -> Bool {
     if try transaction.contains(id.bytes, in: keyspaces.docs) { return true }
     return try mayHaveTombstones && transaction.contains(id.bytes, in: keyspaces.deleted)
   }
@@ -14,13 +12,12 @@ extension DocumentWriter {
   /// Stores a new document with the revisions in `tree` and the body of its current revision. The caller
   /// stores its change and its other bodies.
   func insertRecord(
-    _ id: UnsafeRawBufferPointer, _ sequence: UInt64, keyCount: Int, body: UnsafeRawBufferPointer,
-    _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
+    _ id: UnsafeRawBufferPointer, _ sequence: UInt64, keyCount: Int, body: UnsafeRawBufferPointer
   ) throws -> DocumentRecord.Flags {
     let flags = encodeTree()
     compose(flags: flags, sequence, keyCount: keyCount, body: body)
-    try putRecord(id, replacing: nil, transaction, keyspaces)
-    try updateIndexes(id, old: nil, new: liveBodyOfRecord, transaction)
+    try putRecord(id, replacing: nil)
+    try updateIndexes(id, old: nil, new: liveBodyOfRecord)
     return flags
   }
 

@@ -7,8 +7,8 @@ extension DocumentWriter {
   /// It takes no sequence. The document keeps the sequence of its latest change, even when another leaf
   /// becomes current.
   func purge(_ id: UnsafeRawBufferPointer, branch leaf: RevisionID) throws -> [RevisionID] {
-    let (transaction, keyspaces) = try open()
-    guard let old = try load(id, transaction, keyspaces) else {
+    try checkWritable()
+    guard let old = try load(id) else {
       throw DocumentError(
         .notFound, "there is no such document, so it can't be purged", documentID: idText(id))
     }
@@ -39,30 +39,27 @@ extension DocumentWriter {
       _ = try tree.keep(keeps) { sequence in
         // The current body is removed with the record. The body of another leaf is in `conflicts`.
         if sequence == leafSequence {
-          if !currentGoes { try deleteBody(sequence, isLeaf: true, transaction, keyspaces) }
+          if !currentGoes { try deleteBody(sequence, isLeaf: true) }
         } else {
-          try deleteBody(sequence, isLeaf: false, transaction, keyspaces)
+          try deleteBody(sequence, isLeaf: false)
         }
       }
-      try rewrite(id, stored: old, currentIsNew: currentGoes, transaction, keyspaces)
+      try rewrite(id, stored: old, currentIsNew: currentGoes)
     }
     return purged
   }
 
   /// Rewrites the record under its sequence, after `tree` has lost revisions.
-  private func rewrite(
-    _ id: UnsafeRawBufferPointer, stored old: Stored, currentIsNew: Bool, _ transaction: any WriteTransaction,
-    _ keyspaces: DocumentStore.Keyspaces
-  ) throws {
+  private func rewrite(_ id: UnsafeRawBufferPointer, stored old: Stored, currentIsNew: Bool) throws {
     var flags = encodeTree()
     if currentIsNew {
-      try composeFromConflict(tree.nodes[0].sequence, flags: flags, old.sequence, transaction, keyspaces)
+      try composeFromConflict(tree.nodes[0].sequence, flags: flags, old.sequence)
     } else {
       compose(
         flags: flags, old.sequence, keyCount: old.keyCount,
         body: UnsafeRawBufferPointer(rebasing: stored.bytes[old.bodyStart...]))
     }
-    try putRecord(id, replacing: old, transaction, keyspaces)
+    try putRecord(id, replacing: old)
     try withSequenceKey(old.sequence) { key in
       // Keep the origin of the latest change.
       let before = try transaction.withValue(at: key.bytes, in: keyspaces.changes) {
@@ -76,7 +73,7 @@ extension DocumentWriter {
     }
     if currentIsNew {
       hasUnsequencedChanges = true
-      try updateIndexes(id, old: liveBody(old), new: liveBodyOfRecord, transaction)
+      try updateIndexes(id, old: liveBody(old), new: liveBodyOfRecord)
     }
     if notes.isCollecting {
       try notes.addUnsequenced(id, flags: flags, old.sequence, record: record.bytes)

@@ -13,9 +13,7 @@ extension DocumentWriter {
 
   /// Copies the stored document into `stored` and its tree into `tree`. Nil if there is none. For a deep
   /// history, `tree` has only the newest revisions until `loadHistory`.
-  func load(
-    _ id: UnsafeRawBufferPointer, _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
-  ) throws -> Stored? {
+  func load(_ id: UnsafeRawBufferPointer) throws -> Stored? {
     history = nil
     isWhole = true
     stored.removeAll()
@@ -44,7 +42,7 @@ extension DocumentWriter {
   /// its parent. Without a body the revision was known with its body and only got a parent.
   func write(
     _ id: UnsafeRawBufferPointer, _ body: EncodedBody?, stored old: Stored?, newRevision: Int, parent: Int,
-    _ sequence: UInt64, _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
+    _ sequence: UInt64
   ) throws {
     // Remember the old current revision and the parent by the sequences of their bodies, because indices
     // change.
@@ -64,27 +62,24 @@ extension DocumentWriter {
         forgetsParent = true
       } else {
         // Pruned revisions of a branch aren't leaves.
-        try deleteBody(sequence, isLeaf: false, transaction, keyspaces)
+        try deleteBody(sequence, isLeaf: false)
       }
     }
-    let history = try settleHistory(id, hasPruned: tree.nodes.count < unpruned, transaction, keyspaces)
+    let history = try settleHistory(id, hasPruned: tree.nodes.count < unpruned)
     // The parent was a losing leaf and is replaced now, so its body moves from `conflicts` to `bodies`.
     if let parentNode {
-      try moveToReplaced(parentNode.sequence, keeps: !forgetsParent, transaction, keyspaces)
+      try moveToReplaced(parentNode.sequence, keeps: !forgetsParent)
     }
     let flags = encodeTree()
     if index == 0, let body {
       // The new revision is current. The body of the old current revision moves out of the record.
       if let old, let oldCurrent, oldCurrent.flags.contains(.hasBody), !forgetsOldCurrent {
-        try keepOldCurrent(old, oldCurrent, becameParent: parent == 0, transaction, keyspaces)
+        try keepOldCurrent(old, oldCurrent, becameParent: parent == 0)
       }
-      compose(
-        flags: flags, sequence, keyCount: body.sharedKeyCount, history: history, body: body.fleece)
+      compose(flags: flags, sequence, keyCount: body.sharedKeyCount, history: history, body: body.fleece)
     } else {
       if let body {
-        try putBody(
-          body.fleece, keyCount: body.sharedKeyCount, at: sequence, in: keyspaces.conflicts, transaction
-        )
+        try putBody(body.fleece, keyCount: body.sharedKeyCount, at: sequence, in: keyspaces.conflicts)
       }
       if let old, let oldCurrent, tree.nodes[0].sequence == oldCurrent.sequence, parent != 0 {
         // The current revision hasn't changed.
@@ -95,16 +90,15 @@ extension DocumentWriter {
       } else {
         // The new revision ended the current branch, and another leaf becomes current.
         if let old, let oldCurrent, oldCurrent.flags.contains(.hasBody), !forgetsOldCurrent {
-          try keepOldCurrent(old, oldCurrent, becameParent: true, transaction, keyspaces)
+          try keepOldCurrent(old, oldCurrent, becameParent: true)
         }
-        try composeFromConflict(
-          tree.nodes[0].sequence, flags: flags, sequence, history: history, transaction, keyspaces)
+        try composeFromConflict(tree.nodes[0].sequence, flags: flags, sequence, history: history)
       }
     }
-    try putRecord(id, replacing: old, transaction, keyspaces)
-    if let old { try deleteChange(old.sequence, transaction, keyspaces) }
-    try addChange(id, flags: flags, sequence, transaction, keyspaces)
-    if !keepsCurrent { try updateIndexes(id, old: liveBody(old), new: liveBodyOfRecord, transaction) }
+    try putRecord(id, replacing: old)
+    if let old { try deleteChange(old.sequence) }
+    try addChange(id, flags: flags, sequence)
+    if !keepsCurrent { try updateIndexes(id, old: liveBody(old), new: liveBodyOfRecord) }
   }
 
   /// Encodes `tree` into `treeBytes`. Returns the flags of a record with this tree.
@@ -117,10 +111,7 @@ extension DocumentWriter {
   }
 
   /// Stores the composed record of `tree` in the keyspace where it belongs.
-  func putRecord(
-    _ id: UnsafeRawBufferPointer, replacing old: Stored?, _ transaction: any WriteTransaction,
-    _ keyspaces: DocumentStore.Keyspaces
-  ) throws {
+  func putRecord(_ id: UnsafeRawBufferPointer, replacing old: Stored?) throws {
     let isDeleted = tree.nodes[0].isDeleted
     if isDeleted { mayHaveTombstones = true }
     if let old, old.isDeleted != isDeleted {
@@ -165,8 +156,7 @@ extension DocumentWriter {
   /// Composes the record with the body of a leaf that becomes current, and removes that body from
   /// `conflicts`.
   func composeFromConflict(
-    _ leaf: UInt64, flags: DocumentRecord.Flags, _ sequence: UInt64, history: StoredHistory? = nil,
-    _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
+    _ leaf: UInt64, flags: DocumentRecord.Flags, _ sequence: UInt64, history: StoredHistory? = nil
   ) throws {
     try withSequenceKey(leaf) { key in
       let found = try transaction.read(key.bytes, in: keyspaces.conflicts) { bytes in
@@ -182,22 +172,17 @@ extension DocumentWriter {
     }
   }
 
-  private func keepOldCurrent(
-    _ old: Stored, _ node: RevisionTree.Node, becameParent: Bool, _ transaction: any WriteTransaction,
-    _ keyspaces: DocumentStore.Keyspaces
-  ) throws {
+  private func keepOldCurrent(_ old: Stored, _ node: RevisionTree.Node, becameParent: Bool) throws {
     guard !becameParent || options.keepsReplacedBodies else {
       removedBodies += 1
       return
     }
     try putBody(
       UnsafeRawBufferPointer(rebasing: stored.bytes[old.bodyStart...]), keyCount: old.keyCount,
-      at: node.sequence, in: becameParent ? keyspaces.bodies : keyspaces.conflicts, transaction)
+      at: node.sequence, in: becameParent ? keyspaces.bodies : keyspaces.conflicts)
   }
 
-  private func moveToReplaced(
-    _ sequence: UInt64, keeps: Bool, _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
-  ) throws {
+  private func moveToReplaced(_ sequence: UInt64, keeps: Bool) throws {
     try withSequenceKey(sequence) { key in
       other.removeAll()
       if keeps, options.keepsReplacedBodies,
@@ -213,8 +198,7 @@ extension DocumentWriter {
   }
 
   func putBody(
-    _ body: UnsafeRawBufferPointer, keyCount: Int, at sequence: UInt64, in keyspace: Keyspace,
-    _ transaction: any WriteTransaction
+    _ body: UnsafeRawBufferPointer, keyCount: Int, at sequence: UInt64, in keyspace: Keyspace
   ) throws {
     other.removeAll()
     other.append(varint: UInt64(keyCount))
@@ -222,46 +206,38 @@ extension DocumentWriter {
     try withSequenceKey(sequence) { try transaction.put($0, other.bytes, in: keyspace) }
   }
 
-  func deleteBody(
-    _ sequence: UInt64, isLeaf: Bool, _ transaction: any WriteTransaction,
-    _ keyspaces: DocumentStore.Keyspaces
-  ) throws {
+  func deleteBody(_ sequence: UInt64, isLeaf: Bool) throws {
     removedBodies += 1
-    try deleteSequence(sequence, in: isLeaf ? keyspaces.conflicts : keyspaces.bodies, transaction)
+    try deleteSequence(sequence, in: isLeaf ? keyspaces.conflicts : keyspaces.bodies)
   }
 
-  func addChange(
-    _ id: UnsafeRawBufferPointer, flags: DocumentRecord.Flags, _ sequence: UInt64,
-    _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
-  ) throws {
+  func addChange(_ id: UnsafeRawBufferPointer, flags: DocumentRecord.Flags, _ sequence: UInt64) throws {
     let flags = isFromSync ? flags.union(.fromSync) : flags
     other.removeAll()
     other.append(flags.rawValue)
     other.append(id)
-    try appendChange(sequence, transaction, keyspaces)
+    try appendChange(sequence)
     if notes.isCollecting { try notes.add(id, flags: flags, sequence, record: record.bytes) }
   }
 
-  func deleteSequence(
-    _ sequence: UInt64, in keyspace: Keyspace, _ transaction: any WriteTransaction
-  ) throws {
+  func deleteSequence(_ sequence: UInt64, in keyspace: Keyspace) throws {
     _ = try withSequenceKey(sequence) { try transaction.delete($0, in: keyspace) }
   }
 
   /// Removes the document and all its revisions, without a tombstone or a change. Returns false if there was
   /// none.
   func purge(_ id: UnsafeRawBufferPointer, isExpired: Bool = false) throws -> Bool {
-    let (transaction, keyspaces) = try open()
-    guard let old = try load(id, transaction, keyspaces) else { return false }
+    try checkWritable()
+    guard let old = try load(id) else { return false }
     return try mutating {
       for (index, node) in tree.nodes.enumerated() where index > 0 && node.flags.contains(.hasBody) {
-        try deleteBody(node.sequence, isLeaf: node.isLeaf, transaction, keyspaces)
+        try deleteBody(node.sequence, isLeaf: node.isLeaf)
       }
-      if history != nil { _ = try dropHistory(of: id, transaction, keyspaces) }
+      if history != nil { _ = try dropHistory(of: id) }
       try transaction.delete(id, in: old.isDeleted ? keyspaces.deleted : keyspaces.docs)
-      try deleteChange(old.sequence, transaction, keyspaces)
-      try updateIndexes(id, old: liveBody(old), new: nil, transaction)
-      try removeExpiration(of: id, transaction, keyspaces)
+      try deleteChange(old.sequence)
+      try updateIndexes(id, old: liveBody(old), new: nil)
+      try removeExpiration(of: id)
       notes.addPurge(id, isExpired: isExpired)
       removedBodies += 1
       return true
@@ -270,7 +246,7 @@ extension DocumentWriter {
 
   /// Removes the bodies of all replaced revisions. Returns their number.
   func dropReplacedBodies() throws -> Int {
-    let (transaction, keyspaces) = try open()
+    try checkWritable()
     return try mutating {
       let count = try transaction.deleteRange(.all, in: keyspaces.bodies)
       removedBodies += count
@@ -283,7 +259,7 @@ extension DocumentWriter {
   /// Removes bodies of replaced revisions whose sequences are at most `end`, the oldest first, at most
   /// `limit`. Returns their number.
   func dropReplacedBodies(upTo end: UInt64, limit: Int) throws -> Int {
-    let (transaction, keyspaces) = try open()
+    try checkWritable()
     var last: [UInt8] = []
     var count = 0
     let upper = withSequenceKey(min(end, maximumSequence)) { KeyRange.Bound.inclusive(Array($0)) }

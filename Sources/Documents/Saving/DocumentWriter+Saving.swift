@@ -19,13 +19,13 @@ extension DocumentWriter {
     _ id: UnsafeRawBufferPointer, _ body: EncodedBody, deleted: Bool = false, closed: Bool = false,
     _ precondition: Precondition
   ) throws -> SavedRevision {
-    let (transaction, keyspaces) = try open()
+    try checkWritable()
     if case .lastWriteWins(basedOn: nil) = precondition, !mayHaveTombstones, !deleted, !body.mayNameBlobs,
-      let saved = try insertNew(id, body, transaction, keyspaces)
+      let saved = try insertNew(id, body)
     {
       return saved
     }
-    let isStored = try load(id, transaction, keyspaces)
+    let isStored = try load(id)
     var parent = -1
     if isStored != nil {
       parent = try self.parent(for: precondition, deleting: deleted, id: id)
@@ -65,8 +65,7 @@ extension DocumentWriter {
     let new = StoredRevisionID(generation: generation, suffix: StoredSuffix(bytes: suffix, isText: false))
     if isStored != nil, let known = tree.index(of: new) {
       try loadHistory(of: id)
-      return try saveKnown(
-        known, on: parent, id, stored: isStored, generation, suffix, transaction, keyspaces)
+      return try saveKnown(known, on: parent, id, stored: isStored, generation, suffix)
     }
     let sequence = try nextSequence()
     var flags: RevisionFlags = [.leaf, .hasBody]
@@ -75,8 +74,7 @@ extension DocumentWriter {
     return try mutating {
       if isStored == nil { tree.removeAll() }
       let index = tree.addChild(new, of: parent, sequence: sequence, flags: flags)
-      try write(
-        id, body, stored: isStored, newRevision: index, parent: parent, sequence, transaction, keyspaces)
+      try write(id, body, stored: isStored, newRevision: index, parent: parent, sequence)
       return saved(sequence, generation, suffix)
     }
   }
@@ -86,15 +84,13 @@ extension DocumentWriter {
   /// nothing changes.
   private func saveKnown(
     _ known: Int, on parent: Int, _ id: UnsafeRawBufferPointer, stored: Stored?, _ generation: UInt64,
-    _ suffix: UnsafeRawBufferPointer, _ transaction: any WriteTransaction,
-    _ keyspaces: DocumentStore.Keyspaces
+    _ suffix: UnsafeRawBufferPointer
   ) throws -> SavedRevision {
     guard tree.nodes[known].parent < 0 else { return saved(stored?.sequence ?? 0, generation, suffix) }
     let sequence = try nextSequence()
     return try mutating {
       tree.join(known, to: parent)
-      try write(
-        id, nil, stored: stored, newRevision: known, parent: parent, sequence, transaction, keyspaces)
+      try write(id, nil, stored: stored, newRevision: known, parent: parent, sequence)
       return saved(sequence, generation, suffix)
     }
   }
@@ -108,10 +104,7 @@ extension DocumentWriter {
   }
 
   /// Inserts the first revision of a document without looking it up. Returns nil if the ID is in use.
-  private func insertNew(
-    _ id: UnsafeRawBufferPointer, _ body: EncodedBody, _ transaction: any WriteTransaction,
-    _ keyspaces: DocumentStore.Keyspaces
-  ) throws -> SavedRevision? {
+  private func insertNew(_ id: UnsafeRawBufferPointer, _ body: EncodedBody) throws -> SavedRevision? {
     let suffix = try digest.digest(
       parent: UnsafeRawBufferPointer(start: nil, count: 0), deleted: false, body: body.canonicalJSON)
     let last = lastSequence ?? 0
@@ -127,8 +120,8 @@ extension DocumentWriter {
     compose(flags: [], sequence, keyCount: body.sharedKeyCount, body: body.fleece)
     return try mutating {
       guard try transaction.insert(id, record.bytes, in: keyspaces.docs) else { return nil }
-      try addChange(id, flags: [], sequence, transaction, keyspaces)
-      try updateIndexes(id, old: nil, new: body.fleece, transaction)
+      try addChange(id, flags: [], sequence)
+      try updateIndexes(id, old: nil, new: body.fleece)
       lastSequence = sequence
       return saved(sequence, 1, suffix)
     }

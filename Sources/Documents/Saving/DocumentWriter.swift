@@ -29,7 +29,8 @@ final class DocumentWriter {
   @exclusivity(unchecked) var other = ByteBuffer()
   @exclusivity(unchecked) var text = ByteBuffer(capacity: 512)
 
-  @exclusivity(unchecked) private(set) var transaction: (any WriteTransaction)?
+  /// The open transaction, nil outside of one. Steps of a write use `transaction`.
+  @exclusivity(unchecked) private(set) var openTransaction: (any WriteTransaction)?
   @exclusivity(unchecked) private(set) var context: DocumentStore.Context?
   @exclusivity(unchecked) private(set) var keys: SharedKeysBuilder
   /// The indexes to maintain, nil if there never was one.
@@ -101,7 +102,7 @@ final class DocumentWriter {
     hasUnsequencedChanges = false
     hasChangedExpirations = false
     removedBodies = 0
-    self.transaction = transaction
+    openTransaction = transaction
     self.context = base === context.sharedKeys ? context : context.with(sharedKeys: base)
     maximumTreeDepth = context.maximumTreeDepth
     failure = nil
@@ -170,17 +171,17 @@ final class DocumentWriter {
     }
     // Blobs must be durable before the documents that refer to them.
     if !installedBlobs.isEmpty { try blobs?.sync() }
-    guard let transaction, let context, var state, let lastSequence else { return nil }
-    try finishIndexes(transaction)
+    guard let openTransaction, let context, var state, let lastSequence else { return nil }
+    try finishIndexes()
     // Most transactions leave the record unchanged, which saves writing one page for each.
     let isTold = lastSequence == newestChange || lastSequence == state.lowestLastSequence
     guard !isTold || keys.hasAdditions || hasChangedIndexes else { return nil }
     state.lowestLastSequence = lastSequence
     state.sharedKeyCount = keys.count
-    try state.write(transaction, context.keyspaces.meta)
+    try state.write(openTransaction, context.keyspaces.meta)
     guard keys.hasAdditions else { return nil }
     let sharedKeys = keys.snapshot()
-    try transaction.put(Array("sharedKeys".utf8), sharedKeys.encoded(), in: context.keyspaces.meta)
+    try openTransaction.put(Array("sharedKeys".utf8), sharedKeys.encoded(), in: context.keyspaces.meta)
     return sharedKeys
   }
 
@@ -190,7 +191,7 @@ final class DocumentWriter {
       if committing, !hasChangedIndexes { indexes?.isTouched = false } else { indexes = nil }
     }
     hasChangedIndexes = false
-    transaction = nil
+    openTransaction = nil
     context = nil
     state = nil
     lastSequence = nil
@@ -211,19 +212,38 @@ final class DocumentWriter {
     }
   }
 
-  func open() throws -> (any WriteTransaction, DocumentStore.Keyspaces) {
+  /// The transaction that is open. It converts the entries of the documents to their stored form.
+  @inline(__always)
+  var transaction: any WriteTransaction {
+    get throws {
+      guard let openTransaction else { throw Self.noTransaction }
+      return openTransaction
+    }
+  }
+
+  @inline(__always)
+  var keyspaces: DocumentStore.Keyspaces {
+    get throws {
+      guard let context else { throw Self.noTransaction }
+      return context.keyspaces
+    }
+  }
+
+  private static var noTransaction: DocumentError {
+    DocumentError(.batchFailed, "there is no open transaction")
+  }
+
+  /// Every write begins with this check. Throws unless there is a transaction that can be written to now.
+  func checkWritable() throws {
     if let failure {
       throw DocumentError(.batchFailed, "the batch has already failed: \(failure)")
     }
-    guard let transaction, let context else {
-      throw DocumentError(.batchFailed, "there is no open transaction")
-    }
+    guard openTransaction != nil else { throw Self.noTransaction }
     guard scans == 0 else {
       throw DocumentError(
         .writeInScan,
         "a write inside a scan of the same batch isn't possible; collect the results first, then write")
     }
-    return (transaction, context.keyspaces)
   }
 
   func nextSequence() throws -> UInt64 {
@@ -236,17 +256,13 @@ final class DocumentWriter {
   }
 
   /// Stores a change, from `other`, under a sequence above all stored ones.
-  func appendChange(
-    _ sequence: UInt64, _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
-  ) throws {
+  func appendChange(_ sequence: UInt64) throws {
     try withSequenceKey(sequence) { try transaction.append($0, other.bytes, in: keyspaces.changes) }
     newestChange = sequence
   }
 
-  func deleteChange(
-    _ sequence: UInt64, _ transaction: any WriteTransaction, _ keyspaces: DocumentStore.Keyspaces
-  ) throws {
-    try deleteSequence(sequence, in: keyspaces.changes, transaction)
+  func deleteChange(_ sequence: UInt64) throws {
+    try deleteSequence(sequence, in: keyspaces.changes)
     if sequence == newestChange { newestChange = 0 }
   }
 

@@ -137,7 +137,7 @@ extension DocumentStore {
   /// Returns the number of entries of a keyspace, in the open batch or in a snapshot. It reads no entry, so
   /// it needs no checksums.
   func count(of keyspace: (Keyspaces) -> Keyspace) throws -> Int {
-    if isInBatch, let transaction = writer.transaction, let context = writer.context {
+    if isInBatch, let transaction = writer.openTransaction, let context = writer.context {
       return try transaction.count(of: keyspace(context.keyspaces))
     }
     return try repeating(.snapshotExpired) {

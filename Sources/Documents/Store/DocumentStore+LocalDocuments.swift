@@ -53,8 +53,7 @@ extension DocumentStore {
       throw DocumentError(.invalidBody, error.description, documentID: id)
     }
     return try changeLocalDocument(id, base, control) { stored, key, transaction, keyspace in
-      let saved = LocalDocument(
-        id: id, generation: generation ?? (stored?.generation ?? 0) + 1, body: body)
+      let saved = LocalDocument(id: id, generation: generation ?? (stored?.generation ?? 0) + 1, body: body)
       var record = ByteBuffer(capacity: json.utf8.count + 16)
       record.append(LocalDocument.version)
       record.append(varint: saved.generation)
@@ -83,7 +82,8 @@ extension DocumentStore {
   ) throws -> Result {
     try DocumentID.withValidated(id) { key in
       try writing { writer in
-        let (transaction, _) = try writer.open()
+        try writer.checkWritable()
+        let transaction = try writer.transaction
         let keyspace =
           try transaction.keyspace(named: DocumentStore.localKeyspace)
           ?? transaction.createKeyspace(DocumentStore.localKeyspace, shape: .entries)

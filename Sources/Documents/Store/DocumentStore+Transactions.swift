@@ -17,7 +17,7 @@ extension DocumentStore {
   func reading<Result>(
     attempts: Int = DocumentStore.defaultAttempts, _ body: (any ReadTransaction, Context) throws -> Result
   ) throws -> Result {
-    if isInBatch, let transaction = writer.transaction, let context = writer.contextOfNow {
+    if isInBatch, let transaction = writer.openTransaction, let context = writer.contextOfNow {
       return try body(transaction, context)
     }
     return try withSnapshot(attempts: attempts, body)
