@@ -2,7 +2,7 @@ import Fleece
 
 /// An encoded body, in the buffers of its writer's encoder. Valid until the writer encodes another body: a
 /// later access stops the program, because it would read that other body.
-public struct EncodedBody {
+package struct EncodedBody {
   private let encoder: BodyEncoder
   /// The value of `encodings` when the body was encoded.
   private let number: UInt64
@@ -34,8 +34,8 @@ public struct EncodedBody {
   var sharedKeyCount: Int { current.sharedKeyCount }
 
   /// The body's object. Valid until the writer encodes another body.
-  public var root: UnsafeValue? { FleeceReader.root(of: fleece) }
+  package var root: UnsafeValue? { FleeceReader.root(of: fleece) }
 
   /// Whether the body has attachments or other top-level names that begin with an underscore.
-  public var hasReservedNames: Bool { current.underscoredName != nil }
+  package var hasReservedNames: Bool { current.underscoredName != nil }
 }
