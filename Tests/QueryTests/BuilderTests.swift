@@ -1,4 +1,3 @@
-import Query
 import TestSupport
 import Testing
 import Touchstone
