@@ -204,8 +204,7 @@ bench-full: build ## Runs all suites, in under forty minutes on two cores: resul
 	echo "bench-full: $(RESULTS)/report/index.html, and the tables in $(RESULTS)/*.txt"
 
 # Modules whose types Touchstone exports. The reference shows these types as Touchstone's own.
-EXPORTED_MODULES = $(shell grep -rhE '^@_exported import ' Sources | sed -E 's/^@_exported import ([a-z]+ )?([A-Za-z0-9]+).*/\2/' \
-  | sort -u | paste -sd,)
+EXPORTED_MODULES = $(shell sed -nE 's/^@_exported import [a-z]+ ([A-Za-z0-9]+)[.].*/\1/p' Sources/Touchstone/Exports.swift | sort -u)
 
 docs: build ## Compiles the code in the pages, and builds the API reference: DOCS=DIR
 	@swift docs/check-code.swift $(SCRATCH)/release
@@ -219,9 +218,17 @@ docs: build ## Compiles the code in the pages, and builds the API reference: DOC
 	trap 'rm -rf "$$graphs"' EXIT
 	maps=()
 	for map in Sources/*/module.modulemap $(SCRATCH)/release/*.build/module.modulemap; do maps+=(-Xcc "-fmodule-map-file=$$map"); done
-	"$$tools/swift-symbolgraph-extract" -module-name Touchstone -target "$$(value triple)" \
-	  -I $(SCRATCH)/release/Modules "$${maps[@]}" -minimum-access-level public -skip-synthesized-members \
-	  -experimental-allowed-reexported-modules=$(EXPORTED_MODULES) -output-dir "$$graphs"
+	# The graph of Touchstone lacks what other modules add to their types in extensions, so each module has a graph of its
+	# own, and docc takes them as one module. Of Storage, Touchstone's graph shows the exported types: the others are for
+	# writers of engines.
+	for module in Touchstone $(filter-out Storage,$(EXPORTED_MODULES)); do
+	  "$$tools/swift-symbolgraph-extract" -module-name $$module -target "$$(value triple)" \
+	    -I $(SCRATCH)/release/Modules "$${maps[@]}" -minimum-access-level public -skip-synthesized-members \
+	    -experimental-allowed-reexported-modules=Storage -output-dir "$$graphs"
+	done
+	rm -f "$$graphs"/*@Swift.* "$$graphs"/*@Foundation*
+	for graph in "$$graphs"/*@*; do mv "$$graph" "$${graph/@/-}"; done
+	sed -i -E 's/"module":\{"name":"[A-Za-z0-9]+"/"module":{"name":"Touchstone"/' "$$graphs"/*
 	"$$tools/docc" convert Sources/Touchstone/Touchstone.docc --additional-symbol-graph-dir "$$graphs" \
 	  --fallback-display-name Touchstone --fallback-bundle-identifier touchstone \
 	  --fallback-default-module-kind Package --warnings-as-errors --output-dir $(DOCS)

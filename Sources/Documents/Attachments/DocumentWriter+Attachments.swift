@@ -169,7 +169,7 @@ extension DocumentWriter {
       if index == 0 {
         entry = try attachment(name, inCurrentOf: stored)
       } else if found.flags.contains(.hasBody) {
-        let keyspace = found.isLeaf ? keyspaces.conflicts : keyspaces.bodies
+        let keyspace = try found.isLeaf ? keyspaces.conflicts : keyspaces.bodies
         entry = try attachment(name, at: found.sequence, in: keyspace, sharedKeys)
       }
       if let entry { return entry }
