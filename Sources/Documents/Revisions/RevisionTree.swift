@@ -4,10 +4,9 @@
 //   node   := flags:u8  parent:varint  sequence:varint  revision ID
 //   parent := 0 none (a root, or cut off by pruning), else the parent's index minus this node's index
 //
-// Nodes are ordered by priority, the current revision first: leaves before other nodes, live leaves before
-// deleted ones, open before closed, higher revision ID first. So a parent always follows its children, and
-// the same set of revisions has the same bytes in whatever order it arrived. (RevisionID.swift defines the
-// revision ID.)
+// Nodes are ordered by priority, the current revision first (`precedes`). So a parent always follows its
+// children, and the same set of revisions has the same bytes in whatever order it arrived. (RevisionID.swift
+// defines the revision ID.)
 
 import Bytes
 
@@ -192,12 +191,7 @@ final class RevisionTree {
     if !nodes.isEmpty { nodes[nodes.count - 1].parent = -1 }
   }
 
-  /// Returns the lowest generation that a branch keeps when it is pruned to this depth.
-  static func lowestGeneration(below highest: UInt64, depth: Int) -> UInt64 {
-    highest > UInt64(depth) ? highest - UInt64(depth) + 1 : 1
-  }
-
-  // MARK: Order and pruning
+  // MARK: Order
 
   /// Sorts the nodes by priority, which changes indices. Returns the new index of `watched`.
   func sort(watching watched: Int) -> Int {
@@ -228,6 +222,9 @@ final class RevisionTree {
     return true
   }
 
+  /// The order of nodes. Its first node is the winner of a conflict, by this rule ("The winner" in
+  /// docs/conflicts.md): a leaf before other nodes, a live leaf before a tombstone, an open branch before a
+  /// closed one, a higher generation, a higher suffix. Every database chooses the same winner.
   private func precedes(_ a: Int, _ b: Int) -> Bool {
     let left = nodes[a]
     let right = nodes[b]
@@ -241,37 +238,7 @@ final class RevisionTree {
     return suffix(of: left).compare(suffix(of: right)) > 0
   }
 
-  /// Prunes each branch to `depth` (1 or more). A leaf is never removed. Calls `removed` with the sequence of
-  /// each removed revision that had a body. Returns the new index of `watched`.
-  ///
-  /// With one leaf, nodes `depth` or more generations below the highest one are removed. With several leaves,
-  /// each leaf keeps itself and its next `depth - 1` ancestors. A remaining node whose parent was removed has
-  /// no parent. (This is the rule of 1.4.1.)
-  func prune(depth: Int, watching watched: Int, removed: (UInt64) throws -> Void) rethrows -> Int {
-    var highest: UInt64 = 0
-    var leaves = 0
-    for index in nodes.indices {
-      highest = max(highest, nodes[index].generation)
-      if nodes[index].isLeaf { leaves += 1 }
-    }
-    guard nodes.count > 1, highest > UInt64(depth) else { return watched }
-    var keeps = ContiguousArray(repeating: false, count: nodes.count)
-    if leaves <= 1 {
-      let lowest = RevisionTree.lowestGeneration(below: highest, depth: depth)
-      for index in nodes.indices { keeps[index] = nodes[index].isLeaf || nodes[index].generation >= lowest }
-    } else {
-      for leaf in nodes.indices where nodes[leaf].isLeaf {
-        var index = leaf
-        for _ in 0..<depth {
-          keeps[index] = true
-          guard nodes[index].parent >= 0 else { break }
-          index = Int(nodes[index].parent)
-        }
-      }
-    }
-    guard keeps.contains(false) else { return watched }
-    return try keep(keeps, watching: watched, removed: removed)
-  }
+  // MARK: Removing
 
   /// Removes the nodes for which `keeps` is false, in the same way as `prune`. It doesn't set the leaf flag
   /// of a node that loses its last child. The caller does that.

@@ -11,7 +11,7 @@ package final class DocumentImport {
   private let writer: DocumentWriter
   private var id = ByteBuffer(capacity: 512)
   private var suffix = ByteBuffer(capacity: 512)
-  private var winner = ByteBuffer()
+  private var currentBody = ByteBuffer()
   private var highest: UInt64 = 0
 
   init(_ writer: DocumentWriter) { self.writer = writer }
@@ -91,8 +91,8 @@ package final class DocumentImport {
     let keyCount = first.sharedKeyCount
     let isAlone = tree.nodes.count == 1
     if !isAlone {
-      winner.removeAll()
-      winner.append(first.fleece)
+      currentBody.removeAll()
+      currentBody.append(first.fleece)
     }
     try writer.mutating {
       for index in tree.nodes.indices.dropFirst() {
@@ -109,7 +109,7 @@ package final class DocumentImport {
         try insert(node.sequence, in: node.isLeaf ? writer.keyspaces.conflicts : writer.keyspaces.bodies)
       }
       let flags = try writer.insertRecord(
-        id.bytes, highest, keyCount: keyCount, body: isAlone ? first.fleece : winner.bytes)
+        id.bytes, highest, keyCount: keyCount, body: isAlone ? first.fleece : currentBody.bytes)
       writer.other.removeAll()
       writer.other.append(flags.rawValue)
       writer.other.append(id.bytes)

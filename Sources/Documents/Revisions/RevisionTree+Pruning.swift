@@ -1,0 +1,40 @@
+// Pruning limits the revisions of a document ("Pruning" in docs/documents.md).
+
+extension RevisionTree {
+  /// Returns the lowest generation that a branch keeps when it is pruned to this depth.
+  static func lowestGeneration(below highest: UInt64, depth: Int) -> UInt64 {
+    highest > UInt64(depth) ? highest - UInt64(depth) + 1 : 1
+  }
+
+  /// Prunes each branch to `depth` (1 or more). A leaf is never removed. Calls `removed` with the sequence of
+  /// each removed revision that had a body. Returns the new index of `watched`.
+  ///
+  /// With one leaf, nodes `depth` or more generations below the highest one are removed. With several leaves,
+  /// each leaf keeps itself and its next `depth - 1` ancestors. A remaining node whose parent was removed has
+  /// no parent. (This is the rule of 1.4.1.)
+  func prune(depth: Int, watching watched: Int, removed: (UInt64) throws -> Void) rethrows -> Int {
+    var highest: UInt64 = 0
+    var leaves = 0
+    for index in nodes.indices {
+      highest = max(highest, nodes[index].generation)
+      if nodes[index].isLeaf { leaves += 1 }
+    }
+    guard nodes.count > 1, highest > UInt64(depth) else { return watched }
+    var keeps = ContiguousArray(repeating: false, count: nodes.count)
+    if leaves <= 1 {
+      let lowest = RevisionTree.lowestGeneration(below: highest, depth: depth)
+      for index in nodes.indices { keeps[index] = nodes[index].isLeaf || nodes[index].generation >= lowest }
+    } else {
+      for leaf in nodes.indices where nodes[leaf].isLeaf {
+        var index = leaf
+        for _ in 0..<depth {
+          keeps[index] = true
+          guard nodes[index].parent >= 0 else { break }
+          index = Int(nodes[index].parent)
+        }
+      }
+    }
+    guard keeps.contains(false) else { return watched }
+    return try keep(keeps, watching: watched, removed: removed)
+  }
+}
