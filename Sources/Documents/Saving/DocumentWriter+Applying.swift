@@ -8,70 +8,84 @@ extension DocumentWriter {
     try checkWritable()
     let isStored = try load(id)
     if isStored == nil { tree.removeAll() }
-    // The location of each history ID in `text`. New ones are added from there, oldest first.
-    text.removeAll()
-    var ids: [(generation: UInt64, start: Int, count: Int, isText: Bool)] = []
-    ids.reserveCapacity(history.count)
-    var ancestor = -1
-    var last = UInt64.max
-    for revision in history {
-      guard let generation = appendSuffix(of: revision) else {
-        throw DocumentError(.invalidRevisionID, "\"\(revision)\" isn't a revision ID", documentID: idText(id))
-      }
-      guard generation.value < last else {
-        throw DocumentError(
-          .invalidHistory, "the generations of the history don't descend at \"\(revision)\"",
-          documentID: idText(id))
-      }
-      last = generation.value
-      if isStored != nil {
-        let wanted = suffix(generation.value, generation.start, generation.isText)
-        var known = tree.index(of: wanted)
-        if known == nil, try addsOlder(generation.value, of: id) { known = tree.index(of: wanted) }
-        if let known {
-          ancestor = known
-          break
-        }
-      }
-      ids.append((generation.value, generation.start, text.count - generation.start, generation.isText))
-    }
-    guard !history.isEmpty else {
-      throw DocumentError(.invalidHistory, "the history of the revision is empty", documentID: idText(id))
-    }
+    var (ids, ancestor) = try unknownRevisions(of: history, in: id, isStored: isStored != nil)
     // The revision itself is known.
-    if ids.isEmpty { return false }
+    guard let newest = ids.first else { return false }
     // A branch needs the complete tree.
     if ancestor != 0 { try loadHistory(of: id) }
     let body = try settleBlobs(
-      body, id, generation: ids[0].generation, deleted: deleted, ancestor: ancestor, stored: isStored)
-    if ancestor < 0, ids.count > maximumTreeDepth {
-      ids.removeLast(ids.count - maximumTreeDepth)
-    }
+      body, id, generation: newest.generation, deleted: deleted, ancestor: ancestor, stored: isStored)
+    if ancestor < 0, ids.count > maximumTreeDepth { ids.removeLast(ids.count - maximumTreeDepth) }
     let sequence = try nextSequence()
     isFromSync = true
     defer { isFromSync = false }
     return try mutating {
-      var parent = ancestor
-      for (position, id) in ids.enumerated().reversed() {
-        var flags: RevisionFlags = []
-        if position == 0 {
-          flags = [.leaf, .hasBody]
-          if deleted { flags.insert(.deleted) }
-        }
-        let stored = StoredRevisionID(
-          generation: id.generation,
-          suffix: StoredSuffix(
-            bytes: UnsafeRawBufferPointer(rebasing: text.bytes[id.start..<(id.start + id.count)]),
-            isText: id.isText))
-        parent = tree.addChild(stored, of: parent, sequence: sequence, flags: flags)
-      }
-      try write(id, body, stored: isStored, newRevision: parent, parent: ancestor, sequence)
+      let index = addToTree(ids, on: ancestor, sequence, deleted: deleted)
+      try write(id, body, stored: isStored, newRevision: index, parent: ancestor, sequence)
       return true
     }
   }
 
+  /// A revision ID of a received history. Its suffix is in `text`.
+  private struct ReceivedID {
+    var generation: UInt64
+    var place: Range<Int>
+    var isText: Bool
+  }
+
+  /// Parses a history into `text`, up to the newest revision that the document has. Returns the IDs before
+  /// it, newest first, and its index in `tree`, -1 if there is none.
+  private func unknownRevisions(
+    of history: [String], in id: UnsafeRawBufferPointer, isStored: Bool
+  ) throws -> ([ReceivedID], ancestor: Int) {
+    guard !history.isEmpty else {
+      throw DocumentError(.invalidHistory, "the history of the revision is empty", documentID: idText(id))
+    }
+    text.removeAll()
+    var ids: [ReceivedID] = []
+    ids.reserveCapacity(history.count)
+    var last = UInt64.max
+    for revision in history {
+      guard let (generation, start, isText) = appendSuffix(of: revision) else {
+        throw DocumentError(.invalidRevisionID, "\"\(revision)\" isn't a revision ID", documentID: idText(id))
+      }
+      guard generation < last else {
+        throw DocumentError(
+          .invalidHistory, "the generations of the history don't descend at \"\(revision)\"",
+          documentID: idText(id))
+      }
+      last = generation
+      if isStored {
+        let wanted = suffix(generation, start, isText)
+        var known = tree.index(of: wanted)
+        if known == nil, try addsOlder(generation, of: id) { known = tree.index(of: wanted) }
+        if let known { return (ids, known) }
+      }
+      ids.append(ReceivedID(generation: generation, place: start..<text.count, isText: isText))
+    }
+    return (ids, -1)
+  }
+
+  /// Adds the received revisions to `tree`, oldest first. Only the newest has a body. Returns its index.
+  private func addToTree(_ ids: [ReceivedID], on ancestor: Int, _ sequence: UInt64, deleted: Bool) -> Int {
+    var parent = ancestor
+    for (position, id) in ids.enumerated().reversed() {
+      var flags: RevisionFlags = []
+      if position == 0 {
+        flags = [.leaf, .hasBody]
+        if deleted { flags.insert(.deleted) }
+      }
+      let bytes = UnsafeRawBufferPointer(rebasing: text.bytes[id.place])
+      parent = tree.addChild(
+        StoredRevisionID(
+          generation: id.generation, suffix: StoredSuffix(bytes: bytes, isText: id.isText)),
+        of: parent, sequence: sequence, flags: flags)
+    }
+    return parent
+  }
+
   /// Parses a revision ID into `text`. Packs the suffix if it is lower-case hex of even length.
-  private func appendSuffix(of revision: String) -> (value: UInt64, start: Int, isText: Bool)? {
+  private func appendSuffix(of revision: String) -> (generation: UInt64, start: Int, isText: Bool)? {
     var revision = revision
     return revision.withUTF8 { utf8 in
       guard let (generation, suffix) = RevisionID.parse(UnsafeRawBufferPointer(utf8)) else { return nil }

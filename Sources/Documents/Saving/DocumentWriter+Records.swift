@@ -44,44 +44,27 @@ extension DocumentWriter {
     _ id: UnsafeRawBufferPointer, _ body: EncodedBody?, stored old: Stored?, newRevision: Int, parent: Int,
     _ sequence: UInt64
   ) throws {
-    // Remember the old current revision and the parent by the sequences of their bodies, because indices
-    // change.
-    let oldCurrent = old == nil ? nil : tree.nodes[0]
+    var replaced = Replaced()
+    if old != nil { replaced.current = tree.nodes[0] }
     // (An ancestor without a body has the sequence of the revision that it arrived with.)
-    let parentNode = parent > 0 && tree.nodes[parent].flags.contains(.hasBody) ? tree.nodes[parent] : nil
-    var forgetsOldCurrent = false
-    var forgetsParent = false
-    var keepsCurrent = false
+    if parent > 0, tree.nodes[parent].flags.contains(.hasBody) { replaced.parent = tree.nodes[parent] }
     var index = tree.sort(watching: newRevision)
     let unpruned = tree.nodes.count
-    index = try tree.prune(depth: maximumTreeDepth, watching: index) { sequence in
-      if sequence == oldCurrent?.sequence {
-        forgetsOldCurrent = true
-      } else if sequence == parentNode?.sequence {
-        // With a depth of 1: it was a leaf until now, so its body is in `conflicts`.
-        forgetsParent = true
-      } else {
-        // Pruned revisions of a branch aren't leaves.
-        try deleteBody(sequence, isLeaf: false)
-      }
-    }
+    index = try prune(watching: index, &replaced)
     let history = try settleHistory(id, hasPruned: tree.nodes.count < unpruned)
     // The parent was a losing leaf and is replaced now, so its body moves from `conflicts` to `bodies`.
-    if let parentNode {
-      try moveToReplaced(parentNode.sequence, keeps: !forgetsParent)
-    }
+    if let node = replaced.parent { try moveToReplaced(node.sequence, keeps: !replaced.isParentPruned) }
     let flags = encodeTree()
+    var keepsCurrent = false
     if index == 0, let body {
       // The new revision is current. The body of the old current revision moves out of the record.
-      if let old, let oldCurrent, oldCurrent.flags.contains(.hasBody), !forgetsOldCurrent {
-        try keepOldCurrent(old, oldCurrent, becameParent: parent == 0)
-      }
+      try keepOldCurrent(old, replaced, becameParent: parent == 0)
       compose(flags: flags, sequence, keyCount: body.sharedKeyCount, history: history, body: body.fleece)
     } else {
       if let body {
         try putBody(body.fleece, keyCount: body.sharedKeyCount, at: sequence, in: keyspaces.conflicts)
       }
-      if let old, let oldCurrent, tree.nodes[0].sequence == oldCurrent.sequence, parent != 0 {
+      if let old, tree.nodes[0].sequence == replaced.current?.sequence, parent != 0 {
         // The current revision hasn't changed.
         keepsCurrent = true
         compose(
@@ -89,9 +72,7 @@ extension DocumentWriter {
           body: UnsafeRawBufferPointer(rebasing: stored.bytes[old.bodyStart...]))
       } else {
         // The new revision ended the current branch, and another leaf becomes current.
-        if let old, let oldCurrent, oldCurrent.flags.contains(.hasBody), !forgetsOldCurrent {
-          try keepOldCurrent(old, oldCurrent, becameParent: true)
-        }
+        try keepOldCurrent(old, replaced, becameParent: true)
         try composeFromConflict(tree.nodes[0].sequence, flags: flags, sequence, history: history)
       }
     }
@@ -99,6 +80,33 @@ extension DocumentWriter {
     if let old { try deleteChange(old.sequence) }
     try addChange(id, flags: flags, sequence)
     if !keepsCurrent { try updateIndexes(id, old: liveBody(old), new: liveBodyOfRecord) }
+  }
+
+  /// The revisions whose bodies a write may move, as they were before it. Their sequences identify them,
+  /// because indices change.
+  private struct Replaced {
+    /// The current revision.
+    var current: RevisionTree.Node?
+    /// The parent of the new revision, if it was another leaf or a replaced revision with a body.
+    var parent: RevisionTree.Node?
+    var isCurrentPruned = false
+    var isParentPruned = false
+  }
+
+  /// Prunes `tree`, and deletes the bodies of pruned revisions that don't have to be moved. Returns the new
+  /// index of `watched`.
+  private func prune(watching watched: Int, _ replaced: inout Replaced) throws -> Int {
+    try tree.prune(depth: maximumTreeDepth, watching: watched) { sequence in
+      if sequence == replaced.current?.sequence {
+        replaced.isCurrentPruned = true
+      } else if sequence == replaced.parent?.sequence {
+        // With a depth of 1: it was a leaf until now, so its body is in `conflicts`.
+        replaced.isParentPruned = true
+      } else {
+        // Pruned revisions of a branch aren't leaves.
+        try deleteBody(sequence, isLeaf: false)
+      }
+    }
   }
 
   /// Encodes `tree` into `treeBytes`. Returns the flags of a record with this tree.
@@ -172,7 +180,10 @@ extension DocumentWriter {
     }
   }
 
-  private func keepOldCurrent(_ old: Stored, _ node: RevisionTree.Node, becameParent: Bool) throws {
+  /// Stores the body of the revision that was current, which the record no longer has.
+  private func keepOldCurrent(_ old: Stored?, _ replaced: Replaced, becameParent: Bool) throws {
+    guard let old, let node = replaced.current, node.flags.contains(.hasBody), !replaced.isCurrentPruned
+    else { return }
     guard !becameParent || options.keepsReplacedBodies else {
       removedBodies += 1
       return
