@@ -53,5 +53,3 @@ func change(_ path: String, _ sql: String) throws {
     try connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
   }
 }
-
-func sha1Text(_ blob: Blob) -> String { blob.digest.text }

@@ -91,14 +91,6 @@ private func naiveCompareNumbers(_ a: JSONValue, _ b: JSONValue) -> Int {
   return order(x, y)
 }
 
-func naiveCompareRows(_ a: [JSONValue?], _ b: [JSONValue?], foldsCase: [Bool] = []) -> Int {
-  for (index, (left, right)) in zip(a, b).enumerated() {
-    let order = naiveCompare(left, right, foldsCase: foldsCase.indices.contains(index) && foldsCase[index])
-    if order != 0 { return order }
-  }
-  return a.count - b.count
-}
-
 /// How values of rows are told apart.
 enum KeyStrictness {
   /// As JSON: 1 isn't 1.0.

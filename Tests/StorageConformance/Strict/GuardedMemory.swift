@@ -84,28 +84,6 @@ enum GuardedMemory {
     return try body(UnsafeRawBufferPointer(start: start, count: bytes.byteCount).bytes)
   }
 
-  /// A copy with an explicit end, for calls that return pointers.
-  final class Copy {
-    private var slot: Slot?
-    let bytes: UnsafeRawBufferPointer
-
-    init(_ source: UnsafeRawBufferPointer) throws {
-      let slot = try GuardedMemory.take(source.count)
-      let start = slot.start + (slot.bytes - source.count)
-      if let from = source.baseAddress { start.copyMemory(from: from, byteCount: source.count) }
-      self.slot = slot
-      bytes = UnsafeRawBufferPointer(start: start, count: source.count)
-    }
-
-    deinit { end() }
-
-    func end() {
-      guard let slot else { return }
-      self.slot = nil
-      GuardedMemory.give(slot)
-    }
-  }
-
   private static func take(_ count: Int) throws -> Slot {
     let slot = try state.withLock { state in
       if count <= state.small.bytes { return try state.small.take() }
