@@ -127,7 +127,10 @@ let package = Package(
       name: "StorageConformance", dependencies: ["Storage"], path: "Tests/StorageConformance"),
     // TestSupport is what the tests of several parts share.
     .target(
-      name: "TestSupport", dependencies: ["AtLoad", "StorageConformance", "Storage", "Touchstone"],
+      name: "TestSupport",
+      dependencies: [
+        "AtLoad", "StorageConformance", "Storage", "Touchstone", "CBLite2", "Documents", "Upgrade",
+      ],
       path: "Tests/TestSupport"),
     .target(name: "AtLoad", path: "Tests/AtLoad"),
     .executableTarget(

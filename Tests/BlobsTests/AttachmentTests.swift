@@ -143,20 +143,22 @@ import Testing
       let digest = try database.makeBlob([1]).digest.text
       let good: JSONValue = ["a": ["digest": .string(digest), "stub": true, "length": 1]]
       for name in ["_id", "_rev", "_zebra", "_attachment"] {
-        let code = documentCode {
+        let code = try documentCode {
           try database.save(
             "doc", .value(.object(JSONObject([("_attachments", good), (name, JSONValue(1))]))))
         }
         #expect(code == .reservedProperty, "\(name)")
       }
-      #expect(documentCode { try database.save("doc", ["_attachments": [1]]) } == .invalidBody)
-      #expect(documentCode { try database.save("doc", ["_attachments": ["a": 1]]) } == .invalidBody)
+      #expect(try documentCode { try database.save("doc", ["_attachments": [1]]) } == .invalidBody)
+      #expect(try documentCode { try database.save("doc", ["_attachments": ["a": 1]]) } == .invalidBody)
       #expect(
-        documentCode { try database.save("doc", ["_attachments": ["a": ["stub": true]]]) } == .missingBlob)
+        try documentCode { try database.save("doc", ["_attachments": ["a": ["stub": true]]]) } == .missingBlob
+      )
       #expect(
-        documentCode { try database.save("doc", ["_attachments": ["a": ["data": "%%%"]]]) } == .invalidBody)
+        try documentCode { try database.save("doc", ["_attachments": ["a": ["data": "%%%"]]]) }
+          == .invalidBody)
       #expect(
-        documentCode {
+        try documentCode {
           try database.save(
             "doc", ["_attachments": ["a": ["stub": true, "digest": "sha1-2jmj7l5rSw0yVb/vlWAYkK/YBwk="]]])
         } == .missingBlob)
@@ -211,7 +213,7 @@ import Testing
       #expect(document.attachment("i")?.blob.contentType == "text/plain")
       #expect(document.attachment("i")?.revpos == 1)
       // And of one that no revision has (491 in 1.x).
-      let code = documentCode {
+      let code = try documentCode {
         try database.apply(
           PulledRevision(
             id: "doc", history: ["4-dd", "3-cc"],

@@ -32,9 +32,9 @@ import Testing
     }
 
     /// What reading in pieces gives before it ends or fails.
-    func read(pieces: Int = 50_000) -> (bytes: [UInt8], code: StorageError.Code?) {
+    func read(pieces: Int = 50_000) throws -> (bytes: [UInt8], code: StorageError.Code?) {
       var bytes: [UInt8] = []
-      let code = storageCode {
+      let code = try storageCode {
         let reader = try store.open(digest)
         while true {
           let piece = try reader.read(upTo: pieces)
@@ -47,11 +47,11 @@ import Testing
     }
 
     /// Nothing but right data, and an error.
-    func expectDamage(_ what: String) {
-      let (read, code) = read()
+    func expectDamage(_ what: String) throws {
+      let (read, code) = try read()
       #expect(code == .damaged || code == .unsupportedVersion, "\(what)")
       #expect(bytes.starts(with: read), "\(what)")
-      let whole = storageCode { _ = try store.contents(of: digest) }
+      let whole = try storageCode { _ = try store.contents(of: digest) }
       #expect(whole == .damaged || whole == .unsupportedVersion, "\(what)")
     }
   }
@@ -63,7 +63,7 @@ import Testing
       var file = fixture.file
       file[index] ^= 1 << UInt8(index % 8)
       try fixture.put(file)
-      fixture.expectDamage("byte \(index)")
+      try fixture.expectDamage("byte \(index)")
     }
     var random = SeededGenerator(seed: testSeed)
     let large = try Fixture(encrypted: true, length: 3 * 65_536 + 100)
@@ -72,7 +72,7 @@ import Testing
       var file = large.file
       file[index] ^= UInt8.random(in: 1...255, using: &random)
       try large.put(file)
-      large.expectDamage("byte \(index), TOUCHSTONE_SEED=\(testSeed)")
+      try large.expectDamage("byte \(index), TOUCHSTONE_SEED=\(testSeed)")
     }
   }
 
@@ -111,10 +111,10 @@ import Testing
       cases.append(("a byte less", cut))
       for (what, chunks) in cases where !(what.hasPrefix("only") && chunks.count == 4) {
         try fixture.put(head + chunks.flatMap { $0 })
-        fixture.expectDamage("\(what) of \(length)")
+        try fixture.expectDamage("\(what) of \(length)")
       }
       try fixture.put(fixture.file)
-      #expect(fixture.read().code == nil)
+      #expect(try fixture.read().code == nil)
     }
   }
 
@@ -124,25 +124,25 @@ import Testing
     let other = try Fixture(encrypted: true, length: 65_536 + 100, seed: testSeed &+ 1)
     let header = BlobDamageTests.header
     try fixture.put(other.file)
-    fixture.expectDamage("another blob")
+    try fixture.expectDamage("another blob")
     try fixture.put(Array(other.file[..<header]) + fixture.file[header...])
-    fixture.expectDamage("another header")
+    try fixture.expectDamage("another header")
     try fixture.put(Array(fixture.file[..<header]) + other.file[header...])
-    fixture.expectDamage("another body")
+    try fixture.expectDamage("another body")
     try fixture.put(
       Array(fixture.file[..<header]) + other.file[header..<(header + BlobDamageTests.chunk)]
         + fixture.file[(header + BlobDamageTests.chunk)...])
-    fixture.expectDamage("another chunk")
+    try fixture.expectDamage("another chunk")
     // The same content under another key.
     let directory = TemporaryDirectory()
     let elsewhere = try BlobStore(directory: directory.path, dataKey: dataKey(8), durability: .none)
     let digest = try elsewhere.save(fixture.bytes)
     #expect(digest == fixture.digest)
     try fixture.put([UInt8](Data(contentsOf: URL(fileURLWithPath: try elsewhere.path(of: digest)))))
-    fixture.expectDamage("another key")
+    try fixture.expectDamage("another key")
     // Plain content in an encrypted database.
     try fixture.put(fixture.bytes)
-    fixture.expectDamage("plain content")
+    try fixture.expectDamage("plain content")
   }
 
   @Test("short and random files are errors")
@@ -151,16 +151,16 @@ import Testing
     let fixture = try Fixture(encrypted: true, length: 1_000)
     for count in [0, 1, 7, 8, 40, 99, 100, 101, 115, 116, 117, 131, 132, 1_000, 70_000] {
       try fixture.put(random.bytes(count))
-      fixture.expectDamage("\(count) random bytes")
+      try fixture.expectDamage("\(count) random bytes")
       try fixture.put(Array(fixture.file.prefix(min(count, fixture.file.count - 1))))
-      fixture.expectDamage("the first \(count) bytes")
+      try fixture.expectDamage("the first \(count) bytes")
       try fixture.put([UInt8](repeating: 0, count: count))
-      fixture.expectDamage("\(count) zeros")
+      try fixture.expectDamage("\(count) zeros")
     }
     var future = fixture.file
     future[7] = 2
     try fixture.put(future)
-    #expect(storageCode { _ = try fixture.store.open(fixture.digest) } == .unsupportedVersion)
+    #expect(try storageCode { _ = try fixture.store.open(fixture.digest) } == .unsupportedVersion)
   }
 
   @Test("a changed plain blob is an error at its end, and whole reads never give wrong data")
@@ -171,16 +171,17 @@ import Testing
       ("longer", fixture.file + [0]), ("empty", []),
     ] {
       try fixture.put(file)
-      #expect(storageCode { _ = try fixture.store.contents(of: fixture.digest) } == .damaged, "\(what)")
-      #expect(fixture.read().code == .damaged, "\(what)")
+      #expect(try storageCode { _ = try fixture.store.contents(of: fixture.digest) } == .damaged, "\(what)")
+      #expect(try fixture.read().code == .damaged, "\(what)")
       #expect(
-        storageCode { _ = try fixture.store.verify(fileName: fixture.digest.fileName) } == .damaged, "\(what)"
+        try storageCode { _ = try fixture.store.verify(fileName: fixture.digest.fileName) } == .damaged,
+        "\(what)"
       )
     }
     unlink(fixture.path)
     try FileManager.default.createDirectory(atPath: fixture.path, withIntermediateDirectories: true)
-    #expect(storageCode { _ = try fixture.store.open(fixture.digest) } == .damaged)
+    #expect(try storageCode { _ = try fixture.store.open(fixture.digest) } == .damaged)
     try FileManager.default.removeItem(atPath: fixture.path)
-    #expect(storageCode { _ = try fixture.store.open(fixture.digest) } == .notFound)
+    #expect(try storageCode { _ = try fixture.store.open(fixture.digest) } == .notFound)
   }
 }

@@ -49,7 +49,7 @@ import Testing
         try reader.seek(to: UInt64(offset))
         #expect(try reader.read(upTo: 70_000) == Array(bytes[offset..<min(length, offset + 70_000)]))
       }
-      #expect(storageCode { try reader.seek(to: UInt64(length) + 1) } == .invalidArgument)
+      #expect(try storageCode { try reader.seek(to: UInt64(length) + 1) } == .invalidArgument)
     }
     #expect(try store.files().count == BlobStoreTests.lengths.count)
     store.discardUnsaved()
@@ -176,15 +176,15 @@ import Testing
     #expect(try store.beginSweep()?.finish().blobs == 1)
     read += try reader.read(upTo: 1_000_000)
     #expect(read == bytes)
-    #expect(storageCode { _ = try store.open(digest) } == .notFound)
+    #expect(try storageCode { _ = try store.open(digest) } == .notFound)
   }
 
   @Test("a store that is read only writes nothing, also not its directory", arguments: [false, true])
   func readOnly(_ encrypted: Bool) throws {
     let directory = TemporaryDirectory()
     let reading = try makeStore(directory, encrypted: encrypted, isReadOnly: true)
-    #expect(storageCode { _ = try reading.store([1]) } == .readOnly)
-    #expect(storageCode { _ = try reading.beginSweep() } == .readOnly)
+    #expect(try storageCode { _ = try reading.store([1]) } == .readOnly)
+    #expect(try storageCode { _ = try reading.beginSweep() } == .readOnly)
     #expect(try reading.files().isEmpty)
     #expect(!FileManager.default.fileExists(atPath: reading.directory))
     let digest = try makeStore(directory, encrypted: encrypted).save([1, 2, 3])
@@ -201,7 +201,7 @@ import Testing
     let path = try store.path(of: digest)
     try FileManager.default.removeItem(atPath: path)
     _ = FileManager.default.createFile(atPath: path, contents: Data([1]))
-    #expect(storageCode { _ = try store.contents(of: digest) } == .damaged)
+    #expect(try storageCode { _ = try store.contents(of: digest) } == .damaged)
     #expect(try store.save(bytes) == digest)
     #expect(try store.contents(of: digest) == bytes)
   }

@@ -35,7 +35,7 @@ import Testing
     let reader = try database.open(found)
     try reader.seek(to: 100_000)
     #expect(try reader.read(upTo: 10) == Array(bytes[100_000..<100_010]))
-    let tooLarge = storageCode { _ = try database.contents(of: found, limit: 1_000) }
+    let tooLarge = try storageCode { _ = try database.contents(of: found, limit: 1_000) }
     #expect(tooLarge == .valueTooLarge)
     #expect(
       try MutableDocument(saved)["avatar"]
@@ -60,9 +60,9 @@ import Testing
       let absent: JSONValue = [
         "@type": "blob", "digest": "sha1-2jmj7l5rSw0yVb/vlWAYkK/YBwk=", "length": 0,
       ]
-      #expect(documentCode { try database.save("doc", ["a": [1, absent]]) } == .missingBlob)
+      #expect(try documentCode { try database.save("doc", ["a": [1, absent]]) } == .missingBlob)
       var pulled = PulledRevision(id: "doc", history: ["1-aa"], body: .value(["a": absent]))
-      #expect(documentCode { try database.apply(pulled) } == .missingBlob)
+      #expect(try documentCode { try database.apply(pulled) } == .missingBlob)
       #expect(try database.documentCount == 0)
       #expect(try database.lastSequence == 0)
       // What only looks like one is no blob.
@@ -72,7 +72,7 @@ import Testing
       try database.apply(pulled)
       let blob = try #require(try database.document("doc")?["a"].blob)
       #expect(try !database.contains(blob))
-      let code = storageCode { _ = try database.contents(of: blob) }
+      let code = try storageCode { _ = try database.contents(of: blob) }
       #expect(code == .notFound)
     }
   }
@@ -93,7 +93,8 @@ import Testing
       #expect(try database.blobFileCount == 0)
       try database.inBatch {
         // One that is refused, and one that isn't.
-        #expect(documentCode { try database.save("_bad", ["blob": blob.jsonValue]) } == .invalidDocumentID)
+        #expect(
+          try documentCode { try database.save("_bad", ["blob": blob.jsonValue]) } == .invalidDocumentID)
         try database.save("doc", ["blob": blob.jsonValue])
       }
       #expect(try database.contents(of: blob) == Array("in a batch".utf8))
@@ -226,7 +227,7 @@ import Testing
     readOnly.isReadOnly = true
     database = try Database.open("test", in: directory.path, options: readOnly)
     #expect(try database.contents(of: blob) == [1, 2, 3])
-    let code = storageCode { _ = try database.makeBlob([4]) }
+    let code = try storageCode { _ = try database.makeBlob([4]) }
     #expect(code == .readOnly)
     try database.close()
   }
@@ -246,7 +247,7 @@ import Testing
       changed[changed.count - 20] ^= 1
       unlink(database.path + "/Attachments/" + name)
       try changed.write(to: URL(fileURLWithPath: database.path + "/Attachments/" + name))
-      let code = storageCode { _ = try database.contents(of: blob) }
+      let code = try storageCode { _ = try database.contents(of: blob) }
       #expect(code == .damaged)
     }
   }

@@ -25,10 +25,3 @@ extension BlobStore {
     return digest
   }
 }
-
-func storageCode(of body: () throws -> Void) -> StorageError.Code? {
-  do {
-    try body()
-    return nil
-  } catch { return (error as? StorageError)?.code }
-}

@@ -14,10 +14,3 @@ extension Database {
   /// How many blobs have a file.
   var blobFileCount: Int { get throws { try blobStore.files().count } }
 }
-
-func documentCode(of body: () throws -> Void) -> DocumentError.Code? {
-  do {
-    try body()
-    return nil
-  } catch { return (error as? DocumentError)?.code }
-}

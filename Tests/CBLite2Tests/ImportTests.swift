@@ -224,7 +224,9 @@ import Touchstone
     let other = try newDatabase(directory.file("other"))
     #expect(try other.importCBLite2(made.path, collection: "travel.AirLines").documents == 1)
     #expect(try other.document("airline") != nil)
-    #expect(code { try other.importCBLite2(made.path, collection: "travel.nowhere") } == .noSuchCollection)
+    #expect(
+      try cblite2Code { try other.importCBLite2(made.path, collection: "travel.nowhere") }
+        == .noSuchCollection)
     try database.close()
     try other.close()
   }
@@ -313,45 +315,48 @@ import Touchstone
   func refusals() throws {
     let directory = TemporaryDirectory()
     let database = try newDatabase(directory.file("db"))
-    func attempt(_ path: String) -> CBLite2Error.Code? { code { try database.importCBLite2(path) } }
+    func attempt(_ path: String) throws -> CBLite2Error.Code? {
+      try cblite2Code { try database.importCBLite2(path) }
+    }
     func make(_ name: String, version: Int = 201, _ change: (MadeDatabase) throws -> Void) throws -> String {
       let made = try MadeDatabase(directory.file(name + ".cblite2"), version: version)
       try change(made)
       return made.close()
     }
-    #expect(attempt(directory.file("nothing.cblite2")) == .notFound)
+    #expect(try attempt(directory.file("nothing.cblite2")) == .notFound)
     try FileManager.default.createDirectory(
       atPath: directory.file("empty.cblite2"), withIntermediateDirectories: true)
-    #expect(attempt(directory.file("empty.cblite2")) == .notADatabase)
+    #expect(try attempt(directory.file("empty.cblite2")) == .notADatabase)
     try Data("{}".utf8).write(to: URL(filePath: directory.file("empty.cblite2") + "/db.forest.0"))
-    #expect(attempt(directory.file("empty.cblite2")) == .olderVersion)
+    #expect(try attempt(directory.file("empty.cblite2")) == .olderVersion)
     let foreign = try make("foreign") {
       try $0.connection.execute("DROP TABLE kv_default; DROP TABLE kv_info; CREATE TABLE a(b)")
     }
-    #expect(attempt(foreign) == .notADatabase)
+    #expect(try attempt(foreign) == .notADatabase)
     let old = try make("old", version: 101) {
       try $0.connection.execute(
         "DROP TABLE kv_default; DROP TABLE kv_info; CREATE TABLE docs(a); CREATE TABLE revs(b)")
     }
-    #expect(attempt(old) == .olderVersion)
-    #expect(attempt(try make("new", version: 700) { _ in }) == .newerVersion)
-    #expect(attempt(try make("lacking") { try $0.connection.execute("DROP TABLE kv_default") }) == .damaged)
+    #expect(try attempt(old) == .olderVersion)
+    #expect(try attempt(try make("new", version: 700) { _ in }) == .newerVersion)
+    #expect(
+      try attempt(try make("lacking") { try $0.connection.execute("DROP TABLE kv_default") }) == .damaged)
     let vectors = try make("vectors", version: 500) {
       try $0.connection.execute("UPDATE kv_info SET body = x'0000000000000002' WHERE key = 'versioning'")
     }
-    #expect(attempt(vectors) == .newerVersion)
+    #expect(try attempt(vectors) == .newerVersion)
     let keys = try make("keys") { try $0.setInfo("SharedKeys", [1, 2, 3]) }
-    #expect(attempt(keys) == .damaged)
+    #expect(try attempt(keys) == .damaged)
     // As SQLite's encryption extension leaves the header.
     var header = [UInt8](repeating: 0xA5, count: 4_096)
     header.replaceSubrange(16..<24, with: [0x10, 0, 2, 2, 32, 64, 32, 32])
     let encrypted = try make("encrypted") { _ in }
     try Data(header).write(to: URL(filePath: encrypted + "/db.sqlite3"))
-    #expect(attempt(encrypted) == .encrypted)
+    #expect(try attempt(encrypted) == .encrypted)
     try Data([UInt8](repeating: 0xFF, count: 4_096)).write(to: URL(filePath: encrypted + "/db.sqlite3"))
-    #expect(attempt(encrypted) == .damaged)
+    #expect(try attempt(encrypted) == .damaged)
     try Data([1, 2, 3]).write(to: URL(filePath: encrypted + "/db.sqlite3"))
-    #expect(attempt(encrypted) == .damaged)
+    #expect(try attempt(encrypted) == .damaged)
     #expect(try database.lastSequence == 0)
     try database.close()
   }

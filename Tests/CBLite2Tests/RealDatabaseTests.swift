@@ -171,7 +171,7 @@ import Touchstone
     let database = try newDatabase(directory.file("db"))
     let path = "\(realData ?? "")/\(name).cblite2"
     let before = try files(below: path)
-    #expect(code { try database.importCBLite2(path) } == .encrypted)
+    #expect(try cblite2Code { try database.importCBLite2(path) } == .encrypted)
     #expect(try files(below: path) == before)
     try database.close()
   }

@@ -134,13 +134,3 @@ func expectSound(_ database: Database, _ what: String = "") throws {
   let faults = try database.check(deep: true)
   #expect(faults.isEmpty, "\(what): \(faults)")
 }
-
-func code(of body: () throws -> Void) -> CBLite2Error.Code? {
-  do {
-    try body()
-    return nil
-  } catch let error as CBLite2Error { return error.code } catch {
-    Issue.record("threw \(error), which is no CBLite2Error")
-    return nil
-  }
-}

@@ -107,7 +107,8 @@ import Testing
             let faults = try database.check(deep: true).map(\.description)
             #expect(faults.contains { $0.contains("checksum") }, "\(name) \(key) \(faults)")
             #expect(
-              code { try database.engine.readEntries { try readAll($0) } } == .damaged, "\(name) \(key)")
+              try documentCode { try database.engine.readEntries { try readAll($0) } } == .damaged,
+              "\(name) \(key)")
             try put(database, name, key, value)
           }
         }
@@ -155,15 +156,15 @@ import Testing
     try database.close()
     options.verifiesChecksums = true
     database = try Database.open("a", in: directory.path, options: options)
-    #expect(code { _ = try database.document("doc3") } == .damaged)
+    #expect(try documentCode { _ = try database.document("doc3") } == .damaged)
     #expect(try database.document("doc4")?["text"].string == "some words")
-    #expect(code { try database.read { try $0.forEachDocument { _ in true } } } == .damaged)
-    #expect(code { try database.save("doc3", ["n": 3]) } == .damaged)
+    #expect(try documentCode { try database.read { try $0.forEachDocument { _ in true } } } == .damaged)
+    #expect(try documentCode { try database.save("doc3", ["n": 3]) } == .damaged)
     for text in [
       "SELECT text FROM _", "SELECT text FROM _ WHERE n = 3", "SELECT text FROM _ WHERE META().id = 'doc3'",
       "SELECT a.n FROM _ AS a JOIN _ AS b ON META(b).id = 'doc3' WHERE b.text = 'some lords'",
     ] {
-      #expect(code { _ = try database.query(text).run() } == .damaged, "\(text)")
+      #expect(try documentCode { _ = try database.query(text).run() } == .damaged, "\(text)")
     }
     #expect(try database.query("SELECT text FROM _ WHERE n = 3").explain().description.contains("byN"))
     #expect(try database.query("SELECT text FROM _ WHERE META().id = 'doc4'").run().count == 1)

@@ -43,9 +43,9 @@ import Touchstone
       #expect(try database.leaves(of: "a", includeDeleted: true)[0].parent?.description == "2-cc")
       #expect(try storageFaults(database) == [])
       let refused = [
-        code { try database.resolveConflict(of: "a", keeping: id("9-ff")) },
-        code { try database.resolveConflict(of: "b", keeping: id("2-cc")) },
-        code { try database.resolveConflict(of: "a", keeping: id("2-cc")) },
+        try documentCode { try database.resolveConflict(of: "a", keeping: id("9-ff")) },
+        try documentCode { try database.resolveConflict(of: "b", keeping: id("2-cc")) },
+        try documentCode { try database.resolveConflict(of: "a", keeping: id("2-cc")) },
       ]
       #expect(refused == [.notFound, .notFound, .conflict])
     }
@@ -57,7 +57,7 @@ import Touchstone
       try makeConflict(database)
       let before = try database.lastSequence
       let refused = [
-        code { try database.resolveConflict(of: "a", keeping: id("3-bb"), merged: ["_x": 1]) }
+        try documentCode { try database.resolveConflict(of: "a", keeping: id("3-bb"), merged: ["_x": 1]) }
       ]
       #expect(refused == [.reservedProperty])
       #expect(try database.lastSequence == before)
@@ -79,9 +79,11 @@ import Touchstone
       let first = try database.save("a", ["n": 1]).revisionID
       try database.save("a", ["n": 2], basedOn: first)
       let refused = [
-        code { try database.save("a", ["n": 3], basedOn: first, onConflict: .fail) },
-        code { try database.save("a", ["n": 3], basedOn: id("5-ff"), onConflict: .allowConflict) },
-        code { try database.save("b", ["n": 3], basedOn: first, onConflict: .allowConflict) },
+        try documentCode { try database.save("a", ["n": 3], basedOn: first, onConflict: .fail) },
+        try documentCode {
+          try database.save("a", ["n": 3], basedOn: id("5-ff"), onConflict: .allowConflict)
+        },
+        try documentCode { try database.save("b", ["n": 3], basedOn: first, onConflict: .allowConflict) },
       ]
       #expect(refused == [.conflict, .notFound, .notFound])
       let branch = try database.save("a", ["n": 3], basedOn: first, onConflict: .allowConflict).revisionID
@@ -116,7 +118,9 @@ import Touchstone
       #expect(try database.commonAncestor(of: id("7-dd"), and: id("2-cc"), in: "a") == nil)
       #expect(try database.revision(id("2-cc"), of: "a")?.body?["n"] == 2)
       #expect(try database.revision(id("2-ce"), of: "a") == nil)
-      let refused = [code { _ = try database.commonAncestor(of: id("3-bb"), and: id("2-ee"), in: "a") }]
+      let refused = [
+        try documentCode { _ = try database.commonAncestor(of: id("3-bb"), and: id("2-ee"), in: "a") }
+      ]
       #expect(refused == [.notFound])
     }
   }
@@ -186,7 +190,7 @@ import Touchstone
       #expect(try database.revisions(of: "a")?[0].parent?.description == "2-bb")
       // What can't be stored leaves nothing behind.
       let sequence = try database.lastSequence
-      let refused = code { try apply(["2-cc", "1-aa"], ["n": 6]) { _ in .merged(["_id": 1]) } }
+      let refused = try documentCode { try apply(["2-cc", "1-aa"], ["n": 6]) { _ in .merged(["_id": 1]) } }
       #expect(refused == .reservedProperty)
       #expect(try database.lastSequence == sequence)
       // Somebody else writes while it thinks: it is asked again.
@@ -219,14 +223,14 @@ import Touchstone
       #expect(try database.document("a")?["n"].int == 21)
       var tries = 0
       let refused = [
-        code {
+        try documentCode {
           try database.update("a", attempts: 4) { document in
             tries += 1
             try database.save("a", ["n": .int(Int64(100 + tries))])
             document["n"] = 0
           }
         },
-        code { try database.update("b") { $0["n"] = 1 } },
+        try documentCode { try database.update("b") { $0["n"] = 1 } },
       ]
       #expect(refused == [.conflict, .notFound])
       #expect(tries == 4)
@@ -257,12 +261,12 @@ import Touchstone
   func deleting(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
       var new = MutableDocument(id: "a", ["n": 1])
-      let neverSaved = code { try database.delete(&new) }
+      let neverSaved = try documentCode { try database.delete(&new) }
       #expect(neverSaved == .notFound)
       try database.save(&new)
       let read = try #require(try database.document("a"))
       try database.save("a", ["n": 2])
-      let stale = code { try database.delete(read, onConflict: .fail) }
+      let stale = try documentCode { try database.delete(read, onConflict: .fail) }
       #expect(stale == .conflict)
       #expect(try database.delete(read, keeping: ["why": "old"])?.generation == 3)
       #expect(try database.delete(read) == nil)
@@ -284,9 +288,9 @@ import Touchstone
       try makeConflict(database)
       let sequence = try database.lastSequence
       let refused = [
-        code { try database.purge("a", branch: id("1-aa")) },
-        code { try database.purge("a", branch: id("2-ff")) },
-        code { try database.purge("b", branch: id("1-aa")) },
+        try documentCode { try database.purge("a", branch: id("1-aa")) },
+        try documentCode { try database.purge("a", branch: id("2-ff")) },
+        try documentCode { try database.purge("b", branch: id("1-aa")) },
       ]
       #expect(refused == [.notFound, .notFound, .notFound])
       #expect(try database.purge("a", branch: id("3-bb")).map(\.description) == ["3-bb", "2-bb"])

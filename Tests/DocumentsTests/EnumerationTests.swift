@@ -82,7 +82,7 @@ import Touchstone
       #expect(ids == ["d0", "d1", "d2", "d3 deleted", "d4", "d5"])
       try database.inBatch {
         let refused = [
-          code {
+          try documentCode {
             try database.enumerate { _ in
               try database.save("x", [:]); return true
             }
@@ -102,13 +102,14 @@ import Touchstone
       #expect(first.revisionID == "1-local")
       #expect(try database.localDocument("checkpoint") == first)
       let refused = [
-        code { try database.saveLocalDocument("checkpoint", ["seq": 2]) },
-        code { try database.saveLocalDocument("checkpoint", ["seq": 2], basedOn: 7) },
-        code { try database.saveLocalDocument("other", ["seq": 2], basedOn: 1) },
-        code { try database.saveLocalDocument("", [:]) }, code { try database.saveLocalDocument("x", [1]) },
-        code { try database.saveLocalDocument("x", ["d": .double(.nan)]) },
-        code { try database.deleteLocalDocument("none") },
-        code { try database.deleteLocalDocument("checkpoint", basedOn: 2) },
+        try documentCode { try database.saveLocalDocument("checkpoint", ["seq": 2]) },
+        try documentCode { try database.saveLocalDocument("checkpoint", ["seq": 2], basedOn: 7) },
+        try documentCode { try database.saveLocalDocument("other", ["seq": 2], basedOn: 1) },
+        try documentCode { try database.saveLocalDocument("", [:]) },
+        try documentCode { try database.saveLocalDocument("x", [1]) },
+        try documentCode { try database.saveLocalDocument("x", ["d": .double(.nan)]) },
+        try documentCode { try database.deleteLocalDocument("none") },
+        try documentCode { try database.deleteLocalDocument("checkpoint", basedOn: 2) },
       ]
       #expect(
         refused == [

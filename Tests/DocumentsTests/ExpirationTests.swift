@@ -44,7 +44,7 @@ import Testing
       try database.setExpiration(of: "b", at: nil)
       #expect(try database.expirations().map(\.documentID) == ["a", "c", "d"])
       #expect(try database.expirationCount == 3)
-      #expect(code { try database.setExpiration(of: "none", after: 1) } == .notFound)
+      #expect(try documentCode { try database.setExpiration(of: "none", after: 1) } == .notFound)
       #expect(try database.expiration(of: "none") == nil)
       // A save and a delete keep it, a purge ends it; it is no change.
       #expect(try database.lastSequence == 4)
@@ -141,7 +141,7 @@ import Testing
             number == "1" ? key.dropLast() + Array("2".utf8) : ExpirationTime.bytes(time) + key.dropFirst(8)
           try transaction.put(Array(changed).span.bytes, [UInt8]().span.bytes, in: expiry)
         }
-        #expect(code { try database.store.purgeExpired(at: time) } == .damaged)
+        #expect(try documentCode { try database.store.purgeExpired(at: time) } == .damaged)
         #expect(try database.documentCount == 3)
         #expect(try database.check() != [])
       }

@@ -137,7 +137,7 @@ import Testing
       try database.engine.write {
         try $0.put(Array("format".utf8), stored, in: try #require(try $0.keyspace(named: "meta")))
       }
-      #expect(code { _ = try DocumentStore(engine: database.engine) } == expected, "\(stored)")
+      #expect(try documentCode { _ = try DocumentStore(engine: database.engine) } == expected, "\(stored)")
       try database.close()
     }
   }

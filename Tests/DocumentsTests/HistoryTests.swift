@@ -82,7 +82,7 @@ import Touchstone
       let before = try database.lastSequence
       #expect(try !database.apply(pulled([old.id.description])))
       #expect(try !database.apply(pulled([revisions[999].id.description])))
-      let refused = code { try database.save("a", ["n": 0], basedOn: old.id, onConflict: .fail) }
+      let refused = try documentCode { try database.save("a", ["n": 0], basedOn: old.id, onConflict: .fail) }
       #expect(refused == .conflict)
       #expect(try database.lastSequence == before)
       #expect(try database.purge("a", branch: revisions[0].id) == revisions.map(\.id))

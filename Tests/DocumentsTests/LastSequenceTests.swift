@@ -109,9 +109,9 @@ import Testing
         _ = try key.withUnsafeBytes { try transaction.delete($0, in: changes) }
         try transaction.put([0, 0, 1, 0, 0, 0, 0, 10], value, in: changes)
       }
-      #expect(code { _ = try database.lastSequence } == .damaged)
-      #expect(code { _ = try database.read { try $0.lastSequence } } == .damaged)
-      #expect(code { try database.save("new", ["n": 1]) } == .damaged)
+      #expect(try documentCode { _ = try database.lastSequence } == .damaged)
+      #expect(try documentCode { _ = try database.read { try $0.lastSequence } } == .damaged)
+      #expect(try documentCode { try database.save("new", ["n": 1]) } == .damaged)
     }
   }
 
@@ -124,8 +124,8 @@ import Testing
         let record = try #require(try $0.bytes(DocumentStore.State.key, in: context.keyspaces.meta))
         try $0.put(DocumentStore.State.key, record.map { ~$0 }, in: context.keyspaces.meta)
       }
-      #expect(code { _ = try database.lastSequence } == .damaged)
-      #expect(code { try database.save("b", ["n": 1]) } == .damaged)
+      #expect(try documentCode { _ = try database.lastSequence } == .damaged)
+      #expect(try documentCode { try database.save("b", ["n": 1]) } == .damaged)
     }
   }
 }

@@ -110,7 +110,7 @@ import Touchstone
         ("a", ["0-a"], .invalidRevisionID), ("", ["1-a"], .invalidDocumentID),
       ]
       for (id, history, expected) in refused {
-        let found = code { try database.apply(pulled(id, history, 1)) }
+        let found = try documentCode { try database.apply(pulled(id, history, 1)) }
         #expect(found == expected)
       }
       let last = try database.lastSequence

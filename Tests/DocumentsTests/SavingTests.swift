@@ -82,14 +82,16 @@ private struct Stop: Error {}
       yours["n"] = 2
       try database.save(&yours, onConflict: .fail)
       mine["n"] = 3
-      #expect(code { try database.save(&mine, onConflict: .fail) } == .conflict)
+      #expect(try documentCode { try database.save(&mine, onConflict: .fail) } == .conflict)
       #expect(try database.document("a")?["n"].int == 2)
       #expect(try database.lastSequence == 2)
       let saved = try database.save(&mine)
       #expect(saved.generation == 3)
       #expect(try database.document("a")?["n"].int == 3)
-      #expect(code { try database.delete("a", basedOn: yours.revisionID, onConflict: .fail) } == .conflict)
-      #expect(code { try database.save("a", [:], onConflict: .fail) } == .conflict)
+      #expect(
+        try documentCode { try database.delete("a", basedOn: yours.revisionID, onConflict: .fail) }
+          == .conflict)
+      #expect(try documentCode { try database.save("a", [:], onConflict: .fail) } == .conflict)
       try database.delete("a", basedOn: saved.revisionID, onConflict: .fail)
       #expect(try database.document("a") == nil)
     }
@@ -114,7 +116,7 @@ private struct Stop: Error {}
       #expect(again.generation == 3)
       #expect(try database.documentCount == 2)
       #expect(try database.tombstoneCount == 0)
-      #expect(code { try database.delete("c") } == .notFound)
+      #expect(try documentCode { try database.delete("c") } == .notFound)
     }
   }
 
@@ -122,16 +124,17 @@ private struct Stop: Error {}
   func refusals(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
       for id in ["", "_a", "a\u{1}b", String(repeating: "x", count: 241)] {
-        #expect(code { try database.save(id, [:]) } == .invalidDocumentID, "\(id)")
+        #expect(try documentCode { try database.save(id, [:]) } == .invalidDocumentID, "\(id)")
       }
       try database.save(String(repeating: "x", count: 240), [:])
-      #expect(code { try database.save("a", DocumentBody(json: "[1]")) } == .invalidBody)
-      #expect(code { try database.save("a", DocumentBody(json: "1")) } == .invalidBody)
-      #expect(code { try database.save("a", DocumentBody(json: #"{"a":"#)) } == .invalidBody)
-      #expect(code { try database.save("a", DocumentBody(json: "")) } == .invalidBody)
-      #expect(code { try database.save("a", ["d": .double(.nan)]) } == .invalidBody)
+      #expect(try documentCode { try database.save("a", DocumentBody(json: "[1]")) } == .invalidBody)
+      #expect(try documentCode { try database.save("a", DocumentBody(json: "1")) } == .invalidBody)
+      #expect(try documentCode { try database.save("a", DocumentBody(json: #"{"a":"#)) } == .invalidBody)
+      #expect(try documentCode { try database.save("a", DocumentBody(json: "")) } == .invalidBody)
+      #expect(try documentCode { try database.save("a", ["d": .double(.nan)]) } == .invalidBody)
       for name in ["_id", "_rev", "_deleted", "_anything", "_a name that is longer than sixteen bytes"] {
-        #expect(code { try database.save("a", .value([name: 1])) } == .reservedProperty, "\(name)")
+        #expect(
+          try documentCode { try database.save("a", .value([name: 1])) } == .reservedProperty, "\(name)")
       }
       try database.save("b", ["inner": ["_id": "not reserved below the top"]])
       #expect(try database.documentCount == 2)
@@ -160,13 +163,13 @@ private struct Stop: Error {}
       try database.inBatch {
         try database.save("a", ["other": 1])
         try database.inBatch { try database.save("b", ["another": 2]) }
-        #expect(code { try database.save("a", [:], onConflict: .fail) } == .conflict)
+        #expect(try documentCode { try database.save("a", [:], onConflict: .fail) } == .conflict)
       }
       #expect(try database.document("a")?["other"].int == 1)
       #expect(try database.document("b")?["another"].int == 2)
       #expect(try database.document("b")?["key0"].exists == false)
       // An inner batch that failed can't be left out.
-      let found = code {
+      let found = try documentCode {
         try database.inBatch {
           try database.save("c", [:])
           try? database.inBatch {
@@ -218,17 +221,20 @@ private struct Stop: Error {}
       let revision = document.revisionID
       try database.purge("x")
       document["v"] = 3
-      #expect(code { try database.save(&document, onConflict: .fail) } == .conflict)
+      #expect(try documentCode { try database.save(&document, onConflict: .fail) } == .conflict)
       #expect(document.revisionID == revision)
-      #expect(code { try database.save("x", ["v": 3], basedOn: revision, onConflict: .fail) } == .conflict)
-      #expect(code { try database.delete("x", basedOn: revision, onConflict: .fail) } == .notFound)
+      #expect(
+        try documentCode { try database.save("x", ["v": 3], basedOn: revision, onConflict: .fail) }
+          == .conflict)
+      #expect(
+        try documentCode { try database.delete("x", basedOn: revision, onConflict: .fail) } == .notFound)
       #expect(try database.document("x") == nil)
       // The last write wins over a purge as well.
       #expect(try database.save(&document).revisionID.generation == 1)
       // It starts again, and then there is nothing to change.
       var runs = 0
       #expect(
-        code {
+        try documentCode {
           try database.update("x") { document in
             runs += 1
             try database.purge("x")
@@ -258,7 +264,7 @@ private struct Stop: Error {}
       #expect(try database.document("a", includeDeleted: true) == nil)
       #expect(try database.changes().map(\.documentID) == ["b"])
       #expect(try database.lastSequence == 6)
-      #expect(code { try database.purge("a") } == .notFound)
+      #expect(try documentCode { try database.purge("a") } == .notFound)
       let statistics = try database.engine.maintenance.statistics()
       #expect(statistics.entries["bodies"] == 0)
       #expect(try database.save("a", [:]).generation == 1)

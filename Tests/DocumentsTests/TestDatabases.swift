@@ -12,13 +12,3 @@ func withSeed(offset: UInt64 = 0, _ body: (inout SeededGenerator) throws -> Void
     throw error
   }
 }
-
-func code(of body: () throws -> Void) -> DocumentError.Code? {
-  do {
-    try body()
-    return nil
-  } catch let error as DocumentError { return error.code } catch {
-    Issue.record("threw \(error), which is no DocumentError")
-    return nil
-  }
-}

@@ -151,7 +151,7 @@ import Touchstone
       // Further in they are the user's own.
       document.body = ["nested": ["_id": 1]]
       try database.save(&document)
-      let found = code { try database.save("_local", [:]) }
+      let found = try documentCode { try database.save("_local", [:]) }
       #expect(found == .invalidDocumentID)
     }
   }

@@ -149,7 +149,7 @@ private struct Stop: Error {}
     try withDatabase(engine) { database in
       try database.inBatch {
         try database.save("a", ["n": 1])
-        #expect(storageCode { try database.compact() } == .nestedWrite)
+        #expect(try storageCode { try database.compact() } == .nestedWrite)
         #expect(try databaseCode { try database.close() } == .inUse)
         try database.save("b", ["n": 1])
       }
@@ -194,13 +194,13 @@ private struct Stop: Error {}
       for number in 0..<10 { try database.save("doc\(number)", ["n": 1]) }
       try database.inBatch {
         try database.read { snapshot in
-          try snapshot.forEachDocument { view in
-            #expect(code { try database.save(view.id, ["n": 2]) } == .writeInScan)
+          try snapshot.forEachDocument { view throws in
+            #expect(try documentCode { try database.save(view.id, ["n": 2]) } == .writeInScan)
             return true
           }
         }
-        try database.forEachChange { change in
-          #expect(code { try database.delete(change.documentID) } == .writeInScan)
+        try database.forEachChange { change throws in
+          #expect(try documentCode { try database.delete(change.documentID) } == .writeInScan)
           return true
         }
         try database.save("after", ["n": 3])
@@ -220,8 +220,9 @@ private struct Stop: Error {}
     try withDatabase(engine) { database in
       try database.save("a", ["n": 1])
       try database.inBatch {
-        #expect(code { try database.save("a", ["refusedkey": 1], onConflict: .fail) } == .conflict)
-        #expect(code { try database.save("c", ["otherkey": 1, "_id": 1]) } == .reservedProperty)
+        #expect(
+          try documentCode { try database.save("a", ["refusedkey": 1], onConflict: .fail) } == .conflict)
+        #expect(try documentCode { try database.save("c", ["otherkey": 1, "_id": 1]) } == .reservedProperty)
         try database.save("b", ["kept": 1])
       }
       #expect(try database.document("b")?["kept"].int == 1)
@@ -269,8 +270,8 @@ private struct Stop: Error {}
     try withDatabase(engine) { database in
       try database.save("a", ["n": 1])
       let kept = try database.read { $0 }
-      #expect(code { _ = try kept.document("a") } == .snapshotEnded)
-      #expect(code { try kept.forEachDocument { _ in true } } == .snapshotEnded)
+      #expect(try documentCode { _ = try kept.document("a") } == .snapshotEnded)
+      #expect(try documentCode { try kept.forEachDocument { _ in true } } == .snapshotEnded)
     }
   }
 
@@ -312,15 +313,4 @@ func onAnotherThread<Result: Sendable>(_ body: @escaping () throws -> Result) th
   ended.wait()
   guard let found = outcome.withLock({ $0 }) else { throw DocumentError(.damaged, "the thread said nothing") }
   return try found.get()
-}
-
-/// The code of the `StorageError` that `body` throws, nil when it throws none.
-func storageCode(of body: () throws -> Void) -> StorageError.Code? {
-  do {
-    try body()
-    return nil
-  } catch let error as StorageError { return error.code } catch {
-    Issue.record("threw \(error), which is no StorageError")
-    return nil
-  }
 }

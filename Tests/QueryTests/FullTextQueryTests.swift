@@ -40,11 +40,8 @@ import Testing
     try database.query(query).run(parameters).map { $0[0].string ?? "-" }
   }
 
-  private func failure(_ database: Database, _ query: String) -> QueryError? {
-    do {
-      _ = try database.query(query).run()
-      return nil
-    } catch { return error as? QueryError }
+  private func failure(_ database: Database, _ query: String) throws -> QueryError? {
+    try thrown(QueryError.self) { _ = try database.query(query).run() }
   }
 
   @Test(
@@ -147,7 +144,7 @@ import Testing
         row[1].string.map { ranks[$0] == row[2].double } ?? true
       }
       #expect(areRight && ranked.count == expected.count)
-      let unnamed = failure(
+      let unnamed = try failure(
         database, "SELECT 1 FROM _ AS a JOIN _ AS b ON META(b).id = a.ref WHERE MATCH(fts, 'x')")
       #expect(unnamed?.code == .invalidUse)
     }
@@ -206,18 +203,18 @@ import Testing
   func mistakes() throws {
     try withSearch(.lmdb) { database in
       try database.createIndex("byKind", on: ["kind"])
-      let missing = failure(database, "SELECT 1 FROM _ WHERE MATCH(ftx, 'a')")
+      let missing = try failure(database, "SELECT 1 FROM _ WHERE MATCH(ftx, 'a')")
       #expect(missing?.code == .index)
       #expect(missing?.message.contains("\"ftx\"") == true)
       #expect(missing?.column == 29)
-      #expect(failure(database, "SELECT 1 FROM _ WHERE MATCH(byKind, 'a')")?.code == .index)
-      let malformed = failure(database, "SELECT 1 FROM _ WHERE MATCH(fts, 'a OR ')")
+      #expect(try failure(database, "SELECT 1 FROM _ WHERE MATCH(byKind, 'a')")?.code == .index)
+      let malformed = try failure(database, "SELECT 1 FROM _ WHERE MATCH(fts, 'a OR ')")
       #expect(malformed?.code == .syntax)
       #expect(malformed?.message.contains("column") == true)
-      #expect(failure(database, "SELECT RANK(fts) FROM _ WHERE kind = 'a'")?.code == .invalidUse)
-      #expect(failure(database, "SELECT SNIPPET(fts) FROM _")?.code == .invalidUse)
-      #expect(failure(database, "SELECT 1 FROM _ WHERE MATCH(fts, 7)")?.code == .evaluation)
-      #expect(failure(database, "SELECT 1 FROM _ WHERE MATCH(fts, kind)")?.code == .unsupported)
+      #expect(try failure(database, "SELECT RANK(fts) FROM _ WHERE kind = 'a'")?.code == .invalidUse)
+      #expect(try failure(database, "SELECT SNIPPET(fts) FROM _")?.code == .invalidUse)
+      #expect(try failure(database, "SELECT 1 FROM _ WHERE MATCH(fts, 7)")?.code == .evaluation)
+      #expect(try failure(database, "SELECT 1 FROM _ WHERE MATCH(fts, kind)")?.code == .unsupported)
       let query = try database.query("SELECT 1 FROM _ WHERE MATCH(fts, $t)")
       #expect(throws: QueryError.self) { _ = try query.run(["t": "\"a"]) }
       try database.deleteIndex("fts")

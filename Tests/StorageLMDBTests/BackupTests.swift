@@ -21,7 +21,7 @@ import Testing
     try NewFileName.$abilities.withValue(abilities) {
       try engine.backup(to: copy)
       try engine.write { try $0.put(bytes("later"), [1], in: keyspace) }
-      #expect(try code { try engine.backup(to: copy) } == .alreadyExists)
+      #expect(try storageCode { try engine.backup(to: copy) } == .alreadyExists)
     }
     try engine.close()
     #expect(try directory.names() == ["copy.mdb", "main.mdb", "main.mdb-lock"])

@@ -95,23 +95,23 @@ struct LMDBDamageTests {
 
   @Test func otherFilesAreToldFromDamagedOnes() throws {
     let whole = try make()
-    #expect(try code { _ = try open(write(bytes("this is no database"))) } == .notADatabase)
-    #expect(try code { _ = try open(write([UInt8](repeating: 0, count: 100_000))) } == .notADatabase)
+    #expect(try storageCode { _ = try open(write(bytes("this is no database"))) } == .notADatabase)
+    #expect(try storageCode { _ = try open(write([UInt8](repeating: 0, count: 100_000))) } == .notADatabase)
     var version = whole
     version[20] = 2
-    #expect(try code { _ = try open(write(version)) } == .unsupportedVersion)
+    #expect(try storageCode { _ = try open(write(version)) } == .unsupportedVersion)
     var second = whole
     for index in 4096..<4200 { second[index] = 0x55 }
-    #expect(try code { _ = try open(write(second)) } == .damaged)
+    #expect(try storageCode { _ = try open(write(second)) } == .damaged)
     for (offset, value) in [(40, UInt8(7)), (139, 0xFF), (143, 0xFF)] {
       var meta = whole
       meta[offset] = value
       meta[4096 + offset] = value
-      #expect(try code { _ = try open(write(meta)) } == .damaged, "byte \(offset)")
+      #expect(try storageCode { _ = try open(write(meta)) } == .damaged, "byte \(offset)")
     }
-    #expect(try code { _ = try open(directory.path) } == .notADatabase)
-    #expect(try code { _ = try open(directory.file("none.mdb"), .openExisting) } == .notFound)
-    #expect(try code { _ = try open(directory.file("none/none.mdb")) } == .notFound)
+    #expect(try storageCode { _ = try open(directory.path) } == .notADatabase)
+    #expect(try storageCode { _ = try open(directory.file("none.mdb"), .openExisting) } == .notFound)
+    #expect(try storageCode { _ = try open(directory.file("none/none.mdb")) } == .notFound)
   }
 
   /// LMDB takes the meta page that the last bit of the newest number says, whichever page has the number.
@@ -126,7 +126,7 @@ struct LMDBDamageTests {
     file[newest * 4096 + mainRoot + 2] = 0x0F
     file[newest * 4096 + lastPage + 2] = 0x1F
     for creation in [FileCreation.openExisting, .openOrCreate] {
-      #expect(try code { _ = try open(write(file), creation) } == .damaged)
+      #expect(try storageCode { _ = try open(write(file), creation) } == .damaged)
     }
   }
 
@@ -142,7 +142,7 @@ struct LMDBDamageTests {
     #expect(mdb_dbi_open(transaction, "theirs", UInt32(MDB_CREATE), &handle) == 0)
     #expect(mdb_txn_commit(transaction) == 0)
     mdb_env_close(environment)
-    #expect(try code { _ = try open(directory.file()) } == .notADatabase)
+    #expect(try storageCode { _ = try open(directory.file()) } == .notADatabase)
   }
 
   @Test func aCheckOfDamagedPagesNeverCrashesAndFindsBrokenStructure() throws {
@@ -313,7 +313,7 @@ struct LMDBDamageTests {
     damaged.replaceSubrange((newest + 128)..<(newest + 136), with: [UInt8](repeating: 0xFF, count: 8))
     for creation in [FileCreation.openExisting, .openOrCreate] {
       let path = try write(damaged)
-      #expect(try code { _ = try open(path, creation) } == .damaged)
+      #expect(try storageCode { _ = try open(path, creation) } == .damaged)
       #expect([UInt8](try Data(contentsOf: URL(fileURLWithPath: path))) == damaged)
     }
   }
@@ -375,7 +375,7 @@ struct LMDBDamageTests {
     for root in [meta.main.root] + check.trees.map(\.record.root) {
       var damaged = whole
       for index in 0..<16 { damaged[Int(root) * 4096 + index] = 0xEE }
-      #expect(try code { _ = try open(write(damaged), .openExisting) } == .damaged, "root \(root)")
+      #expect(try storageCode { _ = try open(write(damaged), .openExisting) } == .damaged, "root \(root)")
     }
     // Every page in use, with its number changed: the check says so each time.
     var faults = 0
@@ -397,7 +397,7 @@ struct LMDBDamageTests {
 
   @Test func anEmptyFileIsMadeIntoADatabaseOnlyWhenOneMayBeMade() throws {
     let path = try write([], "empty.mdb")
-    #expect(try code { _ = try open(path, .openExisting) } == .notADatabase)
+    #expect(try storageCode { _ = try open(path, .openExisting) } == .notADatabase)
     try open(path, .openOrCreate).close()
     try open(path, .openExisting).close()
   }

@@ -27,7 +27,7 @@ struct LMDBTests {
       directory.file(), directory.path + "/./main.mdb", directory.file("link.mdb"),
       directory.file("hard.mdb"),
     ] {
-      #expect(try code { _ = try open(path) } == .inUse, "\(path)")
+      #expect(try storageCode { _ = try open(path) } == .inUse, "\(path)")
     }
     try first.close()
     let second = try open(directory.file("link.mdb"))
@@ -38,7 +38,7 @@ struct LMDBTests {
     var engine: LMDBEngine? = try open(directory.file())
     let snapshot = try #require(try engine?.beginRead())
     engine = nil
-    #expect(try code { _ = try open(directory.file()) } == .inUse)
+    #expect(try storageCode { _ = try open(directory.file()) } == .inUse)
     #expect(try snapshot.keyspaces().isEmpty)
     snapshot.end()
     try open(directory.file()).close()
@@ -57,7 +57,7 @@ struct LMDBTests {
 
   @Test func aKeyIsRefused() throws {
     let options = EngineOptions(key: [UInt8](repeating: 1, count: 32))
-    #expect(try code { _ = try LMDBEngine(path: directory.file(), options: options) } == .notEncrypted)
+    #expect(try storageCode { _ = try LMDBEngine(path: directory.file(), options: options) } == .notEncrypted)
     #expect(!FilePath.exists(directory.file()))
   }
 
@@ -88,7 +88,7 @@ struct LMDBTests {
     #expect(try dying.end() == 0)
     var snapshots: [any ReadTransaction] = []
     for _ in 0..<Environment.maximumReaders { snapshots.append(try engine.beginRead()) }
-    #expect(try code { _ = try engine.beginRead() } == .tooManyReaders)
+    #expect(try storageCode { _ = try engine.beginRead() } == .tooManyReaders)
     #expect(try engine.statistics().openReaders == Environment.maximumReaders)
     for snapshot in snapshots { snapshot.end() }
     snapshots = []
@@ -124,9 +124,9 @@ struct LMDBTests {
     let new = try engine.write { try $0.createKeyspace("a", shape: .entries) }
     #expect(new.number != old.number)
     #expect(try before.bytes(bytes("k"), in: old) == bytes("a"))
-    #expect(try code { _ = try before.count(of: new) } == .noSuchKeyspace)
+    #expect(try storageCode { _ = try before.count(of: new) } == .noSuchKeyspace)
     #expect(try engine.read { try $0.count(of: new) } == 0)
-    #expect(try code { _ = try engine.read { try $0.count(of: old) } } == .noSuchKeyspace)
+    #expect(try storageCode { _ = try engine.read { try $0.count(of: old) } } == .noSuchKeyspace)
     before.end()
     try engine.backup(to: directory.file("copy.mdb"))
     #expect(try namedDatabases(directory.file("copy.mdb")) == ["@catalog", "a", "c"])
@@ -152,7 +152,7 @@ struct LMDBTests {
     for round in 0..<2_000 { try makeAndDrop("k\(round)") }
     let snapshot = try engine.beginRead()
     var made = 0
-    let failure = try code {
+    let failure = try storageCode {
       while made < 3_000 {
         try makeAndDrop("held\(made)")
         made += 1
@@ -209,7 +209,7 @@ struct LMDBTests {
     let engine = try open(directory.file())
     for round in 0..<50 {
       let isKept = round % 3 == 2
-      let failure = try code {
+      let failure = try storageCode {
         try engine.write { transaction in
           let keyspace = try transaction.createKeyspace("k\(round / 3)", shape: .entries)
           try transaction.put(bytes("round"), bytes("\(round)"), in: keyspace)
@@ -328,10 +328,10 @@ struct LMDBTests {
   @Test func aBackupThatFailsLeavesNoFile() throws {
     let engine = try open(directory.file())
     let folder = directory.file("folder")
-    #expect(try code { try engine.backup(to: folder + "/copy.mdb") } == .notFound)
+    #expect(try storageCode { try engine.backup(to: folder + "/copy.mdb") } == .notFound)
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     try engine.backup(to: folder + "/copy.mdb")
-    #expect(try code { try engine.backup(to: folder + "/copy.mdb") } == .alreadyExists)
+    #expect(try storageCode { try engine.backup(to: folder + "/copy.mdb") } == .alreadyExists)
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["copy.mdb"])
     try engine.close()
   }
@@ -350,7 +350,7 @@ struct LMDBTests {
     try engine.write { _ = try $0.deleteRange(.all, in: keyspace) }
     let empty = try engine.statistics()
     #expect(empty.freePages > full.totalPages / 2)
-    #expect(try code { try engine.compact() } == .unsupported)
+    #expect(try storageCode { try engine.compact() } == .unsupported)
     try engine.close()
   }
 

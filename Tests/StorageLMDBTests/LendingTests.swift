@@ -161,17 +161,20 @@ struct LendingTests {
     try engine.write { transaction in
       func expectRefused() throws {
         let key = bytes("zz")
-        #expect(try code { try transaction.put(key, [1], in: documents) } == .bytesAreLent)
+        #expect(try storageCode { try transaction.put(key, [1], in: documents) } == .bytesAreLent)
         #expect(
-          try code { _ = try transaction.insert(key.span.bytes, key.span.bytes, in: documents) }
+          try storageCode { _ = try transaction.insert(key.span.bytes, key.span.bytes, in: documents) }
             == .bytesAreLent)
         #expect(
-          try code { try transaction.append(key.span.bytes, key.span.bytes, in: documents) } == .bytesAreLent)
+          try storageCode { try transaction.append(key.span.bytes, key.span.bytes, in: documents) }
+            == .bytesAreLent)
         #expect(
-          try code { _ = try transaction.delete(Self.key(0).span.bytes, in: documents) } == .bytesAreLent)
-        #expect(try code { _ = try transaction.deleteRange(.all, in: documents) } == .bytesAreLent)
-        #expect(try code { _ = try transaction.createKeyspace("new", shape: .entries) } == .bytesAreLent)
-        #expect(try code { try transaction.dropKeyspace(documents) } == .bytesAreLent)
+          try storageCode { _ = try transaction.delete(Self.key(0).span.bytes, in: documents) }
+            == .bytesAreLent)
+        #expect(try storageCode { _ = try transaction.deleteRange(.all, in: documents) } == .bytesAreLent)
+        #expect(
+          try storageCode { _ = try transaction.createKeyspace("new", shape: .entries) } == .bytesAreLent)
+        #expect(try storageCode { try transaction.dropKeyspace(documents) } == .bytesAreLent)
       }
       let first = Self.key(0)
       _ = try transaction.read(first.span.bytes, in: documents) { _ in try expectRefused() }
@@ -187,16 +190,16 @@ struct LendingTests {
       #expect(try cursor.first())
       try cursor.withEntry { _, _ in
         try expectRefused()
-        #expect(try code { _ = try cursor.next() } == .bytesAreLent)
-        #expect(try code { _ = try cursor.seek(first.span.bytes) } == .bytesAreLent)
+        #expect(try storageCode { _ = try cursor.next() } == .bytesAreLent)
+        #expect(try storageCode { _ = try cursor.seek(first.span.bytes) } == .bytesAreLent)
         let other = try transaction.cursor(in: documents, .all)
         #expect(try other.last())
       }
       #expect(try cursor.next())
       // A write leaves it nowhere.
       try transaction.put(bytes("zz"), [1], in: documents)
-      #expect(try code { try cursor.withEntry { _, _ in } } == .notOnEntry)
-      #expect(try code { _ = try cursor.next() } == .notOnEntry)
+      #expect(try storageCode { try cursor.withEntry { _, _ in } } == .notOnEntry)
+      #expect(try storageCode { _ = try cursor.next() } == .notOnEntry)
       #expect(try cursor.last())
       #expect(try cursor.withEntry { key, _ in [UInt8](copying: key) } == bytes("zz"))
     }
@@ -215,13 +218,13 @@ struct LendingTests {
       kept = (transaction, cursor)
     }
     func expectClosed(_ transaction: any ReadTransaction, _ cursor: any Cursor) throws {
-      #expect(try code { _ = try transaction.bytes(Self.key(1), in: documents) } == .closed)
-      #expect(try code { _ = try transaction.keyspaces() } == .closed)
-      #expect(try code { try transaction.scan(documents) { _, _ in true } } == .closed)
-      #expect(try code { _ = try transaction.cursor(in: documents, .all) } == .closed)
-      #expect(try code { _ = try cursor.next() } == .closed)
-      #expect(try code { _ = try cursor.first() } == .closed)
-      #expect(try code { try cursor.withEntry { _, _ in } } == .closed)
+      #expect(try storageCode { _ = try transaction.bytes(Self.key(1), in: documents) } == .closed)
+      #expect(try storageCode { _ = try transaction.keyspaces() } == .closed)
+      #expect(try storageCode { try transaction.scan(documents) { _, _ in true } } == .closed)
+      #expect(try storageCode { _ = try transaction.cursor(in: documents, .all) } == .closed)
+      #expect(try storageCode { _ = try cursor.next() } == .closed)
+      #expect(try storageCode { _ = try cursor.first() } == .closed)
+      #expect(try storageCode { try cursor.withEntry { _, _ in } } == .closed)
     }
     let (written, placed) = try #require(kept)
     try expectClosed(written, placed)
@@ -253,7 +256,7 @@ struct LendingTests {
     let keyspaces = try fill(engine)
     try both(engine) { transaction in
       for (range, wanted) in [(0..<0, StorageError.Code.invalidKey), (0..<9_999, .invalidArgument)] {
-        let found = try code {
+        let found = try storageCode {
           try transaction.follow(
             keyspaces.indexes[0], .all, order: .ascending, into: keyspaces.documents[0],
             reference: { _, _ in .inKey(range) }

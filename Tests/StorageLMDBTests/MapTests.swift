@@ -19,7 +19,7 @@ extension LMDBTests {
     let snapshot = try engine.beginRead()
     for _ in 0..<3 {
       // With a snapshot open the map must stay where it is.
-      let failure = try code {
+      let failure = try storageCode {
         try engine.write { transaction in
           try transaction.put(bytes("b"), value, in: keyspace)
           try transaction.put(bytes("c"), value, in: keyspace)
@@ -34,7 +34,9 @@ extension LMDBTests {
     }
     #expect(try engine.read { try $0.count(of: keyspace) } == 2)
     var attempts = 0
-    while try code({ try engine.write { try $0.put(bytes("c"), value + value + value, in: keyspace) } })
+    while try storageCode(of: {
+      try engine.write { try $0.put(bytes("c"), value + value + value, in: keyspace) }
+    })
       == .mapFull
     {
       attempts += 1
@@ -78,7 +80,7 @@ extension LMDBTests {
     // It grows before the write after one that was too large, and none of them is committed.
     let large = [UInt8](repeating: 7, count: 3 << 20)
     for _ in 0..<3 {
-      _ = try code {
+      _ = try storageCode {
         try engine.write { transaction in
           try transaction.put(bytes("large"), large, in: docs)
           throw StorageError(.closed, "not to be committed")
@@ -118,11 +120,11 @@ extension LMDBTests {
   @Test func aSwallowedFailureIsToldByTheCommit() throws {
     let engine = try open(directory.file(), mapBytes: 1 << 20)
     let keyspace = try engine.write { try $0.createKeyspace("k", shape: .documents) }
-    let failure = try code {
+    let failure = try storageCode {
       try engine.write { transaction in
         try transaction.put(bytes("a"), bytes("1"), in: keyspace)
         try? transaction.put(bytes("b"), [UInt8](repeating: 1, count: 4 << 20), in: keyspace)
-        #expect(try code { try transaction.put(bytes("c"), bytes("1"), in: keyspace) } == .mapFull)
+        #expect(try storageCode { try transaction.put(bytes("c"), bytes("1"), in: keyspace) } == .mapFull)
       }
     }
     #expect(failure != nil)
@@ -137,8 +139,8 @@ extension LMDBTests {
     let snapshot = try engine.beginRead()
     engine.environment.patience = .milliseconds(20)
     try #require(try Child.run("large", directory.file(), 8 << 20, mapBytes: 64 << 20) == 0)
-    #expect(try code { _ = try engine.beginRead() } == .mapFull)
-    #expect(try code { try engine.write { (_: any WriteTransaction) in } } == .mapFull)
+    #expect(try storageCode { _ = try engine.beginRead() } == .mapFull)
+    #expect(try storageCode { try engine.write { (_: any WriteTransaction) in } } == .mapFull)
     #expect(try snapshot.count(of: keyspace) == 0)
     snapshot.end()
     #expect(try engine.read { try $0.bytes(bytes("large"), in: keyspace)?.count } == 8 << 20)

@@ -146,7 +146,7 @@ struct OpeningTests {
     var damaged = whole
     damaged[151] = 0xFF
     try Data(damaged).write(to: URL(fileURLWithPath: path))
-    #expect(try code { _ = try open(path, .openExisting) } == .damaged)
+    #expect(try storageCode { _ = try open(path, .openExisting) } == .damaged)
   }
 
   @Test("an opening for reading only leaves nothing behind", arguments: LendingEngine.allCases)
@@ -172,7 +172,7 @@ struct OpeningTests {
     }
     // Also one that fails.
     #expect(
-      try code {
+      try storageCode {
         _ = try type.open(
           path,
           EngineOptions(creation: .openExisting, isReadOnly: true, key: [UInt8](repeating: 9, count: 32)))
@@ -250,10 +250,10 @@ struct OpeningTests {
     var ends: [Int32] = [-1, -1]
     #expect(pipe(&ends) == 0)
     #expect(dup2(ends[1], descriptor) == descriptor)
-    let failure = try code { try engine.close() }
+    let failure = try storageCode { try engine.close() }
     for end in ends { close(end) }
     #expect(failure != nil && failure != .inUse)
-    #expect(try code { _ = try engine.beginRead() } == .closed)
+    #expect(try storageCode { _ = try engine.beginRead() } == .closed)
     try open(path, .openExisting).close()
   }
 
@@ -274,7 +274,7 @@ struct OpeningTests {
 
   @Test("a link that leads nowhere is an existing file") func brokenLink() throws {
     symlink(directory.file("nowhere"), directory.file("link.mdb"))
-    #expect(try code { _ = try open(directory.file("link.mdb")) } == .alreadyExists)
+    #expect(try storageCode { _ = try open(directory.file("link.mdb")) } == .alreadyExists)
   }
 
   @Test("a snapshot of a process that died doesn't make the file grow") func deadReaders() throws {

@@ -92,23 +92,23 @@ struct DamageTests {
     let engine = try kind.open(path)
     try engine.writer().connection.connection.execute("PRAGMA user_version = 99")
     try engine.close()
-    #expect(errorCode { _ = try kind.open(path) } == .unsupportedVersion)
+    #expect(try storageCode { _ = try kind.open(path) } == .unsupportedVersion)
 
     let other = directory.file("other")
     let second = try kind.open(other)
     try second.writer().connection.connection.execute("PRAGMA application_id = 1")
     try second.close()
-    #expect(errorCode { _ = try kind.open(other) } == .notADatabase)
+    #expect(try storageCode { _ = try kind.open(other) } == .notADatabase)
   }
 
   @Test(arguments: Kind.all) func whatIsNoFileOrEmptyIsRefused(_ kind: Kind) throws {
-    #expect(errorCode { _ = try kind.open(directory.path) } == .notADatabase)
+    #expect(try storageCode { _ = try kind.open(directory.path) } == .notADatabase)
     let empty = directory.file("empty")
     try replaceContents(empty, [])
-    #expect(errorCode { _ = try kind.open(empty) } == .notADatabase)
-    #expect(errorCode { _ = try kind.open(directory.file("none"), .openExisting) } == .notFound)
-    #expect(errorCode { _ = try kind.open(directory.file("none"), isReadOnly: true) } == .notFound)
-    #expect(errorCode { _ = try kind.open(directory.file("no/where")) } != nil)
-    #expect(errorCode { _ = try kind.open(empty, .createNew) } == .alreadyExists)
+    #expect(try storageCode { _ = try kind.open(empty) } == .notADatabase)
+    #expect(try storageCode { _ = try kind.open(directory.file("none"), .openExisting) } == .notFound)
+    #expect(try storageCode { _ = try kind.open(directory.file("none"), isReadOnly: true) } == .notFound)
+    #expect(try storageCode { _ = try kind.open(directory.file("no/where")) } != nil)
+    #expect(try storageCode { _ = try kind.open(empty, .createNew) } == .alreadyExists)
   }
 }

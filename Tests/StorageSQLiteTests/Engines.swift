@@ -1,5 +1,6 @@
 import Foundation
 import Storage
+import TestSupport
 import Testing
 
 @testable import StorageSQLite
@@ -40,19 +41,8 @@ extension StorageEngine {
   }
 
   /// The code of what `body` throws, or nil.
-  func code(_ body: (any StorageEngine) throws -> Void) -> StorageError.Code? { errorCode { try body(self) } }
-}
-
-/// The code of the storage error that `body` throws; nil when it throws none.
-func errorCode(_ body: () throws -> Void) -> StorageError.Code? {
-  do {
-    try body()
-    return nil
-  } catch let error as StorageError {
-    return error.code
-  } catch {
-    Issue.record("not a storage error: \(error)")
-    return nil
+  func code(_ body: (any StorageEngine) throws -> Void) throws -> StorageError.Code? {
+    try storageCode { try body(self) }
   }
 }
 

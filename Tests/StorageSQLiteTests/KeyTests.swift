@@ -8,8 +8,8 @@ struct KeyTests {
   let directory: TemporaryDirectory
   init() { directory = TemporaryDirectory() }
 
-  private func open(_ type: EngineType, _ path: String, _ key: [UInt8]?) -> StorageError.Code? {
-    errorCode { try type.open(path, EngineOptions(key: key)).close() }
+  private func open(_ type: EngineType, _ path: String, _ key: [UInt8]?) throws -> StorageError.Code? {
+    try storageCode { try type.open(path, EngineOptions(key: key)).close() }
   }
 
   @Test func wrongKeyNoKeyKeyForAPlainFileAndDamageAreFourErrors() throws {
@@ -19,25 +19,25 @@ struct KeyTests {
     try engine.close()
     var other = Kind.key
     other[31] ^= 1
-    #expect(open(SQLiteEngines.sqlcipher, path, other) == .wrongKey)
-    #expect(open(SQLiteEngines.sqlcipher, path, nil) == .keyRequired)
-    #expect(open(SQLiteEngines.sqlite, path, Kind.key) == .notEncrypted)
-    #expect(open(SQLiteEngines.sqlite, path, nil) == .notADatabase)
-    #expect(open(SQLiteEngines.sqlcipherPlain, path, nil) == .notADatabase)
-    #expect(open(SQLiteEngines.sqlcipher, path, [1, 2, 3]) == .invalidArgument)
+    #expect(try open(SQLiteEngines.sqlcipher, path, other) == .wrongKey)
+    #expect(try open(SQLiteEngines.sqlcipher, path, nil) == .keyRequired)
+    #expect(try open(SQLiteEngines.sqlite, path, Kind.key) == .notEncrypted)
+    #expect(try open(SQLiteEngines.sqlite, path, nil) == .notADatabase)
+    #expect(try open(SQLiteEngines.sqlcipherPlain, path, nil) == .notADatabase)
+    #expect(try open(SQLiteEngines.sqlcipher, path, [1, 2, 3]) == .invalidArgument)
 
     let plain = directory.file("plain")
     let plainEngine = try Kind(type: SQLiteEngines.sqlcipherPlain).open(plain)
     try plainEngine.fill(count: 1, bytes: 1)
     try plainEngine.close()
-    #expect(open(SQLiteEngines.sqlcipher, plain, Kind.key) == .notEncrypted)
+    #expect(try open(SQLiteEngines.sqlcipher, plain, Kind.key) == .notEncrypted)
 
     var bytes = try contents(path)
     bytes[100] ^= 0xFF
     try replaceContents(path, bytes)
-    #expect(open(SQLiteEngines.sqlcipher, path, Kind.key) == .damaged)
-    #expect(open(SQLiteEngines.sqlcipher, path, other) == .wrongKey)
-    #expect(open(SQLiteEngines.sqlcipher, path, Kind.key) == .damaged)
+    #expect(try open(SQLiteEngines.sqlcipher, path, Kind.key) == .damaged)
+    #expect(try open(SQLiteEngines.sqlcipher, path, other) == .wrongKey)
+    #expect(try open(SQLiteEngines.sqlcipher, path, Kind.key) == .damaged)
   }
 
   @Test func anEncryptedFileAndItsLogShowNothingOfWhatIsInThem() throws {

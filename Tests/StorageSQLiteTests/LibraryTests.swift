@@ -20,7 +20,7 @@ struct LibraryTests {
     #expect(error?.reason.contains("libnothing-at-all.so.0") == true)
     let directory = TemporaryDirectory()
     #expect(
-      errorCode {
+      try storageCode {
         _ = try SQLiteEngines.sqlite.open(
           directory.file("a"), EngineOptions(libraryPath: "libnothing-at-all.so.0"))
       } == .unsupported)
@@ -34,7 +34,7 @@ struct LibraryTests {
   @Test func aLibraryWithoutEncryptionIsRefusedForAnEncryptedFile() throws {
     let directory = TemporaryDirectory()
     #expect(
-      errorCode {
+      try storageCode {
         _ = try SQLiteEngines.sqlcipher.open(
           directory.file("a"), EngineOptions(key: Kind.key, libraryPath: Library.sqlitePath))
       } == .unsupported)

@@ -84,7 +84,7 @@ struct MaintenanceTests {
         _ = try key(number).withUnsafeBytes { try transaction.delete($0, in: keyspace) }
       }
       // Within a transaction, a backup is of the commit before it.
-      #expect(errorCode { try engine.backup(to: directory.file("inside")) } == nil)
+      #expect(try storageCode { try engine.backup(to: directory.file("inside")) } == nil)
     }
     let inside = try kind.open(directory.file("inside"), .openExisting)
     #expect(try inside.statistics().entries["k"] == 5_000)
@@ -92,7 +92,7 @@ struct MaintenanceTests {
 
     let target = directory.file("b")
     try engine.backup(to: target)
-    #expect(engine.code { try $0.maintenance.backup(to: target) } == .alreadyExists)
+    #expect(try engine.code { try $0.maintenance.backup(to: target) } == .alreadyExists)
     let copy = try kind.open(target, .openExisting)
     #expect(try copy.checkIntegrity() == [])
     #expect(try copy.statistics().entries == engine.statistics().entries)
@@ -102,7 +102,7 @@ struct MaintenanceTests {
     let made: Keyspace = try copy.write { try $0.createKeyspace("new", shape: .entries) }
     #expect(made.number == 5)
     try copy.close()
-    #expect(engine.code { try $0.maintenance.backup(to: directory.file("no/where")) } != nil)
+    #expect(try engine.code { try $0.maintenance.backup(to: directory.file("no/where")) } != nil)
     try engine.close()
     let left = try FileManager.default.contentsOfDirectory(atPath: directory.path)
     #expect(left.sorted() == ["a", "b", "inside"])
@@ -113,8 +113,8 @@ struct MaintenanceTests {
     let engine = try kind.open(path)
     let keyspace = try engine.fill(count: 100, bytes: 100)
     let reader = try kind.open(path, isReadOnly: true)
-    #expect(reader.code { try $0.write { (_: any WriteTransaction) in } } == .readOnly)
-    #expect(reader.code { try $0.maintenance.compact() } == .readOnly)
+    #expect(try reader.code { try $0.write { (_: any WriteTransaction) in } } == .readOnly)
+    #expect(try reader.code { try $0.maintenance.compact() } == .readOnly)
     try engine.fill(count: 200, bytes: 100)
     #expect(try reader.read { try $0.count(of: keyspace) } == 200)
     #expect(try reader.checkIntegrity() == [])
@@ -143,15 +143,15 @@ struct MaintenanceTests {
   @Test(arguments: Kind.all) func aClosedEngineSaysSo(_ kind: Kind) throws {
     let engine = try kind.open(directory.file("a"))
     let snapshot = try engine.beginRead()
-    #expect(engine.code { try $0.close() } == .inUse)
+    #expect(try engine.code { try $0.close() } == .inUse)
     snapshot.end()
     try engine.close()
     try engine.close()
-    #expect(engine.code { _ = try $0.beginRead() } == .closed)
-    #expect(engine.code { try $0.write { (_: any WriteTransaction) in } } == .closed)
-    #expect(engine.code { _ = try $0.maintenance.statistics() } == .closed)
-    #expect(engine.code { try $0.maintenance.compact() } == .closed)
-    #expect(engine.code { try $0.maintenance.backup(to: directory.file("b")) } == .closed)
-    #expect(engine.code { _ = try $0.maintenance.checkIntegrity() } == .closed)
+    #expect(try engine.code { _ = try $0.beginRead() } == .closed)
+    #expect(try engine.code { try $0.write { (_: any WriteTransaction) in } } == .closed)
+    #expect(try engine.code { _ = try $0.maintenance.statistics() } == .closed)
+    #expect(try engine.code { try $0.maintenance.compact() } == .closed)
+    #expect(try engine.code { try $0.maintenance.backup(to: directory.file("b")) } == .closed)
+    #expect(try engine.code { _ = try $0.maintenance.checkIntegrity() } == .closed)
   }
 }

@@ -58,7 +58,7 @@ struct TransactionTests {
     let pages = try #require(try database.integer("PRAGMA page_count"))
     _ = try database.integer("PRAGMA max_page_count = \(pages + 20)")
     let value = [UInt8](repeating: 7, count: 1_000)
-    let failure = errorCode {
+    let failure = try storageCode {
       try engine.write { (transaction: any WriteTransaction) in
         try transaction.put(key(3), [1], in: keyspace)
         for number in 0..<1_000 { try transaction.put(key(number), value, in: keyspace) }
@@ -66,7 +66,7 @@ struct TransactionTests {
     }
     #expect(failure == .diskFull)
     // Who goes on after the failure gets it again, and nothing of it is committed alone.
-    let swallowed = errorCode {
+    let swallowed = try storageCode {
       try engine.write { (transaction: any WriteTransaction) in
         for number in 0..<1_000 { try? transaction.put(key(number), value, in: keyspace) }
       }
@@ -173,9 +173,9 @@ struct TransactionTests {
     let other = try engine.file.connect(cacheBytes: 0)
     try other.execute("BEGIN IMMEDIATE")
     try engine.writer().connection.connection.waitWhenBusy(upTo: .milliseconds(20))
-    #expect(engine.code { try $0.write { (_: any WriteTransaction) in } } == .busy)
+    #expect(try engine.code { try $0.write { (_: any WriteTransaction) in } } == .busy)
     try other.execute("COMMIT")
-    #expect(engine.code { try $0.write { (_: any WriteTransaction) in } } == nil)
+    #expect(try engine.code { try $0.write { (_: any WriteTransaction) in } } == nil)
     other.close()
     try engine.close()
   }
@@ -183,9 +183,9 @@ struct TransactionTests {
   @Test func oneFileIsNotOpenedThroughTwoLibraries() throws {
     let path = directory.file("a")
     let engine = try Kind(type: SQLiteEngines.sqlite).open(path)
-    #expect(errorCode { _ = try Kind(type: SQLiteEngines.sqlcipherPlain).open(path) } == .inUse)
+    #expect(try storageCode { _ = try Kind(type: SQLiteEngines.sqlcipherPlain).open(path) } == .inUse)
     try Kind(type: SQLiteEngines.sqlite).open(path).close()
-    #expect(errorCode { _ = try Kind(type: SQLiteEngines.sqlcipherPlain).open(path) } == .inUse)
+    #expect(try storageCode { _ = try Kind(type: SQLiteEngines.sqlcipherPlain).open(path) } == .inUse)
     try engine.close()
     try Kind(type: SQLiteEngines.sqlcipherPlain).open(path).close()
   }

@@ -304,11 +304,11 @@ struct EncryptedFileTests {
   @Test func aPlainFileTakesNoKeyAndAnEncryptedOneNeedsIt() throws {
     try make()
     let options = EngineOptions(creation: .openExisting, durability: .none)
-    #expect(try code { _ = try LMDBEngines.lmdb.open(path, options) } == .keyRequired)
+    #expect(try storageCode { _ = try LMDBEngines.lmdb.open(path, options) } == .keyRequired)
     let plain = try LMDBEngines.lmdb.open(directory.file("plain.mdb"), EngineOptions(durability: .none))
     try plain.write { _ = try $0.createKeyspace("k", shape: .entries) }
     try plain.close()
-    #expect(try code { _ = try openEncrypted(directory.file("plain.mdb")) } == .notEncrypted)
+    #expect(try storageCode { _ = try openEncrypted(directory.file("plain.mdb")) } == .notEncrypted)
     let again = try LMDBEngines.lmdb.open(directory.file("plain.mdb"), options)
     #expect(try again.read { try $0.keyspaces().count } == 1)
   }

@@ -27,7 +27,7 @@ struct EncryptedOpeningTests {
   @Test("a new file whose opening fails is removed") func failures() throws {
     let path = directory.file("new.emdb")
     #expect(
-      try code {
+      try storageCode {
         _ = try LMDBEncryptedEngine(
           path: path, options: EngineOptions(key: encryptionKey), mapBytes: MapSize.wanted(), nodePages: 99)
       } != nil)

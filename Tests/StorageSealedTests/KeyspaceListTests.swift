@@ -168,7 +168,7 @@ struct KeyspaceListTests {
     let newest = try Records.all(path)[RecordFormat.rootNumber] ?? []
     for root in [empty, older] {
       try Records.put([RecordFormat.rootNumber: root], path)
-      #expect(try code { _ = try openEncrypted(path, .openExisting) } == .damaged)
+      #expect(try storageCode { _ = try openEncrypted(path, .openExisting) } == .damaged)
     }
     try Records.put([RecordFormat.rootNumber: newest], path)
     try expect(0..<6)

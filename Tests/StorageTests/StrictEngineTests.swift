@@ -62,13 +62,6 @@ struct StrictEngineTests {
     }
   }
 
-  private func code(of body: () throws -> Void) -> StorageError.Code? {
-    do {
-      try body()
-      return nil
-    } catch { return (error as? StorageError)?.code }
-  }
-
   @Test func storedOrderIsAnyOrder() throws {
     try withEngine { engine, keyspace in
       let stored = try engine.read { try $0.entries(of: keyspace, order: .stored) }
@@ -83,31 +76,33 @@ struct StrictEngineTests {
       let cursor = try snapshot.cursor(in: keyspace, .all)
       #expect(try cursor.first())
       snapshot.end()
-      #expect(code { _ = try snapshot.count(of: keyspace) } == .closed)
-      #expect(code { _ = try snapshot.bytes([1], in: keyspace) } == .closed)
-      #expect(code { try snapshot.scan(keyspace) { _, _ in true } } == .closed)
-      #expect(code { _ = try cursor.next() } == .closed)
-      #expect(code { try cursor.lendEntry { _, _ in } } == .closed)
+      #expect(try storageCode { _ = try snapshot.count(of: keyspace) } == .closed)
+      #expect(try storageCode { _ = try snapshot.bytes([1], in: keyspace) } == .closed)
+      #expect(try storageCode { try snapshot.scan(keyspace) { _, _ in true } } == .closed)
+      #expect(try storageCode { _ = try cursor.next() } == .closed)
+      #expect(try storageCode { try cursor.lendEntry { _, _ in } } == .closed)
       var kept: (any WriteTransaction)?
       try engine.write { (transaction: any WriteTransaction) throws -> Void in kept = transaction }
-      #expect(code { try kept?.put("a", "b", in: keyspace) } == .closed)
-      #expect(code { _ = try kept?.keyspaces() } == .closed)
+      #expect(try storageCode { try kept?.put("a", "b", in: keyspace) } == .closed)
+      #expect(try storageCode { _ = try kept?.keyspaces() } == .closed)
     }
   }
 
   @Test func writesWhereBytesAreLentAreRefused() throws {
     try withEngine { engine, keyspace in
       try engine.write { transaction in
-        try transaction.scan(keyspace) { _, _ in
-          #expect(code { try transaction.put("a", "b", in: keyspace) } == .bytesAreLent)
-          #expect(code { _ = try transaction.deleteRange(.all, in: keyspace) } == .bytesAreLent)
-          #expect(code { try transaction.dropKeyspace(keyspace) } == .bytesAreLent)
+        try transaction.scan(keyspace) { _, _ throws in
+          #expect(try storageCode { try transaction.put("a", "b", in: keyspace) } == .bytesAreLent)
+          #expect(try storageCode { _ = try transaction.deleteRange(.all, in: keyspace) } == .bytesAreLent)
+          #expect(try storageCode { try transaction.dropKeyspace(keyspace) } == .bytesAreLent)
           return true
         }
         let cursor = try transaction.cursor(in: keyspace, .all)
-        _ = try cursor.first { _, _ in #expect(code { _ = try cursor.next() } == .bytesAreLent) }
+        _ = try cursor.first { _, _ throws in
+          #expect(try storageCode { _ = try cursor.next() } == .bytesAreLent)
+        }
         try transaction.put("a", "b", in: keyspace)
-        #expect(code { _ = try cursor.next() } == .notOnEntry)
+        #expect(try storageCode { _ = try cursor.next() } == .notOnEntry)
       }
     }
   }
@@ -117,7 +112,7 @@ struct StrictEngineTests {
       var conflicts = 0
       for number in 0..<100 {
         let before = try engine.read { try $0.count(of: keyspace) }
-        let found = code { try engine.write { try $0.put("new\(number)", "", in: keyspace) } }
+        let found = try storageCode { try engine.write { try $0.put("new\(number)", "", in: keyspace) } }
         let after = try engine.read { try $0.count(of: keyspace) }
         if found == .conflict { conflicts += 1 } else { #expect(found == nil) }
         #expect(after == (found == nil ? before + 1 : before))
@@ -134,7 +129,7 @@ struct StrictEngineTests {
         _ = try snapshot.count(of: keyspace)
       }
       try engine.write { try $0.put("a", "b", in: keyspace) }
-      #expect(code { _ = try snapshot.count(of: keyspace) } == .snapshotExpired)
+      #expect(try storageCode { _ = try snapshot.count(of: keyspace) } == .snapshotExpired)
       snapshot.end()
     }
   }
@@ -142,7 +137,7 @@ struct StrictEngineTests {
   @Test func noMoreSnapshotsAreOpenThanAnEngineHasToAllow() throws {
     try withEngine(Strictness(maximumReaders: 3)) { engine, _ in
       let snapshots = try (0..<3).map { _ in try engine.beginRead() }
-      #expect(code { _ = try engine.beginRead() } == .tooManyReaders)
+      #expect(try storageCode { _ = try engine.beginRead() } == .tooManyReaders)
       snapshots[1].end()
       let another = try engine.beginRead()
       for snapshot in snapshots + [another] { snapshot.end() }

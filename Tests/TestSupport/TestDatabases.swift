@@ -18,13 +18,6 @@ package func options(_ engine: EngineName, durability: Durability = .none) throw
   DatabaseOptions(engine: engine, durability: durability, key: try key(of: engine))
 }
 
-/// Returns the code of the `DatabaseError` that `body` throws, or nil if it throws nothing. Rethrows other
-/// errors.
-package func databaseCode(of body: () throws -> Void) throws -> DatabaseError.Code? {
-  do { try body() } catch let error as DatabaseError { return error.code }
-  return nil
-}
-
 /// Runs `body` with an empty database named `test` in a temporary directory, and closes it at the end.
 /// `change` can change its options.
 package func withDatabase(

@@ -112,7 +112,7 @@ import Touchstone
     var settings = LegacyDatabase()
     settings.documents = 3_000
     let source = try LegacyDatabaseMaker(settings).make("old", in: directory.path)
-    let code = upgradeCode {
+    let code = try upgradeCode {
       try Database.upgrade(source, to: directory.path + "/new") { progress in
         guard progress.phase == .copying, progress.done == 512 else { return }
         try change(source + "/db.sqlite3", "INSERT INTO info VALUES ('changed', '1')")

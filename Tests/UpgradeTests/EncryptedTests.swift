@@ -72,15 +72,15 @@ import Touchstone
     let plain = try LegacyDatabaseMaker(settings).make("plain", in: directory.path)
     settings.key = LegacyDatabase.key(password: "letmein", platform: .ios)
     let secret = try LegacyDatabaseMaker(settings).make("secret", in: directory.path)
-    func code(_ source: String, _ key: UserKey?) -> UpgradeError.Code? {
-      upgradeCode {
+    func code(_ source: String, _ key: UserKey?) throws -> UpgradeError.Code? {
+      try upgradeCode {
         try Database.upgrade(source, to: directory.path + "/new", options: UpgradeOptions(sourceKey: key))
       }
     }
-    #expect(code(secret, nil) == .keyRequired)
-    #expect(code(secret, try .passphrase("letmeout")) == .wrongKey)
-    #expect(code(secret, try .raw([UInt8](repeating: 1, count: 32))) == .wrongKey)
-    #expect(code(plain, try .passphrase("letmein")) == .notEncrypted)
+    #expect(try code(secret, nil) == .keyRequired)
+    #expect(try code(secret, try .passphrase("letmeout")) == .wrongKey)
+    #expect(try code(secret, try .raw([UInt8](repeating: 1, count: 32))) == .wrongKey)
+    #expect(try code(plain, try .passphrase("letmein")) == .notEncrypted)
     #expect(try directory.names() == ["plain.cblite2", "secret.cblite2"])
   }
 

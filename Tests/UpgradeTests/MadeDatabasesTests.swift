@@ -176,7 +176,7 @@ import Touchstone
     #expect(try database.document(String(long.dropLast())) != nil)
     #expect(try database.revisions(of: "doc-7")?.first?.body == [:])
     try database.close()
-    let code = upgradeCode {
+    let code = try upgradeCode {
       _ = try Database.upgrade(
         source, to: directory.path + "/strict", options: UpgradeOptions(isStrict: true))
     }

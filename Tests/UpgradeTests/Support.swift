@@ -30,16 +30,6 @@ struct Files: Equatable {
   }
 }
 
-func upgradeCode(of body: () throws -> Void) -> UpgradeError.Code? {
-  do {
-    try body()
-    return nil
-  } catch let error as UpgradeError { return error.code } catch {
-    Issue.record("threw \(error), which is no UpgradeError")
-    return nil
-  }
-}
-
 /// Runs SQL on a file that is in the making.
 func change(_ path: String, _ sql: String) throws {
   let connection = try Connection(
