@@ -14,6 +14,10 @@ let fuzzing = variable("TOUCHSTONE_FUZZ") != nil
 // TOUCHSTONE_TESTS=QueryTests,FleeceTests swift build ... --product TouchstonePackageTests
 let testTargets = variable("TOUCHSTONE_TESTS")?.split(separator: ",").map(String.init)
 
+// test-child asks random queries, but not in a build for the tests of other parts.
+let asksRandomQueries = testTargets?.contains("QueryDifferentialTests") ?? true
+let randomQueries: [Target.Dependency] = asksRandomQueries ? ["QueryDifferential"] : []
+
 // Views over lent bytes (docs/architecture.md). Packages that use such a target need no flag.
 let lifetimes: [SwiftSetting] = [.enableExperimentalFeature("Lifetimes")]
 
@@ -122,7 +126,7 @@ let package = Package(
       ],
       path: "Sources/CLI"),
 
-    // Tests. StorageConformance is what an engine has to pass; StorageChild is the process it kills.
+    // Tests. StorageConformance is what an engine has to pass.
     .target(
       name: "StorageConformance", dependencies: ["Storage"], path: "Tests/StorageConformance"),
     // TestSupport is what the tests of several parts share.
@@ -133,17 +137,6 @@ let package = Package(
       ],
       path: "Tests/TestSupport"),
     .target(name: "AtLoad", path: "Tests/AtLoad"),
-    .executableTarget(
-      name: "storage-child",
-      dependencies: ["StorageConformance", "StorageSQLite", "StorageLMDB", "StorageSealed"],
-      path: "Tests/StorageChild"),
-    .testTarget(name: "BytesTests", dependencies: ["Bytes"], swiftSettings: lifetimes),
-    .testTarget(
-      name: "StorageTests",
-      dependencies: [
-        "TestSupport", "StorageConformance", "StorageSQLite", "StorageLMDB", "StorageSealed", "storage-child",
-      ]),
-    .testTarget(name: "StorageSQLiteTests", dependencies: ["TestSupport", "StorageSQLite"]),
     // CountedSync takes the place of the C library's syncs in a program that links it.
     .target(
       name: "CountedSync", path: "Tests/CountedSync", linkerSettings: [.linkedLibrary("dl")]),
@@ -151,23 +144,34 @@ let package = Package(
     .target(
       name: "HeldHandles", dependencies: ["CLMDB"], path: "Tests/HeldHandles",
       linkerSettings: [.linkedLibrary("dl")]),
+    // The program that tests start as a child process.
     .executableTarget(
-      name: "lmdb-child",
-      dependencies: ["CountedSync", "HeldHandles", "Storage", "StorageLMDB", "StorageSealed"],
-      path: "Tests/LMDBChild"),
+      name: "test-child",
+      dependencies: [
+        "TestSupport", "StorageConformance", "Storage", "StorageSQLite", "StorageLMDB", "StorageSealed",
+        "Touchstone", "CountedSync", "HeldHandles",
+      ] + randomQueries,
+      path: "Tests/TestChild",
+      swiftSettings: asksRandomQueries ? [.define("QUERY_DIFFERENTIAL")] : []),
+    .testTarget(
+      name: "StorageTests",
+      dependencies: [
+        "TestSupport", "StorageConformance", "StorageSQLite", "StorageLMDB", "StorageSealed", "test-child",
+      ]),
+    .testTarget(name: "StorageSQLiteTests", dependencies: ["TestSupport", "StorageSQLite"]),
     // LMDBTestSupport is what the tests of both engines over LMDB share.
     .target(
-      name: "LMDBTestSupport", dependencies: ["TestSupport", "Storage", "StorageLMDB"],
+      name: "LMDBTestSupport", dependencies: ["TestSupport", "StorageConformance", "Storage", "StorageLMDB"],
       path: "Tests/LMDBTestSupport"),
     .testTarget(
       name: "StorageLMDBTests",
       dependencies: [
-        "TestSupport", "LMDBTestSupport", "StorageLMDB", "StorageSealed", "CLMDB", "lmdb-child",
+        "TestSupport", "LMDBTestSupport", "StorageLMDB", "StorageSealed", "CLMDB", "test-child",
       ]),
     .testTarget(
       name: "StorageSealedTests",
       dependencies: [
-        "TestSupport", "LMDBTestSupport", "StorageSealed", "StorageLMDB", "CLMDB", "lmdb-child",
+        "TestSupport", "LMDBTestSupport", "StorageSealed", "StorageLMDB", "CLMDB", "test-child",
       ]),
     // FullTextReference answers match queries literally, for the tests of what is fast.
     .target(name: "FullTextReference", dependencies: ["FullText"], path: "Tests/FullTextReference"),
@@ -176,62 +180,48 @@ let package = Package(
       dependencies: ["TestSupport", "FullText", "FullTextReference", "SQLiteLibrary", "CSQLite"]),
     .testTarget(name: "FleeceTests", dependencies: ["TestSupport", "Fleece"]),
     .testTarget(name: "EncryptionTests", dependencies: ["TestSupport", "Encryption", "Storage"]),
-    .executableTarget(
-      name: "blobs-child", dependencies: ["CountedSync", "Blobs", "Touchstone"], path: "Tests/BlobsChild"),
     .testTarget(
       name: "BlobsTests",
       dependencies: [
-        "TestSupport", "Blobs", "Storage", "Encryption", "Touchstone", "StorageConformance", "blobs-child",
+        "TestSupport", "Blobs", "Storage", "Encryption", "Touchstone", "test-child",
       ]),
-    .executableTarget(
-      name: "documents-child", dependencies: ["CountedSync", "Touchstone"], path: "Tests/DocumentsChild"),
     .testTarget(
       name: "DocumentsTests",
-      dependencies: ["TestSupport", "Bytes", "Touchstone", "StorageConformance", "documents-child"],
+      dependencies: ["TestSupport", "Touchstone", "StorageConformance", "test-child"],
       exclude: ["Databases"]),
-    .executableTarget(
-      name: "conversion-child", dependencies: ["Touchstone"], path: "Tests/ConversionChild"),
     .testTarget(
       name: "ConversionTests",
       dependencies: [
         "TestSupport", "Touchstone", "Storage", "SQLiteLibrary", "StorageConformance", "Datasets",
-        "conversion-child",
+        "test-child",
       ]),
-    .executableTarget(name: "cblite2-child", dependencies: ["Touchstone"], path: "Tests/CBLite2Child"),
     .testTarget(
       name: "CBLite2Tests",
       dependencies: [
-        "TestSupport", "Touchstone", "CBLite2", "Fleece", "SQLiteLibrary", "CSQLite", "Datasets", "Storage",
-        "StorageConformance", "cblite2-child",
+        "TestSupport", "Touchstone", "CBLite2", "SQLiteLibrary", "CSQLite", "Datasets", "Storage",
+        "test-child",
       ]),
-    .executableTarget(name: "upgrade-child", dependencies: ["Touchstone"], path: "Tests/UpgradeChild"),
     .testTarget(
       name: "UpgradeTests",
       dependencies: [
-        "TestSupport", "Upgrade", "Touchstone", "Datasets", "SQLiteLibrary", "CSQLite", "StorageConformance",
-        "upgrade-child",
+        "TestSupport", "Upgrade", "Touchstone", "Datasets", "SQLiteLibrary", "CSQLite",
+        "test-child",
       ]),
-    .testTarget(
-      name: "TouchstoneTests", dependencies: ["TestSupport", "Touchstone", "Suites", "Datasets"],
-      exclude: ["PublicTypes.txt"]),
-    .executableTarget(name: "query-child", dependencies: ["Touchstone"], path: "Tests/QueryChild"),
+    .testTarget(name: "TouchstoneTests", dependencies: ["TestSupport", "Touchstone", "Datasets"]),
     .testTarget(
       name: "QueryTests",
       dependencies: [
         "TestSupport", "Query", "Documents", "Fleece", "Storage", "Touchstone", "Datasets", "CICU",
         "FullTextReference",
-        "StorageConformance", "query-child",
+        "test-child",
       ]),
-    // QueryDifferential asks random queries in all ways and compares the rows; query-differential goes on for ever.
+    // QueryDifferential asks random queries in all ways and compares the rows.
     .target(
       name: "QueryDifferential",
       dependencies: [
         "TestSupport", "Touchstone", "Query", "FullText", "FullTextReference", "Documents", "Fleece",
         "Storage", "StorageConformance",
       ], path: "Tests/QueryDifferential"),
-    .executableTarget(
-      name: "query-differential", dependencies: ["QueryDifferential", "Touchstone"],
-      path: "Tests/QueryDifferentialChild"),
     .testTarget(
       name: "QueryDifferentialTests", dependencies: ["QueryDifferential", "TestSupport", "Touchstone"]),
     .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),

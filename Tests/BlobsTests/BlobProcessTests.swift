@@ -3,17 +3,10 @@ import TestSupport
 import Testing
 
 @testable import Blobs
-@testable import StorageConformance
 @testable import Touchstone
 
 /// Processes that are killed, that share a database, and that run out of room.
 @Suite("Blobs and processes", .serialized) struct BlobProcessTests {
-  private static let child = childExecutable("blobs-child")
-
-  private func start(_ arguments: [String]) throws -> ChildProcess {
-    try ChildProcess.start(try #require(BlobProcessTests.child), arguments)
-  }
-
   /// The same as the child's.
   private func contents(_ number: Int) -> [UInt8] {
     let count = number % 3 == 0 ? 100_000 + number % 7 * 20_000 : 10 + number % 90
@@ -23,7 +16,7 @@ import Testing
   @Test("a blob stays until it is certain that nothing can name it again", arguments: allEngines)
   func unsyncedPurge(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
-    let child = try start(["unsynced", "\(engine)", directory.path, "0"])
+    let child = try startChild("blobs", "unsynced", "\(engine)", directory.path, "0")
     #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")
   }
 
@@ -48,7 +41,7 @@ import Testing
         next = try database.document("counter")?["n"].int.map { Int($0) + 1 } ?? 0
         try database.close()
       }
-      let child = try start([command, "\(engine)", directory.path, "\(next)"])
+      let child = try startChild("blobs", command, "\(engine)", directory.path, "\(next)")
       try child.waitForOutput(lines: Int.random(in: lines, using: &random))
       usleep(UInt32.random(in: 0..<microseconds, using: &random))
       child.kill()
@@ -104,7 +97,7 @@ import Testing
     let directory = TemporaryDirectory()
     try Database.open("test", in: directory.path, options: try options(engine)).close()
     let children = try (0..<3).map { _ in
-      try start(["churn", "\(engine)", directory.path, isLong ? "20" : "2"])
+      try startChild("blobs", "churn", "\(engine)", directory.path, isLong ? "20" : "2")
     }
     for child in children {
       let ending = try child.wait()
@@ -119,7 +112,7 @@ import Testing
   @Test("a full disk refuses a blob, leaves nothing of it, and passes", arguments: allEngines)
   func fullDisk(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
-    let child = try start(["full", "\(engine)", directory.path, "\(8 << 20)"])
+    let child = try startChild("blobs", "full", "\(engine)", directory.path, "\(8 << 20)")
     let ending = try child.wait()
     #expect(ending == .exited(0), "\(child.outputText) \(child.errorText)")
     #expect(child.outputText == "done\n")
@@ -135,7 +128,7 @@ import Testing
   func memory(_ engine: EngineName) throws {
     // What a process takes under a sanitizer is the sanitizer's.
     let directory = TemporaryDirectory()
-    let child = try start(["stream", "\(engine)", directory.path, isLong ? "1024" : "64"])
+    let child = try startChild("blobs", "stream", "\(engine)", directory.path, isLong ? "1024" : "64")
     let ending = try child.wait(seconds: 600)
     #expect(ending == .exited(0), "\(child.outputText) \(child.errorText)")
     let peak = Int(child.outputText.split(separator: "\n").first ?? "") ?? .max

@@ -3,8 +3,6 @@ import TestSupport
 import Testing
 import Touchstone
 
-@testable import StorageConformance
-
 /// Exports and imports that are killed at random moments.
 @Suite("Killed exports and imports", .serialized) struct KillTests {
   private static let rounds = isLong ? 200 : 10
@@ -21,8 +19,7 @@ import Touchstone
     mutating func run(_ command: String, _ database: String, _ path: String, _ engine: EngineName) throws
       -> Bool
     {
-      let child = try ChildProcess.start(
-        try #require(childExecutable("cblite2-child")), [command, database, path, engine.rawValue])
+      let child = try startChild("cblite2", command, database, path, engine.rawValue)
       try child.waitForOutput()
       let begun = Date()
       if let latest = latest[engine] {

@@ -4,8 +4,6 @@ import TestSupport
 import Testing
 import Touchstone
 
-@testable import StorageConformance
-
 @Suite("Conversions between engines") struct ConvertTests {
   struct Pair: CustomStringConvertible, Sendable {
     let from: EngineName
@@ -139,7 +137,7 @@ import Touchstone
     // A copy doesn't mind.
     try Database.copy(path, to: directory.path + "/copied", key: right)
     try open.close()
-    let holder = try startChild("hold", path)
+    let holder = try startChild("conversion", "hold", path)
     try holder.waitForOutput()
     #expect(holder.outputText == "open\n")
     try inUse()
@@ -182,7 +180,7 @@ import Touchstone
     try makeFixture(pair.from, at: path)
     let before = try Contents(of: path, key: key(of: pair.from))
     let names = try directory.names("a.touchstone")
-    let child = try startChild("limit", "200000", "convert", path, "\(pair.to)")
+    let child = try startChild("conversion", "limit", "200000", "convert", path, "\(pair.to)")
     #expect(try child.wait() == .exited(1), "\(child.outputText)")
     #expect(child.outputText.contains("failed diskFull"), "\(child.outputText)")
     let left = try Set(directory.names("a.touchstone")).subtracting(names)
@@ -197,7 +195,7 @@ import Touchstone
     let path = directory.path + "/a.touchstone"
     try makeFixture(.sqlite, at: path, documents: 400)
     let before = try Contents(of: path, key: nil)
-    let child = try startChild("map", "1048576", "convert", path, "lmdb")
+    let child = try startChild("conversion", "map", "1048576", "convert", path, "lmdb")
     #expect(try child.wait() == .exited(0), "\(child.outputText)")
     #expect(try Contents(of: path, key: nil) == before)
   }

@@ -3,8 +3,6 @@ import TestSupport
 import Testing
 import Touchstone
 
-@testable import StorageConformance
-
 /// Operations that are killed at random moments: afterwards the database is the old one or the new one, whole.
 @Suite("Killed operations", .serialized) struct KillTests {
   enum Operation: String, CaseIterable, Sendable {
@@ -50,8 +48,7 @@ import Touchstone
       try? FileManager.default.removeItem(atPath: path)
       try? FileManager.default.removeItem(atPath: target)
       try FileManager.default.copyItem(atPath: original, toPath: path)
-      let child = try ChildProcess.start(
-        try #require(childExecutable("conversion-child")), operation.arguments(path, target))
+      let child = try startChild(["conversion"] + operation.arguments(path, target))
       try child.waitForOutput()
       let begun = Date()
       if round == 0 {

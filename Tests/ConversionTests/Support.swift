@@ -4,8 +4,6 @@ import TestSupport
 import Testing
 import Touchstone
 
-@testable import StorageConformance
-
 func oldKey() throws -> UserKey { try .raw([UInt8](repeating: 7, count: 32)) }
 func newKey() throws -> UserKey { try .raw([UInt8](repeating: 8, count: 32)) }
 
@@ -84,10 +82,6 @@ struct Contents: Equatable {
     }
     self = try Contents(database.engine)
   }
-}
-
-func startChild(_ arguments: String...) throws -> ChildProcess {
-  try ChildProcess.start(try #require(childExecutable("conversion-child")), arguments)
 }
 
 /// Whether a name is that of a file that an engine keeps beside its own: readers make them too.

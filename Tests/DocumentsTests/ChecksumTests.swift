@@ -4,7 +4,6 @@ import TestSupport
 import Testing
 
 @testable import Documents
-@testable import StorageConformance
 @testable import Touchstone
 
 /// Every stored entry of documents ends with a checksum, which finds what was changed behind the library's back.
@@ -187,8 +186,7 @@ import Testing
       let file = database.engineFile
       try database.close()
       func read() throws -> (lines: [String], ending: ChildProcess.Ending) {
-        let child = try ChildProcess.start(
-          try #require(childExecutable("documents-child")), ["read", "\(engine)", directory.path])
+        let child = try startChild("documents", "read", "\(engine)", directory.path)
         let ending = try child.wait()
         return (child.outputText.split(separator: "\n").map(String.init), ending)
       }

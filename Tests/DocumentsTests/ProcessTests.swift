@@ -2,23 +2,15 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import StorageConformance
 @testable import Touchstone
 
 /// Two processes on one database, and processes that are killed.
 @Suite("Several processes", .serialized) struct ProcessTests {
-  private static let child = childExecutable("documents-child")
-
-  private func start(_ arguments: [String]) throws -> ChildProcess {
-    try ChildProcess.start(try #require(ProcessTests.child), arguments)
-  }
-
   /// Has another process write so many documents, and waits for it.
   static func write(_ engine: EngineName, _ directory: TemporaryDirectory, _ name: String, _ count: Int)
     throws
   {
-    let child = try ChildProcess.start(
-      try #require(child), ["write", "\(engine)", directory.path, name, "\(count)"])
+    let child = try startChild("documents", "write", "\(engine)", directory.path, name, "\(count)")
     #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")
   }
 
@@ -33,7 +25,7 @@ import Testing
     let directory = TemporaryDirectory()
     let database = try open(engine, directory)
     let count = isLong ? 900 : 120
-    let child = try start(["write", "\(engine)", directory.path, "theirs", "\(count)"])
+    let child = try startChild("documents", "write", "\(engine)", directory.path, "theirs", "\(count)")
     for number in 0..<count {
       try database.inBatch {
         let total = try database.document("total")?["n"].int ?? 0
@@ -84,7 +76,7 @@ import Testing
   func unsyncedCompaction(_ engine: EngineName) throws {
     let directory = TemporaryDirectory()
     try ProcessTests.write(engine, directory, "first", 20)
-    let child = try start(["unsynced", "\(engine)", directory.path])
+    let child = try startChild("documents", "unsynced", "\(engine)", directory.path)
     #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")
     let counts = child.outputText.split(whereSeparator: \.isWhitespace).compactMap { Int($0) }
     let saved = try #require(counts.first)
@@ -104,7 +96,7 @@ import Testing
     let directory = TemporaryDirectory()
     let database = try open(engine, directory)
     for number in 0..<50 { try database.save("doc\(number)", ["n": 1, "k\(number)": 1]) }
-    let holder = try start(["hold", "\(engine)", directory.path])
+    let holder = try startChild("documents", "hold", "\(engine)", directory.path)
     try holder.waitForOutput()
     let file = database.engineFile
     if try database.engine.maintenance.compactsInPlace {
@@ -120,7 +112,7 @@ import Testing
     try database.compact()
     #expect((database.engineFile == file) == (try database.engine.maintenance.compactsInPlace))
     // Another process finds the new file, and both go on.
-    let child = try start(["write", "\(engine)", directory.path, "theirs", "20"])
+    let child = try startChild("documents", "write", "\(engine)", directory.path, "theirs", "20")
     try database.save("more", ["n": 1, "other": 2])
     #expect(try child.wait() == .exited(0), "\(child.outputText) \(child.errorText)")
     #expect(try database.document("theirs-7")?["theirskey7"].string == "theirskey7")
@@ -136,7 +128,7 @@ import Testing
     let directory = TemporaryDirectory()
     try open(engine, directory).close()
     let children = try (0..<3).map { _ in
-      try start(["churn", "\(engine)", directory.path, isLong ? "20" : "2"])
+      try startChild("documents", "churn", "\(engine)", directory.path, isLong ? "20" : "2")
     }
     var saved = 0
     for child in children {
@@ -158,7 +150,7 @@ import Testing
       var next = 0
       var total = 0
       for round in 0..<(isLong ? 300 : 30) {
-        let child = try start(["batches", "\(engine)", directory.path, "\(next)"])
+        let child = try startChild("documents", "batches", "\(engine)", directory.path, "\(next)")
         // Some batches, however slow the disk is, and a part of one.
         try child.waitForOutput(lines: Int.random(in: 1..<9, using: &random))
         usleep(UInt32.random(in: 0..<5_000, using: &random))

@@ -6,14 +6,17 @@
 #include <lmdb.h>
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <time.h>
 
 static atomic_int patience; // Milliseconds; 0: nothing is to be held.
+static atomic_bool counts; // Whether begun writes are counted: not before a handle is to be held.
 static sem_t held, begun;
 
 void hold_next_handle(int milliseconds) {
   sem_init(&held, 0, 0);
   sem_init(&begun, 0, 0);
+  counts = true;
   patience = milliseconds;
 }
 
@@ -44,6 +47,6 @@ int mdb_txn_begin(MDB_env *environment, MDB_txn *parent, unsigned flags, MDB_txn
   int (*call)(MDB_env *, MDB_txn *, unsigned, MDB_txn **) =
       (int (*)(MDB_env *, MDB_txn *, unsigned, MDB_txn **))dlsym(RTLD_NEXT, "mdb_txn_begin");
   int result = call(environment, parent, flags, transaction);
-  if (!(flags & MDB_RDONLY)) sem_post(&begun);
+  if (counts && !(flags & MDB_RDONLY)) sem_post(&begun);
   return result;
 }

@@ -4,19 +4,8 @@ import TestSupport
 import Testing
 import Touchstone
 
-@testable import StorageConformance
-
 /// Two processes with one database's indexes, and processes that are killed while they make one.
 @Suite("Indexes and several processes", .serialized) struct IndexProcessTests {
-  private static let child = childExecutable("query-child")
-
-  private func start(_ command: String, _ engine: EngineName, _ path: String, _ rest: String...) throws
-    -> ChildProcess
-  {
-    try ChildProcess.start(
-      try #require(IndexProcessTests.child), [command, engine.rawValue, path] + rest)
-  }
-
   private func fill(_ database: Database, _ count: Int) throws {
     try database.fill(
       (0..<count).map { number in
@@ -38,7 +27,7 @@ import Touchstone
     try database.close()
     var (whole, none) = (0, 0)
     for round in 0..<(isLong ? 60 : 5) {
-      let child = try start("make", engine, path)
+      let child = try startChild("query", "make", "\(engine)", path)
       try child.waitForOutput()
       usleep(UInt32.random(in: 0..<40_000, using: &random))
       child.kill()
@@ -84,7 +73,7 @@ import Touchstone
     var next = 0
     var total = 0
     for round in 0..<(isLong ? 200 : 8) {
-      let child = try start("texts", engine, path, "\(next)")
+      let child = try startChild("query", "texts", "\(engine)", path, "\(next)")
       // Some batches, however slow the disk is, and a part of one.
       try child.waitForOutput(lines: Int.random(in: 2..<12, using: &random))
       usleep(UInt32.random(in: 0..<10_000, using: &random))
@@ -135,7 +124,7 @@ import Touchstone
     let expected = try texts.map { try database.rows($0, usesIndexes: false) }
     #expect(expected.allSatisfy { !$0.isEmpty })
     let prepared = try texts.map { try database.query($0) }
-    let child = try start("change", engine, path)
+    let child = try startChild("query", "change", "\(engine)", path)
     var plans: Set<String> = []
     var rounds = 0
     // Until plans were seen to change, and for some rounds more; a child that does nothing isn't waited for.

@@ -30,8 +30,8 @@ extension Child {
   /// first one that fails.
   func fuzz() throws {
     let suite = ConformanceSuite(
-      subject: .init(engine: engine), directory: arguments[0], childPath: CommandLine.arguments[0],
-      seed: UInt64(arguments[1]) ?? 0)
+      subject: .init(engine: engine), directory: arguments[0], childPath: program,
+      childArguments: childArguments, seed: UInt64(arguments[1]) ?? 0)
     do { try ScriptCampaign(suite: suite).run(try number(2)..<(try number(3))) } catch {
       // The failure has several lines.
       FileHandle.standardOutput.write(Data("\(error)\n".utf8))

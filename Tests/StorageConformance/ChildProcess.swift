@@ -5,14 +5,14 @@ import Storage
   import Glibc
 #endif
 
-/// A process that runs a command of `ConformanceChild`. Its output is read as it arrives.
-final class ChildProcess: Sendable {
+/// A process that tests start. Its output is read as it arrives.
+package final class ChildProcess: Sendable {
   /// How the process ended.
-  enum Ending: Equatable, CustomStringConvertible {
+  package enum Ending: Equatable, CustomStringConvertible {
     case exited(Int32)
     case signalled(Int32)
 
-    var description: String {
+    package var description: String {
       switch self {
       case .exited(let status): "exited with status \(status)"
       case .signalled(let signal): "ended by signal \(signal)"
@@ -42,24 +42,35 @@ final class ChildProcess: Sendable {
   private let errorsEnded = CountingSemaphore()
   private let hasNoMoreOutput = Lock(false)
   private let ending = Lock<Ending?>(nil)
+  /// Our end of its standard input; nil if that is empty or was ended.
+  private let input: Lock<Int32?>
 
-  /// Starts the executable at `path`.
-  static func start(_ path: String, _ arguments: [String]) throws -> ChildProcess {
-    try ChildProcess(path, arguments)
+  /// Starts the executable at `path`. Its environment is that of this process with `environment`; nil removes
+  /// a variable. Its standard input is empty, or open until `endInput`.
+  package static func start(
+    _ path: String, _ arguments: [String], environment: [String: String?] = [:], hasInput: Bool = false
+  ) throws -> ChildProcess {
+    try ChildProcess(path, arguments, environment, hasInput)
   }
 
-  private init(_ path: String, _ arguments: [String]) throws {
+  private init(_ path: String, _ arguments: [String], _ changes: [String: String?], _ hasInput: Bool) throws {
+    let inputPipe = hasInput ? try Pipe() : nil
     let outputPipe = try Pipe()
     let errorPipe = try Pipe()
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+    if let inputPipe {
+      posix_spawn_file_actions_adddup2(&actions, inputPipe.reading, 0)
+    } else {
+      posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+    }
     posix_spawn_file_actions_adddup2(&actions, outputPipe.writing, 1)
     posix_spawn_file_actions_adddup2(&actions, errorPipe.writing, 2)
     var environment = ProcessInfo.processInfo.environment
     // A crash must end the child at once. A backtrace takes a minute.
     environment["SWIFT_BACKTRACE"] = "enable=no"
+    for (name, value) in changes { environment[name] = value }
     var argv: [UnsafeMutablePointer<CChar>?] = ([path] + arguments).map { strdup($0) }
     var envp: [UnsafeMutablePointer<CChar>?] = environment.map { strdup("\($0.key)=\($0.value)") }
     argv.append(nil)
@@ -69,7 +80,9 @@ final class ChildProcess: Sendable {
     let result = posix_spawn(&identifier, path, &actions, nil, argv, envp)
     Glibc.close(outputPipe.writing)
     Glibc.close(errorPipe.writing)
+    if let inputPipe { Glibc.close(inputPipe.reading) }
     self.identifier = identifier
+    input = Lock(inputPipe?.writing)
     guard result == 0 else {
       Glibc.close(outputPipe.reading)
       Glibc.close(errorPipe.reading)
@@ -84,6 +97,7 @@ final class ChildProcess: Sendable {
   }
 
   deinit {
+    endInput()
     if ending.withLock({ $0 }) == nil {
       Glibc.kill(identifier, SIGKILL)
       var status: Int32 = 0
@@ -107,17 +121,25 @@ final class ChildProcess: Sendable {
     }
   }
 
+  /// Ends its standard input.
+  package func endInput() {
+    input.withLock { descriptor in
+      if let descriptor { Glibc.close(descriptor) }
+      descriptor = nil
+    }
+  }
+
   /// Its standard output so far.
-  var outputSoFar: [UInt8] { output.withLock { $0 } }
+  package var outputSoFar: [UInt8] { output.withLock { $0 } }
 
   /// Waits for that many complete lines of output, or the end of the output, but at most `seconds`.
-  func waitForOutput(lines: Int = 1, seconds: Double = 120) throws {
+  package func waitForOutput(lines: Int = 1, seconds: Double = 120) throws {
     try waitForOutput(seconds: seconds) { $0.count { $0 == UInt8(ascii: "\n") } >= lines }
   }
 
   /// Waits for that many bytes of output, or the end of the output, but at most `seconds`. For output without
   /// lines.
-  func waitForOutput(bytes: Int, seconds: Double = 120) throws {
+  package func waitForOutput(bytes: Int, seconds: Double = 120) throws {
     try waitForOutput(seconds: seconds) { $0.count >= bytes }
   }
 
@@ -131,11 +153,11 @@ final class ChildProcess: Sendable {
     }
   }
 
-  func kill() { Glibc.kill(identifier, SIGKILL) }
+  package func kill() { Glibc.kill(identifier, SIGKILL) }
 
   /// Waits until the process ends. After `seconds` it kills the process and throws.
   @discardableResult
-  func wait(seconds: Double = 120) throws -> Ending {
+  package func wait(seconds: Double = 120) throws -> Ending {
     guard outputEnded.wait(seconds: seconds), errorsEnded.wait(seconds: seconds) else {
       kill()
       throw ConformanceFailure("the child hangs; it said “\(outputText)” and “\(errorText)”")
@@ -148,8 +170,14 @@ final class ChildProcess: Sendable {
     return found
   }
 
-  var outputText: String { String(decoding: output.withLock { $0 }, as: UTF8.self) }
-  var errorText: String { String(decoding: errors.withLock { $0 }.suffix(2_000), as: UTF8.self) }
+  /// Ends its standard input, and waits until it ends.
+  package func end() throws -> Ending {
+    endInput()
+    return try wait()
+  }
+
+  package var outputText: String { String(decoding: output.withLock { $0 }, as: UTF8.self) }
+  package var errorText: String { String(decoding: errors.withLock { $0 }.suffix(2_000), as: UTF8.self) }
 }
 
 extension ConformanceSuite {
@@ -158,7 +186,8 @@ extension ConformanceSuite {
     guard let childPath else { throw ConformanceFailure("there is no child to start") }
     let key = key ?? self.key
     return try ChildProcess.start(
-      childPath, [command, subject.engine.name, key.map { hexadecimal($0) } ?? "-"] + arguments)
+      childPath,
+      childArguments + [command, subject.engine.name, key.map { hexadecimal($0) } ?? "-"] + arguments)
   }
 
   /// Runs a command, which must end with status 0, and returns the lines of its output.

@@ -15,18 +15,21 @@ public enum ConformanceChild {
   public typealias Tools = (_ engine: String, _ path: String, _ key: [UInt8]?) -> [FileTool]
 
   /// Runs the command in `arguments` with one of `engines`, and ends the process. The first argument is the
-  /// program.
+  /// program; `childArguments` come between it and the command.
   public static func main(
-    _ arguments: [String], engines: [EngineType], tools: @escaping Tools = { _, _, _ in [] }
+    _ arguments: [String], childArguments: [String] = [], engines: [EngineType],
+    tools: @escaping Tools = { _, _, _ in [] }
   ) -> Never {
     do {
-      guard arguments.count >= 4, let engine = engines.first(where: { $0.name == arguments[2] }) else {
-        throw ConformanceFailure("usage: storage-child COMMAND ENGINE KEY|- …, not \(arguments)")
+      let words = Array(arguments.dropFirst(1 + childArguments.count))
+      guard words.count >= 3, let engine = engines.first(where: { $0.name == words[1] }) else {
+        throw ConformanceFailure("usage: COMMAND ENGINE KEY|- …, not \(words)")
       }
       let child = Child(
-        engine: engine, key: arguments[3] == "-" ? nil : bytes(hexadecimal: arguments[3]),
-        arguments: Array(arguments[4...]), tools: tools)
-      switch arguments[1] {
+        program: arguments[0], childArguments: childArguments, engine: engine,
+        key: words[2] == "-" ? nil : bytes(hexadecimal: words[2]), arguments: Array(words[3...]), tools: tools
+      )
+      switch words[0] {
       case "probe": try child.probe()
       case "commit": try child.commit()
       case "increment": try child.increment()
@@ -42,7 +45,7 @@ public enum ConformanceChild {
       case "leave": try child.leave()
       case "create": try child.create(isNew: false)
       case "create-new": try child.create(isNew: true)
-      default: throw ConformanceFailure("unknown command “\(arguments[1])”")
+      default: throw ConformanceFailure("unknown command “\(words[0])”")
       }
       exit(0)
     } catch {
@@ -65,6 +68,9 @@ public enum ConformanceChild {
 
 /// One run of the program.
 struct Child {
+  /// What starts this program, and its arguments before a command.
+  let program: String
+  let childArguments: [String]
   let engine: EngineType
   let key: [UInt8]?
   let arguments: [String]

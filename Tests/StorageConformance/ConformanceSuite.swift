@@ -72,6 +72,8 @@ public struct ConformanceSuite: Sendable {
   public let others: [EngineType]
   /// The executable that calls `ConformanceChild.main`. Nil skips behaviours that need other processes.
   public let childPath: String?
+  /// The arguments of that executable that come before the command; see `ConformanceChild.main`.
+  public let childArguments: [String]
   /// Whether to run many more rounds and steps.
   public let isLong: Bool
   /// The seed of all random choices. Every failure includes it.
@@ -79,13 +81,15 @@ public struct ConformanceSuite: Sendable {
 
   /// Makes a suite for one behaviour. `directory` must be empty; use a new one for the next behaviour.
   public init(
-    subject: Subject, directory: String, childPath: String?, others: [EngineType] = [],
+    subject: Subject, directory: String, childPath: String?, childArguments: [String] = [],
+    others: [EngineType] = [],
     isLong: Bool = false,
     seed: UInt64 = UInt64.random(in: 0...UInt64.max)
   ) {
     self.subject = subject
     self.directory = directory
     self.childPath = childPath
+    self.childArguments = childArguments
     self.others = others
     self.isLong = isLong
     self.seed = seed

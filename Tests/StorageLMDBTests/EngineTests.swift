@@ -52,7 +52,7 @@ struct LMDBTests {
   }
 
   @Test func aForkedChildUsesNothingOfItsParentsEngine() throws {
-    #expect(try Child.run("fork", directory.file()) == 0)
+    #expect(try runLMDBChild("fork", directory.file()) == .exited(0))
   }
 
   @Test func aKeyIsRefused() throws {
@@ -65,11 +65,11 @@ struct LMDBTests {
 
   @Test func readersOfProcessesThatDiedAreClearedAtOpen() throws {
     // While somebody has the file open, slots stay as they are.
-    let keeper = try Child("readers", directory.file(), 1)
-    keeper.waitUntilReady()
-    let dying = try Child("readers", directory.file(), 10)
-    dying.waitUntilReady()
-    #expect(try dying.end() == 0)
+    let keeper = try startLMDBChild("readers", directory.file(), 1)
+    try keeper.waitForOutput()
+    let dying = try startLMDBChild("readers", directory.file(), 10)
+    try dying.waitForOutput()
+    #expect(try dying.end() == .exited(0))
     let engine = try open(directory.file())
     var stale: Int32 = 0
     mdb_reader_check(engine.environment.handle, &stale)
@@ -78,14 +78,14 @@ struct LMDBTests {
     mdb_env_info(engine.environment.handle, &info)
     #expect(info.me_numreaders >= 11, "the readers were there")
     try engine.close()
-    #expect(try keeper.end() == 0)
+    #expect(try keeper.end() == .exited(0))
   }
 
   @Test func slotsOfDeadReadersServeWhenAllAreTaken() throws {
     let engine = try open(directory.file())
-    let dying = try Child("readers", directory.file(), 200)
-    dying.waitUntilReady()
-    #expect(try dying.end() == 0)
+    let dying = try startLMDBChild("readers", directory.file(), 200)
+    try dying.waitForOutput()
+    #expect(try dying.end() == .exited(0))
     var snapshots: [any ReadTransaction] = []
     for _ in 0..<Environment.maximumReaders { snapshots.append(try engine.beginRead()) }
     #expect(try storageCode { _ = try engine.beginRead() } == .tooManyReaders)
@@ -172,7 +172,7 @@ struct LMDBTests {
     let mine = try engine.write { try $0.createKeyspace("mine", shape: .documents) }
     for round in 0..<5 {
       let before = try engine.beginRead()
-      try #require(try Child.run("keyspaces", directory.file(), round) == 0)
+      try #require(try runLMDBChild("keyspaces", directory.file(), round) == .exited(0))
       #expect(try before.keyspace(named: "theirs\(round)") == nil)
       before.end()
       if round % 2 == 0 {
@@ -196,12 +196,12 @@ struct LMDBTests {
 
   @Test func aWriteBeginsWhileASnapshotOpensWhatAnotherProcessHasMade() throws {
     let engine = try open(directory.file())
-    let child = try Child("held-handles", directory.file())
-    child.waitUntilReady()
+    let child = try startLMDBChild("held-handles", directory.file())
+    try child.waitForOutput()
     try engine.write { transaction in
       try transaction.put(bytes("k"), [1], in: transaction.createKeyspace("theirs", shape: .entries))
     }
-    #expect(try child.end() == 0)
+    #expect(try child.end() == .exited(0))
     try engine.close()
   }
 

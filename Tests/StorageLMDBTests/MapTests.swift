@@ -138,7 +138,7 @@ extension LMDBTests {
     let keyspace = try engine.write { try $0.createKeyspace("k", shape: .documents) }
     let snapshot = try engine.beginRead()
     engine.environment.patience = .milliseconds(20)
-    try #require(try Child.run("large", directory.file(), 8 << 20, mapBytes: 64 << 20) == 0)
+    try #require(try runLMDBChild("large", directory.file(), 8 << 20, mapBytes: 64 << 20) == .exited(0))
     #expect(try storageCode { _ = try engine.beginRead() } == .mapFull)
     #expect(try storageCode { try engine.write { (_: any WriteTransaction) in } } == .mapFull)
     #expect(try snapshot.count(of: keyspace) == 0)
@@ -153,7 +153,8 @@ extension LMDBTests {
     let keyspace = try engine.write { try $0.createKeyspace("k", shape: .documents) }
     for round in 0..<3 {
       nonisolated(unsafe) let isReading = try engine.beginRead()
-      try #require(try Child.run("large", directory.file(), 8 << (20 + round), mapBytes: 256 << 20) == 0)
+      try #require(
+        try runLMDBChild("large", directory.file(), 8 << (20 + round), mapBytes: 256 << 20) == .exited(0))
       let failures = Atomic<Int>(0)
       onThreads(8) { thread in
         // An older snapshot ends while the others wait for it.
@@ -198,12 +199,12 @@ extension LMDBTests {
   }
 
   @Test func theVariableGivesTheMapsSize() throws {
-    #expect(try Child.run("small", directory.file(), 8 << 20, mapBytes: 4 << 20) == 0)
-    #expect(try Child.run("large", directory.file(), 8 << 20, mapBytes: 16 << 20) == 0)
+    #expect(try runLMDBChild("small", directory.file(), 8 << 20, mapBytes: 4 << 20) == .exited(0))
+    #expect(try runLMDBChild("large", directory.file(), 8 << 20, mapBytes: 16 << 20) == .exited(0))
   }
 
   @Test(.enabled(if: !isSanitized, "a sanitizer takes more address space than that"))
   func theMapIsSmallerWhereAddressSpaceIsShort() throws {
-    #expect(try Child.run("address-space", directory.file(), 8 << 30) == 0)
+    #expect(try runLMDBChild("address-space", directory.file(), 8 << 30) == .exited(0))
   }
 }

@@ -185,11 +185,11 @@ struct OpeningTests {
     unlink(directory.file() + "-lock")
     let engine = try LMDBEngine(
       path: directory.file(), options: EngineOptions(creation: .openExisting, isReadOnly: true))
-    let other = try Child("readers", directory.file(), 1)
-    other.waitUntilReady()
+    let other = try startLMDBChild("readers", directory.file(), 1)
+    try other.waitForOutput()
     try engine.close()
     #expect(FilePath.exists(directory.file() + "-lock"))
-    #expect(try other.end() == 0)
+    #expect(try other.end() == .exited(0))
   }
 
   @Test("a file that is made gets the inode of one that is just closed") func reusedInodes() throws {
@@ -290,9 +290,9 @@ struct OpeningTests {
       return try engine.statistics().fileBytes
     }
     let before = try update(900)
-    let dying = try Child("readers", directory.file(), 3)
-    dying.waitUntilReady()
-    #expect(try dying.end() == 0)
+    let dying = try startLMDBChild("readers", directory.file(), 3)
+    try dying.waitForOutput()
+    #expect(try dying.end() == .exited(0))
     let after = try update(3_000)
     // Without an end to it 3,000 commits take 40 MB.
     #expect(after < before + (4 << 20), "\(before) bytes became \(after)")

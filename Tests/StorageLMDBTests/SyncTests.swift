@@ -13,13 +13,13 @@ import Testing
 
   @Test("at durability full the folder is synced that a file was made in") func folder() throws {
     for (level, status) in [(0, 7), (1, 0), (2, 0)] as [(Int, Int32)] {
-      #expect(try Child.run("folder-sync", directory.file("level\(level).mdb"), level) == status)
+      #expect(try runLMDBChild("folder-sync", directory.file("level\(level).mdb"), level) == .exited(status))
     }
   }
 
   @Test("a sync that fails is told, and the file can be used again", arguments: ["open", "commit", "close"])
   func failures(_ moment: String) throws {
     let number = try #require(["open", "commit", "close"].firstIndex(of: moment))
-    #expect(try Child.run("failing-sync", directory.file(), number) == 0)
+    #expect(try runLMDBChild("failing-sync", directory.file(), number) == .exited(0))
   }
 }

@@ -6,7 +6,7 @@ import StorageSealed
 import TestSupport
 import Testing
 
-/// The engines that have to pass. An engine is added by a line here and one in the child's `main.swift`.
+/// The engines that have to pass. An engine is added by a line here and one in `Tests/TestChild/StorageChild.swift`.
 let subjects: [ConformanceSuite.Subject] =
   [
     .init(engine: MemoryEngine.type, keepsFiles: false, loadsItself: false),
@@ -50,7 +50,7 @@ struct ConformanceCase: CustomTestStringConvertible, Sendable {
     let directory = TemporaryDirectory()
     let suite = ConformanceSuite(
       subject: subject, directory: directory.path,
-      childPath: hasChild ? childExecutable("storage-child") : nil,
+      childPath: hasChild ? testChildPath : nil, childArguments: ["storage"],
       others: (subjects + strictSubjects).filter(\.keepsFiles).map(\.engine),
       isLong: isLong, seed: testSeed)
     let start = ContinuousClock.now

@@ -22,8 +22,7 @@ struct StrictEngineTests {
   /// How a child ends that reads where lent bytes were, and what it says.
   private func keep(_ engine: String, _ way: String) throws -> (ChildProcess.Ending, String) {
     let directory = TemporaryDirectory()
-    let path = try #require(childExecutable("storage-child"))
-    let child = try ChildProcess.start(path, ["keep", engine, "-", directory.file("main"), way])
+    let child = try startChild("storage", "keep", engine, "-", directory.file("main"), way)
     let ending = try child.wait()
     return (ending, child.outputText)
   }

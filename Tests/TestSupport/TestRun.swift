@@ -3,6 +3,7 @@
 import Foundation
 import Storage
 
+@_exported import class StorageConformance.ChildProcess
 @_exported import struct StorageConformance.SeededGenerator
 @_exported import struct StorageConformance.Strictness
 
@@ -27,12 +28,3 @@ package let testSeed: UInt64 = {
   print("random tests run with TOUCHSTONE_SEED=\(seed)")
   return seed
 }()
-
-/// The path of an executable of this package, such as `blobs-child`; nil if it wasn't built.
-package func childExecutable(_ name: String) -> String? {
-  // Executables are built beside the test bundle, which a runner loads, or which is the running executable.
-  let candidates = Bundle.allBundles.map(\.bundlePath) + CommandLine.arguments
-  return candidates.lazy
-    .map { ($0 as NSString).deletingLastPathComponent + "/" + name }
-    .first { FileManager.default.isExecutableFile(atPath: $0) }
-}

@@ -4,8 +4,6 @@ import TestSupport
 import Testing
 import Touchstone
 
-@testable import StorageConformance
-
 /// Upgrades that are killed at random moments.
 @Suite("Killed upgrades", .serialized) struct KillTests {
   @Test("leave the old database as it is, the new one whole or not at all, and the next one finishes")
@@ -32,8 +30,7 @@ import Touchstone
       try? FileManager.default.removeItem(atPath: target)
       let engine = [EngineName.sqlite, .lmdb, .sqlcipher][round % 3]
       let comment: Comment = "round \(round) with seed \(seed)"
-      let child = try ChildProcess.start(
-        try #require(childExecutable("upgrade-child")), [source, target, engine.rawValue])
+      let child = try startChild("upgrade", source, target, engine.rawValue)
       try child.waitForOutput()
       let begun = Date()
       if round < 3 {

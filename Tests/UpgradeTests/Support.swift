@@ -5,8 +5,6 @@ import TestSupport
 import Testing
 import Touchstone
 
-@testable import StorageConformance
-
 /// The 1.x databases of others, where they are.
 let realDatabases: String? = environmentVariable("TOUCHSTONE_DATA")
   .map { $0 + "/cblite-1x" }.flatMap {

@@ -115,7 +115,7 @@ struct ScriptCampaign {
     let arguments = "\(suite.seed) \(number) \(number + 1) \(valueLimit) \(NumberList.text(kept))"
     return """
       script \(number): \(text)
-      again: storage-child scripts \(suite.subject.engine.name) \(suite.key.map { hexadecimal($0) } ?? "-") FILE \
+      again: test-child storage scripts \(suite.subject.engine.name) \(suite.key.map { hexadecimal($0) } ?? "-") FILE \
       \(arguments)
       \(script)
       """
@@ -160,7 +160,7 @@ extension Child {
   /// Opens a file in another process, which reads all of it, and compares the content.
   private func expectContent(_ content: Content, _ path: String) throws {
     let arguments = ["probe", engine.name, key.map { hexadecimal($0) } ?? "-", "checked", path]
-    let child = try ChildProcess.start(CommandLine.arguments[0], arguments)
+    let child = try ChildProcess.start(program, childArguments + arguments)
     let ending = try child.wait()
     let line = child.outputText.split(separator: "\n").first.map(String.init)
     guard ending == .exited(0), line == "content \(content)" else {

@@ -1,0 +1,20 @@
+// The process that the conformance suite starts and kills. An engine is added by its type here.
+
+import StorageConformance
+import StorageLMDB
+import StorageSQLite
+import StorageSealed
+
+enum StorageChild: ChildGroup {
+  static let name = "storage"
+  static let usage = "COMMAND ENGINE KEY|- …"
+
+  static func run(_ arguments: [String]) throws {
+    guard arguments.count >= 3 else { throw WrongUsage() }
+    let engines = SQLiteEngines.all + [LMDBEngines.lmdb, LMDBEngines.encrypted]
+    ConformanceChild.main(
+      CommandLine.arguments, childArguments: [name],
+      engines: engines + engines.map { StrictEngine.type(over: $0, name: "strict(\($0.name))") },
+      tools: fileTools)
+  }
+}
