@@ -1,5 +1,6 @@
 import Foundation
 import Storage
+import TestSupport
 
 #if canImport(Glibc)
   import Glibc
@@ -34,10 +35,7 @@ struct Tool {
 
   /// Calls `body` with a tool in a new directory, removed afterwards.
   static func run(_ body: (Tool) throws -> Void) throws {
-    let directory = FileManager.default.temporaryDirectory.appending(path: "touchstone-cli-\(UUID())").path
-    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: directory) }
-    try body(Tool(directory: directory))
+    try withTemporaryDirectory { try body(Tool(directory: $0)) }
   }
 
   /// Beside the test bundle, where the build puts both.

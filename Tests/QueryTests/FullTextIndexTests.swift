@@ -187,9 +187,8 @@ import Testing
 
   @Test("an index of another ICU or libstemmer is made anew at the opening", arguments: allEngines)
   func otherAnalysis(_ engine: EngineName) throws {
-    let path = NSTemporaryDirectory() + "touchstone-index-" + UUID().uuidString
-    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: path) }
+    let directory = TemporaryDirectory()
+    let path = directory.path
     var options = try options(engine)
     func open() throws -> Database { try Database.open("test", in: path, options: options) }
     var database = try open()

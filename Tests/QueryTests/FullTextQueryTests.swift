@@ -366,9 +366,8 @@ import Testing
   @Test("an index goes along into another engine", arguments: [EngineName.lmdb, .sqlite])
   func conversion(_ engine: EngineName) throws {
     try withSearch(engine, options: .init(language: .english)) { database in
-      let directory = NSTemporaryDirectory() + "touchstone-fts-" + UUID().uuidString
-      try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-      defer { try? FileManager.default.removeItem(atPath: directory) }
+      let temporary = TemporaryDirectory()
+      let directory = temporary.path
       let query =
         "SELECT META().id, RANK(fts) FROM _ WHERE MATCH(fts, 'database OR linux') ORDER BY RANK(fts) DESC"
       func rows(_ database: Database) throws -> [String] {

@@ -65,14 +65,7 @@ struct LibraryTests {
       var isDirectory: ObjCBool = false
       guard FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory), !isDirectory.boolValue
       else { continue }
-      let ldd = Process()
-      ldd.executableURL = URL(fileURLWithPath: "/usr/bin/ldd")
-      ldd.arguments = [path]
-      let pipe = Pipe()
-      ldd.standardOutput = pipe
-      try ldd.run()
-      let output = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-      ldd.waitUntilExit()
+      let output = try runTool("ldd", path)
       #expect(!output.contains("sqlite3"), "\(path)")
       #expect(!output.contains("sqlcipher"), "\(path)")
     }

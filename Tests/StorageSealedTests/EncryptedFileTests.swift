@@ -317,15 +317,7 @@ struct EncryptedFileTests {
   func theToolsOfLMDBReadTheOuterFile(tool: String) throws {
     guard FileManager.default.isExecutableFile(atPath: "/usr/bin/\(tool)") else { return }
     try make()
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/\(tool)")
-    process.arguments = ["-n", "-a", path]
-    let pipe = Pipe()
-    process.standardOutput = pipe
-    try process.run()
-    let output = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-    process.waitUntilExit()
-    #expect(process.terminationStatus == 0)
+    let output = try runTool(tool, "-n", "-a", path)
     #expect(output.contains("@records"))
     #expect(!output.contains("docs"))
   }

@@ -104,17 +104,7 @@ import Touchstone
       INSERT INTO revs VALUES (1, 1, '1-aa', NULL, 0, 0, '{"v":1}', 1, NULL);
       INSERT INTO revs VALUES (2, 1, '2-bb', 1, 1, 0, '{"v":2}', 1, NULL);
       """
-    let tool = Process()
-    tool.executableURL = URL(fileURLWithPath: "/usr/bin/sqlcipher")
-    tool.arguments = [path + "/db.sqlite3"]
-    let input = Pipe()
-    tool.standardInput = input
-    tool.standardOutput = Pipe()
-    try tool.run()
-    input.fileHandleForWriting.write(Data(script.utf8))
-    input.fileHandleForWriting.closeFile()
-    tool.waitUntilExit()
-    #expect(tool.terminationStatus == 0)
+    _ = try runTool("sqlcipher", path + "/db.sqlite3", script)
     let report = try Database.upgrade(
       path, to: directory.path + "/new",
       options: UpgradeOptions(verifies: true, sourceKey: try .passphrase("letmein")))
