@@ -31,7 +31,8 @@ struct LookupMemoTests {
     #expect(record(memo, "") == nil)
   }
 
-  @Test("A memo of thousands of documents stays small, never answers for another ID, and gives its memory back")
+  @Test(
+    "A memo of thousands of documents stays small, never answers for another ID, and gives its memory back")
   func isBounded() {
     let budget = MemoryBudget(limit: 64 << 20)
     do {
