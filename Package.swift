@@ -153,6 +153,7 @@ let package = Package(
       ] + randomQueries,
       path: "Tests/TestChild",
       swiftSettings: asksRandomQueries ? [.define("QUERY_DIFFERENTIAL")] : []),
+    .testTarget(name: "BytesTests", dependencies: ["Bytes"], swiftSettings: lifetimes),
     .testTarget(
       name: "StorageTests",
       dependencies: [
@@ -187,7 +188,7 @@ let package = Package(
       ]),
     .testTarget(
       name: "DocumentsTests",
-      dependencies: ["TestSupport", "Touchstone", "StorageConformance", "test-child"],
+      dependencies: ["TestSupport", "Bytes", "Touchstone", "StorageConformance", "test-child"],
       exclude: ["Databases"]),
     .testTarget(
       name: "ConversionTests",
@@ -198,7 +199,7 @@ let package = Package(
     .testTarget(
       name: "CBLite2Tests",
       dependencies: [
-        "TestSupport", "Touchstone", "CBLite2", "SQLiteLibrary", "CSQLite", "Datasets", "Storage",
+        "TestSupport", "Touchstone", "CBLite2", "Fleece", "SQLiteLibrary", "CSQLite", "Datasets", "Storage",
         "test-child",
       ]),
     .testTarget(
@@ -207,7 +208,9 @@ let package = Package(
         "TestSupport", "Upgrade", "Touchstone", "Datasets", "SQLiteLibrary", "CSQLite",
         "test-child",
       ]),
-    .testTarget(name: "TouchstoneTests", dependencies: ["TestSupport", "Touchstone", "Datasets"]),
+    .testTarget(
+      name: "TouchstoneTests", dependencies: ["TestSupport", "Touchstone", "Suites", "Datasets"],
+      exclude: ["PublicTypes.txt"]),
     .testTarget(
       name: "QueryTests",
       dependencies: [

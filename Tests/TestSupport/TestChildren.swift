@@ -4,10 +4,10 @@ import Foundation
 import StorageConformance
 
 /// The path of `test-child` (Tests/TestChild); nil if it wasn't built.
-public let testChildPath = builtExecutable("test-child")
+package let testChildPath = builtExecutable("test-child")
 
 /// The path of an executable of this package; nil if it wasn't built.
-public func builtExecutable(_ name: String) -> String? {
+package func builtExecutable(_ name: String) -> String? {
   // Executables are built beside the test bundle, which a runner loads, or which is the running executable.
   let candidates = Bundle.allBundles.map(\.bundlePath) + CommandLine.arguments
   return candidates.lazy
