@@ -1,7 +1,8 @@
 import Storage
 
 extension DocumentWriter {
-  /// Adds a revision that another database created. Returns false, and changes nothing, if it is known already. `history` is ordered newest first and begins with the revision itself.
+  /// Adds a revision that another database created. Returns false, and changes nothing, if it is known
+  /// already. `history` is ordered newest first and begins with the revision itself.
   func apply(
     _ id: UnsafeRawBufferPointer, _ body: EncodedBody, history: [String], deleted: Bool
   ) throws -> Bool {
