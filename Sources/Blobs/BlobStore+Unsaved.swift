@@ -11,6 +11,9 @@ struct UnsavedBlobs {
     /// The file under its temporary name. An installed file has two names until the commit is done. If the
     /// commit fails, a compaction may remove one of them.
     var path: String
+    /// How many times the content was stored and not saved yet. Each of these writers relies on the file: when
+    /// one has saved its document, a compaction may remove what is in place before another one saves its own.
+    var writers = 1
   }
 
   /// The directory `incoming-…`, locked while the process has it open.
@@ -23,6 +26,18 @@ struct UnsavedBlobs {
   var lastNumber: UInt64 = 0
   var blobs: [BlobDigest: Blob] = [:]
   var isClosed = false
+
+  /// Ends the claim of one writer on a new blob. Without a claim it is no longer a new one, and the file loses
+  /// its temporary name.
+  mutating func release(_ digest: BlobDigest) {
+    guard let blob = blobs[digest] else { return }
+    if blob.writers > 1 {
+      blobs[digest]?.writers -= 1
+    } else {
+      blobs[digest] = nil
+      unlink(blob.path)
+    }
+  }
 }
 
 extension BlobStore {
@@ -67,7 +82,11 @@ extension BlobStore {
   /// Takes over the file of a finished writer.
   func keep(_ blob: StoredBlob, number: UInt64, path: String) {
     let isKept = unsaved.withLock { unsaved in
-      guard !unsaved.isClosed, unsaved.blobs[blob.digest] == nil else { return false }
+      guard !unsaved.isClosed else { return false }
+      if unsaved.blobs[blob.digest] != nil {
+        unsaved.blobs[blob.digest]?.writers += 1
+        return false
+      }
       unsaved.blobs[blob.digest] = UnsavedBlobs.Blob(length: blob.length, path: path)
       return true
     }
@@ -78,7 +97,7 @@ extension BlobStore {
   /// Removes a new blob that isn't the expected one. Its bytes are deleted unless it was installed.
   package func discard(_ blob: StoredBlob) {
     unsaved.withLock { unsaved in
-      if let found = unsaved.blobs.removeValue(forKey: blob.digest) { unlink(found.path) }
+      unsaved.release(blob.digest)
     }
   }
 
@@ -165,12 +184,11 @@ extension BlobStore {
     if syncs { try AtomicFile.syncDirectory(of: directory + "/.") }
   }
 
-  /// Removes blobs from the new ones after the commit of a document that refers to them.
+  /// Removes blobs from the new ones after the commit of documents that refer to them: a digest for each
+  /// document. A blob that was stored more often stays.
   package func commit(_ digests: some Sequence<BlobDigest>) {
     unsaved.withLock { unsaved in
-      for digest in digests {
-        if let blob = unsaved.blobs.removeValue(forKey: digest) { unlink(blob.path) }
-      }
+      for digest in digests { unsaved.release(digest) }
     }
   }
 

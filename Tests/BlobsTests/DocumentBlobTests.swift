@@ -181,6 +181,22 @@ import Testing
     }
   }
 
+  @Test("a content that was stored twice can be saved after the first document with it is gone", arguments: allEngines)
+  func storedTwice(_ engine: EngineName) throws {
+    try withDatabase(engine) { database in
+      let bytes = Array("the same content".utf8)
+      let first = try database.makeBlob(bytes)
+      let second = try database.makeBlob(bytes)
+      // The document names its blob twice, which is one save.
+      try database.save("first", ["a": first.jsonValue, "b": first.jsonValue])
+      try database.purge("first")
+      try database.compact()
+      try database.save("second", ["blob": second.jsonValue])
+      #expect(try database.contents(of: second) == bytes)
+      #expect(try !database.blobStore.hasUnsaved)
+    }
+  }
+
   @Test(
     "saves beside compactions lose no blob",
     arguments: [EngineName.sqlite, .lmdb, .sqlcipher, .lmdbEncrypted])

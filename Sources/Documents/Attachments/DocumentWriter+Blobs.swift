@@ -15,13 +15,15 @@ extension DocumentWriter {
       body, id, generation: generation, deleted: deleted, ancestor: ancestor, stored: stored)
     guard let blobs else { return body }
     var missing: Set<BlobDigest> = []
+    let installedBefore = installedBlobs.count
     var failure: (any Error)?
     forEachDigest(in: body.fleece) { digest in
       do {
         switch try blobs.install(digest) {
         case .missing: missing.insert(digest)
         case .stored: break
-        case .installed: installedBlobs.append(digest)
+        case .installed:
+          if !installedBlobs[installedBefore...].contains(digest) { installedBlobs.append(digest) }
         }
       } catch { failure = error }
     }
