@@ -181,7 +181,9 @@ import Testing
     }
   }
 
-  @Test("a content that was stored twice can be saved after the first document with it is gone", arguments: allEngines)
+  @Test(
+    "a content that was stored twice can be saved after the first document with it is gone",
+    arguments: allEngines)
   func storedTwice(_ engine: EngineName) throws {
     try withDatabase(engine) { database in
       let bytes = Array("the same content".utf8)

@@ -51,7 +51,7 @@ enum DocumentsWorkload: String, CaseIterable {
     case .expire: "purges of expired documents, 1,000 a transaction"
     case .rewrite: "five updates of every document; the file that compact starts with"
     case .compact: "drops replaced bodies and gives space back"
-    case .readP50: "the median time of a read in a snapshot of its own, by several threads, with or without a writer"
+    case .readP50: "median time of a read in its own snapshot, by several threads, with or without a writer"
     case .readP99: "the 99th percentile of the same reads"
     case .count: "counts the live documents; half of all are tombstones"
     }

@@ -187,7 +187,7 @@ struct BenchCommand: Subcommand {
   }
 
   /// The release, and the revision of the checkout that contains the executable, if there is one:
-  /// `0.1.0+1a2b3c4`.
+  /// `0.2.0+1a2b3c4`.
   static var version: String {
     let directory = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().path
     let found = try? Program.run(
