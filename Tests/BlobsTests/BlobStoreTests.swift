@@ -68,6 +68,9 @@ import Testing
     #expect(try store.install(blob.digest) == .installed)
     #expect(try other.install(blob.digest) == .installed)
     store.commit([blob.digest])
+    // The other one who stored it here can still save it.
+    #expect(try store.install(blob.digest) == .installed)
+    store.commit([blob.digest])
     other.commit([blob.digest])
     #expect(try store.save(bytes) == blob.digest)
     #expect(try store.files().count == 1)
