@@ -24,7 +24,7 @@ final class LookupMemo {
     }
   }
 
-  private static let mostSlots = 256
+  private static let slotLimit = 256
   /// Larger documents aren't kept. With this, a memo takes at most 1 MiB.
   private static let maximumBytes = 4096
   /// After so many lookups, one in eight of them has to have found a copy.
@@ -33,13 +33,17 @@ final class LookupMemo {
   // Most joins of a few rows need few slots.
   @exclusivity(unchecked) private var slotCount = 16
   @exclusivity(unchecked) private var slots: UnsafeMutablePointer<Slot>
-  private let budget: MemoryBudget
-  @exclusivity(unchecked) private var used = 0
+  /// The maximum memory of the copies, in bytes.
+  private let limit: Int
+  /// The memory of the copies, in bytes.
+  @exclusivity(unchecked) private(set) var used = 0
   @exclusivity(unchecked) private var lookups = 0
   @exclusivity(unchecked) private var hits = 0
 
-  init(_ budget: MemoryBudget) {
-    self.budget = budget
+  /// Creates an empty memo for a run with a memory limit, in bytes. Copies don't count towards that limit, so
+  /// that a query which fits without a memo fits with one.
+  init(memoryLimit: Int) {
+    limit = min(memoryLimit / 2, Self.slotLimit * Self.maximumBytes)
     slots = .allocate(capacity: slotCount)
     slots.initialize(repeating: Slot(), count: slotCount)
   }
@@ -47,7 +51,6 @@ final class LookupMemo {
   deinit {
     for index in 0..<slotCount { slots[index].bytes?.deallocate() }
     slots.deallocate()
-    budget.giveBack(used)
   }
 
   /// Whether documents are still worth keeping.
@@ -64,17 +67,16 @@ final class LookupMemo {
     return slot.pointee.record
   }
 
-  /// Keeps a copy of a record, unless it is large or the query's memory is half used. An empty record says that
+  /// Keeps a copy of a record, unless it is large or the memo is full. An empty record says that
   /// no document has the ID.
   func keep(_ id: UnsafeRawBufferPointer, _ record: UnsafeRawBufferPointer) {
     let count = id.count + record.count
     guard count > 0, count <= Self.maximumBytes else { return }
-    if slotCount < Self.mostSlots, slots[slot(of: id)].bytes != nil { grow() }
+    if slotCount < Self.slotLimit, slots[slot(of: id)].bytes != nil { grow() }
     let slot = slots + slot(of: id)
     if slot.pointee.capacity < count {
       let more = count - slot.pointee.capacity
-      guard budget.used + more <= budget.limit / 2 else { return }
-      budget.take(more)
+      guard used + more <= limit else { return }
       used += more
       slot.pointee.bytes?.deallocate()
       slot.pointee.bytes = .allocate(byteCount: count, alignment: 16)
@@ -90,7 +92,7 @@ final class LookupMemo {
   /// Makes the table four times as large. Of copies that get the same slot, the last one stays.
   private func grow() {
     let (old, oldCount) = (slots, slotCount)
-    slotCount = min(oldCount * 4, Self.mostSlots)
+    slotCount = min(oldCount * 4, Self.slotLimit)
     slots = .allocate(capacity: slotCount)
     slots.initialize(repeating: Slot(), count: slotCount)
     for index in 0..<oldCount where old[index].bytes != nil {
@@ -98,7 +100,6 @@ final class LookupMemo {
       if let bytes = slot.pointee.bytes {
         bytes.deallocate()
         used -= slot.pointee.capacity
-        budget.giveBack(slot.pointee.capacity)
       }
       slot.pointee = old[index]
     }

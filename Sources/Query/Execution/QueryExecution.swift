@@ -266,7 +266,7 @@ final class QueryExecution {
   private func memo(of number: Int) -> LookupMemo {
     if memos.isEmpty { memos = Array(repeating: nil, count: steps.count) }
     if let known = memos[number] { return known }
-    let made = LookupMemo(context.budget)
+    let made = LookupMemo(memoryLimit: context.budget.limit)
     memos[number] = made
     return made
   }
