@@ -209,8 +209,12 @@ extension ConformanceSuite {
         try engine.write { try $0.put("key", "0", in: keyspace) }
         for round in 1...20 {
           let snapshot = try engine.beginRead()
+          let cursor = try snapshot.cursor(in: keyspace, .all)
+          try expect(cursor.first(), "there is an entry")
           _ = try snapshot.withValue(at: key, in: keyspace) { value in
             snapshot.end()
+            try expectError(.closed, from: "a move after the end") { _ = try cursor.next() }
+            try expectError(.closed, from: "a place after the end") { _ = try cursor.first() }
             try engine.write { try $0.put("key", "\(round)", in: keyspace) }
             try expectEqual(engine.read { try $0.text("key", in: keyspace) }, "\(round)", "the newer value")
             let lent = [UInt8](copying: value)
@@ -218,6 +222,20 @@ extension ConformanceSuite {
           }
           try expectError(.closed, from: "a read after the end") { _ = try snapshot.bytes(key, in: keyspace) }
         }
+      }
+    },
+
+    Behaviour("a cursor keeps its snapshot open") { suite in
+      try suite.withEngine { engine in
+        let keyspace = try engine.write { try $0.createKeyspace("k", shape: .documents) }
+        try engine.write { try $0.put("key", "old", in: keyspace) }
+        let cursor = try engine.beginRead().cursor(in: keyspace, .all)
+        try engine.write { try $0.put("key", "new", in: keyspace) }
+        try expect(cursor.first(), "there is an entry")
+        try cursor.withEntry { _, value in
+          try expectEqual([UInt8](copying: value), Array("old".utf8), "the entry of the snapshot")
+        }
+        try expect(!cursor.next(), "there is one entry")
       }
     },
 

@@ -7,7 +7,7 @@
 ///
 /// In a write transaction, a write invalidates the position. `next`, `previous` and `withEntry` then throw
 /// `notOnEntry` until `seek`, `first` or `last` sets a new position. After the end of its transaction every
-/// use of a cursor throws `closed`.
+/// use of a cursor throws `closed`. A cursor keeps a snapshot open that nothing else refers to.
 ///
 /// Not `Sendable`: only the thread that uses the transaction uses its cursors.
 public protocol Cursor: AnyObject {

@@ -9,6 +9,8 @@ final class SQLiteCursor: Cursor {
     case before, entry, after
   }
 
+  /// A cursor keeps its snapshot open.
+  private let transaction: SQLiteTransaction
   private let connection: EngineConnection
   private let functions: UnsafePointer<CSQLiteFunctions>
   private let slot: EngineConnection.Slot
@@ -34,8 +36,9 @@ final class SQLiteCursor: Cursor {
   /// whole bound does.
   private static let boundBytes = StorageLimits.maximumKeyBytes + 1
 
-  init(_ connection: EngineConnection, _ keyspace: Keyspace, _ range: KeyRange) throws {
-    self.connection = connection
+  init(_ transaction: SQLiteTransaction, _ keyspace: Keyspace, _ range: KeyRange) throws {
+    self.transaction = transaction
+    connection = try transaction.open()
     functions = connection.functions
     slot = try connection.slot(of: keyspace)
     let bounds = ScanBounds(range, keyspace.shape)
@@ -140,7 +143,7 @@ final class SQLiteCursor: Cursor {
 
   /// Checks that the cursor may be placed.
   private func beginPlacing() throws {
-    guard isValid else { throw ended() }
+    guard isValid, transaction.isOpen else { throw ended() }
     if lent > 0 { throw connection.lentBytes("a move of a cursor") }
     writes = connection.state.pointee.writes
   }
@@ -152,7 +155,7 @@ final class SQLiteCursor: Cursor {
   }
 
   private func checkPlace() throws {
-    guard isValid else { throw ended() }
+    guard isValid, transaction.isOpen else { throw ended() }
     guard writes == connection.state.pointee.writes else { throw notOnEntry() }
   }
 

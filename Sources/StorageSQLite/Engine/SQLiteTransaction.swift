@@ -5,7 +5,7 @@ class SQLiteTransaction {
   final let connection: EngineConnection
   /// What errors call the transaction: `a snapshot`.
   private final let name: StaticString
-  private final var isOpen = true
+  private(set) final var isOpen = true
 
   init(_ connection: EngineConnection, name: StaticString) {
     self.connection = connection
@@ -53,7 +53,7 @@ class SQLiteTransaction {
   }
 
   final func cursor(in keyspace: Keyspace, _ range: KeyRange) throws -> any Cursor {
-    try SQLiteCursor(open(), keyspace, range)
+    try SQLiteCursor(self, keyspace, range)
   }
 
   final func entryCount(of keyspace: Keyspace) throws -> EntryCount { .exact(try open().count(of: keyspace)) }
