@@ -318,6 +318,30 @@ struct LMDBDamageTests {
     }
   }
 
+  @Test func impossibleCountsOfTheFreeListAreDamage() throws {
+    let sound = try make()
+    func number<Number: FixedWidthInteger>(_: Number.Type, at offset: Int) -> Int {
+      sound.withUnsafeBytes { Int($0.loadUnaligned(fromByteOffset: offset, as: Number.self)) }
+    }
+    let newest = number(UInt64.self, at: 144) > number(UInt64.self, at: 4096 + 144) ? 0 : 4096
+    // The tree of the free list is one leaf. A node is its header of 8 bytes, the key, and the count of pages.
+    let leaf = number(UInt64.self, at: newest + 80) * 4096
+    #expect(number(UInt16.self, at: leaf + 10) == 2)
+    let nodes = (number(UInt16.self, at: leaf + 12) - 16) / 2
+    #expect(nodes > 0)
+    for count: UInt64 in [1 << 62, UInt64.max, 1 << 20] {
+      var damaged = sound
+      for node in 0..<nodes {
+        let count = withUnsafeBytes(of: count.littleEndian, Array.init)
+        let place = leaf + number(UInt16.self, at: leaf + 16 + 2 * node) + 16
+        damaged.replaceSubrange(place..<(place + 8), with: count)
+      }
+      let engine = try open(write(damaged))
+      #expect(try storageCode { _ = try engine.statistics() } == .damaged)
+      try engine.close()
+    }
+  }
+
   @Test func numbersAndShapesOfKeyspacesAreLookedAt() throws {
     func found(_ change: @escaping (inout [UInt8], _ value: Int) -> Void) throws -> [String] {
       try self.found(after: { engine in
@@ -356,7 +380,7 @@ struct LMDBDamageTests {
       #expect(!entries.isEmpty)
       for entry in entries { file[entry + node.count - 1] = 0 }
     }
-    #expect(found == ["at open: the catalog has a keyspace whose name can't be one"])
+    #expect(found == ["at open: the catalog has a keyspace with an invalid name"])
   }
 
   @Test func aNameOfADamagedPageIsToldOnOneLine() {

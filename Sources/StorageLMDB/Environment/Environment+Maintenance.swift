@@ -46,7 +46,12 @@ extension Environment {
     var pages = 0
     var result = mdb_cursor_get(cursor, &key, &value, MDB_FIRST)
     while result == 0 {
-      pages += UnsafeRawBufferPointer(value).loadUnaligned(as: Int.self)
+      let record = UnsafeRawBufferPointer(value)
+      let count = record.count >= 8 ? record.loadUnaligned(as: Int.self) : -1
+      guard count >= 0, count <= record.count / 8 - 1 else {
+        throw error(.damaged, "a record of the free list says that it has \(count) pages")
+      }
+      pages += count
       result = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)
     }
     if result != MDB_NOTFOUND {
