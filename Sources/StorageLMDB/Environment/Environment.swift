@@ -40,7 +40,7 @@ package final class Environment: @unchecked Sendable {
   /// The trees that the opening has checked, without the keyspaces of users.
   let checkedAtOpen: CheckedTrees
   /// Whether a transaction found the map full. The next write grows the map if nobody reads.
-  private let wantsLargerMap = Atomic<Bool>(false)
+  let wantsLargerMap = Atomic<Bool>(false)
 
   private struct CatalogState: @unchecked Sendable {
     /// The newest commit that is known to have this catalog.
@@ -303,51 +303,6 @@ package final class Environment: @unchecked Sendable {
   }
 
   // MARK: - The map
-
-  /// Doubles the map between transactions. Does nothing while a snapshot is open, because the snapshot reads
-  /// the old map.
-  private func growMap() {
-    _ = pool.whenIdle {
-      let size = MapSize.current(of: handle) * 2
-      guard MapSize.isAvailable(size), mdb_env_set_mapsize(handle, size) == 0 else { return }
-      wantsLargerMap.store(false, ordering: .relaxed)
-    }
-  }
-
-  /// Adopts the map size that another process has set. The caller's slot counts as waiting.
-  private func adoptLargerMap() throws {
-    do {
-      try queue.exclusively { try adoptLargerMapWhileWriterIsOut() }
-    } catch let error as StorageError where error.code == .nestedWrite {
-      throw StorageError.lmdb(MDB_MAP_RESIZED, "a snapshot could not be started", path: path)
-    }
-  }
-
-  /// Adopts the larger map size. Waits for open snapshots to end; new ones wait too. Throws `mapFull` if one
-  /// stays open for longer than `patience`.
-  private func adoptLargerMapWhileWriterIsOut() throws {
-    let start = ContinuousClock.now
-    while mapIsTooSmall {
-      let result = pool.whenNobodyReads { mdb_env_set_mapsize(handle, 0) }
-      if let result {
-        if result != 0 { throw StorageError.lmdb(result, "the map could not be enlarged", path: path) }
-        continue
-      }
-      if ContinuousClock.now - start > patience {
-        throw StorageError.lmdb(MDB_MAP_RESIZED, "the map could not be enlarged", path: path)
-      }
-      usleep(500)
-    }
-  }
-
-  /// Whether the file has pages beyond the map.
-  private var mapIsTooSmall: Bool {
-    var info = MDB_envinfo()
-    mdb_env_info(handle, &info)
-    var statistics = MDB_stat()
-    mdb_env_stat(handle, &statistics)
-    return info.me_mapsize / Int(statistics.ms_psize) < info.me_last_pgno + 1
-  }
 
   /// The maximum time that snapshots and writes wait for open snapshots when the map must grow: 5 seconds.
   /// Tests shorten it.

@@ -1,6 +1,7 @@
 import CLMDB
 import Glibc
 import Storage
+import Synchronization
 
 /// The address space of a map. The file itself is only as large as its data.
 package enum MapSize {
@@ -30,5 +31,54 @@ package enum MapSize {
     var info = MDB_envinfo()
     mdb_env_info(environment, &info)
     return info.me_mapsize
+  }
+}
+
+// MARK: - Growth
+
+extension Environment {
+  /// Doubles the map between transactions. Does nothing while a snapshot is open, because the snapshot reads
+  /// the old map.
+  func growMap() {
+    _ = pool.whenIdle {
+      let size = MapSize.current(of: handle) * 2
+      guard MapSize.isAvailable(size), mdb_env_set_mapsize(handle, size) == 0 else { return }
+      wantsLargerMap.store(false, ordering: .relaxed)
+    }
+  }
+
+  /// Adopts the map size that another process has set. The caller's slot counts as waiting.
+  func adoptLargerMap() throws {
+    do {
+      try queue.exclusively { try adoptLargerMapWhileWriterIsOut() }
+    } catch let error as StorageError where error.code == .nestedWrite {
+      throw StorageError.lmdb(MDB_MAP_RESIZED, "a snapshot could not be started", path: path)
+    }
+  }
+
+  /// Adopts the larger map size. Waits for open snapshots to end; new ones wait too. Throws `mapFull` if one
+  /// stays open for longer than `patience`.
+  func adoptLargerMapWhileWriterIsOut() throws {
+    let start = ContinuousClock.now
+    while mapIsTooSmall {
+      let result = pool.whenNobodyReads { mdb_env_set_mapsize(handle, 0) }
+      if let result {
+        if result != 0 { throw StorageError.lmdb(result, "the map could not be enlarged", path: path) }
+        continue
+      }
+      if ContinuousClock.now - start > patience {
+        throw StorageError.lmdb(MDB_MAP_RESIZED, "the map could not be enlarged", path: path)
+      }
+      usleep(500)
+    }
+  }
+
+  /// Whether the file has pages beyond the map.
+  private var mapIsTooSmall: Bool {
+    var info = MDB_envinfo()
+    mdb_env_info(handle, &info)
+    var statistics = MDB_stat()
+    mdb_env_stat(handle, &statistics)
+    return info.me_mapsize / Int(statistics.ms_psize) < info.me_last_pgno + 1
   }
 }
