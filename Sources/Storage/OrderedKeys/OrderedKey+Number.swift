@@ -1,3 +1,5 @@
+import Bytes
+
 // Numbers in ordered keys: integers and doubles share one order and keep their exact values.
 //
 //   number   = 0x30 + n  magnitude fraction          zero and above, below 2^64
@@ -53,10 +55,10 @@ extension OrderedKeyEncoder {
     guard magnitude < twoToThe64 else {
       guard !value.isNaN else { throw OrderedKeyError(.notANumber, at: count) }
       let isNegative = value < 0
-      reserve(9)
-      base[count] = isNegative ? OrderedKeyCode.hugeNegative : OrderedKeyCode.hugePositive
+      buffer.reserve(9)
+      buffer.base[count] = isNegative ? OrderedKeyCode.hugeNegative : OrderedKeyCode.hugePositive
       store(isNegative ? ~magnitude.bitPattern : magnitude.bitPattern, at: count + 1)
-      length += 9
+      buffer.count += 9
       return valueEnded(isLossy: false)
     }
     let whole = UInt64(magnitude)
@@ -73,13 +75,13 @@ extension OrderedKeyEncoder {
 
   @inlinable
   mutating func append(isNegative: Bool, whole: UInt64) {
-    reserve(10)
+    buffer.reserve(10)
     guard whole >> 63 == 0 else {
       // 65 bits: nine bytes, the first of which is 1.
-      base[count] = isNegative ? OrderedKeyCode.negative - 9 : OrderedKeyCode.positive + 9
-      base[count + 1] = isNegative ? ~1 : 1
+      buffer.base[count] = isNegative ? OrderedKeyCode.negative - 9 : OrderedKeyCode.positive + 9
+      buffer.base[count + 1] = isNegative ? ~1 : 1
       store(isNegative ? ~(whole << 1) : whole << 1, at: count + 2)
-      length += 10
+      buffer.count += 10
       return
     }
     appendMagnitude(whole << 1, isNegative: isNegative)
@@ -92,26 +94,26 @@ extension OrderedKeyEncoder {
     let size = (71 - magnitude.leadingZeroBitCount) >> 3
     // A shift by 64, for zero, gives zero.
     let aligned = magnitude << UInt64(64 - size * 8)
-    base[count] =
+    buffer.base[count] =
       isNegative
       ? OrderedKeyCode.negative &- UInt8(truncatingIfNeeded: size)
       : OrderedKeyCode.positive &+ UInt8(truncatingIfNeeded: size)
     store(isNegative ? ~aligned : aligned, at: count + 1)
-    length += 1 + size
+    buffer.count += 1 + size
   }
 
   @usableFromInline
   mutating func append(whole: UInt64, fraction: Double, isNegative: Bool) {
-    reserve(18)
+    buffer.reserve(18)
     appendMagnitude(whole << 1 | 1, isNegative: isNegative)
     if whole == 0 {
       store(isNegative ? ~fraction.bitPattern : fraction.bitPattern, at: count)
-      length += 8
+      buffer.count += 8
     } else {
       // Exact: the last bit of a double above 1 is worth 2^-52 or more.
       let bits = UInt64(fraction * 0x1p56) << 8
       store(isNegative ? ~bits : bits, at: count)
-      length += 7
+      buffer.count += 7
     }
   }
 }

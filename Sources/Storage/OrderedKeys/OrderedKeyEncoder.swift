@@ -1,3 +1,5 @@
+import Bytes
+
 /// Encodes values into a key whose byte order is the order of the values (docs/ordered-keys.md).
 ///
 /// Append the values one after another, and optionally a document ID at the end. The buffer grows to the
@@ -13,16 +15,14 @@
 /// key.removeAll()
 /// ```
 @usableFromInline package struct OrderedKeyEncoder: ~Copyable, @unchecked Sendable {
-  @usableFromInline var base: UnsafeMutablePointer<UInt8>
-  @usableFromInline var capacity: Int
-  @usableFromInline var length = 0
+  @usableFromInline var buffer: ByteBuffer
   @usableFromInline var depth = 0
   @usableFromInline var lossy: UInt64 = 0
   @usableFromInline var valueIndex = 0
 
   /// The length of the key so far, in bytes. It may exceed `StorageLimits.maximumKeyBytes`. The caller
   /// decides how to store such keys.
-  @inlinable package var count: Int { length }
+  @inlinable package var count: Int { buffer.count }
 
   /// The values that decode to something else than was encoded, as a bit set. Bit 0 is the first value, bit
   /// 63 is the 64th and all later ones.
@@ -33,16 +33,13 @@
 
   /// An empty key.
   package init(capacity: Int = 256) {
-    self.capacity = max(capacity, 32)
-    base = .allocate(capacity: self.capacity)
+    buffer = ByteBuffer(capacity: capacity)
   }
-
-  deinit { base.deallocate() }
 
   /// Empties the key and keeps the buffer.
   @inlinable
   package mutating func removeAll() {
-    length = 0
+    buffer.removeAll()
     depth = 0
     valueIndex = 0
     lossy = 0
@@ -53,11 +50,11 @@
   package func withUnsafeBytes<Result, Failure: Error>(
     _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
   ) throws(Failure) -> Result {
-    try body(UnsafeRawBufferPointer(start: base, count: count))
+    try body(buffer.bytes)
   }
 
   /// A copy of the key so far.
-  package var bytes: [UInt8] { [UInt8](UnsafeBufferPointer(start: base, count: count)) }
+  package var bytes: [UInt8] { [UInt8](buffer.bytes) }
 
   /// Appends the value of a property that is missing.
   @inlinable
@@ -110,11 +107,7 @@
   /// Appends the ID of the document that the key refers to. It must be the last part of the key.
   @inlinable
   package mutating func append(documentID utf8: UnsafeRawBufferPointer) {
-    reserve(utf8.count)
-    if let source = utf8.baseAddress {
-      UnsafeMutableRawPointer(base + count).copyMemory(from: source, byteCount: utf8.count)
-    }
-    length += utf8.count
+    buffer.append(utf8)
   }
 
   /// Appends the ID of the document that the key refers to. It must be the last part of the key.
@@ -125,16 +118,12 @@
 
   @inlinable
   mutating func append(code: UInt8) {
-    reserve(1)
-    base[count] = code
-    length += 1
+    buffer.append(code)
     valueEnded(isLossy: false)
   }
 
   private mutating func begin(_ code: UInt8) {
-    reserve(1)
-    base[count] = code
-    length += 1
+    buffer.append(code)
     depth += 1
   }
 
@@ -147,8 +136,8 @@
   @usableFromInline
   mutating func append(_ text: UnsafeRawBufferPointer, code: UInt8, isLossy: Bool = false) {
     // In the worst case every byte is escaped.
-    reserve(text.count * 2 + 10)
-    var to = UnsafeMutableRawPointer(base + count)
+    buffer.reserve(text.count * 2 + 10)
+    var to = UnsafeMutableRawPointer(buffer.base + count)
     to.storeBytes(of: code, as: UInt8.self)
     to += 1
     if var from = text.baseAddress {
@@ -176,7 +165,7 @@
       }
     }
     to.storeBytes(of: OrderedKeyCode.end, as: UInt8.self)
-    length = to + 1 - UnsafeMutableRawPointer(base)
+    buffer.count = to + 1 - UnsafeMutableRawPointer(buffer.base)
     valueEnded(isLossy: isLossy)
   }
 
@@ -190,21 +179,6 @@
   /// Stores eight bytes, big-endian. The caller has reserved the room.
   @inlinable
   func store(_ word: UInt64, at offset: Int) {
-    UnsafeMutableRawPointer(base + offset).storeBytes(of: word.bigEndian, as: UInt64.self)
-  }
-
-  @inlinable
-  mutating func reserve(_ bytes: Int) {
-    if capacity - count < bytes { grow(bytes) }
-  }
-
-  @usableFromInline
-  mutating func grow(_ bytes: Int) {
-    let larger = max(capacity * 2, count + bytes)
-    let copy = UnsafeMutablePointer<UInt8>.allocate(capacity: larger)
-    copy.update(from: base, count: count)
-    base.deallocate()
-    base = copy
-    capacity = larger
+    UnsafeMutableRawPointer(buffer.base + offset).storeBytes(of: word.bigEndian, as: UInt64.self)
   }
 }
