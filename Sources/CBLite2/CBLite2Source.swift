@@ -58,7 +58,7 @@ final class CBLite2Source {
       connection = try CBLite2Source.open(copy, library, SQLITE_OPEN_READWRITE, path)
     } else {
       copy = nil
-      let uri = "file:" + CBLite2Source.percentEncoded(file) + "?immutable=1"
+      let uri = "file:" + Connection.uriPath(file) + "?immutable=1"
       connection = try CBLite2Source.open(uri, library, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, path)
     }
     do {
@@ -277,20 +277,6 @@ final class CBLite2Source {
     do { return try Connection(file, library: library, flags: flags) } catch let error as SQLiteError {
       throw damaged(error, path)
     }
-  }
-
-  private static func percentEncoded(_ path: String) -> String {
-    var text = ""
-    for byte in path.utf8 {
-      switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "/"), UInt8(ascii: "."), UInt8(ascii: "-"),
-        UInt8(ascii: "_"):
-        text.unicodeScalars.append(Unicode.Scalar(byte))
-      default: text += "%" + Hex.text([byte])
-      }
-    }
-    return text
   }
 
   private static func copyFile(_ source: String, to target: String) throws {

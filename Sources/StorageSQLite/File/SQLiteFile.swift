@@ -1,4 +1,3 @@
-import Bytes
 import CSQLite
 import SQLiteLibrary
 import Storage
@@ -77,22 +76,7 @@ struct SQLiteFile: Sendable {
       case .immutable: "mode=ro&immutable=1"
       case .withoutLocks: "mode=ro&vfs=unix-none"
       }
-    return "file://\(Self.percentEncoded(path))?\(query)"
-  }
-
-  static func percentEncoded(_ path: String) -> String {
-    var encoded: [UInt8] = []
-    encoded.reserveCapacity(path.utf8.count + 16)
-    for byte in path.utf8 {
-      switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "/"), UInt8(ascii: "."), UInt8(ascii: "-"),
-        UInt8(ascii: "_"):
-        encoded.append(byte)
-      default: encoded += "%\(Hex.text([byte], isUpper: true))".utf8
-      }
-    }
-    return String(decoding: encoded, as: UTF8.self)
+    return "file://\(Connection.uriPath(path))?\(query)"
   }
 
   // MARK: A new file

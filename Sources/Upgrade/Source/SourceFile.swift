@@ -4,7 +4,6 @@
 // (SourceGuard does). A file with a write-ahead log, or with a journal to roll back, is copied to a directory
 // of its own and opened there. Otherwise SQLite would make a NAME-shm beside the source, or roll back in it.
 
-import Bytes
 import CSQLite
 import Encryption
 import SQLiteLibrary
@@ -47,7 +46,7 @@ final class SourceFile {
       }
     } else {
       copy = nil
-      name = "file:\(Self.escaped(Self.absolute(location.file)))?immutable=1"
+      name = "file:\(Connection.uriPath(Self.absolute(location.file)))?immutable=1"
     }
     if isPlain {
       self.key = nil
@@ -195,21 +194,6 @@ final class SourceFile {
       key.isRaw
         ? "the key is wrong, or the file isn't an encrypted 1.x database"
         : "the password is wrong, or the file isn't an encrypted 1.x database", path: location.path)
-  }
-
-  /// Escapes a path for a URI.
-  private static func escaped(_ path: String) -> String {
-    var text = ""
-    for byte in path.utf8 {
-      switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "/"), UInt8(ascii: "-"), UInt8(ascii: "."),
-        UInt8(ascii: "_"), UInt8(ascii: "~"):
-        text.unicodeScalars.append(Unicode.Scalar(byte))
-      default: text += "%" + Hex.text([byte])
-      }
-    }
-    return text
   }
 
   private static func absolute(_ path: String) -> String {
