@@ -1,4 +1,3 @@
-import Documents
 import Bytes
 
 /// What a join's lookups by ID found last: copies of documents, and IDs without a document. Many rows often
@@ -61,14 +60,13 @@ final class LookupMemo {
   func record(of id: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
     lookups &+= 1
     let slot = slots + slot(of: id)
-    guard slot.pointee.idBytes == id.count, slot.pointee.bytes != nil, compareBytes(slot.pointee.id, id) == 0
-    else { return nil }
+    guard slot.pointee.bytes != nil, equalBytes(slot.pointee.id, id) else { return nil }
     hits &+= 1
     return slot.pointee.record
   }
 
-  /// Keeps a copy of a record, unless it is large or the memo is full. An empty record says that
-  /// no document has the ID.
+  /// Keeps a copy of a record, unless it is large or the memo is full. An empty record says that no document
+  /// has the ID.
   func keep(_ id: UnsafeRawBufferPointer, _ record: UnsafeRawBufferPointer) {
     let count = id.count + record.count
     guard count > 0, count <= Self.maximumBytes else { return }

@@ -117,9 +117,9 @@ extension PageCheck {
       let isFirstOfBranch = !isLeaf && index == 0
       let range = isFirstOfBranch ? node.offset..<node.offset : (node.offset + 8)..<node.end
       let key = UnsafeRawBufferPointer(rebasing: bytes[range])
-      let isInOrder = previous.map { Self.isBefore($0, key) } ?? true
-      let isBelow = bounds.upper.map { $0.withUnsafeBytes { Self.isBefore(key, $0) } } ?? true
-      let isAbove = isFirstOfBranch || bounds.lower.withUnsafeBytes { !Self.isBefore(key, $0) }
+      let isInOrder = previous.map { compareBytes($0, key) < 0 } ?? true
+      let isBelow = bounds.upper.map { $0.withUnsafeBytes { compareBytes(key, $0) < 0 } } ?? true
+      let isAbove = isFirstOfBranch || bounds.lower.withUnsafeBytes { compareBytes(key, $0) >= 0 }
       guard isInOrder, isBelow, isAbove else {
         report("\(name): page \(page) has keys out of order")
         return false
@@ -127,10 +127,6 @@ extension PageCheck {
       previous = key
     }
     return true
-  }
-
-  private static func isBefore(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Bool {
-    left.lexicographicallyPrecedes(right)
   }
 
   private mutating func checkValue(of node: Node, on page: UInt64, _ found: SoundPage, _ name: String) {

@@ -24,7 +24,7 @@ extension EncryptedWrite {
     if mode == .append {
       try path.descendToLast(tree, reader)
       if path.leaf >= 0 {
-        guard Node.compare(path.leafNode.leafKey(path.index), key) < 0 else { return false }
+        guard compareBytes(path.leafNode.leafKey(path.index), key) < 0 else { return false }
         path.index += 1
       }
     } else {

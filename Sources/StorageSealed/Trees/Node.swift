@@ -151,14 +151,6 @@ final class Node: @unchecked Sendable {
 
   // MARK: Searching
 
-  /// Compares two keys. Returns a negative number if `left` comes first.
-  @inline(__always)
-  static func compare(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Int {
-    let order = memcmp(
-      left.baseAddress.unsafelyUnwrapped, right.baseAddress.unsafelyUnwrapped, min(left.count, right.count))
-    return order != 0 ? Int(order) : left.count - right.count
-  }
-
   /// Returns the index of the first entry of a leaf whose key is `key` or greater, and whether its key is
   /// `key`.
   @inline(__always)
@@ -167,7 +159,7 @@ final class Node: @unchecked Sendable {
     var high = count
     while low < high {
       let middle = (low &+ high) >> 1
-      let order = Node.compare(leafKey(middle), key)
+      let order = compareBytes(leafKey(middle), key)
       if order == 0 { return (middle, true) }
       if order < 0 { low = middle &+ 1 } else { high = middle }
     }
@@ -181,7 +173,7 @@ final class Node: @unchecked Sendable {
     var high = count
     while low < high {
       let middle = (low &+ high) >> 1
-      if Node.compare(branchKey(middle), key) <= 0 { low = middle &+ 1 } else { high = middle }
+      if compareBytes(branchKey(middle), key) <= 0 { low = middle &+ 1 } else { high = middle }
     }
     return low &- 1
   }
