@@ -14,22 +14,8 @@ extension DocumentWriter {
     let body = try settleAttachments(
       body, id, generation: generation, deleted: deleted, ancestor: ancestor, stored: stored)
     guard let blobs else { return body }
-    var missing: Set<BlobDigest> = []
-    let installedBefore = installedBlobs.count
-    var failure: (any Error)?
-    forEachDigest(in: body.fleece) { digest in
-      do {
-        switch try blobs.install(digest) {
-        case .missing: missing.insert(digest)
-        case .stored: break
-        case .installed:
-          if !installedBlobs[installedBefore...].contains(digest) { installedBlobs.append(digest) }
-        }
-      } catch { failure = error }
-    }
-    if let failure { throw failure }
+    let missing = try installBlobs(of: body.fleece, in: blobs)
     guard !missing.isEmpty, !body.mayMissBlobs, let root = body.root else { return body }
-    // A text that looks like a digest may be something else.
     try forEachBlobReference(in: root, sharedKeys: keys.snapshot()) { reference in
       guard let digest = reference.digest, missing.contains(digest) else { return }
       throw DocumentError(
@@ -38,5 +24,26 @@ extension DocumentWriter {
         documentID: idText(id))
     }
     return body
+  }
+
+  /// Puts the new blobs to which a body refers in place, each once. Asks `find` for a blob that is missing.
+  /// Returns the digests of blobs that stay missing. A text that looks like a digest may be something else.
+  func installBlobs(
+    of body: UnsafeRawBufferPointer, in blobs: BlobStore, find: (BlobDigest) throws -> Bool = { _ in false }
+  ) throws -> Set<BlobDigest> {
+    var digests: [BlobDigest] = []
+    var known: Set<BlobDigest> = []
+    forEachDigest(in: body) { if known.insert($0).inserted { digests.append($0) } }
+    var missing: Set<BlobDigest> = []
+    for digest in digests {
+      var presence = try blobs.install(digest)
+      if case .missing = presence, try find(digest) { presence = try blobs.install(digest) }
+      switch presence {
+      case .missing: missing.insert(digest)
+      case .stored: break
+      case .installed: installedBlobs.append(digest)
+      }
+    }
+    return missing
   }
 }

@@ -251,19 +251,7 @@ package final class DocumentInserter {
     _ findBlob: (BlobDigest) throws -> Bool
   ) throws {
     guard let blobs = writer.blobs, mayNameBlob(body) else { return }
-    var wanted: [BlobDigest] = []
-    forEachDigest(in: body) { wanted.append($0) }
-    var missing: Set<BlobDigest> = []
-    for digest in wanted {
-      var presence = try blobs.install(digest)
-      if case .missing = presence, try findBlob(digest) { presence = try blobs.install(digest) }
-      switch presence {
-      case .missing: missing.insert(digest)
-      case .stored: break
-      case .installed: writer.installedBlobs.append(digest)
-      }
-    }
-    // A text that looks like a digest may be something else.
+    var missing = try writer.installBlobs(of: body, in: blobs, find: findBlob)
     guard !missing.isEmpty, let root = FleeceReader.root(of: body) else { return }
     try forEachBlobReference(in: root, sharedKeys: writer.keys.snapshot()) { reference in
       guard let digest = reference.digest, missing.remove(digest) != nil else { return }
