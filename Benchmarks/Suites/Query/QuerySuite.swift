@@ -104,12 +104,7 @@ final class QueryData: Sendable {
   /// Throws unless these are the rows that the first engine found, in any order.
   func check(rows results: [QueryResults], of name: String) throws {
     let hash = try results.flatMap { try $0.map { try $0.json() } }.sorted().hashValue
-    let before = expectedRows.withLock { hashes -> Int in
-      let before = hashes[name] ?? hash
-      hashes[name] = before
-      return before
-    }
-    guard hash == before else {
+    guard expectedRows.first(hash, of: name) == hash else {
       throw JSONTable.Failure(description: "\(name) gave other rows than on the engine before")
     }
   }
@@ -117,11 +112,7 @@ final class QueryData: Sendable {
   /// Throws unless this is the number of rows of the run before, on any engine or in SQLite.
   private func check(_ name: String, _ rows: Int, times: Int) throws {
     let found = rows / times
-    let before = expected.withLock { counts -> Int in
-      let before = counts[name] ?? found
-      counts[name] = before
-      return before
-    }
+    let before = expected.first(found, of: name)
     // A part of the data set may have no rows for a query. SQLite then finds none either.
     guard found == before else {
       throw JSONTable.Failure(description: "\(name) gave \(found) rows, and \(before) before")
@@ -287,5 +278,16 @@ extension QueryResults {
       }
     }
     return sum
+  }
+}
+
+extension Lock<[String: Int]> {
+  /// Returns the first number that was passed with a name, which may be this one.
+  fileprivate func first(_ number: Int, of name: String) -> Int {
+    withLock { numbers in
+      let first = numbers[name] ?? number
+      numbers[name] = first
+      return first
+    }
   }
 }
