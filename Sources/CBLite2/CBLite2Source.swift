@@ -7,7 +7,6 @@
 // (documents), kv_del_default (tombstones, from 3.1 on), kv_.SCOPE.COLLECTION and kv_del_.SCOPE.COLLECTION.
 
 import Blobs
-import Bytes
 import CSQLite
 import Fleece
 import SQLiteLibrary
