@@ -39,10 +39,7 @@ struct Standing {
       }
       return points.isEmpty ? nil : (first.label, points)
     }
-    let compared = rows.filter { $0.count > 1 }
-    let fastest = compared.compactMap(\.fastest)
-    wins = Dictionary(fastest.map { ($0, 1) }, uniquingKeysWith: +)
-    level = compared.count - fastest.count
+    (wins, level) = rows.wins
   }
 
   /// Joins standings with the same base.
@@ -72,6 +69,15 @@ struct Standing {
     }
     if level > 0 { parts.append("level in \(level)") }
     return parts.joined(separator: ", ")
+  }
+}
+
+extension [[WorkloadResult]] {
+  /// How many workloads each engine wins, and in how many the best two are level.
+  var wins: (byEngine: [String: Int], level: Int) {
+    let compared = filter { $0.count > 1 }
+    let fastest = compared.compactMap(\.fastest)
+    return (Dictionary(fastest.map { ($0, 1) }, uniquingKeysWith: +), compared.count - fastest.count)
   }
 }
 

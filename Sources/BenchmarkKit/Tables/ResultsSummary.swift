@@ -38,16 +38,7 @@ package struct ResultsSummary {
   /// How many workloads each engine wins by its median. The best two are level if their confidence intervals
   /// overlap.
   private func winners(_ rows: [[WorkloadResult]]) -> String {
-    var wins: [String: Int] = [:]
-    var level = 0
-    for row in rows {
-      guard row.count > 1 else { continue }
-      if let fastest = row.fastest {
-        wins[fastest, default: 0] += 1
-      } else {
-        level += 1
-      }
-    }
+    let (wins, level) = rows.wins
     var parts = engines.map { "\($0) was fastest in \(wins[$0] ?? 0)" }
     if level > 0 { parts.append("there was no clear winner in \(level)") }
     return parts.joined(separator: ", ")
