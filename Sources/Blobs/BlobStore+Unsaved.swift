@@ -185,7 +185,8 @@ extension BlobStore {
   }
 
   /// Removes blobs from the new ones after the commit of documents that refer to them: a digest for each
-  /// document. A blob that was stored more often stays.
+  /// document. A blob that was stored more often stays. A blob that was stored once and is named by two documents
+  /// of one transaction ends two claims.
   package func commit(_ digests: some Sequence<BlobDigest>) {
     unsaved.withLock { unsaved in
       for digest in digests { unsaved.release(digest) }
