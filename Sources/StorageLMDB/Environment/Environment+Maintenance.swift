@@ -67,11 +67,11 @@ extension Environment {
 
   /// Returns the path to the keys of a named database in a snapshot, or nil if the snapshot has no such
   /// database. The database isn't a user's keyspace. Call it inside `PageFile.withPinnedMeta`.
-  package func pagePath(_ snapshot: OpaquePointer, databaseNamed name: String) throws -> PagePath? {
+  package func searchPathCheck(_ snapshot: OpaquePointer, databaseNamed name: String) throws -> SearchPathCheck? {
     let file = try pageFile()
     let checked =
       checkedAtOpen.areTrees(of: snapshot) ? checkedAtOpen : try CheckedTrees(file, of: snapshot)
-    return PagePath(file, checked, databaseNamed: name)
+    return SearchPathCheck(file, checked, databaseNamed: name)
   }
 
   /// Writes a compacting copy of the last commit to a new file. It holds a snapshot while it runs.

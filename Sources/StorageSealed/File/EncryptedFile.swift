@@ -84,12 +84,12 @@ final class EncryptedFile: @unchecked Sendable {
 
   /// Reads the root, which authenticates the file, and compares it with the existing records. An older root
   /// that was put back doesn't know the newer records. `path` leads to the records in the snapshot.
-  func checkRoot(_ snapshot: LMDBReadTransaction, _ path: PagePath) throws {
+  func checkRoot(_ snapshot: LMDBReadTransaction, _ path: SearchPathCheck) throws {
     let transaction = snapshot.transaction
     let reader = takeReader()
     defer { giveBack(reader) }
     reader.begin(transaction)
-    reader.pagePath = path
+    reader.searchPathCheck = path
     let state = try state(of: transaction, reader)
     let count = try snapshot.count(of: records)
     try path.check(nil)

@@ -22,7 +22,7 @@ final class RecordReader {
   @exclusivity(unchecked) var bypassesCache = false
   /// Set while a file is opened. Then the pages on the way to a record are checked first, because nothing has
   /// checked them yet.
-  @exclusivity(unchecked) var pagePath: PagePath?
+  @exclusivity(unchecked) var searchPathCheck: SearchPathCheck?
 
   init(_ file: EncryptedFile, changed: ChangedNodes? = nil) {
     self.file = file
@@ -43,7 +43,7 @@ final class RecordReader {
 
   func end() {
     transaction = nil
-    pagePath = nil
+    searchPathCheck = nil
     path.clear()
     forget()
   }
@@ -96,7 +96,7 @@ final class RecordReader {
   /// Returns a record in LMDB's memory. It is valid until the transaction's next write or its end.
   func record(_ number: UInt64) throws -> UnsafeRawBufferPointer? {
     guard let transaction else { preconditionFailure("records are read in a transaction") }
-    if let pagePath { try pagePath.check(RecordFormat.key(of: number)) }
+    if let searchPathCheck { try searchPathCheck.check(RecordFormat.key(of: number)) }
     var bigEndian = number.bigEndian
     return try withUnsafeMutableBytes(of: &bigEndian) { key in
       var key = MDB_val(UnsafeRawBufferPointer(key))

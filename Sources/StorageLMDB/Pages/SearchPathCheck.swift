@@ -4,7 +4,7 @@ import Storage
 ///
 /// Used for the reads of an opening, which no complete check precedes. It is valid for one snapshot, which
 /// must stay open meanwhile, because later commits write over the pages of earlier ones.
-package final class PagePath {
+package final class SearchPathCheck {
   private let file: PageFile
   private let meta: MetaPage
   private let tree: PageCheck.NamedTree
