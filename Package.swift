@@ -71,7 +71,7 @@ let package = Package(
       swiftSettings: lifetimes + (fuzzing ? [.unsafeFlags(["-sanitize=fuzzer,address"])] : [])),
     .target(name: "Encryption", dependencies: ["Bytes", "Storage", "CCrypto"]),
     .target(
-      name: "StorageSealed",
+      name: "StorageEncrypted",
       dependencies: ["Bytes", "Storage", "StorageLMDB", "Encryption", "CLMDB", "CCrypto"]),
     .target(name: "Blobs", dependencies: ["Storage", "Encryption", "CCrypto"]),
     .target(
@@ -100,7 +100,7 @@ let package = Package(
       dependencies: [
         "Bytes", "Documents", "Fleece", "FullText", "Query", "CBLite2", "Upgrade", "Encryption", "Blobs",
         "Storage",
-        "StorageSQLite", "StorageLMDB", "StorageSealed", "CFileSystem", "CZip",
+        "StorageSQLite", "StorageLMDB", "StorageEncrypted", "CFileSystem", "CZip",
       ]),
 
     // The bench. It depends on the library, never the reverse.
@@ -148,7 +148,7 @@ let package = Package(
     .executableTarget(
       name: "test-child",
       dependencies: [
-        "TestSupport", "StorageConformance", "Storage", "StorageSQLite", "StorageLMDB", "StorageSealed",
+        "TestSupport", "StorageConformance", "Storage", "StorageSQLite", "StorageLMDB", "StorageEncrypted",
         "Touchstone", "CountedSync", "HeldHandles",
       ] + randomQueries,
       path: "Tests/TestChild",
@@ -157,7 +157,7 @@ let package = Package(
     .testTarget(
       name: "StorageTests",
       dependencies: [
-        "TestSupport", "StorageConformance", "StorageSQLite", "StorageLMDB", "StorageSealed", "test-child",
+        "TestSupport", "StorageConformance", "StorageSQLite", "StorageLMDB", "StorageEncrypted", "test-child",
       ]),
     .testTarget(name: "StorageSQLiteTests", dependencies: ["TestSupport", "StorageSQLite"]),
     // LMDBTestSupport is what the tests of both engines over LMDB share.
@@ -167,12 +167,12 @@ let package = Package(
     .testTarget(
       name: "StorageLMDBTests",
       dependencies: [
-        "TestSupport", "LMDBTestSupport", "StorageLMDB", "StorageSealed", "CLMDB", "test-child",
+        "TestSupport", "LMDBTestSupport", "StorageLMDB", "StorageEncrypted", "CLMDB", "test-child",
       ]),
     .testTarget(
-      name: "StorageSealedTests",
+      name: "StorageEncryptedTests",
       dependencies: [
-        "TestSupport", "LMDBTestSupport", "StorageSealed", "StorageLMDB", "CLMDB", "test-child",
+        "TestSupport", "LMDBTestSupport", "StorageEncrypted", "StorageLMDB", "CLMDB", "test-child",
       ]),
     // FullTextReference answers match queries literally, for the tests of what is fast.
     .target(name: "FullTextReference", dependencies: ["FullText"], path: "Tests/FullTextReference"),

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @testable import StorageLMDB
-@testable import StorageSealed
+@testable import StorageEncrypted
 
 /// The engines over LMDB, with next to no cache of decrypted nodes.
 enum LendingEngine: String, CaseIterable {

@@ -3,7 +3,7 @@ import Foundation
 import Glibc
 import LMDBTestSupport
 import Storage
-import StorageSealed
+import StorageEncrypted
 import TestSupport
 import Testing
 

@@ -2,7 +2,7 @@ import Foundation
 import StorageConformance
 import StorageLMDB
 import StorageSQLite
-import StorageSealed
+import StorageEncrypted
 import TestSupport
 import Testing
 

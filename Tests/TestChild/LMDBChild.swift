@@ -7,7 +7,7 @@ import Glibc
 import HeldHandles
 import Storage
 import StorageLMDB
-import StorageSealed
+import StorageEncrypted
 import TestSupport
 
 enum LMDBChild: ChildGroup {

@@ -3,7 +3,7 @@
 import StorageConformance
 import StorageLMDB
 import StorageSQLite
-import StorageSealed
+import StorageEncrypted
 
 enum StorageChild: ChildGroup {
   static let name = "storage"

@@ -10,9 +10,9 @@ import Storage
 /// processes may have the file open at the same time. An engine doesn't survive `fork`: in the child all
 /// calls throw `unsupported`, and the child must open the path itself. See docs/storage-lmdb.md.
 package final class LMDBEngine: EngineMaintenance {
-  /// The keyspace of a file that is encrypted as a whole (`StorageSealed`). No user's keyspace can have its
+  /// The keyspace of a file that is encrypted as a whole (`StorageEncrypted`). No user's keyspace can have its
   /// name.
-  package static let sealedKeyspace = "@records"
+  package static let encryptedKeyspace = "@records"
 
   let environment: Environment
   let queue: GroupCommit
@@ -35,7 +35,7 @@ package final class LMDBEngine: EngineMaintenance {
     environment = try EnvironmentRegistry.open(path: path, options: options, mapBytes: mapBytes)
     queue = environment.queue
     driver = WriteDriver(environment)
-    if environment.knownHandle(Self.sealedKeyspace) != nil {
+    if environment.knownHandle(Self.encryptedKeyspace) != nil {
       try? environment.close()
       throw StorageError(
         .keyRequired, "the file is encrypted; open it with the engine lmdb-encrypted", path: path)

@@ -1,7 +1,7 @@
 import Storage
 import StorageLMDB
 import StorageSQLite
-import StorageSealed
+import StorageEncrypted
 
 /// The name of a storage engine. It is used to choose an engine, and stored in the database.
 public struct EngineName: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral,

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @testable import StorageLMDB
-@testable import StorageSealed
+@testable import StorageEncrypted
 
 /// How encrypted files keep their keyspaces: in the root, or in a tree when there are many.
 struct KeyspaceListTests {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Storage
 @testable import StorageLMDB
-@testable import StorageSealed
+@testable import StorageEncrypted
 
 let encryptionKey = [UInt8](repeating: 7, count: 32)
 

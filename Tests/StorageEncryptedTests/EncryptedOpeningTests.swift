@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @testable import StorageLMDB
-@testable import StorageSealed
+@testable import StorageEncrypted
 
 /// What opening an encrypted file does, and doesn't.
 struct EncryptedOpeningTests {

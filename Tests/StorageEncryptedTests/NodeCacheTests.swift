@@ -3,7 +3,7 @@ import Storage
 import TestSupport
 import Testing
 
-@testable import StorageSealed
+@testable import StorageEncrypted
 
 /// The cache of decrypted nodes.
 struct NodeCacheTests {

@@ -24,7 +24,7 @@ import StorageLMDB
 
 enum RecordFormat {
   static let version: UInt32 = 1
-  static let databaseName = LMDBEngine.sealedKeyspace
+  static let databaseName = LMDBEngine.encryptedKeyspace
   static let headerNumber: UInt64 = 0
   static let rootNumber: UInt64 = 1
   static let firstNumber: UInt64 = 2

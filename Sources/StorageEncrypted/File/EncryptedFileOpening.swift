@@ -37,7 +37,8 @@ struct EncryptedFileOpening {
     }
     let key = RecordFormat.key(of: RecordFormat.headerNumber)
     guard
-      let path = try environment.searchPathCheck(snapshot.transaction, databaseNamed: RecordFormat.databaseName)
+      let path = try environment.searchPathCheck(
+        snapshot.transaction, databaseNamed: RecordFormat.databaseName)
     else { throw environment.error(.damaged, "the encrypted file has no records") }
     try path.check(key)
     let bytes = try snapshot.bytes(key, in: records)
