@@ -229,64 +229,6 @@ struct PageCheck {
 
   // MARK: - Nodes
 
-  struct Node {
-    let offset: Int
-    let keyBytes: Int
-    let flags: UInt16
-    let valueBytes: Int
-    /// Only in a branch node.
-    let child: UInt64
-    /// The offset after the key.
-    var end: Int { offset + 8 + keyBytes }
-
-    /// Returns the number of bytes that the node takes on its page, an even number.
-    func storedBytes(isLeaf: Bool) -> Int {
-      let value = !isLeaf ? 0 : flags & NodeFlags.overflow != 0 ? 8 : valueBytes
-      return (8 + keyBytes + value + 1) & ~1
-    }
-  }
-
-  mutating func nodes(
-    of page: UInt64, isLeaf: Bool, _ bytes: UnsafeRawBufferPointer, _ name: String
-  ) -> [Node]? {
-    let lower = Int(bytes.loadUnaligned(fromByteOffset: 12, as: UInt16.self))
-    let upper = Int(bytes.loadUnaligned(fromByteOffset: 14, as: UInt16.self))
-    guard lower > 16, lower % 2 == 0, lower <= upper, upper <= bytes.count else {
-      report("\(name): page \(page) has impossible bounds of its free space, \(lower) and \(upper)")
-      return nil
-    }
-    var nodes: [Node] = []
-    nodes.reserveCapacity((lower - 16) / 2)
-    for position in stride(from: 16, to: lower, by: 2) {
-      let offset = Int(bytes.loadUnaligned(fromByteOffset: position, as: UInt16.self))
-      guard offset >= upper, offset % 2 == 0, offset + 8 <= bytes.count else {
-        report("\(name): page \(page) has a node at impossible offset \(offset)")
-        return nil
-      }
-      let low = bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self)
-      let flags = bytes.loadUnaligned(fromByteOffset: offset + 4, as: UInt16.self)
-      let node = Node(
-        offset: offset, keyBytes: Int(bytes.loadUnaligned(fromByteOffset: offset + 6, as: UInt16.self)),
-        flags: flags, valueBytes: Int(low), child: UInt64(low) | UInt64(flags) << 32)
-      nodes.append(node)
-    }
-    // Nodes must be contiguous up to the end of the page. LMDB moves them by their lengths when it removes
-    // one.
-    var end = upper
-    for node in nodes.sorted(by: { $0.offset < $1.offset }) {
-      guard node.offset == end else {
-        report("\(name): page \(page) has a node at \(node.offset), but the previous one ends at \(end)")
-        return nil
-      }
-      end += node.storedBytes(isLeaf: isLeaf)
-    }
-    guard end == bytes.count else {
-      report("\(name): the nodes of page \(page) end at byte \(end) of \(bytes.count)")
-      return nil
-    }
-    return nodes
-  }
-
   private mutating func check(
     leafNode node: Node, _ bytes: UnsafeRawBufferPointer, _ page: UInt64, _ walk: inout Walk,
     _ lower: [UInt8]?, _ upper: [UInt8]?
@@ -413,43 +355,5 @@ struct PageCheck {
       return numbers.0 < numbers.1 || (orEqual && numbers.0 == numbers.1)
     }
     return first.lexicographicallyPrecedes(second) || (orEqual && first == second)
-  }
-}
-
-/// A set of page numbers as a bitmap.
-struct PageSet {
-  private var words: [UInt64] = []
-  private(set) var count = 0
-
-  /// Inserts a page. Returns false if it was in the set already.
-  mutating func insert(_ page: UInt64) -> Bool {
-    let word = Int(page / 64)
-    if word >= words.count {
-      words.append(contentsOf: repeatElement(0, count: max(word + 1, words.count * 2) - words.count))
-    }
-    let bit = UInt64(1) << (page % 64)
-    if words[word] & bit != 0 { return false }
-    words[word] |= bit
-    count += 1
-    return true
-  }
-
-  func count(from page: UInt64) -> Int {
-    let first = Int(page / 64)
-    guard first < words.count else { return 0 }
-    let below = (UInt64(1) << (page % 64)) - 1
-    return words[(first + 1)...].reduce((words[first] & ~below).nonzeroBitCount) { $0 + $1.nonzeroBitCount }
-  }
-
-  func intersection(_ other: PageSet) -> [UInt64] {
-    var pages: [UInt64] = []
-    for word in 0..<min(words.count, other.words.count) {
-      var common = words[word] & other.words[word]
-      while common != 0 {
-        pages.append(UInt64(word) * 64 + UInt64(common.trailingZeroBitCount))
-        common &= common - 1
-      }
-    }
-    return pages
   }
 }
