@@ -1,10 +1,6 @@
 import Bytes
 import Storage
 
-#if canImport(Glibc)
-  import Glibc
-#endif
-
 extension InvertedIndexWriter {
   /// Writes the postings of all terms that documents have changed.
   func writeTerms(_ transaction: any WriteTransaction) throws {
@@ -90,15 +86,12 @@ private final class TermSession {
       if order == 0 { break }
     }
     pageHasChanged = true
-    if let old {
-      if let list = old.list {
-        let documents = try mergeBlocks(list, Int(old.documents), occurrences)
-        if documents > 0 { gather(term, TermEntry(documents: UInt32(documents), list: list)) }
-        return
-      }
-      return try mergeInline(term, old.inline, Int(old.documents), occurrences)
+    guard let old, let list = old.list else {
+      let inline = old?.inline ?? UnsafeRawBufferPointer(start: nil, count: 0)
+      return try mergeInline(term, inline, Int(old?.documents ?? 0), occurrences)
     }
-    try mergeInline(term, UnsafeRawBufferPointer(start: nil, count: 0), 0, occurrences)
+    let documents = try mergeBlocks(list, Int(old.documents), occurrences)
+    if documents > 0 { gather(term, TermEntry(documents: UInt32(documents), list: list)) }
   }
 
   /// Collects the change of each document. Documents whose occurrences stay the same are left out.
@@ -189,12 +182,10 @@ private final class TermSession {
         try write(key, output.page.bytes)
         output.removeAll()
       }
-      var entry = TermEntry(documents: item.documents, list: item.list)
-      if item.list == 0 {
-        entry.list = nil
-        entry.inline = UnsafeRawBufferPointer(
-          rebasing: inlineBytes.bytes[item.inline.start..<(item.inline.start + item.inline.count)])
-      }
+      let inline = UnsafeRawBufferPointer(
+        rebasing: inlineBytes.bytes[item.inline.start..<(item.inline.start + item.inline.count)])
+      let entry = TermEntry(
+        documents: item.documents, list: item.list == 0 ? nil : item.list, inline: inline)
       output.append(term, entry)
     }
     if !output.isEmpty {
@@ -235,42 +226,25 @@ private final class TermSession {
     }
     encoder.removeAll()
     var stored = try StoredPostings(list: list, count: count, columns: columns)
-    var next = try stored.next()
-    var index = 0
-    while true {
-      if let posting = next, index == changes.count || posting.document < changes[index].document {
-        encoder.append(posting, length: 0)
-        next = try stored.next()
-        continue
-      }
-      guard index < changes.count else { break }
-      let change = changes[index]
-      if let posting = next, posting.document == change.document { next = try stored.next() }
-      if change.count > 0 {
-        encoder.append(part(change, occurrences), length: lengths[change.document])
-      }
-      index += 1
-    }
+    try merge(&stored, changes.indices, occurrences)
     guard encoder.count > 0 else { return }
     if encoder.size <= InvertedIndexFormat.inlineBytes {
       encoded.removeAll()
       encoder.write(listTo: &encoded)
-      var entry = TermEntry(documents: UInt32(encoder.count), list: 0)
-      entry.list = nil
-      entry.inline = encoded.bytes
-      return gather(term, entry)
+      return gather(term, TermEntry(documents: UInt32(encoder.count), inline: encoded.bytes))
     }
     if count == 0 { return try writeNewList(term, occurrences) }
     // A list that has become too long for the term page moves to blocks.
     let number = try takeList()
     let documents = encoder.count
-    try list.withStored(count, columns) { stored in
-      var next = try stored.next()
-      var index = 0
+    // The bytes of the list may end when something is written.
+    try [UInt8](list).withUnsafeBytes { copy in
+      var stored = try StoredPostings(list: copy, count: count, columns: columns)
       encoder.removeAll()
       try merge(
-        &next, &stored, &index, changes.count, occurrences, number,
-        upper: InvertedIndexFormat.lastDocument, target: InvertedIndexFormat.blockBytes, length: 0)
+        &stored, changes.indices, occurrences,
+        into: Blocks(
+          list: number, upper: InvertedIndexFormat.lastDocument, target: InvertedIndexFormat.blockBytes))
     }
     gather(term, TermEntry(documents: UInt32(documents), list: number))
   }
@@ -289,8 +263,7 @@ private final class TermSession {
     _ term: UnsafeRawBufferPointer, _ occurrences: UnsafeBufferPointer<Occurrence>
   ) throws {
     encoder.removeAll()
-    var documents = 0
-    for change in changes where change.count > 0 { documents += 1 }
+    let documents = changes.count { $0.count > 0 }
     guard documents > 0 else { return }
     let number = try takeList()
     for change in changes where change.count > 0 {
@@ -353,11 +326,10 @@ private final class TermSession {
         var stored =
           try header.map { StoredPostings(block: $0, columns: columns) }
           ?? StoredPostings(list: empty, count: 0, columns: columns)
-        var next = try stored.next()
-        var place = index
         encoder.removeAll()
         return try merge(
-          &next, &stored, &place, end, occurrences, list, upper: upper, target: target, length: shortest)
+          &stored, index..<end, occurrences, into: Blocks(list: list, upper: upper, target: target),
+          length: shortest)
       }
       // A full block in the middle is divided. A full last block is filled and continues in a new block.
       let limit = InvertedIndexFormat.blockBytes
@@ -375,13 +347,23 @@ private final class TermSession {
     return documents
   }
 
-  /// Merges stored postings with the changes before `end`, and writes blocks. Returns the number of postings.
+  /// The blocks of a list, up to a document. Each is written when it has about `target` bytes.
+  private struct Blocks {
+    let list: UInt32
+    let upper: UInt32
+    let target: Int
+  }
+
+  /// Merges stored postings with some of the changes. They are written to blocks, or all of them stay in the
+  /// encoder. Returns the number of postings.
   @discardableResult
   private func merge(
-    _ next: inout StoredPosting?, _ stored: inout StoredPostings, _ index: inout Int, _ end: Int,
-    _ occurrences: UnsafeBufferPointer<Occurrence>, _ list: UInt32, upper: UInt32, target: Int,
-    length: UInt32
+    _ stored: inout StoredPostings, _ range: Range<Int>, _ occurrences: UnsafeBufferPointer<Occurrence>,
+    into blocks: Blocks? = nil, length: UInt32 = 0
   ) throws -> Int {
+    var next = try stored.next()
+    var index = range.lowerBound
+    let end = range.upperBound
     var count = 0
     while true {
       let posting: StoredPosting?
@@ -403,52 +385,14 @@ private final class TermSession {
       }
       add()
       count += 1
-      if isOverfull(target) {
+      if let blocks, isOverfull(blocks.target) {
         encoder.removeLast()
-        try writeBlock(list, encoder.lastDocument)
+        try writeBlock(blocks.list, encoder.lastDocument)
         encoder.removeAll()
         add()
       }
     }
-    try writeBlock(list, upper)
+    if let blocks { try writeBlock(blocks.list, blocks.upper) }
     return count
-  }
-}
-
-extension UnsafeRawBufferPointer {
-  /// Calls `body` with a reader of a copy of the list. The original bytes may end when something is written.
-  fileprivate func withStored(
-    _ count: Int, _ columns: Int, _ body: (inout StoredPostings) throws -> Void
-  ) throws {
-    try [UInt8](self).withUnsafeBytes { bytes in
-      var stored = try StoredPostings(list: bytes, count: count, columns: columns)
-      try body(&stored)
-    }
-  }
-}
-
-/// The new lengths of the changed documents, by number.
-private final class DocumentLengths {
-  private let first: UInt32
-  private var dense: [UInt32] = []
-  private var sparse: [UInt32: UInt32] = [:]
-
-  init(_ documents: [InvertedIndexWriter.DocumentChange]) {
-    first = documents.first?.number ?? 0
-    let span = Int(documents.last?.number ?? 0) - Int(first) + 1
-    if span <= documents.count * 8 + 1024 {
-      dense = Array(repeating: 0, count: span)
-      for document in documents { dense[Int(document.number - first)] = document.length ?? 0 }
-    } else {
-      for document in documents { sparse[document.number] = document.length ?? 0 }
-    }
-  }
-
-  subscript(number: UInt32) -> UInt32 {
-    if !dense.isEmpty {
-      let index = Int(number) - Int(first)
-      return dense.indices.contains(index) ? dense[index] : 0
-    }
-    return sparse[number] ?? 0
   }
 }

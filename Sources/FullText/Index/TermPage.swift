@@ -35,10 +35,13 @@ struct TermEntry {
     }
   }
 
-  init(documents: UInt32, list: UInt32) {
+  init(
+    documents: UInt32, list: UInt32? = nil,
+    inline: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0)
+  ) {
     self.documents = documents
     self.list = list
-    inline = UnsafeRawBufferPointer(start: nil, count: 0)
+    self.inline = inline
   }
 }
 
