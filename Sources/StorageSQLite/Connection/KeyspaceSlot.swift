@@ -59,17 +59,14 @@ struct KeyspaceSlot {
 
   /// Frees the statements. They are compiled again when needed.
   func finalizeStatements(_ functions: UnsafePointer<CSQLiteFunctions>) {
-    for index in 0..<KeyspaceStatement.allCases.count {
-      _ = csqlite_finalize(functions, statements[index])
-      statements[index] = nil
-    }
-    for index in 0..<2 * Self.sparesPerRead {
-      _ = csqlite_finalize(functions, spareReads[index])
-      spareReads[index] = nil
-    }
-    for index in 0..<ScanVariant.count * Self.sparesPerScan {
-      _ = csqlite_finalize(functions, spareScans[index])
-      spareScans[index] = nil
+    for (statements, count) in [
+      (statements, KeyspaceStatement.allCases.count), (spareReads, 2 * Self.sparesPerRead),
+      (spareScans, ScanVariant.count * Self.sparesPerScan),
+    ] {
+      for index in 0..<count {
+        _ = csqlite_finalize(functions, statements[index])
+        statements[index] = nil
+      }
     }
     for index in 0..<ScanVariant.Kind.allCases.count {
       _ = csqlite_finalize(functions, spareFollows[index].statement)
@@ -94,32 +91,31 @@ struct KeyspaceSlot {
   /// Takes an unused `get` or `row` statement, or returns nil if there is none.
   @inline(__always)
   func takeRead(_ which: KeyspaceStatement) -> OpaquePointer? {
-    let spares = spareReads + (which == .row ? Self.sparesPerRead : 0)
-    for index in 0..<Self.sparesPerRead {
-      if let statement = spares[index] {
-        spares[index] = nil
-        return statement
-      }
-    }
-    return nil
+    taken(spareReads + (which == .row ? Self.sparesPerRead : 0), Self.sparesPerRead)
   }
 
   /// Gives a `get` or `row` statement back. Returns false if there are enough.
   @inline(__always)
   func giveRead(_ statement: OpaquePointer, _ which: KeyspaceStatement) -> Bool {
-    let spares = spareReads + (which == .row ? Self.sparesPerRead : 0)
-    for index in 0..<Self.sparesPerRead where spares[index] == nil {
-      spares[index] = statement
-      return true
-    }
-    return false
+    give(statement, to: spareReads + (which == .row ? Self.sparesPerRead : 0), Self.sparesPerRead)
   }
 
   /// Takes an unused scan statement, or returns nil if there is none.
   @inline(__always)
   func takeScan(_ variant: ScanVariant) -> OpaquePointer? {
-    let spares = spareScans + variant.index * Self.sparesPerScan
-    for index in 0..<Self.sparesPerScan {
+    taken(spareScans + variant.index * Self.sparesPerScan, Self.sparesPerScan)
+  }
+
+  /// Gives a scan statement back. Returns false if there are enough.
+  @inline(__always)
+  func giveScan(_ statement: OpaquePointer, _ variant: ScanVariant) -> Bool {
+    give(statement, to: spareScans + variant.index * Self.sparesPerScan, Self.sparesPerScan)
+  }
+
+  /// Takes a statement out of some spares. Nil when all are in use.
+  @inline(__always)
+  private func taken(_ spares: UnsafeMutablePointer<OpaquePointer?>, _ count: Int) -> OpaquePointer? {
+    for index in 0..<count {
       if let statement = spares[index] {
         spares[index] = nil
         return statement
@@ -128,11 +124,12 @@ struct KeyspaceSlot {
     return nil
   }
 
-  /// Gives a scan statement back. Returns false if there are enough.
+  /// Puts a statement back. False when there is no room.
   @inline(__always)
-  func giveScan(_ statement: OpaquePointer, _ variant: ScanVariant) -> Bool {
-    let spares = spareScans + variant.index * Self.sparesPerScan
-    for index in 0..<Self.sparesPerScan where spares[index] == nil {
+  private func give(
+    _ statement: OpaquePointer, to spares: UnsafeMutablePointer<OpaquePointer?>, _ count: Int
+  ) -> Bool {
+    for index in 0..<count where spares[index] == nil {
       spares[index] = statement
       return true
     }
