@@ -32,7 +32,6 @@ final class EvaluationContext {
   private let pathArena: EvaluationArena
   let collators: [Collator]
   private var patterns: [Pattern?]
-  private let counts: (rows: Int, slots: Int)
   /// The names of members in bodies.
   // It is read for each row, and set by the thread that reads. An exclusivity check would cost as much as the
   // rest of the read.
@@ -66,21 +65,12 @@ final class EvaluationContext {
     self.program = program
     arena = EvaluationArena()
     self.limits = limits
-    counts = (max(sources, 1), max(slotCount, 1))
-    var collators: [Collator] = []
-    for collation in program.collations { collators.append(try Collator(collation)) }
-    self.collators = collators
-    rows = .allocate(capacity: counts.rows)
-    rows.initialize(repeating: SourceRow(), count: counts.rows)
-    slots = .allocate(capacity: counts.slots)
-    slots.initialize(repeating: .missing, count: counts.slots)
-    parameters = .allocate(capacity: max(program.parameterNames.count, 1))
-    parameters.initialize(repeating: .missing, count: max(program.parameterNames.count, 1))
-    variables = .allocate(capacity: max(program.variableCount, 1))
-    variables.initialize(repeating: .missing, count: max(program.variableCount, 1))
-    paths = .allocate(capacity: max(program.paths.count, 1))
-    paths.initialize(
-      repeating: UnsafeBufferPointer(start: nil, count: 0), count: max(program.paths.count, 1))
+    collators = try program.collations.map { collation throws(QueryError) in try Collator(collation) }
+    rows = .allocate(sources, repeating: SourceRow())
+    slots = .allocate(slotCount, repeating: .missing)
+    parameters = .allocate(program.parameterNames.count, repeating: .missing)
+    variables = .allocate(program.variableCount, repeating: .missing)
+    paths = .allocate(program.paths.count, repeating: UnsafeBufferPointer(start: nil, count: 0))
     pathArena = EvaluationArena(capacity: 64 + program.paths.count * 64)
     patterns = Array(repeating: nil, count: program.patternCount)
   }

@@ -71,7 +71,7 @@ struct EntryReading: BitwiseCopyable {
     _ context: EvaluationContext
   ) throws {
     guard key.count > sharedBytes else { throw ValueIndexEntry.damaged }
-    let row = storage.makeRow()
+    let row = storage.appendRow()
     var column = 0
     while column < sharedCount {
       let target = targets[column]

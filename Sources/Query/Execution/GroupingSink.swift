@@ -42,8 +42,7 @@ final class GroupingSink: RowSink {
     replacesValues = grouping.aggregates.contains {
       $0.aggregator.kind == .minimum || $0.aggregator.kind == .maximum
     }
-    probe = .allocate(capacity: max(1, keyCount))
-    probe.initialize(repeating: .missing, count: max(1, keyCount))
+    probe = .allocate(keyCount, repeating: .missing)
   }
 
   deinit { probe.deallocate() }
@@ -99,10 +98,7 @@ final class GroupingSink: RowSink {
   private func compact() {
     let fresh = EvaluationArena(capacity: 16_384, budget)
     for number in 0..<table.count {
-      let row = table.row(number)
-      let copy = fresh.allocate(max(1, width), of: QueryValue.self)
-      for index in 0..<width { copy[index] = fresh.copy(row[index], context.sharedKeys) }
-      table.move(number, to: copy)
+      table.move(number, to: fresh.copy(table.row(number), count: width, context.sharedKeys))
     }
     states.move(to: fresh, context.sharedKeys)
     arena = fresh

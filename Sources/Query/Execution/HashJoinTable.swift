@@ -37,9 +37,7 @@ final class HashJoinTable {
       last[number].pointee.next = node
       last[number] = node
     } else {
-      let kept = arena.allocate(width, of: QueryValue.self)
-      for index in 0..<width { kept[index] = arena.copy(values[index], sharedKeys) }
-      table.add(kept, hash)
+      table.add(arena.copy(values, count: width, sharedKeys), hash)
       first.append(node)
       last.append(node)
       budget.take(Self.listBytes)
@@ -76,8 +74,7 @@ final class IdentifierSet {
     self.clause = clause
     table = RowTable([ValueOrder(.empty)], budget)
     arena = EvaluationArena(capacity: 16_384, budget)
-    probe = .allocate(capacity: 1)
-    probe.initialize(to: .missing)
+    probe = .allocate(1, repeating: .missing)
   }
 
   deinit { probe.deallocate() }
@@ -97,6 +94,12 @@ final class IdentifierSet {
     table.add(kept, hash)
     try budget.check(clause)
     return true
+  }
+
+  /// The number of an ID in the order of insertion. Nil when it isn't in the set.
+  func number(of id: TextSlice) -> Int? {
+    probe.pointee = .string(id)
+    return table.find(probe, table.hash(probe))
   }
 
   /// Calls `body` with each ID until it returns false. Returns the last result of `body`, or true for an

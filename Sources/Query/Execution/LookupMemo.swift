@@ -43,8 +43,7 @@ final class LookupMemo {
   /// that a query which fits without a memo fits with one.
   init(memoryLimit: Int) {
     limit = min(memoryLimit / 2, Self.slotLimit * Self.maximumBytes)
-    slots = .allocate(capacity: slotCount)
-    slots.initialize(repeating: Slot(), count: slotCount)
+    slots = .allocate(slotCount, repeating: Slot())
   }
 
   deinit {
@@ -91,8 +90,7 @@ final class LookupMemo {
   private func grow() {
     let (old, oldCount) = (slots, slotCount)
     slotCount = min(oldCount * 4, Self.slotLimit)
-    slots = .allocate(capacity: slotCount)
-    slots.initialize(repeating: Slot(), count: slotCount)
+    slots = .allocate(slotCount, repeating: Slot())
     for index in 0..<oldCount where old[index].bytes != nil {
       let slot = slots + slot(of: old[index].id)
       if let bytes = slot.pointee.bytes {

@@ -173,14 +173,13 @@ final class ResultStorage: @unchecked Sendable {
 
   /// Copies a row. The result is valid as long as this object lives.
   func copy(_ values: UnsafePointer<QueryValue>, _ sharedKeys: SharedKeys) -> UnsafePointer<QueryValue> {
-    let copied = arena.allocate(width, of: QueryValue.self)
-    for index in 0..<width { copied[index] = arena.copy(values[index], sharedKeys) }
-    return UnsafePointer(copied)
+    UnsafePointer(arena.copy(values, count: width, sharedKeys))
   }
 
-  /// Reserves a row at the end. The caller fills it.
+  /// Reserves a row at the end. The caller fills it with values that don't point outside of this object.
+  /// Values from `keep` may be used.
   @inline(__always)
-  private func appendRow() -> UnsafeMutablePointer<QueryValue> {
+  func appendRow() -> UnsafeMutablePointer<QueryValue> {
     if _slowPath(count == capacity) { grow() }
     count &+= 1
     return values + (count &- 1) &* width
@@ -195,11 +194,6 @@ final class ResultStorage: @unchecked Sendable {
     values = larger
   }
 
-  /// Reserves a row at the end. The caller fills it with values that don't point outside of this object.
-  /// Values from `keep` may be used.
-  @inline(__always)
-  func makeRow() -> UnsafeMutablePointer<QueryValue> { appendRow() }
-
   /// Copies text. The copy lives as long as this object.
   @inline(__always)
   func keep(_ text: TextSlice) -> TextSlice { arena.copy(text) }
@@ -212,18 +206,18 @@ final class ResultStorage: @unchecked Sendable {
   func append(_ columns: ExpressionList, _ context: EvaluationContext) {
     let row = appendRow()
     columns.evaluate(context, to: row)
-    for index in 0..<width {
-      if case .string(let text) = row[index] {
-        row[index] = .string(arena.copy(text))
-      } else {
-        row[index] = arena.copy(row[index], context.sharedKeys)
-      }
-    }
+    keep(row, to: row, context.sharedKeys)
   }
 
   /// Appends a copy of a row.
   func append(_ values: UnsafePointer<QueryValue>, _ sharedKeys: SharedKeys) {
-    let row = appendRow()
+    keep(values, to: appendRow(), sharedKeys)
+  }
+
+  @inline(__always)
+  private func keep(
+    _ values: UnsafePointer<QueryValue>, to row: UnsafeMutablePointer<QueryValue>, _ sharedKeys: SharedKeys
+  ) {
     for index in 0..<width {
       if case .string(let text) = values[index] {
         row[index] = .string(arena.copy(text))

@@ -92,8 +92,7 @@ final class ProjectingSink: RowSink {
     }
     skip = window.offset
     left = window.limit
-    values = .allocate(capacity: max(1, columns.count))
-    values.initialize(repeating: .missing, count: max(1, columns.count))
+    values = .allocate(columns.count, repeating: .missing)
     distinct =
       compiled.plan.query.isDistinct ? DistinctRows(context, compiled.columns.count) : nil
   }
@@ -163,9 +162,7 @@ final class DistinctRows {
   func insert(_ values: UnsafePointer<QueryValue>) throws -> Bool {
     let hash = table.hash(values)
     if table.find(values, hash) != nil { return false }
-    let kept = arena.allocate(width, of: QueryValue.self)
-    for index in 0..<width { kept[index] = arena.copy(values[index], sharedKeys) }
-    table.add(kept, hash)
+    table.add(arena.copy(values, count: width, sharedKeys), hash)
     try budget.check(.distinct)
     return true
   }

@@ -31,8 +31,7 @@ final class RowTable {
     plainOrder =
       orders.allSatisfy { $0.collator == nil } ? orders.first.map { ValueOrder($0.sharedKeys) } : nil
     capacity = 64
-    entries = .allocate(capacity: capacity)
-    entries.initialize(repeating: Entry(hash: 0, number: -1), count: capacity)
+    entries = .allocate(capacity, repeating: Entry(hash: 0, number: -1))
     budget?.take(capacity * MemoryLayout<Entry>.stride)
   }
 
@@ -111,8 +110,7 @@ final class RowTable {
     let oldCapacity = capacity
     budget?.take(capacity * MemoryLayout<Entry>.stride)
     capacity *= 2
-    entries = .allocate(capacity: capacity)
-    entries.initialize(repeating: Entry(hash: 0, number: -1), count: capacity)
+    entries = .allocate(capacity, repeating: Entry(hash: 0, number: -1))
     for index in 0..<oldCapacity where old[index].number >= 0 { place(old[index]) }
     old.deallocate()
   }

@@ -46,9 +46,7 @@ final class SortingSink: RowSink {
     needed = window.needed
     self.output = output
     distinct = compiled.plan.query.isDistinct ? DistinctRows(context, compiled.columns.count) : nil
-    let width = compiled.columns.count + compiled.orderBy.count
-    probe = .allocate(capacity: width)
-    probe.initialize(repeating: .missing, count: width)
+    probe = .allocate(compiled.columns.count + compiled.orderBy.count, repeating: .missing)
   }
 
   deinit {
@@ -116,9 +114,7 @@ final class SortingSink: RowSink {
     let fresh = EvaluationArena(capacity: 16_384, budget)
     let width = columns.count + orderings.count
     for index in rows.indices {
-      let values = fresh.allocate(width, of: QueryValue.self)
-      for column in 0..<width { values[column] = fresh.copy(rows[index].values[column], context.sharedKeys) }
-      rows[index].values = values
+      rows[index].values = fresh.copy(rows[index].values, count: width, context.sharedKeys)
     }
     arena = fresh
     compactionLimit = max(leastCompacted, fresh.allocatedBytes * 2)

@@ -148,40 +148,26 @@ final class FoundDocuments {
 
 /// The ranks of documents, by document ID.
 final class MatchedDocuments {
-  private let table: RowTable
-  private let arena: EvaluationArena
+  private let ids: IdentifierSet
   private var ranks: [Double] = []
-  private let probe: UnsafeMutablePointer<QueryValue>
   private let budget: MemoryBudget
 
   init(_ budget: MemoryBudget) {
     self.budget = budget
-    table = RowTable([ValueOrder(.empty)], budget)
-    arena = EvaluationArena(capacity: 16_384, budget)
-    probe = .allocate(capacity: 1)
-    probe.initialize(to: .missing)
+    ids = IdentifierSet(budget, .match)
   }
 
-  deinit {
-    probe.deallocate()
-    budget.giveBack(ranks.count * MemoryLayout<Double>.stride)
-  }
+  deinit { budget.giveBack(ranks.count * MemoryLayout<Double>.stride) }
 
   /// Adds an ID, which must not be in the table yet.
   ///
   /// - Throws: `memoryLimit`.
   func insert(_ id: RawSpan, _ rank: Double) throws {
-    let kept = arena.allocate(1, of: QueryValue.self)
-    kept.initialize(to: .string(id.withUnsafeBytes { arena.copy(TextSlice($0)) }))
-    table.add(kept, table.hash(kept))
-    ranks.append(rank)
     budget.take(MemoryLayout<Double>.stride)
-    try budget.check(.match)
+    ranks.append(rank)
+    try id.withUnsafeBytes { _ = try ids.insert($0) }
   }
 
   /// The rank of a document. Nil when the document wasn't found.
-  func rank(of id: TextSlice) -> Double? {
-    probe.pointee = .string(id)
-    return table.find(probe, table.hash(probe)).map { ranks[$0] }
-  }
+  func rank(of id: TextSlice) -> Double? { ids.number(of: id).map { ranks[$0] } }
 }

@@ -45,11 +45,7 @@ enum ArrayFunctions {
     QueryFunction("ARRAY_LENGTH", 1...1) { arguments, _, _ in array1(arguments) { .int(Int64($0.count)) } },
     QueryFunction("ARRAY_MAX", 1...1) { arguments, _, _ in extreme(arguments) { $0 > $1 } },
     QueryFunction("ARRAY_MIN", 1...1) { arguments, _, _ in extreme(arguments) { $0 < $1 } },
-    QueryFunction("ARRAY_OF", 0...127) { arguments, context, _ in
-      let items = context.arena.allocate(arguments.count, of: QueryValue.self)
-      for index in 0..<arguments.count { items[index] = arguments[index] }
-      return context.arena.array(items, arguments.count)
-    },
+    QueryFunction("ARRAY_OF", 0...127) { arguments, context, _ in context.arena.array(arguments) },
     QueryFunction("GREATEST", 2...127) { arguments, context, site in best(arguments, context, site, 1) },
     QueryFunction("LEAST", 2...127) { arguments, context, site in best(arguments, context, site, -1) },
   ]

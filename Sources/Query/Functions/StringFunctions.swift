@@ -301,9 +301,7 @@ enum StringFunctions {
       }
       if let word { guard add(text.slice(word, text.count)) else { return .missing } }
     }
-    let items = context.arena.allocate(parts.count, of: QueryValue.self)
-    for (index, part) in parts.enumerated() { items[index] = part }
-    return context.arena.array(items, parts.count)
+    return context.arena.array(parts)
   }
 }
 

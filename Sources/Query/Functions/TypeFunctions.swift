@@ -2,7 +2,7 @@
 // TYPE.
 
 enum TypeFunctions {
-  // Other names, such as IS_ARRAY, are in `FunctionSignature.aliases`.
+  // Other names, such as IS_ARRAY, are in `QueryFunction.aliases`.
   static let table: [QueryFunction] =
     [QueryFunction("TYPE", 1...1) { arguments, _, _ in QueryValue(arguments[0].type.name) }]
     + test("ARRAY") { $0 == .array } + test("BOOLEAN") { $0 == .boolean } + test("NUMBER") { $0 == .number }
@@ -37,10 +37,7 @@ enum TypeFunctions {
 
   /// An array as it is, any other value as the only item of an array.
   @Sendable private static func toArray(_ value: QueryValue, _ context: EvaluationContext) -> QueryValue {
-    if value.type == .array { return value }
-    let items = context.arena.allocate(1, of: QueryValue.self)
-    items[0] = value
-    return context.arena.array(items, 1)
+    value.type == .array ? value : context.arena.array([value])
   }
 
   /// The atom inside arrays of one item and objects of one member. Null when there isn't exactly one.

@@ -203,6 +203,23 @@ extension EvaluationArena {
     }
   }
 
+  /// Copies the values of a row.
+  @inline(__always)
+  func copy(
+    _ values: UnsafePointer<QueryValue>, count: Int, _ sharedKeys: SharedKeys
+  ) -> UnsafeMutablePointer<QueryValue> {
+    let copies = allocate(max(1, count), of: QueryValue.self)
+    for index in 0..<count { copies[index] = copy(values[index], sharedKeys) }
+    return copies
+  }
+
+  /// Makes an array of values that are in this arena or outlive it. Missing items become null.
+  func array(_ values: some RandomAccessCollection<QueryValue>) -> QueryValue {
+    let items = allocate(values.count, of: QueryValue.self)
+    for (index, value) in values.enumerated() { items[index] = value }
+    return array(items, values.count)
+  }
+
   /// Makes an array of items that are in this arena or outlive it. Missing items become null.
   func array(_ items: UnsafeMutablePointer<QueryValue>, _ count: Int) -> QueryValue {
     for index in 0..<count where items[index].isMissing { items[index] = .null }
@@ -239,5 +256,14 @@ extension EvaluationArena {
       kept += 1
     }
     return .computedObject(ComputedObject(members: UnsafePointer(members), count: kept))
+  }
+}
+
+extension UnsafeMutablePointer {
+  /// Allocates at least one element, all of them equal.
+  static func allocate(_ count: Int, repeating element: Pointee) -> UnsafeMutablePointer {
+    let start = allocate(capacity: max(1, count))
+    start.initialize(repeating: element, count: max(1, count))
+    return start
   }
 }

@@ -13,10 +13,7 @@ extension EvaluationArena {
     case .double(let value): return QueryValue(finite: value)
     case .string(let value): return .string(copy(value))
     case .data(let bytes): return .data(bytes.withUnsafeBytes { copy(TextSlice($0)) })
-    case .array(let items):
-      let copies = allocate(items.count, of: QueryValue.self)
-      for (index, item) in items.enumerated() { copies[index] = value(of: item) }
-      return array(copies, items.count)
+    case .array(let items): return array(items.map { value(of: $0) })
     case .object(let object):
       let members = allocate(object.count, of: ComputedObject.Member.self)
       for (index, member) in object.enumerated() {

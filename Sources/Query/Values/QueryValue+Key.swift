@@ -88,11 +88,7 @@ extension EvaluationArena {
         values.append(value)
       }
       guard isWhole else { return nil }
-      if case .beginArray = element {
-        let items = allocate(values.count, of: QueryValue.self)
-        for (index, value) in values.enumerated() { items[index] = value }
-        return array(items, values.count)
-      }
+      if case .beginArray = element { return array(values) }
       guard values.count % 2 == 0 else { throw OrderedKeyError(.notCanonical, at: decoder.offset) }
       let members = allocate(values.count / 2, of: ComputedObject.Member.self)
       for index in 0..<(values.count / 2) {

@@ -22,8 +22,7 @@ final class ValueSet {
     capacity = 16
     while capacity < minimumCapacity * 2 { capacity *= 2 }
     entries = .allocate(capacity: capacity)
-    places = .allocate(capacity: capacity)
-    places.initialize(repeating: 0, count: capacity)
+    places = .allocate(capacity, repeating: 0)
     budget?.take(capacity * Self.bytesPerPlace)
   }
 
@@ -86,8 +85,7 @@ final class ValueSet {
     places.deallocate()
     budget?.take(capacity * Self.bytesPerPlace)
     capacity *= 2
-    places = .allocate(capacity: capacity)
-    places.initialize(repeating: 0, count: capacity)
+    places = .allocate(capacity, repeating: 0)
     for index in 0..<count {
       var place = Int(truncatingIfNeeded: entries[index].hash) & (capacity - 1)
       while places[place] != 0 { place = (place + 1) & (capacity - 1) }
