@@ -88,9 +88,10 @@ struct RandomTree {
         one(Quantifier.allCases), variable: name(), in: deeper(&self), satisfies: deeper(&self))
     case 15: return .exists(select(depth: depth - 1))
     case 16:
-      let signature = one(FunctionSignature.all)
+      let signature = one(QueryFunction.all.values.sorted { $0.name < $1.name })
       let count = min(
-        signature.arity.upperBound, signature.arity.lowerBound + Int.random(in: 0...2, using: &random))
+        signature.arguments.upperBound, signature.arguments.lowerBound + Int.random(in: 0...2, using: &random)
+      )
       return .call(
         FunctionCall(
           signature.name, (0..<count).map { _ in deeper(&self) },

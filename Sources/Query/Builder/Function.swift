@@ -13,7 +13,7 @@ public enum Function {
   static func call(_ name: String, _ arguments: [QueryExpression], _ isDistinct: Bool = false)
     -> QueryExpression
   {
-    .call(FunctionCall(FunctionSignature.named(name)?.name ?? name, arguments, isDistinct: isDistinct))
+    .call(FunctionCall(QueryFunction.named(name)?.name ?? name, arguments, isDistinct: isDistinct))
   }
 
   /// COUNT(DISTINCT e): the number of different values in a group, without null and missing.

@@ -70,9 +70,18 @@ struct QueryFunction: Sendable {
 
   private static let aggregates = AggregateKind.allCases.map { QueryFunction($0.rawValue, $0) }
 
+  /// Alternative names in upper case, and the functions they stand for.
+  static let aliases: [String: String] = [
+    "IS_ARRAY": "ISARRAY", "IS_ATOM": "ISATOM", "IS_BOOLEAN": "ISBOOLEAN", "IS_NUMBER": "ISNUMBER",
+    "IS_OBJECT": "ISOBJECT", "IS_STRING": "ISSTRING", "TO_ARRAY": "TOARRAY", "TO_ATOM": "TOATOM",
+    "TO_BOOLEAN": "TOBOOLEAN", "TO_NUMBER": "TONUMBER", "TO_OBJECT": "TOOBJECT", "TO_STRING": "TOSTRING",
+    "TYPENAME": "TYPE", "REGEX_CONTAINS": "REGEXP_CONTAINS", "REGEX_LIKE": "REGEXP_LIKE",
+    "REGEX_POSITION": "REGEXP_POSITION", "REGEX_REPLACE": "REGEXP_REPLACE",
+  ]
+
   /// Finds a function by its name in upper case, or by an alias. Nil when there is none.
   static func named(_ name: String) -> QueryFunction? {
-    all[name] ?? FunctionSignature.aliases[name].flatMap { all[$0] }
+    all[name] ?? aliases[name].flatMap { all[$0] }
   }
 
   /// Finds the function of a call.
@@ -100,6 +109,22 @@ struct QueryFunction: Sendable {
     if low == high { return low == 0 ? "no arguments" : low == 1 ? "1 argument" : "\(low) arguments" }
     if high == QueryFunction.maximumArguments { return "at least \(low) argument\(low == 1 ? "" : "s")" }
     return high == low + 1 ? "\(low) or \(high) arguments" : "\(low) to \(high) arguments"
+  }
+
+  /// The error message for a number of arguments that isn't allowed. Nil when it is allowed.
+  func complaint(about count: Int) -> String? {
+    if arguments.contains(count) { return nil }
+    let taken =
+      switch (arguments.lowerBound, arguments.upperBound) {
+      case (0, 0): "no arguments"
+      case (1, 1): "one argument"
+      case (let few, let many) where few == many: "\(few) arguments"
+      case (let few, Self.maximumArguments) where count < few:
+        "at least \(few) argument\(few == 1 ? "" : "s")"
+      case (_, Self.maximumArguments): "at most \(Self.maximumArguments) arguments"
+      case (let few, let many): "\(few) to \(many) arguments"
+      }
+    return "\(name) takes \(taken), not \(count)"
   }
 }
 

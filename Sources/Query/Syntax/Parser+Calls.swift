@@ -34,7 +34,7 @@ extension Parser {
       return try withSteps(.exists(select))
     default: break
     }
-    guard let signature = FunctionSignature.named(upper) else { throw unknown(upper, at: name.start) }
+    guard let signature = QueryFunction.named(upper) else { throw unknown(upper, at: name.start) }
     upper = signature.name
     try advance()
     let isDistinct = token.kind == .distinct
@@ -56,14 +56,14 @@ extension Parser {
 
   private func unknown(_ name: String, at offset: Int) -> SyntaxFault {
     let shown = name.utf8.count > 60 ? name.prefix(60) + "…" : name[...]
-    let names = FunctionSignature.all.map(\.name) + ["META", "MATCH", "RANK"]
+    let names = ["META", "MATCH", "RANK"] + QueryFunction.all.keys
     return fault(
       .unknownFunction, "there is no function \(shown)\(Suggestions.hint(for: name, among: names))",
       at: offset)
   }
 
-  /// Parses the steps that may follow a call.
-  private mutating func withSteps(_ expression: QueryExpression) throws(SyntaxFault) -> QueryExpression {
+  /// Parses the steps that may follow an expression.
+  mutating func withSteps(_ expression: QueryExpression) throws(SyntaxFault) -> QueryExpression {
     guard token.kind == .dot || token.kind == .leftBracket else { return expression }
     let inner = height
     let steps = try self.steps()

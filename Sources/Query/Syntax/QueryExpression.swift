@@ -96,6 +96,9 @@ public enum PathStep: Hashable, Sendable {
 
   /// The name of a property.
   public static func name(_ name: String) -> PathStep { .name(ByteString(name)) }
+
+  /// The name. Nil for an index.
+  var name: ByteString? { if case .name(let name) = self { name } else { nil } }
 }
 
 /// A path as it was written. The first step is a name.
@@ -228,7 +231,7 @@ public enum Quantifier: String, Hashable, Sendable, CaseIterable {
 /// `.star(source: nil)`.
 public struct FunctionCall: Hashable, Sendable {
   /// The function's main name in upper case. For example, IS_ARRAY is stored as ISARRAY
-  /// (`FunctionSignature`).
+  /// (`QueryFunction`).
   public var name: String
   /// Whether an aggregate uses each different value once.
   public var isDistinct: Bool
