@@ -45,6 +45,12 @@ extension Parser {
     return expression
   }
 
+  /// Parses an expression, and raises `deepest` to the depth of its tree.
+  mutating func expression(_ deepest: inout Int) throws(SyntaxFault) -> QueryExpression {
+    defer { deepest = max(deepest, height) }
+    return try expression()
+  }
+
   /// Parses operators that bind at least as tightly as `minimum`.
   mutating func binary(_ minimum: BindingPower) throws(SyntaxFault) -> QueryExpression {
     var left = try operand()
@@ -217,10 +223,7 @@ extension Parser {
   private mutating func collection() throws(SyntaxFault) -> QueryExpression {
     guard token.kind == .leftParenthesis else { return try binary(.relation) }
     try advance()
-    if token.kind == .select {
-      throw fault(
-        .unsupported, "a query inside a query is supported only in EXISTS (SELECT …); use JOIN instead")
-    }
+    if token.kind == .select { throw nestedQuery() }
     let start = token.start
     let items = try expressions(until: .rightParenthesis)
     if items.count == 1, lastParentheses == start..<endOfLast {
@@ -238,8 +241,7 @@ extension Parser {
     var deepest = 0
     if token.kind != closing {
       repeat {
-        items.append(try expression())
-        deepest = max(deepest, height)
+        items.append(try expression(&deepest))
       } while try take(.comma)
     }
     height = deepest

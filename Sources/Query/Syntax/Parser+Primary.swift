@@ -4,13 +4,7 @@ extension Parser {
   /// Parses a primary and the steps after it.
   mutating func postfix() throws(SyntaxFault) -> QueryExpression {
     if token.kind == .name || token.kind == .quotedName { return try nameOrCall() }
-    let expression = try primary()
-    guard token.kind == .dot || token.kind == .leftBracket else { return expression }
-    let inner = height
-    let steps = try self.steps()
-    height = inner
-    try raise()
-    return .member(expression, steps)
+    return try withSteps(try primary())
   }
 
   private mutating func primary() throws(SyntaxFault) -> QueryExpression {
@@ -43,10 +37,7 @@ extension Parser {
       return .star(source: nil)
     case .leftParenthesis:
       try advance()
-      if token.kind == .select {
-        throw fault(
-          .unsupported, "a query inside a query is supported only in EXISTS (SELECT …); use JOIN instead")
-      }
+      if token.kind == .select { throw nestedQuery() }
       let expression = try expression()
       try expect(.rightParenthesis, "an operator or \")\"")
       lastParentheses = first.start..<endOfLast
@@ -59,10 +50,10 @@ extension Parser {
       return .array(items)
     case .leftBrace: return try object()
     case .case: return try conditional()
-    case .any, .every: return try quantified()
-    case .select:
-      throw fault(
-        .unsupported, "a query inside a query is supported only in EXISTS (SELECT …); use JOIN instead")
+    case .any, .every:
+      try advance()
+      return try quantified(isAny: first.kind == .any)
+    case .select: throw nestedQuery()
     default: throw unexpected("an expression")
     }
   }
@@ -160,8 +151,7 @@ extension Parser {
         let name = unquoted(token)
         try advance()
         try expect(.colon, "\":\"")
-        members.append(ObjectMember(name, try expression()))
-        deepest = max(deepest, height)
+        members.append(ObjectMember(name, try expression(&deepest)))
       } while try take(.comma)
     }
     try expect(.rightBrace, "\",\" or \"}\"")
@@ -176,34 +166,20 @@ extension Parser {
     try advance()
     var deepest = 0
     var operand: QueryExpression?
-    if token.kind != .when {
-      operand = try expression()
-      deepest = height
-    }
+    if token.kind != .when { operand = try expression(&deepest) }
     guard token.kind == .when else { throw unexpected("WHEN") }
     var branches: [ConditionalBranch] = []
     while try take(.when) {
-      let condition = try expression()
-      deepest = max(deepest, height)
+      let condition = try expression(&deepest)
       try expect(.then, "THEN")
-      branches.append(ConditionalBranch(when: condition, then: try expression()))
-      deepest = max(deepest, height)
+      branches.append(ConditionalBranch(when: condition, then: try expression(&deepest)))
     }
     var otherwise: QueryExpression?
-    if try take(.else) {
-      otherwise = try expression()
-      deepest = max(deepest, height)
-    }
+    if try take(.else) { otherwise = try expression(&deepest) }
     try expect(.endWord, otherwise == nil ? "WHEN, ELSE or END" : "END")
     height = deepest
     try raise()
     return .conditional(operand: operand, branches: branches, otherwise: otherwise)
-  }
-
-  private mutating func quantified() throws(SyntaxFault) -> QueryExpression {
-    let isAny = token.kind == .any
-    try advance()
-    return try quantified(isAny: isAny)
   }
 
   /// SOME isn't a reserved word. It means ANY before a variable or before AND EVERY.

@@ -85,28 +85,22 @@ extension Parser {
         deepest = max(deepest, height)
       }
     }
-    if try take(.where) {
-      select.condition = try expression()
-      deepest = max(deepest, height)
-    }
+    if try take(.where) { select.condition = try expression(&deepest) }
     if try take(.group) {
       try expect(.by, "BY")
       repeat {
-        select.groupBy.append(try expression())
-        deepest = max(deepest, height)
+        select.groupBy.append(try expression(&deepest))
       } while try take(.comma)
     }
     if token.kind == .having {
       if select.groupBy.isEmpty { throw fault(.invalidUse, "HAVING needs GROUP BY before it") }
       try advance()
-      select.having = try expression()
-      deepest = max(deepest, height)
+      select.having = try expression(&deepest)
     }
     if try take(.order) {
       try expect(.by, "BY")
       repeat {
-        let expression = try expression()
-        deepest = max(deepest, height)
+        let expression = try expression(&deepest)
         let descends = try take(.desc)
         if !descends { _ = try take(.asc) }
         select.orderBy.append(Ordering(expression, isDescending: descends))
@@ -115,14 +109,13 @@ extension Parser {
     while true {
       if token.kind == .limit, select.limit == nil {
         try advance()
-        select.limit = try expression()
+        select.limit = try expression(&deepest)
       } else if token.kind == .offset, select.offset == nil {
         try advance()
-        select.offset = try expression()
+        select.offset = try expression(&deepest)
       } else {
         break
       }
-      deepest = max(deepest, height)
     }
     height = deepest
     return select
@@ -132,10 +125,8 @@ extension Parser {
     let start = token.start
     let expression = try expression()
     let position = token.kind == .as ? try peek().start : token.start
-    if let alias = try alias() {
-      return ResultColumn(expression, as: alias, position: SourcePosition(position))
-    }
-    return ResultColumn(expression, as: nil, position: SourcePosition(start))
+    let alias = try alias()
+    return ResultColumn(expression, as: alias, position: SourcePosition(alias == nil ? start : position))
   }
 
   /// Parses `[AS] name`, if there is one.
@@ -148,8 +139,7 @@ extension Parser {
   private mutating func source() throws(SyntaxFault) -> DataSource {
     let start = token.start
     var name = try name("a source's name (_ or the database's)")
-    if token.kind == .dot {
-      try advance()
+    if try take(.dot) {
       let collection = try self.name("a name after the dot")
       guard name == "_default", collection == "_default" else {
         throw fault(

@@ -184,8 +184,10 @@ extension Parser {
     return fault(.syntax, "expected \(expected), found \(found)\(advice)")
   }
 
-  func tooDeep(at offset: Int? = nil) -> SyntaxFault {
-    fault(.tooDeep, "nested deeper than \(Self.depthLimit) levels", at: offset)
+  func tooDeep() -> SyntaxFault { fault(.tooDeep, "nested deeper than \(Self.depthLimit) levels") }
+
+  func nestedQuery() -> SyntaxFault {
+    fault(.unsupported, "a query inside a query is supported only in EXISTS (SELECT …); use JOIN instead")
   }
 
   /// Adds one level to the tree of the last expression.

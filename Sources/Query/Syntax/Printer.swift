@@ -224,7 +224,7 @@ struct Printer {
     }
   }
 
-  private func rendered(_ expression: QueryExpression, atLeast minimum: BindingPower) -> String {
+  func rendered(_ expression: QueryExpression, atLeast minimum: BindingPower) -> String {
     var printer = Printer()
     printer.put(expression, atLeast: minimum)
     return printer.text
@@ -234,20 +234,12 @@ struct Printer {
     _ operand: QueryExpression?, _ branches: [ConditionalBranch], _ otherwise: QueryExpression?
   ) {
     put("CASE")
-    if let operand {
-      put(" ")
-      put(operand)
-    }
+    put(" ", operand)
     for branch in branches {
-      put(" WHEN ")
-      put(branch.condition)
-      put(" THEN ")
-      put(branch.result)
+      put(" WHEN ", branch.condition)
+      put(" THEN ", branch.result)
     }
-    if let otherwise {
-      put(" ELSE ")
-      put(otherwise)
-    }
+    put(" ELSE ", otherwise)
     put(" END")
   }
 
@@ -351,9 +343,7 @@ extension String {
 extension QueryExpression: CustomStringConvertible {
   /// The expression as text of the query language.
   public var description: String {
-    var printer = Printer()
-    printer.put(self)
-    return printer.text
+    Printer().rendered(self, atLeast: .collate)
   }
 }
 
