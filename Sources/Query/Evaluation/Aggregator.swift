@@ -109,8 +109,6 @@ struct AggregateState {
   private var compensation = 0.0
   private var isInteger = true
 
-  init() {}
-
   /// Counts a row.
   @inline(__always)
   mutating func countRow() { count &+= 1 }

@@ -25,8 +25,6 @@ final class EvaluationProgram: @unchecked Sendable {
   /// The numbers of the paths, by their steps.
   private var pathNumbers: [[PathStep]: Int] = [:]
 
-  init() {}
-
   /// Compiles an expression, with the names of `scope`. `collation` is the order of text in its comparisons,
   /// unless a COLLATE inside says otherwise.
   ///

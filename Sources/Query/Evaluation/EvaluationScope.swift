@@ -40,13 +40,20 @@ extension EvaluationScope {
     special expression: QueryExpression, _ compiler: inout ExpressionCompiler
   ) throws(QueryError) -> CompiledExpression {
     switch expression {
-    case .exists: throw QueryError(.unsupported, "EXISTS can't be used here")
     case .match, .rank: throw QueryError(.unsupported, "full-text search can't be used here")
     case .call(let call) where FullTextFunctions.names.contains(call.name):
       throw QueryError(.unsupported, "full-text search can't be used here", at: call.position)
+    default: throw unusable(expression)
+    }
+  }
+
+  /// The error for an expression that can't be used here.
+  func unusable(_ expression: QueryExpression) -> QueryError {
+    switch expression {
+    case .exists: QueryError(.unsupported, "EXISTS can't be used here")
     case .call(let call):
-      throw QueryError(.invalidUse, "the aggregate \(call.name) can't be used here", at: call.position)
-    default: throw QueryError(.invalidUse, "this can't be used here")
+      QueryError(.invalidUse, "the aggregate \(call.name) can't be used here", at: call.position)
+    default: QueryError(.invalidUse, "this can't be used here")
     }
   }
 }

@@ -32,9 +32,7 @@ struct ExpressionCompiler {
     case .member(let base, let steps):
       return folded(MemberNode(try compile(base, collation), path: program.path(steps), steps, program))
     case .array(let items):
-      var nodes: [CompiledExpression] = []
-      for item in items { nodes.append(try compile(item, collation)) }
-      return folded(ArrayNode(nodes))
+      return folded(ArrayNode(try compile(items, collation)))
     case .object(let members):
       var nodes: [(TextSlice, CompiledExpression)] = []
       for member in members {
@@ -90,13 +88,17 @@ struct ExpressionCompiler {
     }
   }
 
+  /// Compiles each of several expressions.
+  mutating func compile(
+    _ expressions: [QueryExpression], _ collation: Collation?
+  ) throws(QueryError) -> [CompiledExpression] {
+    try expressions.map { expression throws(QueryError) in try compile(expression, collation) }
+  }
+
   /// The collation of a comparison. An operand's own COLLATE takes precedence over the one around the
   /// comparison.
   private func comparison(_ collation: Collation?, _ operands: QueryExpression...) -> Collation? {
-    for operand in operands {
-      if case .collate(_, let own) = operand { return own }
-    }
-    return collation
+    operands.lazy.compactMap(\.uncollated.collation).first ?? collation
   }
 
   private func constant(_ literal: Literal) -> ConstantNode {
@@ -148,8 +150,8 @@ struct ExpressionCompiler {
     switch binary {
     case .and: return folded(AndNode(first, second))
     case .or: return folded(OrNode(first, second))
-    case .equal: return try equality(first, second, order(), negated: false)
-    case .notEqual: return try equality(first, second, order(), negated: true)
+    case .equal: return try comparison(.equal, first, second, order())
+    case .notEqual: return try comparison(.notEqual, first, second, order())
     case .identical: return folded(IdenticalNode(first, second, try order(), negated: false))
     case .notIdentical: return folded(IdenticalNode(first, second, try order(), negated: true))
     case .less: return try comparison(.less, first, second, order())
@@ -165,29 +167,19 @@ struct ExpressionCompiler {
     }
   }
 
-  private func equality(
-    _ first: CompiledExpression, _ second: CompiledExpression, _ collation: Int?, negated: Bool
-  ) -> CompiledExpression {
-    if collation == nil, let path = first as? PathNode, let number = path.path, let constant = second.constant
-    {
-      if case .string(let text) = constant {
-        return PathIsTextNode(path.source, number, text, program, negated: negated)
-      }
-      if constant.type == .number {
-        return PathNumberNode(path.source, number, constant, negated ? .notEqual : .equal, program)
-      }
-    }
-    return folded(ComparisonNode(negated ? .notEqual : .equal, first, second, collation))
-  }
-
+  /// A comparison. Those of a path with a constant have nodes of their own.
   private func comparison(
     _ comparison: ComparisonOperator, _ first: CompiledExpression, _ second: CompiledExpression,
     _ collation: Int?
   ) -> CompiledExpression {
-    if let path = first as? PathNode, let number = path.path, let constant = second.constant,
-      constant.type == .number
-    {
-      return PathNumberNode(path.source, number, constant, comparison, program)
+    if let path = first as? PathNode, let number = path.path, let constant = second.constant {
+      if constant.type == .number {
+        return PathNumberNode(path.source, number, constant, comparison, program)
+      }
+      if case .string(let text) = constant, collation == nil, comparison == .equal || comparison == .notEqual
+      {
+        return PathIsTextNode(path.source, number, text, program, negated: comparison == .notEqual)
+      }
     }
     return folded(ComparisonNode(comparison, first, second, collation))
   }
@@ -201,8 +193,7 @@ struct ExpressionCompiler {
     guard scope.slot(of: collection) == nil, case .array(let items) = collection else {
       return folded(InNode(value, try compile(collection, collation), order, negated: negated))
     }
-    var nodes: [CompiledExpression] = []
-    for item in items { nodes.append(try compile(item, collation)) }
+    let nodes = try compile(items, collation)
     let constants = nodes.compactMap(\.constant)
     if constants.count == nodes.count, order == nil {
       return folded(ConstantListNode(value, constants, program, negated: negated))
@@ -218,12 +209,8 @@ struct ExpressionCompiler {
     guard case .scalar(let scalar) = function.kind else {
       return try scope.compile(special: .call(call), &self)
     }
-    var arguments: [CompiledExpression] = []
-    for argument in call.arguments { arguments.append(try compile(argument, collation)) }
-    let effective =
-      call.arguments.lazy.compactMap { argument -> Collation? in
-        if case .collate(_, let own) = argument { own } else { nil }
-      }.first ?? collation
+    let arguments = try compile(call.arguments, collation)
+    let effective = call.arguments.lazy.compactMap(\.uncollated.collation).first ?? collation
     let site = CallSite(
       collation: try program.collation(effective), like: LikeOptions(effective),
       pattern: function.usesPattern ? program.newPattern() : 0)

@@ -36,12 +36,7 @@ struct CompiledGrouping {
     scope = scope.ofGroups
     if case .streaming? = plan.grouping { isStreaming = true }
     for expression in query.groupBy ?? [] {
-      var plain = expression
-      var collation: Collation?
-      if case .collate(let inner, let order) = expression {
-        plain = inner
-        collation = order
-      }
+      let (plain, collation) = expression.uncollated
       keys.append(
         Key(
           expression: try program.compile(plain, in: rowScope, collation: collation),
@@ -53,16 +48,11 @@ struct CompiledGrouping {
     if let having = query.having { outputs.append(having) }
     for output in outputs { output.collectAggregates(nil, into: &calls) }
     for expression in calls {
-      var collation: Collation?
-      var inner = expression
-      if case .collate(let operand, let order) = expression {
-        inner = operand
-        collation = order
-      }
+      let (inner, outer) = expression.uncollated
       guard case .call(let call) = inner, let argument = call.arguments.first,
         case .aggregate(let kind) = try QueryFunction.named(call).kind
       else { continue }
-      if case .collate(_, let own) = argument { collation = own }
+      let collation = argument.uncollated.collation ?? outer
       let isRowCount = argument == .star(source: nil)
       let aggregator = Aggregator(
         kind, isDistinct: call.isDistinct,

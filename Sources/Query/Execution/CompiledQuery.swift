@@ -46,17 +46,16 @@ final class CompiledQuery: @unchecked Sendable {
         scope.addSlot(name, also: access.isCovering ? key : nil)
       }
     }
-    var steps: [CompiledStep] = []
-    for step in plan.steps { steps.append(try CompiledStep(step, program, scope)) }
-    self.steps = steps
+    steps = try plan.steps.map { step throws(QueryError) in try CompiledStep(step, program, scope) }
     constantFilter = try program.compile(all: plan.constantConditions, in: scope)
     // LIMIT and OFFSET are computed before the rows. Only the results of EXISTS are in slots then.
     let constantScope = scope.ofGroups
     grouping = try query.isGrouped ? CompiledGrouping(plan, program, &scope) : nil
     columns = try program.compile(query.columns.map(\.expression), in: scope)
     columnNames = query.columns.map(\.name)
-    var orderBy: [CompiledOrdering] = []
-    for ordering in query.orderBy { orderBy.append(try CompiledOrdering(ordering, query, program, scope)) }
+    let orderBy = try query.orderBy.map { ordering throws(QueryError) in
+      try CompiledOrdering(ordering, query, program, scope)
+    }
     self.orderBy = plan.isOrdered ? [] : orderBy
     limit = try query.limit.map { expression throws(QueryError) in
       try program.compile(expression, in: constantScope)
@@ -134,12 +133,10 @@ struct PlanScope: EvaluationScope {
 
 extension EvaluationProgram {
   /// Compiles expressions in one scope.
-  func compile(_ expressions: [QueryExpression], in scope: PlanScope) throws(QueryError)
-    -> [CompiledExpression]
-  {
-    var compiled: [CompiledExpression] = []
-    for expression in expressions { compiled.append(try compile(expression, in: scope)) }
-    return compiled
+  func compile(
+    _ expressions: [QueryExpression], in scope: some EvaluationScope
+  ) throws(QueryError) -> [CompiledExpression] {
+    try expressions.map { expression throws(QueryError) in try compile(expression, in: scope) }
   }
 
   /// Compiles conditions that all have to be true. Nil when there are none.
@@ -184,13 +181,8 @@ struct CompiledOrdering {
   init(
     _ ordering: Ordering, _ query: ResolvedQuery, _ program: EvaluationProgram, _ scope: PlanScope
   ) throws(QueryError) {
-    var expression = ordering.expression
-    var inside: Collation?
-    if case .collate(let inner, let collation) = expression {
-      self.collation = try program.collation(collation)
-      inside = collation
-      expression = inner
-    }
+    let (expression, inside) = ordering.expression.uncollated
+    collation = try program.collation(inside)
     self.expression = try program.compile(expression, in: scope, collation: inside)
     isDescending = ordering.isDescending
     if inside == nil || expression.isSameUnderCollations {
@@ -200,6 +192,11 @@ struct CompiledOrdering {
 }
 
 extension QueryExpression {
+  /// The operand and the order of a COLLATE. Other expressions are their own operands.
+  var uncollated: (operand: QueryExpression, collation: Collation?) {
+    if case .collate(let operand, let collation) = self { (operand, collation) } else { (self, nil) }
+  }
+
   /// Whether a COLLATE around the expression can't change its value, because nothing in it compares.
   var isSameUnderCollations: Bool {
     switch self {

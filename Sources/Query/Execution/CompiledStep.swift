@@ -47,9 +47,8 @@ indirect enum CompiledAccess {
     case .index(let access):
       self = .index(try CompiledIndexAccess(access, program, scope, source))
     case .union(let paths):
-      var compiled: [CompiledAccess] = []
-      for path in paths { compiled.append(try CompiledAccess(path, program, scope, source)) }
-      self = .union(compiled)
+      self = .union(
+        try paths.map { path throws(QueryError) in try CompiledAccess(path, program, scope, source) })
     case .hash(let build, let filter, let keys, let probes):
       self = .hash(
         CompiledHashJoin(
@@ -134,56 +133,19 @@ final class CompiledIndexAccess: @unchecked Sendable {
 }
 
 /// A compiled condition on the values of a key.
-enum CompiledCondition {
-  case equal(CompiledExpression)
-  case anyOf(CompiledExpression)
-  case range(lower: Bound?, upper: Bound?)
-  case like(CompiledExpression)
-  case isNull, isMissing, isValued, isThere
+typealias CompiledCondition = ValueCondition<CompiledExpression>
 
-  struct Bound {
-    var value: CompiledExpression
-    var isInclusive: Bool
-  }
-
+extension CompiledCondition {
   /// Whether the compared values are the same in each run.
-  var isConstant: Bool {
-    switch self {
-    case .equal(let value), .anyOf(let value), .like(let value): value.constant != nil
-    case .range(let lower, let upper):
-      [lower, upper].allSatisfy { $0.map { $0.value.constant != nil } ?? true }
-    case .isNull, .isMissing, .isValued, .isThere: true
-    }
-  }
+  var isConstant: Bool { values.allSatisfy { $0.constant != nil } }
 
   static func compile(
     _ lists: [[KeyCondition]], _ program: EvaluationProgram, _ scope: PlanScope
   ) throws(QueryError) -> [[CompiledCondition]] {
-    var compiled: [[CompiledCondition]] = []
-    for list in lists {
-      var conditions: [CompiledCondition] = []
-      for condition in list { conditions.append(try CompiledCondition(condition, program, scope)) }
-      compiled.append(conditions)
-    }
-    return compiled
-  }
-
-  private init(
-    _ condition: KeyCondition, _ program: EvaluationProgram, _ scope: PlanScope
-  ) throws(QueryError) {
-    func bound(_ bound: ConditionBound?) throws(QueryError) -> Bound? {
-      guard let bound else { return nil }
-      return Bound(value: try program.compile(bound.value, in: scope), isInclusive: bound.isInclusive)
-    }
-    switch condition {
-    case .equal(let value): self = .equal(try program.compile(value, in: scope))
-    case .anyOf(let values): self = .anyOf(try program.compile(values, in: scope))
-    case .range(let lower, let upper): self = .range(lower: try bound(lower), upper: try bound(upper))
-    case .like(let pattern): self = .like(try program.compile(pattern, in: scope))
-    case .isNull: self = .isNull
-    case .isMissing: self = .isMissing
-    case .isValued: self = .isValued
-    case .isThere: self = .isThere
+    try lists.map { list throws(QueryError) in
+      try list.map { condition throws(QueryError) in
+        try condition.map { value throws(QueryError) in try program.compile(value, in: scope) }
+      }
     }
   }
 }

@@ -8,17 +8,6 @@ struct ByteRange {
   var lower: [UInt8]
   var upper: [UInt8]?
 
-  init(lower: [UInt8], upper: [UInt8]?) {
-    self.lower = lower
-    self.upper = upper
-  }
-
-  /// All keys with a prefix.
-  init(prefix: [UInt8]) {
-    lower = prefix
-    upper = ByteRange.successor(prefix)
-  }
-
   var isEmpty: Bool { upper.map { !lower.lexicographicallyPrecedes($0) } ?? false }
 
   var keyRange: KeyRange {
@@ -55,6 +44,11 @@ struct ByteRange {
     }
     return merged
   }
+}
+
+extension ByteRange {
+  /// All keys with a prefix.
+  init(prefix: [UInt8]) { self.init(lower: prefix, upper: ByteRange.successor(prefix)) }
 }
 
 /// Lists of conditions on the keys of an index, and the ranges in which they hold. When all compared values

@@ -213,7 +213,7 @@ public final class Query: Sendable {
     var hasHandedOut = false
     try withoutActuallyEscaping(body) { body in
       try read(while: { !hasHandedOut }) { snapshot in
-        try execute(parameters, cancellation, on: snapshot) { [columns] sharedKeys in
+        _ = try execute(parameters, cancellation, on: snapshot) { [columns] sharedKeys in
           .receiver { values in
             // Rows share blocks of a few kilobytes. A row that the caller keeps also keeps its block.
             if storage.allocatedBytes > 4096 || !isKnownUniquelyReferenced(&storage) {
@@ -240,17 +240,19 @@ public final class Query: Sendable {
     return result.unsafelyUnwrapped
   }
 
+  @discardableResult
   private func execute(
     _ parameters: [String: JSONValue], _ cancellation: QueryCancellation, on snapshot: DocumentSnapshot,
-    _ output: (SharedKeys) -> RowOutput
-  ) throws {
+    isTimed: Bool = false, _ output: (SharedKeys) -> RowOutput
+  ) throws -> (compiled: CompiledQuery, counts: [QueryExecution.StepCounts]) {
     let compiled = try prepare(snapshot, cancellation)
     let context = try takeContext(compiled)
     let sharedKeys = try snapshot.sharedKeys
-    try QueryExecution.run(
+    let counts = try QueryExecution.run(
       compiled, context, snapshot, sharedKeys, parameters, cancellation,
-      MemoryBudget(limit: options.memoryLimit), output: output(sharedKeys))
+      MemoryBudget(limit: options.memoryLimit), isTimed: isTimed, output: output(sharedKeys))
     giveBack(context, compiled)
+    return (compiled, counts)
   }
 
   // MARK: Plans
@@ -305,23 +307,19 @@ public final class Query: Sendable {
     cancellation: QueryCancellation = QueryCancellation()
   ) throws -> QueryExplanation {
     try read { snapshot in
-      let compiled = try prepare(snapshot, cancellation)
-      guard analyze else { return QueryExplanation(compiled, nil) }
-      let context = try takeContext(compiled)
-      let sharedKeys = try snapshot.sharedKeys
+      guard analyze else { return QueryExplanation(try prepare(snapshot, cancellation), nil) }
       var rows = 0
-      let begin = ContinuousClock.now
-      let counts = try QueryExecution.run(
-        compiled, context, snapshot, sharedKeys, parameters, cancellation,
-        MemoryBudget(limit: options.memoryLimit), isTimed: true,
-        output: .receiver { _ in
+      var begin = ContinuousClock.now
+      let run = try execute(parameters, cancellation, on: snapshot, isTimed: true) { _ in
+        begin = .now
+        return .receiver { _ in
           rows += 1
           return true
-        })
+        }
+      }
       let time = begin.duration(to: .now).wholeNanoseconds
-      giveBack(context, compiled)
       return QueryExplanation(
-        compiled, QueryExplanation.Measured(steps: counts, rows: rows, nanoseconds: time))
+        run.compiled, QueryExplanation.Measured(steps: run.counts, rows: rows, nanoseconds: time))
     }
   }
 }

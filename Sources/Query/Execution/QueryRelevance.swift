@@ -167,19 +167,8 @@ extension ResolvedQuery {
   }
 
   private func hasParts(_ isSuch: (QueryExpression) -> Bool) -> Bool {
-    var all = columns.map(\.expression) + conditions + (groupBy ?? []) + orderBy.map(\.expression)
-    all += [having, limit, offset].compactMap { $0 } + aggregates.compactMap(\.argument)
-    all += sources.flatMap(\.expressions)
+    let all =
+      rowExpressions + conditions + [limit, offset].compactMap { $0 } + sources.flatMap(\.expressions)
     return all.contains { $0.hasParts(isSuch) }
-  }
-}
-
-extension QueryExpression {
-  /// Whether this expression or a part of it satisfies the predicate.
-  fileprivate func hasParts(_ isSuch: (QueryExpression) -> Bool) -> Bool {
-    if isSuch(self) { return true }
-    var found = false
-    forEachPart { if !found, $0.hasParts(isSuch) { found = true } }
-    return found
   }
 }

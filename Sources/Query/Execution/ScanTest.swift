@@ -6,29 +6,15 @@ import Fleece
 /// It points into a context and a program. It is valid for one run.
 struct ScanTest: BitwiseCopyable {
   /// The first step of the path. It has to lead to a value.
-  private let first: PathMove
+  let first: PathMove
   /// The other steps.
-  private let rest: UnsafeBufferPointer<PathMove>
+  let rest: UnsafeBufferPointer<PathMove>
   /// The text that the value has to equal. Nil accepts any value.
   let text: TextSlice?
-
-  /// Nil for a path without steps.
-  init?(path: UnsafeBufferPointer<PathMove>, text: TextSlice?) {
-    guard let first = path.first else { return nil }
-    self.first = first
-    rest = UnsafeBufferPointer(rebasing: path.dropFirst())
-    self.text = text
-  }
 
   /// The same path, with a text to compare with.
   func with(text: TextSlice) -> ScanTest {
     ScanTest(first: first, rest: rest, text: text)
-  }
-
-  private init(first: PathMove, rest: UnsafeBufferPointer<PathMove>, text: TextSlice) {
-    self.first = first
-    self.rest = rest
-    self.text = text
   }
 
   /// Whether the filter may be TRUE for a body, whose encoder needed `sharedKeyCount` shared keys.
@@ -42,6 +28,14 @@ struct ScanTest: BitwiseCopyable {
     }
     guard let utf8 = value.utf8, utf8.count == text.count else { return false }
     return TextSlice(utf8).equals(text)
+  }
+}
+
+extension ScanTest {
+  /// Nil for a path without steps.
+  init?(path: UnsafeBufferPointer<PathMove>, text: TextSlice?) {
+    guard let first = path.first else { return nil }
+    self.init(first: first, rest: UnsafeBufferPointer(rebasing: path.dropFirst()), text: text)
   }
 }
 

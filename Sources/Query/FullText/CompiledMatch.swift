@@ -31,26 +31,19 @@ final class CompiledMatch: @unchecked Sendable {
       query = nil
     }
     isDriving = plan.drives(match)
-    var columns: [CompiledExpression] = []
-    let own = DefinitionScope(source: source)
-    for expression in index.definition.expressions {
-      columns.append(try program.compile(expression, in: own))
-    }
-    self.columns = columns
+    columns = try program.compile(index.definition.expressions, in: DefinitionScope(source: source))
   }
 
   static func compile(
     _ plan: QueryPlan, _ context: PlanningContext, _ program: EvaluationProgram, _ scope: PlanScope
   ) throws(QueryError) -> [CompiledMatch] {
-    var compiled: [CompiledMatch] = []
-    for match in plan.query.matches {
+    try plan.query.matches.map { match throws(QueryError) in
       guard let index = context.fullText[match.index.name] else {
         throw QueryError(
           .index, "there is no full-text index \"\(match.index.name)\"", at: match.index.position)
       }
-      compiled.append(try CompiledMatch(match, index, plan, program, scope))
+      return try CompiledMatch(match, index, plan, program, scope)
     }
-    return compiled
   }
 }
 
@@ -106,13 +99,9 @@ extension PlanScope {
       }
       let number = try number(index)
       if call.name == FullTextFunctions.offsets { return OffsetsNode(number, matches[number]) }
-      var arguments: [CompiledExpression] = []
-      for argument in call.arguments.dropFirst() { arguments.append(try compiler.compile(argument, nil)) }
-      return SnippetNode(number, matches[number], arguments)
-    case .exists: throw QueryError(.unsupported, "EXISTS can't be used here")
-    case .call(let call):
-      throw QueryError(.invalidUse, "the aggregate \(call.name) can't be used here", at: call.position)
-    default: throw QueryError(.invalidUse, "this can't be used here")
+      return SnippetNode(
+        number, matches[number], try compiler.compile(Array(call.arguments.dropFirst()), nil))
+    default: throw unusable(expression)
     }
   }
 }

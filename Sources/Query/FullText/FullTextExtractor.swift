@@ -13,11 +13,7 @@ final class FullTextExtractor {
     // The same expressions can be indexed as in a value index.
     try ValueIndexDefinition(definition.expressions, where: definition.condition).checkExpressions()
     let program = EvaluationProgram()
-    var columns: [CompiledExpression] = []
-    for expression in definition.expressions {
-      columns.append(try program.compile(expression, in: ValueIndexScope()))
-    }
-    self.columns = columns
+    columns = try program.compile(definition.expressions, in: ValueIndexScope())
     condition = try definition.condition.map { try program.compile($0, in: ValueIndexScope()) }
     context = try EvaluationContext(program)
   }

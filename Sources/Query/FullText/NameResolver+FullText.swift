@@ -66,14 +66,9 @@ extension NameResolver {
 
   /// Resolves SNIPPET and OFFSETS. The parser has parsed their first argument as a path. It names an index.
   mutating func resolveFullTextFunction(_ call: FunctionCall, _ scope: Scope) throws -> QueryExpression {
-    guard case .property(let path)? = call.arguments.first, path.steps.count <= 2 else {
-      throw failure(
-        .invalidUse, "the first argument of \(call.name) must be the name of a full-text index",
-        at: call.position)
-    }
-    var names: [ByteString] = []
-    for step in path.steps { if case .name(let name) = step { names.append(name) } }
-    guard names.count == path.steps.count, let name = names.last else {
+    guard case .property(let path)? = call.arguments.first, path.steps.count <= 2,
+      case let names = path.steps.compactMap(\.name), names.count == path.steps.count, let name = names.last
+    else {
       throw failure(
         .invalidUse, "the first argument of \(call.name) must be the name of a full-text index",
         at: call.position)
@@ -87,9 +82,7 @@ extension NameResolver {
 
   /// Checks that RANK, SNIPPET and OFFSETS have a MATCH on the same index somewhere in the query.
   func checkRanks() throws {
-    var all = query.columns.map(\.expression) + query.conditions + (query.groupBy ?? [])
-    all += query.orderBy.map(\.expression) + [query.having].compactMap { $0 }
-    all += query.sources.flatMap(\.expressions)
+    let all = query.rowExpressions + query.conditions + query.sources.flatMap(\.expressions)
     for expression in all { try checkRanks(expression) }
   }
 

@@ -6,11 +6,6 @@ struct LikeText {
   /// Whether ASCII letters are folded as they are read.
   let foldsASCII: Bool
 
-  init(_ text: TextSlice, foldsASCII: Bool) {
-    self.text = text
-    self.foldsASCII = foldsASCII
-  }
-
   var count: Int { text.count }
 
   @inline(__always)
@@ -22,7 +17,7 @@ struct LikeText {
   func folded(_ arena: EvaluationArena) -> LikeText {
     let bytes = arena.allocate(text.count, of: UInt8.self)
     for index in 0..<text.count { bytes[index] = asciiFolded(text.start[index]) }
-    return LikeText(TextSlice(start: UnsafePointer(bytes), count: text.count), foldsASCII: false)
+    return LikeText(text: TextSlice(start: UnsafePointer(bytes), count: text.count), foldsASCII: false)
   }
 
   /// The offset of the character after the one at an offset.
@@ -114,7 +109,7 @@ final class LikePart: @unchecked Sendable {
     }
     // A short search takes at most `shortSearch` steps, so it checks only once whether the query has to stop.
     if !hasAnyOne { return context.goesOn ? end(in: text, from, to) : nil }
-    let inner = LikeText(TextSlice(start: text.text.start, count: to), foldsASCII: text.foldsASCII)
+    let inner = LikeText(text: TextSlice(start: text.text.start, count: to), foldsASCII: text.foldsASCII)
     var offset = from
     while true {
       if let end = end(in: inner, from: offset) { return end }

@@ -11,11 +11,6 @@ struct LikeOptions {
     ignoresDiacritics = collation?.ignoresDiacritics ?? false
   }
 
-  init(ignoresCase: Bool, ignoresDiacritics: Bool) {
-    self.ignoresCase = ignoresCase
-    self.ignoresDiacritics = ignoresDiacritics
-  }
-
   /// A code point after simple case folding.
   @inline(__always)
   func folded(_ scalar: UInt32) -> UInt32 {
@@ -73,14 +68,14 @@ final class LikePattern: Pattern, @unchecked Sendable {
     if text.isASCII {
       // ASCII text stays ASCII when it is folded.
       guard isASCII else { return false }
-      let text = LikeText(text, foldsASCII: options.ignoresCase)
+      let text = LikeText(text: text, foldsASCII: options.ignoresCase)
       if let infix, !infix.isLongSearch(text.count) {
         return infix.find(in: text, 0, text.count, context) != nil
       }
       return context.arena.scope { matches(text, context) }
     }
     return context.arena.scope {
-      matches(LikeText(options.folded(text, context.arena), foldsASCII: false), context)
+      matches(LikeText(text: options.folded(text, context.arena), foldsASCII: false), context)
     }
   }
 

@@ -44,9 +44,7 @@ final class ValueIndexExtractor {
     try definition.checkExpressions()
     let program = EvaluationProgram()
     let scope = ValueIndexScope(item: definition.unnest?.item)
-    var columns: [CompiledExpression] = []
-    for expression in definition.expressions { columns.append(try program.compile(expression, in: scope)) }
-    self.columns = columns
+    columns = try program.compile(definition.expressions, in: scope)
     condition = try definition.condition.map { try program.compile($0, in: scope) }
     // The array itself can't depend on the item.
     array = try definition.unnest.map { try program.compile($0.array, in: ValueIndexScope()) }

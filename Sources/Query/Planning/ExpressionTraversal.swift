@@ -127,20 +127,17 @@ extension QueryExpression {
   /// Whether it reads no source. Its value is then the same for all rows of a run.
   var isConstant: Bool { sources.isEmpty }
 
-  /// Whether it contains a parameter.
-  var hasParameters: Bool {
-    if case .parameter = self { return true }
+  /// Whether this expression or a part of it satisfies the predicate.
+  func hasParts(_ isSuch: (QueryExpression) -> Bool) -> Bool {
+    if isSuch(self) { return true }
     var found = false
-    forEachPart { if $0.hasParameters { found = true } }
+    forEachPart { if !found, $0.hasParts(isSuch) { found = true } }
     return found
   }
 
   /// Whether it contains an aggregate.
   var hasAggregates: Bool {
-    if case .call(let call) = self, AggregateFunctions.names.contains(call.name) { return true }
-    var found = false
-    forEachPart { if $0.hasAggregates { found = true } }
-    return found
+    hasParts { if case .call(let call) = $0 { AggregateFunctions.names.contains(call.name) } else { false } }
   }
 
   /// The conditions that AND joins. All of them have to be true.
@@ -158,5 +155,5 @@ extension QueryExpression {
 
 /// The functions that are computed over the rows of a group.
 enum AggregateFunctions {
-  static let names: Set<String> = ["COUNT", "SUM", "AVG", "MIN", "MAX", "ARRAY_AGG"]
+  static let names = Set(AggregateKind.allCases.map(\.rawValue))
 }

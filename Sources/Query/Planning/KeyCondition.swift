@@ -4,20 +4,30 @@ import Storage
 
 /// A condition on one expression that can be turned into key ranges. The compared values don't depend on the
 /// row that is searched. They are literals, parameters, and properties of rows from earlier steps.
-enum KeyCondition: Hashable, Sendable {
-  case equal(QueryExpression)
+typealias KeyCondition = ValueCondition<QueryExpression>
+typealias ConditionBound = KeyCondition.Bound
+
+/// A comparison with values of one form: expressions, or their compiled nodes.
+enum ValueCondition<Value> {
+  case equal(Value)
   /// Equal to one of the items of an array.
-  case anyOf(QueryExpression)
+  case anyOf(Value)
   /// Between two bounds. One of them may be missing.
-  case range(lower: ConditionBound?, upper: ConditionBound?)
+  case range(lower: Bound?, upper: Bound?)
   /// Matches a LIKE pattern, which may begin with text.
-  case like(QueryExpression)
+  case like(Value)
   case isNull
   case isMissing
   /// Neither null nor missing.
   case isValued
   /// Not missing.
   case isThere
+
+  /// A bound of a range.
+  struct Bound {
+    var value: Value
+    var isInclusive: Bool
+  }
 
   /// Whether all keys that meet the condition begin with the same bytes, given one compared value. The rest
   /// of the index keys is then in order.
@@ -29,7 +39,7 @@ enum KeyCondition: Hashable, Sendable {
   }
 
   /// The compared values.
-  var values: [QueryExpression] {
+  var values: [Value] {
     switch self {
     case .equal(let value), .anyOf(let value), .like(let value): [value]
     case .range(let lower, let upper): [lower, upper].compactMap { $0?.value }
@@ -38,10 +48,33 @@ enum KeyCondition: Hashable, Sendable {
   }
 }
 
-/// A bound of a range.
-struct ConditionBound: Hashable, Sendable {
-  var value: QueryExpression
-  var isInclusive: Bool
+extension ValueCondition: Equatable where Value: Equatable {}
+extension ValueCondition: Hashable where Value: Hashable {}
+extension ValueCondition: Sendable where Value: Sendable {}
+extension ValueCondition.Bound: Equatable where Value: Equatable {}
+extension ValueCondition.Bound: Hashable where Value: Hashable {}
+extension ValueCondition.Bound: Sendable where Value: Sendable {}
+
+extension ValueCondition {
+  /// The same condition with other values.
+  func map<Other>(
+    _ body: (Value) throws(QueryError) -> Other
+  ) throws(QueryError) -> ValueCondition<Other> {
+    func mapped(_ bound: Bound?) throws(QueryError) -> ValueCondition<Other>.Bound? {
+      guard let bound else { return nil }
+      return ValueCondition<Other>.Bound(value: try body(bound.value), isInclusive: bound.isInclusive)
+    }
+    return switch self {
+    case .equal(let value): .equal(try body(value))
+    case .anyOf(let values): .anyOf(try body(values))
+    case .range(let lower, let upper): .range(lower: try mapped(lower), upper: try mapped(upper))
+    case .like(let pattern): .like(try body(pattern))
+    case .isNull: .isNull
+    case .isMissing: .isMissing
+    case .isValued: .isValued
+    case .isThere: .isThere
+    }
+  }
 }
 
 /// A condition on one expression, and the conjunct that it comes from.
@@ -110,7 +143,7 @@ extension QueryExpression {
 
 extension QueryExpression {
   /// Whether COLLATE is its outermost operator.
-  var isCollated: Bool { if case .collate = self { true } else { false } }
+  var isCollated: Bool { uncollated.collation != nil }
 }
 
 extension KeyCondition {

@@ -30,11 +30,8 @@ struct NameResolver {
   /// For a subquery, the names of the outer query's sources and variables.
   var outerNames: Set<ByteString> = []
   var mentionsDeleted: Set<ByteString> = []
-
-  init(databaseName: String, text: String?) {
-    self.databaseName = databaseName
-    self.text = text
-  }
+  /// The expression of each item of SELECT. Nil for a star that became several columns.
+  var resultExpressions: [QueryExpression?] = []
 
   /// Resolves a whole query. Throws a `QueryError` with the position of the wrong name.
   static func resolve(_ statement: SelectStatement, databaseName: String, text: String?) throws
@@ -154,21 +151,16 @@ struct NameResolver {
   {
     var scope = Scope()
     scope.noAggregates = clause
-    let resolved: QueryExpression
-    do { resolved = try resolve(expression, scope) } catch let error as QueryError
+    do { return try resolve(expression, scope) } catch let error as QueryError
       where error.code == .unknownName
     {
       throw QueryError(
         .invalidUse, "\(clause) can't depend on a property, because it is the same for all rows",
         at: SourcePosition(error.location?.offset), in: text)
     }
-    return resolved
   }
 
   // MARK: Columns
-
-  /// The expression of each item of SELECT. Nil for a star that became several columns.
-  private var resultExpressions: [QueryExpression?] = []
 
   private mutating func resolveColumns(_ statement: SelectStatement, _ scope: Scope) throws {
     let names = try statement.uniqueColumnNames(in: text)

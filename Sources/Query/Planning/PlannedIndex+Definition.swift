@@ -8,33 +8,19 @@ extension PlannedIndex {
     // Every path of a definition belongs to the document. None begins with the name of a source.
     scope.documentName = "_"
     scope.sources = [ResolvedSource(name: "_", kind: .documents(.cross, on: []))]
-    if let unnest = definition.unnest {
-      let array = try resolver.resolve(unnest.array, scope)
-      self.init(
-        name: ByteString(reader.name), keys: [], condition: [], unnest: (array, unnest.item), entries: 0)
-      scope.variables[unnest.item] = unnest.item
-    } else {
-      self.init(name: ByteString(reader.name), keys: [], condition: [], unnest: nil, entries: 0)
+    self.init(name: ByteString(reader.name), keys: [], condition: [], unnest: nil, entries: reader.count)
+    if let definition = definition.unnest {
+      unnest = (try resolver.resolve(definition.array, scope), definition.item)
+      scope.variables[definition.item] = definition.item
     }
     for expression in definition.expressions {
       // The index orders text by its bytes, not by a COLLATE.
-      if expression.hasCollation { return nil }
+      if expression.hasParts(\.isCollated) { return nil }
       keys.append(try resolver.resolve(expression, scope))
     }
     condition = try definition.condition.map { try resolver.resolve($0, scope).conjuncts } ?? []
     hasObjects = reader.hasObjects
-    entries = reader.count
     entriesPerPrefix = reader.entriesPerPrefix
     handle = reader.handle
-  }
-}
-
-extension QueryExpression {
-  /// Whether it contains a COLLATE.
-  fileprivate var hasCollation: Bool {
-    if case .collate = self { return true }
-    var found = false
-    forEachPart { if $0.hasCollation { found = true } }
-    return found
   }
 }

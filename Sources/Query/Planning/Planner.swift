@@ -7,7 +7,7 @@ import Storage
 /// The planner's knowledge of a database.
 struct PlanningContext {
   /// The value indexes, and the number of documents.
-  var knowledge: IndexKnowledge
+  let knowledge: IndexKnowledge
   /// Whether indexes may be used. Tests compare the results of plans with and without indexes.
   var usesIndexes: Bool
   /// The full-text indexes that the query names.
@@ -56,9 +56,7 @@ struct Planner {
   private init(_ query: ResolvedQuery, _ context: PlanningContext) {
     self.query = query
     self.context = context
-    rowExpressions =
-      query.columns.map(\.expression) + (query.groupBy ?? []) + [query.having].compactMap { $0 }
-      + query.orderBy.map(\.expression)
+    rowExpressions = query.rowExpressions
     var indexes: [ByteString: [PlannedIndex]] = [:]
     var reads: [ByteString: [QueryExpression]] = [:]
     for source in query.sources where source.isDocuments {
@@ -237,7 +235,6 @@ struct Planner {
     }
     return all
   }
-
 }
 
 /// Conditions that one item of an array has to meet.
@@ -255,8 +252,7 @@ extension ResolvedQuery {
     guard groupBy == [], conditions.isEmpty, let source = sources.first, source.isDocuments,
       !source.includesDeleted
     else { return false }
-    let expressions = columns.map(\.expression) + [having].compactMap { $0 } + orderBy.map(\.expression)
-    return expressions.allSatisfy(\.needsOnlyCount)
+    return rowExpressions.allSatisfy(\.needsOnlyCount)
   }
 }
 

@@ -16,8 +16,6 @@ struct ResolvedQuery: Sendable {
   var conditions: [QueryExpression] = []
   /// Nil when rows aren't grouped. Empty when all rows form one group.
   var groupBy: [QueryExpression]?
-  /// The aggregates over the rows of a group.
-  var aggregates: [ResolvedAggregate] = []
   var having: QueryExpression?
   var orderBy: [Ordering] = []
   var limit: QueryExpression?
@@ -29,6 +27,11 @@ struct ResolvedQuery: Sendable {
 
   /// Whether rows are grouped.
   var isGrouped: Bool { groupBy != nil }
+
+  /// The expressions that are computed from whole rows: results, groups, order.
+  var rowExpressions: [QueryExpression] {
+    columns.map(\.expression) + (groupBy ?? []) + [having].compactMap { $0 } + orderBy.map(\.expression)
+  }
 }
 
 /// A column of the result.
@@ -60,16 +63,6 @@ struct ResolvedSource: Sendable {
     case .unnest(let array, _): [array]
     }
   }
-}
-
-/// An aggregate over a group.
-struct ResolvedAggregate: Hashable, Sendable {
-  var function: String
-  var isDistinct: Bool
-  /// Nil for `COUNT(*)`.
-  var argument: QueryExpression?
-  /// How MIN, MAX and DISTINCT compare strings.
-  var collation: Collation
 }
 
 /// Names that can't occur in a query, for the values of groups and subqueries.

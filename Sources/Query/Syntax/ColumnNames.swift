@@ -42,13 +42,11 @@ extension SelectStatement {
 
   private func implicitName(of expression: QueryExpression) -> ByteString? {
     switch expression {
-    case .property(let path):
-      for case .name(let name) in path.steps.reversed() { return name }
-      return nil
-    case .meta(_, let member?): return ByteString(member.rawValue)
-    case .star(let name?): return name.name
-    case .star(nil): return source?.ownName
-    default: return nil
+    case .property(let path): path.steps.lazy.compactMap(\.name).last
+    case .meta(_, let member?): ByteString(member.rawValue)
+    case .star(let name?): name.name
+    case .star(nil): source?.ownName
+    default: nil
     }
   }
 }

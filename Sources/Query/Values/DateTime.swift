@@ -92,8 +92,6 @@ struct DateTime {
     let text: TextSlice
     var offset = 0
 
-    init(text: TextSlice) { self.text = text }
-
     var peek: UInt8? { offset < text.count ? text.start[offset] : nil }
     var isAtEnd: Bool { offset == text.count }
     /// Whether `HH:` comes next.

@@ -6,9 +6,7 @@ import Fleece
 /// It doesn't resist inputs chosen by an attacker. Tables compare the full hashes before they compare values,
 /// which limits the cost of a long chain.
 struct ValueHash {
-  private var state: UInt64
-
-  init(seed: UInt64 = 0x51ED_270B_9F6A_3C47) { state = seed }
+  private var state: UInt64 = 0x51ED_270B_9F6A_3C47
 
   var value: UInt64 {
     var hash = state
