@@ -65,9 +65,11 @@ extension Environment {
     try PageFile(descriptor: fcntl(descriptor, F_DUPFD_CLOEXEC, 0), path: path)
   }
 
-  /// Returns the path to the keys of a named database in a snapshot, or nil if the snapshot has no such
+  /// Returns a check for searches in a named database of a snapshot, or nil if the snapshot has no such
   /// database. The database isn't a user's keyspace. Call it inside `PageFile.withPinnedMeta`.
-  package func searchPathCheck(_ snapshot: OpaquePointer, databaseNamed name: String) throws -> SearchPathCheck? {
+  package func searchPathCheck(_ snapshot: OpaquePointer, databaseNamed name: String) throws
+    -> SearchPathCheck?
+  {
     let file = try pageFile()
     let checked =
       checkedAtOpen.areTrees(of: snapshot) ? checkedAtOpen : try CheckedTrees(file, of: snapshot)
