@@ -14,7 +14,7 @@ extension Suite {
   ) { context in
     let data = ColdData(context)
     return ColdWorkload.allCases.flatMap { kind in
-      ColdWorkload.Cache.allCases.map { ColdRow(kind, $0, data, context).workload() }
+      ColdWorkload.Cache.allCases.map { ColdBenchmark(kind: kind, cache: $0, data: data, context: context).workload() }
     }
   }
 }
@@ -43,19 +43,12 @@ enum ColdWorkload: String, CaseIterable {
   }
 }
 
-/// A workload of the suite `cold`. It makes the runs on an engine.
-struct ColdRow: Sendable {
-  private let kind: ColdWorkload
-  private let cache: ColdWorkload.Cache
-  private let data: ColdData
-  private let context: SuiteContext
-
-  init(_ kind: ColdWorkload, _ cache: ColdWorkload.Cache, _ data: ColdData, _ context: SuiteContext) {
-    self.kind = kind
-    self.cache = cache
-    self.data = data
-    self.context = context
-  }
+/// A benchmark of the suite `cold`. It makes the runs on an engine.
+struct ColdBenchmark: Sendable {
+  let kind: ColdWorkload
+  let cache: ColdWorkload.Cache
+  let data: ColdData
+  let context: SuiteContext
 
   func workload() -> Workload {
     Workload(

@@ -16,7 +16,7 @@ extension Suite {
     }
     let data = try TravelData(dataset, context)
     let peer = TravelPeer(data, context)
-    return TravelWorkload.allCases.map { TravelRow($0, data, context, peer).workload() }
+    return TravelWorkload.allCases.map { TravelBenchmark(kind: $0, data: data, context: context, peer: peer).workload() }
   }
 }
 

@@ -17,7 +17,7 @@ extension Suite {
     let data = UpgradeData(dataset, context)
     let revisions = UpgradeWorkload.memoryRevisions(documents: context.settings.documents)
     return UpgradeWorkload.allCases.flatMap { kind in
-      kind.variants(revisions).map { UpgradeRow(kind, $0, data, context).workload() }
+      kind.variants(revisions).map { UpgradeBenchmark(kind: kind, variant: $0, data: data, context: context).workload() }
     }
   }
 }

@@ -3,19 +3,12 @@ import Datasets
 import Storage
 import Touchstone
 
-/// A workload of the suite `sync` with its parameters. It makes the runs on an engine.
-struct SyncRow: Sendable {
-  private let kind: SyncWorkload
-  private let variant: SyncWorkload.Variant
-  private let data: SyncData
-  private let context: SuiteContext
-
-  init(_ kind: SyncWorkload, _ variant: SyncWorkload.Variant, _ data: SyncData, _ context: SuiteContext) {
-    self.kind = kind
-    self.variant = variant
-    self.data = data
-    self.context = context
-  }
+/// A benchmark of the suite `sync` with its parameters. It makes the runs on an engine.
+struct SyncBenchmark: Sendable {
+  let kind: SyncWorkload
+  let variant: SyncWorkload.Variant
+  let data: SyncData
+  let context: SuiteContext
 
   func workload() -> Workload {
     let operations =

@@ -3,22 +3,12 @@ import Foundation
 import Storage
 import Touchstone
 
-/// A workload of the suite `documents` with its parameters. It makes the runs on an engine.
-struct DocumentsRow: Sendable {
-  private let kind: DocumentsWorkload
-  private let variant: DocumentsWorkload.Variant
-  private let data: DocumentsData
-  private let context: SuiteContext
-
-  init(
-    _ kind: DocumentsWorkload, _ variant: DocumentsWorkload.Variant, _ data: DocumentsData,
-    _ context: SuiteContext
-  ) {
-    self.kind = kind
-    self.variant = variant
-    self.data = data
-    self.context = context
-  }
+/// A benchmark of the suite `documents` with its parameters. It makes the runs on an engine.
+struct DocumentsBenchmark: Sendable {
+  let kind: DocumentsWorkload
+  let variant: DocumentsWorkload.Variant
+  let data: DocumentsData
+  let context: SuiteContext
 
   func workload() -> Workload {
     Workload(
@@ -129,7 +119,7 @@ struct DocumentsRow: Sendable {
     case .setExpiration: return { try setExpirations(database) }
     case .expire:
       return {
-        try RunMismatch.check(try database.purgeExpired(asOf: DocumentsRow.late), sizes.expiring)
+        try RunMismatch.check(try database.purgeExpired(asOf: DocumentsBenchmark.late), sizes.expiring)
         try RunMismatch.check(try database.documentCount, 0)
       }
     case .rewrite: return { try rewrite(database) }
