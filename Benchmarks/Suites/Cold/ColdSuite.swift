@@ -14,7 +14,9 @@ extension Suite {
   ) { context in
     let data = ColdData(context)
     return ColdWorkload.allCases.flatMap { kind in
-      ColdWorkload.Cache.allCases.map { ColdBenchmark(kind: kind, cache: $0, data: data, context: context).workload() }
+      ColdWorkload.Cache.allCases.map {
+        ColdBenchmark(kind: kind, cache: $0, data: data, context: context).workload()
+      }
     }
   }
 }
@@ -176,10 +178,8 @@ enum ColdNotes {
           && $0.parameters["cache"] == .string(ColdWorkload.Cache.warm.rawValue)
       }
       if let warm {
-        let found = Statistics.ratio(row.metrics.seconds.samples, over: warm.metrics.seconds.samples)
-        line +=
-          "; \(Format.ratio(found.ratio))x the warm time (95%: \(Format.ratio(found.interval.lowerBound)) to "
-          + "\(Format.ratio(found.interval.upperBound)))"
+        let ratio = Bootstrap.ratio(row.metrics.seconds.samples, over: warm.metrics.seconds.samples)
+        line += "; \(Format.ratio(ratio.ratio))x the warm time (95%: \(Format.interval(ratio.interval)))"
       }
       lines.append(line)
     }

@@ -44,14 +44,11 @@ struct DocumentsBenchmark: Sendable {
     if kind == .history || kind == .readP50 || kind == .readP99 { return try measuredTrial(engine, trial) }
     let directory = try directory(engine, trial)
     let database = try data.open(engine, in: directory)
-    do {
+    return try database.closingOnFailure {
       let work = try work(database)
       return Trial(
         timing: { try work() }, fileBytes: { try TrialDirectory.fileBytes(in: directory) },
         finish: { try database.close() })
-    } catch {
-      try? database.close()
-      throw error
     }
   }
 
@@ -181,13 +178,13 @@ struct DocumentsBenchmark: Sendable {
     return Trial(run: {
       if kind == .history {
         let windows = sizes.windows(depth: variant.depth)
-        let seconds = try data.measure("\(name) history \(variant.depth)") {
+        let seconds = try data.measured.value(of: "\(name) history \(variant.depth)") {
           try history(engine, trial, windows)
         }
         guard let index = windows.firstIndex(of: variant.update) else { return .whole }
         return .seconds(seconds[index])
       }
-      let seconds = try data.measure("\(name) read \(variant.readers) \(variant.hasWriter)") {
+      let seconds = try data.measured.value(of: "\(name) read \(variant.readers) \(variant.hasWriter)") {
         try read(engine, trial)
       }
       return .seconds(seconds[kind == .readP50 ? 0 : 1])
@@ -222,7 +219,7 @@ struct DocumentsBenchmark: Sendable {
         }
       }
     }
-    return seconds.map { Statistics.median($0) * Double($0.count) }
+    return seconds.map { SampleStatistics.median($0) * Double($0.count) }
   }
 
   private func read(_ engine: ProbedEngine, _ trial: TrialContext) throws -> [Double] {

@@ -47,7 +47,7 @@ struct ScaleBenchmark: Sendable {
         }, fileBytes: fileBytes)
     }
     let database = try data.open(engine, in: directory)
-    do {
+    return try database.closingOnFailure {
       // Warms up the database, like one that is in use: the cost of mapping and caching at first use depends
       // on the size.
       if kind != .compact { try scan(database) }
@@ -59,9 +59,6 @@ struct ScaleBenchmark: Sendable {
           defer { try? database.close() }
           try RunMismatch.check("documents after \(kind.rawValue)", try database.documentCount, documents)
         })
-    } catch {
-      try? database.close()
-      throw error
     }
   }
 

@@ -63,7 +63,7 @@ struct SyncBenchmark: Sendable {
   /// A run of the queries after a large apply. One run gives the samples of all three rows.
   private func queryTrial(_ engine: ProbedEngine, _ trial: TrialContext, _ place: Int) -> Trial {
     Trial(run: {
-      let seconds = try data.measure("\(engine.type.name) \(trial.round) \(variant.isIndexed)") {
+      let seconds = try data.measured.value(of: "\(engine.type.name) \(trial.round) \(variant.isIndexed)") {
         try queries(engine, trial)
       }
       return .seconds(seconds[place])
@@ -98,7 +98,7 @@ struct SyncBenchmark: Sendable {
       defer { try? database.close() }
       seconds[2].append(try ask(database, HotelDocument.city(before + data.large * 3 / 4), among: documents))
     }
-    return seconds.map(Statistics.median)
+    return seconds.map(SampleStatistics.median)
   }
 
   /// Returns the seconds of a query for a city, from its text to its rows.

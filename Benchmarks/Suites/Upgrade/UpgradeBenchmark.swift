@@ -67,10 +67,7 @@ struct UpgradeBenchmark: Sendable {
   }
 
   private func insertTrial(_ trial: TrialContext) throws -> Trial {
-    let engine = try context.engine(trial.engine)
-    let database = try Database.open(
-      "inserted", in: trial.directory,
-      options: try context.databaseOptions(engine))
+    let database = try context.open("inserted", try context.engine(trial.engine), in: trial.directory)
     let numbers = data.documents(variant)
     let ids = numbers.map { data.dataset.idText($0) }
     let old = data.settings(variant)

@@ -275,7 +275,7 @@ struct GateCommand: Subcommand {
       let worst = rows.max { $0.ratio < $1.ratio }
       try output.line(
         "\(measure.rawValue): \(rows.count) judged, allowed \(text(allowed)), median "
-          + "\(text(Statistics.median(rows.map(\.ratio)))), worst \(text(worst?.ratio ?? 1)) (\(worst?.identity ?? "-"))"
+          + "\(text(SampleStatistics.median(rows.map(\.ratio)))), worst \(text(worst?.ratio ?? 1)) (\(worst?.identity ?? "-"))"
       )
     }
     var table = TextTable(["ratio", "would show", "by", "workload"])
