@@ -8,7 +8,7 @@ struct TravelBenchmark: Sendable {
   let kind: TravelWorkload
   let data: TravelData
   let context: SuiteContext
-  let peer: TravelPeer
+  let peer: LiteCoreLayout
 
   func workload() -> Workload {
     Workload(
@@ -19,9 +19,9 @@ struct TravelBenchmark: Sendable {
         : .init(
           name: { engine in (try? context.engine(engine))?.limitName },
           prepare: limitTrial),
-      runs: { engine in engine != TravelPeer.name || TravelPeer.runs(kind) }
+      runs: { engine in engine != LiteCoreLayout.name || LiteCoreLayout.runs(kind) }
     ) { trial in
-      trial.engine == TravelPeer.name ? try peer.trial(kind, trial) : try documentsTrial(trial)
+      trial.engine == LiteCoreLayout.name ? try peer.trial(kind, trial) : try documentsTrial(trial)
     }
   }
 
