@@ -118,8 +118,9 @@ struct GateCommand: Subcommand {
     }
     let hasCounts = countsInstructions && baseline.results.contains { $0.instructions != nil }
     func run(_ settings: BenchSettings, counting: Bool) throws -> ResultsFile {
-      try BenchSession(settings, suites: suites, version: BenchCommand.version, baselinePath: path).run(
-        countingInstructions: counting)
+      try BenchSession(
+        settings: settings, suites: suites, version: BenchCommand.version, baselinePath: path
+      ).run(countingInstructions: counting)
     }
     var new = try run(settings, counting: hasCounts)
     func judged() -> Gate { Gate(new, baseline: baseline, thresholds: thresholds) }
